@@ -12,7 +12,6 @@ from spark_jobs.layers.own_table import ensure_own_table, require_fitting_table
 from spark_jobs.layers.silver.silver import SilverMerge
 from spark_jobs.layers.silver.tables import silver_shape
 from spark_jobs.layers.writing import check_and_report, commit_batch
-from spark_jobs.protocol.batches import BatchResult
 from spark_jobs.runtime.context import JobContext
 from spark_jobs.runtime.entrypoint import main
 
@@ -31,18 +30,13 @@ def run(context: JobContext) -> JobReport:
     certified_sources(merge.spec, context.ops.gates, context.paths)
     require_fitting_table(context, merge.spec)
     ensure_own_table(context, silver_shape(merge.spec))
-    report = check_and_report(context, _batches(context, merge))
-    waiting = delay_notes(merge.spec.table, merge.delays)
-    return report.model_copy(update={"notes": (*report.notes, *waiting)})
-
-
-def _batches(context: JobContext, merge: SilverMerge) -> list[BatchResult]:
-    """Commit batches until nothing is left, or the run is asked to end."""
     results = [commit_batch(context, merge)]
     while merge.has_more and not context.is_to_stop():
         log.info("%s: the source has more than fits in one batch; going on", context.spec.table)
         results.append(commit_batch(context, merge))
-    return results
+    report = check_and_report(context, results)
+    waiting = delay_notes(merge.spec.table, merge.delays)
+    return report.model_copy(update={"notes": (*report.notes, *waiting)})
 
 
 if __name__ == "__main__":

@@ -70,7 +70,11 @@ def _handle(context: JobContext, request: RebuildRequest) -> JobReport:
         )
     if missing and not request.allow_missing:
         raise BadInputError(_missing_files_message(context.spec.table, missing))
-    rebuild = rebuild or _start(context, tables, request)
+    if rebuild is None:
+        for ended in context.ops.rebuilds.ended_ids(context.spec.table):
+            remove_staging(staged_paths(context.paths, ended, tables))
+        hashes = _hashes(context, tables)
+        rebuild = context.ops.rebuilds.start(context.spec.table, tables, hashes, request, context.args.run_id)
     winners = [_rebuild_table(context, rebuild, table, request) for table in tables]
     context.ops.rebuilds.record(RebuildEvent.DONE, rebuild, request, context.args.run_id)
     remove_staging(staged_paths(context.paths, rebuild.id, tables))
@@ -107,13 +111,6 @@ def _active_rebuild(context: JobContext) -> Rebuild | None:
         way_out = f"Resume that rebuild: lakehouse rebuild {rebuild.table}. Or give it up, with --cancel."
         raise BadInputError(f"{table}: a rebuild of {rebuild.table} in progress contains this table", way_out)
     return rebuild
-
-
-def _start(context: JobContext, tables: Sequence[str], request: RebuildRequest) -> Rebuild:
-    for ended in context.ops.rebuilds.ended_ids(context.spec.table):
-        remove_staging(staged_paths(context.paths, ended, tables))
-    hashes = _hashes(context, tables)
-    return context.ops.rebuilds.start(context.spec.table, tuple(tables), hashes, request, context.args.run_id)
 
 
 def _hashes(context: JobContext, tables: Sequence[str]) -> tuple[str, ...]:

@@ -48,8 +48,8 @@ def run(context: JobContext) -> JobReport:
             with table_work(context, "VACUUM") as work, work.leased():
                 if files:
                     work.commit(lambda: vacuum(session, path))
-                unneeded = delete_unneeded_tombstones(context, session, work.contest)
-                expired = delete_expired_tombstones(context, session, work.contest)
+                unneeded = delete_unneeded_tombstones(context, session, work)
+                expired = delete_expired_tombstones(context, session, work)
     return _report(context, files, unneeded, expired, work)
 
 

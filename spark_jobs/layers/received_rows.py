@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -15,40 +14,21 @@ from include.control.log.batch import Winner
 from include.control.quarantine.events import ReceivedRow
 from include.errors import ConservationError
 from spark_jobs.runtime.context import JobContext
-from spark_jobs.transforms.received import RECEIVED_SCHEMA, ROW_ID, parse_received
-from spark_jobs.transforms.refusals import is_accepted, is_quarantined, reasons
-
-
-class RowChecker(Protocol):
-    """What a layer knows of the received rows of its table: their columns, and the rules that they have to pass."""
-
-    def received_schema(self, session: SparkSession) -> StructType:
-        """Return the columns of a row as the table's writer receives it."""
-
-    def check_received(self, session: SparkSession, rows: Sequence[ReceivedRow]) -> DataFrame:
-        """Return the rows with their refusals and `ROW_ID`."""
+from spark_jobs.transforms.received import IS_FIXED, RECEIVED, ROW_ID, values_of
+from spark_jobs.transforms.refusals import is_quarantined, reasons
 
 
 def received_frame(session: SparkSession, rows: Sequence[ReceivedRow], schema: StructType) -> DataFrame:
     """Return the rows with the columns of `schema`, and `ROW_ID` and `IS_FIXED`."""
     values = [(row.id, row.received, bool(row.fix)) for row in rows]
-    return parse_received(session.createDataFrame(values, RECEIVED_SCHEMA), schema)
+    frame = session.createDataFrame(values, f"{ROW_ID} string, {RECEIVED} string, {IS_FIXED} boolean")
+    return frame.withColumn("_fields", values_of(F.col(RECEIVED), schema)).select(ROW_ID, IS_FIXED, "_fields.*")
 
 
 def refused_again(checked: DataFrame) -> dict[str, tuple[str, ...]]:
     """Return row id -> why the row stays in quarantine, for rows with refusals and `ROW_ID`."""
     rows = checked.where(is_quarantined()).select(ROW_ID, reasons().alias("reasons")).collect()
     return {row[ROW_ID]: tuple(row["reasons"]) for row in rows}
-
-
-def expected_outcomes(checked: DataFrame) -> dict[str, tuple[str, tuple[str, ...]]]:
-    """Return row id -> (what would happen to the row if it were the newest of its key, the rules that it fails).
-
-    A row would be `applied`, `quarantined` or `dropped`.
-    """
-    outcome = F.when(is_accepted(), "applied").when(is_quarantined(), "quarantined").otherwise("dropped")
-    rows = checked.select(ROW_ID, outcome.alias("outcome"), reasons().alias("reasons")).collect()
-    return {row[ROW_ID]: (row["outcome"], tuple(row["reasons"])) for row in rows}
 
 
 def record_outcome(

@@ -17,7 +17,6 @@ from include.control.log.batch import Stream
 from include.control.quarantine.ageing import ageing_note
 from include.errors import Outcome
 from spark_jobs.layers.gate.gate import GateOutcome, run_gate
-from spark_jobs.layers.own_table import FittingWork
 from spark_jobs.protocol.batches import BatchRequest, BatchResult, BatchWork, BatchWriter
 from spark_jobs.runtime.context import JobContext
 
@@ -34,8 +33,7 @@ def commit_batch(context: JobContext, work: BatchWork) -> BatchResult:
         run_id=context.args.run_id,
         spec_hash=context.spec.spec_hash,
     )
-    fitting = FittingWork(context, work)
-    writer = BatchWriter(request, fitting, context.ops.ledger, context.open_session, context.spec.conflicts)
+    writer = BatchWriter(request, work, context.ops.ledger, context.open_session, context.spec.conflicts)
     context.ops.specs.record(context.spec, table_id(request.path))
     try:
         return writer.run(context.leases)
@@ -65,16 +63,9 @@ def check_and_report(context: JobContext, results: Sequence[BatchResult]) -> Job
     The gate runs in the same driver, right after the commit: Spark starts once, and nothing happens in between.
     """
     started = time.monotonic()
-    last = results[-1]
-    gate = run_gate(context, last.winner.version) if last.winner else None
-    batch_s, gate_s = sum(result.took_s for result in results), time.monotonic() - started
-    return _report(context, results, gate, {"batch": round(batch_s, 3), "gate": round(gate_s, 3)})
-
-
-def _report(
-    context: JobContext, results: Sequence[BatchResult], gate: GateOutcome | None, timings: dict[str, float]
-) -> JobReport:
     spec, winner = context.spec, results[-1].winner
+    gate = run_gate(context, winner.version) if winner else None
+    batch_s, gate_s = sum(result.took_s for result in results), time.monotonic() - started
     changes = diff_for_run(spec, results[0].previous, context.ops).lines(after_a_run=True)
     waiting = ageing_note(spec, context.paths, context.now())
     overridden = override_note(spec.table, gate.verdicts if gate else None)
@@ -104,7 +95,7 @@ def _report(
         waited_for=", ".join(dict.fromkeys(result.waited.holders for result in results if result.waited.holders)),
         checks=gate.result.checks if gate else (),
         notes=notes,
-        timings_s=timings,
+        timings_s={"batch": round(batch_s, 3), "gate": round(gate_s, 3)},
     )
 
 

@@ -62,7 +62,12 @@ class BatchWork(Protocol):
     """The steps that each kind of job implements. All but `plan` may be called again after a crash."""
 
     def plan(self, position: StreamPosition) -> BatchPlan | None:
-        """Return what the next batch reads, or None when there is nothing new."""
+        """Return what the next batch reads, or None when there is nothing new.
+
+        Raises:
+            BadInputError: the table does not fit its spec any more: while the driver waited for the lease, a rebuild
+                with a newer spec has replaced the table that the driver checked.
+        """
 
     def write(self, session: Any, intent: Intent, plan: BatchPlan) -> None:
         """Make exactly one commit, from frames of `session` only."""
@@ -193,8 +198,13 @@ class BatchWriter:
 
     def _plan_and_commit(self) -> BatchResult:
         position = resolve(self._request.path, self._request.stream, self._ledger)
-        self._finish(position.last)
-        self.result.previous = position.last
+        last = self.result.previous = position.last
+        rows = self._ledger.closed_rows(last) if last else None
+        self.result.finished = last is not None and rows is None
+        if last and rows is None:  # Its writer died after the commit.
+            self._close(last)
+        elif rows is not None:
+            self.result.rows = rows
         plan = self._work.plan(position)
         if plan is None:
             self.result.winner = position.last
@@ -207,17 +217,6 @@ class BatchWriter:
         self.result.winner, self.result.committed = winner, True
         self._close(winner)
         return self.result
-
-    def _finish(self, last: Winner | None) -> None:
-        """Close the last batch if its writer died after the commit."""
-        if last is None:
-            return
-        rows = self._ledger.closed_rows(last)
-        self.result.finished = rows is None
-        if rows is None:
-            self._close(last)
-        else:
-            self.result.rows = rows
 
     def _close(self, winner: Winner) -> None:
         closing = self._work.close(winner)

@@ -9,6 +9,7 @@ from datetime import datetime
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from include.contracts.lake_path import LakePath
 from include.contracts.time_format import ISO_MICROSECOND
 from include.control.log.batch import Winner
 from include.control.log.delta_log import latest_version
@@ -80,32 +81,29 @@ class QuarantineWrite:
             refused: builds the refused rows, with the columns of the quarantine table, on the given session.
         """
         has_outdated = self._has_outdated_rows()
-        if self.rows or has_outdated:
-            table = quarantine_of(self.winner.intent.table, self.paths)
-            write = self._replace if has_outdated else self._append
-            write_once(open_session, table, self.winner, lambda session: write(refused(session)))
+        if not self.rows and not has_outdated:
+            return
+        table = quarantine_of(self.winner.intent.table, self.paths)
 
-    def _append(self, refused: DataFrame) -> None:
-        append(refused, self.paths.quarantine(self.winner.intent.table))
+        def write(session: SparkSession) -> None:
+            if has_outdated:
+                self._replace(refused(session), table.path)
+            else:
+                append(refused(session), table.path)
 
-    def _replace(self, refused: DataFrame) -> None:
-        path = self.paths.quarantine(self.winner.intent.table)
+        write_once(open_session, table, self.winner, write)
+
+    def _replace(self, refused: DataFrame, path: LakePath) -> None:
+        """Replace the outdated rows; rows that are in the quarantine already keep their `first_seen`."""
         outdated = ["true"] if self.reads_all else []
         outdated += [in_list("source", self.replaced)] if self.replaced else []
         outdated += [f"`_interval_start` = TIMESTAMP '{start:{ISO_MICROSECOND}}'" for start in self.read_again]
         of_batch = in_list("_batch_token", [self.winner.token])
         of_table = belongs_to(self.winner.intent.table_id)
-        rows = self._with_first_seen(refused)
-        replace_where(rows, path, f"{of_table} AND ({' OR '.join([*outdated, of_batch])})")
-
-    def _with_first_seen(self, refused: DataFrame) -> DataFrame:
-        """Take `first_seen` from the quarantine for rows that are in it already."""
-        path = self.paths.quarantine(self.winner.intent.table)
-        stored = read_version(refused.sparkSession, path, latest_version(path))
-        of_table = stored.where(belongs_to(self.winner.intent.table_id))
-        first = of_table.groupBy("row_id").agg(F.min("first_seen").alias("_first"))
-        first_seen = F.coalesce("_first", "first_seen")
-        return refused.join(first, "row_id", "left").withColumn("first_seen", first_seen).select(*SHAPE.columns)
+        stored = read_version(refused.sparkSession, path, latest_version(path)).where(of_table)
+        first = stored.groupBy("row_id").agg(F.min("first_seen").alias("_first"))
+        rows = refused.join(first, "row_id", "left").withColumn("first_seen", F.coalesce("_first", "first_seen"))
+        replace_where(rows.select(*SHAPE.columns), path, f"{of_table} AND ({' OR '.join([*outdated, of_batch])})")
 
     def _has_outdated_rows(self) -> bool:
         path = self.paths.quarantine(self.winner.intent.table)

@@ -22,7 +22,13 @@ def aggregate(sources: Mapping[str, DataFrame], spec: GoldSpec, touched: Sequenc
     Returns:
         The columns of `group_by`, then the columns of `measures`.
     """
-    frames = {alias: _touched_rows(df, spec, alias, touched).alias(alias) for alias, df in sources.items()}
+    frames = {}
+    for alias, df in sources.items():
+        condition = spec.sources[alias].where
+        rows = df.where(condition) if condition else df
+        if touched is not None:
+            rows = rows.where(is_touched(F.expr(spec.refresh_from[alias]), touched))
+        frames[alias] = rows.alias(alias)
     first, *others = spec.sources
     joined = frames[first]
     for alias in others:
@@ -39,10 +45,3 @@ def is_touched(value: Column, touched: Sequence[str | None]) -> Column:
     texts = [text for text in touched if text is not None]
     matches = [*([value.isin(texts)] if texts else []), *([value.isNull()] if None in touched else [])]
     return reduce(lambda a, b: a | b, matches) if matches else F.lit(False)
-
-
-def _touched_rows(df: DataFrame, spec: GoldSpec, alias: str, touched: Sequence[str | None] | None) -> DataFrame:
-    """Return the rows of a source that fulfil its `where` and can change a touched group."""
-    condition = spec.sources[alias].where
-    rows = df.where(condition) if condition else df
-    return rows if touched is None else rows.where(is_touched(F.expr(spec.refresh_from[alias]), touched))

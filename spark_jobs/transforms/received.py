@@ -19,9 +19,6 @@ ROW_ID = "_row_id"
 IS_FIXED = "_is_fixed"
 """True for a row in which a person fixed a value."""
 
-RECEIVED_SCHEMA = f"{ROW_ID} string, {RECEIVED} string, {IS_FIXED} boolean"
-"""The columns, before parsing, of rows that are to be received again."""
-
 _EXACT = {
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
     "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
@@ -43,12 +40,6 @@ def is_received(name: str) -> bool:
 def as_received(columns: Iterable[str]) -> Column:
     """Return the columns as JSON, sorted by name; nulls are left out, so that a new column does not change the JSON."""
     return F.to_json(F.struct(*(F.col(f"`{name}`") for name in sorted(columns))), _EXACT)
-
-
-def parse_received(rows: DataFrame, schema: StructType) -> DataFrame:
-    """Parse `RECEIVED`; return `ROW_ID`, `IS_FIXED`, and the columns of `schema`."""
-    fields = F.from_json(RECEIVED, schema, _READ_OPTIONS)
-    return rows.withColumn("_fields", fields).select(ROW_ID, IS_FIXED, "_fields.*")
 
 
 def values_of(text: Column, schema: StructType) -> Column:

@@ -66,7 +66,9 @@ def parse_json(df: DataFrame, kinds: Mapping[str, str]) -> DataFrame:
         F.size(F.array_except(names, F.array(*map(F.lit, fields)).cast("array<string>"))) > 0
     )
     # Only a row with an undeclared field pays for a map of its record.
-    unknown = F.map_filter(_all_fields(), lambda name, _: ~name.isin(*fields))
+    every = F.from_json(RECORD, "map<string,string>")
+    exact = F.map_zip_with(every, _by_variant("map<string,string>"), lambda _, text, digits: _exact(text, digits))
+    unknown = F.map_filter(F.coalesce(exact, every), lambda name, _: ~name.isin(*fields))
     rescue = rescued_values(raw, kinds, F.when(has_unknown, unknown), has_unknown)
     corrupt = F.coalesce(unreadable(RECORD), F.col(f"_fields.{CORRUPT}"))
     return _bronze_columns(parsed, raw, kinds, rescue, corrupt, others)
@@ -85,13 +87,6 @@ def in_base64(received: Column) -> Column:
 def is_no_text(corrupt: Column) -> Column:
     """Return true where `_corrupt_record` shows bytes in base64."""
     return corrupt.startswith(_BASE64_PREFIX)
-
-
-def _all_fields() -> Column:
-    """Return a map of the record's fields as text."""
-    fields = F.from_json(RECORD, "map<string,string>")
-    exact = F.map_zip_with(fields, _by_variant("map<string,string>"), lambda _, text, digits: _exact(text, digits))
-    return F.coalesce(exact, fields)
 
 
 def _field(name: str, kind: str) -> Column:

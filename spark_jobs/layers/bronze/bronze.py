@@ -11,6 +11,7 @@ from pyspark.sql.types import StructType
 from include.contracts.job.findings import Findings
 from include.contracts.job.report import RowCounts
 from include.contracts.spec.table_spec import BronzeSpec
+from include.control.changes.table_diff import changes_since
 from include.control.gates.conservation import rows_of_rebuild
 from include.control.log.batch import Intent, StreamPosition, Winner
 from include.control.log.delta_log import commit_time
@@ -21,7 +22,8 @@ from spark_jobs.delta_io.statistics import statistics_of
 from spark_jobs.delta_io.tables import TableShape, shape_properties
 from spark_jobs.layers.bronze.column_drift import ColumnDrift
 from spark_jobs.layers.bronze.file_rows import added_files, lacking_files
-from spark_jobs.layers.bronze.records import BronzeRecords
+from spark_jobs.layers.bronze.kafka_records import KafkaRecords
+from spark_jobs.layers.bronze.landing_records import LandingRecords
 from spark_jobs.layers.bronze.rescued_fields import rescued_fields
 from spark_jobs.layers.own_table import ensure_own_table, require_fitting_table
 from spark_jobs.layers.received_rows import received_frame, record_outcome, refused_again
@@ -71,13 +73,17 @@ class BronzeIngest:
 
     Attributes:
         spec: the table's spec, with the columns that drift has added.
+        records: the records of its source.
+        drift: handles the values that fit no declared column.
     """
 
-    def __init__(self, context: JobContext, declared: BronzeSpec, records: BronzeRecords) -> None:
+    def __init__(self, context: JobContext, declared: BronzeSpec) -> None:
         self._context = context
         self._declared = declared
         self.spec = declared
-        self.records = records
+        self.records: KafkaRecords | LandingRecords = (KafkaRecords if declared.reads_kafka else LandingRecords)(
+            context, declared
+        )
         self.drift = ColumnDrift(context, declared)
         self._observations: dict[str, Observation | None] = {}
 
@@ -93,6 +99,7 @@ class BronzeIngest:
 
     def plan(self, position: StreamPosition) -> BatchPlan | None:
         """Plan to load what no batch has loaded yet."""
+        changes_since(self._declared, position.last, self._context.ops).require_fit()
         return self.records.plan(position)
 
     def write(self, session: SparkSession, intent: Intent, plan: BatchPlan) -> None:
@@ -125,21 +132,32 @@ class BronzeIngest:
         self._observations[intent.token] = observation
 
     def close(self, winner: Winner) -> Closing:
-        """Write the quarantine, and count the records."""
+        """Write the quarantine, or record the outcome of each row of a replay, and count the records.
+
+        Raises:
+            ConservationError: the commit of a replay does not have as many rows as were accepted.
+        """
         if winner.intent.sources.rebuild:
             return Closing(rows_of_rebuild(self._context.paths.table(self.spec.table), winner))
         plan = BatchPlan(winner.intent.sources, self._context.ops.ledger.files_of(winner.intent))
         counts = self._count_records(winner, plan)
+        rows = self._row_counts(winner, counts)
+        if winner.intent.sources.replay:
+            with self._context.open_session({}) as session:
+                refused = refused_again(self._read_checked(session, plan))
+            record_outcome(self._context, winner, rows, refused)
+            return Closing(rows)
         replaced = [file.path for file in plan.files] if plan.sources.replaces_files else []
         quarantine = QuarantineWrite(self._context.paths, winner, counts["quarantined"], replaced)
-        if winner.intent.sources.replay:
-            return self._close_replay(winner, plan, counts)
         quarantine.run(self._context.open_session, lambda session: self._refused_rows(session, winner, plan))
         kinds = {name: column.type for name, column in self.spec.columns.items()}
         table = self._context.paths.table(self.spec.table)
         rescued = rescued_fields(added_files(table, winner), winner, kinds)
         self.drift.propose(self.spec, rescued)
-        dropped = self._dropped(plan) if counts["dropped"] else []
+        dropped: list[DroppedRows] = []
+        if counts["dropped"]:
+            with self._context.open_session({}) as session:
+                dropped = dropped_rows(self._read_checked(session, plan), self.records.source())
         rows_of_file = self.records.close_batch(winner, plan, counts, dropped)
         path = self._context.paths.quarantine(self.spec.table)
         quarantined = quarantined_by_reason(path, winner) if counts["quarantined"] else ()
@@ -148,7 +166,7 @@ class BronzeIngest:
             rescued=rescued,
             lacking=lacking_files(plan.files, rows_of_file, self._declared.columns),
         )
-        return Closing(self._row_counts(winner, counts), rows_of_file, findings)
+        return Closing(rows, rows_of_file, findings)
 
     def received_schema(self, session: SparkSession) -> StructType:
         """Return the columns of a record before it is checked; `_corrupt_record` has a record that cannot be parsed."""
@@ -161,18 +179,6 @@ class BronzeIngest:
         """Return the received or fixed records with their refusals, as if the source delivered them."""
         return self._check(received_frame(session, rows, self.received_schema(session)))
 
-    def _close_replay(self, winner: Winner, plan: BatchPlan, counts: Mapping[str, int]) -> Closing:
-        """Record the outcome of each row of a replay.
-
-        Raises:
-            ConservationError: the commit does not have as many rows as were accepted.
-        """
-        rows = self._row_counts(winner, counts)
-        with self._context.open_session({}) as session:
-            refused = refused_again(self._read_checked(session, plan))
-        record_outcome(self._context, winner, rows, refused)
-        return Closing(rows)
-
     def _row_counts(self, winner: Winner, counts: Mapping[str, int]) -> RowCounts:
         written, removed = replaced_rows(self._context.paths.table(self.spec.table), winner.version)
         return RowCounts(
@@ -183,10 +189,6 @@ class BronzeIngest:
             inserted=written,
             deleted=removed,
         )
-
-    def _dropped(self, plan: BatchPlan) -> list[DroppedRows]:
-        with self._context.open_session({}) as session:
-            return dropped_rows(self._read_checked(session, plan), self.records.source())
 
     def _read_checked(self, session: SparkSession, plan: BatchPlan) -> DataFrame:
         """Read the records of the plan, with their refusals."""
@@ -216,7 +218,7 @@ class BronzeIngest:
         """Return the records read, quarantined and dropped, as observed during the write, or counted after a crash."""
         if winner.token not in self._observations and not plan.sources.replay:
             self.records.require_unchanged(plan)
-        if self._accepts_all(plan):
+        if isinstance(self.records, LandingRecords) and self._accepts_all(plan):
             return {"read": self.records.row_count(plan), "quarantined": 0, "dropped": 0}
         observation = self._observations.get(winner.token)
         if observation and (counts := read_observation(observation)):

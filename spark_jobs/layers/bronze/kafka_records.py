@@ -28,11 +28,14 @@ log = logging.getLogger(__name__)
 
 
 class KafkaRecords:
-    """The `BronzeRecords` of Kafka topics.
+    """The records of Kafka topics, with the same methods as `LandingRecords`.
 
     Attributes:
         offsets: the offsets of the last plan.
     """
+
+    has_row_count = False
+    """A topic that is compacted, or written in transactions, has offsets without a message."""
 
     def __init__(self, context: JobContext, spec: BronzeSpec) -> None:
         self._context = context
@@ -102,19 +105,6 @@ class KafkaRecords:
     def with_position(self, records: DataFrame) -> DataFrame:
         """Add the message's offset as `_position`."""
         return records.withColumn("_position", F.col("_offset"))
-
-    @property
-    def has_row_count(self) -> bool:
-        """False: a topic that is compacted, or written in transactions, has offsets without a message."""
-        return False
-
-    def row_count(self, plan: BatchPlan) -> int:
-        """Refuse to count messages by their offsets.
-
-        Raises:
-            TypeError: always.
-        """
-        raise TypeError("a Kafka topic does not say how many messages are between two offsets")
 
     def require_unchanged(self, plan: BatchPlan) -> None:
         """Check that the brokers still have the messages that a batch has read.

@@ -36,9 +36,10 @@ class UnreadableFileError(BadInputError):
 
 
 class LandingRecords:
-    """The `BronzeRecords` of landing files.
+    """The records of landing files, with the same methods as `KafkaRecords`.
 
     Attributes:
+        origin: the columns of a row's origin -> their types.
         files: the files of the last plan.
     """
 
@@ -98,7 +99,7 @@ class LandingRecords:
         return self._failures
 
     def read(self, session: SparkSession, spec: BronzeSpec, plan: BatchPlan) -> DataFrame:
-        """Read the records of the plan's files."""
+        """Read the records of the plan's files; `spec` has the columns that drift has added."""
         return read_landing(session, spec, self._landing, plan.files)
 
     def is_exempt(self) -> Column:
@@ -182,12 +183,21 @@ class LandingRecords:
         The run ends as bad input if a file was broken, else as not ready if a file was unreachable or unfinished.
         """
         notes = (*report.notes, *given_up_notes(self.files.given_up))
-        report = report.model_copy(update={"files": self._statuses(), "notes": notes})
+        # The ledger has the status of files of earlier runs.
+        statuses = {
+            **{file.path: "loaded" for file in self.files.new},
+            **{file.path: "unfinished" for file in self.files.unfinished},
+            **{file.path: f"unreachable: {file.defect}" for file in self.files.unreachable},
+            **{file.path: f"failed: {file.defect}" for file in self.files.broken},
+            **{file.path: f"given up {file.defect}" for file in self.files.given_up},
+        }
+        report = report.model_copy(update={"files": statuses, "notes": notes})
         again = "Have them delivered again, then run this again (in Airflow, clear the task)."
+        others = ", the others are loaded" if self.files.loaded + len(self.files.new) else ""
         endings: list[tuple[type[MillraceError], tuple[FileFact, ...], str, str]] = [
-            (BadInputError, self.files.broken, f"cannot be loaded{self._others()}", again),
+            (BadInputError, self.files.broken, f"cannot be loaded{others}", again),
             (NotReadyError, self.files.unreachable, "could not be read", "It is the storage: the run tries again."),
-            (NotReadyError, self.files.unfinished, f"are still being written{self._others()}", "The run tries again."),
+            (NotReadyError, self.files.unfinished, f"are still being written{others}", "The run tries again."),
         ]
         endings = [ending for ending in endings if ending[1]]
         if not endings:
@@ -197,32 +207,14 @@ class LandingRecords:
         update = {"outcome": error.outcome, "error_class": error.__name__, "message": message}
         return report.model_copy(update=update)
 
-    def _others(self) -> str:
-        return ", the others are loaded" if self.files.loaded + len(self.files.new) else ""
-
     def _lines(self, files: tuple[FileFact, ...], state: str, todo: str) -> str:
         count = len(files) + self.files.loaded + len(self.files.new)
-        lines = [f"  {file.path}: {file.defect}{self._attempt(file)}".removesuffix(": ") for file in files]
-        return "\n".join([f"{self._spec.table}: {len(files)} of {count} files {state}", *lines, todo])
-
-    def _attempt(self, file: FileFact) -> str:
-        most = self._spec.landing_source.max_attempts_per_file
-        number = self.files.attempts.get(file.path)
-        return f" (attempt {number} of {most})" if number else ""
-
-    def _statuses(self) -> dict[str, str]:
-        """Return file -> its status in this run; the ledger has the status of files of earlier runs.
-
-        A status is `loaded`, `unfinished`, `unreachable: <reason>`, `failed: <defect>` or `given up <reason>`.
-        """
-        files = self.files
-        return {
-            **{file.path: "loaded" for file in files.new},
-            **{file.path: "unfinished" for file in files.unfinished},
-            **{file.path: f"unreachable: {file.defect}" for file in files.unreachable},
-            **{file.path: f"failed: {file.defect}" for file in files.broken},
-            **{file.path: f"given up {file.defect}" for file in files.given_up},
-        }
+        lines = [f"{self._spec.table}: {len(files)} of {count} files {state}"]
+        for file in files:
+            number = self.files.attempts.get(file.path)
+            attempt = f" (attempt {number} of {self._spec.landing_source.max_attempts_per_file})" if number else ""
+            lines.append(f"  {file.path}: {file.defect}{attempt}".removesuffix(": "))
+        return "\n".join([*lines, todo])
 
     def _inspect(self, file: FileFact) -> FileFact:
         """Inspect a file; return it with a defect if it is broken, or if Spark could not read it.

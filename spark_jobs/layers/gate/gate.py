@@ -1,21 +1,25 @@
-"""The gate: check one exact version of a table, and certify or refuse it."""
+"""The gate: check one exact version of a table, certify or refuse it, and restore the version before if asked."""
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 
 from include.contracts.job.report import CheckResult
+from include.control.gates.restore import undo_refused
 from include.control.gates.result import GateResult
 from include.control.gates.verdicts import Verdicts
 from include.control.ledger.resolution import table_id
 from include.control.log.delta_log import remaining_commits
+from include.errors import RestoreError
 from spark_jobs.delta_io.reads import read_version
-from spark_jobs.layers.gate.restoring import restore_certified_rows
 from spark_jobs.layers.gate.version_facts import comparable_version, other_tables, version_facts
 from spark_jobs.quality.fused.one_pass import GATE_CONF
 from spark_jobs.quality.suites import check_rules
 from spark_jobs.quality.verdicts.verdict import verdict
 from spark_jobs.runtime.context import JobContext
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -58,7 +62,7 @@ def run_gate(context: JobContext, version: int) -> GateOutcome:
     is_new = recorded is None and result.passed and version > (-1 if before is None else before)
     if result.passed:
         return GateOutcome(result, verdicts, is_new, warnings)
-    restore = restore_certified_rows(context, result)
+    restore = _restore_certified_rows(context, result)
     return GateOutcome(result, gates.verdicts(table), is_new, warnings, restore)
 
 
@@ -98,3 +102,24 @@ def _earlier_refusal(context: JobContext, version: int, certified: int | None) -
         return text
     last_batch = first.batches[-1] if first.batches else "?"
     return f"{text} First refused at version {first.version} (batch {last_batch})."
+
+
+def _restore_certified_rows(context: JobContext, refused: GateResult) -> str:
+    """Commit the certified rows on top of the refused version; return one line that says so, or why this failed.
+
+    The line is empty, and nothing is committed, if the spec keeps refused versions.
+    """
+    spec = context.spec
+    if spec.on_refusal == "keep":
+        return ""
+    args, ops = context.args, context.ops
+    try:
+        with context.leases.table(spec.table):
+            winner = undo_refused(refused, spec, args.interval, args.run_id, context.paths, ops.ledger, ops.gates)
+    except RestoreError as error:
+        log.warning("%s", error)
+        return f"{error}."
+    return (
+        f"The table was restored: version {winner.version} has the rows of version {winner.intent.sources.restores}. "
+        "The next run reads the refused batches again."
+    )

@@ -10,7 +10,7 @@ from include.contracts.lake_path import LakePath
 from include.contracts.spec.expectation_arguments import COMPARISONS
 from include.control.ledger.measures import table_rows
 from include.control.log.batch import BatchSources
-from include.control.log.delta_log import Commit, read_commit, remaining_commits
+from include.control.log.delta_log import read_commit, remaining_commits
 from include.control.log.stored_tables import open_table
 from include.errors import TornLogError
 from spark_jobs.delta_io.reads import read_version
@@ -50,13 +50,23 @@ def comparable_version(
     if not any(rule.name in COMPARISONS for rule in context.spec.table_rules):
         return None
     table = context.spec.table
-    commit = _commit_of(context.paths.table(table), version)
+    path = context.paths.table(table)
+    commit = read_commit(path, version)
+    if commit is None or not commit.metadata:
+        raise TornLogError(
+            f"The log of {path} does not say which batch made version {version}, so that the version cannot be "
+            "compared with anything\nRun the table's writer again, then its gate."
+        )
     sources = BatchSources.model_validate(commit.metadata["sources"])
     gates = context.ops.gates
     last = next(gates.certificates_below(table, version), None)
 
     def read(other: str, at: int) -> DataFrame:
         return read_version(session, context.paths.table(other), at)
+
+    def columns_of(other: str, at: int) -> dict[str, str]:
+        fields = open_table(context.paths.table(other), version=at, without_files=True).schema().fields
+        return {field.name: _type_name(field.type) for field in fields}
 
     return ComparableVersion(
         table=table,
@@ -70,18 +80,8 @@ def comparable_version(
         sources={source: upto for source, (_, upto) in sources.ranges.items()},
         read=read,
         rows_of=lambda other, at: table_rows(context.paths.table(other), at),
-        columns_of=lambda other, at: _columns(context.paths.table(other), at),
+        columns_of=columns_of,
     )
-
-
-def _commit_of(table: LakePath, version: int) -> Commit:
-    commit = read_commit(table, version)
-    if commit is None or not commit.metadata:
-        raise TornLogError(
-            f"The log of {table} does not say which batch made version {version}, so that the version cannot be "
-            "compared with anything\nRun the table's writer again, then its gate."
-        )
-    return commit
 
 
 def _batches_of_the_run(table: LakePath, version: int, certified: int | None) -> dict[str, int]:
@@ -92,11 +92,6 @@ def _batches_of_the_run(table: LakePath, version: int, certified: int | None) ->
     run_id = batches[-1].metadata["run_id"] if batches else ""
     of_run = [batch.metadata for batch in batches if batch.metadata["run_id"] == run_id]
     return {batch["token"]: batch["batch_seq"] for batch in of_run}
-
-
-def _columns(table: LakePath, version: int) -> dict[str, str]:
-    fields = open_table(table, version=version, without_files=True).schema().fields
-    return {field.name: _type_name(field.type) for field in fields}
 
 
 def _type_name(delta_type: object) -> str:

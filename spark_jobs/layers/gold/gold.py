@@ -55,8 +55,10 @@ class GoldAggregate:
     def plan(self, position: StreamPosition) -> BatchPlan | None:
         """Plan to read each source's versions since the last batch; with `reprocess` or a new measure, all of them."""
         paths, ops = self._context.paths, self._context.ops
+        changes = changes_since(self._spec, position.last, ops)
+        changes.require_fit()
         # A new measure is missing in all groups.
-        reprocess = self._context.args.reprocess or changes_since(self._spec, position.last, ops).has_new_measures
+        reprocess = self._context.args.reprocess or changes.has_new_measures
         sources = pin_sources(self._spec, paths, ops.gates, position)
         if not changed_ranges(self._spec, sources, paths) and not reprocess:
             return None
@@ -80,17 +82,16 @@ class GoldAggregate:
             return Closing(rows_of_rebuild(self._path, winner))
         written, removed = replaced_rows(self._path, winner.version)
         observation = self._observations.get(winner.token)
-        counts = read_observation(observation) if observation else None
-        computed = counts["groups"] if counts else self._count_again(winner)
+        if observation and (counts := read_observation(observation)):
+            computed = counts["groups"]
+        else:
+            sources = winner.intent.sources
+            with self._context.open_session({}) as session:
+                computed = self._groups_of(session, sources, self._touched(session, sources)).count()
         # Delta replaces the row of each computed group: only the difference in number was inserted or deleted.
         updated = min(written, removed)
         changes = {"inserted": written - updated, "updated": updated, "deleted": removed - updated}
         return Closing(RowCounts(read=computed, applied=written, **changes))
-
-    def _count_again(self, winner: Winner) -> int:
-        sources = winner.intent.sources
-        with self._context.open_session({}) as session:
-            return self._groups_of(session, sources, self._touched(session, sources)).count()
 
     def _groups_of(self, session: SparkSession, sources: BatchSources, touched: list[str | None] | None) -> DataFrame:
         require_same_sources(sources, self._context.paths)

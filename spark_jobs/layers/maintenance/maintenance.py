@@ -80,13 +80,15 @@ class TableWork:
             self.waited = self.waited.and_then(error.waited)
             raise
 
-    def commit(self, write: Callable[[], T]) -> T:
-        """Run `write`, which commits; run it again if a writer without a lease committed first.
+    def commit(self, write: Callable[[], T], path: LakePath | None = None) -> T:
+        """Run `write`, which commits to the table, or to its tombstones at `path`.
+
+        It runs again if a writer without a lease committed first.
 
         Raises:
             ConflictError: that happened too often.
         """
-        return cast(T, retry_until_committed(self.contest, WriteKind.MAINTENANCE, self.path, write))
+        return cast(T, retry_until_committed(self.contest, WriteKind.MAINTENANCE, path or self.path, write))
 
 
 @contextmanager

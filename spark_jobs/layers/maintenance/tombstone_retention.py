@@ -11,9 +11,8 @@ from include.control.ledger.resolution import table_id
 from include.control.log.stored_tables import is_table
 from include.control.maintenance.tombstones import OldTombstones, old_tombstones
 from include.control.planning.planner import stream_position
-from spark_jobs.delta_io.conflict_policy import WriteKind
-from spark_jobs.delta_io.contest import Contest, retry_until_committed
 from spark_jobs.delta_io.maintenance import count_returned_keys, delete_returned_keys, delete_tombstones
+from spark_jobs.layers.maintenance.maintenance import TableWork
 from spark_jobs.runtime.context import JobContext
 
 
@@ -22,7 +21,7 @@ def expired_tombstones(context: JobContext) -> OldTombstones:
     return old_tombstones(context.spec, context.paths, context.ops.ledger, context.now())
 
 
-def delete_expired_tombstones(context: JobContext, session: SparkSession, contest: Contest) -> OldTombstones:
+def delete_expired_tombstones(context: JobContext, session: SparkSession, work: TableWork) -> OldTombstones:
     """Delete these tombstones, unless a batch needs them, and return them; the caller holds the table's lease.
 
     Raises:
@@ -32,10 +31,8 @@ def delete_expired_tombstones(context: JobContext, session: SparkSession, contes
     if not expired.may_go or not isinstance(spec, SilverSpec):
         return expired
     path = context.paths.tombstones(spec.table, table_id(context.paths.table(spec.table)))
-    deleted = retry_until_committed(
-        contest, WriteKind.MAINTENANCE, path, lambda: delete_tombstones(session, path, spec.keys, expired.upto)
-    )
-    return replace(expired, keys=deleted or 0)
+    deleted = work.commit(lambda: delete_tombstones(session, path, spec.keys, expired.upto), path)
+    return replace(expired, keys=deleted)
 
 
 def count_unneeded_tombstones(context: JobContext, session: SparkSession) -> int:
@@ -55,7 +52,7 @@ def count_unneeded_tombstones(context: JobContext, session: SparkSession) -> int
     return count_returned_keys(session, path, context.paths.table(spec.table), spec.keys) if is_table(path) else 0
 
 
-def delete_unneeded_tombstones(context: JobContext, session: SparkSession, contest: Contest) -> int:
+def delete_unneeded_tombstones(context: JobContext, session: SparkSession, work: TableWork) -> int:
     """Delete the tombstones of keys that exist again, and return how many; the caller holds the table's lease.
 
     Raises:
@@ -65,10 +62,7 @@ def delete_unneeded_tombstones(context: JobContext, session: SparkSession, conte
     if not isinstance(spec, SilverSpec) or not count_unneeded_tombstones(context, session):
         return 0
     path = context.paths.tombstones(spec.table, table_id(table))
-    deleted = retry_until_committed(
-        contest, WriteKind.MAINTENANCE, path, lambda: delete_returned_keys(session, path, table, spec.keys)
-    )
-    return deleted or 0
+    return work.commit(lambda: delete_returned_keys(session, path, table, spec.keys), path)
 
 
 def retention_note(table: str, expired: OldTombstones) -> tuple[str, ...]:

@@ -17,10 +17,16 @@ from include.control.quarantine.events import ReceivedRow
 from include.control.quarantine.rows import QuarantinedRow
 from include.errors import BadInputError, first_line
 from include.specs.problem import did_you_mean
-from spark_jobs.layers.received_rows import RowChecker, expected_outcomes, received_frame
+from spark_jobs.layers.bronze.bronze import BronzeIngest
+from spark_jobs.layers.received_rows import received_frame
+from spark_jobs.layers.silver.replays import SilverReplays
 from spark_jobs.transforms.column_fixes import fixed_value, loses_value
 from spark_jobs.transforms.received import ROW_ID, as_received, editable_columns, values_of
 from spark_jobs.transforms.records import CORRUPT
+from spark_jobs.transforms.refusals import is_accepted, is_quarantined, reasons
+
+RowChecker = BronzeIngest | SilverReplays
+"""What a layer knows of the received rows of its table: their columns, and the rules that they have to pass."""
 
 _INVALID, _EDIT, _EDITED = "_invalid", "_edit", "_edited"
 _MAX_SHOWN = 5
@@ -82,8 +88,10 @@ def fix_values(
 
 def check_rows(session: SparkSession, layer: RowChecker, rows: Sequence[ReceivedRow]) -> list[CheckedRow]:
     """Check the rows by the table's current rules."""
-    outcomes = expected_outcomes(layer.check_received(session, rows))
-    return [CheckedRow(row, *outcomes[row.id]) for row in rows]
+    outcome = F.when(is_accepted(), "applied").when(is_quarantined(), "quarantined").otherwise("dropped")
+    checked = layer.check_received(session, rows).select(ROW_ID, outcome.alias("outcome"), reasons().alias("reasons"))
+    by_id = {row[ROW_ID]: row for row in checked.collect()}
+    return [CheckedRow(row, by_id[row.id]["outcome"], tuple(by_id[row.id]["reasons"])) for row in rows]
 
 
 def _assigned_values(schema: StructType, request: QuarantineRequest) -> dict[str, Change]:

@@ -13,13 +13,10 @@ from include.control.ledger.resolution import table_id
 from include.control.quarantine.events import Decision
 from include.errors import BadInputError, MillraceError, Outcome
 from spark_jobs.layers.bronze.bronze import BronzeIngest
-from spark_jobs.layers.bronze.kafka_records import KafkaRecords
-from spark_jobs.layers.bronze.landing_records import LandingRecords
 from spark_jobs.layers.maintenance.maintenance import require_table
 from spark_jobs.layers.own_table import ensure_own_table
-from spark_jobs.layers.quarantine.fixes import CheckedRow, check_rows, fix_values
+from spark_jobs.layers.quarantine.fixes import CheckedRow, RowChecker, check_rows, fix_values
 from spark_jobs.layers.quarantine.replays import MAX_ROWS, pending_rows
-from spark_jobs.layers.received_rows import RowChecker
 from spark_jobs.layers.silver.replays import SilverReplays
 from spark_jobs.layers.silver.silver import SilverMerge
 from spark_jobs.layers.silver.tables import silver_shape
@@ -51,7 +48,7 @@ def layer_of(context: JobContext) -> tuple[BatchWork, RowChecker]:
     spec = context.spec
     require_table(context)
     if isinstance(spec, BronzeSpec):
-        ingest = BronzeIngest(context, spec, (KafkaRecords if spec.reads_kafka else LandingRecords)(context, spec))
+        ingest = BronzeIngest(context, spec)
         ingest.ensure_table()
         return ingest, ingest
     if isinstance(spec, SilverSpec):

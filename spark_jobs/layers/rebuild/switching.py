@@ -76,23 +76,19 @@ class Switch:
         if last is None:
             raise MillraceError(f"{table}: the rebuilt table has no batch")
         sources = last.intent.sources
-        return Intent(
-            table=table,
-            table_id=self.build.id,
-            stream=Stream(table).name,
-            batch_seq=position.next_seq,
-            token=self.build.rebuild.token(table),
-            interval_start=last.intent.interval_start,
-            interval_end=last.intent.interval_end,
-            run_id=self.build.context.args.run_id,
-            spec_hash=last.intent.spec_hash,
-            sources=BatchSources(
+        own = {
+            "table_id": self.build.id,
+            "batch_seq": position.next_seq,
+            "token": self.build.rebuild.token(table),
+            "run_id": self.build.context.args.run_id,
+            "sources": BatchSources(
                 ranges={source: (None, upto) for source, (_, upto) in sources.ranges.items()},
                 source_ids=sources.source_ids,
                 snapshot_at=sources.snapshot_at,
                 rebuild=self.build.rebuild.id,
             ),
-        )
+        }
+        return last.intent.model_copy(update=own)
 
     def _copy_secondary_rows(self, intent: Intent) -> None:
         """Copy refused rows and deleted keys to the secondary tables of the table in use."""

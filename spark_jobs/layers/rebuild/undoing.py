@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterable
 
 from include.control.ledger.resolution import resolve, table_id
-from include.control.log.batch import UNDO, Intent, Stream, Winner
+from include.control.log.batch import UNDO, Stream, Winner
 from include.control.log.delta_log import latest_version
 from include.control.log.stored_tables import identity, is_table, open_table
 from include.control.ops_tables import OpsTables
@@ -48,18 +48,14 @@ def undo_rebuild(context: JobContext) -> Winner:
     last = ops.ledger.last_recorded(table, earlier, stream.name, before)
     if last is None:
         raise NotReadyError(f"{table}: the ledger does not have the batches of version {before} any more")
-    intent = Intent(
-        table=table,
-        table_id=earlier,
-        stream=stream.name,
-        batch_seq=position.next_seq,
-        token=hashlib.sha256(f"{UNDO}{switch.token}".encode()).hexdigest()[:32],
-        interval_start=last.intent.interval_start,
-        interval_end=last.intent.interval_end,
-        run_id=context.args.run_id,
-        spec_hash=last.intent.spec_hash,
-        sources=last.intent.sources.for_rebuild(f"{UNDO}{switch.intent.sources.rebuild}"),
-    )
+    own = {
+        "table_id": earlier,
+        "batch_seq": position.next_seq,
+        "token": hashlib.sha256(f"{UNDO}{switch.token}".encode()).hexdigest()[:32],
+        "run_id": context.args.run_id,
+        "sources": last.intent.sources.for_rebuild(f"{UNDO}{switch.intent.sources.rebuild}"),
+    }
+    intent = last.intent.model_copy(update=own)
     certificate = ops.gates.certificate_of(table, earlier, before)
     ops.ledger.record_intent(intent)
     expected = latest_version(path) + 1

@@ -64,10 +64,13 @@ class MergeCounts:
         }
         counts = actions.groupBy("_action").agg(*(column.alias(name) for name, column in columns.items())).collect()
         by_action, events = (Counter({row["_action"]: row[name] for row in counts}) for name in ("rows", "events"))
-        findings = Findings(
-            refused=dropped_by_reason(dropped_rows(rows, F.col("_source"))) if totals["dropped"] else (),
-            ties=_ties(actions, keys) if any(row["tied"] for row in counts) else Ties(),
-        )
+        refused = dropped_by_reason(dropped_rows(rows, F.col("_source"))) if totals["dropped"] else ()
+        ties = Ties()
+        if any(row["tied"] for row in counts):
+            tied = tied_keys(actions, keys)
+            samples = tied.sort("description").limit(MAX_SAMPLES).collect()
+            ties = Ties(keys=tied.count(), samples=tuple(row["description"] for row in samples))
+        findings = Findings(refused=refused, ties=ties)
         deletes = sum(row["deletes"] for row in counts)
         read, quarantined, dropped, accepted = (totals[name] for name in ("read", "quarantined", "dropped", "accepted"))
         return cls(read, quarantined, dropped, accepted, by_action, events, deletes, findings)
@@ -98,17 +101,6 @@ class MergeCounts:
             updated=rows[C.UPDATE],
             deleted=rows[C.DELETE] + rows[C.ABSENT],
         )
-
-
-def _ties(actions: DataFrame, keys: Sequence[str]) -> Ties:
-    tied = tied_keys(actions, keys)
-    samples = tied.sort("description").limit(MAX_SAMPLES).collect()
-    return Ties(keys=tied.count(), samples=tuple(row["description"] for row in samples))
-
-
-def one_row(df: DataFrame) -> dict[str, Any]:
-    """Return the single row of an aggregate."""
-    return df.collect()[0].asDict()
 
 
 def committed_changes(commit: Commit) -> tuple[int, int, int]:

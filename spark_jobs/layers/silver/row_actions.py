@@ -15,7 +15,7 @@ from include.control.log.batch import Intent
 from include.control.log.stored_tables import is_table
 from spark_jobs.delta_io.reads import read_version
 from spark_jobs.layers.silver.absent_keys import absent_from_snapshots, absent_from_table, why_absent
-from spark_jobs.layers.silver.merge_counts import KeyBounds, MergeCounts, one_row
+from spark_jobs.layers.silver.merge_counts import KeyBounds, MergeCounts
 from spark_jobs.layers.silver.snapshot_keys import SnapshotKeys, snapshot_keys
 from spark_jobs.layers.silver.source import SilverSource
 from spark_jobs.layers.silver.tables import tombstones_of, version_before
@@ -96,12 +96,15 @@ class RowActions:
         rows = self.read_rows(session, intent, version)
         truncate_count = F.count(F.when(is_accepted() & is_truncate(self._spec.keys), 1)).alias("truncates")
         bounds_of_keys = C.key_bounds(self._keys, is_accepted())
-        totals = one_row(rows.checked.agg(*row_counts(), truncate_count, *bounds_of_keys))
+        totals = rows.checked.agg(*row_counts(), truncate_count, *bounds_of_keys).collect()[0].asDict()
         # Keys that a full snapshot lacks, or that the source has retracted, can be outside the bounds of the batch.
         is_unbounded = self._spec.snapshot or rows.recomputed_keys is not None or totals["truncates"]
         bounds = {} if is_unbounded else totals
         rows = replace(rows, are_many=totals["accepted"] > C.FEW_KEYS)
-        target = self._target(session, rows, version, bounds)
+        # The target's rows that the batch can change: all of them without bounds.
+        target = read_version(session, self._path, version).where(C.within(self._keys, bounds))
+        if bounds and not rows.are_many:
+            target = C.rows_of_keys(target, rows.checked.where(is_accepted()), self._spec.keys)
         if self._spec.snapshot:
             return self._of_snapshots(session, rows, intent, version, target, totals)
         if self._spec.keeps_history:
@@ -121,13 +124,6 @@ class RowActions:
     ) -> tuple[AbsentKeys, ...]:
         target = read_version(session, self._path, version)
         return tuple(absent_from_table(actions, target, version, self._spec, why, intent, self._context.paths))
-
-    def _target(self, session: SparkSession, rows: BatchRows, version: int, bounds: KeyBounds) -> DataFrame:
-        """Return the target's rows that the batch can change: all of them without bounds."""
-        target = read_version(session, self._path, version).where(C.within(self._keys, bounds))
-        if not bounds or rows.are_many:
-            return target
-        return C.rows_of_keys(target, rows.checked.where(is_accepted()), self._spec.keys)
 
     def _of_last_states(self, rows: BatchRows, target: DataFrame, tombstones: DataFrame | None) -> DataFrame:
         """Return the actions of a table that keeps the last state of each key (SCD type 1)."""

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from include.contracts.job.findings import AbsentKeys, Findings, merge_findings
 from include.contracts.job.report import RowCounts
 from include.contracts.spec.table_spec import SilverSpec
+from include.control.changes.table_diff import changes_since
 from include.control.gates.conservation import rows_of_rebuild
 from include.control.gates.restore import close_restore
 from include.control.ledger.deletes import next_allowed_version
@@ -27,7 +28,7 @@ from spark_jobs.delta_io.reads import read_version
 from spark_jobs.delta_io.row_writes import append
 from spark_jobs.layers.refused import quarantined_by_reason
 from spark_jobs.layers.silver.delete_guard import deletes_of, require_allowed
-from spark_jobs.layers.silver.merge_counts import MergeCounts, committed_changes, one_row
+from spark_jobs.layers.silver.merge_counts import MergeCounts, committed_changes
 from spark_jobs.layers.silver.row_actions import RowActions
 from spark_jobs.layers.silver.source import SilverSource
 from spark_jobs.layers.silver.tables import silver_shape, tombstones_of
@@ -73,6 +74,7 @@ class SilverMerge:
         Raises:
             NotReadyError: only the snapshot of the run's own interval is new, and it is not complete.
         """
+        changes_since(self.spec, position.last, self._context.ops).require_fit()
         paths, reprocess = self._context.paths, self._context.args.reprocess
         certified = pin_sources(self.spec, paths, self._context.ops.gates, position)
         self.has_more = False
@@ -80,21 +82,20 @@ class SilverMerge:
         if not changed_ranges(self.spec, certified, paths) and not reprocess and not has_waiting:
             return None
         whole = certified.model_copy(update={"reprocess": reprocess})
-        allowed = self._up_to_allowed(whole, position.table_id)
+        # The source up to the first version for which a person has allowed deletes, else the whole source.
+        source, (after, upto) = self.spec.source, whole.ranges[self.spec.source]
+        deletes = self._context.ops.deletes.allowed_deletes(
+            self.spec.table, position.table_id, whole.source_ids[source]
+        )
+        first = next_allowed_version(deletes, after, upto)
+        allowed = whole.model_copy(update={"ranges": {source: (after, first)}})
         # Half of the retention, as for any reader of an old version: Delta refuses a version soon after its retention.
-        readable_since = self._context.now() - retention_of(self._context.catalog.spec(self.spec.source)) / 2
+        readable_since = self._context.now() - retention_of(self._context.catalog.spec(source)) / 2
         sources = allowed if reprocess else limit_batch(self.spec, allowed, paths, readable_since)
         if self.spec.snapshot:
             return self._plan_snapshots(position.last_sources, position.table_id, sources, allowed, whole)
         self.has_more = sources != whole
         return BatchPlan(sources)
-
-    def _up_to_allowed(self, sources: BatchSources, table_id: str) -> BatchSources:
-        """Return the source up to the first version for which a person has allowed deletes, else the whole source."""
-        source, (after, upto) = self.spec.source, sources.ranges[self.spec.source]
-        allowed = self._context.ops.deletes.allowed_deletes(self.spec.table, table_id, sources.source_ids[source])
-        first = next_allowed_version(allowed, after, upto)
-        return sources.model_copy(update={"ranges": {source: (after, first)}})
 
     def write(self, session: SparkSession, intent: Intent, plan: BatchPlan) -> None:
         """Merge the rows that change the target; without such rows, commit that the source versions were read."""
@@ -123,7 +124,10 @@ class SilverMerge:
             return Closing(close_restore(winner, self._context.paths))
         if winner.intent.sources.rebuild:
             return Closing(rows_of_rebuild(self._path, winner))
-        counts = self._counts.get(winner.token) or self._count_again(winner)
+        counts = self._counts.get(winner.token)
+        if counts is None:  # The driver that has written the batch died.
+            with self._context.open_session({}) as session:
+                counts = self._row_actions.find(session, winner.intent, winner.version - 1).counts
         paths, open_session = self._context.paths, self._context.open_session
         replaced = self._source.replaced_files(winner.intent.sources)
         if not winner.intent.sources.replay:
@@ -139,9 +143,13 @@ class SilverMerge:
         self._compare_with_commit(winner, rows)
         if self.spec.keeps_history and (rows.inserted or rows.updated or rows.deleted):
             self._require_sound_periods(winner)
+        findings = counts.findings
         if winner.intent.sources.replay:
             self._source.replays.settle(winner, rows)
-        return Closing(rows, findings=self._findings(winner, counts))
+        elif counts.quarantined:
+            refused = quarantined_by_reason(paths.quarantine(self.spec.table), winner)
+            findings = merge_findings([Findings(refused=refused), findings])
+        return Closing(rows, findings=findings)
 
     def _plan_snapshots(self, last: BatchSources, table_id: str, *sources: BatchSources) -> BatchPlan | None:
         """Plan the complete snapshots of the first of the sources that has any; smaller sources come first."""
@@ -163,17 +171,6 @@ class SilverMerge:
             context.ops.deletes.record_asked(deletes, args.run_id)
         require_whole(self.spec.table, plan, args.interval)
         return None
-
-    def _findings(self, winner: Winner, counts: MergeCounts) -> Findings:
-        if not counts.quarantined or winner.intent.sources.replay:  # A replay records the outcome of each row itself.
-            return counts.findings
-        refused = quarantined_by_reason(self._context.paths.quarantine(self.spec.table), winner)
-        return merge_findings([Findings(refused=refused), counts.findings])
-
-    def _count_again(self, winner: Winner) -> MergeCounts:
-        """Count the rows of a batch whose writer died again, on the version before its commit."""
-        with self._context.open_session({}) as session:
-            return self._row_actions.find(session, winner.intent, winner.version - 1).counts
 
     def _refused(self, session: SparkSession, winner: Winner) -> DataFrame:
         # All rows of recomputed keys that the batch reads again are accepted rows.
@@ -212,7 +209,7 @@ class SilverMerge:
         with self._context.open_session({}) as session:
             rows = read_version(session, self._path, winner.version)
             touched = rows.where(is_written_by(winner.intent)).select(*keys).distinct()
-            bounds = one_row(touched.agg(*C.key_bounds(keys, F.lit(True))))
+            bounds = touched.agg(*C.key_bounds(keys, F.lit(True))).collect()[0].asDict()
             of_touched = rows.where(C.within(keys, bounds)).join(touched, list(keys), "left_semi")
             broken = broken_keys(of_touched, list(keys)).limit(5).collect()
         if broken:

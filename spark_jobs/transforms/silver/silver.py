@@ -103,16 +103,13 @@ def _invalid_values(bronze: DataFrame, spec: SilverSpec) -> Column:
     columns = spec.columns.items()
     received = bronze.select(*(_received(name, column).alias(name) for name, column in columns)).schema
     converted = [(name, column) for name, column in columns if received[name].dataType.simpleString() != column.type]
-    refused = F.array(*(_invalid_value(name, column) for name, column in converted)).cast(REFUSALS_TYPE)
-    return F.array_compact(refused) if converted else no_refusal()
-
-
-def _invalid_value(name: str, column: ColumnSpec) -> Column:
-    received = _received(name, column)
-    value = F.substring(received.cast("string"), 1, _MAX_VALUE_LENGTH)
-    reason = F.concat(F.lit(f"{name} is no {column.type}: "), value)
-    refused = refusal(INVALID_VALUE, Action.QUARANTINE, reason)
-    return F.when(received.isNotNull() & received.try_cast(column.type).isNull(), refused)
+    invalid = []
+    for name, column in converted:
+        value = _received(name, column)
+        shown = F.substring(value.cast("string"), 1, _MAX_VALUE_LENGTH)
+        refused = refusal(INVALID_VALUE, Action.QUARANTINE, F.concat(F.lit(f"{name} is no {column.type}: "), shown))
+        invalid.append(F.when(value.isNotNull() & value.try_cast(column.type).isNull(), refused))
+    return F.array_compact(F.array(*invalid).cast(REFUSALS_TYPE)) if converted else no_refusal()
 
 
 def _is_true(condition: str | None) -> Column:
