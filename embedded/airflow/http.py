@@ -9,7 +9,8 @@ from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_expone
 
 from embedded.errors import StackError
 
-TIMEOUT_S = 60
+TIMEOUT_S = 300
+"""Seconds for one answer: on an overloaded machine a change of a run waits minutes for the scheduler."""
 PATIENCE_S = 120
 """Seconds for which a request is retried: Airflow's server on a machine under full load may answer late."""
 
