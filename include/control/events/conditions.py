@@ -6,25 +6,15 @@ from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 
-class Condition(Protocol):
-    """A condition on a column; null never meets it."""
-
-    def may_meet(self, least: Any, greatest: Any) -> bool:
-        """Whether a value between these two may meet the condition; `greatest` may be only the start of a text."""
-
-    def matches(self, column: pa.Array) -> pa.Array:
-        """Return for each value of the column whether it meets the condition."""
-
-
 @dataclass(frozen=True)
 class Among:
-    """The condition that a value is one of `values`."""
+    """The condition that a value is one of `values`; null never is."""
 
     values: frozenset[Any]
 
@@ -33,7 +23,7 @@ class Among:
         return sorted(self.values)
 
     def may_meet(self, least: Any, greatest: Any) -> bool:
-        """Whether one of `values` lies between these two."""
+        """Whether one of `values` lies between these two; `greatest` may be only the start of a text."""
         index = bisect_left(self._ascending, least)
         return index < len(self._ascending) and _reaches(greatest, self._ascending[index])
 
@@ -44,7 +34,7 @@ class Among:
 
 @dataclass(frozen=True)
 class Span:
-    """The condition that a value is at least `least` and at most `greatest`; None is no limit.
+    """The condition that a value is at least `least` and at most `greatest`; None is no limit, null never meets it.
 
     >>> Span(3, 5).may_meet(5, 9), Span(3, 5).may_meet(6, 9), Span(least=3).may_meet(6, 9)
     (True, False, True)
@@ -54,7 +44,7 @@ class Span:
     greatest: Any = None
 
     def may_meet(self, least: Any, greatest: Any) -> bool:
-        """Whether a value between these two may lie in the span."""
+        """Whether a value between these two may lie in the span; `greatest` may be only the start of a text."""
         return (self.least is None or _reaches(greatest, self.least)) and (
             self.greatest is None or least <= self.greatest
         )
@@ -67,6 +57,9 @@ class Span:
         if self.greatest is not None:
             is_met = pc.and_(is_met, pc.less_equal(column, pa.scalar(self.greatest, column.type)))
         return is_met
+
+
+Condition: TypeAlias = Among | Span
 
 
 def may_meet(conditions: Mapping[str, Condition], ends: Mapping[str, tuple[Any, Any]]) -> bool:

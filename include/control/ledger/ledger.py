@@ -15,6 +15,7 @@ from operator import itemgetter
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from include.contracts.interval import Interval
 from include.contracts.job.report import FileRows, RowCounts
@@ -34,7 +35,7 @@ from include.control.ledger.events import (
     loaded_event,
     recorded_winner,
 )
-from include.control.ledger.loaded_files import LoadedFiles, PlannedFilesQuery, WinnersQuery
+from include.control.ledger.loaded_files import LoadedFiles, planned_files_query, winners_query
 from include.control.ledger.measures import Measures, measure, newer_measures
 from include.control.ledger.ops_table import OpsTable
 from include.control.ledger.streams import Streams, advance_streams
@@ -165,12 +166,12 @@ class Ledger:
 
     def loaded_files(self, table: str, table_id: str) -> LoadedFiles:
         """Return the files that winning attempts loaded into the table; a path counts once for each content."""
-
-        def planned(paths: Collection[str]) -> Collection[pa.Table]:
-            return self._files.results(table, PlannedFilesQuery(table_id), path=paths).values()
-
-        won = partial(self._won, table, table_id)
-        return LoadedFiles(planned, won, partial(self._loaded, table, table_id))
+        query = planned_files_query(table_id)
+        return LoadedFiles(
+            read_planned=lambda paths: self._files.results(table, query, path=paths),
+            read_winners=partial(self._won, table, table_id),
+            facts=partial(self._loaded, table, table_id),
+        )
 
     def file_events(self, table: str, table_id: str) -> list[dict[str, Any]]:
         """Return all events of a table's files, oldest first."""
@@ -257,9 +258,11 @@ class Ledger:
     def _won(self, table: str, table_id: str, attempts: Mapping[str, int | None]) -> set[str]:
         """Return the tokens of those attempts (token -> number) that became batches."""
         numbers = {number for number in attempts.values() if number is not None}
-        query, event = WinnersQuery(table_id), [BatchEvent.COMMITTED]
-        found = self._batches.results(table, query, batch_seq=numbers, event=event) if numbers else {}
-        return {token for token in attempts if any(token in winners for winners in found.values())}
+        found = self._batches.results(table, winners_query(table_id), batch_seq=numbers) if numbers else []
+        wanted, tokens = pa.array(list(attempts), pa.string()), set[str]()
+        for winners in found:
+            tokens.update(winners["token"].filter(pc.is_in(winners["token"], wanted)).to_pylist())
+        return tokens
 
 
 def _of(event: BatchEvent | FileEvent, *intents: Intent) -> dict[str, Collection[Any]]:

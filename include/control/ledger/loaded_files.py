@@ -7,13 +7,15 @@ requested paths.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from include.control.ledger.events import FILES, NO_TOKEN, BatchEvent, FileEvent
+from include.control.events.conditions import Among
+from include.control.ledger.event_queries import EventQuery
+from include.control.ledger.events import BATCHES, FILES, NO_TOKEN, BatchEvent, FileEvent
 from include.control.log.batch import FileFact
 
 _CONTENT = ("size", "mtime_ns", "checksum")
@@ -29,38 +31,17 @@ _PLANNED = pa.schema(
 """The columns of planned files."""
 
 
-@dataclass(frozen=True)
-class PlannedFilesQuery:
-    """The query for the planned and seen files of a table with this id, in `ops.files`."""
-
-    table_id: str
-    columns: Collection[str] = ("event", "table_id", *_PLANNED.names)
-
-    def evaluate(self, events: Iterator[pa.RecordBatch]) -> pa.Table:
-        """Return the planned and seen files of one data file, with the columns `_PLANNED`."""
-        kinds = pa.array([FileEvent.PLANNED, FileEvent.SEEN], pa.string())
-        planned = []
-        for batch in events:
-            is_planned = pc.and_(pc.is_in(batch["event"], kinds), pc.equal(batch["table_id"], self.table_id))
-            planned.append(batch.filter(is_planned).select(_PLANNED.names))
-        return pa.Table.from_batches(planned).cast(_PLANNED) if planned else _PLANNED.empty_table()
+def planned_files_query(table_id: str) -> EventQuery:
+    """Return the query for the planned and seen files of a table in `ops.files`."""
+    is_planned = Among(frozenset([FileEvent.PLANNED, FileEvent.SEEN]))
+    return EventQuery(_PLANNED, (("event", is_planned), ("table_id", Among(frozenset([table_id])))))
 
 
-@dataclass(frozen=True)
-class WinnersQuery:
-    """The query for the attempts that became batches of a table with this id, in `ops.batches`."""
-
-    table_id: str
-    columns: Collection[str] = ("event", "table_id", "token")
-
-    def evaluate(self, events: Iterator[pa.RecordBatch]) -> frozenset[str]:
-        """Return the tokens in one data file."""
-        tokens: set[str] = set()
-        for batch in events:
-            is_committed = pc.equal(batch["event"], BatchEvent.COMMITTED.value)
-            is_wanted = pc.and_(is_committed, pc.equal(batch["table_id"], self.table_id))
-            tokens.update(batch["token"].filter(is_wanted).to_pylist())
-        return frozenset(tokens)
+def winners_query(table_id: str) -> EventQuery:
+    """Return the query for the tokens of the attempts that became batches of a table, in `ops.batches`."""
+    is_committed = Among(frozenset([BatchEvent.COMMITTED]))
+    schema = pa.schema([BATCHES.field("token")])
+    return EventQuery(schema, (("event", is_committed), ("table_id", Among(frozenset([table_id])))))
 
 
 @dataclass(frozen=True, eq=False)

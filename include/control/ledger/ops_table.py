@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from operator import itemgetter
 from pathlib import Path
@@ -22,7 +22,7 @@ from include.control.events.event_files import read_events
 from include.control.events.event_log import EventLog
 from include.control.events.log_state import EventFile
 from include.control.leases.store import ledger_lease
-from include.control.ledger.event_queries import EventQuery, Result, RowsQuery
+from include.control.ledger.event_queries import EventQuery
 from include.control.log.stored_tables import options_of
 from include.control.storage.read_cache import clear_read_cache
 from include.errors import first_line
@@ -93,7 +93,7 @@ class OpsTable:
         self._schema = schema
         self._indexed = [name for name in _STATISTICS_COLUMNS if name in schema.names]
         self._log = EventLog(path, self._indexed, self._create, under_lease=lease_store is not None)
-        self._results: dict[tuple[str, EventQuery[Any]], dict[LakePath, Any]] = {}
+        self._results: dict[tuple[str, EventQuery], dict[LakePath, pa.Table]] = {}
 
     @classmethod
     def of(cls, paths: LakehousePaths, name: str, schema: pa.Schema, keep: timedelta | None = None) -> Self:
@@ -177,8 +177,8 @@ class OpsTable:
             columns: the columns of the result; empty for all.
             equals: column -> the value that it must have.
         """
-        query = self._query(columns, {column: Among(frozenset([value])) for column, value in equals.items()})
-        return self._oldest_first(self.results(table, query).values(), columns)
+        query = self._query(columns, {column: [value] for column, value in equals.items()})
+        return self._oldest_first(self.results(table, query), columns)
 
     def find(self, table: str, columns: Sequence[str] = (), **where: Collection[Any] | Span) -> list[dict[str, Any]]:
         """Return the events that meet conditions, oldest first; the result is not cached.
@@ -189,10 +189,9 @@ class OpsTable:
             where: column -> the values of which it must have one, or the span in which it must lie. Data files and
                 row groups without such events are not read.
         """
-        conditions = _conditions(where)
-        query = self._query(columns, conditions)
-        files = self._files_with(table, conditions)
-        return self._oldest_first([self._evaluate(file.path, table, query, conditions) for file in files], columns)
+        query = self._query(columns, where)
+        files = self._files_with(table, dict(query.conditions))
+        return self._oldest_first([self._evaluate(file, query) for file in files], columns)
 
     def descending(
         self, table: str, column: str, columns: Sequence[str], upto: Any = None, **where: Collection[Any]
@@ -222,20 +221,20 @@ class OpsTable:
                 return
             upto, at, step = least, at + step, 2 * step
 
-    def results(self, table: str, query: EventQuery[Result], **where: Collection[Any] | Span) -> dict[LakePath, Result]:
+    def results(self, table: str, query: EventQuery, **where: Collection[Any] | Span) -> list[pa.Table]:
         """Return the result of a query for each data file about `table`; a query reads a file only once.
 
         Args:
             table: the table that the events are about.
             query: the query.
-            where: conditions as in `find`; data files without such events are left out.
+            where: further conditions as in `find`, by which only data files are left out.
         """
-        files = {file.path for file in self._files(table)}
-        cached = {file: result for file, result in self._results.get((table, query), {}).items() if file in files}
-        needed = [file.path for file in self._files_with(table, _conditions(where))]
-        new = {file: self._evaluate(file, table, query) for file in needed if file not in cached}
+        existing = {file.path for file in self._files(table)}
+        cached = {path: rows for path, rows in self._results.get((table, query), {}).items() if path in existing}
+        needed = self._files_with(table, {**dict(query.conditions), **_conditions(where)})
+        new = {file.path: self._evaluate(file, query) for file in needed if file.path not in cached}
         self._results[table, query] = cached | new
-        return {file: self._results[table, query][file] for file in needed}
+        return [self._results[table, query][file.path] for file in needed]
 
     def _files(self, table: str) -> list[EventFile]:
         return [file for file in self._log.files() if file.table == table]
@@ -244,22 +243,21 @@ class OpsTable:
         """Return the data files in which an event may meet the conditions."""
         return [file for file in self._files(table) if may_meet(conditions, file.ends(conditions))]
 
-    def _evaluate(
-        self, file: LakePath, table: str, query: EventQuery[Result], conditions: Mapping[str, Condition] = {}
-    ) -> Result:
-        schema = pa.schema([field for field in self._schema if field.name in query.columns])
-        return query.evaluate(read_events(file, schema, table, conditions))
+    def _evaluate(self, file: EventFile, query: EventQuery) -> pa.Table:
+        conditions = dict(query.conditions)
+        needed = {*query.schema.names, *conditions}
+        schema = pa.schema([field for field in self._schema if field.name in needed])
+        return query.evaluate(read_events(file.path, schema, file.table, conditions))
 
-    def _query(self, columns: Sequence[str], conditions: Mapping[str, Condition]) -> RowsQuery:
+    def _query(self, columns: Sequence[str], where: Mapping[str, Collection[Any] | Span]) -> EventQuery:
         fields = [field for field in self._schema if not columns or field.name in (*columns, "recorded_at")]
-        return RowsQuery(pa.schema(fields), tuple(conditions.items()))
+        return EventQuery(pa.schema(fields), tuple(_conditions(where).items()))
 
-    def _oldest_first(self, results: Iterable[pa.Table], columns: Sequence[str]) -> list[dict[str, Any]]:
-        tables = list(results)
-        if not tables:
+    def _oldest_first(self, results: Sequence[pa.Table], columns: Sequence[str]) -> list[dict[str, Any]]:
+        if not results:
             return []
         rows: list[dict[str, Any]] = (
-            pa.concat_tables(tables).sort_by("recorded_at").select(columns or self._schema.names).to_pylist()
+            pa.concat_tables(results).sort_by("recorded_at").select(columns or self._schema.names).to_pylist()
         )
         return rows
 

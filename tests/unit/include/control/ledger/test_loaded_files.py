@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from include.contracts.job.report import FileRows, RowCounts
 from include.control.ledger.events import FILES, NO_TOKEN, FileEvent
 from include.control.ledger.ledger import Ledger
-from include.control.ledger.loaded_files import LoadedFiles, PlannedFilesQuery
+from include.control.ledger.loaded_files import LoadedFiles, planned_files_query
 from include.control.ledger.ops_table import FILES_WORTH_COMPACTING
 from include.control.log.batch import FileFact, Stream, Winner
 from include.paths import LakehousePaths
@@ -61,7 +61,8 @@ WINNERS = {"won": 1, "won too": 2}
 
 def pieces(events: list[Event]) -> Iterator[pa.RecordBatch]:
     """Yield a data file, two events at a time."""
-    schema = pa.schema([field for field in FILES if field.name in PlannedFilesQuery("id").columns])
+    query = planned_files_query("id")
+    schema = pa.schema([field for field in FILES if field.name in {*query.schema.names, *dict(query.conditions)}])
     for first in range(0, len(events), 2):
         rows = [
             {
@@ -83,7 +84,7 @@ def unread(_: Collection[str]) -> list[FileFact]:
 
 
 def loaded_of(ledger: list[list[Event]]) -> LoadedFiles:
-    answers = [PlannedFilesQuery("id").evaluate(pieces(events)) for events in ledger]
+    answers = [planned_files_query("id").evaluate(pieces(events)) for events in ledger]
     return LoadedFiles(lambda _: answers, WINNERS.keys().__and__, unread)
 
 
