@@ -17,9 +17,9 @@ from include.contracts.spec.table_spec import AnySpec
 from include.control.leases.leases import Leases
 from include.control.leases.store import lakehouse_leases
 from include.control.ops_tables import OpsTables
+from include.control.storage.objects_on_s3 import require_conditional_puts
 from include.control.storage.read_cache import uncached_reads
 from include.control.storage.s3_access import spark_options
-from include.control.storage.s3_probe import require_conditional_puts
 from include.paths import LakehousePaths
 from include.settings import Settings
 from spark_jobs.runtime.session import own_session

@@ -20,7 +20,7 @@ from include.contracts.lake_path import LakePath
 from include.contracts.time_format import ISO_MICROSECOND
 from include.control.events.conditions import Condition, may_meet
 from include.control.events.log_state import EventFile
-from include.control.storage.arrow_files import cache_content, open_for_arrow
+from include.control.storage.arrow_files import open_for_arrow
 from include.control.storage.objects_on_s3 import object_store
 from include.errors import TornLogError, first_line
 
@@ -49,7 +49,6 @@ def _write_file(folder: LakePath, indexed: Sequence[str], events: pa.Table, tabl
     pq.write_table(of_table, content, compression="zstd", row_group_size=_ROW_GROUP_SIZE)
     body = content.getvalue().to_pybytes()
     object_store(folder / part).put_if_absent(name, body)
-    cache_content(folder / part / name, body)
     stats = json.dumps(_statistics(of_table, indexed))
     return EventFile(f"{part}/{name}", folder / part / name, table, len(body), now_ms(), stats)
 

@@ -11,7 +11,7 @@ from collections.abc import Collection
 from uuid import uuid4
 
 from include.control.leases.claim import LeaseClaim, is_expired
-from include.control.storage.objects import ObjectStore
+from include.control.storage.objects_on_s3 import ObjectStore
 
 WHOLE_TABLE = "table"
 STREAM = "stream-"

@@ -19,7 +19,6 @@ from typing import Any, TypeAlias, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 from tenacity import RetryCallState, retry, retry_if_result, stop_after_attempt, wait_random
 
-from include.contracts.lake_path import S3Path
 from include.control.leases.store import ledger_lease
 from include.control.storage.objects_on_s3 import object_store
 from include.control.storage.read_cache import cache_object, cached_object
@@ -86,7 +85,7 @@ class TableStates:
 
     def read(self, table: str, kind: type[Part]) -> Part | None:
         """Return a part of the table's state; None if it is missing."""
-        self._known[table] = stored = self._cached(table)
+        self._known[table] = stored = cached_object(self._folder / table, partial(self._stored, table))
         return _part(stored.parts, kind)
 
     def change(self, table: str, *changes: Change) -> None:
@@ -133,16 +132,11 @@ class TableStates:
 
     def _put(self, table: str, parts: dict[str, Any], old: str) -> str:
         """Put the state if its etag is still `old`, and return the new etag; empty if another writer was first."""
-        body, file = json.dumps(parts).encode(), self._folder / table
+        body = json.dumps(parts).encode()
         etag = self._objects.put_if_match(table, body, old) if old else self._objects.put_if_absent(table, body)
-        if etag and isinstance(file, S3Path):
-            cache_object(_Stored, file, _Stored(parts, etag))
+        if etag:
+            cache_object(self._folder / table, _Stored(parts, etag))
         return etag
-
-    def _cached(self, table: str) -> _Stored:
-        file = self._folder / table
-        read = partial(self._stored, table)
-        return cached_object(_Stored, file, read) if isinstance(file, S3Path) else read()
 
     def _stored(self, table: str) -> _Stored:
         stored = self._objects.get(table)

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from include.contracts.lake_path import S3Path
 
+_MAX_BYTES = 16 * 1024**2
 
-class ContentCache:
-    """The contents of objects with their etags, at most `max_bytes`; a full cache removes the oldest contents."""
+_contents: dict[S3Path, tuple[str, bytes]] = {}
+"""Object -> its etag and content, those that were cached first at the start."""
 
-    def __init__(self, max_bytes: int) -> None:
-        self._max_bytes = max_bytes
-        self._contents: dict[S3Path, tuple[str, bytes]] = {}
 
-    def get(self, file: S3Path, etag: str = "") -> bytes | None:
-        """Return the content with this etag; None if it is not cached."""
-        cached_etag, content = self._contents.get(file, (None, b""))
-        return content if cached_etag == etag else None
+def cached_content(file: S3Path, etag: str | None = None) -> bytes | None:
+    """Return the content with this etag, or without one that of an object that never changes; None if not cached."""
+    cached_etag, content = _contents.get(file, (None, None))
+    return content if etag in (None, cached_etag) else None
 
-    def put(self, file: S3Path, content: bytes, etag: str = "") -> None:
-        """Cache the content of an object."""
-        self._contents[file] = etag, content
-        while sum(len(content) for _, content in list(self._contents.values())) > self._max_bytes:
-            self._contents.pop(next(iter(self._contents)), None)
+
+def cache_content(file: S3Path, content: bytes, etag: str) -> None:
+    """Cache the content of an object; a full cache removes the oldest contents."""
+    _contents[file] = etag, content
+    while sum(len(content) for _, content in list(_contents.values())) > _MAX_BYTES:
+        _contents.pop(next(iter(_contents)), None)

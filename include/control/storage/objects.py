@@ -1,6 +1,7 @@
-"""Small objects with conditional puts, such as leases.
+"""Small objects with conditional puts in a folder, such as leases.
 
-The interface is that of S3 (`If-None-Match`, `If-Match`), so that an object store can replace a local folder.
+A writer can replace an object only if it has read the newest content. The interface is that of S3 (`If-None-Match`,
+`If-Match`), so that a bucket can replace a folder.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ import os
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 from uuid import uuid4
 
 from filelock import FileLock
@@ -29,25 +29,6 @@ class StoredObject:
     body: bytes
     etag: str
     age_s: float
-
-
-class ObjectStore(Protocol):
-    """Named objects; a writer can replace an object only if it has read the newest content."""
-
-    def get(self, key: str) -> StoredObject | None:
-        """Return the object; None if there is none."""
-
-    def put_if_absent(self, key: str, body: bytes) -> str:
-        """Create the object, and return its etag; empty if the object exists already."""
-
-    def put_if_match(self, key: str, body: bytes, etag: str) -> str:
-        """Replace the object with this etag, and return the new etag; empty if no object has this etag any more."""
-
-    def delete_if_match(self, key: str, etag: str) -> bool:
-        """Delete the object with this etag; false if no object has this etag any more."""
-
-    def keys(self, prefix: str) -> list[str]:
-        """Return the keys that start with `prefix`, sorted."""
 
 
 class LocalObjectStore:

@@ -1,24 +1,23 @@
-"""Objects with conditional puts in a bucket: leases for writers on several machines."""
+"""Objects with conditional puts in a bucket, and the check that its store has them, since every commit needs them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from email.utils import parsedate_to_datetime
-from typing import Any
+from functools import cache
+from typing import Any, TypeAlias
+from uuid import uuid4
 
 from include.contracts.lake_path import LakePath, S3Path
-from include.control.storage.objects import LocalObjectStore, ObjectStore, StoredObject
+from include.control.storage.content_cache import cache_content
+from include.control.storage.objects import LocalObjectStore, StoredObject
 from include.control.storage.read_cache import clear_read_cache, note_put
 from include.control.storage.s3_access import s3_client, translate_storage_errors
-from include.control.storage.stored_files import cache_content, objects_in
+from include.control.storage.stored_files import objects_in
+from include.errors import StorageError
 
 _CONFLICT_CODES = ("PreconditionFailed", "ConditionalRequestConflict", "NoSuchKey", "404", "409", "412")
 """The error codes of a condition that is not met: another writer came first."""
-
-
-def object_store(folder: LakePath) -> ObjectStore:
-    """Return the store of the objects in a folder or in a prefix of a bucket."""
-    return S3ObjectStore(folder) if isinstance(folder, S3Path) else LocalObjectStore(folder)
 
 
 class S3ObjectStore:
@@ -82,6 +81,36 @@ class S3ObjectStore:
                 if error.response.get("Error", {}).get("Code") in _CONFLICT_CODES:
                     return None
                 raise
+
+
+ObjectStore: TypeAlias = LocalObjectStore | S3ObjectStore
+
+
+def object_store(folder: LakePath) -> ObjectStore:
+    """Return the store of the objects in a folder or in a prefix of a bucket."""
+    return S3ObjectStore(folder) if isinstance(folder, S3Path) else LocalObjectStore(folder)
+
+
+@cache
+def require_conditional_puts(folder: S3Path) -> None:
+    """Require that a store refuses the second of two conditional puts; each process checks it once.
+
+    Raises:
+        StorageError: the store accepts the second put, so that two writers could both commit the same version.
+    """
+    store, key = S3ObjectStore(folder), f"probe-{uuid4().hex}"
+    store.put_if_absent(key, b"first")
+    is_replaced = bool(store.put_if_absent(key, b"second"))
+    if (probe := store.get(key)) is not None:
+        store.delete_if_match(key, probe.etag)
+    if is_replaced:
+        raise StorageError(
+            f"The store of {folder} has no conditional puts: it replaces an object in spite of If-None-Match",
+            "Two writers could both commit the same version of a table, and rows would be lost without an error; "
+            "nothing was written. Keep the tables in a store with conditional puts, such as S3 itself, or on a disk. "
+            "Or set LAKEHOUSE_LEASE_STORE to a folder that all machines share, with the limits that "
+            "docs/guides/tables-in-a-bucket.md describes.",
+        )
 
 
 def _age_s(answer: Mapping[str, Any]) -> float:

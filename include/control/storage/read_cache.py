@@ -29,7 +29,7 @@ class Listing:
 
 @dataclass
 class _Cache:
-    objects: dict[tuple[type, S3Path], Any] = field(default_factory=dict)
+    objects: dict[S3Path, Any] = field(default_factory=dict)
     listings: dict[S3Path, Listing] = field(default_factory=dict)
 
 
@@ -63,14 +63,14 @@ def clear_read_cache() -> None:
         _of_thread.cache = _Cache()
 
 
-def cached_object(kind: type[Value], file: S3Path, read: Callable[[], Value]) -> Value:
+def cached_object(file: LakePath, read: Callable[[], Value]) -> Value:
     """Return the value of an object from the cache; call `read` if it is not cached."""
     cache = _of_thread.cache
-    if cache is None:
+    if cache is None or not isinstance(file, S3Path):
         return read()
-    if (kind, file) not in cache.objects:
-        cache.objects[kind, file] = read()
-    value: Value = cache.objects[kind, file]
+    if file not in cache.objects:
+        cache.objects[file] = read()
+    value: Value = cache.objects[file]
     return value
 
 
@@ -96,7 +96,7 @@ def note_put(file: S3Path, etag: str) -> None:
     cache = _of_thread.cache
     if cache is None:
         return
-    cache.objects = {key: value for key, value in cache.objects.items() if key[1] != file}
+    cache.objects.pop(file, None)
     listing = cache.listings.get(S3Path(file.parent))
     if listing and file.name > listing.after:
         listing.etags[file.name] = etag
@@ -113,10 +113,10 @@ def is_caching(file: LakePath) -> bool:
     return _of_thread.cache is not None and isinstance(file, S3Path)
 
 
-def cache_object(kind: type[Value], file: S3Path, value: Value) -> None:
+def cache_object(file: LakePath, value: object) -> None:
     """Cache the value of an object that this thread has put."""
-    if _of_thread.cache is not None:
-        _of_thread.cache.objects[kind, file] = value
+    if _of_thread.cache is not None and isinstance(file, S3Path):
+        _of_thread.cache.objects[file] = value
 
 
 @contextmanager

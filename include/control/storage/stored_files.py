@@ -10,15 +10,12 @@ from typing import Any
 from uuid import uuid4
 
 from include.contracts.lake_path import LakePath, S3Path
-from include.control.storage.content_cache import ContentCache
+from include.control.storage.content_cache import cache_content, cached_content
 from include.control.storage.read_cache import cached_etag, cached_names, clear_read_cache, note_put
 from include.control.storage.s3_access import s3_client, translate_storage_errors
 
 _MAX_DELETES = 1000
 """The most objects that a store deletes in one request."""
-
-_contents = ContentCache(8 * 1024**2)
-"""Mostly commits, which jobs read repeatedly. The listing of their folder shows whether they are unchanged."""
 
 
 def read_text(file: LakePath) -> str:
@@ -36,19 +33,15 @@ def read_bytes(file: LakePath) -> bytes:
     """Return the content of a file; raise the errors of `read_text`."""
     if isinstance(file, Path):
         return file.read_bytes()
+    # Mostly commits, which jobs read repeatedly. The listing of their folder shows whether they are unchanged.
     etag = cached_etag(file)
-    if etag and (cached := _contents.get(file, etag)) is not None:
+    if etag and (cached := cached_content(file, etag)) is not None:
         return cached
     with translate_storage_errors(str(file)):
         answer = s3_client().get_object(Bucket=file.bucket, Key=file.key)
         content = bytes(answer["Body"].read())
-    _contents.put(file, content, answer["ETag"])
+    cache_content(file, content, answer["ETag"])
     return content
-
-
-def cache_content(file: S3Path, content: bytes, etag: str) -> None:
-    """Cache an object that this process has just put."""
-    _contents.put(file, content, etag)
 
 
 def is_file(file: LakePath) -> bool:

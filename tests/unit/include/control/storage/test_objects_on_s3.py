@@ -14,8 +14,7 @@ from embedded.servers.s3 import Bucket, s3_bucket
 from include.contracts.lake_path import S3Path
 from include.control.leases.claim import LeaseClaim
 from include.control.leases.leases import Leases
-from include.control.storage.objects_on_s3 import S3ObjectStore
-from include.control.storage.s3_probe import require_conditional_puts
+from include.control.storage.objects_on_s3 import S3ObjectStore, require_conditional_puts
 from include.errors import LeaseLostError, NotReadyError, StorageError
 from tests.support.ledger.lease_holder import HOLDER, STREAM, TABLE, lease_of_other_process, release
 from tests.support.storage.faulty_s3 import FaultyS3, faulty_s3, lose_answer, refuse_credentials, reset, slow_down
