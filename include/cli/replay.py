@@ -18,6 +18,7 @@ from include.contracts.file_status import FileStatus
 from include.contracts.interval import Interval
 from include.contracts.spec.table_spec import BronzeSpec
 from include.control.landing.file_states import FileState
+from include.control.ledger.events import FileEvent
 from include.control.ledger.ledger import Ledger
 from include.control.ledger.resolution import table_id
 from include.control.log.batch import FileFact
@@ -79,7 +80,7 @@ def record_replays(planned: Replays, settings: Settings) -> None:
     paths = settings.paths
     for table, file in planned.failed:
         fact = FileFact(path=file.path, size=file.size, mtime_ns=0, checksum=file.checksum)
-        Ledger(paths).record_replayed(table, table_id(paths.table(table)), file.interval, fact)
+        Ledger(paths).record_files(FileEvent.REPLAYED, table, table_id(paths.table(table)), file.interval, [fact])
 
 
 def replay_views(planned: Replays) -> list[RenderableType]:
@@ -106,7 +107,7 @@ def give_up_files(names: Sequence[str], reason: str, settings: Settings) -> list
             msg = f"{file.path} is {file.status}: only a file that could not be loaded can be given up"
             raise typer.BadParameter(msg)
         fact = replace(failure.file, defect=f"by {getpass.getuser()}: {reason} ({failure.file.defect})")
-        ledger.record_given_up(spec.table, identity, file.interval, fact)
+        ledger.record_files(FileEvent.GIVEN_UP, spec.table, identity, file.interval, [fact])
     return [file for _, file in find_files(names, settings)[0]]
 
 

@@ -6,7 +6,6 @@ import logging
 import shutil
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
 
 from deltalake import QueryBuilder, write_deltalake
@@ -19,7 +18,6 @@ from include.control.ledger.ops_table import OpsTable
 from include.control.ledger.table_state import TableStates
 from include.control.log.stored_tables import is_table, open_table, options_of
 from include.control.log.table_queries import text_literals
-from include.control.ops_tables import OpsTables
 from include.control.storage.read_cache import clear_read_cache
 from include.control.storage.s3_access import s3_client, translate_storage_errors
 from include.paths import LakehousePaths
@@ -96,18 +94,6 @@ class StagedDeletes(DeleteRecords):
         batches = self._ledger.batches(allowed.source, source_id, -1)
         first = batches[0].version if batches else allowed.source_version
         return replace(allowed, source_id=source_id, source_version=first)
-
-
-@dataclass(frozen=True)
-class StagedOpsTables(OpsTables):
-    """The tables of a rebuild's own ledger; `live` has the allowed deletes of the tables in use."""
-
-    live: DeleteRecords
-
-    @cached_property
-    def deletes(self) -> DeleteRecords:
-        """The deletes of absent keys that a person allowed."""
-        return StagedDeletes(self.paths, self.live)
 
 
 def staged_paths(paths: LakehousePaths, rebuild: str, tables: Iterable[str]) -> StagedPaths:

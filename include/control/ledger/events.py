@@ -97,10 +97,10 @@ class FileEvent(StrEnum):
 
     - planned: an attempt loads the file; it is loaded if the token of the attempt wins.
     - loaded: a batch has loaded the file, with these row counts.
-    - failed: the file cannot be loaded.
+    - failed: the file cannot be loaded, which counts as an attempt.
     - replayed: a person wants another attempt, although earlier attempts failed.
-    - given_up: a person wants no further attempt.
-    - unreachable: the storage did not deliver the file.
+    - given_up: a person wants no further attempt; the reason holds the person's name.
+    - unreachable: the storage did not deliver the file, which counts as no attempt.
     - seen: the loaded file has another time and the same content, which need not be read again.
     - touched: the failed file has another time and the same content.
     """

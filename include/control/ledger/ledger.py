@@ -87,29 +87,11 @@ class Ledger:
                 winner.intent.table, (Streams, ends), (Measures, lambda measures: newer_measures(measures, now))
             )
 
-    def record_failed(self, table: str, table_id: str, interval: Interval, files: Sequence[FileFact]) -> None:
-        """Record a failed attempt for each file of an interval that cannot be loaded, with its defect."""
-        self._files.append([batchless_event(FileEvent.FAILED, table, table_id, interval, file) for file in files])
-
-    def record_unreachable(self, table: str, table_id: str, interval: Interval, files: Sequence[FileFact]) -> None:
-        """Record files that the storage did not deliver, each with its error; they count as no attempt."""
-        self._files.append([batchless_event(FileEvent.UNREACHABLE, table, table_id, interval, file) for file in files])
-
-    def record_seen(self, table: str, table_id: str, interval: Interval, files: Sequence[FileFact]) -> None:
-        """Record loaded files that have another time now, and the same content."""
-        self._files.append([batchless_event(FileEvent.SEEN, table, table_id, interval, file) for file in files])
-
-    def record_touched(self, table: str, table_id: str, interval: Interval, files: Sequence[FileFact]) -> None:
-        """Record files that were given up and have another time now, and the same content."""
-        self._files.append([batchless_event(FileEvent.TOUCHED, table, table_id, interval, file) for file in files])
-
-    def record_replayed(self, table: str, table_id: str, interval: Interval, file: FileFact) -> None:
-        """Record that a person wants another attempt at a failed file."""
-        self._files.append([batchless_event(FileEvent.REPLAYED, table, table_id, interval, file)])
-
-    def record_given_up(self, table: str, table_id: str, interval: Interval, file: FileFact) -> None:
-        """Record that a person wants no further attempt at a failed file; its `defect` holds the name and reason."""
-        self._files.append([batchless_event(FileEvent.GIVEN_UP, table, table_id, interval, file)])
+    def record_files(
+        self, event: FileEvent, table: str, table_id: str, interval: Interval, files: Iterable[FileFact]
+    ) -> None:
+        """Record an event of files of an interval that belongs to no batch; the `defect` of a file is the reason."""
+        self._files.append([batchless_event(event, table, table_id, interval, file) for file in files])
 
     def last_committed(self, table: str, table_id: str, stream: str) -> Winner | None:
         """Return the last resolved batch of the stream, by the table's state; the log may hold newer batches."""

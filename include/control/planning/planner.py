@@ -23,6 +23,7 @@ from include.control.landing.deliveries import Folders, delivered_files
 from include.control.landing.landing import Landing, interval_files, is_as_listed, landing_of
 from include.control.landing.matching import MatchedFiles, match_files, read_listed, split_by_age
 from include.control.ledger.deletes import are_too_many, refusal_message
+from include.control.ledger.events import FileEvent
 from include.control.ledger.ledger import Ledger
 from include.control.ledger.resolution import read_position
 from include.control.log.batch import BatchSources, FileFact, Stream, StreamPosition, Winner
@@ -73,13 +74,13 @@ class Planner:
         matches = self._match(spec, table_id, landing, delivered_files(spec, landing, folders))
         young, settled = split_by_age(matches.unread, spec.landing_source)
         due = {interval for file in settled if (interval := folders.interval(file.path))}
-        for record, unchanged in ((ops.ledger.record_seen, matches.seen), (ops.ledger.record_touched, matches.touched)):
+        for event, unchanged in ((FileEvent.SEEN, matches.seen), (FileEvent.TOUCHED, matches.touched)):
             of_interval = defaultdict[Interval, list[FileFact]](list)
             for file in unchanged:
                 if (interval := folders.interval(file.path)) and is_as_listed(file, landing):
                     of_interval[interval].append(file)
             for interval, files in of_interval.items():
-                record(spec.table, table_id, interval, files)
+                ops.ledger.record_files(event, spec.table, table_id, interval, files)
         if last is not None and not is_complete(spec, last, ops):
             due.add(Interval(start=last.intent.interval_start, end=last.intent.interval_end))
         return tuple(sorted(due, key=lambda interval: interval.start)), len(young)

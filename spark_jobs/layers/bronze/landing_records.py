@@ -16,7 +16,7 @@ from include.control.landing.ingest import FilePlan, plan_files, require_as_load
 from include.control.landing.inspection import inspect, is_whole_parquet, parquet_rows
 from include.control.landing.landing import LandingFile, interval_files, landing_of
 from include.control.landing.matching import given_up_notes
-from include.control.ledger.events import Failure
+from include.control.ledger.events import Failure, FileEvent
 from include.control.log.batch import BatchSources, FileFact, StreamPosition, Winner, files_digest
 from include.errors import BadInputError, MillraceError, NotReadyError, StorageError, first_line
 from spark_jobs.delta_io.json_arrays import invalid_array_in
@@ -234,14 +234,14 @@ class LandingRecords:
 
     def _record(self, table_id: str) -> None:
         """Record the state of the files that are not loaded now, once per run, though a run plans several times."""
-        ledger, of_run = self._context.ops.ledger, (self._spec.table, table_id, self._context.args.interval)
+        of_run = self._spec.table, table_id, self._context.args.interval
         unreachable = [replace(file, defect=first_line(error)) for file, error in self._unreachable.values()]
-        ledger.record_failed(*of_run, self._not_yet_recorded(self.files.broken))
-        ledger.record_unreachable(*of_run, self._not_yet_recorded(unreachable))
-        ledger.record_seen(*of_run, self._not_yet_recorded(self.files.seen))
-        ledger.record_touched(*of_run, self._not_yet_recorded(self.files.touched))
-
-    def _not_yet_recorded(self, files: Sequence[FileFact]) -> list[FileFact]:
-        new = [file for file in files if file not in self._recorded]
-        self._recorded.update(new)
-        return new
+        for event, files in (
+            (FileEvent.FAILED, self.files.broken),
+            (FileEvent.UNREACHABLE, unreachable),
+            (FileEvent.SEEN, self.files.seen),
+            (FileEvent.TOUCHED, self.files.touched),
+        ):
+            new = [file for file in files if file not in self._recorded]
+            self._recorded.update(new)
+            self._context.ops.ledger.record_files(event, *of_run, new)

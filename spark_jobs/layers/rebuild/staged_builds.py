@@ -11,7 +11,7 @@ from include.contracts.interval import Interval
 from include.contracts.job.args import WRITER_OF_LAYER, Job
 from include.contracts.job.report import JobReport
 from include.contracts.spec.table_spec import AnySpec, BronzeSpec, SilverSpec
-from include.control.changes.staging import StagedOpsTables, StagedPaths, copy_ledger, staged_paths
+from include.control.changes.staging import StagedDeletes, StagedPaths, copy_ledger, staged_paths
 from include.control.landing.landing import landing_of
 from include.control.ledger.deletes import are_too_many
 from include.control.ledger.events import FileEvent
@@ -72,7 +72,7 @@ class StagedBuild:
     @cached_property
     def ops(self) -> OpsTables:
         """The ledger of the rebuild."""
-        return StagedOpsTables(self.paths, self.context.ops.deletes)
+        return OpsTables(self.paths, deletes=StagedDeletes(self.paths, self.context.ops.deletes))
 
     def build(self) -> None:
         """Load everything that the sources hold now.

@@ -22,6 +22,7 @@ from include.contracts.job.interval_args import DomainArgs
 from include.contracts.job.report import JobReport
 from include.control.landing.inspection import inspect
 from include.control.landing.on_disk import LocalLanding
+from include.control.ledger.events import FileEvent
 from include.control.ledger.ledger import Ledger
 from include.control.ledger.resolution import table_id
 from include.control.planning.advice import Advice
@@ -83,7 +84,7 @@ def fail(lakehouse: Lakehouse, times: int) -> None:
     files = [inspect(file, place, spec) for file in list_files(spec, place, day(2)) if "broken" in file.path]  # type: ignore[arg-type]
     assert all(file.defect for file in files)
     for _ in range(times):
-        Ledger(lakehouse.paths).record_failed(spec.table, table_id(table), day(2), files)
+        Ledger(lakehouse.paths).record_files(FileEvent.FAILED, spec.table, table_id(table), day(2), files)
 
 
 def optimized(lakehouse: Lakehouse, table: str) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from include.contracts.interval import Interval
+from include.control.ledger.events import FileEvent
 from include.control.ledger.resolution import table_id
 from include.errors import Outcome
 from tests.support.documents.specs import bronze_document, silver_document
@@ -119,7 +120,7 @@ def give_up(shop: Lakehouse) -> None:
     ledger, identity = Ledger(shop.paths), table_id(shop.paths.table(BRONZE))
     (failure,) = ledger.failed_files(BRONZE, identity).values()
     interval: Interval = day(2)
-    ledger.record_given_up(BRONZE, identity, interval, failure.file)
+    ledger.record_files(FileEvent.GIVEN_UP, BRONZE, identity, interval, [failure.file])
 
 
 @pytest.mark.slow

@@ -10,6 +10,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from include.contracts.job.report import FileRows, RowCounts
+from include.control.ledger.events import FileEvent
 from include.control.ledger.ledger import Ledger
 from include.control.log.batch import FileFact, Stream, Winner
 from include.errors import ExitCode
@@ -32,7 +33,7 @@ class TestFiles:
             Winner(intent, 4), RowCounts(), {"orders/a.json": FileRows(read=34, written=31, quarantined=3)}
         )
         broken = FileFact(path="orders/b.json", size=7, mtime_ns=1, defect="truncated gzip: [it] ends")
-        ledger.record_failed("bronze.orders", table_id, day(), [broken])
+        ledger.record_files(FileEvent.FAILED, "bronze.orders", table_id, day(), [broken])
         return paths
 
     def test_each_file_has_its_batch_and_its_row_counts(self, lakehouse: Lakehouse, paths: LakehousePaths) -> None:
@@ -57,7 +58,7 @@ class TestFiles:
         (landing / "orders").mkdir(parents=True, exist_ok=True)
         silent = [FileFact(path=name, size=7, mtime_ns=2, defect="Input/output error") for name in names]
         table_id = str(DeltaTable(str(paths.table("bronze.orders"))).metadata().id)
-        Ledger(paths).record_unreachable("bronze.orders", table_id, day(), silent)
+        Ledger(paths).record_files(FileEvent.UNREACHABLE, "bronze.orders", table_id, day(), silent)
         (landing / "orders" / "a.json").write_text("{}\n")
         for name in names[:2]:
             (landing / name).symlink_to("/proc/self/mem")  # whose first page cannot be read: EIO

@@ -13,6 +13,7 @@ from deltalake import DeltaTable, write_deltalake
 from include.cli.replay import give_up_files
 from include.contracts.file_status import FileStatus
 from include.control.landing.matching import given_up_files, given_up_notes
+from include.control.ledger.events import FileEvent
 from include.control.ledger.ledger import Ledger
 from include.control.log.batch import FileFact
 from include.paths import LakehousePaths
@@ -32,7 +33,9 @@ def ledger(settings: Settings) -> Ledger:
     bronze = LakehousePaths(settings.root).table("bronze.orders")
     write_deltalake(bronze, pa.table({"amount": [1]}))
     ledger = Ledger(LakehousePaths(settings.root))
-    ledger.record_failed("bronze.orders", identity(settings), day(2), [FileFact("orders/b.gz", 7, 1, "aa", "torn")])
+    ledger.record_files(
+        FileEvent.FAILED, "bronze.orders", identity(settings), day(2), [FileFact("orders/b.gz", 7, 1, "aa", "torn")]
+    )
     return ledger
 
 
@@ -47,7 +50,9 @@ def test_a_file_is_given_up_with_a_reason_until_it_is_replayed(settings: Setting
     (note,) = given_up_notes([*given_up_files(failures, bronze_spec().landing_source).values()])
     assert note.startswith("orders/b.gz was given up by ")
     assert "the shop was closed (torn)" in note
-    ledger.record_replayed("bronze.orders", identity(settings), day(2), FileFact("orders/b.gz", 7, 1, "aa"))
+    ledger.record_files(
+        FileEvent.REPLAYED, "bronze.orders", identity(settings), day(2), [FileFact("orders/b.gz", 7, 1, "aa")]
+    )
     assert not ledger.failures("bronze.orders", identity(settings))
     assert not ledger.failed_files("bronze.orders", identity(settings))["orders/b.gz"].given_up
 
@@ -55,7 +60,9 @@ def test_a_file_is_given_up_with_a_reason_until_it_is_replayed(settings: Setting
 @pytest.mark.usefixtures("ledger")
 def test_other_content_under_its_name_is_tried_again(settings: Settings, ledger: Ledger) -> None:
     give_up_files(["orders/b.gz"], "closed", settings)
-    ledger.record_failed("bronze.orders", identity(settings), day(2), [FileFact("orders/b.gz", 8, 2, "bb", "torn")])
+    ledger.record_files(
+        FileEvent.FAILED, "bronze.orders", identity(settings), day(2), [FileFact("orders/b.gz", 8, 2, "bb", "torn")]
+    )
     assert not ledger.failed_files("bronze.orders", identity(settings))["orders/b.gz"].given_up
 
 

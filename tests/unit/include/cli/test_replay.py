@@ -14,6 +14,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from include.cli.replay import replays
+from include.control.ledger.events import FileEvent
 from include.control.ledger.ledger import Ledger
 from include.control.log.batch import FileFact, Stream, Winner
 from include.errors import ExitCode
@@ -38,7 +39,7 @@ def settings(place: Mapping[str, str]) -> Settings:
     ledger.record_committed([Winner(intent, 0)])
     for path, number in zip(FAILED, (3, 2, 3), strict=True):
         broken = FileFact(path=path, size=7, mtime_ns=1, defect="truncated gzip")
-        ledger.record_failed("bronze.orders", table_id, day(number), [broken])
+        ledger.record_files(FileEvent.FAILED, "bronze.orders", table_id, day(number), [broken])
     return settings
 
 

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from include.control.changes.staging import StagedOpsTables, copy_ledger, copy_loads, remove_staging, staged_paths
+from include.control.changes.staging import StagedDeletes, copy_ledger, copy_loads, remove_staging, staged_paths
 from include.control.gates.gates import Gates
 from include.control.ledger.deletes import DeleteRecords, Deletes, are_allowed
+from include.control.ledger.events import FileEvent
 from include.control.ledger.ledger import Ledger
 from include.control.ledger.resolution import resolve
 from include.control.log.batch import BatchSources, FileFact, Stream, Winner
@@ -69,9 +70,9 @@ def test_after_a_switch_its_ledger_has_the_events_of_the_lakehouse(tmp_path: Pat
 def test_a_file_that_a_person_gave_up_stays_given_up(tmp_path: Path) -> None:
     live, staged = LakehousePaths(tmp_path), staged_paths(LakehousePaths(tmp_path), "r1", [BRONZE.table])
     table, broken = BRONZE.table, FileFact("orders/cut.json", 7, 1, "aa", "cut")
-    Ledger(live).record_failed(table, "old", day(1), [broken])
-    Ledger(live).record_given_up(table, "old", day(1), broken)
-    Ledger(staged).record_failed(table, "new", day(1), [broken])
+    Ledger(live).record_files(FileEvent.FAILED, table, "old", day(1), [broken])
+    Ledger(live).record_files(FileEvent.GIVEN_UP, table, "old", day(1), [broken])
+    Ledger(staged).record_files(FileEvent.FAILED, table, "new", day(1), [broken])
     for _ in range(2):
         copy_loads(live, staged, table, ("old", "new"), 7)
     (failure,) = Ledger(live).failures(table, "new").values()
@@ -87,7 +88,7 @@ def test_deletes_that_a_person_allowed_are_allowed_in_a_rebuild(tmp_path: Path, 
     Ledger(live).record_committed([Winner(intent, 12)])
     copy_ledger(live, staged, [BRONZE.table])
 
-    deletes = StagedOpsTables(staged, DeleteRecords(live)).deletes.allowed_deletes(SILVER.table, "new", source_id)
+    deletes = StagedDeletes(staged, DeleteRecords(live)).allowed_deletes(SILVER.table, "new", source_id)
 
     def is_allowed(keys: int, start: datetime) -> bool:
         version = 5 if source_id == "first source" else 12

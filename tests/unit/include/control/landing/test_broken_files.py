@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from include.control.ledger.events import FileEvent
 from include.control.ledger.ledger import Ledger
 from include.control.log.batch import FileFact
 from include.errors import NotReadyError
@@ -38,7 +39,7 @@ def test_a_broken_file_is_given_up_after_max_attempts_until_it_changes_or_is_rep
     for number in (1, 2):
         found = plan(landing, ledger, max_attempts_per_file=2)
         assert (found.attempts, found.given_up) == ({found.broken[0].path: number}, ())
-        ledger.record_failed("bronze.orders", "id", day(1), found.broken)
+        ledger.record_files(FileEvent.FAILED, "bronze.orders", "id", day(1), found.broken)
     assert plan(landing, ledger, max_attempts_per_file=3).attempts == {found.broken[0].path: 3}
 
     third = plan(landing, ledger, read_file=lambda file: pytest.fail(f"{file.path} was read"), max_attempts_per_file=2)
@@ -47,14 +48,14 @@ def test_a_broken_file_is_given_up_after_max_attempts_until_it_changes_or_is_rep
     os.utime(landing / found.broken[0].path, ns=(1, 1))
     touched = plan(landing, ledger, max_attempts_per_file=2)
     assert (file_names(touched.given_up), touched.broken, touched.attempts) == (["broken.json"], (), {})
-    ledger.record_touched("bronze.orders", "id", day(1), touched.touched)
+    ledger.record_files(FileEvent.TOUCHED, "bronze.orders", "id", day(1), touched.touched)
     again = plan(landing, ledger, read_file=lambda file: pytest.fail(f"{file.path} was read"), max_attempts_per_file=2)
     assert (file_names(again.given_up), again.touched) == (["broken.json"], ()), "it is read once"
 
-    ledger.record_replayed("bronze.orders", "id", day(1), found.broken[0])
+    ledger.record_files(FileEvent.REPLAYED, "bronze.orders", "id", day(1), [found.broken[0]])
     assert plan(landing, ledger, max_attempts_per_file=2).attempts == {found.broken[0].path: 1}
     for _ in range(2):
-        ledger.record_failed("bronze.orders", "id", day(1), found.broken)
+        ledger.record_files(FileEvent.FAILED, "bronze.orders", "id", day(1), found.broken)
     deliver("broken.json", "{}\n")
     assert file_names(plan(landing, ledger, max_attempts_per_file=2).new) == ["broken.json"]
 
@@ -98,7 +99,7 @@ def test_a_store_that_delivers_none_of_three_files_is_not_asked_for_more(
 def test_a_broken_file_that_is_delivered_again_is_new(landing: Path, deliver: Deliver, ledger: Ledger) -> None:
     deliver("a.json", "PAR1")
     broken = plan(landing, ledger).broken
-    ledger.record_failed("bronze.orders", "id", day(1), broken)
+    ledger.record_files(FileEvent.FAILED, "bronze.orders", "id", day(1), broken)
     assert plan(landing, ledger).broken == broken
     deliver("a.json", "{}")
     assert file_names(load(landing, ledger)) == ["a.json"]

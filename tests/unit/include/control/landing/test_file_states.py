@@ -10,6 +10,7 @@ import pytest
 from include.contracts.file_status import FileStatus
 from include.contracts.job.report import FileRows, RowCounts
 from include.control.landing.file_states import FileState, file_states
+from include.control.ledger.events import FileEvent
 from include.control.ledger.ledger import Ledger
 from include.control.log.batch import FileFact, Intent, Stream, Winner
 from include.paths import LakehousePaths
@@ -66,7 +67,7 @@ def test_a_file_is_loaded_as_soon_as_its_attempt_won_and_its_rows_follow(ledger:
 
 def test_a_broken_file_is_failed_with_its_reason_until_it_is_loaded(ledger: Ledger) -> None:
     broken = replace(FILE, defect="truncated gzip", checksum="bad")
-    ledger.record_failed("bronze.orders", "id", day(1), [broken])
+    ledger.record_files(FileEvent.FAILED, "bronze.orders", "id", day(1), [broken])
     found = state(ledger)
     assert (found.status, found.reason, found.interval) == (FileStatus.FAILED, "truncated gzip", day(1))
 
@@ -81,14 +82,16 @@ def test_a_loaded_file_whose_new_content_is_broken_is_failed_and_keeps_its_batch
     ledger.record_committed([winner])
     ledger.record_closed(winner, ROW_COUNTS, {FILE.path: ROWS})
     broken = replace(FILE, defect="truncated gzip", checksum="bad")
-    ledger.record_failed("bronze.orders", "id", day(1), [broken])
+    ledger.record_files(FileEvent.FAILED, "bronze.orders", "id", day(1), [broken])
     found = state(ledger)
     assert (found.status, found.reason, found.checksum) == (FileStatus.FAILED, "truncated gzip", "bad")
     assert (found.batch_seq, found.version, found.rows) == (1, 2, ROWS)
 
 
 def test_an_unreachable_file_is_not_failed_and_is_loaded_after_it_was_read(ledger: Ledger) -> None:
-    ledger.record_unreachable("bronze.orders", "id", day(1), [replace(FILE, checksum="", defect="HTTP 503: slow down")])
+    ledger.record_files(
+        FileEvent.UNREACHABLE, "bronze.orders", "id", day(1), [replace(FILE, checksum="", defect="HTTP 503: slow down")]
+    )
     found = state(ledger)
     assert (found.status, found.reason, found.tries) == (FileStatus.UNREACHABLE, "HTTP 503: slow down", 0)
     assert ledger.failures("bronze.orders", "id") == {}
@@ -96,9 +99,11 @@ def test_an_unreachable_file_is_not_failed_and_is_loaded_after_it_was_read(ledge
     ledger.record_committed([Winner(attempt(ledger), 2)])
     assert (state(ledger).status, state(ledger).reason, state(ledger).tries) == (FileStatus.LOADED, "", 1)
 
-    ledger.record_unreachable("bronze.orders", "id", day(1), [replace(FILE, mtime_ns=2, defect="HTTP 503")])
+    ledger.record_files(
+        FileEvent.UNREACHABLE, "bronze.orders", "id", day(1), [replace(FILE, mtime_ns=2, defect="HTTP 503")]
+    )
     assert (state(ledger).status, state(ledger).batch_seq) == (FileStatus.UNREACHABLE, 1)
-    ledger.record_seen("bronze.orders", "id", day(1), [replace(FILE, mtime_ns=2)])
+    ledger.record_files(FileEvent.SEEN, "bronze.orders", "id", day(1), [replace(FILE, mtime_ns=2)])
     assert (state(ledger).status, state(ledger).batch_seq, state(ledger).reason) == (FileStatus.LOADED, 1, "")
 
 

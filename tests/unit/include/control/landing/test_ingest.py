@@ -12,6 +12,7 @@ import pytest
 from include.control.landing.ingest import FilePlan, require_as_loaded
 from include.control.landing.inspection import inspect
 from include.control.landing.on_disk import LocalLanding
+from include.control.ledger.events import FileEvent
 from include.control.ledger.ledger import Ledger
 from include.control.log.batch import FileFact
 from include.errors import BadInputError, ExitCode, NotReadyError
@@ -82,7 +83,7 @@ def test_a_touched_file_is_read_once_and_its_earlier_contents_stay_known(
     for at in (1, 2):
         os.utime(path, ns=(at, at))
         found = plan(landing, ledger, on_changed_file="append_new_version")
-        ledger.record_seen("bronze.orders", "id", day(1), found.seen)
+        ledger.record_files(FileEvent.SEEN, "bronze.orders", "id", day(1), found.seen)
         assert (file_names(found.seen), found.new) == (["a.json"], ())
         again = plan(landing, ledger, read_file=lambda file: pytest.fail(f"{file.path} was read"))
         assert (again.loaded, again.seen, again.new) == (1, (), ())

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from include.contracts.job.report import FileRows, RowCounts
-from include.control.ledger.events import Failure
+from include.control.ledger.events import Failure, FileEvent
 from include.control.ledger.ledger import Ledger
 from include.control.ledger.measures import measure
 from include.control.ledger.table_state import TableStates
@@ -165,25 +165,29 @@ def test_closing_a_batch_records_the_rows_of_each_file(ledger: Ledger, tmp_path:
 
 def test_a_failed_file_keeps_its_defect_and_is_not_loaded(ledger: Ledger) -> None:
     broken = file("a.json.gz", checksum="aa", defect="truncated gzip: 'it' ends\nbefore")
-    ledger.record_failed("bronze.orders", "id", day(1), [broken])
+    ledger.record_files(FileEvent.FAILED, "bronze.orders", "id", day(1), [broken])
     assert ledger.failures("bronze.orders", "id") == {"a.json.gz": Failure(broken, attempts=1)}
     assert loaded_by_path(ledger, "bronze.orders", "id") == {}
 
 
 def test_a_file_that_failed_again_has_its_last_defect(ledger: Ledger) -> None:
     first, again = (file("a.json.gz", checksum=text, defect=f"defect of {text}") for text in ("aa", "bb"))
-    ledger.record_failed("bronze.orders", "id", day(1), [first])
-    ledger.record_failed("bronze.orders", "id", day(1), [again])
+    ledger.record_files(FileEvent.FAILED, "bronze.orders", "id", day(1), [first])
+    ledger.record_files(FileEvent.FAILED, "bronze.orders", "id", day(1), [again])
     assert ledger.failures("bronze.orders", "id") == {"a.json.gz": Failure(again, attempts=1)}
-    ledger.record_failed("bronze.orders", "id", day(1), [again])
+    ledger.record_files(FileEvent.FAILED, "bronze.orders", "id", day(1), [again])
     assert ledger.failures("bronze.orders", "id") == {"a.json.gz": Failure(again, attempts=2)}
-    ledger.record_replayed("bronze.orders", "id", day(1), again)
+    ledger.record_files(FileEvent.REPLAYED, "bronze.orders", "id", day(1), [again])
     assert ledger.failures("bronze.orders", "id") == {}
 
 
 def test_a_failed_file_is_not_failed_after_another_delivery_was_loaded(ledger: Ledger) -> None:
-    ledger.record_failed(
-        "bronze.orders", "id", day(1), [file("a.json", checksum="aa", defect="broken"), file("b.json")]
+    ledger.record_files(
+        FileEvent.FAILED,
+        "bronze.orders",
+        "id",
+        day(1),
+        [file("a.json", checksum="aa", defect="broken"), file("b.json")],
     )
     sound = file("a.json", checksum="bb")
     win(ledger, order_intent(), sound)
@@ -193,7 +197,7 @@ def test_a_failed_file_is_not_failed_after_another_delivery_was_loaded(ledger: L
 
 def test_tables_ids_and_streams_are_kept_apart(ledger: Ledger) -> None:
     win(ledger, order_intent(1), file("a.json"))
-    ledger.record_failed("bronze.orders", "id", day(1), [file("x.json", defect="d")])
+    ledger.record_files(FileEvent.FAILED, "bronze.orders", "id", day(1), [file("x.json", defect="d")])
     for table, table_id in (("bronze.orders", "re-created"), ("silver.orders", "id")):
         assert ledger.last_committed(table, table_id, "main") is None
         assert loaded_by_path(ledger, table, table_id) == {}
@@ -260,7 +264,7 @@ def test_the_ledger_returns_the_same_as_a_dictionary_of_attempts(
         files = [file(path, checksum=str(version)) for path in attempt["files"]]  # type: ignore[attr-defined]
         if attempt["last_event"] == "failed":
             broken = [replace(each, defect="broken") for each in files]
-            ledger.record_failed("bronze.orders", table_id, day(1), broken)
+            ledger.record_files(FileEvent.FAILED, "bronze.orders", table_id, day(1), broken)
             failed[table_id].update({each.path: each for each in broken})
             continue
         ledger.record_intent(intent, files)

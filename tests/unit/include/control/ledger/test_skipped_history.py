@@ -64,11 +64,11 @@ class BatchlessEvent:
     def record(self, ledger: Ledger) -> None:
         of_interval = TABLE, self.table_id, day(self.day)
         if self.kind == "failed":
-            ledger.record_failed(*of_interval, [self.file])
+            ledger.record_files(FileEvent.FAILED, *of_interval, [self.file])
         elif self.kind == "replayed":
-            ledger.record_replayed(*of_interval, self.file)
+            ledger.record_files(FileEvent.REPLAYED, *of_interval, [self.file])
         else:
-            ledger.record_given_up(*of_interval, self.file)
+            ledger.record_files(FileEvent.GIVEN_UP, *of_interval, [self.file])
 
 
 EVENTS = st.lists(

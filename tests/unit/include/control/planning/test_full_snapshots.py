@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from include.contracts.job.report import FileRows, RowCounts
+from include.control.ledger.events import FileEvent
 from include.control.log.batch import BatchSources, FileFact, Stream, Winner
 from include.control.ops_tables import OpsTables
 from include.control.planning.full_snapshots import FullSnapshots, SnapshotPlan
@@ -68,7 +69,9 @@ class Shop:
         ledger = self.ops.ledger
         files = sorted(file for file in self.delivered.keys() - self.loaded - self.given_up if file[0] == number)
         torn = [file for file in files if not self.delivered[file]]
-        ledger.record_failed(ORDERS.table, "id", day(number), [fact(file, defect="torn") for file in torn])
+        ledger.record_files(
+            FileEvent.FAILED, ORDERS.table, "id", day(number), [fact(file, defect="torn") for file in torn]
+        )
         sound = [file for file in files if self.delivered[file]]
         if not sound:
             return
@@ -82,7 +85,9 @@ class Shop:
         self.loaded |= set(sound[:limit])
 
     def give_up(self, file: tuple[int, str]) -> None:
-        self.ops.ledger.record_given_up(ORDERS.table, "id", day(file[0]), fact(file, defect="by ann"))
+        self.ops.ledger.record_files(
+            FileEvent.GIVEN_UP, ORDERS.table, "id", day(file[0]), [fact(file, defect="by ann")]
+        )
         self.given_up.add(file)
 
     def plan(self) -> SnapshotPlan:

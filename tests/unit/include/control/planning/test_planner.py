@@ -11,6 +11,7 @@ from include.control.gates.overrides import override
 from include.control.gates.result import Override
 from include.control.landing.inspection import inspect
 from include.control.landing.on_disk import LocalLanding
+from include.control.ledger.events import FileEvent
 from include.control.ledger.ledger import Ledger
 from include.control.log.batch import FileFact, Stream
 from include.control.planning.advice import Advice
@@ -107,7 +108,9 @@ def test_a_file_that_was_given_up_is_not_new_and_stays_in_the_notes(
     deliver("b.json", "no record")
     broken = next(file for file in loaded(landing) if file.path.endswith("b.json"))
     for _ in range(BRONZE.landing_source.max_attempts_per_file):
-        Ledger(LakehousePaths(root)).record_failed(BRONZE.table, winner.intent.table_id, day(), [broken])
+        Ledger(LakehousePaths(root)).record_files(
+            FileEvent.FAILED, BRONZE.table, winner.intent.table_id, day(), [broken]
+        )
     assert (advise().nothing_new, advise().message) == (True, "0 new of 2 files")
     (note,) = advise().notes
     assert note.startswith(f"{ONE_DAY}/b.json was given up after 3 attempts")

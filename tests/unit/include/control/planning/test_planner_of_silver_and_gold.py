@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from include.contracts.spec.table_spec import AnySpec
+from include.control.ledger.events import FileEvent
 from include.control.ledger.ledger import Ledger
 from include.control.log.batch import FileFact
 from include.control.log.stored_tables import open_table
@@ -34,7 +35,7 @@ def test_a_source_without_a_certified_version_is_not_ready(root: Path, advise: C
         advise(SILVER)
     table_id, ledger = open_table(LakehousePaths(root).table(BRONZE.table)).metadata().id, Ledger(LakehousePaths(root))
     broken = FileFact(path="orders/b.json", size=1, mtime_ns=1, checksum="b", defect="not a sound gzip file")
-    ledger.record_failed(BRONZE.table, str(table_id), day(), [broken])
+    ledger.record_files(FileEvent.FAILED, BRONZE.table, str(table_id), day(), [broken])
     with pytest.raises(NotReadyError, match=r"cannot load orders/b\.json: not a sound gzip file"):
         advise(SILVER)
     judge(root, BRONZE, version, passed=False)
