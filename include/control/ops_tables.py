@@ -17,7 +17,7 @@ from include.paths import LakehousePaths
 
 
 class OpsTables:
-    """The ledger's tables. Each is read at its first use and kept open, because opening one reads its whole log.
+    """The ledger's tables. Each reads its whole log at its first use, so that callers share them.
 
     Attributes:
         paths: the folders of the lakehouse.
