@@ -40,17 +40,16 @@ def write_events(folder: LakePath, indexed: Sequence[str], events: pa.Table) -> 
         indexed: the columns with statistics in the log.
         events: the events.
     """
-    return [_write_file(folder, indexed, events, table) for table in pc.unique(events["table"]).to_pylist()]
-
-
-def _write_file(folder: LakePath, indexed: Sequence[str], events: pa.Table, table: str) -> EventFile:
-    of_table = events.filter(pc.equal(events["table"], table)).drop_columns(["table"])
-    content, part, name = pa.BufferOutputStream(), f"table={table}", f"{uuid4()}.parquet"
-    pq.write_table(of_table, content, compression="zstd", row_group_size=_ROW_GROUP_SIZE)
-    body = content.getvalue().to_pybytes()
-    object_store(folder / part).put_if_absent(name, body)
-    stats = json.dumps(_statistics(of_table, indexed))
-    return EventFile(f"{part}/{name}", folder / part / name, table, len(body), now_ms(), stats)
+    files = []
+    for table in pc.unique(events["table"]).to_pylist():
+        of_table = events.filter(pc.equal(events["table"], table)).drop_columns(["table"])
+        content, part, name = pa.BufferOutputStream(), f"table={table}", f"{uuid4()}.parquet"
+        pq.write_table(of_table, content, compression="zstd", row_group_size=_ROW_GROUP_SIZE)
+        body = content.getvalue().to_pybytes()
+        object_store(folder / part).put_if_absent(name, body)
+        stats = json.dumps(_statistics(of_table, indexed))
+        files.append(EventFile(f"{part}/{name}", folder / part / name, table, len(body), now_ms(), stats))
+    return files
 
 
 def now_ms() -> int:

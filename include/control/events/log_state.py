@@ -45,16 +45,6 @@ class EventFile:
         """The number of its events."""
         return int(self._statistics["numRecords"])
 
-    @property
-    def least(self) -> dict[str, Any]:
-        """Column -> its minimum, as Delta writes it, for the columns with statistics."""
-        return dict(self._statistics.get("minValues", {}))
-
-    @property
-    def greatest(self) -> dict[str, Any]:
-        """Column -> its maximum, as Delta writes it, for the columns with statistics."""
-        return dict(self._statistics.get("maxValues", {}))
-
     def ends(self, columns: Iterable[str]) -> dict[str, tuple[Any, Any]]:
         """Return the minimum and maximum of columns, without columns that have no statistics."""
         least, greatest = self._statistics.get("minValues", {}), self._statistics.get("maxValues", {})

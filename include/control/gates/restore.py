@@ -66,7 +66,7 @@ def undo_refused(
         interval_end=interval.end,
         run_id=run_id,
         spec_hash=spec.spec_hash,
-        sources=sources.for_restore(certified, [batch.token for batch in undone]),
+        sources=sources.at_same_position(restores=certified, undoes=[batch.token for batch in undone]),
     )
     ledger.record_intent(intent)
     failure: CommitFailedError | None = None

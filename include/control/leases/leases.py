@@ -11,7 +11,7 @@ import logging
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from typing import cast
 from uuid import uuid4
@@ -59,26 +59,22 @@ class Leases:
         self._patience_s = patience_s
         self._one_writer = one_writer
 
-    @contextmanager
-    def stream(self, table: str, stream: str) -> Iterator[LeaseWait]:
+    def stream(self, table: str, stream: str) -> AbstractContextManager[LeaseWait]:
         """Hold the lease of a stream, and yield the wait for it.
 
         Raises:
             LeaseLostError: the lease was not free in time; the message names the holder.
         """
         name = f"{STREAM}{stream}"
-        with self._hold(table, WHOLE_TABLE if self._one_writer else name, waits_for=name) as wait:
-            yield wait
+        return self._hold(table, WHOLE_TABLE if self._one_writer else name, waits_for=name)
 
-    @contextmanager
-    def table(self, table: str) -> Iterator[LeaseWait]:
+    def table(self, table: str) -> AbstractContextManager[LeaseWait]:
         """Hold the lease of a whole table, which needs all its streams to be free, and yield the wait for it.
 
         Raises:
             LeaseLostError: the lease was not free in time; the message names the holder.
         """
-        with self._hold(table, WHOLE_TABLE, waits_for=WHOLE_TABLE) as wait:
-            yield wait
+        return self._hold(table, WHOLE_TABLE, waits_for=WHOLE_TABLE)
 
     def waiting_batches(self, table: str) -> str:
         """Return the runs that wait for a stream of the table, joined by commas; empty if there are none."""

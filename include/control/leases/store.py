@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
 from pathlib import Path
 
@@ -22,29 +21,20 @@ from include.paths import LakehousePaths
 
 
 def lakehouse_leases(paths: LakehousePaths, run_id: str, patience: timedelta) -> Leases:
-    """Return the leases of a lakehouse for a run.
-
-    Args:
-        paths: the lakehouse.
-        run_id: the run.
-        patience: the longest wait for a lease.
-    """
+    """Return the leases of a lakehouse for a run, which waits for a lease for at most `patience`."""
     store, one_writer = object_store(paths.lease_store or paths.leases), paths.lease_store is not None
     return Leases(store, _holder(run_id), patience_s=patience.total_seconds(), one_writer=one_writer)
 
 
-@contextmanager
-def ledger_lease(table: LakePath, lease_store: Path | None) -> Iterator[None]:
+def ledger_lease(table: LakePath, lease_store: Path | None) -> AbstractContextManager[object]:
     """Hold the lease of a table of the ledger; without a folder for leases, hold none.
 
     Raises:
         LeaseLostError: the lease was not free in time.
     """
     if lease_store is None:
-        yield
-        return
-    with Leases(LocalObjectStore(lease_store), _holder("the ledger")).table(f"ops.{table.name}"):
-        yield
+        return nullcontext()
+    return Leases(LocalObjectStore(lease_store), _holder("the ledger")).table(f"ops.{table.name}")
 
 
 def _holder(name: str) -> str:

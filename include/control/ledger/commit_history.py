@@ -111,9 +111,9 @@ class CommitHistory:
         ]
 
 
-def contended_writes(history: Sequence[TableWrite], seconds: float = 1.0) -> list[TableWrite]:
-    """Return the writes that lost a race, or waited at least `seconds` for a lease."""
-    return [write for write in history if write.lost or write.waited.seconds >= seconds]
+def contended_writes(history: Sequence[TableWrite]) -> list[TableWrite]:
+    """Return the writes that lost a race, or waited at least a second for a lease."""
+    return [write for write in history if write.lost or write.waited.seconds >= 1]
 
 
 _SAME = ("operation", "table", "stream", "run_id", "batch_seq", "token", "version", "attempts", "took_s")

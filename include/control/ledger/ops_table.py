@@ -102,11 +102,9 @@ class OpsTable:
 
     def append(self, events: Sequence[dict[str, Any]]) -> None:
         """Append `events` in one commit; without events, do nothing."""
-        if not events:
-            return
-        with ledger_lease(self._path, self._lease_store):
-            version = self._log.append(self._rows(events))
-        if version % _CHECKPOINT_INTERVAL == 0:
+        if events:
+            with ledger_lease(self._path, self._lease_store):
+                version = self._log.append(self._rows(events))
             self._maintain(version)
 
     def append_once(self, events: Sequence[dict[str, Any]], key: str) -> bool:
@@ -119,7 +117,7 @@ class OpsTable:
             return False
         with ledger_lease(self._path, self._lease_store):
             version = self._log.append_once(self._rows(events), key)
-        if version is not None and version % _CHECKPOINT_INTERVAL == 0:
+        if version is not None:
             self._maintain(version)
         return version is not None
 
@@ -137,7 +135,8 @@ class OpsTable:
             small = [file for file in files if file.size < _FILE_BYTES]
             if len(small) < FILES_WORTH_COMPACTING:
                 return False
-            outdated = [file for file in files if limit and file not in small and _latest_of(file) < limit]
+            large = [file for file in files if file not in small]
+            outdated = [file for file in large if limit and file.ends(["recorded_at"])["recorded_at"][1] < limit]
             batches = [batch for file in small for batch in read_events(file.path, self._schema, table)]
             events = pa.Table.from_batches(batches, self._schema)
             current = events.filter(pc.greater_equal(events["recorded_at"], limit)) if limit else events
@@ -145,7 +144,9 @@ class OpsTable:
             return True
 
     def _maintain(self, version: int) -> None:
-        """Compact files, delete files that were replaced long enough ago, and write a checkpoint."""
+        """After some commits, compact files, delete those replaced long enough ago, and write a checkpoint."""
+        if version % _CHECKPOINT_INTERVAL:
+            return
         try:
             counts = Counter(file.table for file in self._log.files())
             tables = [table for table, count in counts.items() if count >= FILES_WORTH_COMPACTING]
@@ -172,22 +173,16 @@ class OpsTable:
     def events(self, table: str, columns: Sequence[str] = (), **equals: str) -> list[dict[str, Any]]:
         """Return the events about `table` whose columns equal `equals`, oldest first; the result is cached.
 
-        Args:
-            table: the table that the events are about.
-            columns: the columns of the result; empty for all.
-            equals: column -> the value that it must have.
+        Without `columns`, the result has all columns.
         """
         query = self._query(columns, {column: [value] for column, value in equals.items()})
         return self._oldest_first(self.results(table, query), columns)
 
     def find(self, table: str, columns: Sequence[str] = (), **where: Collection[Any] | Span) -> list[dict[str, Any]]:
-        """Return the events that meet conditions, oldest first; the result is not cached.
+        """Return the events about `table` that meet conditions, oldest first; the result is not cached.
 
-        Args:
-            table: the table that the events are about.
-            columns: the columns of the result; empty for all.
-            where: column -> the values of which it must have one, or the span in which it must lie. Data files and
-                row groups without such events are not read.
+        Without `columns`, the result has all columns. `where` says of which values a column must have one, or in which
+        span it must lie. Data files and row groups without such events are not read.
         """
         query = self._query(columns, where)
         files = self._files_with(table, dict(query.conditions))
@@ -196,16 +191,10 @@ class OpsTable:
     def descending(
         self, table: str, column: str, columns: Sequence[str], upto: Any = None, **where: Collection[Any]
     ) -> Iterator[dict[str, Any]]:
-        """Yield the events in descending order of a column; among equal values, the last recorded event comes first.
+        """Yield the events about `table` in descending order of a column of numbers or times, up to a value.
 
-        The events are read in parts, so that a caller that stops early reads little history.
-
-        Args:
-            table: the table that the events are about.
-            column: a column of numbers or times.
-            columns: the columns of the result.
-            upto: the highest value of the column; None for no limit.
-            where: column -> the values of which it must have one.
+        Among equal values, the last recorded event comes first. The events are read in parts, so that a caller that
+        stops early reads little history. `where` says of which values a column must have one.
         """
         ranges = [ends for file in self._files(table) for ends in file.ends([column]).values()]
         stops = {first + (last - first) * part // _PARTS for first, last in ranges for part in range(_PARTS)}
@@ -224,10 +213,7 @@ class OpsTable:
     def results(self, table: str, query: EventQuery, **where: Collection[Any] | Span) -> list[pa.Table]:
         """Return the result of a query for each data file about `table`; a query reads a file only once.
 
-        Args:
-            table: the table that the events are about.
-            query: the query.
-            where: further conditions as in `find`, by which only data files are left out.
+        The further conditions `where`, as in `find`, only leave out data files.
         """
         existing = {file.path for file in self._files(table)}
         cached = {path: rows for path, rows in self._results.get((table, query), {}).items() if path in existing}
@@ -264,7 +250,3 @@ class OpsTable:
 
 def _conditions(where: Mapping[str, Collection[Any] | Span]) -> dict[str, Condition]:
     return {name: each if isinstance(each, Span) else Among(frozenset(each)) for name, each in where.items()}
-
-
-def _latest_of(file: EventFile) -> datetime:
-    return datetime.fromisoformat(file.greatest["recorded_at"])

@@ -20,6 +20,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from tenacity import RetryCallState, retry, retry_if_result, stop_after_attempt, wait_random
 
 from include.control.leases.store import ledger_lease
+from include.control.storage.json_lines import json_object
 from include.control.storage.objects_on_s3 import object_store
 from include.control.storage.read_cache import cache_object, cached_object
 from include.errors import ConflictError, first_line
@@ -140,7 +141,8 @@ class TableStates:
 
     def _stored(self, table: str) -> _Stored:
         stored = self._objects.get(table)
-        return _Stored(_parts(stored.body), stored.etag) if stored else _Stored({}, "")
+        # A power loss may have cut the object.
+        return _Stored(json_object(stored.body), stored.etag) if stored else _Stored({}, "")
 
 
 @contextmanager
@@ -160,15 +162,6 @@ def _changed(before: dict[str, Any], changes: Sequence[Change]) -> dict[str, Any
         if (after := change(_part(before, kind))) is not None:
             parts[kind.__name__] = after.model_dump(mode="json")
     return parts
-
-
-def _parts(body: bytes) -> dict[str, Any]:
-    """Return the parts in an object; none if a power loss has cut the object."""
-    try:
-        document = json.loads(body)
-    except ValueError:
-        return {}
-    return document if isinstance(document, dict) else {}
 
 
 def _part(parts: dict[str, Any], kind: type[Part]) -> Part | None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 from uuid import uuid4
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -117,20 +117,8 @@ class BatchSources(BaseModel):
     undoes: tuple[str, ...] = ()
     rebuild: str = ""
 
-    def for_replay(self, replay: str, rows: int) -> BatchSources:
-        """Return the sources of a replay that follows a batch with these sources."""
-        return self._nothing_new().model_copy(update={"replay": replay, "replayed_rows": rows})
-
-    def for_restore(self, version: int, undoes: Iterable[str]) -> BatchSources:
-        """Return the sources of a batch that restores the rows of `version`, whose batch had these sources."""
-        return self._nothing_new().model_copy(update={"restores": version, "undoes": tuple(undoes)})
-
-    def for_rebuild(self, rebuild: str) -> BatchSources:
-        """Return the sources of a batch that replaces all rows by rows built from these sources."""
-        return self._nothing_new().model_copy(update={"rebuild": rebuild})
-
-    def _nothing_new(self) -> BatchSources:
-        """Return the sources of a batch that reads nothing and keeps the positions of these sources."""
+    def at_same_position(self, **new: Any) -> BatchSources:
+        """Return the sources of a batch that reads nothing and keeps these positions, with the attributes `new`."""
         offsets = self.offsets.items()
         return BatchSources(
             ranges={table: (upto, upto) for table, (_, upto) in self.ranges.items()},
@@ -139,6 +127,7 @@ class BatchSources(BaseModel):
             topic_ids=self.topic_ids,
             snapshot_at=self.snapshot_at,
             waiting=self.waiting,
+            **new,
         )
 
     def consumed_version(self, table: str, table_id: str) -> int | None:

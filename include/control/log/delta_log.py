@@ -7,7 +7,6 @@ Only the log decides in the commit protocol (ADR 0002). This module reads commit
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -15,14 +14,13 @@ from typing import Any
 from urllib.parse import unquote
 
 from include.contracts.lake_path import LakePath
-from include.control.storage.json_lines import json_lines
+from include.control.storage.json_lines import json_lines, json_object
 from include.control.storage.read_cache import is_caching
 from include.control.storage.stored_files import names_in, read_text
 from include.errors import TornLogError
 
 USER_METADATA_KEY = "millrace"
 MAINTENANCE_KEY = "maintenance"
-_KEYS_OF_RUNS = (USER_METADATA_KEY, MAINTENANCE_KEY)
 
 _ROUND = 10
 
@@ -140,29 +138,22 @@ def commit_time(table: LakePath, version: int) -> datetime:
 def _parse_commit(version: int, actions: list[dict[str, Any]]) -> Commit:
     info: dict[str, Any] = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
     files = [action[kind] for action in actions for kind in ("add", "remove") if kind in action]
-    metadata = _user_metadata(info.get("userMetadata"))
+    # Other systems may write any text there.
+    items = json_object(info.get("userMetadata")).items()
+    metadata = {key: value for key, value in items if isinstance(value, dict)}
+    keys = [key for key in (USER_METADATA_KEY, MAINTENANCE_KEY) if "run_id" in metadata.get(key, {})]
     return Commit(
         version=version,
         at=datetime.fromtimestamp(info.get("timestamp", 0) / 1000, UTC),
         operation=info.get("operation", ""),
         txns={action["txn"]["appId"]: action["txn"]["version"] for action in actions if "txn" in action},
         metadata=metadata.get(USER_METADATA_KEY, {}),
-        run_id=str(next((metadata[key]["run_id"] for key in _KEYS_OF_RUNS if "run_id" in metadata.get(key, {})), "")),
+        run_id=str(metadata[keys[0]]["run_id"]) if keys else "",
         txn_id=info.get("txnId", ""),
         metrics=info.get("operationMetrics", {}),
         added=tuple(unquote(action["add"]["path"]) for action in actions if "add" in action),
         changes_data=any(file.get("dataChange", True) for file in files),
     )
-
-
-def _user_metadata(text: str | None) -> dict[str, dict[str, Any]]:
-    """Return the objects in a commit's `userMetadata`; other systems may write any text there."""
-    try:
-        document = json.loads(text or "{}")
-    except json.JSONDecodeError:
-        return {}
-    items = document.items() if isinstance(document, dict) else ()
-    return {key: value for key, value in items if isinstance(value, dict)}
 
 
 def commit_versions(table: LakePath, after: int | None = None) -> list[int]:

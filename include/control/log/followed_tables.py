@@ -7,7 +7,6 @@ same, and applies the new commits itself. It opens the table again after a commi
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -22,6 +21,7 @@ from deltalake.exceptions import DeltaError
 from include.contracts.lake_path import LakePath
 from include.control.log.delta_log import commit_actions, commit_mark, commit_versions
 from include.control.log.stored_tables import identity, open_table
+from include.control.storage.json_lines import json_object
 from include.errors import TornLogError
 
 _MAX_TABLES, _MAX_FILE_LISTS = 32, 8
@@ -189,17 +189,8 @@ def _is_among(files: pa.Table, paths: Collection[str]) -> pa.ChunkedArray:
 def _files_of(adds: Iterable[dict[str, Any]]) -> pa.Table:
     rows = []
     for add in adds:
-        statistics = _statistics(add.get("stats"))
+        statistics = json_object(add.get("stats"))
         unset = (statistics.get("nullCount") or {}).get("_rescued")
         rows.append((add["path"], add["size"], statistics.get("numRecords"), unset))
     columns = list(zip(*rows, strict=True)) or [()] * len(_FILES)
     return pa.table([pa.array(column, field.type) for column, field in zip(columns, _FILES, strict=True)], _FILES)
-
-
-def _statistics(text: str | None) -> dict[str, Any]:
-    """Return the statistics of a data file; none if another system wrote something else."""
-    try:
-        statistics = json.loads(text or "{}")
-    except ValueError:
-        return {}
-    return statistics if isinstance(statistics, dict) else {}

@@ -1,4 +1,4 @@
-"""The reader of JSON lines.
+"""Readers of JSON lines, and of an object that another system may have written.
 
 Only a line feed ends a line. `str.splitlines` also splits at U+0085, U+2028 and six further characters, which a JSON
 text may contain unescaped.
@@ -36,3 +36,12 @@ def json_lines(text: str) -> Iterator[JsonLine]:
                 yield JsonLine(number, line, json.loads(line))
             except json.JSONDecodeError as error:
                 raise ValueError(f"line {number} is no JSON: {error.msg} at column {error.colno}") from error
+
+
+def json_object(text: str | bytes | None) -> dict[str, Any]:
+    """Return a JSON object; an empty one if the text is something else, or damaged."""
+    try:
+        value = json.loads(text or "{}")
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}

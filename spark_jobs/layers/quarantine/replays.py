@@ -46,7 +46,7 @@ class ReplayWork:
         decision = Decision(self._request.said_by, self._request.why, self._context.args.run_id)
         pinned = [row.received_row for row in rows[:MAX_ROWS]]
         self._context.ops.quarantine.pin(table, position.table_id, replay, pinned, decision)
-        return BatchPlan(position.last_sources.for_replay(replay, len(pinned)))
+        return BatchPlan(position.last_sources.at_same_position(replay=replay, replayed_rows=len(pinned)))
 
     def write(self, session: Any, intent: Intent, plan: BatchPlan) -> None:
         """Write the rows as the layer writes any row."""

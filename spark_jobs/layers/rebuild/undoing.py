@@ -53,7 +53,7 @@ def undo_rebuild(context: JobContext) -> Winner:
         "batch_seq": position.next_seq,
         "token": hashlib.sha256(f"{UNDO}{switch.token}".encode()).hexdigest()[:32],
         "run_id": context.args.run_id,
-        "sources": last.intent.sources.for_rebuild(f"{UNDO}{switch.intent.sources.rebuild}"),
+        "sources": last.intent.sources.at_same_position(rebuild=f"{UNDO}{switch.intent.sources.rebuild}"),
     }
     intent = last.intent.model_copy(update=own)
     certificate = ops.gates.certificate_of(table, earlier, before)

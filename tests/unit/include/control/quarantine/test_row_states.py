@@ -96,7 +96,7 @@ def test_a_replay_reads_nothing_new_and_loses_no_position() -> None:
         topic_ids={"orders": "t"},
         reprocess=True,
     )
-    after = read.for_replay("p", 3)
+    after = read.at_same_position(replay="p", replayed_rows=3)
     assert (after.ranges, after.offsets) == ({"bronze.orders": (5, 5)}, {"orders": {0: (15, 15)}})
     assert (after.source_ids, after.topic_ids) == (read.source_ids, read.topic_ids)
     assert (after.files, after.reprocess, after.replay, after.replayed_rows) == (0, False, "p", 3)

@@ -174,7 +174,7 @@ def test_a_version_whose_predecessor_was_restored_is_to_be_run_again_and_not_to_
     house: House, refused: Winner
 ) -> None:
     assert "lakehouse gate override bronze.orders --version 2" in way_out(ORDERS, 2)
-    restoring = BatchSources().for_restore(1, [refused.token])
+    restoring = BatchSources().at_same_position(restores=1, undoes=[refused.token])
     intent = intent_of(refused.intent.table_id, 3, stream=Stream(ORDERS), sources=restoring)
     properties = CommitProperties(custom_metadata={"userMetadata": intent.user_metadata()})
     DeltaTable(str(LakehousePaths(house.root).table(ORDERS))).restore(1, commit_properties=properties)
