@@ -28,15 +28,24 @@ class LakehousePaths:
     root: LakePath
     lease_store: Path | None = field(default=None, kw_only=True)
 
+    def root_of(self, table: str) -> LakePath:
+        """Return the folder that holds a table, its quarantine and its tombstones; a rebuild has another one."""
+        return self.root
+
+    @property
+    def ledger_root(self) -> LakePath:
+        """The folder that holds the ledger; a rebuild has its own."""
+        return self.root
+
     def table(self, table: str) -> LakePath:
         """Return the path of the Delta table `<layer>.<name>`."""
         layer, name = table.split(".")
-        return self.root / layer / name
+        return self.root_of(table) / layer / name
 
     def quarantine(self, table: str) -> LakePath:
         """Return the path of the Delta table of the rows that `table` refused."""
         layer, name = table.split(".")
-        return self.root / f"{layer}_quarantine" / name
+        return self.root_of(table) / f"{layer}_quarantine" / name
 
     def tombstones(self, table: str, table_id: str) -> LakePath:
         """Return the path of a silver table's tombstones, by its id, since a rebuilt table may have other keys.
@@ -45,21 +54,21 @@ class LakehousePaths:
         '/lake/silver_tombstones/flights/5b0e'
         """
         _, name = table.split(".")
-        return self.root / "silver_tombstones" / name / table_id
+        return self.root_of(table) / "silver_tombstones" / name / table_id
 
     def ops(self, name: str) -> LakePath:
         """Return the path of a table of the ledger, such as `batches`."""
-        return self.root / "ops" / name
+        return self.ledger_root / "ops" / name
 
     @property
     def leases(self) -> LakePath:
         """The folder of lease objects."""
-        return self.root / OWN / "leases"
+        return self.ledger_root / OWN / "leases"
 
     @property
     def state(self) -> LakePath:
         """The folder of the tables' current states."""
-        return self.root / OWN / "state"
+        return self.ledger_root / OWN / "state"
 
     @property
     def rebuilds(self) -> LakePath:

@@ -41,34 +41,14 @@ class StagedPaths(LakehousePaths):
     staging: LakePath = Path()
     rebuilt: frozenset[str] = frozenset()
 
-    def table(self, table: str) -> LakePath:
-        """Return the path of the table `<layer>.<name>`."""
-        return self._paths_of(table).table(table)
-
-    def quarantine(self, table: str) -> LakePath:
-        """Return the path of the table's quarantine."""
-        return self._paths_of(table).quarantine(table)
-
-    def tombstones(self, table: str, table_id: str) -> LakePath:
-        """Return the path of the tombstones of a silver table."""
-        return self._paths_of(table).tombstones(table, table_id)
-
-    def ops(self, name: str) -> LakePath:
-        """Return the path of a table of the rebuild's own ledger."""
-        return LakehousePaths(self.staging).ops(name)
+    def root_of(self, table: str) -> LakePath:
+        """Return the folder that holds a table: `staging` if the rebuild builds it."""
+        return self.staging if table in self.rebuilt else self.root
 
     @property
-    def state(self) -> LakePath:
-        """The folder of the states of its own ledger."""
-        return LakehousePaths(self.staging).state
-
-    @property
-    def leases(self) -> LakePath:
-        """The folder of its own leases: nobody else writes to the tables that it builds."""
-        return LakehousePaths(self.staging).leases
-
-    def _paths_of(self, table: str) -> LakehousePaths:
-        return LakehousePaths(self.staging if table in self.rebuilt else self.root)
+    def ledger_root(self) -> LakePath:
+        """The folder of the rebuild's own ledger and leases: nobody else writes to the tables that it builds."""
+        return self.staging
 
 
 class StagedDeletes(DeleteRecords):

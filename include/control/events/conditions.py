@@ -65,9 +65,7 @@ Condition: TypeAlias = Among | Span
 def may_meet(conditions: Mapping[str, Condition], ends: Mapping[str, tuple[Any, Any]]) -> bool:
     """Whether an event may meet all conditions.
 
-    Args:
-        conditions: column -> its condition.
-        ends: column -> its minimum and maximum; a column that is missing may have any value.
+    `ends` is column -> its minimum and maximum; a column that is missing may have any value.
     """
     return all(condition.may_meet(*ends[column]) for column, condition in conditions.items() if column in ends)
 

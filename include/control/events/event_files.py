@@ -35,10 +35,7 @@ _ROW_GROUP_SIZE = 4096
 def write_events(folder: LakePath, indexed: Sequence[str], events: pa.Table) -> list[EventFile]:
     """Write events as data files, one for each table that they are about, without a commit.
 
-    Args:
-        folder: the folder of the table of events.
-        indexed: the columns with statistics in the log.
-        events: the events.
+    `folder` is that of the table of events; the columns `indexed` have statistics in the log.
     """
     files = []
     for table in pc.unique(events["table"]).to_pylist():
@@ -77,11 +74,7 @@ def read_events(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the events of a data file in batches, without row groups in which no event meets the conditions.
 
-    Args:
-        file: the file.
-        schema: the columns to read.
-        table: the table that the events are about; it is part of the folder's name, and no column of the file.
-        conditions: column -> its condition.
+    `table`, which the events are about, is part of the folder's name, and no column of the file.
 
     Raises:
         TornLogError: the file is missing or damaged.

@@ -179,22 +179,17 @@ class Leases:
         return LeaseClaim.from_bytes(current.body) if current is not None and not is_expired(current) else None
 
     def _renew_until(self, lease: _Lease, stop: threading.Event) -> None:
-        is_held = True
-        while is_held and not stop.wait(self._lasts_s / 3):
+        """Renew the lease, unless another run took it over after a pause: then the log rejects this holder."""
+        while not stop.wait(self._lasts_s / 3):
             try:
-                is_held = self._renew(lease)
+                put_at, current = steady_now_s(), self._store.get(lease.key)
+                if current is None or (claim := LeaseClaim.from_bytes(current.body)).nonce != lease.nonce:
+                    return
+                body = replace(claim, beats=claim.beats + 1).to_bytes()
+                if etag := self._store.put_if_match(lease.key, body, current.etag):
+                    lease.etag, lease.put_at = etag, put_at
             except (OSError, MillraceError) as error:  # a full disk or an unreachable store may recover
                 log.warning("the lease %s could not be renewed: %s", lease.key, error)
-
-    def _renew(self, lease: _Lease) -> bool:
-        """Renew the lease; false if another run took it over after a pause: then the log rejects this holder."""
-        put_at, current = steady_now_s(), self._store.get(lease.key)
-        if current is None or (claim := LeaseClaim.from_bytes(current.body)).nonce != lease.nonce:
-            return False
-        body = replace(claim, beats=claim.beats + 1).to_bytes()
-        if etag := self._store.put_if_match(lease.key, body, current.etag):
-            lease.etag, lease.put_at = etag, put_at
-        return True
 
     def _release(self, lease: _Lease) -> None:
         """Remove the lease, unless another run holds it now.

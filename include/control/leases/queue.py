@@ -19,12 +19,7 @@ WAITING = "waiting-"
 
 
 class LeaseQueue:
-    """The queue of one table.
-
-    Args:
-        store: the store of the notes.
-        table: the table.
-    """
+    """The queue of one table; `store` holds the notes."""
 
     def __init__(self, store: ObjectStore, table: str) -> None:
         self._store = store
@@ -37,9 +32,7 @@ class LeaseQueue:
     def count_ahead(self, note: str, keys: Collection[str]) -> int:
         """Return the number of older notes for leases that exclude the lease of this note.
 
-        Args:
-            note: the note.
-            keys: the keys of the table's leases and notes.
+        `keys` are the keys of the table's leases and notes.
         """
         lease = self._lease(note)
         older = (key for key in keys if key.startswith(self._prefix) and key < note)

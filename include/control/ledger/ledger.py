@@ -69,13 +69,7 @@ class Ledger:
                 self._states.change(batches[-1].intent.table, (Streams, partial(advance_streams, batches[-1], None)))
 
     def record_closed(self, winner: Winner, rows: RowCounts, rows_of_file: Mapping[str, FileRows] = {}) -> None:
-        """Record that the secondary writes of a batch are complete, with its row counts.
-
-        Args:
-            winner: the batch.
-            rows: its row counts.
-            rows_of_file: bronze: path -> the row counts of the file.
-        """
+        """Record that the secondary writes of a batch are complete, with its row counts, in bronze for each path."""
         files = [file for file in self.files_of(winner.intent) if file.path in rows_of_file] if rows_of_file else []
         self._files.append([loaded_event(winner, file, rows_of_file[file.path]) for file in files])
         event = batch_event(BatchEvent.CLOSED, winner.intent, winner.version)
@@ -207,10 +201,7 @@ class Ledger:
     def failures(self, table: str, table_id: str, **among: Collection[Any]) -> dict[str, Failure]:
         """Return the files that the last attempt could not load, without those to be replayed: path -> failure.
 
-        Args:
-            table: the table.
-            table_id: its Delta table id.
-            among: limits the files, by `path` or by the `interval_start` of the failed attempts.
+        `among` limits the files, by `path` or by the `interval_start` of the failed attempts.
         """
         failed = self.failed_files(table, table_id, **among)
         return {path: failure for path, failure in failed.items() if failure.attempts or failure.given_up}

@@ -90,12 +90,7 @@ class TableStates:
         return _part(stored.parts, kind)
 
     def change(self, table: str, *changes: Change) -> None:
-        """Replace some parts of the table's state in one step; all other parts stay.
-
-        Args:
-            table: the table.
-            changes: for each part its kind, and the function that returns the new part for the stored one; None removes
-                the part.
+        """Replace some parts of the table's state in one step; all other parts stay, and None removes a part.
 
         Raises:
             ConflictError: other writers were first a hundred times.

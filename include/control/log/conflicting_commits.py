@@ -17,13 +17,9 @@ _COMMIT_INFO = re.compile(r"^Conflicting commit: (\{.*\})", re.MULTILINE)
 
 
 def find_lost_race(conflict: str, message: str, table: LakePath, after: int) -> LostRace:
-    """Return the race that a writer lost, with the commit that won it if Delta's error names it.
+    """Return the race that a writer lost, with the commit that won it if the message of Delta's error names it.
 
-    Args:
-        conflict: Delta's class of the conflict.
-        message: the message of Delta's error.
-        table: the folder of the table.
-        after: the version that the writer had read; the winner has a higher version.
+    `conflict` is its class in Delta. The winner has a higher version than `after`, which the writer had read.
     """
     winner: Commit | None = None
     if match := _VERSION.search(message):

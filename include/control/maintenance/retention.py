@@ -38,12 +38,7 @@ class Reader:
 
 
 def retention_of(spec: TableSpec) -> timedelta:
-    """Return how long old versions of the table stay readable.
-
-    >>> from include.contracts.spec.common_settings import VacuumSpec
-    >>> VacuumSpec(retain="7 days").retain
-    '7 days'
-    """
+    """Return how long old versions of the table stay readable."""
     return RETENTION.parse(spec.maintenance.vacuum.retain)
 
 
