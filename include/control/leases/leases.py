@@ -16,6 +16,8 @@ from dataclasses import dataclass, replace
 from typing import cast
 from uuid import uuid4
 
+from tenacity import RetryCallState, RetryError, Retrying, retry_if_result, stop_after_delay
+
 from include.contracts.job.contention import LeaseWait
 from include.control.leases.claim import LASTS_S, LeaseClaim, is_expired
 from include.control.leases.queue import STREAM, WHOLE_TABLE, LeaseQueue
@@ -113,20 +115,22 @@ class Leases:
                 log.warning("the lease %s could not be released, and expires by itself: %s", lease.key, error)
 
     def _wait(self, request: _Request, holders: str) -> _Lease:
-        started = time.monotonic()
-        while not isinstance(result := self._try(request), _Lease):
-            waited_s = time.monotonic() - started
-            if waited_s >= self._patience_s:
-                now = self._holders(request)
-                msg = (
-                    f"The lease {request.key} was not free within {self._patience_s:.0f} s: "
-                    f"{f'held by {now}' if now else 'its holder has just released it'}\n"
-                    "Let that run end, or stop it; then its lease expires by itself, and a retry continues. If runs "
-                    "often wait that long for the table, set a longer `conflicts: wait_for_lease` in its spec."
-                )
-                raise LeaseLostError(msg, LeaseWait(seconds=self._patience_s, holders=holders))
-            time.sleep(_pause_s(result, waited_s))
-        return result
+        retrying = Retrying(
+            retry=retry_if_result(lambda result: not isinstance(result, _Lease)),
+            stop=stop_after_delay(self._patience_s),
+            wait=_next_pause,
+        )
+        try:
+            return cast(_Lease, retrying(self._try, request))
+        except RetryError:
+            now = self._holders(request)
+            msg = (
+                f"The lease {request.key} was not free within {self._patience_s:.0f} s: "
+                f"{f'held by {now}' if now else 'its holder has just released it'}\n"
+                "Let that run end, or stop it; then its lease expires by itself, and a retry continues. If runs often "
+                "wait that long for the table, set a longer `conflicts: wait_for_lease` in its spec."
+            )
+            raise LeaseLostError(msg, LeaseWait(seconds=self._patience_s, holders=holders)) from None
 
     def _try_free(self, request: _Request) -> _Lease | int:
         """Return the lease, which is probably free, or the number of runs that come first in the queue.
@@ -242,6 +246,10 @@ class _Request:
     blocked_by: str
     queue: LeaseQueue
     note: str
+
+
+def _next_pause(state: RetryCallState) -> float:
+    return _pause_s(cast(int, state.outcome.result()) if state.outcome else 0, state.seconds_since_start or 0.0)
 
 
 def _pause_s(ahead: int, waited_s: float) -> float:

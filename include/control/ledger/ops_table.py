@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, Self
@@ -16,6 +16,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError
 from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
+from include.clock import Clock, utc_now
 from include.contracts.lake_path import LakePath
 from include.control.events.conditions import Among, Condition, Span, may_meet
 from include.control.events.event_files import read_events
@@ -77,6 +78,7 @@ class OpsTable:
         schema: its columns.
         keep: how long events are kept; None keeps them for ever.
         lease_store: the folder of leases, for a store without conditional puts; see `Settings.lease_store`.
+        clock: returns the time at which events are recorded.
     """
 
     def __init__(
@@ -86,10 +88,12 @@ class OpsTable:
         keep: timedelta | None = None,
         *,
         lease_store: Path | None = None,
+        clock: Clock = utc_now,
     ) -> None:
         self._path = path
         self._keep = keep
         self._lease_store = lease_store
+        self._clock = clock
         self._schema = schema
         self._indexed = [name for name in _STATISTICS_COLUMNS if name in schema.names]
         self._log = EventLog(path, self._indexed, self._create, under_lease=lease_store is not None)
@@ -123,7 +127,7 @@ class OpsTable:
 
     def _rows(self, events: Sequence[dict[str, Any]]) -> pa.Table:
         """Return the events as rows; an event without the time at which it was recorded is recorded now."""
-        return pa.Table.from_pylist([{"recorded_at": datetime.now(UTC), **event} for event in events], self._schema)
+        return pa.Table.from_pylist([{"recorded_at": self._clock(), **event} for event in events], self._schema)
 
     def compact(self, table: str) -> bool:
         """Compact the small files about `table` if there are many, and return whether there were.
@@ -131,7 +135,7 @@ class OpsTable:
         Events older than the retention are removed. If another process compacts the files first, nothing happens.
         """
         with ledger_lease(self._path, self._lease_store):
-            files, limit = self._files(table), datetime.now(UTC) - self._keep if self._keep else None
+            files, limit = self._files(table), self._clock() - self._keep if self._keep else None
             small = [file for file in files if file.size < _FILE_BYTES]
             if len(small) < FILES_WORTH_COMPACTING:
                 return False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import datetime
 
 from include.contracts.spec.bronze_sources import LandingSource
 from include.contracts.spec.table_spec import BronzeSpec
@@ -80,8 +80,10 @@ def with_files(base: Advice, source: LandingSource, matches: MatchedFiles) -> Ad
     )
 
 
-def with_messages(base: Advice, spec: BronzeSpec, position: StreamPosition | None, settings: Settings) -> Advice:
-    """Add the Kafka messages that a run would read now.
+def with_messages(
+    base: Advice, spec: BronzeSpec, position: StreamPosition | None, settings: Settings, now: datetime
+) -> Advice:
+    """Add the Kafka messages that a run at `now` would read.
 
     Raises:
         NotReadyError: no broker answers.
@@ -92,7 +94,7 @@ def with_messages(base: Advice, spec: BronzeSpec, position: StreamPosition | Non
     plan = plan_offsets(source, position.last_sources if position else BatchSources(), available)
     require_nothing_lost(spec, plan)
     commit = read_commit(settings.paths.table(spec.table), base.version) if base.version else None
-    waits = waits_for_more(source, plan, commit, datetime.now(UTC))
+    waits = waits_for_more(source, plan, commit, now)
     waiting, is_new = plan.messages + plan.later, plan.is_new and not waits
     messages = f"{waiting:,} new messages in {plan.partitions} partitions"
     return replace(

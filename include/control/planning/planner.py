@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from functools import partial
 
 from deltalake.exceptions import TableNotFoundError
 
 from include.catalog import Catalog
+from include.clock import Clock, utc_now
 from include.contracts.interval import Interval
 from include.contracts.spec.table_spec import AnySpec, BronzeSpec, GoldSpec, SilverSpec
 from include.control.changes.table_diff import TableDiff, diff_for_run
@@ -40,11 +41,12 @@ from include.specs.problem import SpecsRefusedError
 
 
 class Planner:
-    """The planner of one lakehouse; it opens the ledger (`ops`) once for all plans."""
+    """The planner of one lakehouse, at the time of `clock`; it opens the ledger (`ops`) once for all plans."""
 
-    def __init__(self, catalog: Catalog, settings: Settings) -> None:
+    def __init__(self, catalog: Catalog, settings: Settings, clock: Clock = utc_now) -> None:
         self._catalog = catalog
         self._settings = settings
+        self._clock = clock
         self.ops = OpsTables(settings.paths, keep_commits=settings.keep_commits)
         self._diffs: dict[str, TableDiff] = {}
 
@@ -102,7 +104,7 @@ class Planner:
         if not isinstance(valid, BronzeSpec):
             return self._with_sources(state, valid, position, interval, reprocess=reprocess)
         if valid.reads_kafka:
-            return with_messages(state, valid, position, self._settings)
+            return with_messages(state, valid, position, self._settings, self._clock())
         landing = landing_of(valid.landing_source.landing, self._settings.landing)
         files = interval_files(valid, landing, interval)
         matches = self._match(valid, position.table_id if position else "", landing, files)
@@ -184,7 +186,7 @@ class Planner:
             notes=(
                 *diff.lines(),
                 *override_note(spec.table, verdicts),
-                *ageing_note(spec, ops.paths, datetime.now(UTC)),
+                *ageing_note(spec, ops.paths, self._clock()),
             ),
         )
 
