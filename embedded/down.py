@@ -9,9 +9,9 @@ from rich.console import Console
 
 from embedded.errors import StackError
 from embedded.home import DEFAULT_HOME, Home
-from embedded.processes import stop
 from embedded.serve import NAME
 from embedded.stack import remaining_processes, stop_parts
+from embedded.stack_processes import stop
 
 PATIENCE_S = 120
 

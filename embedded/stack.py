@@ -20,11 +20,11 @@ from embedded.airflow.standalone import NAME as AIRFLOW
 from embedded.airflow.standalone import POOL, USER, Airflow, clean_environment, stop_airflow, warm_spark
 from embedded.errors import StackError
 from embedded.home import Home
-from embedded.processes import of_stack, recorded, stop
 from embedded.servers.postgres import Postgres
 from embedded.spark.server import NAME as SPARK
 from embedded.spark.server import SparkServer
 from embedded.spark.watch import SparkWatch
+from embedded.stack_processes import of_stack, recorded, stop
 from include.settings import PROJECT, Settings
 
 log = logging.getLogger(__name__)

@@ -14,9 +14,9 @@ from embedded.address import Address
 from embedded.airflow.standalone import USER
 from embedded.errors import StackError
 from embedded.home import DEFAULT_HOME, Home
-from embedded.processes import recorded, spawn
 from embedded.serve import NAME
 from embedded.servers.postgres import folders_opened_to_others
+from embedded.stack_processes import recorded, spawn
 from include.settings import PROJECT
 
 PATIENCE_S = 300

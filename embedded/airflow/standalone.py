@@ -12,8 +12,8 @@ from pathlib import Path
 from embedded.address import Address
 from embedded.airflow.api import AirflowApi
 from embedded.home import Home, keep_secret, new_secret
-from embedded.processes import of_stack, recorded, spawn, stop
 from embedded.spark.server import NAME as SPARK
+from embedded.stack_processes import of_stack, recorded, spawn, stop
 from include.processes import end_processes
 from include.settings import PROJECT
 

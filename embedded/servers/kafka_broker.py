@@ -20,7 +20,7 @@ from confluent_kafka.admin import AdminClient
 
 from embedded.errors import StackError
 from embedded.home import Home, free_port
-from embedded.processes import recorded, spawn, stop
+from embedded.stack_processes import recorded, spawn, stop
 from include.spark_location import spark_home
 
 NAME = "kafka"

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from embedded.airflow.standalone import clean_environment
 from embedded.home import Home, free_port
-from embedded.processes import stop
 from embedded.spark.server import NAME, SparkServer
+from embedded.stack_processes import stop
 from include.settings import Settings
 
 

@@ -18,8 +18,8 @@ from shutil import rmtree
 
 from embedded.errors import StackError
 from embedded.home import Home, keep_secret, new_secret
-from embedded.processes import recorded, spawn
 from embedded.spark.probe import answers
+from embedded.stack_processes import recorded, spawn
 from include.spark_conf import launch_conf
 
 NAME = "spark"

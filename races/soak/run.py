@@ -12,9 +12,9 @@ from random import Random
 
 from embedded.airflow.standalone import clean_environment
 from embedded.home import Home, free_port
-from embedded.processes import STACK_VARIABLE, of_stack, stop
 from embedded.spark.server import NAME as SPARK
 from embedded.spark.server import SparkServer
+from embedded.stack_processes import STACK_VARIABLE, of_stack, stop
 from include.contracts.job.requests import RowFilter
 from include.contracts.row_status import PENDING
 from include.control.quarantine.rows import quarantined_rows

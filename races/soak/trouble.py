@@ -11,8 +11,8 @@ from random import Random
 import psutil
 
 from embedded.home import Home
-from embedded.processes import of_stack, recorded
 from embedded.spark.server import NAME, SparkServer
+from embedded.stack_processes import of_stack, recorded
 
 LONGEST_STOP_S = 60.0
 """A lease expires after 30 seconds, so half of the stopped processes lose theirs."""

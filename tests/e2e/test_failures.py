@@ -8,9 +8,9 @@ from demo.reading import at_version, delta_reader
 from embedded.airflow.api import AirflowApi, Run
 from embedded.airflow.drain import drain
 from embedded.airflow.standalone import POOL
-from embedded.processes import recorded
 from embedded.spark.server import NAME as SPARK
 from embedded.stack import Stack
+from embedded.stack_processes import recorded
 from include.cli.facts import table_facts
 from include.paths import LakehousePaths
 from include.settings import Settings

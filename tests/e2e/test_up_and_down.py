@@ -12,9 +12,9 @@ from rich.console import Console
 
 from embedded.down import down
 from embedded.home import Home
-from embedded.processes import recorded
 from embedded.serve import NAME
 from embedded.stack import remaining_processes
+from embedded.stack_processes import recorded
 from embedded.up import print_address, up
 
 pytestmark = pytest.mark.slow

@@ -9,7 +9,7 @@ from typing import TypeVar
 import psutil
 
 from embedded.home import Home
-from embedded.processes import of_stack
+from embedded.stack_processes import of_stack
 
 Seen = TypeVar("Seen")
 

@@ -39,7 +39,7 @@ from include.errors import TornLogError, first_line
 _COMMIT, _CHECKPOINT = ".json", ".checkpoint.parquet"
 
 _COMMITS_KEPT = 100
-"""The number of newest commits that every clean-up keeps, independent of clocks."""
+"""Each clean-up of the log keeps this many of the newest commits, however old they are."""
 
 _FRESH_FOR_S = 60.0
 """The seconds after a read of the log in which an append first tries the version after the last one that was read."""

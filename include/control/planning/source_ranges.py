@@ -30,14 +30,12 @@ def certified_sources(spec: SilverSpec | GoldSpec, gates: Gates, paths: Lakehous
     """
     certified = {table: gates.certified(table) for table in spec.source_tables}
     if missing := [table for table, version in certified.items() if version is None]:
-        causes = [
-            f"{table} has no certified version: {_missing_certificate_cause(table, gates, paths)}" for table in missing
-        ]
+        causes = [f"{table} has no certified version: {_why_uncertified(table, gates, paths)}" for table in missing]
         raise NotReadyError(f"{spec.table}: {'; '.join(causes)}", f"Run {' and '.join(missing)} first.")
     return {table: version for table, version in certified.items() if version is not None}
 
 
-def _missing_certificate_cause(table: str, gates: Gates, paths: LakehousePaths) -> str:
+def _why_uncertified(table: str, gates: Gates, paths: LakehousePaths) -> str:
     """Return in one line why a table has no certified version: a refusal, or files that cannot be loaded."""
     if refusal := gates.first_refusal(table, above=-1):
         return refusal.refused.partition("\n")[0] or f"version {refusal.version} was refused"

@@ -28,7 +28,7 @@ def suite_result(
     Args:
         result: the gate's result; an overridden one is no success. Rules with wrong arguments and Millrace's own rules
             are left out, because Great Expectations cannot render them.
-        run_id: the run, as the page names it.
+        run_id: the id of the run, which the page of Data Docs shows.
         checked_at: when the gate checked the version.
         rows: rows of the version, for shares; None if the number is not known any more.
     """

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from embedded.airflow.standalone import clean_environment
-from embedded.processes import recorded
 from embedded.spark.running import running_server
 from embedded.spark.server import NAME, SparkServer
+from embedded.stack_processes import recorded
 from include.errors import ExitCode
 from tests.support.killed_drivers.batches import CleanBatch
 from tests.support.killed_drivers.drivers import DriverEnd, Drivers

@@ -13,9 +13,9 @@ import pytest
 from embedded.address import Address
 from embedded.airflow.api import AirflowApi
 from embedded.home import Home
-from embedded.processes import of_stack
 from embedded.servers.s3 import CREDENTIALS, Bucket, s3_bucket
 from embedded.stack import Stack, remaining_processes
+from embedded.stack_processes import of_stack
 from include.contracts.lake_path import lake_path
 from include.settings import PROJECT, Settings
 from tests.e2e import trials

@@ -13,9 +13,9 @@ from embedded.address import Address
 from embedded.airflow.api import AirflowApi, Run
 from embedded.airflow.standalone import NAME as AIRFLOW
 from embedded.home import Home
-from embedded.processes import of_stack, recorded
 from embedded.spark.server import NAME as SPARK
 from embedded.stack import Stack, remaining_processes
+from embedded.stack_processes import of_stack, recorded
 from include.settings import PROJECT, Settings
 from tests.e2e import trials
 from tests.e2e.killing import count_intents

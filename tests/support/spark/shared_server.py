@@ -13,10 +13,10 @@ from filelock import FileLock
 
 from embedded.airflow.standalone import clean_environment
 from embedded.home import Home, free_port
-from embedded.processes import stop
 from embedded.servers.s3 import CREDENTIALS
 from embedded.spark.server import NAME as SPARK
 from embedded.spark.server import SparkServer
+from embedded.stack_processes import stop
 from include.settings import Settings
 
 HOME = "MILLRACE_TEST_SPARK_HOME"

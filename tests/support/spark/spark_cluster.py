@@ -12,7 +12,7 @@ import httpx
 import psutil
 
 from embedded.home import Home, free_port
-from embedded.processes import recorded, spawn, stop
+from embedded.stack_processes import recorded, spawn, stop
 from include.driver_environment import driver_environment, own_spark
 from include.spark_location import spark_home
 from tests.e2e.waiting import wait_for

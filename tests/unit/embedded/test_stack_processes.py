@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from embedded.home import Home
-from embedded.processes import of_stack, recorded, spawn, stop
+from embedded.stack_processes import of_stack, recorded, spawn, stop
 from include.processes import end_processes
 
 SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]

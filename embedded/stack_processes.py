@@ -1,4 +1,4 @@
-"""The processes of a local stack: start and record them, find them again, end them."""
+"""The processes of a local stack: start, record, find and end them. `include.processes` ends any tree of processes."""
 
 from __future__ import annotations
 
