@@ -129,6 +129,7 @@ def test_an_undone_rebuild_brings_back_the_table_and_what_it_knew(shop: Lakehous
     assert visible_rows(shop) == rows_of_fresh_shop(tmp_path / "later", 1, 2, 3)
 
 
+@pytest.mark.slow
 def test_tables_that_were_rebuilt_together_are_undone_together_and_go_on(shop: Lakehouse, tmp_path: Path) -> None:
     before, own = visible_rows(shop), [table_id(shop.paths.table(table)) for table in TABLES]
     write_shop_specs(shop, kind="bigint")

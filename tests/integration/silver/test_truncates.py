@@ -29,7 +29,9 @@ def run(lakehouse: Lakehouse, number: int) -> None:
         assert report.rows.are_conserved
 
 
-@pytest.mark.parametrize("numbers", [pytest.param((1, 2, 3, 2), marks=pytest.mark.faults), (3, 2, 1)])
+@pytest.mark.parametrize(
+    "numbers", [pytest.param((1, 2, 3, 2), marks=pytest.mark.faults), pytest.param((3, 2, 1), marks=pytest.mark.slow)]
+)
 def test_any_order_of_intervals_ends_in_what_came_after_the_truncate(
     lakehouse: Lakehouse, numbers: tuple[int, ...]
 ) -> None:

@@ -13,7 +13,7 @@ from include.control.storage.objects import LocalObjectStore
 from tests.support.processes import run_together
 from tests.support.storage.object_race import race_to_create, race_to_replace
 
-RACERS, ROUNDS = 8, 100
+RACERS, ROUNDS = 8, 40
 
 
 @pytest.fixture
