@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any
 
 from deltalake.exceptions import TableNotFoundError
 from pyspark.sql import SparkSession
@@ -11,9 +13,10 @@ from pyspark.sql import SparkSession
 from include.contracts.spec.table_spec import AnySpec
 from include.control.changes.table_diff import TableDiff, changes_since
 from include.control.ledger.resolution import read_position
-from include.control.log.batch import Stream
+from include.control.log.batch import Intent, Stream, StreamPosition, Winner
 from spark_jobs.delta_io.tables import TableShape, ensure_table
 from spark_jobs.layers.maintenance.maintenance import maintenance_conf
+from spark_jobs.protocol.batches import BatchPlan, BatchWork, Closing
 from spark_jobs.runtime.context import JobContext
 
 log = logging.getLogger(__name__)
@@ -68,3 +71,31 @@ def require_fitting_table(context: JobContext, spec: AnySpec) -> TableDiff:
     changes = changes_since(spec, position.last, context.ops)
     changes.require_fit()
     return changes
+
+
+@dataclass(frozen=True)
+class FittingWork:
+    """The `BatchWork` of a table that must fit its spec at the moment of the plan.
+
+    While the driver waits for the lease, a rebuild with a newer spec may replace the table that the driver checked.
+    """
+
+    context: JobContext
+    work: BatchWork
+
+    def plan(self, position: StreamPosition) -> BatchPlan | None:
+        """Plan what to read; None if nothing is new.
+
+        Raises:
+            BadInputError: the table does not fit the spec any more.
+        """
+        changes_since(self.context.spec, position.last, self.context.ops).require_fit()
+        return self.work.plan(position)
+
+    def write(self, session: Any, intent: Intent, plan: BatchPlan) -> None:
+        """Make exactly one commit."""
+        self.work.write(session, intent, plan)
+
+    def close(self, winner: Winner) -> Closing:
+        """Do the batch's secondary writes, and count its rows."""
+        return self.work.close(winner)

@@ -17,6 +17,7 @@ from include.control.log.batch import Stream
 from include.control.quarantine.ageing import ageing_note
 from include.errors import Outcome
 from spark_jobs.layers.gate.gate import GateOutcome, run_gate
+from spark_jobs.layers.own_table import FittingWork
 from spark_jobs.protocol.batches import BatchRequest, BatchResult, BatchWork, BatchWriter
 from spark_jobs.runtime.context import JobContext
 
@@ -33,7 +34,8 @@ def commit_batch(context: JobContext, work: BatchWork) -> BatchResult:
         run_id=context.args.run_id,
         spec_hash=context.spec.spec_hash,
     )
-    writer = BatchWriter(request, work, context.ops.ledger, context.open_session, context.spec.conflicts)
+    fitting = FittingWork(context, work)
+    writer = BatchWriter(request, fitting, context.ops.ledger, context.open_session, context.spec.conflicts)
     context.ops.specs.record(context.spec, table_id(request.path))
     try:
         return writer.run(context.leases)

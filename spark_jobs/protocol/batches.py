@@ -62,12 +62,7 @@ class BatchWork(Protocol):
     """The steps that each kind of job implements. All but `plan` may be called again after a crash."""
 
     def plan(self, position: StreamPosition) -> BatchPlan | None:
-        """Return what the next batch reads, or None when there is nothing new.
-
-        Raises:
-            BadInputError: the table does not fit its spec any more: while the driver waited for the lease, a rebuild
-                with a newer spec has replaced the table that the driver checked.
-        """
+        """Return what the next batch reads, or None when there is nothing new."""
 
     def write(self, session: Any, intent: Intent, plan: BatchPlan) -> None:
         """Make exactly one commit, from frames of `session` only."""

@@ -11,7 +11,6 @@ from pyspark.sql.types import StructType
 from include.contracts.job.findings import Findings
 from include.contracts.job.report import RowCounts
 from include.contracts.spec.table_spec import BronzeSpec
-from include.control.changes.table_diff import changes_since
 from include.control.gates.conservation import rows_of_rebuild
 from include.control.log.batch import Intent, StreamPosition, Winner
 from include.control.log.delta_log import commit_time
@@ -99,7 +98,6 @@ class BronzeIngest:
 
     def plan(self, position: StreamPosition) -> BatchPlan | None:
         """Plan to load what no batch has loaded yet."""
-        changes_since(self._declared, position.last, self._context.ops).require_fit()
         return self.records.plan(position)
 
     def write(self, session: SparkSession, intent: Intent, plan: BatchPlan) -> None:

@@ -55,10 +55,8 @@ class GoldAggregate:
     def plan(self, position: StreamPosition) -> BatchPlan | None:
         """Plan to read each source's versions since the last batch; with `reprocess` or a new measure, all of them."""
         paths, ops = self._context.paths, self._context.ops
-        changes = changes_since(self._spec, position.last, ops)
-        changes.require_fit()
         # A new measure is missing in all groups.
-        reprocess = self._context.args.reprocess or changes.has_new_measures
+        reprocess = self._context.args.reprocess or changes_since(self._spec, position.last, ops).has_new_measures
         sources = pin_sources(self._spec, paths, ops.gates, position)
         if not changed_ranges(self._spec, sources, paths) and not reprocess:
             return None

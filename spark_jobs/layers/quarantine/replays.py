@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from include.contracts.job.requests import QuarantineRequest
-from include.control.changes.table_diff import changes_since
 from include.control.log.batch import Intent, StreamPosition, Winner, new_token
 from include.control.quarantine.events import Decision
 from include.control.quarantine.rows import QuarantinedRow, quarantined_rows
@@ -37,7 +36,6 @@ class ReplayWork:
 
     def plan(self, position: StreamPosition) -> BatchPlan | None:
         """Pin the pending rows, and plan to try them; None if no row is pending."""
-        changes_since(self._context.spec, position.last, self._context.ops).require_fit()
         rows = [row for row in pending_rows(self._context, self._request) if row.id not in self._tried]
         self._waiting = max(len(rows) - MAX_ROWS, 0)
         if not rows:
