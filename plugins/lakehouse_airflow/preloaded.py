@@ -1,0 +1,11 @@
+"""What the process of a task needs, for a process that forks such processes: it imports this module before it forks.
+
+Airflow's setting `mp_forkserver_preload` names this module (`docs/guides/settings.md`). A task then begins with these
+modules in memory. Nothing here starts a thread or opens a connection: neither would work in a fork.
+"""
+
+# ruff: noqa: F401
+import include.control.gates.gates
+import include.control.ledger.new_columns
+import include.control.planning.planner
+import lakehouse_airflow.factory
