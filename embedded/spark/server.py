@@ -18,13 +18,11 @@ from shutil import rmtree
 
 from embedded.errors import StackError
 from embedded.home import Home, keep_secret, new_secret
+from embedded.spark.command import connect_server_command, scratch_folder
 from embedded.spark.probe import answers
 from embedded.stack_processes import recorded, spawn
-from include.spark_conf import launch_conf
 
 NAME = "spark"
-SERVER_CLASS = "io.millrace.connect.ConnectServer"
-"""With Spark's own main class, every session would compile its generated code again."""
 TOKEN_VARIABLE = "SPARK_CONNECT_AUTHENTICATE_TOKEN"
 _MASTER = "local[*]"
 
@@ -86,29 +84,12 @@ class SparkServer:
 
     def argv(self) -> list[str]:
         """Return the command line, without the token."""
-        # It runs for days: the second compiler costs 40 CPU-seconds once, and large merges gain more.
-        conf = launch_conf(self.jars, _MASTER, large_load=True)
-        conf = {
-            **conf,
-            # A server with a full heap answers but does not work; a server that ends is started again.
-            "spark.driver.extraJavaOptions": f"{conf['spark.driver.extraJavaOptions']} -XX:+ExitOnOutOfMemoryError"
-            f' "-Djava.io.tmpdir={self._scratch}"',
-            # Sessions with one class loader share generated code.
-            "spark.sql.artifact.isolation.enabled": "false",
-            "spark.connect.grpc.binding.address": "127.0.0.1",
-            "spark.connect.grpc.binding.port": str(self.port),
-            "spark.sql.warehouse.dir": str(self.home.spark / "warehouse"),
-        }
-        pairs = [part for key, value in conf.items() for part in ("--conf", f"{key}={value}")]
-        return [
-            *("spark-submit", "--class", SERVER_CLASS, "--name", "millrace", "--master", _MASTER),
-            *("--driver-memory", self.memory, *pairs, "spark-internal"),
-        ]
+        return connect_server_command(self.jars, _MASTER, self.port, self.memory, self.home.spark)
 
     @property
     def _scratch(self) -> Path:
         """The folder of temporary files; the next start deletes what a killed server left."""
-        return self.home.spark / "scratch"
+        return scratch_folder(self.home.spark)
 
     def is_alive(self) -> bool:
         """Whether its process is running."""
