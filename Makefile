@@ -61,7 +61,7 @@ bench: setup ## Millrace against a plain script: CPU-seconds, wall time, ratios 
 	@$(PYTHON) -m benchmarks
 
 image: ## an image of all that a job or an Airflow of Millrace needs: `docker run millrace lakehouse plan`
-	@docker build --tag millrace .
+	@docker build --build-arg MILLRACE_BASE_IMAGE --tag $${MILLRACE_IMAGE:-millrace} .
 
 lint: setup ## ruff, mypy and the import contracts
 	@$(PYTHON) -m ruff check .

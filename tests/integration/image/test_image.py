@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -12,36 +11,20 @@ from pathlib import Path
 import pytest
 
 from demo.source_system import lay_out
-from include.settings import PROJECT, Settings
+from include.settings import Settings
 from tests.e2e.days import FIRST, SECOND
+from tests.support.docker_images import BUILD_S, RUN_S, docker
 from tests.support.right_tables import assert_rows_of_source
 
-IMAGE = "millrace-tests"
-BUILD_S, RUN_S = 1800, 900
 DATA = "/opt/millrace/data"
-
-
-def docker(*args: str, patience_s: float = RUN_S) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(["docker", *args], capture_output=True, text=True, timeout=patience_s, check=False)
-
-
-def has_docker() -> bool:
-    return shutil.which("docker") is not None and docker("info", patience_s=60).returncode == 0
-
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(BUILD_S + 2 * RUN_S)]
 
+ALONE = ("--network", "none", "--hostname", "localhost")
+"""Without a network: all that a job needs is in the image."""
+
 RunIn = Callable[..., subprocess.CompletedProcess[str]]
 """Runs a command in a container of its own."""
-
-
-@pytest.fixture(scope="module")
-def image() -> str:
-    if not has_docker():
-        pytest.skip("no Docker daemon answers `docker info`")
-    built = docker("build", "--network", "host", "--tag", IMAGE, str(PROJECT), patience_s=BUILD_S)
-    assert built.returncode == 0, built.stdout[-3000:] + built.stderr[-3000:]
-    return IMAGE
 
 
 @pytest.fixture
@@ -55,9 +38,7 @@ def data(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def run(image: str, data: Path) -> RunIn:
-    """Without a network: all that a job needs is in the image."""
-    alone = ("--network", "none", "--hostname", "localhost")
-    return lambda *command: docker("run", "--rm", "--init", *alone, "-v", f"{data}:{DATA}", image, *command)
+    return lambda *command: docker("run", "--rm", "--init", *ALONE, "-v", f"{data}:{DATA}", image, *command)
 
 
 def test_two_containers_that_load_the_same_days_at_once_load_them_once(run: RunIn, data: Path) -> None:
