@@ -4,32 +4,81 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from include.contracts.spec.table_spec import BronzeSpec, SilverSpec
+from include.contracts.spec.common_settings import ColumnSpec
+from include.contracts.spec.expectation import Expectation
+from include.contracts.spec.expectation_arguments import COLUMN_ARGUMENTS, COLUMN_LIST_ARGUMENTS
+from include.contracts.spec.table_spec import AnySpec, BronzeSpec, GoldSpec, SilverSpec
 from include.specs.invalid_spec import InvalidSpec, MaybeInvalidSpec
 from lakehouse_airflow.ui.links import glossary_path
+
+_FRESHNESS = "expect_table_to_be_fresh"
 
 
 def domain_doc(domain: str, specs: Iterable[MaybeInvalidSpec]) -> str:
     """Return the page of a domain: its tables, their descriptions and what they read."""
-    rows = [f"| `{spec.table}` | {_cell(_description(spec))} | {_cell(_reads(spec))} |" for spec in specs]
-    head = ["| table | what it is | reads |", "|---|---|---|"]
+    tables = _table(
+        "table | what it is | reads", ((f"`{spec.table}`", _description(spec), _reads(spec)) for spec in specs)
+    )
     words = f"The [glossary]({glossary_path()}) explains words such as batch, gate, certified version and quarantine."
-    return "\n".join([f"The tables of **{domain}**, in the order they are built.", "", *head, *rows, "", words])
+    return "\n\n".join([f"The tables of **{domain}**, in the order they are built.", tables, words])
 
 
-def table_doc(spec: MaybeInvalidSpec) -> str:
-    """Return the page of a table: its description, sources and expectations; or the problems of its spec."""
+def table_doc(spec: MaybeInvalidSpec, owner: str = "") -> str:
+    """Return the page of a table: what it is, its columns and its rules with their bounds; or its spec's problems.
+
+    Args:
+        spec: the spec of the table.
+        owner: the owner of a table whose spec names none.
+    """
     if isinstance(spec, InvalidSpec):
         problems = [f"- {problem}" for problem in spec.problems]
         return "\n".join(["**Its spec is wrong**, so it does not run:", "", *problems])
-    facts = [spec.description, f"Reads {_reads(spec)}."]
+    rules = [band for rule in spec.expectations for band in rule.bands]
+    fresh = [f"`{_rule_text(rule)}`, else {rule.action}" for rule in rules if rule.name == _FRESHNESS]
+    facts = {
+        "reads": _reads(spec),
+        "one row for each": _key_of(spec),
+        "owner": spec.owner or owner,
+        "classification": spec.classification,
+        "freshness": "; ".join(fresh) or "no rule checks the age of the rows",
+    }
+    parts = [spec.description, _table(f"table | `{spec.table}`", (fact for fact in facts.items() if fact[1]))]
+    parts += ["### Columns", _columns_of(spec)]
+    if spec.expectations:
+        rows = (
+            (f"`{_rule_text(band)}`", band.action, band.reason) for rule in spec.expectations for band in rule.bands
+        )
+        parts += ["### Rules", _table("rule | if it fails | why", rows)]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _columns_of(spec: AnySpec) -> str:
+    if isinstance(spec, GoldSpec):
+        groups = ((f"`{name}`", "group", f"`{sql}`") for name, sql in spec.group_by.items())
+        measures = ((f"`{name}`", "measure", f"`{sql}`") for name, sql in spec.measures.items())
+        return _table("column | is a | computed as", (*groups, *measures))
+    stored = spec.stored_columns if isinstance(spec, SilverSpec) else spec.columns
+    rows = ((f"`{name}`", _type_of(spec.columns[name]), spec.columns[name].description) for name in stored)
+    return _table("column | type | meaning and unit", rows)
+
+
+def _type_of(column: ColumnSpec) -> str:
+    return f"{column.type}{'' if column.nullable else ', never null'}{', required' if column.required else ''}"
+
+
+def _rule_text(rule: Expectation) -> str:
+    """Return a rule with its columns and bounds, such as `expect_column_max_to_be_between(a, max_value=9)`."""
+    named = (*COLUMN_ARGUMENTS, *COLUMN_LIST_ARGUMENTS)
+    bounds = [f"{name}={value}" for name, value in rule.arguments.items() if name not in named]
+    columns = [rule.arguments[name] for name in named if name in rule.arguments]
+    texts = [", ".join(map(str, column)) if isinstance(column, list | tuple) else str(column) for column in columns]
+    return f"{rule.name}({', '.join(texts + bounds)})"
+
+
+def _key_of(spec: AnySpec) -> str:
     if isinstance(spec, SilverSpec):
-        facts.append(f"One row for each {', '.join(spec.keys)}.")
-    rules = [
-        f"- `{rule.rule}`, else {rule.action}" + (f": {rule.reason}" if rule.reason else "")
-        for rule in spec.expectations
-    ]
-    return "\n\n".join([fact for fact in facts if fact] + (["Expectations:\n" + "\n".join(rules)] if rules else []))
+        return ", ".join(spec.keys)
+    return ", ".join(spec.group_by) if isinstance(spec, GoldSpec) else ""
 
 
 def _description(spec: MaybeInvalidSpec) -> str:
@@ -39,8 +88,14 @@ def _description(spec: MaybeInvalidSpec) -> str:
 def _reads(spec: MaybeInvalidSpec) -> str:
     if isinstance(spec, BronzeSpec):
         return f"{'messages of' if spec.reads_kafka else 'landing files'} `{spec.source.label}`"
-    return ", ".join(f"`{table}`" for table in spec.source_tables)
+    return ", ".join(f"`{table}`" for table in dict.fromkeys(spec.source_tables))
+
+
+def _table(head: str, rows: Iterable[tuple[str, ...]]) -> str:
+    """Return a Markdown table; `head` has the titles of its columns, with ` | ` between them."""
+    lines = [" | ".join(_cell(text) for text in row) for row in rows]
+    return "\n".join(f"| {line} |" for line in (head, " | ".join("---" for _ in head.split(" | ")), *lines))
 
 
 def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("\n", " ")
+    return " ".join(text.split()).replace("|", "\\|")

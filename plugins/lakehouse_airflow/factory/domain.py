@@ -78,21 +78,21 @@ def build_domain_dag(
             with TaskGroup(layer):
                 for spec in specs:
                     if spec.layer == layer:
-                        gates[spec.table] = _add_table(spec, gates, common)
+                        gates[spec.table] = _add_table(spec, gates, owner, common)
     # Set last: each task that is added later copies the Params, and copies take most of the parse time.
     dag.params.update(run_form())
     return dag
 
 
 def _add_table(
-    spec: MaybeInvalidSpec, gates: Mapping[str, QualityGateOperator], common: Mapping[str, Any]
+    spec: MaybeInvalidSpec, gates: Mapping[str, QualityGateOperator], owner: str, common: Mapping[str, Any]
 ) -> QualityGateOperator:
     """Add the tasks that write and check a table; `gates` has the tables of this DAG that are built before it."""
-    own = {"doc_md": table_doc(spec), **({"owner": spec.owner} if spec.owner else {}), **common}
+    own = {"doc_md": table_doc(spec, owner), **({"owner": spec.owner} if spec.owner else {}), **common}
     asks_people = isinstance(spec, BronzeSpec) and spec.needs_column_approval
     write = TableWriteOperator(
         task_id=spec.name,
-        task_display_name=spec.name,
+        task_display_name=spec.table,
         job=WRITER_OF_LAYER[spec.layer],
         table=spec.table,
         # Waiting in Airflow is cheaper than waiting for the lease.
@@ -102,7 +102,7 @@ def _add_table(
     )
     gate = QualityGateOperator(
         task_id=f"{spec.name}_gate",
-        task_display_name=f"{spec.name} gate",
+        task_display_name=f"{spec.table} gate",
         table=spec.table,
         writer_task_id=write.task_id,
         outlets=[table_asset(spec.table)],

@@ -77,13 +77,13 @@ def _add_table(spec: AnySpec, conn_id: str) -> None:
     if spec.owner:
         own["owner"] = spec.owner
     vacuum = TableMaintenanceOperator(
-        task_id=f"{spec.name}_vacuum", task_display_name=f"{spec.name} vacuum", job=Job.TABLE_VACUUM, **own
+        task_id=f"{spec.name}_vacuum", task_display_name=f"{spec.table} vacuum", job=Job.TABLE_VACUUM, **own
     )
     if spec.maintenance.optimize != "off":
         vacuum.set_upstream(
             TableMaintenanceOperator(
                 task_id=f"{spec.name}_optimize",
-                task_display_name=f"{spec.name} optimize",
+                task_display_name=f"{spec.table} optimize",
                 job=Job.TABLE_OPTIMIZE,
                 **own,
             )

@@ -6,20 +6,48 @@ from lakehouse_airflow.factory.docs import domain_doc, table_doc
 from tests.support.documents.specs import bronze_spec, gold_spec, silver_spec
 
 RULE = {
-    "expect_column_values_to_not_be_null": {"column": "order_id"},
+    "expect_column_values_to_be_between": {"column": "amount", "min_value": 0, "max_value": 900},
     "action": "quarantine",
-    "reason": "it is the key",
+    "reason": "a till holds | no more",
+}
+FRESH = {
+    "expect_table_to_be_fresh": {"column": "event_at", "max_age": "36 hours"},
+    "action": "fail",
+    "warn": {"max_age": "26 hours"},
+}
+COLUMNS = {
+    "order_id": {"type": "string", "nullable": False, "description": "number of the order"},
+    "amount": {"type": "int", "description": "price in cents"},
+    "event_at": {"type": "timestamp"},
+    "event_seq": {"type": "int"},
 }
 BRONZE = bronze_spec(description="Orders | as delivered.\nLate ones too.")
-SILVER = silver_spec(owner="sales", expectations=[RULE])
+SILVER = silver_spec(owner="sales", columns=COLUMNS, expectations=[RULE, FRESH])
 GOLD = gold_spec()
 
 
-def test_the_page_of_a_table_says_what_it_is_and_what_its_data_must_look_like() -> None:
+def test_the_page_of_a_table_says_what_it_is_and_whom_to_ask() -> None:
+    page = table_doc(SILVER, owner="platform")
+    for fact in ("| reads | `bronze.orders` |", "| one row for each | order_id |", "| owner | sales |"):
+        assert fact in page
+    assert "| owner | platform |" in table_doc(BRONZE, owner="platform")
+
+
+def test_the_page_of_a_table_has_each_column_with_type_meaning_and_unit() -> None:
     page = table_doc(SILVER)
-    assert "Reads `bronze.orders`." in page
-    assert "One row for each order_id." in page
-    assert "- `expect_column_values_to_not_be_null(order_id)`, else quarantine: it is the key" in page
+    assert "| `order_id` | string, never null | number of the order |" in page
+    assert "| `amount` | int | price in cents |" in page
+    assert "| `revenue` | measure | `sum(o.amount)` |" in table_doc(GOLD)
+
+
+def test_the_page_of_a_table_has_each_rule_with_its_bounds_and_its_freshness() -> None:
+    page = table_doc(SILVER)
+    between = "expect_column_values_to_be_between(amount, min_value=0, max_value=900)"
+    assert f"| `{between}` | quarantine | a till holds \\| no more |" in page
+    fail, warn = (f"`expect_table_to_be_fresh(event_at, max_age={age} hours)`" for age in (36, 26))
+    assert f"| freshness | {fail}, else fail; {warn}, else warn |" in page
+    assert f"| {warn} | warn |  |" in page, "the narrower band is a rule of its own"
+    assert "no rule checks the age" in table_doc(GOLD)
 
 
 def test_the_page_of_a_domain_is_a_table_whatever_is_in_the_descriptions() -> None:
