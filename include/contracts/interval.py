@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, time, timedelta
 from typing import Annotated, Self
 
 from pydantic import AfterValidator, model_validator
@@ -40,6 +40,16 @@ class Interval(StrictModel):
         if self.end <= self.start:
             raise ValueError(f"an interval must end after it starts: {self}")
         return self
+
+    @property
+    def label(self) -> str:
+        """The interval for people: its day if it is a UTC day, otherwise its start and end.
+
+        >>> Interval(start=datetime(2013, 1, 1, tzinfo=UTC), end=datetime(2013, 1, 2, tzinfo=UTC)).label
+        '2013-01-01'
+        """
+        is_day = self.start.time() == time() and self.end - self.start == timedelta(days=1)
+        return str(self.start.date()) if is_day else str(self)
 
     def __str__(self) -> str:
         return f"[{self.start:{ISO_SECOND}}, {self.end:{ISO_SECOND}})"

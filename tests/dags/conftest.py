@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 from include.settings import PROJECT
@@ -9,8 +11,18 @@ from tests.support.airflow.airflow_home import use_private_airflow
 
 use_private_airflow()
 
-from airflow.dag_processing.dagbag import DagBag  # noqa: E402
+from airflow import settings  # noqa: E402
+from airflow.dag_processing.bundles.manager import DagBundlesManager  # noqa: E402
+from airflow.dag_processing.dagbag import DagBag, sync_bag_to_db  # noqa: E402
+from airflow.models import import_all_models  # noqa: E402
+from airflow.models.base import Base  # noqa: E402
 from airflow.sdk import DAG  # noqa: E402
+from airflow.utils.db import synchronize_log_template  # noqa: E402
+from airflow.utils.session import create_session  # noqa: E402
+from sqlalchemy.orm import Session  # noqa: E402
+
+BUNDLE = "dags-folder"
+"""Airflow's own name for the folder of DAG files."""
 
 
 @pytest.fixture(scope="session")
@@ -19,3 +31,18 @@ def dags() -> dict[str, DAG]:
     bag = DagBag(dag_folder=str(PROJECT / "dags"), bundle_path=PROJECT / "dags", bundle_name="dags")
     assert bag.import_errors == {}
     return dict(bag.dags)
+
+
+@pytest.fixture(scope="session")
+def database() -> Iterator[Session]:
+    """A session of Airflow's database, into which the files of dags/ were parsed."""
+    import_all_models()
+    Base.metadata.create_all(settings.engine)
+    with create_session() as session:
+        synchronize_log_template(session=session)
+        DagBundlesManager().sync_bundles_to_db(session=session)
+        session.commit()
+        bag = DagBag(dag_folder=str(PROJECT / "dags"), bundle_path=PROJECT / "dags", bundle_name=BUNDLE)
+        sync_bag_to_db(bag, BUNDLE, None, session=session)
+        session.commit()
+        yield session

@@ -54,6 +54,12 @@ def test_each_table_of_the_domain_is_written_and_checked(dags: dict[str, DAG]) -
     assert set(dags["flights"].task_group.get_task_group_dict()) == {None, *TABLES}
 
 
+def test_the_name_of_a_task_in_the_ui_has_layer_and_table(dags: dict[str, DAG]) -> None:
+    names = {task.task_id: task.task_display_name for task in dags["flights"].tasks}
+    assert names == {**{table: table for table in NAMES}, **{f"{table}_gate": f"{table} gate" for table in NAMES}}
+    assert dags["table_maintenance"].get_task("silver.weather_vacuum").task_display_name == "silver.weather vacuum"
+
+
 def test_each_table_is_optimised_then_vacuumed(dags: dict[str, DAG]) -> None:
     maintenance = dags["table_maintenance"]
     assert set(maintenance.task_ids) >= {f"{table}_{step}" for table in NAMES for step in ("optimize", "vacuum")}
@@ -192,4 +198,6 @@ def test_the_pages_of_the_ui_are_written_from_the_specs(dags: dict[str, DAG]) ->
     catalog, dag = load_catalog(PROJECT / "include" / "tables"), dags["flights"]
     for table in NAMES:
         assert f"`{table}`" in dag.doc_md
-        assert catalog.spec(table).description in dag.get_task(table).doc_md
+        page = dag.get_task(table).doc_md
+        assert catalog.spec(table).description in page
+        assert f"| owner | {catalog.spec(table).owner} |" in page

@@ -174,6 +174,7 @@ def runs(airflow: Airflow) -> dict[str, Any]:
 def test_an_event_has_interval_version_and_rows(runs: dict[str, Any]) -> None:
     assert runs["first"]["tasks"] == {"bronze.orders": ["success", 1], "bronze.orders_gate": ["success", 1]}
     expected = {
+        "summary": "bronze.orders version 1 for 2013-01-05: certified",
         "interval_start": "2013-01-05T00:00:00+00:00",
         "interval_end": "2013-01-06T00:00:00+00:00",
         "version": 1,
@@ -203,9 +204,13 @@ def test_a_cleared_run_does_not_emit_its_event_again(runs: dict[str, Any]) -> No
 def test_a_refused_version_fails_the_gate_once_and_is_not_announced(runs: dict[str, Any]) -> None:
     assert runs["refused"]["tasks"] == {"bronze.orders": ["success", 1], "bronze.orders_gate": ["failed", 1]}
     assert runs["refused"]["events"] == []
-    assert (
-        "bronze.orders version 1 refused: expect_table_row_count_to_be_between() observed 0" in runs["refused"]["log"]
-    )
+    line = "2013-01-05: bronze.orders version 1 refused: expect_table_row_count_to_be_between() observed 0"
+    assert line in runs["refused"]["log"]
+
+
+def test_the_log_of_each_task_names_table_and_day(runs: dict[str, Any]) -> None:
+    for line in ("bronze.orders for 2013-01-05 (UTC)", "2013-01-05: bronze.orders version 1 passed"):
+        assert line in runs["first"]["log"]
 
 
 def test_a_conflict_is_retried_by_the_retry_policy(runs: dict[str, Any]) -> None:

@@ -79,6 +79,7 @@ def test_a_refused_version_fails_the_gate_alone_and_is_not_tried_again(api: Airf
 @pytest.mark.timeout(600)
 def test_the_log_of_a_refusing_gate_begins_with_the_expectation_that_failed(api: AirflowApi, refused_run: Run) -> None:
     first, *_ = api.log(api.task(refused_run, "silver.judged_readings_gate"))
+    assert first.startswith(f"{SECOND}: {SILVER} version ")
     assert trials.AT_MOST_THREE in first
     assert "there are three sensors" in first
 

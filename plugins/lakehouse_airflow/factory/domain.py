@@ -105,6 +105,8 @@ def _add_table(
         task_display_name=f"{spec.table} gate",
         table=spec.table,
         writer_task_id=write.task_id,
+        # Airflow's graph of assets joins the inlets and outlets of one task, and this one publishes the table.
+        inlets=[table_asset(table) for table in dict.fromkeys(spec.source_tables)],
         outlets=[table_asset(spec.table)],
         **own,
     )

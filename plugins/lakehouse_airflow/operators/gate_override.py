@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowFailException
 
+from include.contracts.interval import Interval
 from include.errors import OverrideError, SpecError
-from lakehouse_airflow.assets import OVERRIDDEN_TABLE, is_announced, table_asset
+from lakehouse_airflow.assets import OVERRIDDEN_TABLE, event_extra, is_announced, table_asset
 from lakehouse_airflow.hooks.store_access import prepare_process
 from lakehouse_airflow.operators.second_person import approved_by, who_asked
 from lakehouse_airflow.ui.links import OVERRIDE_DAG_ID
@@ -105,8 +106,16 @@ class GateOverrideOperator(BaseOperator):
         self.log.info("%s version %s: %s. Clear its gate, with what follows it.", table, version, result.override)
         commit = read_commit(paths.table(table), version)
         batch = commit.metadata if commit else {}
-        extra = {key: batch.get(key) for key in ("interval_start", "interval_end", "batch_seq", "run_id")}
-        extra |= {"version": version, "overridden": str(result.override)}
+        span = {"start": batch.get("interval_start"), "end": batch.get("interval_end")}
+        extra = event_extra(
+            table,
+            version,
+            str(result.override),
+            Interval.model_validate(span) if all(span.values()) else None,
+            batch_seq=batch.get("batch_seq"),
+            run_id=batch.get("run_id"),
+            overridden=str(result.override),
+        )
         if not is_announced(context, table_asset(table), version):
             context["outlet_events"][OVERRIDDEN_TABLE].add(table_asset(table), extra=extra)
         return extra

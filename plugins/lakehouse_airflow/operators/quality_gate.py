@@ -14,7 +14,7 @@ from include.contracts.job.args import CheckedVersion, Job
 from include.contracts.job.report import CheckResult
 from include.contracts.spec.expectation import Severity
 from include.errors import Outcome, SpecError
-from lakehouse_airflow.assets import is_announced, table_asset
+from lakehouse_airflow.assets import event_extra, is_announced, table_asset
 from lakehouse_airflow.hooks.store_access import prepare_process
 from lakehouse_airflow.operators.gate_override import way_out
 from lakehouse_airflow.operators.spark_job import SparkJobOperator
@@ -96,15 +96,14 @@ class QualityGateOperator(SparkJobOperator):
         if not decision.passed:
             self.has_refused = True
             message = f"{decision.message} {way_out(self.table, decision.version)}"
-            self.log.error("%s", message)
+            self.log.error("%s: %s", interval.label, message)
         for level, line in findings_in(decision.checks):
             self.log.log(level, "%s", line)
         if not decision.passed:
             raise AirflowFailException(message)
         how = decision.message or "passed"
-        self.log.info(
-            "%s: version %s %s; readers use version %s", self.table, decision.version, how, decision.certified
-        )
+        readers = f"readers use version {decision.certified}"
+        self.log.info("%s: %s version %s %s; %s", interval.label, self.table, decision.version, how, readers)
         self._announce(context, interval, decision, written)
         return TaskResult(
             outcome=Outcome.NO_OP,
@@ -142,6 +141,7 @@ class QualityGateOperator(SparkJobOperator):
             raise AirflowFailException(str(error)) from None
 
     def _run_gate_job(self, context: Context, interval: Interval) -> GateDecision:
+        self.log.info("%s: %s has no result by the present rules: its gate's job runs", interval.label, self.table)
         report = self.run_job(context, interval)
         passed = report.outcome is not Outcome.GATE_FAILED
         if passed and (error := error_of(report, self._driver_log.path)):
@@ -165,13 +165,15 @@ class QualityGateOperator(SparkJobOperator):
             # Airflow emits an event for each outlet that a successful task has at its end.
             self.outlets = []
             return
-        context["outlet_events"][asset].extra = {
-            "interval_start": interval.start.isoformat(),
-            "interval_end": interval.end.isoformat(),
-            "version": version,
-            "rows": dict(written.rows) if written else {},
-            "batch_seq": written.batch_seq if written else None,
-        }
+        rows = dict(written.rows) if written else {}
+        context["outlet_events"][asset].extra = event_extra(
+            self.table,
+            version,
+            ", ".join(f"{count} rows {action}" for action, count in rows.items()) or "certified",
+            interval,
+            rows=rows,
+            batch_seq=written.batch_seq if written else None,
+        )
 
 
 def findings_in(checks: Iterable[CheckResult]) -> Iterable[tuple[int, str]]:

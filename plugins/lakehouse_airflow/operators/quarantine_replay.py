@@ -15,7 +15,7 @@ from include.contracts.job.report import JobReport
 from include.contracts.job.requests import RowFilter
 from include.contracts.row_status import RowStatus
 from include.errors import Outcome
-from lakehouse_airflow.assets import REPLAYED_TABLE, table_asset
+from lakehouse_airflow.assets import REPLAYED_TABLE, event_extra, table_asset
 from lakehouse_airflow.hooks.store_access import prepare_process
 from lakehouse_airflow.operators.quarantine_form import read_request
 from lakehouse_airflow.operators.second_person import SecondPersonApprovalOperator, approved_by
@@ -128,10 +128,11 @@ class QuarantineReplayOperator(SparkJobOperator):
         if report.outcome is Outcome.COMMITTED and report.certified_moved:
             context["outlet_events"][REPLAYED_TABLE].add(
                 table_asset(self.table),
-                extra={
-                    "interval_start": interval.start.isoformat(),
-                    "interval_end": interval.end.isoformat(),
-                    "version": report.certified_version,
-                    "rows": report.table_rows,
-                },
+                extra=event_extra(
+                    self.table,
+                    report.certified_version,
+                    "quarantined rows replayed",
+                    interval,
+                    rows=report.table_rows,
+                ),
             )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from include.contracts.job.args import Job
 from include.contracts.job.requests import RebuildRequest
 from include.errors import Outcome
-from lakehouse_airflow.assets import REBUILT_TABLE, table_asset
+from lakehouse_airflow.assets import REBUILT_TABLE, event_extra, table_asset
 from lakehouse_airflow.intervals import label_interval, run_dates
 from lakehouse_airflow.operators.second_person import approved_by, who_asked
 from lakehouse_airflow.operators.spark_job import SparkJobOperator
@@ -58,5 +58,6 @@ class TableRebuildOperator(SparkJobOperator):
             return {"subject": f"Rebuild {self.table}?", "body": "\n\n".join(body)}
         if report.outcome is Outcome.COMMITTED:
             for table, version in report.details["tables"].items():
-                context["outlet_events"][REBUILT_TABLE].add(table_asset(table), extra={"version": version})
+                extra = event_extra(table, version, "rebuilt", None)
+                context["outlet_events"][REBUILT_TABLE].add(table_asset(table), extra=extra)
         return TaskResult.of_report(report).to_xcom()

@@ -35,11 +35,12 @@ class TableWriteOperator(SparkJobOperator):
         interval = self.due_interval(context)
         if isinstance(interval, str):
             return TaskResult.of_nothing(interval).to_xcom()
+        self.log.info("%s for %s (UTC)", self.table, interval.label)
         advice = self._advice(context, interval)
         for note in advice.notes:
             self.log.warning("%s", note)
         if advice.nothing_new:
-            self.log.info("%s: nothing new for %s: %s; no Spark is started", self.table, interval, advice.message)
+            self.log.info("%s: nothing new: %s; no Spark is started", self.table, advice.message)
             return TaskResult.of_advice(advice).to_xcom()
         self.log.info("%s: %s", self.table, advice.message)
         self._large_load = advice.bytes >= LARGE_LOAD

@@ -7,6 +7,7 @@ from typing import Any
 
 from airflow.plugins_manager import AirflowPlugin
 
+from lakehouse_airflow.ui import run_notes
 from lakehouse_airflow.ui.links import URL_PREFIX, glossary_path
 
 
@@ -21,7 +22,7 @@ class LazyDataDocs:
 
 
 class MillracePlugin(AirflowPlugin):
-    """Data Docs of the gates and the documentation, under `/lakehouse`; the menu *Docs* has the glossary."""
+    """Data Docs and documentation under `/lakehouse`, the glossary in the menu *Docs*, the day in the note of a run."""
 
     name = "millrace"
     fastapi_apps = [  # noqa: RUF012
@@ -30,3 +31,4 @@ class MillracePlugin(AirflowPlugin):
     external_views = [  # noqa: RUF012
         {"name": "Millrace glossary", "href": glossary_path(), "destination": "nav", "category": "docs"}
     ]
+    listeners = [run_notes]  # noqa: RUF012

@@ -98,8 +98,9 @@ def test_an_approved_version_is_certified_in_the_name_of_who_approved_it_and_ann
     [(asset, extra)] = context["events"]
     assert asset == table_asset(ORDERS)
     assert extra == {
-        "interval_start": "2013-01-05T00:00:00Z",
-        "interval_end": "2013-01-06T00:00:00Z",
+        "summary": f"bronze.orders version 2 for 2013-01-05: {refusal.override}",
+        "interval_start": "2013-01-05T00:00:00+00:00",
+        "interval_end": "2013-01-06T00:00:00+00:00",
         "batch_seq": 2,
         "run_id": RUN,
         "version": 2,

@@ -62,4 +62,8 @@ def test_each_table_that_was_switched_is_told_of(house: House, asked: dict[str, 
     args = JobArgs.from_argv(task.application_args)
     assert (args.dry_run, args.request is None) == (False, False)
     assert RebuildRequest.load(args.request or Path()).said_by == "ann, approved by eve"
-    assert asked["told"] == [(table_asset(ORDERS), {"version": 4}), (table_asset(REVENUE), {"version": 7})]
+    assert [(asset, extra["version"]) for asset, extra in asked["told"]] == [
+        (table_asset(ORDERS), 4),
+        (table_asset(REVENUE), 7),
+    ]
+    assert asked["told"][0][1]["summary"] == f"{ORDERS} version 4: rebuilt"
