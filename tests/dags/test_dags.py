@@ -8,6 +8,7 @@ from typing import Any, get_args
 
 import pytest
 from airflow._shared.module_loading import find_path_from_directory
+from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk import DAG, Asset, CronDataIntervalTimetable
 from airflow.sdk.exceptions import ParamValidationError
 
@@ -134,6 +135,17 @@ def test_an_override_runs_by_hand_only_and_needs_a_version_a_reason_and_an_appro
             dag.params.get_param(name).resolve()
     assert dag.get_task("approve").upstream_task_ids == {"refusal"}
     assert dag.get_task("override").upstream_task_ids == {"approve"}
+
+
+def test_every_dag_that_people_answer_starts_unpaused_and_no_other_one(dags: dict[str, DAG]) -> None:
+    asking = {name for name, dag in dags.items() if any(isinstance(task, ApprovalOperator) for task in all_tasks(dag))}
+    assert asking == DAG_IDS - {"flights", "table_maintenance"}
+    assert {name for name, dag in dags.items() if dag.is_paused_upon_creation is False} == asking
+
+
+def all_tasks(dag: DAG) -> list[Any]:
+    """Return the tasks of a DAG; of a mapped task an object of its class."""
+    return [task.unmap({"table": "bronze.a", "column": "b"}) if task.is_mapped else task for task in dag.tasks]
 
 
 def test_a_run_covers_whole_utc_days_and_is_not_caught_up(dags: dict[str, DAG]) -> None:

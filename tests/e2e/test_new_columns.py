@@ -25,7 +25,6 @@ ANSWERS = {f"Make place a column of {TABLE}?": "Approve", f"Make unit a column o
 def test_an_approved_field_becomes_a_column_and_a_rejected_one_does_not(
     api: AirflowApi, start_day: RunDay, lakehouse: Settings
 ) -> None:
-    api.set_paused(DAG_ID, False)
     trials.deliver(lakehouse.landing, "asking", FIRST, [("a", 1, "roof", "mm")], FIELDS)
     assert api.wait_for_run(start_day("asking", FIRST), PATIENCE_S).state == "success"
 

@@ -29,6 +29,8 @@ def build_column_approvals_dag(*, owner: str) -> DAG:
         doc_md=_DOC,
         schedule=[PROPOSED_COLUMNS],
         catchup=False,
+        # Its runs are questions to people; the run of a paused DAG would never start, and say nothing.
+        is_paused_upon_creation=False,
         tags=["lakehouse", "columns"],
         default_args={"owner": owner, "retries": RETRIES, "retry_delay": RETRY_DELAY},
     ) as dag:

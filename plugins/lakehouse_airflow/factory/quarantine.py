@@ -51,6 +51,8 @@ def build_quarantine_replay_dag(
         doc_md=_DOC,
         schedule=None,
         catchup=False,
+        # A person triggers it and waits; the run of a paused DAG would never start, and say nothing.
+        is_paused_upon_creation=False,
         tags=["lakehouse", "quarantine"],
         default_args=task_defaults(owner, execution_timeout, WRITE_PRIORITY),
     ) as dag:
