@@ -16,9 +16,11 @@ from tempfile import mkdtemp
 from deltalake.exceptions import DeltaError
 from filelock import FileLock
 
+from include.contracts.interval import Interval
 from include.contracts.job.args import DataDocsArgs
 from include.control.gates.gates import Gates, RecordedResult
 from include.control.ledger.measures import table_rows
+from include.control.log.delta_log import read_commit
 from include.errors import NotReadyError
 from include.paths import LakehousePaths
 
@@ -50,10 +52,11 @@ def build(args: DataDocsArgs) -> str:
 
 def _write(name: str, results: list[RecordedResult], args: DataDocsArgs, paths: LakehousePaths) -> None:
     # Imported here, because Great Expectations takes seconds to import, and the pages may exist already.
-    from spark_jobs.quality.gx.data_docs import write_pages
+    from spark_jobs.quality.gx.data_docs import CheckedTable, write_pages
 
     partial = Path(mkdtemp(dir=args.folder, prefix=_PARTIAL))
-    write_pages(args.run_id, [(result, _rows(result, paths)) for result in results], partial)
+    tables = [CheckedTable(result, _rows(result, paths), _interval(result, paths)) for result in results]
+    write_pages(args.run_id, tables, partial)
     for earlier in args.folder.glob("*/"):
         if earlier != partial:
             shutil.rmtree(earlier)
@@ -66,6 +69,12 @@ def _rows(recorded: RecordedResult, paths: LakehousePaths) -> int | None:
         return table_rows(paths.table(recorded.result.table), recorded.result.version)
     except DeltaError:  # The table's log does not have the version any more.
         return None
+
+
+def _interval(recorded: RecordedResult, paths: LakehousePaths) -> Interval | None:
+    commit = read_commit(paths.table(recorded.result.table), recorded.result.version)
+    span = {key: commit and commit.metadata.get(f"interval_{key}") for key in ("start", "end")}
+    return Interval.model_validate(span) if all(span.values()) else None
 
 
 if __name__ == "__main__":

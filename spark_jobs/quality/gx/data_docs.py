@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import zipfile
 from collections.abc import Sequence
+from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
 from pathlib import Path
@@ -17,6 +18,7 @@ from great_expectations.render import RenderedSectionContent, RenderedTableConte
 from great_expectations.render.renderer import ValidationResultsPageRenderer
 from great_expectations.render.view import DefaultJinjaPageView
 
+from include.contracts.interval import Interval
 from include.contracts.time_format import SECOND
 from include.control.gates.gates import RecordedResult
 from include.control.gates.result import GateResult
@@ -39,27 +41,61 @@ a[data-toggle], button[data-toggle], .sticky > .card.mb-3, .modal, .navbar-brand
 .fa-times::before { content: "\\2718"; }
 .fa-exclamation-triangle::before { content: "\\26A0"; }
 i { font-style: normal; }
+:root { color-scheme: light dark; }
+@media (prefers-color-scheme: dark) {
+  html, body { background-color: #18181b !important; }
+  body * { background-color: transparent !important; color: #e4e4e7 !important; border-color: #52525b !important; }
+  body a { color: #93c5fd !important; }
+  body .badge { background-color: #3f3f46 !important; }
+  body .text-success { color: #4ade80 !important; }
+  body .text-danger { color: #f87171 !important; }
+  body .text-warning { color: #facc15 !important; }
+}
 """
 _INDEX_PAGE = """<!DOCTYPE html>
 <html><head><title>{title}</title><meta charset="UTF-8"></head>
 <body><div class="container-fluid p-5"><h4>{title}</h4>
-<table class="table table-sm mt-4"><thead><tr><th>table</th><th>version</th><th>checked</th><th></th></tr></thead>
+<table class="table table-sm mt-4">
+<thead><tr><th>table</th><th>data of</th><th>version</th><th>checked</th><th></th></tr></thead>
 <tbody>{rows}</tbody></table></div></body></html>
 """
+_TITLES = re.compile(r"<title>.*?</title>", re.DOTALL)
 
 
-def write_pages(run_id: str, recorded: Sequence[tuple[RecordedResult, int | None]], folder: Path) -> None:
+@dataclass(frozen=True)
+class CheckedTable:
+    """A result to show.
+
+    Attributes:
+        recorded: the recorded result of a version.
+        rows: the number of rows of that version; None if it is not known any more.
+        interval: the interval of the batch that made the version; None if it is not known any more.
+    """
+
+    recorded: RecordedResult
+    rows: int | None
+    interval: Interval | None
+
+    @property
+    def title(self) -> str:
+        """Table, day and version, as the browser's tab and the page name them."""
+        result = self.recorded.result
+        day = f", data of {self.interval.label} (UTC)" if self.interval else ""
+        return f"{result.table}{day}, version {result.version}"
+
+
+def write_pages(run_id: str, tables: Sequence[CheckedTable], folder: Path) -> None:
     """Write the pages of a run into `folder`: `<layer>.<name>.html` for each table, and an index.
 
     Args:
         run_id: the run, as the pages name it.
-        recorded: for each table the recorded result of a version, and the number of rows of that version, if known.
+        tables: the result of each table.
         folder: the folder of the pages.
     """
-    for result, rows in recorded:
-        page = _with_styles(_page(run_id, result, rows))
-        (folder / f"{result.result.table}.html").write_text(page, encoding="utf-8")
-    lines = "".join(_index_line(result) for result, _ in recorded)
+    for table in tables:
+        page = _with_styles(_page(run_id, table))
+        (folder / f"{table.recorded.result.table}.html").write_text(page, encoding="utf-8")
+    lines = "".join(_index_line(table) for table in tables)
     index = _INDEX_PAGE.format(title=escape(f"Data Docs of {run_id}"), rows=lines)
     (folder / INDEX).write_text(_with_styles(index), encoding="utf-8")
     # The pages need Bootstrap 4, which Spark's own pages have.
@@ -69,12 +105,16 @@ def write_pages(run_id: str, recorded: Sequence[tuple[RecordedResult, int | None
     (folder / STYLES[1]).write_text(_STYLES_WITHOUT_SCRIPTS, encoding="utf-8")
 
 
-def _page(run_id: str, recorded: RecordedResult, rows: int | None) -> str:
-    document = ValidationResultsPageRenderer().render(suite_result(recorded.result, run_id, recorded.at, rows))
+def _page(run_id: str, table: CheckedTable) -> str:
+    recorded = table.recorded
+    document = ValidationResultsPageRenderer().render(suite_result(recorded.result, run_id, recorded.at, table.rows))
     document.sections.append(_rules_of_the_spec(recorded.result))
     page = DefaultJinjaPageView().render(document)
     offline = _CSS_URLS.sub("none", _LINKS_AND_IMAGES.sub("", _SCRIPTS_AND_FOOTERS.sub("", page)))
-    return _SUITE_LINK.sub(r"\1", _INDEX_LINK.sub(f'href="{INDEX}"', offline))
+    title = escape(table.title)
+    titled = _TITLES.sub("", offline).replace("<head>", f"<head><title>{title}</title>", 1)
+    headed = titled.replace("<body>", f'<body><h4 class="pt-4 pl-5">{title}</h4>', 1)
+    return _SUITE_LINK.sub(r"\1", _INDEX_LINK.sub(f'href="{INDEX}"', headed))
 
 
 def _rules_of_the_spec(result: GateResult) -> RenderedSectionContent:
@@ -93,13 +133,13 @@ def _rules_of_the_spec(result: GateResult) -> RenderedSectionContent:
     return RenderedSectionContent(section_name="Rules of the spec", content_blocks=[table])
 
 
-def _index_line(recorded: RecordedResult) -> str:
-    result = recorded.result
+def _index_line(table: CheckedTable) -> str:
+    recorded, result = table.recorded, table.recorded.result
     outcome = str(result.override or ("passed" if result.passed else "refused"))
-    return (
-        f'<tr><td><a href="{result.table}.html">{result.table}</a></td><td>{result.version}</td>'
-        f"<td>{recorded.at:{SECOND}} UTC</td><td>{escape(outcome)}</td></tr>"
-    )
+    day = table.interval.label if table.interval else ""
+    texts = (day, str(result.version), f"{recorded.at:{SECOND}} UTC", outcome)
+    cells = "".join(f"<td>{escape(text)}</td>" for text in texts)
+    return f'<tr><td><a href="{result.table}.html">{result.table}</a></td>{cells}</tr>'
 
 
 def _with_styles(page: str) -> str:

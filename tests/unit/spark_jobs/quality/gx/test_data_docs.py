@@ -11,14 +11,16 @@ from typing import Any
 
 import pytest
 
+from include.contracts.interval import Interval
 from include.contracts.job.report import CheckResult
 from include.contracts.spec.expectation_arguments import ARGUMENTS, COMPARISONS
 from include.control.gates.gates import RecordedResult
 from include.control.gates.result import GateResult, Override
-from spark_jobs.quality.gx.data_docs import INDEX, STYLES, write_pages
+from spark_jobs.quality.gx.data_docs import INDEX, STYLES, CheckedTable, write_pages
 from tests.support.texts import ODD_TEXTS
 
 AT = datetime(2013, 1, 5, 10, tzinfo=UTC)
+DAY = Interval(start=datetime(2013, 1, 4, tzinfo=UTC), end=datetime(2013, 1, 5, tzinfo=UTC))
 RUN = "scheduled__2013-01-05T00:00:00+00:00"
 EVIL = "<script>alert('x')</script><img src=x onerror=alert(1)>"
 EXPECTED: dict[str, dict[str, Any]] = {
@@ -61,7 +63,7 @@ def result(*checks: CheckResult, table: str = "silver.flights", override: Overri
 
 
 def page_of(recorded: RecordedResult, folder: Path, rows: int | None = 5) -> Page:
-    write_pages(RUN, [(recorded, rows)], folder)
+    write_pages(RUN, [CheckedTable(recorded, rows, DAY)], folder)
     return Page((folder / f"{recorded.result.table}.html").read_text())
 
 
@@ -156,7 +158,7 @@ def test_what_was_found_is_no_markup_and_stays_readable(field: str, tmp_path: Pa
     said = Override(by=EVIL, reason=EVIL, run_id="r", at=AT) if field == "by" else None
     check = check.model_copy(update={"overridden": said is not None})
     run = EVIL if field == "run" else RUN
-    write_pages(run, [(result(check, override=said), 5)], tmp_path)
+    write_pages(run, [CheckedTable(result(check, override=said), 5, None)], tmp_path)
     texts = ""
     for file in (tmp_path / "silver.flights.html", tmp_path / INDEX):
         page = Page(file.read_text())
@@ -166,9 +168,34 @@ def test_what_was_found_is_no_markup_and_stays_readable(field: str, tmp_path: Pa
     assert "alert('x')" in texts or "alert('x')" in texts.replace("\u2019", "'")
 
 
+def test_a_tab_of_the_browser_names_table_day_and_version(tmp_path: Path) -> None:
+    page_of(result(), tmp_path)
+    texts = (tmp_path / "silver.flights.html").read_text()
+    assert re.findall(r"<title>(.*?)</title>", texts) == ["silver.flights, data of 2013-01-04 (UTC), version 7"]
+
+
+def test_in_a_dark_browser_every_text_is_light_on_dark(tmp_path: Path) -> None:
+    page_of(result(), tmp_path)
+    styles = (tmp_path / STYLES[1]).read_text()
+    assert "color-scheme: light dark" in styles
+    _, dark = styles.split("@media (prefers-color-scheme: dark)")
+    background, text = (re.search(rf"{what}[^}}]* {key}: (#\w+) !important", dark) for what, key in (
+        ("html, body", "background-color"), (r"body \*", "color")))  # fmt: skip
+    assert background
+    assert text
+    assert luminance(text[1]) > 0.7 > 0.05 > luminance(background[1])
+
+
+def luminance(colour: str) -> float:
+    """Return how bright `#rrggbb` is, from 0 to 1."""
+    red, green, blue = ((int(colour[place : place + 2], 16) / 255) ** 2.2 for place in (1, 3, 5))
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
 def test_the_pages_load_nothing_but_what_lies_beside_them(tmp_path: Path) -> None:
     failed = CheckResult(rule="expect_column_to_exist(b)", action="fail", passed=False)
-    write_pages(RUN, [(result(failed), 5), (result(table="gold.routes"), 5)], tmp_path)
+    tables = [CheckedTable(result(failed), 5, DAY), CheckedTable(result(table="gold.routes"), 5, None)]
+    write_pages(RUN, tables, tmp_path)
     assert {file.name for file in tmp_path.iterdir()} == {INDEX, "silver.flights.html", "gold.routes.html", *STYLES}
     for file in tmp_path.iterdir():
         text = file.read_text()
@@ -176,5 +203,5 @@ def test_the_pages_load_nothing_but_what_lies_beside_them(tmp_path: Path) -> Non
         assert not re.search(r"url\(\s*['\"]?(https?:)?//", text)
         assert "<script" not in text
     listed = Page((tmp_path / INDEX).read_text()).text
-    assert re.search(r"silver\.flights 7 .* refused", listed)
-    assert re.search(r"gold\.routes 7 .* passed", listed)
+    assert re.search(r"silver\.flights 2013-01-04 7 .* refused", listed)
+    assert re.search(r"gold\.routes +7 .* passed", listed)
