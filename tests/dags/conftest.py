@@ -12,6 +12,7 @@ from tests.support.airflow.airflow_home import use_private_airflow
 use_private_airflow()
 
 from airflow import settings  # noqa: E402
+from airflow.api_fastapi.app import create_app, purge_cached_app  # noqa: E402
 from airflow.dag_processing.bundles.manager import DagBundlesManager  # noqa: E402
 from airflow.dag_processing.dagbag import DagBag, sync_bag_to_db  # noqa: E402
 from airflow.models import import_all_models  # noqa: E402
@@ -19,6 +20,7 @@ from airflow.models.base import Base  # noqa: E402
 from airflow.sdk import DAG  # noqa: E402
 from airflow.utils.db import synchronize_log_template  # noqa: E402
 from airflow.utils.session import create_session  # noqa: E402
+from fastapi.testclient import TestClient  # noqa: E402
 from sqlalchemy.orm import Session  # noqa: E402
 
 BUNDLE = "dags-folder"
@@ -46,3 +48,15 @@ def database() -> Iterator[Session]:
         sync_bag_to_db(bag, BUNDLE, None, session=session)
         session.commit()
         yield session
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
+    """An API server; ann may read everything, bob may also trigger DAGs, eve has no role."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LAKEHOUSE_ROOT", str(tmp_path_factory.mktemp("lakehouse")))
+        patch.setenv("AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS", "ann:viewer,bob:user,eve:")
+        import_all_models()
+        Base.metadata.create_all(settings.engine)
+        yield TestClient(create_app("core"), follow_redirects=False)
+        purge_cached_app()

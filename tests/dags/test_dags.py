@@ -135,6 +135,8 @@ def test_an_override_runs_by_hand_only_and_needs_a_version_a_reason_and_an_appro
             dag.params.get_param(name).resolve()
     assert dag.get_task("approve").upstream_task_ids == {"refusal"}
     assert dag.get_task("override").upstream_task_ids == {"approve"}
+    assert dag.get_task("run_again").upstream_task_ids == {"override"}
+    assert dags["delete_approval"].get_task("run_again").upstream_task_ids == {"allow"}
 
 
 def test_every_dag_that_people_answer_starts_unpaused_and_no_other_one(dags: dict[str, DAG]) -> None:

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from urllib.parse import urljoin
 
 import pytest
-from airflow import settings
-from airflow.api_fastapi.app import create_app, purge_cached_app
-from airflow.api_fastapi.auth.managers.simple.simple_auth_manager import SimpleAuthManager
-from airflow.models import import_all_models
-from airflow.models.base import Base
 from airflow.plugins_manager import get_plugin_info
 from fastapi.testclient import TestClient
 
 from include.settings import Settings
 from lakehouse_airflow.ui.data_docs import app, run_folder
 from lakehouse_airflow.ui.links import URL_PREFIX
+from tests.support.airflow.logins import login
 
 PLACE = {"dag_id": "shop", "run_id": "run", "table": "bronze.orders", "name": "0123", "page": "bronze.orders.html"}
 GLOSSARY = f"{URL_PREFIX}/docs/glossary.md"
@@ -25,25 +20,12 @@ ROUTES = [URL_PREFIX + route.path.replace(":path", "").format(**PLACE) for route
 PAGE = next(route for route in ROUTES if "/pages/" in route)
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
-    """An API server with one built page; ann may read everything, eve has no role."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("LAKEHOUSE_ROOT", str(tmp_path_factory.mktemp("lakehouse")))
-        patch.setenv("AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS", "ann:viewer,eve:")
-        page = run_folder(PLACE["dag_id"], PLACE["run_id"], Settings().run_paths) / PLACE["name"] / PLACE["page"]
-        page.parent.mkdir(parents=True)
-        page.write_text("values of rows")
-        import_all_models()
-        Base.metadata.create_all(settings.engine)
-        yield TestClient(create_app("core"), follow_redirects=False)
-        purge_cached_app()
-
-
-def login(server: TestClient, user: str) -> dict[str, str]:
-    """Return the headers of requests of `user`, who has logged in."""
-    body = {"username": user, "password": SimpleAuthManager.get_passwords()[user]}
-    return {"Authorization": f"Bearer {server.post('/auth/token', json=body).json()['access_token']}"}
+@pytest.fixture(scope="module", autouse=True)
+def built_page(server: TestClient) -> None:
+    """One page of the server's lakehouse."""
+    page = run_folder(PLACE["dag_id"], PLACE["run_id"], Settings().run_paths) / PLACE["name"] / PLACE["page"]
+    page.parent.mkdir(parents=True)
+    page.write_text("values of rows")
 
 
 @pytest.mark.parametrize("path", ROUTES)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 import httpx
 import pytest
@@ -74,7 +75,19 @@ def subject(version: int) -> str:
 
 
 def ask(api: AirflowApi, version: int) -> Run:
+    """Trigger the DAG by Airflow's own form, which names no waiting task."""
     return api.trigger(DAG_ID, {"table": SILVER, "version": version, "reason": REASON})
+
+
+def ask_by_link(api: AirflowApi, browser: httpx.Client, refused: Run) -> Run:
+    """Send the form to which the link of the refused gate leads, after a person has written the reason."""
+    form = urlsplit(str(links(api, refused, GATE)["Gate override"]))
+    fields = {name: values[0] for name, values in parse_qs(form.query).items()}
+    answer = browser.post(form.path, data={**fields, "reason": REASON}, follow_redirects=False)
+    assert answer.status_code == httpx.codes.SEE_OTHER, answer.text
+    run_id = unquote(answer.headers["location"].rpartition("/")[2])
+    (run,) = (run for run in api.runs(DAG_ID) if run.dag_run_id == run_id)
+    return run
 
 
 def events_told(api: AirflowApi) -> list[dict[str, Any]]:
@@ -89,14 +102,18 @@ def versions_told(api: AirflowApi) -> list[int]:
 
 
 @pytest.mark.timeout(600)
-def test_the_first_line_of_the_refused_gate_says_how_to_let_it_pass(
-    api: AirflowApi, refused: Run, lakehouse: Settings
+def test_the_first_line_of_the_refused_gate_says_how_to_let_it_pass_and_its_log_has_the_links(
+    api: AirflowApi, refused: Run, lakehouse: Settings, stack: Stack
 ) -> None:
-    first, *_ = api.log(api.task(refused, GATE))
+    first, *rest = api.log(api.task(refused, GATE))
     version = refused_version(lakehouse)
-    assert f"trigger the DAG gate_override for {SILVER} and version {version}" in first
+    assert "the link Gate override of this task opens the form" in first
     assert f"lakehouse gate override {SILVER} --version {version}" in first
-    assert links(api, refused, GATE)["Gate override"] == "/dags/gate_override"
+    form = links(api, refused, GATE)["Gate override"]
+    assert form is not None
+    assert form.startswith(f"/lakehouse/trigger/gate_override?table={SILVER}&version={version}&task=overruled")
+    assert f"Gate override: {stack.address.url}{form}" in rest
+    assert f"Data Docs: {stack.address.url}{data_docs(api, refused, GATE)}" in rest
     assert links(api, refused, "bronze.overruled_readings_gate")["Gate override"] is None
 
 
@@ -137,7 +154,8 @@ def test_a_version_that_cannot_be_overridden_is_not_asked_about(
     run = api.wait_for_run(ask(api, refused_version(lakehouse) - 1), PATIENCE_S)
     assert (refused.state, run.state) == ("failed", "failed")
     states = {task.task_id: (task.state, task.try_number) for task in api.tasks(DAG_ID, run.dag_run_id)}
-    assert states == {"refusal": ("failed", 1), "approve": ("upstream_failed", 0), "override": ("upstream_failed", 0)}
+    skipped = dict.fromkeys(("approve", "override", "run_again"), ("upstream_failed", 0))
+    assert states == {"refusal": ("failed", 1), **skipped}
     assert "passed its gate: there is nothing to override" in "\n".join(api.log(api.task(run, "refusal")))
 
 
@@ -159,8 +177,11 @@ def test_an_approved_version_is_read_told_of_once_and_passes_its_gate(
 ) -> None:
     version, before = refused_version(lakehouse), data_docs(api, refused, GATE)
     assert version not in versions_told(api)
-    run = ask(api, version)
+    run = ask_by_link(api, browser, refused)
     (question,) = answer_all(approver, run, {subject(version): "Approve"}).values()
+    gate, docs = f"/dags/overruled/runs/{quote(refused.dag_run_id, safe='')}/tasks/{GATE}", links(api, refused, GATE)
+    assert f"]({gate})" in question["body"]
+    assert f"]({docs['Data Docs']})" in question["body"]
     assert "there are three sensors" in question["body"]
     assert f"**{REASON}**" in question["body"]
     assert api.wait_for_run(run, PATIENCE_S).state == "success"
@@ -170,7 +191,8 @@ def test_an_approved_version_is_read_told_of_once_and_passes_its_gate(
     (overridden,) = (told["overridden"] for told in events_told(api) if told["version"] == version)
     assert REASON in overridden
 
-    api.clear(refused, GATE)
+    # Nobody clears the gate: the run of the override does.
+    assert api.task(run, "run_again").state == "success"
     assert api.wait_for_run(refused, PATIENCE_S).state == "success"
     assert api.task(refused, f"{GOLD}_gate").state == "success"
     assert table_facts(GOLD, lakehouse.root).rows == 4

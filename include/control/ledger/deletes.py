@@ -104,8 +104,8 @@ def ways_to_allow(table: str, interval_start: datetime, source_version: int) -> 
     return (
         "If the source lost them, have it deliver them again, under another name.\n"
         f"To delete them anyway: `lakehouse run --table {table} --interval {interval_start:%Y-%m-%d} --allow-deletes`; "
-        f"in Airflow, trigger the DAG delete_approval for {table} and source version {source_version}, then clear "
-        "this task."
+        f"in Airflow, the link Delete approval of this task opens the form for {table} and source version "
+        f"{source_version}."
     )
 
 

@@ -8,15 +8,17 @@ from airflow.sdk import DAG
 
 from include.catalog import load_catalog
 from include.settings import Settings
-from lakehouse_airflow.factory.forms import approval_after, approval_dag, version_form
+from lakehouse_airflow.factory.forms import approval_after, approval_dag, run_again_after, version_form
 from lakehouse_airflow.operators.delete_approval import AllowDeletesOperator, AskedDeletesOperator
+from lakehouse_airflow.ui.links import DELETES_DAG_ID
 
 _DOC = """Allows the deletes of **one** batch that are more than `max_deleted_percent` of its table: a full snapshot
 that lacks many keys, or is empty; a truncate; a file that was delivered again without them.
 
-Trigger it with the form, as the log of the stopped task says. It waits for an answer under *Required Actions*;
-`ops.deletes` records who approved what, and why. The person who triggered it may reject, but not approve, unless nobody
-else may (`LAKEHOUSE_SECOND_PERSON`). After an *Approve*, clear the stopped task and those after it."""
+The link *Delete approval* of the stopped task opens the form, filled in but for the reason. The DAG then waits for an
+answer under *Required Actions*; `ops.deletes` records who approved what, and why. The person who triggered it may
+reject, but not approve, unless nobody else may (`LAKEHOUSE_SECOND_PERSON`). After an *Approve* the stopped task runs
+again, with those after it; clear it yourself if the form does not name it."""
 
 
 def build_delete_approval_dag(*, owner: str, approvers: Sequence[str] = ()) -> DAG:
@@ -28,14 +30,16 @@ def build_delete_approval_dag(*, owner: str, approvers: Sequence[str] = ()) -> D
     """
     tables = [spec.table for spec in load_catalog(Settings().tables).specs.values() if spec.layer == "silver"]
     with approval_dag(
-        "delete_approval",
+        DELETES_DAG_ID,
         "Allows many deleted keys of a table, if a person approves",
         doc=_DOC,
         tag="deletes",
         owner=owner,
     ) as dag:
         approve = approval_after(AskedDeletesOperator(task_id="deletes"), approvers)
-        approve.set_downstream(AllowDeletesOperator(task_id="allow"))
+        allow = AllowDeletesOperator(task_id="allow")
+        approve.set_downstream(allow)
+        run_again_after(allow)
     # Set last, as in the other forms: they are fields of the run, not of the question.
     dag.params.update(
         version_form(

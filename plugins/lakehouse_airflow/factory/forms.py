@@ -8,6 +8,7 @@ from airflow.sdk import DAG, BaseOperator, Param
 
 from lakehouse_airflow.factory.defaults import RETRY_DELAY
 from lakehouse_airflow.operators.second_person import APPROVE, SecondPersonApprovalOperator
+from lakehouse_airflow.operators.waiting_task import RunWaitingTaskOperator
 from lakehouse_airflow.retries import RETRIES
 
 
@@ -45,8 +46,13 @@ def approval_after(task: BaseOperator, approvers: Sequence[str]) -> SecondPerson
     return approve
 
 
+def run_again_after(task: BaseOperator) -> None:
+    """Add the task that clears the waiting task of the form, if `task` ended well."""
+    task.set_downstream(RunWaitingTaskOperator(task_id="run_again"))
+
+
 def version_form(tables: Sequence[str], *, version: tuple[str, str], reason: str) -> dict[str, Param]:
-    """Return the fields of the form, in its order, without defaults, so that nobody approves the wrong table.
+    """Return the fields of the form, in its order, most without defaults, so that nobody approves the wrong table.
 
     Args:
         tables: the tables to choose from.
@@ -58,4 +64,11 @@ def version_form(tables: Sequence[str], *, version: tuple[str, str], reason: str
         "table": Param(type="string", enum=list(tables) or [""], title="Table"),
         "version": Param(type="integer", minimum=0, title=title, description_md=description),
         "reason": Param(type="string", minLength=1, title="Reason", description_md=reason),
+        "task": Param(
+            None,
+            type=["null", "string"],
+            title="Waiting task",
+            description_md="The task that runs again after an approval, as `<dag>/<run>/<task>`; the link of the task "
+            "fills it in.",
+        ),
     }

@@ -9,16 +9,17 @@ from airflow.sdk import DAG
 from include.catalog import load_catalog
 from include.settings import Settings
 from lakehouse_airflow.assets import OVERRIDDEN_TABLE
-from lakehouse_airflow.factory.forms import approval_after, approval_dag, version_form
+from lakehouse_airflow.factory.forms import approval_after, approval_dag, run_again_after, version_form
 from lakehouse_airflow.operators.gate_override import GateOverrideOperator, RefusalOperator
 from lakehouse_airflow.ui.links import OVERRIDE_DAG_ID
 
 _DOC = """Lets **one** refused version of a table pass, once: readers use it from then on, and `ops.gates` records who
 approved it and why.
 
-Trigger it with the form, as the log of the refused gate says. It waits for an answer under *Required Actions*, by
-another person than the one who triggered it (`LAKEHOUSE_SECOND_PERSON`). After an *Approve*,
-clear the gate's task and those after it. The rules check later versions again."""
+The link *Gate override* of the refused gate opens the form, filled in but for the reason. The DAG then waits for an
+answer under *Required Actions*, by another person than the one who triggered it (`LAKEHOUSE_SECOND_PERSON`). After an
+*Approve* the gate's task runs again, with those after it; clear it yourself if the form does not name it. The rules
+check later versions again."""
 
 
 def build_gate_override_dag(*, owner: str, approvers: Sequence[str] = ()) -> DAG:
@@ -37,7 +38,10 @@ def build_gate_override_dag(*, owner: str, approvers: Sequence[str] = ()) -> DAG
         owner=owner,
     ) as dag:
         approve = approval_after(RefusalOperator(task_id="refusal"), approvers)
-        approve.set_downstream(GateOverrideOperator(task_id="override", outlets=[OVERRIDDEN_TABLE]))
+        override = GateOverrideOperator(task_id="override", outlets=[OVERRIDDEN_TABLE])
+        approve.set_downstream(override)
+        # A task of its own: the cleared gate must find the event that the override emits at its end.
+        run_again_after(override)
     # Set last, as in the other forms: they are fields of the run, not of the question.
     dag.params.update(
         version_form(

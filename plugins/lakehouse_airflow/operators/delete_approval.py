@@ -10,6 +10,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from include.contracts.time_format import MINUTE
 from lakehouse_airflow.hooks.store_access import prepare_process
 from lakehouse_airflow.operators.second_person import approved_by, who_asked
+from lakehouse_airflow.operators.waiting_task import places, waiting_task, what_follows
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -27,7 +28,7 @@ class AskedDeletesOperator(BaseOperator):
             AirflowFailException: no run asked for such deletes, or a person has already allowed them.
         """
         deletes, form = _requested_deletes(context), context["params"]
-        by = who_asked(context) or "the trigger of this run"
+        by, waiting = who_asked(context) or "the trigger of this run", waiting_task(context)
         return {
             "subject": f"Delete {deletes.keys:,} of {deletes.of_keys:,} keys of {deletes.table}?",
             "body": "\n\n".join(
@@ -36,8 +37,9 @@ class AskedDeletesOperator(BaseOperator):
                     f"The batch that reads {deletes.source} up to version {deletes.source_version}, for the interval "
                     f"from {deletes.interval_start:{MINUTE}}, deletes them; more keys need another approval.",
                     f"Why they may be deleted, says {by}: **{form['reason']}**",
-                    "**Approve**: then clear the stopped task and those after it. **Reject**: nothing changes; "
-                    "have the source deliver again.",
+                    places(deletes.table, waiting),
+                    f"**Approve**: the keys may be deleted. {what_follows(waiting)} **Reject**: nothing changes; have "
+                    "the source deliver again.",
                 )
             ),
         }
@@ -60,7 +62,7 @@ class AllowDeletesOperator(BaseOperator):
         deletes, reason = _requested_deletes(context), context["params"]["reason"]
         records = DeleteRecords(prepare_process().paths)
         records.record_allowed(deletes, said_by=who, reason=reason, run_id=context["run_id"])
-        self.log.info("%s Allowed by %s. Clear the stopped task and those after it.", deletes.summary, who)
+        self.log.info("%s Allowed by %s. %s", deletes.summary, who, what_follows(waiting_task(context)))
 
 
 def _requested_deletes(context: Context) -> Deletes:

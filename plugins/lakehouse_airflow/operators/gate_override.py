@@ -13,6 +13,7 @@ from include.errors import OverrideError, SpecError
 from lakehouse_airflow.assets import OVERRIDDEN_TABLE, event_extra, is_announced, table_asset
 from lakehouse_airflow.hooks.store_access import prepare_process
 from lakehouse_airflow.operators.second_person import approved_by, who_asked
+from lakehouse_airflow.operators.waiting_task import places, waiting_task, what_follows
 from lakehouse_airflow.ui.links import OVERRIDE_DAG_ID
 
 if TYPE_CHECKING:
@@ -28,8 +29,9 @@ def way_out(table: str, version: int | None) -> str:
             "An earlier version was restored: fix data or rules, then clear the task that writes the table with this."
         )
     return (
-        f"If version {version} may be read as it is: trigger the DAG {OVERRIDE_DAG_ID} for {table} and version "
-        f"{version}, or `lakehouse gate override {table} --version {version} --reason ...`; then clear this task."
+        f"If version {version} may be read as it is: the link Gate override of this task opens the form of the DAG "
+        f"{OVERRIDE_DAG_ID}; or `lakehouse gate override {table} --version {version} --reason ...`, then clear this "
+        "task."
     )
 
 
@@ -56,7 +58,7 @@ class RefusalOperator(BaseOperator):
             self.log.error("%s", error)
             raise AirflowFailException(str(error)) from None
         self.log.info("%s", refusal.refused)
-        by = who_asked(context) or "the trigger of this run"
+        by, waiting = who_asked(context) or "the trigger of this run", waiting_task(context)
         refusing = [check for check in refusal.checks if check.refuses]
         rules = [f"- `{check.rule}`: {check.reason or 'no reason stated'}" for check in refusing]
         return {
@@ -65,10 +67,11 @@ class RefusalOperator(BaseOperator):
                 (
                     refusal.refused,
                     "These rules refuse it:\n\n" + "\n".join(rules),
+                    places(table, waiting, has_samples=True),
                     f"Why it may be read all the same, says {by}: **{form['reason']}**",
                     "**Approve**: readers and the tables that read this one use this version from now on; your name "
-                    "and the reason stay with it. The rules check later versions again. Clear the gate's task "
-                    "afterwards, with what follows it. **Reject**: everything stays as it is.",
+                    "and the reason stay with it. The rules check later versions again. "
+                    f"{what_follows(waiting)} **Reject**: everything stays as it is.",
                 )
             ),
         }
@@ -103,7 +106,7 @@ class GateOverrideOperator(BaseOperator):
         except (SpecError, OverrideError) as error:
             self.log.error("%s", error)
             raise AirflowFailException(str(error)) from None
-        self.log.info("%s version %s: %s. Clear its gate, with what follows it.", table, version, result.override)
+        self.log.info("%s version %s: %s. %s", table, version, result.override, what_follows(waiting_task(context)))
         commit = read_commit(paths.table(table), version)
         batch = commit.metadata if commit else {}
         span = {"start": batch.get("interval_start"), "end": batch.get("interval_end")}

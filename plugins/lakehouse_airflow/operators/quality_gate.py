@@ -20,7 +20,15 @@ from lakehouse_airflow.operators.gate_override import way_out
 from lakehouse_airflow.operators.spark_job import SparkJobOperator
 from lakehouse_airflow.operators.task_result import TaskResult
 from lakehouse_airflow.retries import error_of
-from lakehouse_airflow.ui.links import CHECKED_KEY, DataDocsLink, OverrideLink
+from lakehouse_airflow.ui.links import (
+    CHECKED_KEY,
+    OVERRIDE_DAG_ID,
+    DataDocsLink,
+    OverrideLink,
+    data_docs_path,
+    form_path,
+    url_of,
+)
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -100,6 +108,7 @@ class QualityGateOperator(SparkJobOperator):
         for level, line in findings_in(decision.checks):
             self.log.log(level, "%s", line)
         if not decision.passed:
+            self._log_pages(context["ti"])
             raise AirflowFailException(message)
         how = decision.message or "passed"
         readers = f"readers use version {decision.certified}"
@@ -112,6 +121,14 @@ class QualityGateOperator(SparkJobOperator):
             version=decision.version,
             certified_version=decision.certified,
         ).to_xcom()
+
+    def _log_pages(self, ti: Any) -> None:
+        """Log the addresses of the pages about the refusal: in a log they open beside it."""
+        if self.checked is None:
+            return
+        table, version = self.checked.table, self.checked.version
+        self.log.error("Data Docs: %s", url_of(data_docs_path(ti.dag_id, ti.run_id, table)))
+        self.log.error("Gate override: %s", url_of(form_path(OVERRIDE_DAG_ID, table, version, ti)))
 
     def _nothing(self, reason: str) -> dict[str, Any]:
         self.outlets = []

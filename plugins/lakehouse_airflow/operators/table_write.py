@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk.exceptions import AirflowFailException
 
 from include.contracts.interval import Interval
-from include.errors import HOPELESS, MillraceError
+from include.errors import HOPELESS, MillraceError, Outcome
 from include.spark_conf import LARGE_LOAD
 from lakehouse_airflow.assets import MAY_PROPOSE_COLUMNS, PROPOSED_COLUMNS
 from lakehouse_airflow.hooks.store_access import prepare_process
 from lakehouse_airflow.operators.spark_job import SparkJobOperator, wants_reprocess
 from lakehouse_airflow.operators.task_result import TaskResult
+from lakehouse_airflow.retries import error_of
+from lakehouse_airflow.ui.links import DeleteApprovalLink
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -25,6 +27,11 @@ class TableWriteOperator(SparkJobOperator):
 
     The parameters are those of `SparkJobOperator`.
     """
+
+    operator_extra_links = (DeleteApprovalLink(),)
+
+    asks_at_source_version: int | None = None
+    """The version of the source at which the task stopped, because a person must allow its deletes."""
 
     def execute(self, context: Context) -> Any:
         """Write the new data of the run's interval; a run without new data succeeds with the last batch.
@@ -44,7 +51,10 @@ class TableWriteOperator(SparkJobOperator):
             return TaskResult.of_advice(advice).to_xcom()
         self.log.info("%s: %s", self.table, advice.message)
         self._large_load = advice.bytes >= LARGE_LOAD
-        report = self.run_job_or_raise(context, interval)
+        report = self.run_job(context, interval)
+        if error := error_of(report, self._driver_log.path):
+            self._note_deletes(report.outcome)
+            raise error from None
         self._announce_new_columns(context)
         return TaskResult.of_report(report).to_xcom()
 
@@ -61,6 +71,14 @@ class TableWriteOperator(SparkJobOperator):
                 PROPOSED_COLUMNS, extra={"table": self.table, "columns": [column.name for column in proposed]}
             )
 
+    def _note_deletes(self, outcome: Outcome) -> None:
+        # Imported here: parsing a DAG file must not load the Delta reader.
+        from include.control.ledger.deletes import DeleteRecords
+
+        if outcome is Outcome.DELETES_REFUSED:
+            pending = DeleteRecords(prepare_process().paths).pending_deletes(self.table)
+            self.asks_at_source_version = pending[-1].source_version if pending else None
+
     def _advice(self, context: Context, interval: Interval) -> Advice:
         # Imported here: parsing a DAG file must not load the Delta reader.
         from include.catalog import load_catalog
@@ -72,6 +90,7 @@ class TableWriteOperator(SparkJobOperator):
             spec = catalog.spec(self.table)
             return Planner(catalog, settings).advise(spec, interval, reprocess=wants_reprocess(context))
         except MillraceError as error:
+            self._note_deletes(error.outcome)
             if error.outcome not in HOPELESS:
                 raise
             raise AirflowFailException(str(error)) from None

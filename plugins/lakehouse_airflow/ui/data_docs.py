@@ -28,7 +28,7 @@ from include.contracts.job.args import CheckedVersion, DataDocsArgs
 from include.paths import RunPaths
 from include.settings import PROJECT, Settings
 from lakehouse_airflow.hooks.store_access import reach_store
-from lakehouse_airflow.ui import documentation
+from lakehouse_airflow.ui import documentation, trigger_form
 from lakehouse_airflow.ui.links import CHECKED_KEY
 
 log = logging.getLogger(__name__)
@@ -59,6 +59,7 @@ app = FastAPI(
     dependencies=[Depends(requires_access_dag("GET", DagAccessEntity.TASK_LOGS))],
 )
 app.include_router(documentation.router)
+app.include_router(trigger_form.router)
 
 
 @app.get("/data-docs/{dag_id}/{run_id}/{table}")

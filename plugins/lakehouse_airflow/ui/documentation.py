@@ -8,16 +8,9 @@ from markdown_it import MarkdownIt
 from starlette import status
 
 from include.settings import PROJECT
+from lakehouse_airflow.ui.web_page import html_page
 
 _FOLDER = PROJECT / "docs"
-_HEADERS = {
-    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'self'",
-    "X-Content-Type-Options": "nosniff",
-}
-_STYLE = (
-    "body{max-width:60em;margin:2em auto;font-family:sans-serif;line-height:1.4} td,th{padding:.3em;text-align:left}"
-)
-
 router = APIRouter()
 
 
@@ -32,5 +25,4 @@ def read_documentation(page: str) -> HTMLResponse:
     if not file.is_relative_to(_FOLDER) or file.suffix != ".md" or not file.is_file():
         raise HTTPException(status.HTTP_404_NOT_FOUND, "there is no such page of docs/")
     body = MarkdownIt("commonmark", {"html": False}).enable("table").render(file.read_text(encoding="utf-8"))
-    head = f"<!doctype html><meta charset='utf-8'><title>{file.stem}</title><style>{_STYLE}</style>"
-    return HTMLResponse(head + body, headers=_HEADERS)
+    return html_page(file.stem, body)

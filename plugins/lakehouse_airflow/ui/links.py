@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote, urlparse
+from urllib.parse import quote, urlencode, urlparse
 
 from airflow.sdk import BaseOperatorLink
 from airflow.sdk.configuration import conf
@@ -15,7 +15,11 @@ URL_PREFIX = "/lakehouse"
 CHECKED_KEY = "judged"
 """Key of the XCom in which a gate's task names the version that it decided about."""
 
+AIRFLOW = "airflow_application"
+"""Key of a request's scope, under which Millrace's pages find Airflow's own application."""
+
 OVERRIDE_DAG_ID = "gate_override"
+DELETES_DAG_ID = "delete_approval"
 
 
 class DataDocsLink(BaseOperatorLink):
@@ -30,17 +34,71 @@ class DataDocsLink(BaseOperatorLink):
         """
         if operator.checked is None:
             return ""
-        return _path(f"{URL_PREFIX}/data-docs", ti_key.dag_id, ti_key.run_id, operator.checked.table)
+        return data_docs_path(ti_key.dag_id, ti_key.run_id, operator.checked.table)
 
 
 class OverrideLink(BaseOperatorLink):
-    """From the task of a gate that refused a version to the DAG that lets it pass."""
+    """From the task of a gate that refused a version to the form that lets it pass, filled in but for the reason."""
 
     name = "Gate override"
 
     def get_link(self, operator: Any, *, ti_key: TaskInstanceKey) -> str:
-        """Return the path of the DAG; empty if nothing was refused."""
-        return _path("/dags", OVERRIDE_DAG_ID) if operator.has_refused else ""
+        """Return the path of the form; empty if nothing was refused."""
+        if not operator.has_refused:
+            return ""
+        return form_path(OVERRIDE_DAG_ID, operator.checked.table, operator.checked.version, ti_key)
+
+
+class DeleteApprovalLink(BaseOperatorLink):
+    """From a task that stopped before many deletes to the form that allows them, filled in but for the reason."""
+
+    name = "Delete approval"
+
+    def get_link(self, operator: Any, *, ti_key: TaskInstanceKey) -> str:
+        """Return the path of the form; empty if the task asks for no approval."""
+        if operator.asks_at_source_version is None:
+            return ""
+        return form_path(DELETES_DAG_ID, operator.table, operator.asks_at_source_version, ti_key)
+
+
+def form_path(dag_id: str, table: str, version: int, task: Any) -> str:
+    """Return the path of the form of an approval, filled in but for the reason.
+
+    Args:
+        dag_id: the DAG that asks for the approval.
+        table: the table.
+        version: the version that it is about.
+        task: the task instance, or its key, that runs again after the approval.
+    """
+    waiting = f"{task.dag_id}/{task.run_id}/{task.task_id}"
+    fields = urlencode({"table": table, "version": version, "task": waiting})
+    return f"{_path(f'{URL_PREFIX}/trigger', dag_id)}?{fields}"
+
+
+def data_docs_path(dag_id: str, run_id: str, table: str) -> str:
+    """Return the path of the Data Docs of a run, opened at a table."""
+    return _path(f"{URL_PREFIX}/data-docs", dag_id, run_id, table)
+
+
+def run_path(dag_id: str, run_id: str) -> str:
+    """Return the path of a run."""
+    return _path("/dags", dag_id, "runs", run_id)
+
+
+def task_path(dag_id: str, run_id: str, task_id: str) -> str:
+    """Return the path of a task of a run."""
+    return _path("/dags", dag_id, "runs", run_id, "tasks", task_id)
+
+
+def assets_path(table: str) -> str:
+    """Return the path of the list of assets with that of a table."""
+    return f"{_path('/assets')}?{urlencode({'name_pattern': table})}"
+
+
+def url_of(path: str) -> str:
+    """Return the whole address of a path, for logs, where only addresses are links; the path if it is not known."""
+    address = urlparse(conf.get("api", "base_url", fallback=""))
+    return f"{address.scheme}://{address.netloc}{path}" if address.netloc else path
 
 
 def glossary_path() -> str:

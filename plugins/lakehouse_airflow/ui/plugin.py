@@ -8,7 +8,7 @@ from typing import Any
 from airflow.plugins_manager import AirflowPlugin
 
 from lakehouse_airflow.ui import run_notes
-from lakehouse_airflow.ui.links import URL_PREFIX, glossary_path
+from lakehouse_airflow.ui.links import AIRFLOW, URL_PREFIX, glossary_path
 
 
 class LazyDataDocs:
@@ -18,7 +18,8 @@ class LazyDataDocs:
         """Answer one request."""
         from lakehouse_airflow.ui.data_docs import app
 
-        await app(scope, receive, send)
+        # The pages ask Airflow's own application; from here on `app` is theirs.
+        await app({**scope, AIRFLOW: scope.get("app")}, receive, send)
 
 
 class MillracePlugin(AirflowPlugin):

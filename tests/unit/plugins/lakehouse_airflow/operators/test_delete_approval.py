@@ -56,6 +56,7 @@ def allow(context: dict[str, Any]) -> None:
 def test_the_question_says_how_many_go_why_and_for_which_batch(asked: Callable[..., dict[str, Any]]) -> None:
     question = AskedDeletesOperator(task_id="deletes").execute(asked())
     assert question["subject"] == "Delete 480 of 500 keys of silver.orders?"
+    assert "Then clear the task that waits" in question["body"]
     for part in ("order_id=o1", "bronze.orders up to version 7", "says bob: **they are sold**", "**Reject**"):
         assert part in question["body"]
 

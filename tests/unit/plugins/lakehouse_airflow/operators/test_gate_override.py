@@ -74,6 +74,18 @@ def test_the_question_says_version_rules_reason_and_what_an_answer_does(
     assert question["subject"] == "Let version 2 of bronze.orders pass, though its gate refused it?"
     for part in ("`expect_table_row_count_to_be_between()`: no empty days", "says bob: **a holiday**", "**Reject**"):
         assert part in question["body"]
+    assert "[bronze.orders](/assets?name_pattern=bronze.orders)" in question["body"]
+    assert "Then clear the task that waits" in question["body"]
+
+
+@pytest.mark.usefixtures("refused")
+def test_a_question_that_names_the_waiting_gate_leads_to_it_and_to_its_samples(
+    asked: Callable[..., dict[str, Any]],
+) -> None:
+    body = RefusalOperator(task_id="refusal").execute(asked(task="shop/manual__1/bronze.orders_gate"))["body"]
+    assert "[the task that waits](/dags/shop/runs/manual__1/tasks/bronze.orders_gate)" in body
+    assert "[Data Docs with samples](/lakehouse/data-docs/shop/manual__1/bronze.orders)" in body
+    assert "Then the task that waits runs again" in body
 
 
 @pytest.mark.usefixtures("refused")
@@ -163,7 +175,7 @@ def test_the_cleared_gate_passes_and_says_by_whose_word(
         gate.execute(context)
     first, *_ = str(raised.value).splitlines()
     assert first.startswith("bronze.orders version 2 refused: ")
-    assert "trigger the DAG gate_override for bronze.orders and version 2" in first
+    assert "the link Gate override of this task opens the form of the DAG gate_override" in first
     assert "lakehouse gate override bronze.orders --version 2 --reason ..." in first
     override(asked())
     result = gate.execute(context)

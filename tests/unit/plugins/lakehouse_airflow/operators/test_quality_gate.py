@@ -25,6 +25,10 @@ from tests.unit.plugins.lakehouse_airflow.operators.conftest import DAY, House
 MakeRun = Callable[..., dict[str, Any]]
 ASSET = table_asset("bronze.orders")
 RUN = "scheduled__2013-01-06T00:00:00+00:00"
+FORM = (
+    "/lakehouse/trigger/gate_override?table=bronze.orders&version=1"
+    "&task=shop%2Fscheduled__2013-01-06T00%3A00%3A00%2B00%3A00%2Forders_gate"
+)
 
 
 @pytest.fixture
@@ -167,13 +171,13 @@ def test_however_it_ends_it_names_the_checked_version_and_links_to_the_data_docs
     assert context["ti"].pushed == {CHECKED_KEY: checked}
     assert links_of(task) == {
         "Data Docs": "/lakehouse/data-docs/shop/scheduled__2013-01-06T00%3A00%3A00%2B00%3A00/bronze.orders",
-        "Gate override": "" if passed else "/dags/gate_override",
+        "Gate override": "" if passed else FORM,
     }
 
 
 def links_of(task: QualityGateOperator) -> dict[str, str]:
     """Return the links of the ended task: name -> path."""
-    key = SimpleNamespace(dag_id="shop", run_id=RUN)
+    key = SimpleNamespace(dag_id="shop", run_id=RUN, task_id="orders_gate")
     return {link.name: link.get_link(task, ti_key=key) for link in task.operator_extra_links}
 
 
@@ -182,7 +186,7 @@ def test_links_hold_below_a_path_of_airflows_own(monkeypatch: pytest.MonkeyPatch
     task = gate()
     task.checked, task.has_refused = CheckedVersion(table="bronze.orders", version=1, suite_hash="s"), True
     links = links_of(task)
-    assert links["Gate override"] == "/airflow/dags/gate_override"
+    assert links["Gate override"] == f"/airflow{FORM}"
     assert links["Data Docs"].startswith("/airflow/lakehouse/data-docs/shop/")
 
 

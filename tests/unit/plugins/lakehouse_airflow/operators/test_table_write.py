@@ -12,6 +12,7 @@ import pytest
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from include.contracts.job.args import Job, JobArgs
+from include.control.ledger.deletes import DeleteRecords, Deletes
 from include.control.ledger.new_columns import ColumnState, NewColumns
 from include.errors import ConflictError, DiskFullError, NotReadyError, SparkUnavailableError
 from include.paths import LakehousePaths
@@ -118,6 +119,24 @@ def test_the_report_decides_the_type_of_the_error(
     assert type(raised.value) is error
     assert str(raised.value).splitlines()[0] == "what to do next"
     assert raised.value.__suppress_context__
+
+
+@pytest.mark.usefixtures("warm_server")
+def test_a_task_that_stops_before_many_deletes_links_to_the_form_that_allows_them(
+    house: House, run_of: MakeRun
+) -> None:
+    house.deliver()
+    house.job("report(Outcome.DELETES_REFUSED, 'too many keys would be deleted')")
+    deletes = Deletes("bronze.orders", "id", DAY.start, "source", "source id", 7, keys=480, of_keys=500)
+    DeleteRecords(LakehousePaths(house.root)).record_asked(deletes, "run")
+    task = writer()
+    [link] = task.operator_extra_links
+    key = SimpleNamespace(dag_id="shop", run_id="manual__1", task_id="bronze.orders")
+    assert link.get_link(task, ti_key=key) == ""
+    with pytest.raises(AirflowFailException, match="too many keys"):
+        task.execute(run_of())
+    form = "/lakehouse/trigger/delete_approval?table=bronze.orders&version=7&task=shop%2Fmanual__1%2Fbronze.orders"
+    assert link.get_link(task, ti_key=key) == form
 
 
 @pytest.mark.usefixtures("warm_server")

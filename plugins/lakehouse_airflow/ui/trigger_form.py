@@ -1,0 +1,128 @@
+"""The form of a DAG with the fields that a link has filled in: Airflow's own form cannot be opened with values.
+
+The page asks Airflow's public API for the fields and for the run, in the name of the user who has opened it. So it
+needs no rights of its own, and Airflow checks the rights and the values as for its own form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from html import escape
+from typing import Any
+from urllib.parse import parse_qs, quote
+
+import httpx
+from fastapi import APIRouter, HTTPException, Request
+from fastapi.responses import RedirectResponse, Response
+from markdown_it import MarkdownIt
+from starlette import status
+
+from lakehouse_airflow.ui.links import AIRFLOW, run_path
+from lakehouse_airflow.ui.web_page import html_page
+
+_USER = ("authorization", "cookie", "referer")
+"""The headers of a request by which Airflow knows the user, and that the user has used a form."""
+
+_MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable("table")
+
+router = APIRouter()
+
+
+@router.get("/trigger/{dag_id}")
+async def show_form(dag_id: str, request: Request) -> Response:
+    """Return the form of a DAG; the query has the values of its fields by their names.
+
+    Raises:
+        HTTPException: as Airflow's API: there is no such DAG, or the user may not read it.
+    """
+    return _form_page(await _details(request, dag_id), request.query_params)
+
+
+@router.post("/trigger/{dag_id}")
+async def trigger(dag_id: str, request: Request) -> Response:
+    """Start a run with the values of the form and lead to it; if Airflow refuses them, show the form with the reason.
+
+    Raises:
+        HTTPException: as Airflow's API: there is no such DAG, or the user may not trigger it.
+    """
+    details = await _details(request, dag_id)
+    form = {name: values[-1] for name, values in parse_qs((await request.body()).decode()).items()}
+    conf = {name: _value(param["schema"], form.get(name, "")) for name, param in details["params"].items()}
+    body = {"logical_date": None, "conf": conf}
+    answer = await _ask(request, "POST", f"/api/v2/dags/{quote(dag_id, safe='')}/dagRuns", json=body)
+    if answer.status_code in (status.HTTP_400_BAD_REQUEST, status.HTTP_422_UNPROCESSABLE_CONTENT):
+        return _form_page(details, form, _reason(answer))
+    run_id = _content(answer)["dag_run_id"]
+    return RedirectResponse(run_path(dag_id, run_id), status.HTTP_303_SEE_OTHER)
+
+
+async def _details(request: Request, dag_id: str) -> Any:
+    return _content(await _ask(request, "GET", f"/api/v2/dags/{quote(dag_id, safe='')}/details"))
+
+
+async def _ask(request: Request, method: str, path: str, **arguments: Any) -> httpx.Response:
+    """Send a request of the same user to Airflow's own application, without a network."""
+    headers = {name: request.headers[name] for name in _USER if name in request.headers}
+    transport = httpx.ASGITransport(app=request.scope[AIRFLOW])
+    async with httpx.AsyncClient(transport=transport, base_url=str(request.base_url.replace(path=""))) as airflow:
+        return await airflow.request(method, path, headers=headers, **arguments)
+
+
+def _content(answer: httpx.Response) -> Any:
+    if answer.is_success:
+        return answer.json()
+    raise HTTPException(answer.status_code, _reason(answer))
+
+
+def _reason(answer: httpx.Response) -> str:
+    detail = answer.json().get("detail", "")
+    return detail if isinstance(detail, str) else str(detail)
+
+
+def _form_page(details: Mapping[str, Any], values: Mapping[str, str], problem: str = "") -> Response:
+    fields = "".join(_field(name, param, values.get(name)) for name, param in details["params"].items())
+    about = _MARKDOWN.render(details["doc_md"] or "")
+    title = str(details["dag_display_name"])
+    body = (
+        f"<h1>{escape(title)}</h1>"
+        + (f"<p role='alert'><strong>{escape(problem)}</strong></p>" if problem else "")
+        + f"<form method='post' action='{escape(quote(details['dag_id'], safe=''))}'>{fields}"
+        + f"<p><button>Trigger</button></p></form><hr>{about}"
+    )
+    return html_page(title, body, status.HTTP_400_BAD_REQUEST if problem else status.HTTP_200_OK)
+
+
+def _field(name: str, param: Mapping[str, Any], stated: str | None) -> str:
+    schema, default = param["schema"], param["value"]
+    value = stated if stated is not None else "" if default is None else str(default)
+    title, about = schema.get("title") or name, schema.get("description_md") or param.get("description") or ""
+    label = f"<label for='{escape(name)}'>{escape(title)}</label>"
+    return f"<div>{label}{_input(name, schema, value)}<div>{_MARKDOWN.renderInline(about)}</div></div>"
+
+
+def _input(name: str, schema: Mapping[str, Any], value: str) -> str:
+    named = f"id='{escape(name)}' name='{escape(name)}'"
+    if "enum" in schema:
+        texts = ["" if option is None else str(option) for option in schema["enum"]]
+        options = [f"<option{' selected' if text == value else ''}>{escape(text)}</option>" for text in texts]
+        return f"<select {named}>{''.join(options)}</select>"
+    if _is(schema, "boolean"):
+        return f"<input type='checkbox' {named}{' checked' if value.lower() == 'true' else ''}>"
+    if _is(schema, "integer"):
+        return f"<input type='number' required {named} value='{escape(value)}'>"
+    required = " required" if schema.get("minLength") else ""
+    return f"<textarea rows='3' {named}{required}>{escape(value)}</textarea>"
+
+
+def _value(schema: Mapping[str, Any], text: str) -> Any:
+    """Return the value of a field, or its text if that is none of its type: Airflow then says what is wrong."""
+    if _is(schema, "boolean"):
+        return text in ("on", "true", "True")
+    if _is(schema, "integer") and text.lstrip("-").isdecimal():
+        return int(text)
+    return None if not text and _is(schema, "null") else text
+
+
+def _is(schema: Mapping[str, Any], kind: str) -> bool:
+    kinds = schema.get("type") or ()
+    return kind == kinds or (not isinstance(kinds, str) and kind in kinds)

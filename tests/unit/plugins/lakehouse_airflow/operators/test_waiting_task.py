@@ -1,0 +1,133 @@
+"""The task that waited for an approval is named in the form, and cleared by Airflow's API."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from threading import Thread
+from typing import Any, ClassVar
+from urllib.parse import quote
+
+import pytest
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
+
+from lakehouse_airflow.operators.waiting_task import RunWaitingTaskOperator, WaitingTask, waiting_task
+
+TASK = "shop/manual__2013-01-05T00:00:00+00:00/silver.orders_gate"
+PATH_OF_TASK = (
+    f"/api/v2/dags/shop/dagRuns/{quote('manual__2013-01-05T00:00:00+00:00')}/taskInstances/silver.orders_gate"
+)
+PASSWORD = "a-secret"
+
+
+def context_of(task: str | None, table: str = "silver.orders") -> dict[str, Any]:
+    return {"params": {"task": task, "table": table}}
+
+
+def run_again(task: str | None, table: str = "silver.orders") -> None:
+    RunWaitingTaskOperator(task_id="run_again").execute(context_of(task, table))
+
+
+class Api(BaseHTTPRequestHandler):
+    """An API in which one user may log in; it has one task, and remembers what was cleared."""
+
+    cleared: ClassVar[list[tuple[str, dict[str, Any]]]] = []
+    state: ClassVar[str] = "failed"
+
+    def do_GET(self) -> None:
+        """Answer with the task."""
+        is_task = self.path == PATH_OF_TASK and self.headers["Authorization"] == "Bearer t0ken"
+        self._answer(200 if is_task else 404, {"state": self.state, "rendered_fields": {"table": "silver.orders"}})
+
+    def do_POST(self) -> None:
+        """Log in, or clear a task."""
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if self.path == "/auth/token":
+            is_user = body == {"username": "ann", "password": PASSWORD}
+            self._answer(201 if is_user else 401, {"access_token": "t0ken"})
+        else:
+            self.cleared.append((self.path, body))
+            self._answer(200, {})
+
+    def _answer(self, status: int, document: dict[str, Any]) -> None:
+        self.send_response(status)
+        self.end_headers()
+        self.wfile.write(json.dumps(document).encode())
+
+
+@pytest.fixture
+def port(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
+    """The port of the API to which the connection `airflow_api` leads."""
+    monkeypatch.setattr(Api, "cleared", [])
+    with HTTPServer(("127.0.0.1", 0), Api) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        connect(monkeypatch, server.server_port)
+        yield server.server_port
+        server.shutdown()
+        thread.join()
+
+
+def connect(monkeypatch: pytest.MonkeyPatch, port: int, password: str = PASSWORD) -> None:
+    """Create the connection to an API at a port of this machine."""
+    connection = {"conn_type": "http", "host": f"http://127.0.0.1:{port}", "login": "ann", "password": password}
+    monkeypatch.setenv("AIRFLOW_CONN_AIRFLOW_API", json.dumps(connection))
+
+
+def test_the_form_names_dag_run_and_task_or_nothing() -> None:
+    assert waiting_task(context_of(f" {TASK} ")) == WaitingTask(*TASK.split("/"))
+    assert waiting_task(context_of("")) is waiting_task(context_of(None)) is None
+
+
+@pytest.mark.parametrize("text", ["silver.orders_gate", "shop//silver.orders_gate", "a/b/c/d"])
+def test_anything_else_fails_with_how_to_write_it(text: str) -> None:
+    with pytest.raises(AirflowFailException, match="write it as <dag>/<run>/<task>"):
+        waiting_task(context_of(text))
+
+
+@pytest.mark.usefixtures("port")
+def test_the_task_is_cleared_with_those_after_it() -> None:
+    run_again(TASK)
+    [(path, body)] = Api.cleared
+    assert path == "/api/v2/dags/shop/clearTaskInstances"
+    assert (body["dag_run_id"], body["task_ids"]) == (TASK.split("/")[1], ["silver.orders_gate"])
+    assert (body["include_downstream"], body["dry_run"]) == (True, False)
+
+
+@pytest.mark.usefixtures("port")
+@pytest.mark.parametrize("state", ["success", "running", None])
+def test_a_task_that_somebody_has_cleared_is_left_alone(monkeypatch: pytest.MonkeyPatch, state: str | None) -> None:
+    monkeypatch.setattr(Api, "state", state)
+    run_again(TASK)
+    assert Api.cleared == []
+
+
+@pytest.mark.usefixtures("port")
+def test_no_task_of_another_table_is_cleared() -> None:
+    with pytest.raises(AirflowFailException, match=r"is no task of silver\.bills"):
+        run_again(TASK, "silver.bills")
+    with pytest.raises(AirflowException, match="404"):
+        run_again(TASK.replace("shop", "bank"))
+    assert Api.cleared == []
+
+
+def test_without_a_connection_or_a_name_the_person_is_told_to_clear_it() -> None:
+    with pytest.raises(AirflowSkipException, match=f"Clear {TASK.replace('+', '.')} yourself"):
+        run_again(TASK)
+    with pytest.raises(AirflowSkipException, match="names no waiting task"):
+        run_again(None)
+
+
+@pytest.mark.parametrize("is_running", [True, False])
+def test_an_api_that_refuses_or_does_not_answer_fails_the_task_without_the_password(
+    port: int, monkeypatch: pytest.MonkeyPatch, is_running: bool
+) -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        connect(monkeypatch, port if is_running else closed.getsockname()[1], "wrong-secret")
+        with pytest.raises(AirflowException, match="Clear it by hand") as failed:
+            run_again(TASK)
+    assert "secret" not in str(failed.value)
+    assert Api.cleared == []
