@@ -21,6 +21,7 @@ PAGE = f"{URL_PREFIX}/trigger/gate_override"
 WAITING = "flights/manual__2013-01-05T00:00:00+00:00/silver.weather_gate"
 EVIL = "<script>alert('x')</script>\"'"
 FORM = {"table": "silver.weather", "version": "7", "reason": f"a holiday {EVIL}", "task": WAITING}
+RUNS = select(DagRun).where(DagRun.dag_id == "gate_override")
 
 pytestmark = pytest.mark.usefixtures("database")
 
@@ -68,7 +69,7 @@ def test_sending_the_form_starts_a_run_in_the_name_of_the_user_and_leads_to_it(
     answer = server.post(PAGE, data=FORM, headers=login(server, "bob"))
     assert answer.status_code == 303, answer.text
     database.expire_all()
-    run = database.scalars(select(DagRun).where(DagRun.dag_id == "gate_override")).one()
+    run = database.scalars(RUNS).one()
     assert (
         answer.headers["location"] == f"/dags/gate_override/runs/{run.run_id.replace(':', '%3A').replace('+', '%2B')}"
     )
@@ -88,6 +89,27 @@ def test_a_refused_value_is_named_above_the_form_which_keeps_all_values(server: 
 @pytest.mark.parametrize(("user", "status"), [("ann", 403), ("eve", 403)])
 def test_who_may_not_trigger_the_dag_starts_nothing(server: TestClient, user: str, status: int) -> None:
     assert server.post(PAGE, data=FORM, headers=login(server, user)).status_code == status
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Sec-Fetch-Site": "same-origin"}, 303),
+        ({"Sec-Fetch-Site": "same-site"}, 403),
+        ({"Sec-Fetch-Site": "cross-site"}, 403),
+        ({"Origin": "http://testserver"}, 303),
+        ({"Origin": "http://elsewhere.example"}, 403),
+        ({"Origin": "null"}, 403),
+    ],
+)
+def test_a_form_that_another_site_sends_with_the_cookie_of_the_user_starts_nothing(
+    server: TestClient, database: Session, headers: dict[str, str], status: int
+) -> None:
+    (token,) = login(server, "bob").values()
+    cookie = {"Cookie": f"_token={token.removeprefix('Bearer ')}"}
+    before = database.scalars(RUNS).all()
+    assert server.post(PAGE, data=FORM, headers={**cookie, **headers}).status_code == status
+    assert len(database.scalars(RUNS).all()) == len(before) + (status == 303)
 
 
 def test_an_unknown_dag_has_no_form(server: TestClient) -> None:

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from html import escape
 from typing import Any
-from urllib.parse import parse_qs, quote
+from urllib.parse import parse_qs, quote, urlsplit
 
 import httpx
-from fastapi import APIRouter, HTTPException, Request
+from fastapi import APIRouter, Depends, HTTPException, Request
 from fastapi.responses import RedirectResponse, Response
 from markdown_it import MarkdownIt
 from starlette import status
@@ -38,12 +38,26 @@ async def show_form(dag_id: str, request: Request) -> Response:
     return _form_page(await _details(request, dag_id), request.query_params)
 
 
-@router.post("/trigger/{dag_id}")
+def _refuse_other_sites(request: Request) -> None:
+    """Refuse a form that another site sends: browsers let it, and may add the user's cookie.
+
+    Airflow's own API needs no such check, because browsers send JSON to another site only with its consent.
+    """
+    headers = request.headers
+    site, origin = headers.get("sec-fetch-site"), headers.get("origin")
+    # Browsers name the site only to an address that is https or local.
+    is_own = site == "same-origin" if site else origin is None or urlsplit(origin).netloc == headers.get("host")
+    if not is_own:
+        raise HTTPException(status.HTTP_403_FORBIDDEN, "the form was sent by another site")
+
+
+@router.post("/trigger/{dag_id}", dependencies=[Depends(_refuse_other_sites)])
 async def trigger(dag_id: str, request: Request) -> Response:
     """Start a run with the values of the form and lead to it; if Airflow refuses them, show the form with the reason.
 
     Raises:
-        HTTPException: as Airflow's API: there is no such DAG, or the user may not trigger it.
+        HTTPException: as Airflow's API: there is no such DAG, or the user may not trigger it; or the form is none of
+            this site.
     """
     details = await _details(request, dag_id)
     form = {name: values[-1] for name, values in parse_qs((await request.body()).decode()).items()}
