@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Asset, AssetAlias
 from airflow.sdk.execution_time.context import InletEventsAccessor
 
 from include.contracts.interval import Interval
+from include.contracts.job.args import WRITER_OF_LAYER
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
 _RECENT_EVENTS = 50
+_TABLES = tuple(f"millrace://{layer}/" for layer in WRITER_OF_LAYER)
 
 PROPOSED_COLUMNS = Asset(name="proposed_columns", uri="millrace://ops/columns", group="ops")
 """An event means that records have undeclared fields about which a person must decide."""
@@ -58,8 +61,8 @@ def event_extra(table: str, version: int | None, what: str, interval: Interval |
     return {"summary": f"{table} version {version}{day}: {what}", **span, "version": version, **facts}
 
 
-def is_announced(context: Context, asset: Asset, version: int | None) -> bool:
-    """Whether an earlier event announced this version for the run of `context`.
+def is_announced(context: Context, asset: Asset, version: int | None, *, by_any_run: bool = False) -> bool:
+    """Whether an earlier event announced this version, for the run of `context` or, if asked, by any run.
 
     The run itself announced it if its task was cleared and runs again; an override announces the version that it lets
     pass.
@@ -69,6 +72,20 @@ def is_announced(context: Context, asset: Asset, version: int | None) -> bool:
     for event in recent:
         extra = event.extra or {}
         is_of_run = (event.source_dag_id, event.source_run_id) == (run.dag_id, run.run_id)
-        if extra.get("version") == version and (is_of_run or extra.get("run_id") == run.run_id):
+        if extra.get("version") == version and (by_any_run or is_of_run or extra.get("run_id") == run.run_id):
             return True
     return False
+
+
+def outlets_with_event(outlets: Sequence[Any], table: str | None) -> list[Any]:
+    """Return the outlets of a task that emits the event of `table`, and of no other table; None for no table at all.
+
+    Airflow emits an event for each asset among the outlets of a task that succeeded, and has no call to withhold one.
+    A task runs on a copy of its operator, so that this changes no DAG.
+    """
+    own = table_asset(table) if table else None
+    return [outlet for outlet in outlets if outlet == own or not _is_table(outlet)]
+
+
+def _is_table(outlet: Any) -> bool:
+    return isinstance(outlet, Asset) and outlet.uri.startswith(_TABLES)

@@ -95,7 +95,9 @@ def outside_data(interval: Interval, first_day: date | None, last_day: date | No
 
 
 def label_interval(dates: RunDates, now: datetime) -> Interval:
-    """Return the interval for reports of maintenance, which depends on none: the run's own, or the day of `now`."""
+    """Return the interval for reports of a task that depends on none: the run's own, or else the day of `now`."""
+    if dates.day and dates.is_manual:
+        return _day_interval(dates.day)
     if dates.start and dates.end and dates.end > dates.start:
         return Interval(start=dates.start, end=dates.end)
     return _day_interval(now.astimezone(UTC).date().isoformat())
@@ -107,7 +109,7 @@ def _scheduled_interval(dates: RunDates) -> Interval:
             f"A {dates.run_type} run carries its own date, so it takes no Day ({dates.day}): "
             "leave `day` out of its configuration, or trigger that one day by hand."
         )
-    if dates.start is None or dates.end is None:
+    if dates.start is None or dates.end is None or dates.end <= dates.start:
         raise AirflowFailException(
             f"This {dates.run_type} run has no data interval: give its DAG a CronDataIntervalTimetable."
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -25,20 +26,89 @@ if TYPE_CHECKING:
 RETRIES = 4
 """The largest number of retries of a task; no policy can exceed it."""
 
+RETRY_DELAY = timedelta(minutes=1)
+"""The delay before a retry after an error for which the policy has no back-off."""
+
 GOOD = (Outcome.COMMITTED, Outcome.NO_OP)
 """The outcomes of a job that ended well."""
 
-FIRST_DELAY: tuple[tuple[type[MillraceError], timedelta], ...] = (
-    (ConflictError, timedelta(seconds=10)),
-    (SparkUnavailableError, timedelta(seconds=15)),
-    (NotReadyError, timedelta(minutes=5)),
-    (DiskFullError, timedelta(minutes=5)),
-)
-"""Error -> the delay before the second try; each further delay is twice as long.
 
-The driver has already retried a conflict, and a dead server is restarted within seconds; a late source needs minutes,
-and so does a person who frees space on a full disk.
-"""
+@dataclass(frozen=True)
+class Backoff:
+    """The delays between the tries of a task.
+
+    Attributes:
+        first: the delay before the second try.
+        factor: how many times as long each further delay is.
+        longest: the longest delay.
+        retries: the largest number of retries of the task; None for as many as the task has.
+
+    >>> backoff = Backoff(timedelta(seconds=10), longest=timedelta(seconds=30))
+    >>> [str(backoff.delay(try_number)) for try_number in (1, 2, 3)]
+    ['0:00:10', '0:00:20', '0:00:30']
+    """
+
+    first: timedelta
+    factor: float = 2.0
+    longest: timedelta = timedelta(hours=1)
+    retries: int | None = None
+
+    def delay(self, try_number: int) -> timedelta:
+        """Return the delay after the try of this number; the first try is number 1, also after a clear."""
+        seconds = self.first.total_seconds() * self.factor ** (max(try_number, 1) - 1)
+        return timedelta(seconds=min(seconds, self.longest.total_seconds()))
+
+
+@dataclass(frozen=True)
+class TypedRetryPolicy(RetryPolicy):
+    """Short, growing delays for conflicts and a missing Spark server, long ones for late data; hopeless errors fail.
+
+    Every operator that runs a job has this policy by default. All other errors keep the task's own retries and delay.
+
+    Attributes:
+        conflict: the delays after a conflict with other writers, which the driver has already retried.
+        no_spark: the delays while there is no Spark server; a dead one is restarted within seconds.
+        not_ready: the delays while the data is late.
+        disk_full: the delays while a disk is full, until a person frees space.
+    """
+
+    conflict: Backoff = Backoff(timedelta(seconds=10))
+    no_spark: Backoff = Backoff(timedelta(seconds=15))
+    not_ready: Backoff = Backoff(timedelta(minutes=5))
+    disk_full: Backoff = Backoff(timedelta(minutes=5))
+
+    def evaluate(
+        self, exception: BaseException, try_number: int, max_tries: int, context: Context | None = None
+    ) -> RetryDecision:
+        """Decide from the error's type and the number of tries since the task was cleared, without chance."""
+        if not isinstance(exception, MillraceError):
+            return RetryDecision.default()
+        reason, backoff = str(exception).partition("\n")[0], self._backoff(exception.outcome)
+        if exception.outcome in HOPELESS:
+            return RetryDecision.fail(reason)
+        if backoff is None:
+            return RetryDecision.default()
+        # To clear a task leaves its number of tries, and adds them to the largest one.
+        earlier = max_tries - (context["task"].retries or 0) if context else 0
+        number = try_number - max(earlier, 0)
+        if backoff.retries is not None and number > backoff.retries:
+            return RetryDecision.fail(reason)
+        return RetryDecision.retry(backoff.delay(number), reason)
+
+    def _backoff(self, outcome: Outcome) -> Backoff | None:
+        backoffs = {
+            Outcome.CONFLICT: self.conflict,
+            Outcome.SPARK_UNAVAILABLE: self.no_spark,
+            Outcome.NOT_READY: self.not_ready,
+            Outcome.DISK_FULL: self.disk_full,
+        }
+        return backoffs.get(outcome)
+
+
+DEFAULT_POLICY = TypedRetryPolicy()
+"""The policy of every operator that runs a job, unless the DAG file gives another one."""
+
+_RETRIED = {error.outcome: error for error in (ConflictError, SparkUnavailableError, NotReadyError, DiskFullError)}
 
 
 def error_of(report: JobReport, driver_log: object) -> Exception | None:
@@ -53,24 +123,4 @@ def error_of(report: JobReport, driver_log: object) -> Exception | None:
     text = f"{report.message}\nThe driver's whole output: {driver_log}"
     if report.outcome in HOPELESS:
         return AirflowFailException(text)
-    retried = {error.outcome: error for error, _ in FIRST_DELAY}
-    return retried[report.outcome](text) if report.outcome in retried else AirflowException(text)
-
-
-class TypedRetryPolicy(RetryPolicy):
-    """Short, growing delays for conflicts and a missing Spark server, long ones for late data; hopeless errors fail.
-
-    All other errors keep the task's own retries and delay.
-    """
-
-    def evaluate(
-        self, exception: BaseException, try_number: int, max_tries: int, context: Context | None = None
-    ) -> RetryDecision:
-        """Decide from the error's type and the number of tries, without chance."""
-        reason = str(exception).partition("\n")[0]
-        if isinstance(exception, MillraceError) and exception.outcome in HOPELESS:
-            return RetryDecision.fail(reason)
-        for error, delay in FIRST_DELAY:
-            if isinstance(exception, error):
-                return RetryDecision.retry(delay * 2 ** (max(try_number, 1) - 1), reason)
-        return RetryDecision.default()
+    return _RETRIED.get(report.outcome, AirflowException)(text)

@@ -1,10 +1,11 @@
-"""Check the version of a table's last batch, and certify or refuse it."""
+"""Check the newest rows of a table, and certify or refuse their version."""
 
 from __future__ import annotations
 
 from include.contracts.job.args import Job
 from include.contracts.job.report import JobReport
 from include.control.gates.overrides import override_note
+from include.control.log.delta_log import newest_change
 from include.control.planning.planner import stream_position
 from include.errors import GateFailedError, NotReadyError, Outcome
 from spark_jobs.layers.gate.gate import run_gate
@@ -13,37 +14,37 @@ from spark_jobs.runtime.entrypoint import main
 
 
 def run(context: JobContext) -> JobReport:
-    """Check the last batch's version by the spec's table rules.
+    """Check the last batch's version by the spec's table rules; of a table without batches, the newest other rows.
 
     Raises:
-        NotReadyError: the table has no batch to check.
+        NotReadyError: there is no table to check.
         GateFailedError: its last batch was refused, and the table restored.
     """
-    table = context.spec.table
+    table, path = context.spec.table, context.paths.table(context.spec.table)
     position = stream_position(context.spec, context.paths, context.ops.ledger)
-    if position is None or position.last is None:
-        raise NotReadyError(f"{table}: there is no batch to check; run the task that writes the table first")
-    version, restored = position.last.version, position.last.intent.sources.restores
+    if position is None:
+        raise NotReadyError(f"{table}: there is no table to check; run the task that writes the table first")
+    last = position.last
+    version, restored = last.version if last else newest_change(path), position.last_sources.restores
     if restored is not None:
         raise GateFailedError(
             f"{table}: there is nothing to check: the versions after {restored} were refused, and version {version} "
             "restored its rows\nRun the task that writes the table: it reads the refused batches again."
         )
     gate = run_gate(context, version)
+    batch = {"stream": last.intent.stream, "batch_seq": last.batch_seq, "token": last.token} if last else {}
     return JobReport.of(
         Job.QUALITY_GATE,
         context.args,
         Outcome.NO_OP if gate.result.passed else Outcome.GATE_FAILED,
         f"{gate.result.refused} {gate.restore}".strip() or f"{table} version {version} is certified",
         table_id=position.table_id,
-        stream=position.last.intent.stream,
-        batch_seq=position.last.batch_seq,
-        token=position.last.token,
         version=version,
         certified_version=gate.certified,
         certified_moved=gate.has_new_certificate,
         checks=gate.result.checks,
         notes=(*gate.warnings, *override_note(table, gate.verdicts)),
+        **batch,
     )
 
 

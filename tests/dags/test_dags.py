@@ -95,7 +95,7 @@ def test_each_task_runs_the_job_of_its_layer(dags: dict[str, DAG]) -> None:
         assert isinstance(task, SparkJobOperator)
         layer = task.table.partition(".")[0]
         if isinstance(task, QualityGateOperator):
-            assert (task.job, task.writer_task_id) == (Job.QUALITY_GATE, task.table)
+            assert (task.job, task.upstream_task_ids) == (Job.QUALITY_GATE, {task.table})
             assert task.outlets == [
                 Asset(name=task.table, uri=f"millrace://{task.table.replace('.', '/')}", group=layer)
             ]

@@ -55,8 +55,9 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     unchanged = {"table": ORDERS, "ids": "r2", "why": "the till", "dry_run": False}
     forms = {"dry run": FORM, "replay": unchanged, "empty": {"table": ORDERS}}
     moments = {name: f"2013-02-0{day}T00:00:00+00:00" for day, name in enumerate(forms, start=1)}
+    path = str(folder / "dags" / "replay.py")
     cases = {
-        name: {"at": moments[name], "conf": form, "environment": {}, "project": str(folder)}
+        name: {"path": path, "at": moments[name], "conf": form, "environment": {}, "project": str(folder)}
         for name, form in forms.items()
     }
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -68,7 +69,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
             "LAKEHOUSE_ROOT": str(folder / "lake"),
             "LAKEHOUSE_TABLES": str(write_specs(folder / "tables", bronze_document(), silver_document())),
         }
-        command = [sys.executable, str(SCRIPT), str(folder / "dags" / "replay.py"), json.dumps(cases)]
+        command = [sys.executable, str(SCRIPT), json.dumps(cases)]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
     results: dict[str, Any] = json.loads(done.stdout.rpartition(MARK)[2])

@@ -39,6 +39,30 @@ for task in dag.tasks:
     task.retries = {retries}
 """
 
+HAND_WRITTEN = """
+from datetime import UTC, datetime, timedelta
+
+from airflow.sdk import DAG, CronDataIntervalTimetable, task_group
+
+from lakehouse_airflow.assets import table_asset
+from lakehouse_airflow.operators.quality_gate import QualityGateOperator
+from lakehouse_airflow.operators.table_write import TableWriteOperator
+from lakehouse_airflow.retries import Backoff, TypedRetryPolicy
+
+daily = CronDataIntervalTimetable("0 0 * * *", timezone="UTC")
+quick = TypedRetryPolicy(conflict=Backoff(timedelta(seconds=1)))
+with DAG("mapped", schedule=daily, start_date=datetime(2013, 1, 1, tzinfo=UTC), params={"day": None}) as dag:
+
+    @task_group
+    def load(table):
+        write = TableWriteOperator(task_id="write", table=table, retry_policy=quick)
+        write >> QualityGateOperator(task_id="gate", table=table, outlets=[table_asset("bronze.orders")])
+
+    load.expand(table=["bronze.orders"])
+    again = TableWriteOperator.partial(task_id="again", retry_policy=quick).expand(table=["bronze.orders"])
+    dag.get_task("load.gate") >> again
+"""
+
 JOB_HEAD = """
 import sys
 from pathlib import Path
@@ -74,12 +98,13 @@ time.sleep(900)
 
 @dataclass(frozen=True)
 class Case:
-    """One run of the DAG: its lakehouse, which cases may share, its job, its form, and the time of its trigger."""
+    """One run of a DAG: its lakehouse, which cases may share, its job, its form, the time of its trigger, the DAG."""
 
     lake: str
     job: str
     conf: dict[str, Any]
     at: str = "2013-02-01T00:00:00+00:00"
+    dag: str = "shop"
 
 
 @dataclass(frozen=True)
@@ -96,10 +121,10 @@ class Airflow:
 
     def start(self, cases: dict[str, Case], timeout: int = 600, retries: int = 1) -> subprocess.Popen[str]:
         """Start the runs, one after another, in one process."""
-        dag = self.folder / "dags" / "shop.py"
-        dag.write_text(DAG_FILE.format(timeout=timeout, retries=retries))
+        (self.folder / "dags" / "shop.py").write_text(DAG_FILE.format(timeout=timeout, retries=retries))
+        (self.folder / "dags" / "mapped.py").write_text(HAND_WRITTEN)
         arguments = {name: self._arguments(name, case) for name, case in cases.items()}
-        command = [sys.executable, str(SCRIPT), str(dag), json.dumps(arguments)]
+        command = [sys.executable, str(SCRIPT), json.dumps(arguments)]
         pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
         return subprocess.Popen(command, env=self.environment, start_new_session=True, **pipes)
 
@@ -117,8 +142,13 @@ class Airflow:
         job = project / "spark_jobs" / "jobs" / "bronze_ingest.py"
         job.parent.mkdir(parents=True)
         job.write_text(case.job)
-        root = str(self.folder / "lakes" / case.lake)
-        return {"at": case.at, "conf": case.conf, "project": str(project), "environment": {"LAKEHOUSE_ROOT": root}}
+        return {
+            "path": str(self.folder / "dags" / f"{case.dag}.py"),
+            "at": case.at,
+            "conf": case.conf,
+            "project": str(project),
+            "environment": {"LAKEHOUSE_ROOT": str(self.folder / "lakes" / case.lake)},
+        }
 
     def children(self, name: str) -> list[psutil.Process]:
         """Return the processes of the job of a case, wherever they are in the process tree."""
@@ -167,6 +197,7 @@ def runs(airflow: Airflow) -> dict[str, Any]:
         "refused": Case("two", REFUSED, DAY, "2013-02-03T00:00:00+00:00"),
         "conflict": Case("three", LOSES_ONCE, DAY, "2013-02-04T00:00:00+00:00"),
         "no day": Case("four", COMMITS, {}, "2013-02-05T00:00:00+00:00"),
+        "mapped": Case("seven", LOSES_ONCE, DAY, "2013-02-06T00:00:00+00:00", dag="mapped"),
     }
     return airflow.results(airflow.start(cases))
 
@@ -186,7 +217,7 @@ def test_an_event_has_interval_version_and_rows(runs: dict[str, Any]) -> None:
 
 
 def test_the_asset_of_a_table_is_in_the_ui_with_and_without_events(runs: dict[str, Any]) -> None:
-    for run in runs.values():
+    for run in (run for name, run in runs.items() if name != "mapped"):
         assert run["assets"] == [["bronze.orders", "millrace://bronze/orders", "bronze"]]
 
 
@@ -216,6 +247,15 @@ def test_the_log_of_each_task_names_table_and_day(runs: dict[str, Any]) -> None:
 def test_a_conflict_is_retried_by_the_retry_policy(runs: dict[str, Any]) -> None:
     assert runs["conflict"]["tasks"] == {"bronze.orders": ["success", 2], "bronze.orders_gate": ["success", 1]}
     assert "lost to others" in runs["conflict"]["log"]
+
+
+def test_in_a_hand_written_dag_mapped_tasks_retry_and_their_gates_find_what_they_wrote(runs: dict[str, Any]) -> None:
+    run = runs["mapped"]
+    assert run["tasks"] == {"load.write": ["success", 2], "load.gate": ["success", 1], "again": ["success", 1]}
+    assert "lost to others" in run["log"]
+    assert "bronze.orders: version 1 passed; readers use version 1" in run["log"]
+    [[name, extra]] = run["events"]
+    assert (name, extra["version"], extra["interval_start"]) == ("bronze.orders", 1, "2013-01-05T00:00:00+00:00")
 
 
 def test_a_manual_run_without_a_day_fails_once_and_says_what_to_type(runs: dict[str, Any]) -> None:

@@ -61,6 +61,17 @@ def latest_version(table: LakePath) -> int:
     return max(commit_versions(table), default=-1)
 
 
+def newest_change(table: LakePath) -> int:
+    """Return the newest version that the log shows to have other rows than the version before it.
+
+    Return the newest version if no remaining commit changed rows, and -1 if there is no table.
+    """
+    versions = commit_versions(table)
+    commits = (read_commit(table, version) for version in reversed(versions))
+    changed = (commit.version for commit in commits if commit and commit.changes_data)
+    return next(changed, max(versions, default=-1))
+
+
 def remaining_commits(table: LakePath, after: int | None) -> Iterator[Commit]:
     """Return the commits above `after` that the log still has, in ascending order; commits may be missing."""
     commits = (read_commit(table, version) for version in commit_versions(table, after))

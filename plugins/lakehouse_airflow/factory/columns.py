@@ -5,9 +5,8 @@ from __future__ import annotations
 from airflow.sdk import DAG
 
 from lakehouse_airflow.assets import PROPOSED_COLUMNS
-from lakehouse_airflow.factory.defaults import RETRY_DELAY
 from lakehouse_airflow.operators.column_approval import ColumnApprovalOperator, OpenQuestionsOperator
-from lakehouse_airflow.retries import RETRIES
+from lakehouse_airflow.retries import RETRIES, RETRY_DELAY
 
 _DOC = """Asks whether an undeclared field of a source becomes a column.
 

@@ -1,4 +1,4 @@
-"""What all DAGs of the factory share: the pool, priorities, retries and fields of the form."""
+"""What all DAGs of the factory share: the pool, priorities and fields of the form."""
 
 from __future__ import annotations
 
@@ -7,19 +7,16 @@ from typing import Any
 
 from airflow.sdk import CronDataIntervalTimetable, Param
 
-from lakehouse_airflow.retries import RETRIES, TypedRetryPolicy
-
 POOL = "spark"
 """The machine's Spark capacity; set-up creates it. Leases, not the pool, keep writers of one table apart."""
 
 WRITE_PRIORITY = 10
 MAINTENANCE_PRIORITY = 1
 EXECUTION_TIMEOUT = timedelta(hours=2)
-RETRY_DELAY = timedelta(minutes=1)
 
 
 def task_defaults(owner: str, execution_timeout: timedelta, priority: int) -> dict[str, Any]:
-    """Return the default arguments of every task of a DAG.
+    """Return the default arguments of every task of a DAG; retries are the operators' own.
 
     Weights are absolute: the waiting task with the higher priority starts first, and of two equal ones that of the
     earlier date.
@@ -27,9 +24,6 @@ def task_defaults(owner: str, execution_timeout: timedelta, priority: int) -> di
     return {
         "owner": owner,
         "pool": POOL,
-        "retries": RETRIES,
-        "retry_delay": RETRY_DELAY,
-        "retry_policy": TypedRetryPolicy(),
         "execution_timeout": execution_timeout,
         "priority_weight": priority,
         "weight_rule": "absolute",

@@ -9,7 +9,6 @@ from typing import Any
 from airflow.sdk import DAG, TaskGroup
 
 from include.catalog import load_catalog
-from include.contracts.job.args import WRITER_OF_LAYER
 from include.contracts.spec.table_spec import BronzeSpec
 from include.settings import Settings
 from include.specs.invalid_spec import MaybeInvalidSpec
@@ -93,7 +92,6 @@ def _add_table(
     write = TableWriteOperator(
         task_id=spec.name,
         task_display_name=spec.table,
-        job=WRITER_OF_LAYER[spec.layer],
         table=spec.table,
         # Waiting in Airflow is cheaper than waiting for the lease.
         max_active_tis_per_dag=1,
@@ -104,7 +102,6 @@ def _add_table(
         task_id=f"{spec.name}_gate",
         task_display_name=f"{spec.table} gate",
         table=spec.table,
-        writer_task_id=write.task_id,
         # Airflow's graph of assets joins the inlets and outlets of one task, and this one publishes the table.
         inlets=[table_asset(table) for table in dict.fromkeys(spec.source_tables)],
         outlets=[table_asset(spec.table)],

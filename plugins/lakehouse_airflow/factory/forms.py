@@ -6,10 +6,9 @@ from collections.abc import Sequence
 
 from airflow.sdk import DAG, BaseOperator, Param
 
-from lakehouse_airflow.factory.defaults import RETRY_DELAY
 from lakehouse_airflow.operators.second_person import APPROVE, SecondPersonApprovalOperator
 from lakehouse_airflow.operators.waiting_task import RunWaitingTaskOperator
-from lakehouse_airflow.retries import RETRIES
+from lakehouse_airflow.retries import RETRIES, RETRY_DELAY
 
 
 def approval_dag(dag_id: str, description: str, *, doc: str, tag: str, owner: str) -> DAG:

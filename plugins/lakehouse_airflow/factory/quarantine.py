@@ -15,6 +15,7 @@ from lakehouse_airflow.assets import REPLAYED_TABLE
 from lakehouse_airflow.factory.defaults import EXECUTION_TIMEOUT, WRITE_PRIORITY, task_defaults
 from lakehouse_airflow.operators.quarantine_replay import FixApprovalOperator, QuarantineReplayOperator
 from lakehouse_airflow.operators.second_person import APPROVE
+from lakehouse_airflow.retries import RETRIES, RETRY_DELAY
 
 _DOC = """Tries refused rows of a table again, as they are or with one column fixed by one of the operations of the form
 (`lakehouse quarantine fix` also accepts expressions): through the same rules, merge and sequence as any other row. Each
@@ -61,6 +62,8 @@ def build_quarantine_replay_dag(
             task_id=APPROVE,
             assigned_users=[{"id": name, "name": name} for name in approvers] or None,
             execution_timeout=None,
+            retries=RETRIES,
+            retry_delay=RETRY_DELAY,
         )
         approve.set_downstream(QuarantineReplayOperator(task_id="replay", conn_id=conn_id, outlets=[REPLAYED_TABLE]))
     # Set last: each task that is added later copies the Params, and copies take most of the parse time.

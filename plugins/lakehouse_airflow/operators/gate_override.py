@@ -20,13 +20,24 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
 
-def way_out(table: str, version: int | None) -> str:
-    """Return what a person can do about a refused version: override it, unless an earlier one was restored."""
+def way_out(table: str, version: int | None, specs: str = "") -> str:
+    """Return what a person can do about a refused version: override it, unless an earlier one was restored.
+
+    Args:
+        table: the table.
+        version: the refused version.
+        specs: the folder of the table's spec, if it is not among those of `LAKEHOUSE_TABLES`, which the DAG offers.
+    """
     from include.control.gates.restore import restoring_version
 
     if version is not None and restoring_version(prepare_process().paths.table(table), version) is not None:
         return (
             "An earlier version was restored: fix data or rules, then clear the task that writes the table with this."
+        )
+    if specs:
+        return (
+            f"If version {version} may be read as it is: `LAKEHOUSE_TABLES={specs} lakehouse gate override {table} "
+            f"--version {version} --reason ...`; then clear this task."
         )
     return (
         f"If version {version} may be read as it is: the link Gate override of this task opens the form of the DAG "

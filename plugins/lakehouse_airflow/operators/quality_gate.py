@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowFailException
 
 from include.contracts.interval import Interval
 from include.contracts.job.args import CheckedVersion, Job
-from include.contracts.job.report import CheckResult
-from include.contracts.spec.expectation import Severity
 from include.errors import Outcome, SpecError
-from lakehouse_airflow.assets import event_extra, is_announced, table_asset
+from include.settings import Settings
+from lakehouse_airflow.assets import event_extra, is_announced, outlets_with_event, table_asset
 from lakehouse_airflow.hooks.store_access import prepare_process
+from lakehouse_airflow.intervals import label_interval, run_dates
+from lakehouse_airflow.operators.gate_decision import GateDecision, findings_in
 from lakehouse_airflow.operators.gate_override import way_out
 from lakehouse_airflow.operators.spark_job import SparkJobOperator
 from lakehouse_airflow.operators.task_result import TaskResult
@@ -33,77 +34,61 @@ from lakehouse_airflow.ui.links import (
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-_LEVELS: dict[str, int] = {Severity.WARNING: logging.WARNING, Severity.INFO: logging.INFO}
-"""Severity -> the level in the log; anything else is an error."""
-
-
-@dataclass(frozen=True)
-class GateDecision:
-    """The gate's decision about a version, from the writer's own checks or from the gate's job.
-
-    Attributes:
-        version: the version that was checked.
-        certified: the version that readers use now.
-        passed: whether readers may use the checked version.
-        message: if refused, one line for the person on call; if overridden, who let it pass.
-        checks: the result of each rule.
-        suite_hash: digest of the rules.
-    """
-
-    version: int | None
-    certified: int | None
-    passed: bool
-    message: str
-    checks: tuple[CheckResult, ...]
-    suite_hash: str
+    from include.contracts.spec.table_spec import AnySpec
 
 
 class QualityGateOperator(SparkJobOperator):
     """Let a table's new version pass, or fail and say which expectation refused it.
 
-    The writer checks its version right after the commit, so this task mostly only reads the result; the gate's own job
-    runs if there is no result for this version and the present rules (after a change of the spec, for example).
-    A failed gate is never retried. With the table's asset among its `outlets` the task emits an asset event, but only
-    if this run moved the certified version.
+    The version is the one that a `TableWriteOperator` upstream has written in the same run; without one, that of the
+    table's last batch; of a table that another tool writes, the newest version with other rows. The writer checks its
+    version right after the commit, so this task mostly only reads the result; the gate's own job runs if there is no
+    result for this version and the present rules (after a change of the spec, for example).
 
-    :param writer_task_id: the task that wrote the table in the same run.
+    A failed gate is never retried. With the table's asset among its `outlets` the task emits an asset event, but only
+    if this run committed the version, or, without a writer upstream, if no event has announced it. The outlets of a
+    mapped gate name the assets of all its tables; each task emits the event of its own table.
+
+    :param specs: the folder with the table's spec, if it is not among those of `LAKEHOUSE_TABLES`: a table that another
+        tool writes has its spec in a folder of its own, so that no run of Millrace writes it. (templated)
 
     The others are those of `SparkJobOperator`.
     """
 
+    template_fields: Sequence[str] = (*SparkJobOperator.template_fields, "specs")
     ui_color = "#c9dfc5"
     operator_extra_links = (DataDocsLink(), OverrideLink())
+    job = Job.QUALITY_GATE
 
-    def __init__(self, *, table: str, writer_task_id: str, **kwargs: Any) -> None:
-        super().__init__(job=Job.QUALITY_GATE, table=table, **kwargs)
-        self.writer_task_id = writer_task_id
+    def __init__(self, *, table: str, specs: str = "", **kwargs: Any) -> None:
+        super().__init__(table=table, **kwargs)
+        self.specs = specs
         self.checked: CheckedVersion | None = None
         self.has_refused = False
 
     def execute(self, context: Context) -> Any:
-        """Check the version that the writer made.
+        """Check the version.
 
         Raises:
             AirflowFailException: the version is refused; the first line says by which rule, what readers still see, and
                 how a person lets it pass.
             MillraceError, AirflowException: as `run_job_or_raise`, if the gate's own job ran.
         """
-        interval = self.due_interval(context)
-        if isinstance(interval, str):
-            return self._nothing(interval)
-        # The gate of a mapped writer reads the result with its own index; without it the value would be a list.
-        result = context["ti"].xcom_pull(task_ids=self.writer_task_id, map_indexes=context["ti"].map_index)
-        written = TaskResult.model_validate(result) if result else None
+        written = self._written(context)
         if written and written.version is None:
+            return self._nothing(f"there is no version to check: {written.message}")
+        version = written.version if written else self._newest_version()
+        if version is None:
             return self._nothing(f"{self.table} has no version yet that could be checked")
-        decision = self._writer_decision(written) or self._run_gate_job(context, interval)
+        interval = label_interval(run_dates(context), datetime.now(UTC))
+        decision = self._recorded_decision(version) or self._run_gate_job(context, interval)
         if decision.version is not None:
             # The Data Docs of the run are built from this, however the task ends.
             self.checked = CheckedVersion(table=self.table, version=decision.version, suite_hash=decision.suite_hash)
             context["ti"].xcom_push(CHECKED_KEY, self.checked.model_dump())
         if not decision.passed:
             self.has_refused = True
-            message = f"{decision.message} {way_out(self.table, decision.version)}"
+            message = f"{decision.message} {way_out(self.table, decision.version, self.specs)}"
             self.log.error("%s: %s", interval.label, message)
         for level, line in findings_in(decision.checks):
             self.log.log(level, "%s", line)
@@ -113,7 +98,7 @@ class QualityGateOperator(SparkJobOperator):
         how = decision.message or "passed"
         readers = f"readers use version {decision.certified}"
         self.log.info("%s: %s version %s %s; %s", interval.label, self.table, decision.version, how, readers)
-        self._announce(context, interval, decision, written)
+        self._announce(context, interval, written.version if written else decision.version, written)
         return TaskResult(
             outcome=Outcome.NO_OP,
             message=f"version {decision.version} {how}",
@@ -121,6 +106,10 @@ class QualityGateOperator(SparkJobOperator):
             version=decision.version,
             certified_version=decision.certified,
         ).to_xcom()
+
+    def spec_folder(self, settings: Settings) -> Path:
+        """Return the folder that has the table's spec."""
+        return Path(self.specs).absolute() if self.specs else settings.tables
 
     def _log_pages(self, ti: Any) -> None:
         """Log the addresses of the pages about the refusal: in a log they open beside it."""
@@ -131,29 +120,44 @@ class QualityGateOperator(SparkJobOperator):
         self.log.error("Gate override: %s", url_of(form_path(OVERRIDE_DAG_ID, table, version, ti)))
 
     def _nothing(self, reason: str) -> dict[str, Any]:
-        self.outlets = []
+        self.outlets = outlets_with_event(self.outlets, None)
         return TaskResult.of_nothing(reason).to_xcom()
 
-    def _writer_decision(self, written: TaskResult | None) -> GateDecision | None:
-        """Return the recorded decision about the written version by the present rules, if there is one."""
-        # Imported here: parsing a DAG file must not load the Delta reader.
+    def _written(self, context: Context) -> TaskResult | None:
+        """Return the result of the task that wrote the table upstream in the same run, mapped or not."""
+        values = context["ti"].xcom_pull(task_ids=sorted(self.upstream_task_ids))
+        of_table = [value for value in values if isinstance(value, dict) and value.get("table") == self.table]
+        return TaskResult.model_validate(of_table[-1]) if of_table else None
+
+    def _newest_version(self) -> int | None:
+        """Return the version of the last batch, or of the newest rows of a table without batches; None without any."""
+        # Imported here, as below: parsing a DAG file must not load the Delta reader.
+        from include.control.ledger.ledger import Ledger
+        from include.control.log.delta_log import newest_change
+        from include.control.planning.planner import stream_position
+
+        paths = prepare_process().paths
+        position = stream_position(self._spec(), paths, Ledger(paths))
+        if position is None:
+            return None
+        return position.last.version if position.last else newest_change(paths.table(self.table))
+
+    def _recorded_decision(self, version: int) -> GateDecision | None:
+        """Return the recorded decision about the version by the present rules, if there is one."""
         from include.control.gates.gates import Gates
 
-        if written is None or written.version is None:
-            return None
-        gates, rules = Gates(prepare_process().paths), self._suite_hash()
-        result = gates.result(self.table, written.version, rules)
+        gates, rules = Gates(prepare_process().paths), self._spec().suite_hash
+        result = gates.result(self.table, version, rules)
         if result is None:
             return None
         message = str(result.override) if result.override else result.refused
         return GateDecision(result.version, gates.certified(self.table), result.passed, message, result.checks, rules)
 
-    def _suite_hash(self) -> str:
-        """Return the digest of the table's present rules."""
+    def _spec(self) -> AnySpec:
         from include.catalog import load_catalog
 
         try:
-            return load_catalog(prepare_process().tables).spec(self.table).suite_hash
+            return load_catalog(self.spec_folder(prepare_process())).spec(self.table)
         except SpecError as error:
             raise AirflowFailException(str(error)) from None
 
@@ -165,23 +169,26 @@ class QualityGateOperator(SparkJobOperator):
             raise error from None
         message = "" if passed else report.message
         return GateDecision(
-            report.version, report.certified_version, passed, message, report.checks, self._suite_hash()
+            report.version, report.certified_version, passed, message, report.checks, self._spec().suite_hash
         )
 
-    def _announce(
-        self, context: Context, interval: Interval, decision: GateDecision, written: TaskResult | None
-    ) -> None:
+    def _announce(self, context: Context, interval: Interval, version: int | None, written: TaskResult | None) -> None:
         from include.control.log.delta_log import read_commit
 
         asset = table_asset(self.table)
-        version = written.version if written else decision.version
-        # The writer's result does not say whether this run committed the version: its retry reports a no-op.
         commit = None if version is None else read_commit(prepare_process().paths.table(self.table), version)
-        is_of_this_run = commit is not None and commit.metadata.get("run_id") == context["run_id"]
-        if not is_of_this_run or is_announced(context, asset, version):
-            # Airflow emits an event for each outlet that a successful task has at its end.
-            self.outlets = []
+        batch = commit.metadata if commit else {}
+        # The writer's result does not say whether this run committed the version: its retry reports a no-op.
+        is_own = batch.get("run_id") == context["run_id"] if written else commit is not None
+        is_new = is_own and asset in self.outlets
+        if is_new:
+            is_new = not is_announced(context, asset, version, by_any_run=written is None)
+        self.outlets = outlets_with_event(self.outlets, self.table if is_new else None)
+        if not is_new:
             return
+        if batch:
+            start, end = (datetime.fromisoformat(batch[key]) for key in ("interval_start", "interval_end"))
+            interval = Interval(start=start, end=end)
         rows = dict(written.rows) if written else {}
         context["outlet_events"][asset].extra = event_extra(
             self.table,
@@ -189,17 +196,5 @@ class QualityGateOperator(SparkJobOperator):
             ", ".join(f"{count} rows {action}" for action, count in rows.items()) or "certified",
             interval,
             rows=rows,
-            batch_seq=written.batch_seq if written else None,
+            batch_seq=batch.get("batch_seq"),
         )
-
-
-def findings_in(checks: Iterable[CheckResult]) -> Iterable[tuple[int, str]]:
-    """Yield one line, with its level, for each check that failed or was not checked."""
-    for check in checks:
-        if check.not_judged:
-            yield logging.WARNING, f"not checked ({check.action}): {check.rule}: {check.not_judged}"
-        elif not check.passed:
-            rows = check.unexpected_rows
-            observed = check.error or (f"{rows} rows" if rows is not None else f"observed {check.observed}")
-            line = f"failed ({check.action}): {check.rule}, {observed}" + (f": {check.reason}" if check.reason else "")
-            yield _LEVELS.get(check.severity, logging.ERROR), line

@@ -66,13 +66,14 @@ class QuarantineReplayOperator(SparkJobOperator):
     `set_by`, `set_values`, `why`, `dry_run`. None of them is read as SQL: the right to trigger a DAG is no right to run
     expressions in the driver. If the form changes values, a person must have approved them in the run's task `APPROVE`.
 
-    The parameters are those of `SparkJobOperator`, without job and table.
+    The parameters are those of `SparkJobOperator`, without table.
     """
 
     ui_color = "#e6e0c8"
+    job = Job.QUARANTINE_REPLAY
 
     def __init__(self, **kwargs: Any) -> None:
-        super().__init__(job=Job.QUARANTINE_REPLAY, table="{{ params.table }}", **kwargs)
+        super().__init__(table="{{ params.table }}", **kwargs)
 
     def execute(self, context: Context) -> Any:
         """Run the replay, and announce the table's new version.

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import date
-from inspect import signature
+from collections.abc import Mapping, Sequence
+from datetime import date, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
-from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.sdk import BaseOperator, RetryPolicy
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from include.contracts.interval import Interval
@@ -19,54 +17,71 @@ from include.contracts.job.requests import RequestFile
 from include.disk_space import disk_full
 from include.errors import ExitCode, Outcome
 from include.run_retention import delete_old_runs
-from include.settings import PROJECT
+from include.settings import PROJECT, Settings
 from lakehouse_airflow.hooks.driver_log import DriverLog
 from lakehouse_airflow.hooks.spark_job import SparkJobHook
 from lakehouse_airflow.hooks.store_access import prepare_process
 from lakehouse_airflow.intervals import interval_of, outside_data, run_dates
 from lakehouse_airflow.operators.try_files import TryFiles
-from lakehouse_airflow.retries import GOOD, error_of
+from lakehouse_airflow.retries import DEFAULT_POLICY, GOOD, RETRIES, RETRY_DELAY, error_of
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
 
-class SparkJobOperator(SparkSubmitOperator):
+class SparkJobOperator(BaseOperator):
     """Run a job of the data plane for one table; subclasses decide in `execute` whether, and for which interval.
 
     The Airflow connection alone says where Spark runs: spark-submit starts the job for `local[*]`, `spark://`, yarn and
     k8s; for `sc://` the job is a client of a warm server. The job's report, not its exit code or output, decides how
-    the task ends; the type of the error decides whether Airflow retries it (`lakehouse_airflow.retries`).
+    the task ends. The type of the error decides whether Airflow retries it, and when; this works in any DAG, also for
+    mapped tasks.
 
-    :param job: the job to run.
     :param table: the table, `<layer>.<name>`. (templated)
     :param first_day: the first UTC day for which there is data; None for no limit.
     :param last_day: the last UTC day with data; a scheduled run after it succeeds with a note, a manual one fails.
     :param conn_id: the Spark connection.
+    :param conf: Spark properties of a submitted application; each option of spark-submit has one, such as
+        `spark.driver.memory`. A warm server has its own. (templated)
+    :param env_vars: further environment variables of the driver. (templated)
+    :param retries: the largest number of retries.
+    :param retry_delay: the delay before a retry for which `retry_policy` has none.
+    :param retry_policy: which errors are retried, and when; `TypedRetryPolicy` has a back-off for each kind of error.
     """
 
     template_fields: Sequence[str] = ("table", "application", "application_args", "conf", "env_vars")
     # `execute` builds the command line; this shows it under Rendered Templates afterwards.
     overwrite_rtif_after_execution = True
     ui_color = "#e7d9b8"
+    job: Job
+    """The job that the task runs."""
 
+    # Of a mapped task, Airflow reads retries and policy from the defaults of this signature.
     def __init__(
         self,
         *,
-        job: Job,
         table: str,
         first_day: date | None = None,
         last_day: date | None = None,
         conn_id: str = "spark_default",
+        conf: Mapping[str, Any] | None = None,
+        env_vars: Mapping[str, str] | None = None,
+        retries: int | None = RETRIES,
+        retry_delay: timedelta | float = RETRY_DELAY,
+        retry_policy: RetryPolicy | None = DEFAULT_POLICY,
         **kwargs: Any,
     ) -> None:
-        # Not durable: jobs are idempotent, and with a stored driver id a cleared task would be skipped.
-        super().__init__(conn_id=conn_id, durable=False, **kwargs)
-        self.job = job
+        super().__init__(retries=retries, retry_delay=retry_delay, retry_policy=retry_policy, **kwargs)
         self.table = table
         self.first_day = first_day
         self.last_day = last_day
-        self._large_load = False
+        self.conn_id = conn_id
+        self.conf = conf
+        self.env_vars = env_vars
+        self.application = ""
+        self.application_args: list[str] = []
+        self.large_load = False
+        self.hook: SparkJobHook | None = None
 
     def due_interval(self, context: Context) -> Interval | str:
         """Return the run's interval, or in one line why there can be no data for it.
@@ -119,7 +134,7 @@ class SparkJobOperator(SparkSubmitOperator):
             run_id=context["run_id"],
             root=settings.root,
             landing=settings.landing,
-            tables=settings.tables,
+            tables=self.spec_folder(settings),
             report=files.report,
             reprocess=wants_reprocess(context),
             dry_run=dry_run,
@@ -127,12 +142,21 @@ class SparkJobOperator(SparkSubmitOperator):
         )
         self.application = str(PROJECT / self.job.application)
         self.application_args = arguments.to_argv()
-        self.name = f"millrace {self.table} {self.job}"
         self._driver_log = DriverLog(files.driver_log)
-        failure = self._run_driver(context)
+        self.hook = SparkJobHook(
+            conn_id=self.conn_id,
+            name=f"millrace {self.table} {self.job}",
+            application_args=self.application_args,
+            conf=self.conf,
+            env_vars=self.env_vars,
+            driver_log=self._driver_log,
+            jars_folder=settings.jars,
+            large_load=self.large_load,
+        )
+        failure = self._run_driver(self.hook)
         report = JobReport.load(files.report)
         if report is None:
-            raise self._missing_report(failure, files.report) from None
+            raise self._missing_report(self.hook, failure, files.report) from None
         counts = ", ".join(f"{count} {action}" for action, count in report.rows.model_dump().items() if count)
         seconds = report.timings_s.get("total", 0.0)
         self.log.info("rows: %s; version %s; %.1f s in the job", counts or "none", report.version, seconds)
@@ -144,44 +168,35 @@ class SparkJobOperator(SparkSubmitOperator):
             self.log.error("The last lines of the driver:\n%s", self._driver_log.tail)
         return report
 
+    def spec_folder(self, settings: Settings) -> Path:
+        """Return the folder with the specs that the job reads."""
+        return settings.tables
+
     def on_kill(self) -> None:
         """End the driver and all its children, if it was started."""
-        if self._hook is not None:
-            super().on_kill()
+        if self.hook is not None:
+            self.hook.on_kill()
 
-    def _run_driver(self, context: Context) -> str:
+    def _run_driver(self, hook: SparkJobHook) -> str:
         """Run the driver to its end; return how its process failed, which the report overrules; empty if it did not."""
         self.log.info("The driver's whole output: %s", self._driver_log.path)
         try:
-            super().execute(context)
+            hook.submit(self.application)
         except AirflowFailException:
             raise
         except AirflowException as failure:
             # The provider's own message is the whole command line, then the exit code.
-            code = self._hook.exit_code if isinstance(self._hook, SparkJobHook) else None
-            return str(failure) if code is None else f"exit code {code}"
+            return str(failure) if hook.exit_code is None else f"exit code {hook.exit_code}"
         return ""
 
-    def _missing_report(self, failure: str, report: Path) -> Exception:
-        hook = self._hook
-        stopped = isinstance(hook, SparkJobHook) and hook.was_stopped
-        how = "was stopped" if stopped else "ended without a report"
+    def _missing_report(self, hook: SparkJobHook, failure: str, report: Path) -> Exception:
+        how = "was stopped" if hook.was_stopped else "ended without a report"
         self.log.error("The last lines of the driver:\n%s", self._driver_log.tail)
-        if isinstance(hook, SparkJobHook) and hook.exit_code == ExitCode.DISK_FULL:
+        if hook.exit_code == ExitCode.DISK_FULL:
             return disk_full(self.table, report.parent)
         return AirflowException(
             f"{self.table}: the driver of {self.job} {how} ({failure or 'exit code 0'}). "
             f"Its whole output: {self._driver_log.path}"
-        )
-
-    def _get_hook(self) -> SparkJobHook:
-        # The provider's operator stores each argument of its hook under the same name, some with an underscore.
-        stored = vars(self)
-        names = signature(SparkSubmitHook).parameters
-        arguments = {name: stored[name] if name in stored else stored[f"_{name}"] for name in names}
-        jars_folder = prepare_process().absolute().jars
-        return SparkJobHook(
-            driver_log=self._driver_log, jars_folder=jars_folder, large_load=self._large_load, **arguments
         )
 
 

@@ -18,11 +18,19 @@ if TYPE_CHECKING:
 class TableMaintenanceOperator(SparkJobOperator):
     """Run a maintenance job for a table that exists; the interval only labels its report.
 
-    `table_vacuum` removes nothing while the run's Param `vacuum_dry_run` is true. The parameters are those of
-    `SparkJobOperator`.
+    :param job: `Job.TABLE_OPTIMIZE` joins small files, `Job.TABLE_VACUUM` removes files that no version needs.
+    :param is_dry_run: whether only to report what the job would do. By default OPTIMIZE does its work, and for VACUUM
+        the run's Param `vacuum_dry_run` decides; without that Param VACUUM only reports.
+
+    The others are those of `SparkJobOperator`.
     """
 
     ui_color = "#d5d8e8"
+
+    def __init__(self, *, job: Job, is_dry_run: bool | None = None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.job = job
+        self.is_dry_run = is_dry_run
 
     def execute(self, context: Context) -> Any:
         """Maintain the table.
@@ -37,5 +45,7 @@ class TableMaintenanceOperator(SparkJobOperator):
             self.log.info("%s does not exist yet: nothing to maintain; no Spark is started", self.table)
             return TaskResult.of_nothing(f"{self.table} does not exist yet").to_xcom()
         interval = label_interval(run_dates(context), datetime.now(UTC))
-        dry_run = self.job is Job.TABLE_VACUUM and bool(context["params"].get("vacuum_dry_run", True))
+        dry_run = self.is_dry_run
+        if dry_run is None:
+            dry_run = self.job is Job.TABLE_VACUUM and bool(context["params"].get("vacuum_dry_run", True))
         return TaskResult.of_report(self.run_job_or_raise(context, interval, dry_run=dry_run)).to_xcom()

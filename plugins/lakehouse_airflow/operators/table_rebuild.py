@@ -22,15 +22,16 @@ class TableRebuildOperator(SparkJobOperator):
     """Rebuild the table of the form, or report the plan; a rebuild that ended early is continued.
 
     The form's fields are Params of the run: `table`, `downstream`, `allow_deletes`, `allow_missing`, `why`. The
-    parameters are those of `SparkJobOperator`, without job and table.
+    parameters are those of `SparkJobOperator`, without table.
 
     :param is_dry_run: whether only to report the plan, for which nobody need have approved anything.
     """
 
     ui_color = "#d5d8e8"
+    job = Job.TABLE_REBUILD
 
     def __init__(self, *, is_dry_run: bool, **kwargs: Any) -> None:
-        super().__init__(job=Job.TABLE_REBUILD, table="{{ params.table }}", **kwargs)
+        super().__init__(table="{{ params.table }}", **kwargs)
         self.is_dry_run = is_dry_run
 
     def execute(self, context: Context) -> Any:

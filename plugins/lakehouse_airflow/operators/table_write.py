@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk.exceptions import AirflowFailException
 
 from include.contracts.interval import Interval
+from include.contracts.job.args import WRITER_OF_LAYER, Job
 from include.errors import HOPELESS, MillraceError, Outcome
 from include.spark_conf import LARGE_LOAD
 from lakehouse_airflow.assets import MAY_PROPOSE_COLUMNS, PROPOSED_COLUMNS
@@ -33,6 +34,11 @@ class TableWriteOperator(SparkJobOperator):
     asks_at_source_version: int | None = None
     """The version of the source at which the task stopped, because a person must allow its deletes."""
 
+    @property
+    def job(self) -> Job:  # type: ignore[override]
+        """The writer of the table's layer."""
+        return WRITER_OF_LAYER[self.table.partition(".")[0]]
+
     def execute(self, context: Context) -> Any:
         """Write the new data of the run's interval; a run without new data succeeds with the last batch.
 
@@ -41,22 +47,22 @@ class TableWriteOperator(SparkJobOperator):
         """
         interval = self.due_interval(context)
         if isinstance(interval, str):
-            return TaskResult.of_nothing(interval).to_xcom()
+            return TaskResult.of_nothing(interval).of_table(self.table).to_xcom()
         self.log.info("%s for %s (UTC)", self.table, interval.label)
         advice = self._advice(context, interval)
         for note in advice.notes:
             self.log.warning("%s", note)
         if advice.nothing_new:
             self.log.info("%s: nothing new: %s; no Spark is started", self.table, advice.message)
-            return TaskResult.of_advice(advice).to_xcom()
+            return TaskResult.of_advice(advice).of_table(self.table).to_xcom()
         self.log.info("%s: %s", self.table, advice.message)
-        self._large_load = advice.bytes >= LARGE_LOAD
+        self.large_load = advice.bytes >= LARGE_LOAD
         report = self.run_job(context, interval)
         if error := error_of(report, self._driver_log.path):
             self._note_deletes(report.outcome)
             raise error from None
         self._announce_new_columns(context)
-        return TaskResult.of_report(report).to_xcom()
+        return TaskResult.of_report(report).of_table(self.table).to_xcom()
 
     def _announce_new_columns(self, context: Context) -> None:
         """Trigger the DAG that asks people, if the table has new fields that nobody was asked about yet."""

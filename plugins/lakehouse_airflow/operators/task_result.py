@@ -19,6 +19,7 @@ class TaskResult(BaseModel):
     Attributes:
         outcome: how the task ended.
         message: the same in one line.
+        table: the table that the task wrote, by which the gate's task finds this result; empty for other tasks.
         batch_seq: the batch that was committed, or the last batch if there was nothing new.
         version: the table version of that batch.
         certified_version: the version that readers may use.
@@ -29,6 +30,7 @@ class TaskResult(BaseModel):
 
     outcome: Outcome
     message: str
+    table: str = ""
     batch_seq: int | None = None
     version: int | None = None
     certified_version: int | None = None
@@ -56,6 +58,10 @@ class TaskResult(BaseModel):
     def of_nothing(cls, reason: str) -> Self:
         """Return the result of a task whose interval can have no data."""
         return cls(outcome=Outcome.NO_OP, message=reason)
+
+    def of_table(self, table: str) -> Self:
+        """Return the same result of a task that wrote `table`."""
+        return self.model_copy(update={"table": table})
 
     def to_xcom(self) -> dict[str, Any]:
         """Return the result as plain JSON; NUL, which PostgreSQL's JSON cannot store, is replaced by its symbol."""

@@ -166,4 +166,4 @@ def test_an_optimize_between_the_write_and_the_gate_inherits_the_verdict(
 def test_a_table_without_a_batch_cannot_be_checked(shop: Lakehouse) -> None:
     report = gate(shop)
     assert (report.outcome, report.exit_code) == (Outcome.NOT_READY, ExitCode.NOT_READY)
-    assert "there is no batch to check" in report.message
+    assert "there is no table to check" in report.message

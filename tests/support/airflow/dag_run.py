@@ -1,8 +1,8 @@
-"""Run one DAG with `dag.test()`, once for each case, and print the results as JSON; run as a script.
+"""Run DAGs with `dag.test()`, one for each case, and print the results as JSON; run as a script.
 
-Arguments: the DAG file; the cases as JSON: `{name: {"at": ..., "conf": ..., "environment": ..., "project": ...}}`.
-`at` is the time of the trigger, from which Airflow makes the run id: two cases with the same time are one run that runs
-again, as after Clear. The project is the folder whose `spark_jobs/jobs/` has the job files.
+Argument: the cases as JSON: `{name: {"path": ..., "at": ..., "conf": ..., "environment": ..., "project": ...}}`.
+`path` is the DAG file. `at` is the time of the trigger, from which Airflow makes the run id: two cases with the same
+time are one run that runs again, as after Clear. The project is the folder whose `spark_jobs/jobs/` has the job files.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from lakehouse_airflow.operators import spark_job
 MARK = "RESULTS OF ALL CASES: "
 
 
-def main(path: str, cases: dict[str, Any]) -> dict[str, Any]:
+def main(cases: dict[str, Any]) -> dict[str, Any]:
     """Return the result of each case's run, by the case's name."""
-    return {name: one_run(name, path, **case) for name, case in cases.items()}
+    return {name: one_run(name, **case) for name, case in cases.items()}
 
 
 def one_run(
@@ -54,7 +54,7 @@ def one_run(
 
 def loaded(path: str) -> DAG:
     """Return the `dag` of a DAG file."""
-    spec = spec_from_file_location("shop", path)
+    spec = spec_from_file_location(Path(path).stem, path)
     assert spec is not None
     assert spec.loader is not None
     module = module_from_spec(spec)
@@ -64,5 +64,5 @@ def loaded(path: str) -> DAG:
 
 
 if __name__ == "__main__":
-    results = main(sys.argv[1], json.loads(sys.argv[2]))
+    results = main(json.loads(sys.argv[1]))
     sys.stdout.write(f"\n{MARK}{json.dumps(results, default=str)}\n")

@@ -67,9 +67,10 @@ def test_a_backfill_takes_no_day() -> None:
         interval_of(RunDates("backfill", start=JAN_5, end=JAN_6, day="2013-01-07"))
 
 
-def test_a_scheduled_run_without_an_interval_names_the_timetable() -> None:
+@pytest.mark.parametrize("at", [None, JAN_5])
+def test_a_scheduled_run_without_an_interval_names_the_timetable(at: datetime | None) -> None:
     with pytest.raises(AirflowFailException, match="CronDataIntervalTimetable"):
-        interval_of(RunDates("scheduled", logical_date=JAN_5))
+        interval_of(RunDates("scheduled", logical_date=JAN_5, start=at, end=at))
 
 
 def test_a_run_of_an_asset_event_takes_the_events_interval() -> None:
@@ -100,6 +101,7 @@ def test_maintenance_has_an_interval_whatever_started_it() -> None:
     now = datetime(2026, 7, 1, 13, 5, tzinfo=UTC)
     assert label_interval(RunDates("manual"), now).start == datetime(2026, 7, 1, tzinfo=UTC)
     assert label_interval(RunDates("scheduled", start=JAN_5, end=JAN_6), now) == FIFTH
+    assert label_interval(RunDates("manual", start=JAN_4, end=JAN_5, day="2013-01-05"), now) == FIFTH
 
 
 def test_the_dates_are_read_from_the_context_of_a_run() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from airflow.sdk import RetryAction
@@ -23,7 +25,7 @@ from include.errors import (
     SpecError,
     TornLogError,
 )
-from lakehouse_airflow.retries import RETRIES, TypedRetryPolicy, error_of
+from lakehouse_airflow.retries import RETRIES, Backoff, TypedRetryPolicy, error_of
 from tests.support.ledger.delta_tables import day
 
 
@@ -46,6 +48,28 @@ def test_a_missing_spark_server_is_waited_for_in_seconds() -> None:
 @pytest.mark.parametrize("error", [NotReadyError("late"), DiskFullError("no space left")])
 def test_late_data_and_room_on_a_disk_are_waited_for_in_minutes(error: Exception) -> None:
     assert delays(error) == [timedelta(minutes=minutes) for minutes in (5, 10, 20, 40)]
+
+
+def test_the_delays_and_the_number_of_retries_of_an_error_can_be_set() -> None:
+    backoff = Backoff(timedelta(seconds=2), factor=3, longest=timedelta(seconds=20), retries=4)
+    policy = TypedRetryPolicy(conflict=backoff)
+    decisions = [policy.evaluate(ConflictError("lost"), number, 9) for number in range(1, 6)]
+    assert [decision.retry_delay for decision in decisions] == [
+        *(timedelta(seconds=seconds) for seconds in (2, 6, 18, 20)),
+        None,
+    ]
+    assert [decision.action for decision in decisions] == [RetryAction.RETRY] * 4 + [RetryAction.FAIL]
+    assert policy.evaluate(ConflictError("lost"), 2000, 9999).action is RetryAction.FAIL
+    assert Backoff(timedelta(seconds=1)).delay(500) == timedelta(hours=1)
+    assert policy.evaluate(NotReadyError("late"), 1, 9).retry_delay == timedelta(minutes=5)
+
+
+def test_a_task_that_was_cleared_begins_with_short_delays_again() -> None:
+    cleared: Any = {"task": SimpleNamespace(retries=4)}
+    policy = TypedRetryPolicy(conflict=Backoff(timedelta(seconds=10), retries=2))
+    decisions = [policy.evaluate(ConflictError("lost"), number, 5 + 4, cleared) for number in (6, 7, 8)]
+    assert [decision.retry_delay for decision in decisions] == [timedelta(seconds=10), timedelta(seconds=20), None]
+    assert policy.evaluate(ConflictError("lost"), 2, 4, cleared).retry_delay == timedelta(seconds=20)
 
 
 @pytest.mark.parametrize("kind", [SpecError, BadInputError, GateFailedError, TornLogError, ConservationError])

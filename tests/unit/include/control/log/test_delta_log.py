@@ -18,6 +18,7 @@ from include.control.log.delta_log import (
     Commit,
     commits_after,
     latest_version,
+    newest_change,
     read_commit,
     remaining_commits,
 )
@@ -142,6 +143,17 @@ def test_there_is_no_commit_above_the_newest(table: Path) -> None:
 def test_a_folder_without_a_log_has_no_version(tmp_path: Path) -> None:
     assert latest_version(tmp_path) == -1
     assert list(commits_after(tmp_path, -1)) == []
+
+
+def test_the_newest_change_is_the_last_commit_that_changed_rows(table: Path) -> None:
+    assert newest_change(table.with_name("nowhere")) == -1
+    assert newest_change(table) == 0
+    append(table)
+    append(table)
+    set_property(table)
+    assert (optimize(table), newest_change(table)) == (4, 2)
+    clean_log(table, below=3)
+    assert newest_change(table) == latest_version(table), "no commit that remains has changed rows"
 
 
 def test_commits_come_in_ascending_order(table: Path) -> None:

@@ -52,7 +52,7 @@ def test_the_settings_of_a_dag_file_reach_every_task() -> None:
     assert len(dag.tasks) == 6
     for task in dag.tasks:
         assert isinstance(task, SparkJobOperator)
-        assert (task.first_day, task.last_day, task._conn_id) == (
+        assert (task.first_day, task.last_day, task.conn_id) == (
             date(2013, 1, 1),
             date(2013, 12, 31),
             "spark_cluster",

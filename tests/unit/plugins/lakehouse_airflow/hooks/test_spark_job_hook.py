@@ -39,7 +39,8 @@ def hook(tmp_path: Path, jars: Path, monkeypatch: pytest.MonkeyPatch) -> MakeHoo
     def make(connection: dict[str, Any], **arguments: Any) -> SparkJobHook:
         monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps({"conn_type": "spark", **connection}))
         arguments = {"application_args": ARGUMENTS, "name": "millrace silver.flights", **arguments}
-        return SparkJobHook(driver_log=DriverLog(tmp_path / "1.log"), jars_folder=jars, **arguments)
+        log = DriverLog(tmp_path / "1.log")
+        return SparkJobHook(conn_id="spark_default", driver_log=log, jars_folder=jars, **arguments)
 
     return make
 
@@ -73,9 +74,9 @@ def test_a_spark_master_is_submitted_to(
     command = hook(connection)._build_spark_submit_command(APPLICATION)
     assert command == [
         "spark-submit",
+        *conf_arguments(jars, master),
         "--master",
         master,
-        *conf_arguments(jars, master),
         "--name",
         "millrace silver.flights",
         *extra,
@@ -90,12 +91,15 @@ def test_kubernetes_gets_its_namespace(hook: MakeHook, jars: Path, monkeypatch: 
     monkeypatch.setitem(sys.modules, client.__name__, client)
     monkeypatch.setattr(spark_submit, "kube_client", client, raising=False)
     extra = json.dumps({"namespace": "spark", "deploy-mode": "client"})
-    spark_hook = hook({"host": "k8s://https://cluster", "port": 443, "extra": extra})
+    connection = {"host": "k8s://https://cluster", "port": 443, "extra": extra}
+    spark_hook = hook(connection, env_vars={"FEED": "night"})
     assert spark_hook._build_spark_submit_command(APPLICATION) == [
         "spark-submit",
+        *conf_arguments(jars, "k8s://https://cluster:443"),
+        "--conf",
+        "spark.kubernetes.driverEnv.FEED=night",
         "--master",
         "k8s://https://cluster:443",
-        *conf_arguments(jars, "k8s://https://cluster:443"),
         "--conf",
         "spark.kubernetes.namespace=spark",
         "--name",
@@ -111,12 +115,12 @@ def test_a_connect_server_gets_a_plain_python_client(hook: MakeHook) -> None:
     spark_hook = hook({"host": "sc://localhost", "port": 15002, "password": "the-secret-token"})
     assert spark_hook._build_spark_submit_command(APPLICATION) == [sys.executable, APPLICATION, *ARGUMENTS]
     assert spark_hook.master == "sc://localhost:15002"
-    assert spark_hook._own_variables()["SPARK_CONNECT_AUTHENTICATE_TOKEN"] == "the-secret-token"
+    assert spark_hook.own_variables()["SPARK_CONNECT_AUTHENTICATE_TOKEN"] == "the-secret-token"
 
 
 @pytest.mark.parametrize("host", ["sc://localhost", "local[2]", "yarn"])
 def test_a_driver_knows_the_process_that_started_it(hook: MakeHook, host: str) -> None:
-    assert hook({"host": host})._own_variables()[STARTED_BY] == str(os.getpid())
+    assert hook({"host": host}).own_variables()[STARTED_BY] == str(os.getpid())
 
 
 def test_the_tasks_own_conf_wins(hook: MakeHook) -> None:
@@ -126,7 +130,9 @@ def test_the_tasks_own_conf_wins(hook: MakeHook) -> None:
 
 def test_a_missing_connection_says_how_to_create_it(tmp_path: Path, jars: Path) -> None:
     with pytest.raises(AirflowFailException, match=r"no connection 'nowhere'.*airflow connections add nowhere"):
-        SparkJobHook(driver_log=DriverLog(tmp_path / "1.log"), jars_folder=jars, conn_id="nowhere")
+        SparkJobHook(
+            conn_id="nowhere", name="", application_args=[], driver_log=DriverLog(tmp_path / "1.log"), jars_folder=jars
+        )
 
 
 @pytest.mark.parametrize("connection", [{"host": "m1"}, {"host": "http://m1", "port": 8080}])

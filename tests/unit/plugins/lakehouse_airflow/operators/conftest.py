@@ -113,7 +113,7 @@ def run_of() -> Callable[..., dict[str, Any]]:
             task_id="bronze.orders",
             try_number=1,
             map_index=given.get("map_index", -1),
-            xcom_pull=lambda task_ids, map_indexes=None: left,
+            xcom_pull=lambda task_ids: left if isinstance(task_ids, str) else [left],
             xcom_push=pushed.__setitem__,
             pushed=pushed,
         )

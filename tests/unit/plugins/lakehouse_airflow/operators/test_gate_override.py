@@ -43,7 +43,7 @@ def announced(monkeypatch: pytest.MonkeyPatch) -> set[int]:
     """The versions that were announced before, as Airflow's database would say."""
     versions: set[int] = set()
     for module in (gate_override, quality_gate):
-        monkeypatch.setattr(module, "is_announced", lambda context, asset, version: version in versions)
+        monkeypatch.setattr(module, "is_announced", lambda context, asset, version, **_: version in versions)
     return versions
 
 
@@ -167,9 +167,9 @@ def test_nobody_is_no_person(house: House, asked: Callable[..., dict[str, Any]],
 def test_the_cleared_gate_passes_and_says_by_whose_word(
     run_of: MakeRun, asked: Callable[..., dict[str, Any]], refused: Winner
 ) -> None:
-    left = TaskResult(outcome="committed", message="", version=refused.version).to_xcom()
+    left = TaskResult(outcome="committed", message="", table=ORDERS, version=refused.version).to_xcom()
     asset = table_asset(ORDERS)
-    gate = QualityGateOperator(task_id="gate", table=ORDERS, writer_task_id=ORDERS, outlets=[asset])
+    gate = QualityGateOperator(task_id="gate", table=ORDERS, outlets=[asset])
     context = run_of(RUN, left=left, events={asset: SimpleNamespace(extra={})})
     with pytest.raises(AirflowFailException) as raised:
         gate.execute(context)

@@ -5,20 +5,27 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from contextlib import nullcontext
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from airflow.sdk import Asset
 from airflow.sdk.exceptions import AirflowFailException
+from deltalake import write_deltalake
 
-from include.contracts.job.args import CheckedVersion, Job
+from include.contracts.job.args import CheckedVersion, Job, JobArgs
 from include.contracts.job.report import CheckResult
 from include.errors import ConflictError, Outcome
+from include.paths import LakehousePaths
 from lakehouse_airflow.assets import table_asset
 from lakehouse_airflow.operators import quality_gate
-from lakehouse_airflow.operators.quality_gate import QualityGateOperator, findings_in
+from lakehouse_airflow.operators.gate_decision import findings_in
+from lakehouse_airflow.operators.quality_gate import QualityGateOperator
 from lakehouse_airflow.operators.task_result import TaskResult
 from lakehouse_airflow.ui.links import CHECKED_KEY
+from tests.support.documents.specs import bronze_document, write_specs
 from tests.support.ledger.small_lake import commit_batch, judge
 from tests.unit.plugins.lakehouse_airflow.operators.conftest import DAY, House
 
@@ -35,19 +42,24 @@ FORM = (
 def earlier_events(monkeypatch: pytest.MonkeyPatch) -> set[int]:
     """The versions that this very run has announced before, as Airflow's database would say."""
     versions: set[int] = set()
-    monkeypatch.setattr(quality_gate, "is_announced", lambda context, asset, version: version in versions)
+    monkeypatch.setattr(quality_gate, "is_announced", lambda context, asset, version, by_any_run: version in versions)
     return versions
 
 
-def gate() -> QualityGateOperator:
+OTHER, OTHER_TABLE = Asset("another_outlet"), table_asset("silver.orders")
+
+
+def gate(**given: Any) -> QualityGateOperator:
     return QualityGateOperator(
-        task_id="orders_gate", table="bronze.orders", writer_task_id="bronze.orders", outlets=[ASSET]
+        task_id="orders_gate", table="bronze.orders", outlets=[ASSET, OTHER, OTHER_TABLE], **given
     )
 
 
 def left(version: int | None, outcome: Outcome = Outcome.COMMITTED) -> dict[str, Any]:
     rows = {"read": 1, "applied": 1}
-    return TaskResult(outcome=outcome, message="", batch_seq=version, version=version, rows=rows).to_xcom()
+    return TaskResult(
+        outcome=outcome, message="", table="bronze.orders", batch_seq=version, version=version, rows=rows
+    ).to_xcom()
 
 
 def events() -> dict[Any, Any]:
@@ -69,7 +81,7 @@ def test_a_passed_version_of_this_run_is_announced_with_interval_version_and_row
     task, emitted = gate(), events()
     result = task.execute(run_of(left=left(version), events=emitted))
     assert (result["version"], result["certified_version"]) == (version, version)
-    assert task.outlets == [ASSET]
+    assert task.outlets == [ASSET, OTHER]
     assert emitted[ASSET].extra == {
         "summary": f"bronze.orders version {version} for 2013-01-05: 1 rows read, 1 rows applied",
         "interval_start": "2013-01-05T00:00:00+00:00",
@@ -85,7 +97,7 @@ def test_a_version_that_another_run_made_is_not_announced(house: House, run_of: 
     version = passed_batch(house, run_id="another run")
     task = gate()
     task.execute(run_of(left=left(version, Outcome.NO_OP), events=events()))
-    assert task.outlets == []
+    assert task.outlets == [OTHER], "only the table's own event is withheld"
 
 
 @pytest.mark.usefixtures("earlier_events")
@@ -93,7 +105,7 @@ def test_a_writer_whose_retry_found_its_own_batch_is_still_announced(house: Hous
     version = passed_batch(house)
     task = gate()
     task.execute(run_of(left=left(version, Outcome.NO_OP), events=events()))
-    assert task.outlets == [ASSET]
+    assert task.outlets == [ASSET, OTHER]
 
 
 def test_a_cleared_gate_announces_nothing_twice(house: House, run_of: MakeRun, earlier_events: set[int]) -> None:
@@ -101,7 +113,7 @@ def test_a_cleared_gate_announces_nothing_twice(house: House, run_of: MakeRun, e
     earlier_events.add(version)
     task = gate()
     task.execute(run_of(left=left(version), events=events()))
-    assert task.outlets == []
+    assert task.outlets == [OTHER], "only the table's own event is withheld"
 
 
 def test_a_refused_version_names_expectation_table_version_and_what_readers_see(
@@ -118,6 +130,43 @@ def test_a_refused_version_names_expectation_table_version_and_what_readers_see(
     )
     expected = "failed (fail): expect_table_row_count_to_be_between(), observed 0: no empty days"
     assert expected in capfd.readouterr().out
+
+
+@pytest.mark.parametrize("upstream", [None, "text", {"table": "bronze.returns", "version": 9}])
+def test_without_a_writer_upstream_it_decides_about_the_last_batch_and_announces_it_once(
+    house: House, run_of: MakeRun, earlier_events: set[int], upstream: Any
+) -> None:
+    version = passed_batch(house, run_id="lakehouse run")
+    task, emitted = gate(), events()
+    assert task.execute(run_of(left=upstream, events=emitted))["version"] == version
+    assert (task.outlets, emitted[ASSET].extra["version"]) == ([ASSET, OTHER], version)
+    earlier_events.add(version)
+    task.execute(run_of(left=upstream, events=events()))
+    assert task.outlets == [OTHER]
+
+
+@pytest.mark.usefixtures("warm_server", "earlier_events")
+def test_a_table_of_another_tool_is_checked_by_the_spec_of_its_own_folder(
+    house: House, run_of: MakeRun, tmp_path: Path
+) -> None:
+    write_deltalake(str(LakehousePaths(house.root).table("bronze.partners")), pa.table({"order_id": ["1"]}))
+    specs = write_specs(tmp_path / "others", bronze_document("bronze.partners"))
+    house.job("report(Outcome.NO_OP, 'passed', version=0, certified_version=0)", Job.QUALITY_GATE)
+    task = QualityGateOperator(task_id="gate", table="bronze.partners", specs=str(specs))
+    result = task.execute(run_of(left=None))
+    assert (result["version"], JobArgs.from_argv(task.application_args).tables) == (0, specs)
+
+
+def test_the_way_out_of_a_refused_table_of_another_tool_names_its_specs(house: House, run_of: MakeRun) -> None:
+    house.deliver()
+    judge(house.root, house.spec, commit_batch(house.root, house.landing, house.spec, DAY, RUN), passed=False)
+    with pytest.raises(AirflowFailException, match=r"`LAKEHOUSE_TABLES=\S+ lakehouse gate override bronze.orders"):
+        gate(specs=str(house.folder / "tables")).execute(run_of(left=None))
+
+
+def test_a_table_that_does_not_exist_has_nothing_to_check(house: House, run_of: MakeRun) -> None:
+    result = gate().execute(run_of(left=None))
+    assert result["message"] == "bronze.orders has no version yet that could be checked"
 
 
 @pytest.mark.usefixtures("warm_server", "earlier_events")
@@ -153,7 +202,7 @@ def test_a_gate_job_that_lost_a_conflict_is_retried(house: House, run_of: MakeRu
 def test_a_table_without_a_version_has_nothing_to_check(house: House, run_of: MakeRun) -> None:
     task = gate()
     result = task.execute(run_of(left=left(None, Outcome.NO_OP)))
-    assert (result["outcome"], task.outlets) == ("no_op", [])
+    assert (result["outcome"], task.outlets) == ("no_op", [OTHER])
 
 
 @pytest.mark.usefixtures("earlier_events")

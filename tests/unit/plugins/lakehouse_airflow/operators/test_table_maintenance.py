@@ -41,6 +41,20 @@ def test_vacuum_is_a_dry_run_by_default(
     assert JobArgs.from_argv(task.application_args).dry_run is dry_run
 
 
+@pytest.mark.usefixtures("warm_server")
+@pytest.mark.parametrize("job", [Job.TABLE_OPTIMIZE, Job.TABLE_VACUUM])
+@pytest.mark.parametrize("dry_run", [True, False])
+def test_a_task_of_a_hand_written_dag_says_itself_whether_it_is_a_dry_run(
+    house: House, run_of: MakeRun, job: Job, dry_run: bool
+) -> None:
+    house.deliver()
+    commit_batch(house.root, house.landing, house.spec, DAY, "a run")
+    house.job(DONE, job)
+    task = TableMaintenanceOperator(task_id="orders", job=job, table="bronze.orders", is_dry_run=dry_run)
+    task.execute(run_of())
+    assert JobArgs.from_argv(task.application_args).dry_run is dry_run
+
+
 def test_a_table_that_does_not_exist_yet_starts_no_spark(house: House, run_of: MakeRun) -> None:
     result = task_of(Job.TABLE_OPTIMIZE).execute(run_of())
     assert result["message"] == "bronze.orders does not exist yet"

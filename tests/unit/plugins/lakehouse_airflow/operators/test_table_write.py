@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import date
+from datetime import date, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from airflow.sdk import DAG
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
+from airflow.serialization.serialized_objects import DagSerialization
 
 from include.contracts.job.args import Job, JobArgs
 from include.control.ledger.deletes import DeleteRecords, Deletes
@@ -18,6 +20,7 @@ from include.errors import ConflictError, DiskFullError, NotReadyError, SparkUna
 from include.paths import LakehousePaths
 from lakehouse_airflow.assets import MAY_PROPOSE_COLUMNS, PROPOSED_COLUMNS
 from lakehouse_airflow.operators.table_write import TableWriteOperator
+from lakehouse_airflow.retries import DEFAULT_POLICY, RETRIES
 from tests.support.documents.specs import write_spec
 from tests.support.ledger.small_lake import commit_batch, judge
 from tests.unit.plugins.lakehouse_airflow.operators.conftest import DAY, House
@@ -30,7 +33,7 @@ report(Outcome.COMMITTED, "loaded 1 of 1 files", batch_seq=1, version=1, certifi
 
 
 def writer(**given: Any) -> TableWriteOperator:
-    return TableWriteOperator(task_id="orders", job=Job.BRONZE_INGEST, table="bronze.orders", **given)
+    return TableWriteOperator(**{"task_id": "orders", "table": "bronze.orders", **given})
 
 
 def driver_log(house: House) -> str:
@@ -46,6 +49,7 @@ def test_a_committed_batch_ends_in_a_small_result(house: House, run_of: MakeRun)
     assert writer().execute(run_of()) == {
         "outcome": "committed",
         "message": "loaded 1 of 1 files",
+        "table": "bronze.orders",
         "batch_seq": 1,
         "version": 1,
         "certified_version": 1,
@@ -206,7 +210,7 @@ def test_a_missing_landing_folder_is_not_ready_without_a_driver(house: House, ru
 
 
 def test_a_table_without_a_spec_fails_at_once(house: House, run_of: MakeRun) -> None:
-    task = TableWriteOperator(task_id="orders", job=Job.BRONZE_INGEST, table="bronze.order")
+    task = TableWriteOperator(task_id="orders", table="bronze.order")
     with pytest.raises(AirflowFailException, match=r"no spec creates the table 'bronze\.order'"):
         task.execute(run_of())
 
@@ -235,7 +239,27 @@ def test_the_constructor_only_stores(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("LAKEHOUSE_TABLES", str(tmp_path / "missing"))
     monkeypatch.delenv("AIRFLOW_CONN_SPARK_DEFAULT", raising=False)
     task = writer()
-    assert (task.table, task.job, task.durable) == ("bronze.orders", Job.BRONZE_INGEST, False)
+    assert (task.table, task.job, task.hook) == ("bronze.orders", Job.BRONZE_INGEST, None)
+
+
+def test_a_writer_retries_by_the_type_of_the_error_wherever_it_is_used() -> None:
+    with DAG("by_hand", schedule=None, default_args={"retry_delay": timedelta(seconds=7)}):
+        alone = writer()
+        mapped = TableWriteOperator.partial(task_id="mapped").expand(table=["bronze.orders", "silver.orders"])
+        once = writer(task_id="once", retries=1, retry_policy=None)
+    for task in (alone, mapped):
+        assert (task.retries, task.retry_policy, task.retry_delay) == (RETRIES, DEFAULT_POLICY, timedelta(seconds=7))
+        assert DagSerialization.to_dict(task.dag)
+    assert (once.retries, once.retry_policy) == (1, None)
+    assert RETRIES > 0
+
+
+@pytest.mark.usefixtures("warm_server")
+def test_a_driver_gets_the_tasks_own_variables(house: House, run_of: MakeRun) -> None:
+    house.deliver()
+    house.job("import os; print(os.environ['FEED'])" + COMMITTED)
+    writer(env_vars={"FEED": "night"}).execute(run_of())
+    assert driver_log(house).startswith("night")
 
 
 @pytest.mark.usefixtures("warm_server")

@@ -1,0 +1,30 @@
+"""What this package uses of Airflow and its providers beyond what they promise to keep.
+
+Airflow promises `airflow.sdk`, `airflow.plugins_manager`, and the public names of its providers. Whoever changes the
+version of Airflow reads here what may break; `tests/unit/plugins/lakehouse_airflow/test_airflow_internals.py` fails if
+one of these names has changed, or if this package uses another one.
+"""
+
+from __future__ import annotations
+
+INTERNALS: dict[str, tuple[str, ...]] = {
+    "airflow.providers.apache.spark.hooks.spark_submit:SparkSubmitHook": (
+        "_resolve_connection",
+        "_build_spark_submit_command",
+        "_process_spark_submit_log",
+        "_submit_sp",
+    ),
+    "airflow.sdk.execution_time.context:InletEventsAccessor": ("ascending", "limit"),
+    "airflow.api_fastapi.auth.managers.models.resource_details:DagAccessEntity": ("TASK_LOGS",),
+    "airflow.api_fastapi.common.db.common:SessionDep": (),
+    "airflow.api_fastapi.core_api.security:requires_access_dag": (),
+    "airflow.models.xcom:XComModel": ("get_many", "deserialize_value"),
+}
+"""Module and name -> the members that are used.
+
+- The hook overrides three methods of the provider's hook: it refuses a connection that does not exist, starts a client
+  of a Spark Connect server without spark-submit, and keeps the driver's output. It ends the process that the provider
+  started.
+- The gate reads earlier events of an asset that is none of its inlets.
+- The web pages check rights, and read XComs, as Airflow's own pages do.
+"""
