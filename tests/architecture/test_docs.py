@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 GLOSSARY = Path("docs/glossary.md")
+OPERATORS, EXAMPLES = Path("docs/guides/use-the-operators.md"), Path("docs/examples")
 MOST_WORDS = 25
 PAGES = sorted([*Path().glob("*.md"), *Path("docs").rglob("*.md"), *Path("benchmarks").glob("*.md")])
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
@@ -28,6 +29,13 @@ def test_the_glossary_has_few_words_and_each_leads_to_a_guide_or_a_decision() ->
     rows = [row for row in GLOSSARY.read_text().splitlines() if row.startswith("| **")]
     assert 0 < len(rows) <= MOST_WORDS
     assert [row for row in rows if not re.search(r"\]\((guides|adr)/", row)] == []
+
+
+def test_the_guide_to_the_operators_quotes_the_examples_that_tests_run() -> None:
+    quoted = re.findall(r"^```(?:python|yaml)\n(.*?)^```$", OPERATORS.read_text(), flags=re.MULTILINE | re.DOTALL)
+    files = [path.read_text() for path in EXAMPLES.rglob("*") if path.suffix in (".py", ".yaml")]
+    assert len(files) > 4
+    assert sorted(quoted) == sorted(files)
 
 
 @pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
