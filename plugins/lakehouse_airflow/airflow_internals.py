@@ -1,8 +1,9 @@
 """What this package uses of Airflow and its providers beyond what they promise to keep.
 
-Airflow promises `airflow.sdk`, `airflow.plugins_manager`, and the public names of its providers. Whoever changes the
-version of Airflow reads here what may break; `tests/unit/plugins/lakehouse_airflow/test_airflow_internals.py` fails if
-one of these names has changed, or if this package uses another one.
+Airflow promises `airflow.sdk`, `airflow.listeners`, `airflow.plugins_manager`, and the public names of its providers.
+Whoever changes the version of Airflow reads here what may break;
+`tests/unit/plugins/lakehouse_airflow/test_airflow_internals.py` fails if one of these names has changed, or if this
+package uses another one.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ INTERNALS: dict[str, tuple[str, ...]] = {
     "airflow.api_fastapi.auth.managers.models.resource_details:DagAccessEntity": ("TASK_LOGS",),
     "airflow.api_fastapi.common.db.common:SessionDep": (),
     "airflow.api_fastapi.core_api.security:requires_access_dag": (),
+    "airflow.models.pool:Pool": ("get_pool", "create_or_update_pool"),
+    "airflow.utils.session:create_session": (),
     "airflow.models.xcom:XComModel": ("get_many", "deserialize_value"),
 }
 """Module and name -> the members that are used.
@@ -26,5 +29,6 @@ INTERNALS: dict[str, tuple[str, ...]] = {
   of a Spark Connect server without spark-submit, and keeps the driver's output. It ends the process that the provider
   started.
 - The gate reads earlier events of an asset that is none of its inlets.
+- A listener creates the pool when Airflow starts: there is no other place that has the database.
 - The web pages check rights, and read XComs, as Airflow's own pages do.
 """

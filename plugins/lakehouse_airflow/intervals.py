@@ -1,8 +1,9 @@
 """Decide which interval a run is for; no other module decides this.
 
 Scheduled and backfill runs carry their interval. Airflow infers the interval of a manual run, and may infer another day
-than the run's date, so it is used only where the two agree; otherwise the form's Day decides. A run that an asset event
-triggers takes the interval of the event.
+than the run's date, so it is used only where the two agree; otherwise the form's Day decides. A run that asset events
+trigger takes the interval of the events. Airflow may start one run for the events of several days: bronze loads one
+interval in a run, and the interval of the other layers, which read whatever is new, then spans them all.
 """
 
 from __future__ import annotations
@@ -64,8 +65,12 @@ def run_dates(context: Context) -> RunDates:
     )
 
 
-def interval_of(dates: RunDates) -> Interval:
+def interval_of(dates: RunDates, *, may_span: bool = False) -> Interval:
     """Return the interval that the run is for.
+
+    Args:
+        dates: the dates of the run.
+        may_span: whether the interval may span those of several asset events.
 
     Raises:
         AirflowFailException: the dates do not determine it; the message says what to type.
@@ -75,7 +80,7 @@ def interval_of(dates: RunDates) -> Interval:
     if dates.day:
         return _day_interval(dates.day)
     if dates.run_type == ASSET_TRIGGERED:
-        return _event_interval(dates.events)
+        return _event_interval(dates.events, may_span=may_span)
     return _manual_interval(dates)
 
 
@@ -124,22 +129,22 @@ def _day_interval(day: str) -> Interval:
     return Interval(start=start, end=start + timedelta(days=1))
 
 
-def _event_interval(events: tuple[Mapping[str, Any], ...]) -> Interval:
+def _event_interval(events: tuple[Mapping[str, Any], ...], *, may_span: bool) -> Interval:
     spans = {(event.get("interval_start"), event.get("interval_end")) for event in events}
     intervals = sorted((str(start), str(end)) for start, end in spans if start and end)
-    if not intervals or len(intervals) < len(spans):
+    if not intervals or (len(intervals) < len(spans) and not may_span):
         raise AirflowFailException(
             "An asset event that triggered this run has no interval (a person or another tool created it): "
             f"trigger this DAG by hand with {_day_input(EXAMPLE_DAY)}."
         )
-    if len(intervals) > 1:
+    if len(intervals) > 1 and not may_span:
         days = ", ".join(start[:10] for start, _ in intervals)
         raise AirflowFailException(
             f"The asset events that triggered this run are for different intervals ({days}): "
             f"trigger this DAG by hand once for each of them, first with {_day_input(intervals[0][0][:10])}."
         )
-    start, end = intervals[0]
-    return Interval(start=datetime.fromisoformat(start), end=datetime.fromisoformat(end))
+    starts, ends = zip(*intervals, strict=True)
+    return Interval(start=min(map(datetime.fromisoformat, starts)), end=max(map(datetime.fromisoformat, ends)))
 
 
 def _manual_interval(dates: RunDates) -> Interval:

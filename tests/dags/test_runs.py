@@ -96,6 +96,24 @@ time.sleep(900)
 """
 
 
+START_OF_A_SCHEDULER = """
+import json
+from airflow.jobs.job import Job
+from airflow.models.pool import Pool
+
+def slots():
+    pool = Pool.get_pool("spark")
+    return pool.slots if pool else None
+
+missing = slots()
+Job()
+created = slots()
+Pool.create_or_update_pool("spark", 7, "more", include_deferred=False)
+Job()
+print(json.dumps([missing, created, slots()]))
+"""
+
+
 @dataclass(frozen=True)
 class Case:
     """One run of a DAG: its lakehouse, which cases may share, its job, its form, the time of its trigger, the DAG."""
@@ -261,6 +279,14 @@ def test_in_a_hand_written_dag_mapped_tasks_retry_and_their_gates_find_what_they
 def test_a_manual_run_without_a_day_fails_once_and_says_what_to_type(runs: dict[str, Any]) -> None:
     assert runs["no day"]["tasks"]["bronze.orders"] == ["failed", 1]
     assert "Which day is this run for?" in runs["no day"]["log"]
+
+
+def test_the_pool_of_the_tasks_is_created_when_airflow_starts_and_is_never_changed(airflow: Airflow) -> None:
+    command = [sys.executable, "-c", START_OF_A_SCHEDULER]
+    done = subprocess.run(command, env=airflow.environment, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr[-4000:]
+    missing, created, changed = json.loads(done.stdout.splitlines()[-1])
+    assert (missing, created, changed) == (None, os.cpu_count(), 7)
 
 
 @pytest.mark.slow

@@ -7,8 +7,7 @@ from typing import Any
 
 from airflow.sdk import CronDataIntervalTimetable, Param
 
-POOL = "spark"
-"""The machine's Spark capacity; set-up creates it. Leases, not the pool, keep writers of one table apart."""
+from lakehouse_airflow.pool import POOL
 
 WRITE_PRIORITY = 10
 MAINTENANCE_PRIORITY = 1

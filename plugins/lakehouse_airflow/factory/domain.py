@@ -28,7 +28,7 @@ from lakehouse_airflow.operators.table_write import TableWriteOperator
 def build_domain_dag(
     domain: str,
     *,
-    schedule: str,
+    schedule: Any,
     start_date: datetime,
     owner: str,
     first_day: date | None = None,
@@ -37,6 +37,8 @@ def build_domain_dag(
     owner_links: Mapping[str, str] | None = None,
     conn_id: str = "spark_default",
     execution_timeout: timedelta = EXECUTION_TIMEOUT,
+    default_args: Mapping[str, Any] | None = None,
+    **dag_arguments: Any,
 ) -> DAG:
     """Build the DAG of `domain`: a group per layer, two tasks per table of `include/tables/<layer>/<domain>/`.
 
@@ -45,7 +47,9 @@ def build_domain_dag(
 
     Args:
         domain: the folder name of the domain's specs; also the DAG id.
-        schedule: a cron expression in UTC; a run covers the time from one tick to the next.
+        schedule: a cron expression in UTC; a run covers the time from one tick to the next. Or assets, such as
+            `table_asset("gold.sales")`, a list of them, or `a | b`: a run covers the intervals of their events. Or a
+            timetable of Airflow.
         start_date: the first interval's start.
         owner: the owner of the tables whose specs name none.
         first_day: the first UTC day for which there is data; None for no limit.
@@ -54,22 +58,29 @@ def build_domain_dag(
         owner_links: owner -> link behind the name in the UI.
         conn_id: the Airflow connection that says where Spark runs.
         execution_timeout: after this time a task and its processes are ended.
+        default_args: further default arguments of the tasks, such as `pool`, `retries`, `retry_policy` or
+            `on_failure_callback`; they replace those of the factory.
+        dag_arguments: further arguments of Airflow's `DAG`, such as `max_active_runs`, `deadline`,
+            `on_failure_callback` or `tags`; they replace those of the factory.
 
     Raises:
         SpecError: the domain has no spec; Airflow shows this as an import error of the file.
     """
     specs = load_catalog(Settings().tables).of_domain(domain)
+    own: dict[str, Any] = {
+        "dag_display_name": title or domain.replace("_", " ").capitalize(),
+        "description": f"The tables of {domain}: bronze, silver, gold",
+        "doc_md": domain_doc(domain, specs),
+        "catchup": False,
+        "tags": ["lakehouse", domain],
+        "owner_links": dict(owner_links or {}),
+    }
     with DAG(
         dag_id=domain,
-        dag_display_name=title or domain.replace("_", " ").capitalize(),
-        description=f"The tables of {domain}: bronze, silver, gold",
-        doc_md=domain_doc(domain, specs),
-        schedule=utc_intervals(schedule),
+        schedule=utc_intervals(schedule) if isinstance(schedule, str) else schedule,
         start_date=start_date,
-        catchup=False,
-        tags=["lakehouse", domain],
-        owner_links=dict(owner_links or {}),
-        default_args=task_defaults(owner, execution_timeout, WRITE_PRIORITY),
+        default_args={**task_defaults(owner, execution_timeout, WRITE_PRIORITY), **(default_args or {})},
+        **{**own, **dag_arguments},
     ) as dag:
         common = {"conn_id": conn_id, "first_day": first_day, "last_day": last_day}
         gates: dict[str, QualityGateOperator] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -32,6 +33,8 @@ def build_maintenance_dag(
     vacuum_dry_run: bool = True,
     conn_id: str = "spark_default",
     execution_timeout: timedelta = EXECUTION_TIMEOUT,
+    default_args: Mapping[str, Any] | None = None,
+    **dag_arguments: Any,
 ) -> DAG:
     """Build the DAG that runs OPTIMIZE (unless a table's spec turns it off), then VACUUM, for every table.
 
@@ -42,19 +45,24 @@ def build_maintenance_dag(
         vacuum_dry_run: whether scheduled runs only report what VACUUM would remove; a manual run may choose.
         conn_id: the Airflow connection that says where Spark runs.
         execution_timeout: after this time a task and its processes are ended.
+        default_args: further default arguments of the tasks; they replace those of the factory.
+        dag_arguments: further arguments of Airflow's `DAG`; they replace those of the factory.
     """
     specs = load_catalog(Settings().tables).specs.values()
+    own: dict[str, Any] = {
+        "dag_display_name": "Table maintenance",
+        "description": "OPTIMIZE and VACUUM for every table",
+        "doc_md": _DOC,
+        "catchup": False,
+        "max_active_runs": 1,
+        "tags": ["lakehouse", "maintenance"],
+    }
     with DAG(
         dag_id="table_maintenance",
-        dag_display_name="Table maintenance",
-        description="OPTIMIZE and VACUUM for every table",
-        doc_md=_DOC,
         schedule=utc_intervals(schedule),
         start_date=start_date,
-        catchup=False,
-        max_active_runs=1,
-        tags=["lakehouse", "maintenance"],
-        default_args=task_defaults(owner, execution_timeout, MAINTENANCE_PRIORITY),
+        default_args={**task_defaults(owner, execution_timeout, MAINTENANCE_PRIORITY), **(default_args or {})},
+        **{**own, **dag_arguments},
     ) as dag:
         for layer in dict.fromkeys(spec.layer for spec in specs):
             with TaskGroup(layer):

@@ -7,6 +7,7 @@ from typing import Any
 
 from airflow.plugins_manager import AirflowPlugin
 
+from lakehouse_airflow import pool
 from lakehouse_airflow.ui import run_notes
 from lakehouse_airflow.ui.links import AIRFLOW, URL_PREFIX, glossary_path
 
@@ -23,7 +24,10 @@ class LazyDataDocs:
 
 
 class MillracePlugin(AirflowPlugin):
-    """Data Docs and documentation under `/lakehouse`, the glossary in the menu *Docs*, the day in the note of a run."""
+    """Data Docs and documentation under `/lakehouse`, and the glossary in the menu *Docs*.
+
+    Listeners write the day into the note of a run, and create the pool of Spark tasks if it is missing.
+    """
 
     name = "millrace"
     fastapi_apps = [  # noqa: RUF012
@@ -32,4 +36,4 @@ class MillracePlugin(AirflowPlugin):
     external_views = [  # noqa: RUF012
         {"name": "Millrace glossary", "href": glossary_path(), "destination": "nav", "category": "docs"}
     ]
-    listeners = [run_notes]  # noqa: RUF012
+    listeners = [pool, run_notes]  # noqa: RUF012

@@ -31,6 +31,7 @@ CASES = {
     "several": ("several_tables", {"day": "2025-01-06"}),
     "partners": ("partners", {}),
     "partners again": ("partners", {}),
+    "shop": ("shop", {"day": "2025-01-06"}),
     "maintenance": ("orders_maintenance", {}),
 }
 
@@ -107,6 +108,11 @@ def test_a_maintenance_task_runs_in_a_dag_of_its_own(runs: dict[str, Any]) -> No
     results = runs["maintenance"]["results"]
     assert results["optimize"]["message"]
     assert "would" not in results["vacuum"]["message"]
+
+
+def test_the_factory_takes_assets_callbacks_and_a_pool(runs: dict[str, Any]) -> None:
+    results = runs["shop"]["results"]
+    assert {results[f"bronze.{name}"]["outcome"] for name in ("orders", "returns")} == {"no_op"}
 
 
 def test_every_example_is_run() -> None:

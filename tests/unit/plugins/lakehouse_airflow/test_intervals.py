@@ -84,6 +84,14 @@ def test_asset_events_that_disagree_are_to_be_run_one_by_one() -> None:
         interval_of(RunDates("asset_triggered", events=(event(JAN_5, JAN_6), event(JAN_4, JAN_5))))
 
 
+def test_the_interval_of_a_table_that_reads_whatever_is_new_spans_those_of_all_events() -> None:
+    events = (event(JAN_5, JAN_6), event(JAN_4, JAN_5), {"version": 3})
+    spanned = interval_of(RunDates("asset_triggered", events=events), may_span=True)
+    assert (spanned.start, spanned.end) == (JAN_4, JAN_6)
+    with pytest.raises(AirflowFailException, match="has no interval"):
+        interval_of(RunDates("asset_triggered", events=({"version": 3},)), may_span=True)
+
+
 @pytest.mark.parametrize("events", [(), ({},), ({"interval_start": JAN_5.isoformat()}, event(JAN_5, JAN_6))])
 def test_an_asset_event_without_an_interval_says_what_to_type(events: tuple[dict[str, Any], ...]) -> None:
     with pytest.raises(AirflowFailException, match="has no interval"):

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import random
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
+from airflow.sdk import DeadlineAlert, DeadlineReference, SyncCallback
+from airflow.serialization.serialized_objects import DagSerialization
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from include.catalog import load_catalog
 from include.contracts.job.args import Job
 from include.errors import SpecError
+from lakehouse_airflow.assets import table_asset
 from lakehouse_airflow.factory import build_domain_dag, build_gate_override_dag, build_maintenance_dag
 from lakehouse_airflow.operators.spark_job import SparkJobOperator
 from lakehouse_airflow.operators.table_write import TableWriteOperator
@@ -64,6 +69,46 @@ def test_the_settings_of_a_dag_file_reach_every_task() -> None:
         "sales",
         "sales",
     )
+
+
+@pytest.mark.usefixtures("tables")
+def test_everything_that_airflow_offers_for_a_dag_and_its_tasks_can_be_given() -> None:
+    deadline = DeadlineAlert(
+        reference=DeadlineReference.DAGRUN_QUEUED_AT, interval=timedelta(hours=2), callback=SyncCallback(page_somebody)
+    )
+    given = {"max_active_runs": 3, "on_failure_callback": [page_somebody], "deadline": deadline, "tags": ["shop"]}
+    tasks = {"pool": "large", "retries": 1, "retry_policy": None, "on_retry_callback": page_somebody}
+    shop = build_domain_dag(
+        "shop", schedule="0 0 * * *", start_date=START, owner="platform", default_args=tasks, **given
+    )
+    files = build_maintenance_dag(schedule="0 3 * * *", start_date=START, owner="platform", default_args=tasks, **given)
+    for dag in (shop, files):
+        assert (dag.max_active_runs, dag.tags, len(dag.deadline)) == (3, {"shop"}, 1)
+        assert dag.has_on_failure_callback
+        assert DagSerialization.to_dict(dag)
+        assert len(dag.tasks) == 6
+        for task in dag.tasks:
+            assert (task.pool, task.retries, task.retry_policy, task.weight_rule) == ("large", 1, None, "absolute")
+            assert task.on_retry_callback == [page_somebody]
+
+
+def page_somebody(context: Any) -> None:
+    """Stand for a callback of a DAG file."""
+
+
+@pytest.mark.usefixtures("tables")
+@pytest.mark.parametrize(
+    ("schedule", "waits_for"),
+    [
+        (table_asset("gold.sales"), {"gold.sales"}),
+        ([table_asset("gold.sales"), table_asset("gold.stock")], {"gold.sales", "gold.stock"}),
+        (table_asset("gold.sales") | table_asset("gold.stock"), {"gold.sales", "gold.stock"}),
+    ],
+)
+def test_a_domain_may_start_when_tables_of_another_one_are_certified(schedule: Any, waits_for: set[str]) -> None:
+    dag = build_domain_dag("shop", schedule=schedule, start_date=START, owner="platform")
+    serialized = json.dumps(DagSerialization.to_dict(dag)["dag"]["timetable"])
+    assert {table for table in ("gold.sales", "gold.stock") if f'"{table}"' in serialized} == waits_for
 
 
 def test_a_new_spec_is_a_new_pair_of_tasks(tables: Path) -> None:
