@@ -21,6 +21,8 @@ INTERNALS: dict[str, tuple[str, ...]] = {
     "airflow.api_fastapi.core_api.security:requires_access_dag": (),
     "airflow.models.pool:Pool": ("get_pool", "create_or_update_pool"),
     "airflow.utils.session:create_session": (),
+    "airflow.models.dagrun:DagRun": ("conf", "note", "consumed_asset_events"),
+    "airflow.models.taskinstance:TaskInstance": ("operator",),
     "airflow.models.xcom:XComModel": ("get_many", "deserialize_value"),
 }
 """Module and name -> the members that are used.
@@ -29,6 +31,7 @@ INTERNALS: dict[str, tuple[str, ...]] = {
   of a Spark Connect server without spark-submit, and keeps the driver's output. It ends the process that the provider
   started.
 - The gate reads earlier events of an asset that is none of its inlets.
-- A listener creates the pool when Airflow starts: there is no other place that has the database.
+- A listener creates the pool when Airflow starts: there is no other place that has the database. Another one
+  writes the day into the note of a run.
 - The web pages check rights, and read XComs, as Airflow's own pages do.
 """

@@ -271,7 +271,7 @@ def test_in_a_hand_written_dag_mapped_tasks_retry_and_their_gates_find_what_they
     run = runs["mapped"]
     assert run["tasks"] == {"load.write": ["success", 2], "load.gate": ["success", 1], "again": ["success", 1]}
     assert "lost to others" in run["log"]
-    assert "bronze.orders: version 1 passed; readers use version 1" in run["log"]
+    assert "2013-01-05: bronze.orders version 1 passed; readers use version 1" in run["log"]
     [[name, extra]] = run["events"]
     assert (name, extra["version"], extra["interval_start"]) == ("bronze.orders", 1, "2013-01-05T00:00:00+00:00")
 
