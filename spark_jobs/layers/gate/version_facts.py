@@ -10,7 +10,7 @@ from include.contracts.lake_path import LakePath
 from include.contracts.spec.expectation_arguments import COMPARISONS
 from include.control.ledger.measures import table_rows
 from include.control.log.batch import BatchSources
-from include.control.log.delta_log import read_commit, remaining_commits
+from include.control.log.delta_log import EPOCH_START, read_commit, remaining_commits
 from include.control.log.stored_tables import open_table
 from include.errors import TornLogError
 from spark_jobs.delta_io.reads import read_version
@@ -45,19 +45,27 @@ def comparable_version(
     """Return the version with everything that it can be compared with; None if no rule compares.
 
     Raises:
-        TornLogError: the log has no entry for the version's commit any more.
+        TornLogError: the log has no entry for the version's commit any more, or no time of a commit of another tool.
     """
     if not any(rule.name in COMPARISONS for rule in context.spec.table_rules):
         return None
     table = context.spec.table
     path = context.paths.table(table)
     commit = read_commit(path, version)
-    if commit is None or not commit.metadata:
+    if commit is None:
         raise TornLogError(
-            f"The log of {path} does not say which batch made version {version}, so that the version cannot be "
-            "compared with anything\nRun the table's writer again, then its gate."
+            f"The log of {path} has no commit of version {version} any more, so that the version cannot be compared "
+            "with anything\nRun the table's writer again, then its gate."
         )
-    sources = BatchSources.model_validate(commit.metadata["sources"])
+    # A commit of another tool has no interval and no sources: it is compared at the time of its commit.
+    batch = commit.metadata
+    if not batch and commit.at == EPOCH_START:
+        raise TornLogError(
+            f"The commit of version {version} in the log of {path} has no timestamp, so that nobody can say how fresh "
+            "its rows were\nHave the tool that writes the table record `commitInfo.timestamp`, or leave out the rules "
+            "that compare versions."
+        )
+    sources = BatchSources.model_validate(batch.get("sources", {}))
     gates = context.ops.gates
     last = next(gates.certificates_below(table, version), None)
 
@@ -71,7 +79,7 @@ def comparable_version(
     return ComparableVersion(
         table=table,
         version=version,
-        interval_end=datetime.fromisoformat(commit.metadata["interval_end"]),
+        interval_end=datetime.fromisoformat(batch["interval_end"]) if batch else commit.at,
         committed_at=commit.at,
         facts=facts,
         past=lambda: (result.facts for result in gates.certificates_below(table, version)),

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
 from include.contracts.job.args import Job
 from include.contracts.job.report import JobReport
@@ -67,6 +71,38 @@ def gate(shop: Lakehouse) -> JobReport:
 
 def verdicts(shop: Lakehouse) -> list[tuple[int, bool]]:
     return [(one.result.version, one.result.passed) for one in Gates(shop.paths).results(BRONZE)]
+
+
+def test_a_table_that_another_tool_writes_is_checked_at_its_newest_rows(lakehouse: Lakehouse) -> None:
+    table = "bronze.partners"
+    fresh = {"expect_table_to_be_fresh": {"column": "event_at", "max_age": "2 days"}, "action": "fail"}
+    lakehouse.specs(bronze_document(table, expectations=[at_most(2), fresh]))
+    path = str(lakehouse.paths.table(table))
+    assert lakehouse.run(table, job=Job.QUALITY_GATE).outcome is Outcome.NOT_READY
+    for number in (1, 2):
+        write_deltalake(path, pa.table({"order_id": [str(number)], "event_at": [datetime.now(UTC)]}), mode="append")
+    assert optimize(lakehouse.paths.table(table)) == 2
+    report = lakehouse.run(table, job=Job.QUALITY_GATE)
+    assert (report.outcome, report.version, report.certified_moved) == (Outcome.NO_OP, 1, True)
+    assert report.certified_version == 2, "OPTIMIZE has changed no row"
+    again = lakehouse.run(table, job=Job.QUALITY_GATE)
+    assert (again.version, again.certified_moved, again.batch_seq) == (1, False, None)
+    write_deltalake(path, pa.table({"order_id": ["3"], "event_at": [datetime.now(UTC)]}), mode="append")
+    refused = lakehouse.run(table, job=Job.QUALITY_GATE)
+    assert (refused.outcome, refused.version, refused.certified_version) == (Outcome.GATE_FAILED, 3, 2)
+
+
+def test_a_commit_of_another_tool_without_a_time_is_no_fresh_one(lakehouse: Lakehouse) -> None:
+    table = "bronze.partners"
+    fresh = {"expect_table_to_be_fresh": {"column": "event_at", "max_age": "2 days"}, "action": "fail"}
+    lakehouse.specs(bronze_document(table, expectations=[fresh]))
+    path = lakehouse.paths.table(table)
+    write_deltalake(str(path), pa.table({"order_id": ["1"], "event_at": [datetime.now(UTC)]}))
+    log = Path(str(path)) / "_delta_log" / f"{0:020d}.json"
+    log.write_text(log.read_text().replace('"timestamp":', '"tool_time":'))
+    report = lakehouse.run(table, job=Job.QUALITY_GATE)
+    assert report.outcome is Outcome.INCONSISTENT
+    assert "has no timestamp" in report.message
 
 
 def test_a_batch_that_commits_between_a_write_and_its_gate_is_not_certified_with_it(
