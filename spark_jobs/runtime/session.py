@@ -12,7 +12,7 @@ import signal
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -21,17 +21,8 @@ from include.errors import MillraceError, SparkUnavailableError
 from include.spark_conf import LOG_STORES, SESSION
 from include.spark_location import require_server
 
-# Installs the conversion of Delta's errors: without it a conflict is a bare Py4JJavaError (classic) or a plain
-# SparkConnectGrpcException (Connect).
-if "SPARK_REMOTE" in os.environ:
-    import delta.connect
-    from pyspark.errors.exceptions.connect import SparkConnectGrpcException
+if TYPE_CHECKING:
     from pyspark.sql.connect.client import DefaultChannelBuilder
-    from pyspark.sql.connect.client.retries import DefaultPolicy
-    from pyspark.sql.connect.session import SparkSession as ConnectSession
-else:
-    import delta.exceptions  # noqa: F401
-
 
 PATIENT_RETRIES = 5
 """Retries of a request to the Spark Connect server: about 17 s. A restarted server has none of our sessions, so the
@@ -66,12 +57,7 @@ def own_session(conf: Mapping[str, str]) -> Iterator[SparkSession]:
         MillraceError: the session lacks the log stores, without which acknowledged commits can be lost.
     """
     settings = {**SESSION, **conf}
-    if _remote():
-        session = _connect(settings)
-    else:
-        session = SparkSession.builder.getOrCreate().newSession()
-        for key, value in settings.items():
-            session.conf.set(key, value)
+    session = _connect(settings) if _remote() else _open(settings)
     try:
         require_log_stores(session)
         yield session
@@ -132,7 +118,23 @@ def _remote() -> bool:
     return "SPARK_REMOTE" in os.environ
 
 
+def _open(conf: Mapping[str, str]) -> SparkSession:
+    # Installs the conversion of Delta's errors: without it a conflict is a bare Py4JJavaError.
+    import delta.exceptions  # noqa: F401
+
+    session = SparkSession.builder.getOrCreate().newSession()
+    for key, value in conf.items():
+        session.conf.set(key, value)
+    return session
+
+
 def _connect(conf: Mapping[str, str]) -> SparkSession:
+    # Imported here: a driver of its own needs no client. The first one installs the conversion of Delta's errors:
+    # without it a conflict is a plain SparkConnectGrpcException.
+    import delta.connect  # noqa: F401
+    from pyspark.sql.connect.client.retries import DefaultPolicy
+    from pyspark.sql.connect.session import SparkSession as ConnectSession
+
     remote = os.environ["SPARK_REMOTE"]
     require_server(remote)
     signal.signal(signal.SIGTERM, _interrupt_and_exit)
@@ -157,6 +159,8 @@ def _channel(remote: str) -> DefaultChannelBuilder:
     Its deadline for releases is set in gRPC, because pyspark has no such setting. pyspark sends a token over TLS to all
     hosts but `localhost`; an address with `use_ssl=false` says that nobody else can read what the network carries.
     """
+    from pyspark.sql.connect.client import DefaultChannelBuilder
+
     release = {"service": "spark.connect.SparkConnectService", "method": "ReleaseExecute"}
     deadlines = {"methodConfig": [{"name": [release], "timeout": f"{RELEASE_TIMEOUT_S}s"}]}
     channel = DefaultChannelBuilder(remote, [("grpc.service_config", json.dumps(deadlines))])
@@ -179,6 +183,8 @@ def _end(session: SparkSession) -> None:
 
 def _server_is_gone(error: PySparkException) -> bool:
     """Whether the server died, or was restarted and does not have the session."""
+    from pyspark.errors.exceptions.connect import SparkConnectGrpcException
+
     if (error.getCondition() or "") in _RESTARTED_SERVER:
         return True
     return isinstance(error, SparkConnectGrpcException) and error.getGrpcStatusCode().name == "UNAVAILABLE"

@@ -31,10 +31,11 @@ import os, tempfile
 child = os.fork()
 if not child:
     import deltalake, pyarrow
-    from pyspark.sql.connect.client import DefaultChannelBuilder
+    from spark_jobs.runtime.session import _channel
+    os.environ['SPARK_REMOTE'] = 'sc://localhost:1'
     os.chdir(tempfile.mkdtemp())
     deltalake.write_deltalake('t', pyarrow.table({'n': [1, 2]}))
-    DefaultChannelBuilder('sc://localhost:1').toChannel().close()
+    _channel(os.environ['SPARK_REMOTE']).toChannel().close()
     print(json.dumps(deltalake.DeltaTable('t').to_pyarrow_table().num_rows), flush=True)
     os._exit(0)
 os.waitpid(child, 0)
