@@ -26,6 +26,7 @@ from benchmarks.series import (
     merge_growth,
     merge_shapes,
     nothing_new,
+    overhead,
     planning,
     start,
     writers,
@@ -51,6 +52,7 @@ class Series(StrEnum):
     WRITERS = "writers"
     GOODPUT = "goodput"
     AGES = "ages"
+    OVERHEAD = "overhead"
 
 
 RUN: dict[Series, Callable[[Bench], list[Result]]] = {
@@ -69,6 +71,7 @@ RUN: dict[Series, Callable[[Bench], list[Result]]] = {
     Series.WRITERS: writers.run,
     Series.GOODPUT: goodput.run,
     Series.AGES: ages.run,
+    Series.OVERHEAD: overhead.run,
 }
 AGAINST_N = [Series.START, Series.NOTHING_NEW, Series.MERGE]
 

@@ -43,6 +43,7 @@ class Task(BaseModel):
     state: str | None
     try_number: int
     logical_date: datetime | None
+    scheduled_when: datetime | None
     start_date: datetime | None
     end_date: datetime | None
     duration: float | None
