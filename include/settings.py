@@ -9,6 +9,7 @@ from pathlib import Path
 from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from include.contracts.airflow_access import AirflowAccess
 from include.contracts.lake_path import S3Path
 from include.contracts.roots import LakeRoot, LandingRoot
 from include.paths import OWN, LakehousePaths, RunPaths
@@ -35,6 +36,8 @@ class Settings(BaseSettings):
             of a person other than the one who asked for it, if several people may approve.
         kafka: Kafka cluster -> its client's settings with librdkafka's names, as JSON:
             `{"main": {"bootstrap.servers": "broker:9092"}}`. They may hold secrets, so they are never shown.
+        airflow: the Airflow to which `lakehouse run` announces certified versions, as JSON:
+            `{"url": ..., "login": ..., "password": ...}`.
     """
 
     # An error must not show the value: it may be a password.
@@ -51,6 +54,7 @@ class Settings(BaseSettings):
     s3_connection: str = ""
     second_person: bool = True
     kafka: dict[str, dict[str, str]] = Field(default_factory=dict, repr=False)
+    airflow: AirflowAccess | None = None
 
     @property
     def paths(self) -> LakehousePaths:

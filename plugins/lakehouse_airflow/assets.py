@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import Asset, AssetAlias
 from airflow.sdk.execution_time.context import InletEventsAccessor
 
-from include.contracts.interval import Interval
 from include.contracts.job.args import WRITER_OF_LAYER
 
 if TYPE_CHECKING:
@@ -41,24 +40,6 @@ def table_asset(table: str) -> Asset:
     """
     layer, name = table.split(".")
     return Asset(name=table, uri=f"millrace://{layer}/{name}", group=layer)
-
-
-def event_extra(table: str, version: int | None, what: str, interval: Interval | None, **facts: Any) -> dict[str, Any]:
-    """Return the extra of the event of a certified version: a line for people, then facts for DAGs that wait for it.
-
-    Args:
-        table: the table, as `<layer>.<name>`.
-        version: the certified version.
-        what: what happened to it, such as `3 rows applied`.
-        interval: the interval of the batch; None if it is of none.
-        facts: what else there is to say.
-
-    >>> event_extra("silver.flights", 7, "rebuilt", None)
-    {'summary': 'silver.flights version 7: rebuilt', 'version': 7}
-    """
-    day = f" for {interval.label}" if interval else ""
-    span = {"interval_start": interval.start.isoformat(), "interval_end": interval.end.isoformat()} if interval else {}
-    return {"summary": f"{table} version {version}{day}: {what}", **span, "version": version, **facts}
 
 
 def is_announced(context: Context, asset: Asset, version: int | None, *, by_any_run: bool = False) -> bool:

@@ -73,8 +73,7 @@ def _rows(recorded: RecordedResult, paths: LakehousePaths) -> int | None:
 
 def _interval(recorded: RecordedResult, paths: LakehousePaths) -> Interval | None:
     commit = read_commit(paths.table(recorded.result.table), recorded.result.version)
-    span = {key: commit and commit.metadata.get(f"interval_{key}") for key in ("start", "end")}
-    return Interval.model_validate(span) if all(span.values()) else None
+    return commit.interval if commit else None
 
 
 if __name__ == "__main__":

@@ -52,10 +52,10 @@ def database() -> Iterator[Session]:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
-    """An API server; ann may read everything, bob may also trigger DAGs, eve has no role."""
+    """An API server; ann may read everything, bob also trigger DAGs, dan also create asset events; eve has no role."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LAKEHOUSE_ROOT", str(tmp_path_factory.mktemp("lakehouse")))
-        patch.setenv("AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS", "ann:viewer,bob:user,eve:")
+        patch.setenv("AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS", "ann:viewer,bob:user,dan:op,eve:")
         import_all_models()
         Base.metadata.create_all(settings.engine)
         yield TestClient(create_app("core"), follow_redirects=False)

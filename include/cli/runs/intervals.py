@@ -17,7 +17,7 @@ from include.contracts.job.report import JobReport
 from include.contracts.time_format import FILE_NAME
 from include.control.log.stored_tables import is_table
 from include.disk_space import disk_full
-from include.errors import ExitCode, Outcome
+from include.errors import AirflowUnavailableError, ExitCode, Outcome
 from include.run_retention import delete_old_runs
 from include.settings import Settings
 from include.spark_conf import LARGE_LOAD
@@ -48,12 +48,12 @@ def run_selection(
         show(f"{_span(selection.intervals)}: nothing is new, so no Spark was started.")
         if failures := dict.fromkeys(failure_lines(idle)):
             show_problem("\n".join(failures))
-        return worst(map(ending, idle))
+        return _announced(idle, settings, worst(map(ending, idle)))
     arguments = _arguments(selection, settings, run_id, f"{to_do[0].start:{FILE_NAME}}").for_intervals(
         to_do, reprocess=reprocess, skip_missing=skip_missing, allow_deletes=allow_deletes
     )
     large_load = sum(plan.advice.bytes for plan in plans if plan.advice) >= LARGE_LOAD
-    return _run(selection, arguments, Driver(settings, arguments, large_load=large_load), idle)
+    return _run(selection, arguments, Driver(settings, arguments, large_load=large_load), idle, settings)
 
 
 def follow_selection(selection: Selection, settings: Settings) -> ExitCode:
@@ -68,7 +68,7 @@ def follow_selection(selection: Selection, settings: Settings) -> ExitCode:
         selection.catalog.spec(invalid[0].table)
     delete_old_runs(settings)
     driver = Driver(settings, _arguments(selection, settings, new_run_id(datetime.now(UTC)), "follow"))
-    out, reports = console(), list[JobReport]()
+    out, reports, announced = console(), list[JobReport](), ExitCode.OK
     for spec in invalid:
         show_problem(spec.warning)
     out.print(f"Following {selection.domain}: Ctrl-C or SIGTERM ends it after the current commit.")
@@ -78,7 +78,9 @@ def follow_selection(selection: Selection, settings: Settings) -> ExitCode:
             continue
         reports = [earlier for earlier in reports if earlier.table != report.table] + [report]
         out.print(f"{report.interval.start:%Y-%m-%d}  ", report_line(report), sep="")
-    return _conclude(driver.end(), reports, is_whole=True)
+        if report.certified_moved:
+            announced = _announced([report], settings, announced)
+    return worst([announced, _conclude(driver.end(), reports, is_whole=True)])
 
 
 def maintain_selection(selection: Selection, settings: Settings, *, dry_run: bool) -> ExitCode:
@@ -153,7 +155,24 @@ def _idle_report(plan: TablePlan, run_id: str) -> JobReport:
     )
 
 
-def _run(selection: Selection, arguments: IntervalsArgs, driver: Driver, idle: Sequence[JobReport]) -> ExitCode:
+def _announced(reports: Sequence[JobReport], settings: Settings, code: ExitCode) -> ExitCode:
+    """Tell Airflow of certified versions, if there is one, and return the exit code of the run with that."""
+    if settings.airflow is None:
+        return code
+    # Imported here, because the HTTP client takes time to import.
+    from include.cli.runs.asset_events import announce
+
+    try:
+        show(*announce(reports, settings.airflow, settings.paths))
+    except AirflowUnavailableError as error:
+        show_problem(str(error))
+        return worst([code, error.exit_code])
+    return code
+
+
+def _run(
+    selection: Selection, arguments: IntervalsArgs, driver: Driver, idle: Sequence[JobReport], settings: Settings
+) -> ExitCode:
     tables, out, reports = [spec.table for spec in selection.specs], console(), list[JobReport]()
     expected = [(interval, table) for interval in arguments.intervals for table in tables]
     with out.status(f"{arguments.intervals[0]}: starting Spark") as status:
@@ -168,7 +187,7 @@ def _run(selection: Selection, arguments: IntervalsArgs, driver: Driver, idle: S
     last = reports[-1].interval if reports else arguments.intervals[0]
     if later := arguments.intervals[arguments.intervals.index(last) + 1 :]:
         show_problem(f"{last} did not end well. Not run: {_span(later)}")
-    return code
+    return _announced([*idle, *reports], settings, code)
 
 
 def _show_reports(selection: Selection, reports: Sequence[JobReport]) -> None:

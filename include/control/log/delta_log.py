@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import unquote
 
+from include.contracts.interval import Interval
 from include.contracts.lake_path import LakePath
 from include.control.storage.json_lines import json_lines, json_object
 from include.control.storage.read_cache import is_caching
@@ -54,6 +55,12 @@ class Commit:
     metrics: dict[str, str] = field(default_factory=dict)
     added: tuple[str, ...] = ()
     changes_data: bool = False
+
+    @property
+    def interval(self) -> Interval | None:
+        """The interval of the batch; None for a commit that is none of a batch."""
+        start, end = (self.metadata.get(f"interval_{name}") for name in ("start", "end"))
+        return Interval.model_validate({"start": start, "end": end}) if start and end else None
 
 
 def latest_version(table: LakePath) -> int:

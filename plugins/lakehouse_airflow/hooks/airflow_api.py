@@ -1,4 +1,4 @@
-"""A client of Airflow's public API, for what a task cannot do by itself."""
+"""A client of Airflow's own public API, for what a task cannot do by itself."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from contextlib import contextmanager
 import httpx
 from airflow.sdk import Connection
 
+from include.airflow_api import airflow_api
+
 CONN_ID = "airflow_api"
 """The connection to Airflow itself: host (a URL), login and password of a user who may clear tasks."""
 
-_TIMEOUT_S = 60
-
 
 @contextmanager
-def airflow_api() -> Iterator[httpx.Client]:
+def own_airflow_api() -> Iterator[httpx.Client]:
     """Yield a client that has logged in.
 
     Raises:
@@ -23,8 +23,5 @@ def airflow_api() -> Iterator[httpx.Client]:
         httpx.HTTPError: Airflow does not answer, or refuses the login.
     """
     connection = Connection.get(CONN_ID)
-    login = {"username": connection.login, "password": connection.password}
-    with httpx.Client(base_url=str(connection.host), timeout=_TIMEOUT_S) as client:
-        token = client.post("/auth/token", json=login).raise_for_status().json()["access_token"]
-        client.headers["Authorization"] = f"Bearer {token}"
+    with airflow_api(str(connection.host), str(connection.login), str(connection.password)) as client:
         yield client

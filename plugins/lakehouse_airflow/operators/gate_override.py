@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowFailException
 
-from include.contracts.interval import Interval
+from include.contracts.asset_event import event_extra
 from include.errors import OverrideError, SpecError
-from lakehouse_airflow.assets import OVERRIDDEN_TABLE, event_extra, is_announced, table_asset
+from lakehouse_airflow.assets import OVERRIDDEN_TABLE, is_announced, table_asset
 from lakehouse_airflow.hooks.store_access import prepare_process
 from lakehouse_airflow.operators.second_person import approved_by, who_asked
 from lakehouse_airflow.operators.waiting_task import places, waiting_task, what_follows
@@ -120,12 +120,11 @@ class GateOverrideOperator(BaseOperator):
         self.log.info("%s version %s: %s. %s", table, version, result.override, what_follows(waiting_task(context)))
         commit = read_commit(paths.table(table), version)
         batch = commit.metadata if commit else {}
-        span = {"start": batch.get("interval_start"), "end": batch.get("interval_end")}
         extra = event_extra(
             table,
             version,
             str(result.override),
-            Interval.model_validate(span) if all(span.values()) else None,
+            commit.interval if commit else None,
             batch_seq=batch.get("batch_seq"),
             run_id=batch.get("run_id"),
             overridden=str(result.override),

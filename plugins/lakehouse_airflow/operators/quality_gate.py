@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowFailException
 
+from include.contracts.asset_event import batch_extra
 from include.contracts.interval import Interval
 from include.contracts.job.args import CheckedVersion, Job
 from include.errors import Outcome, SpecError
 from include.settings import Settings
-from lakehouse_airflow.assets import event_extra, is_announced, outlets_with_event, table_asset
+from lakehouse_airflow.assets import is_announced, outlets_with_event, table_asset
 from lakehouse_airflow.hooks.store_access import prepare_process
 from lakehouse_airflow.intervals import label_interval, run_dates
 from lakehouse_airflow.operators.gate_decision import GateDecision, findings_in
@@ -186,15 +187,12 @@ class QualityGateOperator(SparkJobOperator):
         self.outlets = outlets_with_event(self.outlets, self.table if is_new else None)
         if not is_new:
             return
-        if batch:
-            start, end = (datetime.fromisoformat(batch[key]) for key in ("interval_start", "interval_end"))
-            interval = Interval(start=start, end=end)
-        rows = dict(written.rows) if written else {}
-        context["outlet_events"][asset].extra = event_extra(
+        if commit and commit.interval:
+            interval = commit.interval
+        context["outlet_events"][asset].extra = batch_extra(
             self.table,
             version,
-            ", ".join(f"{count} rows {action}" for action, count in rows.items()) or "certified",
             interval,
-            rows=rows,
+            written.rows if written else {},
             batch_seq=batch.get("batch_seq"),
         )

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowFailException
 
+from include.contracts.asset_event import event_extra
 from include.contracts.interval import Interval
 from include.contracts.job.args import Job
 from include.contracts.job.report import JobReport
 from include.contracts.job.requests import RowFilter
 from include.contracts.row_status import RowStatus
 from include.errors import Outcome
-from lakehouse_airflow.assets import REPLAYED_TABLE, event_extra, table_asset
+from lakehouse_airflow.assets import REPLAYED_TABLE, table_asset
 from lakehouse_airflow.hooks.store_access import prepare_process
 from lakehouse_airflow.operators.quarantine_form import read_request
 from lakehouse_airflow.operators.second_person import SecondPersonApprovalOperator, approved_by

@@ -14,7 +14,7 @@ from airflow.sdk.exceptions import (
     AirflowSkipException,
 )
 
-from lakehouse_airflow.hooks.airflow_api import CONN_ID, airflow_api
+from lakehouse_airflow.hooks.airflow_api import CONN_ID, own_airflow_api
 from lakehouse_airflow.ui.links import assets_path, data_docs_path, task_path
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class RunWaitingTaskOperator(BaseOperator):
         if task is None:
             raise AirflowSkipException("The form names no waiting task: clear it yourself, with the tasks after it.")
         try:
-            with airflow_api() as api:
+            with own_airflow_api() as api:
                 self._clear(api, task, context["params"]["table"])
         except AirflowNotFoundException:
             raise AirflowSkipException(

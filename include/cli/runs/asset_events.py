@@ -1,0 +1,92 @@
+"""Announce certified versions to Airflow, so that DAGs that wait for a table start also after `lakehouse run`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import httpx
+
+from include.airflow_api import airflow_api
+from include.contracts.airflow_access import AirflowAccess
+from include.contracts.asset_event import batch_extra
+from include.contracts.job.report import JobReport
+from include.control.log.delta_log import read_commit
+from include.errors import AirflowUnavailableError
+from include.paths import LakehousePaths
+
+
+def announce(reports: Iterable[JobReport], access: AirflowAccess, paths: LakehousePaths) -> list[str]:
+    """Announce the versions that the reports certified; return a line about each event, or table without an asset.
+
+    Raises:
+        AirflowUnavailableError: Airflow does not answer, or refuses.
+    """
+    certified = [report for report in reports if report.certified_version is not None]
+    try:
+        with airflow_api(access.url, access.login, access.password.get_secret_value()) as api:
+            return list(create_events(api, certified, paths))
+    except httpx.HTTPError as error:
+        raise AirflowUnavailableError(
+            f"Airflow at {access.url} was not told of certified versions: {error}",
+            "The tables are right. The next `lakehouse run` of the same tables tells it.",
+            "Check LAKEHOUSE_AIRFLOW, and that its user may create asset events.",
+        ) from None
+
+
+def create_events(api: httpx.Client, reports: Iterable[JobReport], paths: LakehousePaths) -> Iterator[str]:
+    """Create an event for each report that moved the certified version, and for a version that was never announced.
+
+    A version stays without an event if Airflow did not answer after the run that certified it.
+
+    Args:
+        api: a client of Airflow's API that has logged in.
+        reports: the reports, in their order; each has a certified version.
+        paths: the folders of the lakehouse.
+
+    Yields:
+        A line for people, for each event and for each table that no DAG of this Airflow names.
+
+    Raises:
+        httpx.HTTPError: Airflow does not answer, or refuses.
+    """
+    of_table: dict[str, list[JobReport]] = {}
+    for report in reports:
+        of_table.setdefault(report.table, []).append(report)
+    for table, of_this in of_table.items():
+        asset = _asset_id(api, table)
+        if asset is None:
+            yield f"no asset event for {table}: no DAG of this Airflow names it"
+            continue
+        moved = [report for report in of_this if report.certified_moved]
+        if not moved and _last_version(api, asset) != of_this[-1].certified_version:
+            moved = of_this[-1:]
+        for report in moved:
+            extra = _extra(report, paths)
+            _ask(api, "POST", "/api/v2/assets/events", json={"asset_id": asset, "extra": extra})
+            yield f"asset event: {extra['summary']}"
+
+
+def _asset_id(api: httpx.Client, table: str) -> int | None:
+    # The pattern also matches longer names.
+    assets = _ask(api, "GET", "/api/v2/assets", params={"name_pattern": table, "limit": 100})["assets"]
+    return next((asset["id"] for asset in assets if asset["name"] == table), None)
+
+
+def _last_version(api: httpx.Client, asset: int) -> int | None:
+    query = {"asset_id": asset, "order_by": "-timestamp", "limit": 1}
+    events = _ask(api, "GET", "/api/v2/assets/events", params=query)["asset_events"]
+    return events[0]["extra"].get("version") if events else None
+
+
+def _extra(report: JobReport, paths: LakehousePaths) -> dict[str, Any]:
+    version = report.certified_version
+    commit = None if version is None else read_commit(paths.table(report.table), version)
+    batch = commit.metadata if commit else {}
+    facts = {"batch_seq": batch.get("batch_seq"), "run_id": batch.get("run_id")}
+    rows = report.rows.model_dump() if report.certified_moved else {}
+    return batch_extra(report.table, version, commit.interval if commit else None, rows, **facts)
+
+
+def _ask(api: httpx.Client, method: str, path: str, **arguments: Any) -> Any:
+    return api.request(method, path, **arguments).raise_for_status().json()
