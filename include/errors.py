@@ -91,6 +91,10 @@ class BadInputError(MillraceError):
     exit_code = ExitCode.BAD_INPUT
 
 
+class MisfitError(BadInputError):
+    """Raised when a table does not fit its spec, and only a rebuild makes it fit."""
+
+
 class OverrideError(BadInputError):
     """Raised when there is no refusal to override, or the refused version is not the newest."""
 

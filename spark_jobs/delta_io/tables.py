@@ -19,7 +19,7 @@ from include.contracts.spec.table_spec import TableSpec
 from include.control.changes.table_columns import columns_of, delta_type
 from include.control.log.followed_tables import newest_table
 from include.control.maintenance.retention import retention_of
-from include.errors import BadInputError
+from include.errors import BadInputError, MisfitError
 from spark_jobs.delta_io.conflict_policy import WriteKind
 from spark_jobs.delta_io.contest import Contest, retry_until_committed
 from spark_jobs.delta_io.table_creation import create_table
@@ -77,7 +77,8 @@ def ensure_table(open_session: OpenSession, path: LakePath, shape: TableShape) -
         The changes of an existing table, one line each.
 
     Raises:
-        BadInputError: the table on disk has other columns or partitions, or needs a newer reader.
+        MisfitError: the table on disk has other columns or partitions.
+        BadInputError: it needs a newer reader.
         ConflictError: too many conflicts with other writers.
     """
     try:
@@ -205,7 +206,7 @@ def _require_fit(path: LakePath, delta: DeltaTable, shape: TableShape) -> None:
             f"the table is partitioned by {current}, the spec says {', '.join(shape.partitioned_by) or 'nothing'}"
         )
     if problems:
-        raise BadInputError(
+        raise MisfitError(
             f"The table at {path} does not fit its spec: {'; '.join(problems)}\n"
             "Nothing was written. Put the spec back, or rebuild the table: lakehouse rebuild."
         )

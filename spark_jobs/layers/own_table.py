@@ -60,7 +60,7 @@ def require_fitting_table(context: JobContext, spec: AnySpec) -> TableDiff:
         The other changes of the spec; no changes if there is no table yet.
 
     Raises:
-        BadInputError: the spec has other keys, another order, another type or another partition; the message says how
+        MisfitError: the spec has other keys, another order, another type or another partition; the message says how
             to rebuild the table.
     """
     path = context.paths.table(spec.table)

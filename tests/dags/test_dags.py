@@ -79,6 +79,7 @@ def test_a_rebuild_is_a_dry_run_then_an_approval_then_a_job(dags: dict[str, DAG]
     assert isinstance(dag.get_task("approve"), SecondPersonApprovalOperator)
     assert dag.get_task("approve").upstream_task_ids == {"dry_run"}
     assert rebuild.upstream_task_ids == {"approve"}
+    assert dag.get_task("run_again").upstream_task_ids == {"rebuild"}
 
 
 def test_a_table_is_written_only_after_the_gates_of_its_sources(dags: dict[str, DAG]) -> None:

@@ -16,7 +16,7 @@ from tests.support.airflow.logins import login
 
 TASK = DagRun(dag_id="flights", run_id="manual__2013-01-05T00:00:00+00:00")
 TASK.task_id = "silver.weather_gate"
-LINK = form_path("gate_override", "silver.weather", 7, TASK)
+LINK = form_path("gate_override", TASK, "silver.weather", version=7)
 PAGE = f"{URL_PREFIX}/trigger/gate_override"
 WAITING = "flights/manual__2013-01-05T00:00:00+00:00/silver.weather_gate"
 EVIL = "<script>alert('x')</script>\"'"

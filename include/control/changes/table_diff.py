@@ -24,7 +24,7 @@ from include.control.log.batch import Winner
 from include.control.log.delta_log import latest_version
 from include.control.log.stored_tables import is_table, open_table
 from include.control.ops_tables import OpsTables
-from include.errors import BadInputError
+from include.errors import MisfitError
 
 
 @dataclass(frozen=True)
@@ -63,17 +63,20 @@ class TableDiff:
     def misfit(self) -> str:
         """Why no run writes the table: only a rebuild makes it fit its spec. Empty if it fits."""
         changes = self.with_effect(Effect.REBUILD)
-        way_out = f"Nothing was written. Put the spec back, or rebuild the table: lakehouse rebuild {self.table}"
+        way_out = (
+            f"Nothing was written. Put the spec back, or rebuild the table: lakehouse rebuild {self.table}; "
+            "in Airflow, the link Table rebuild of this task opens the form."
+        )
         return f"{self.table}: does not fit its spec: {'; '.join(map(str, changes))}\n{way_out}" if changes else ""
 
     def require_fit(self) -> None:
         """Check that the table fits its spec.
 
         Raises:
-            BadInputError: the spec has other keys, another order, type or partition; the message says how to rebuild.
+            MisfitError: the spec has other keys, another order, type or partition; the message says how to rebuild.
         """
         if self.misfit:
-            raise BadInputError(self.misfit)
+            raise MisfitError(self.misfit)
 
     def lines(self, *, after_a_run: bool = False) -> tuple[str, ...]:
         """Return a line for each effect, with its changes and the command to run; nothing if nothing differs.

@@ -63,11 +63,16 @@ def version_form(tables: Sequence[str], *, version: tuple[str, str], reason: str
         "table": Param(type="string", enum=list(tables) or [""], title="Table"),
         "version": Param(type="integer", minimum=0, title=title, description_md=description),
         "reason": Param(type="string", minLength=1, title="Reason", description_md=reason),
-        "task": Param(
-            None,
-            type=["null", "string"],
-            title="Waiting task",
-            description_md="The task that runs again after an approval, as `<dag>/<run>/<task>`; the link of the task "
-            "fills it in.",
-        ),
+        "task": waiting_task_field(),
     }
+
+
+def waiting_task_field() -> Param:
+    """Return the field `task` of a form: which task runs again after an approval."""
+    return Param(
+        None,
+        type=["null", "string"],
+        title="Waiting task",
+        description_md="The task that runs again after an approval, as `<dag>/<run>/<task>`; the link of the task "
+        "fills it in.",
+    )

@@ -11,16 +11,19 @@ from include.catalog import load_catalog
 from include.settings import Settings
 from lakehouse_airflow.assets import REBUILT_TABLE
 from lakehouse_airflow.factory.defaults import EXECUTION_TIMEOUT, WRITE_PRIORITY, task_defaults
-from lakehouse_airflow.factory.forms import approval_after, approval_dag
+from lakehouse_airflow.factory.forms import approval_after, approval_dag, run_again_after, waiting_task_field
 from lakehouse_airflow.operators.table_rebuild import TableRebuildOperator
+from lakehouse_airflow.ui.links import REBUILD_DAG_ID
 
 _DOC = """Rebuilds a table from its sources by its present spec, as a change of keys, types or partitions requires.
 Readers keep the table in use until the new table has passed its gate; then one commit replaces the rows, and the old
 rows can be read by their version for as long as the table's spec keeps old files.
 
-Trigger it with the form. The task *dry_run* reports what would be done; another person than the one who triggered it
-then answers under *Required Actions* (`LAKEHOUSE_SECOND_PERSON`). The next run for the table continues a run that ended
-early; `lakehouse rebuild <table> --cancel` gives it up."""
+The link *Table rebuild* of a task whose table does not fit its spec opens the form, filled in but for the reason; you
+can also trigger it with the form. The task *dry_run* reports what would be done; another person than the one who
+triggered it then answers under *Required Actions* (`LAKEHOUSE_SECOND_PERSON`). After the rebuild the task of the link
+runs again. The next run for the table continues a run that ended early; `lakehouse rebuild <table> --cancel` gives it
+up."""
 
 
 def build_table_rebuild_dag(
@@ -42,16 +45,16 @@ def build_table_rebuild_dag(
     # Only for the jobs: a question has no time limit, and needs no slot of Spark's pool.
     of_job = {**task_defaults(owner, execution_timeout, WRITE_PRIORITY), "conn_id": conn_id}
     with approval_dag(
-        "table_rebuild",
+        REBUILD_DAG_ID,
         "Rebuilds a table next to the one in use, and replaces it",
         doc=_DOC,
         tag="maintenance",
         owner=owner,
     ) as dag:
         approve = approval_after(TableRebuildOperator(task_id="dry_run", is_dry_run=True, **of_job), approvers)
-        approve.set_downstream(
-            TableRebuildOperator(task_id="rebuild", is_dry_run=False, outlets=[REBUILT_TABLE], **of_job)
-        )
+        rebuild = TableRebuildOperator(task_id="rebuild", is_dry_run=False, outlets=[REBUILT_TABLE], **of_job)
+        approve.set_downstream(rebuild)
+        run_again_after(rebuild)
     # Set last, as in the other forms: they are fields of the run, not of the question.
     dag.params.update(_form(tables))
     return dag
@@ -80,4 +83,5 @@ def _form(tables: list[str]) -> dict[str, Param]:
             description_md="For bronze: go on although some loaded landing files do not exist any more.",
         ),
         "why": Param(type="string", minLength=1, title="Why", description_md="It is recorded with the rebuild."),
+        "task": waiting_task_field(),
     }

@@ -118,7 +118,7 @@ class QualityGateOperator(SparkJobOperator):
             return
         table, version = self.checked.table, self.checked.version
         self.log.error("Data Docs: %s", url_of(data_docs_path(ti.dag_id, ti.run_id, table)))
-        self.log.error("Gate override: %s", url_of(form_path(OVERRIDE_DAG_ID, table, version, ti)))
+        self.log.error("Gate override: %s", url_of(form_path(OVERRIDE_DAG_ID, ti, table, version=version)))
 
     def _nothing(self, reason: str) -> dict[str, Any]:
         self.outlets = outlets_with_event(self.outlets, None)

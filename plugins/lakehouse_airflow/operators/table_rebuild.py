@@ -14,6 +14,7 @@ from lakehouse_airflow.intervals import label_interval, run_dates
 from lakehouse_airflow.operators.second_person import approved_by, who_asked
 from lakehouse_airflow.operators.spark_job import SparkJobOperator
 from lakehouse_airflow.operators.task_result import TaskResult
+from lakehouse_airflow.operators.waiting_task import places, waiting_task, what_follows
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 class TableRebuildOperator(SparkJobOperator):
     """Rebuild the table of the form, or report the plan; a rebuild that ended early is continued.
 
-    The form's fields are Params of the run: `table`, `downstream`, `allow_deletes`, `allow_missing`, `why`. The
+    The form's fields are Params of the run: `table`, `downstream`, `allow_deletes`, `allow_missing`, `why`, `task`. The
     parameters are those of `SparkJobOperator`, without table.
 
     :param is_dry_run: whether only to report the plan, for which nobody need have approved anything.
@@ -56,7 +57,15 @@ class TableRebuildOperator(SparkJobOperator):
         report = self.run_job_or_raise(context, interval, dry_run=self.is_dry_run, request=request)
         self.log.info("%s", report.message)
         if self.is_dry_run:
-            body = [report.message, f"Why, says {asked_by}: **{form['why']}**", *report.notes]
+            waiting = waiting_task(context)
+            body = [
+                report.message,
+                f"Why, says {asked_by}: **{form['why']}**",
+                *report.notes,
+                places(self.table, waiting),
+                f"**Approve**: the rows are replaced. {what_follows(waiting) if waiting else ''} "
+                "**Reject**: nothing changes.",
+            ]
             return {"subject": f"Rebuild {self.table}?", "body": "\n\n".join(body)}
         if report.outcome is Outcome.COMMITTED:
             for table, version in report.details["tables"].items():

@@ -8,14 +8,14 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from include.contracts.interval import Interval
 from include.contracts.job.args import WRITER_OF_LAYER, Job
-from include.errors import HOPELESS, MillraceError, Outcome
+from include.errors import HOPELESS, MillraceError, MisfitError, Outcome
 from include.spark_conf import LARGE_LOAD
 from lakehouse_airflow.assets import MAY_PROPOSE_COLUMNS, PROPOSED_COLUMNS
 from lakehouse_airflow.hooks.store_access import prepare_process
 from lakehouse_airflow.operators.spark_job import SparkJobOperator, wants_reprocess
 from lakehouse_airflow.operators.task_result import TaskResult
 from lakehouse_airflow.retries import error_of
-from lakehouse_airflow.ui.links import DeleteApprovalLink
+from lakehouse_airflow.ui.links import DeleteApprovalLink, RebuildLink
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -29,10 +29,13 @@ class TableWriteOperator(SparkJobOperator):
     The parameters are those of `SparkJobOperator`.
     """
 
-    operator_extra_links = (DeleteApprovalLink(),)
+    operator_extra_links = (DeleteApprovalLink(), RebuildLink())
 
     asks_at_source_version: int | None = None
     """The version of the source at which the task stopped, because a person must allow its deletes."""
+
+    is_misfit = False
+    """Whether the task stopped because only a rebuild makes the table fit its spec."""
 
     @property
     def job(self) -> Job:  # type: ignore[override]
@@ -59,7 +62,7 @@ class TableWriteOperator(SparkJobOperator):
         self.large_load = advice.bytes >= LARGE_LOAD
         report = self.run_job(context, interval)
         if error := error_of(report, self._driver_log.path):
-            self._note_deletes(report.outcome)
+            self._note_question(report.outcome, report.error_class)
             raise error from None
         self._announce_new_columns(context)
         return TaskResult.of_report(report).of_table(self.table).to_xcom()
@@ -77,13 +80,15 @@ class TableWriteOperator(SparkJobOperator):
                 PROPOSED_COLUMNS, extra={"table": self.table, "columns": [column.name for column in proposed]}
             )
 
-    def _note_deletes(self, outcome: Outcome) -> None:
+    def _note_question(self, outcome: Outcome, error_class: str) -> None:
+        """Keep what a person must decide before the task can go on: its links lead to the form."""
         # Imported here: parsing a DAG file must not load the Delta reader.
         from include.control.ledger.deletes import DeleteRecords
 
         if outcome is Outcome.DELETES_REFUSED:
             pending = DeleteRecords(prepare_process().paths).pending_deletes(self.table)
             self.asks_at_source_version = pending[-1].source_version if pending else None
+        self.is_misfit = error_class == MisfitError.__name__
 
     def _advice(self, context: Context, interval: Interval) -> Advice:
         # Imported here: parsing a DAG file must not load the Delta reader.
@@ -96,7 +101,7 @@ class TableWriteOperator(SparkJobOperator):
             spec = catalog.spec(self.table)
             return Planner(catalog, settings).advise(spec, interval, reprocess=wants_reprocess(context))
         except MillraceError as error:
-            self._note_deletes(error.outcome)
+            self._note_question(error.outcome, type(error).__name__)
             if error.outcome not in HOPELESS:
                 raise
             raise AirflowFailException(str(error)) from None

@@ -20,6 +20,7 @@ AIRFLOW = "airflow_application"
 
 OVERRIDE_DAG_ID = "gate_override"
 DELETES_DAG_ID = "delete_approval"
+REBUILD_DAG_ID = "table_rebuild"
 
 
 class DataDocsLink(BaseOperatorLink):
@@ -46,7 +47,7 @@ class OverrideLink(BaseOperatorLink):
         """Return the path of the form; empty if nothing was refused."""
         if not operator.has_refused:
             return ""
-        return form_path(OVERRIDE_DAG_ID, operator.checked.table, operator.checked.version, ti_key)
+        return form_path(OVERRIDE_DAG_ID, ti_key, operator.checked.table, version=operator.checked.version)
 
 
 class DeleteApprovalLink(BaseOperatorLink):
@@ -58,21 +59,31 @@ class DeleteApprovalLink(BaseOperatorLink):
         """Return the path of the form; empty if the task asks for no approval."""
         if operator.asks_at_source_version is None:
             return ""
-        return form_path(DELETES_DAG_ID, operator.table, operator.asks_at_source_version, ti_key)
+        return form_path(DELETES_DAG_ID, ti_key, operator.table, version=operator.asks_at_source_version)
 
 
-def form_path(dag_id: str, table: str, version: int, task: Any) -> str:
+class RebuildLink(BaseOperatorLink):
+    """From a task whose table does not fit its spec to the form that rebuilds it, filled in but for the reason."""
+
+    name = "Table rebuild"
+
+    def get_link(self, operator: Any, *, ti_key: TaskInstanceKey) -> str:
+        """Return the path of the form; empty if the table fits its spec."""
+        return form_path(REBUILD_DAG_ID, ti_key, operator.table) if operator.is_misfit else ""
+
+
+def form_path(dag_id: str, task: Any, table: str, **fields: Any) -> str:
     """Return the path of the form of an approval, filled in but for the reason.
 
     Args:
         dag_id: the DAG that asks for the approval.
-        table: the table.
-        version: the version that it is about.
         task: the task instance, or its key, that runs again after the approval.
+        table: the table.
+        fields: further fields of the form, such as the version that it is about.
     """
     waiting = f"{task.dag_id}/{task.run_id}/{task.task_id}"
-    fields = urlencode({"table": table, "version": version, "task": waiting})
-    return f"{_path(f'{URL_PREFIX}/trigger', dag_id)}?{fields}"
+    query = urlencode({"table": table, **fields, "task": waiting})
+    return f"{_path(f'{URL_PREFIX}/trigger', dag_id)}?{query}"
 
 
 def data_docs_path(dag_id: str, run_id: str, table: str) -> str:

@@ -126,21 +126,30 @@ def test_the_report_decides_the_type_of_the_error(
 
 
 @pytest.mark.usefixtures("warm_server")
-def test_a_task_that_stops_before_many_deletes_links_to_the_form_that_allows_them(
-    house: House, run_of: MakeRun
+@pytest.mark.parametrize(
+    ("ending", "form"),
+    [
+        ("Outcome.DELETES_REFUSED, 'stop'", "delete_approval?table=bronze.orders&version=7"),
+        ("Outcome.BAD_INPUT, 'stop', error_class='MisfitError'", "table_rebuild?table=bronze.orders"),
+        ("Outcome.BAD_INPUT, 'stop', error_class='BadInputError'", ""),
+    ],
+)
+def test_a_task_that_stops_until_a_person_decides_links_to_the_form_for_that(
+    house: House, run_of: MakeRun, ending: str, form: str
 ) -> None:
     house.deliver()
-    house.job("report(Outcome.DELETES_REFUSED, 'too many keys would be deleted')")
+    house.job(f"report({ending})")
     deletes = Deletes("bronze.orders", "id", DAY.start, "source", "source id", 7, keys=480, of_keys=500)
     DeleteRecords(LakehousePaths(house.root)).record_asked(deletes, "run")
-    task = writer()
-    [link] = task.operator_extra_links
-    key = SimpleNamespace(dag_id="shop", run_id="manual__1", task_id="bronze.orders")
-    assert link.get_link(task, ti_key=key) == ""
-    with pytest.raises(AirflowFailException, match="too many keys"):
+    task, key = writer(), SimpleNamespace(dag_id="shop", run_id="manual__1", task_id="bronze.orders")
+
+    def links() -> list[str]:
+        return [path for link in task.operator_extra_links if (path := link.get_link(task, ti_key=key))]
+
+    assert links() == []
+    with pytest.raises(AirflowFailException, match="stop"):
         task.execute(run_of())
-    form = "/lakehouse/trigger/delete_approval?table=bronze.orders&version=7&task=shop%2Fmanual__1%2Fbronze.orders"
-    assert link.get_link(task, ti_key=key) == form
+    assert links() == ([f"/lakehouse/trigger/{form}&task=shop%2Fmanual__1%2Fbronze.orders"] if form else [])
 
 
 @pytest.mark.usefixtures("warm_server")
