@@ -6,7 +6,9 @@ sqlglot knows most of Spark's grammar, but not all. What it cannot parse counts 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from enum import StrEnum
 from functools import cached_property
+from typing import cast
 
 from sqlglot import Token, TokenType, exp
 from sqlglot.dialects.spark import Spark
@@ -15,9 +17,24 @@ from sqlglot.errors import SqlglotError
 from include.sql.spark_functions import AGGREGATES, FUNCTIONS, SYNTAX, WITHOUT_PARENTHESES
 
 _SPARK = Spark()
+
 _NAMES = (TokenType.VAR, TokenType.IDENTIFIER)
 _QUANTIFIED = (TokenType.LIKE, TokenType.ILIKE, TokenType.RLIKE)
 _SCOPES = (TokenType.OVER, TokenType.SELECT, TokenType.FROM)
+
+
+class Use(StrEnum):
+    """What an expression does with a column, in the words of OpenLineage.
+
+    The last three decide which value or which rows count, and are no part of the value.
+    """
+
+    IDENTITY = "IDENTITY"
+    TRANSFORMATION = "TRANSFORMATION"
+    AGGREGATION = "AGGREGATION"
+    CONDITIONAL = "CONDITIONAL"
+    FILTER = "FILTER"
+    WINDOW = "WINDOW"
 
 
 class SqlExpression:
@@ -56,14 +73,17 @@ class SqlExpression:
     @cached_property
     def columns(self) -> list[tuple[str, ...]]:
         """The names of columns, each as its parts; none if sqlglot cannot parse the text."""
-        try:
-            tree = _SPARK.parse(self.text)[0]
-        except (SqlglotError, IndexError):
-            return []
-        if tree is None or tree.find(exp.Query):
-            return []
-        names = dict.fromkeys(tuple(part.name for part in column.parts) for column in tree.find_all(exp.Column))
-        return [name for name in names if name[0].lower() not in WITHOUT_PARENTHESES and "*" not in name]
+        return list(dict.fromkeys(name for name, _ in self._column_nodes))
+
+    @cached_property
+    def uses(self) -> list[tuple[tuple[str, ...], Use]]:
+        """Each column and what the expression does with it; none if sqlglot cannot parse the text.
+
+        >>> sql = SqlExpression("case when o.paid then sum(o.amount) end")
+        >>> [(".".join(name), use.value) for name, use in sql.uses]
+        [('o.paid', 'CONDITIONAL'), ('o.amount', 'AGGREGATION')]
+        """
+        return list(dict.fromkeys((name, _use_of(node)) for name, node in self._column_nodes))
 
     @cached_property
     def aggregates(self) -> list[str]:
@@ -79,6 +99,17 @@ class SqlExpression:
     def may_aggregate(self) -> bool:
         """Whether it may give one value for many rows."""
         return bool(self.aggregates) or self._has_scopes or any(before is TokenType.DOT for before, _ in self._calls)
+
+    @cached_property
+    def _column_nodes(self) -> list[tuple[tuple[str, ...], exp.Expression]]:
+        try:
+            tree = _SPARK.parse(self.text)[0]
+        except (SqlglotError, IndexError):
+            return []
+        if tree is None or tree.find(exp.Query):
+            return []
+        nodes = ((tuple(part.name for part in column.parts), column) for column in tree.find_all(exp.Column, bfs=False))
+        return [(name, node) for name, node in nodes if name[0].lower() not in WITHOUT_PARENTHESES and "*" not in name]
 
     @cached_property
     def _tokens(self) -> list[Token]:
@@ -115,3 +146,21 @@ class SqlExpression:
                 within.pop()
             word, before = token.text.lower(), called.get(id(token), TokenType.DOT)
             name = word if word in AGGREGATES and before not in (TokenType.DOT, *_QUANTIFIED) else ""
+
+
+def _use_of(column: exp.Expression) -> Use:
+    """Return what the expressions around a column do with it; a condition around it counts most."""
+    use, node = Use.IDENTITY, cast(exp.Expr, column)
+    while parent := node.parent:
+        if isinstance(parent, exp.If | exp.Case) and node.arg_key == "this":
+            return Use.CONDITIONAL
+        if isinstance(parent, exp.Filter) and node.arg_key == "expression":
+            return Use.FILTER
+        if isinstance(parent, exp.Window) and node.arg_key != "this":
+            return Use.WINDOW
+        if isinstance(parent, exp.AggFunc) or (isinstance(parent, exp.Anonymous) and parent.name.lower() in AGGREGATES):
+            use = Use.AGGREGATION
+        elif use is Use.IDENTITY and not isinstance(parent, exp.Paren | exp.Alias):
+            use = Use.TRANSFORMATION
+        node = parent
+    return use

@@ -41,6 +41,11 @@ class ChangeData(StrictModel):
         return self.stored_as_scd_type == 2
 
     @property
+    def period_columns(self) -> tuple[str, ...]:
+        """The columns that a table with history has for the start and the end of a period."""
+        return ("__START_AT", "__END_AT") if self.keeps_history else ()
+
+    @property
     def builds_on_earlier(self) -> bool:
         """Whether the effect of an event depends on all earlier events of its key, not only on the last event."""
         return self.keeps_history or self.ignore_null_updates

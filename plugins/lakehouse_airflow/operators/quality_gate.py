@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from include.contracts.spec.table_spec import AnySpec
+    from lakehouse_airflow.lineage.task_lineage import Lineage
 
 
 class QualityGateOperator(SparkJobOperator):
@@ -65,6 +66,7 @@ class QualityGateOperator(SparkJobOperator):
         super().__init__(table=table, **kwargs)
         self.specs = specs
         self.checked: CheckedVersion | None = None
+        self.decision: GateDecision | None = None
         self.has_refused = False
 
     def execute(self, context: Context) -> Any:
@@ -83,6 +85,7 @@ class QualityGateOperator(SparkJobOperator):
             return self._nothing(f"{self.table} has no version yet that could be checked")
         interval = label_interval(run_dates(context), datetime.now(UTC))
         decision = self._recorded_decision(version) or self._run_gate_job(context, interval)
+        self.decision = decision
         if decision.version is not None:
             # The Data Docs of the run are built from this, however the task ends.
             self.checked = CheckedVersion(table=self.table, version=decision.version, suite_hash=decision.suite_hash)
@@ -107,6 +110,13 @@ class QualityGateOperator(SparkJobOperator):
             version=decision.version,
             certified_version=decision.certified,
         ).to_xcom()
+
+    def get_openlineage_facets_on_complete(self, ti: Any) -> Lineage:
+        """Return the version that the task checked, with the result of each rule."""
+        from lakehouse_airflow.lineage.task_lineage import lineage_of_gate
+
+        settings = prepare_process()
+        return lineage_of_gate(self.table, self.spec_folder(settings), self.decision, settings)
 
     def spec_folder(self, settings: Settings) -> Path:
         """Return the folder that has the table's spec."""

@@ -28,6 +28,8 @@ from lakehouse_airflow.retries import DEFAULT_POLICY, GOOD, RETRIES, RETRY_DELAY
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
+    from lakehouse_airflow.lineage.task_lineage import Lineage
+
 
 class SparkJobOperator(BaseOperator):
     """Run a job of the data plane for one table; subclasses decide in `execute` whether, and for which interval.
@@ -82,6 +84,7 @@ class SparkJobOperator(BaseOperator):
         self.application_args: list[str] = []
         self.large_load = False
         self.hook: SparkJobHook | None = None
+        self.report: JobReport | None = None
 
     def due_interval(self, context: Context) -> Interval | str:
         """Return the run's interval, or in one line why there can be no data for it.
@@ -157,6 +160,7 @@ class SparkJobOperator(BaseOperator):
         report = JobReport.load(files.report)
         if report is None:
             raise self._missing_report(self.hook, failure, files.report) from None
+        self.report = report
         counts = ", ".join(f"{count} {action}" for action, count in report.rows.model_dump().items() if count)
         seconds = report.timings_s.get("total", 0.0)
         self.log.info("rows: %s; version %s; %.1f s in the job", counts or "none", report.version, seconds)
@@ -171,6 +175,13 @@ class SparkJobOperator(BaseOperator):
     def spec_folder(self, settings: Settings) -> Path:
         """Return the folder with the specs that the job reads."""
         return settings.tables
+
+    def get_openlineage_facets_on_complete(self, ti: Any) -> Lineage:
+        """Return what the task tells OpenLineage; its provider calls this when the task has ended, however it ended."""
+        # Imported here, as below in subclasses: a task that sends no events must not load OpenLineage's client.
+        from lakehouse_airflow.lineage.task_lineage import lineage_of_job
+
+        return lineage_of_job(self.table, self.report, prepare_process())
 
     def on_kill(self) -> None:
         """End the driver and all its children, if it was started."""

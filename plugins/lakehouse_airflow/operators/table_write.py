@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from include.control.planning.advice import Advice
+    from lakehouse_airflow.lineage.task_lineage import Lineage
 
 
 class TableWriteOperator(SparkJobOperator):
@@ -66,6 +67,12 @@ class TableWriteOperator(SparkJobOperator):
             raise error from None
         self._announce_new_columns(context)
         return TaskResult.of_report(report).of_table(self.table).to_xcom()
+
+    def get_openlineage_facets_on_complete(self, ti: Any) -> Lineage:
+        """Return the sources and the table, with the lineage of its columns and what the task has written."""
+        from lakehouse_airflow.lineage.task_lineage import lineage_of_write
+
+        return lineage_of_write(self.table, self.report, ti.run_id, prepare_process())
 
     def _announce_new_columns(self, context: Context) -> None:
         """Trigger the DAG that asks people, if the table has new fields that nobody was asked about yet."""

@@ -32,7 +32,7 @@ def main(cases: dict[str, Any]) -> dict[str, Any]:
 def one_run(
     name: str, path: str, at: str, conf: dict[str, Any], environment: dict[str, str], project: str
 ) -> dict[str, Any]:
-    """Return the run's tasks (task id -> state, tries), their results, the assets in the UI, and the asset events."""
+    """Return the run's id, tasks (task id -> state, tries), their results, assets in the UI, and asset events."""
     sys.stdout.write(f"\nCASE {name}\n")
     os.environ.update(environment)
     spark_job.PROJECT = Path(project)
@@ -42,6 +42,7 @@ def one_run(
         tasks = run.get_task_instances(session=session)
         events = session.query(AssetEvent).filter(AssetEvent.source_run_id == run.run_id)
         return {
+            "run_id": run.run_id,
             "tasks": {task.task_id: [str(task.state), task.try_number] for task in tasks},
             "results": {task.task_id: task.xcom_pull(task_ids=task.task_id, session=session) for task in tasks},
             "assets": [

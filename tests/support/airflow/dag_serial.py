@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-HEAVY = ("pyspark", "delta", "great_expectations", "deltalake", "pyarrow", "pandas", "numpy", "psycopg2")
+HEAVY = ("pyspark", "delta", "great_expectations", "deltalake", "pyarrow", "pandas", "numpy", "psycopg2", "openlineage")
 OUTSIDE = ("socket.connect", "socket.getaddrinfo", "sqlite3.connect", "subprocess.Popen")
 
 

@@ -9,7 +9,7 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
 from include.contracts.interval import Interval
 from include.contracts.job.report import CheckResult, FileRows, RowCounts
-from include.contracts.spec.table_spec import BronzeSpec
+from include.contracts.spec.table_spec import AnySpec, BronzeSpec
 from include.control.gates.gates import Gates
 from include.control.gates.result import GateResult
 from include.control.landing.inspection import inspect
@@ -26,13 +26,25 @@ COLUMNS = pa.schema([("order_id", pa.string()), ("amount", pa.int64())])
 
 def commit_batch(root: Path, landing: Path, spec: BronzeSpec, interval: Interval, run_id: str) -> Winner:
     """Commit the interval's landing files as one batch of `spec`, with the protocol's own records."""
+    place = LocalLanding(str(landing))
+    files = tuple(inspect(file, place, spec) for file in list_files(spec, place, interval))
+    return commit_sources(root, spec, interval, run_id, BatchSources(files=len(files)), files)
+
+
+def commit_sources(
+    root: Path,
+    spec: AnySpec,
+    interval: Interval,
+    run_id: str,
+    sources: BatchSources,
+    files: tuple[FileFact, ...] = (),
+) -> Winner:
+    """Commit a batch of `spec` that says that it has read these sources, with the protocol's own records."""
     paths, stream = LakehousePaths(root), Stream(spec.table)
     table = paths.table(spec.table)
     if latest_version(table) < 0:
         DeltaTable.create(str(table), COLUMNS)
     delta = DeltaTable(str(table))
-    place = LocalLanding(str(landing))
-    files = tuple(inspect(file, place, spec) for file in list_files(spec, place, interval))
     intent = Intent(
         table=spec.table,
         table_id=str(delta.metadata().id),
@@ -43,7 +55,7 @@ def commit_batch(root: Path, landing: Path, spec: BronzeSpec, interval: Interval
         interval_end=interval.end,
         run_id=run_id,
         spec_hash=spec.spec_hash,
-        sources=BatchSources(files=len(files)),
+        sources=sources,
     )
     return _commit(paths, table, intent, files)
 
@@ -63,7 +75,7 @@ def _commit(paths: LakehousePaths, table: Path, intent: Intent, files: tuple[Fil
     return winner
 
 
-def judge(root: Path, spec: BronzeSpec, winner: Winner, *, passed: bool = True) -> GateResult:
+def judge(root: Path, spec: AnySpec, winner: Winner, *, passed: bool = True) -> GateResult:
     """Record the gate's result for the version of `winner`."""
     check = CheckResult(
         rule="expect_table_row_count_to_be_between()", action="fail", passed=passed, reason="no empty days", observed=0

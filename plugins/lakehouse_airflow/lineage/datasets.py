@@ -1,0 +1,102 @@
+"""The datasets of OpenLineage: their names by its naming specification, and what their specs say about them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from openlineage.client.facet_v2 import (
+    DatasetFacet,
+    dataset_version_dataset,
+    documentation_dataset,
+    ownership_dataset,
+    schema_dataset,
+    storage_dataset,
+    symlinks_dataset,
+    tags_dataset,
+)
+from openlineage.client.naming.dataset import S3, DatasetNaming, Kafka, LocalFileSystem
+
+from include.contracts.lake_path import LakePath, bucket_url, lake_path
+from include.contracts.spec.bronze_sources import BronzeSource, KafkaSource
+from include.contracts.spec.table_spec import AnySpec, GoldSpec, SilverSpec
+from include.settings import Settings
+
+_LOGICAL = "millrace"
+"""The namespace of the tables' own names, such as `silver.flights`, wherever their files are."""
+
+
+def name_of(path: LakePath) -> DatasetNaming:
+    """Return the name of a folder, or of a prefix of a bucket.
+
+    >>> name = name_of(lake_path("s3a://lake/tables/silver/flights"))
+    >>> name.get_namespace(), name.get_name()
+    ('s3://lake', 'tables/silver/flights')
+    """
+    return LocalFileSystem(str(path.absolute())) if isinstance(path, Path) else S3(path.bucket, path.key)
+
+
+def names_of_source(source: BronzeSource, settings: Settings, topics: Iterable[str] = ()) -> list[DatasetNaming]:
+    """Return the names of what a bronze table reads: the folder of its landing files, or its topics.
+
+    Args:
+        source: the source of the table's spec.
+        settings: they have the landing root, and the addresses of Kafka clusters.
+        topics: the topics that were read, for a source that names only a pattern of topics.
+    """
+    if isinstance(source, KafkaSource):
+        first = settings.kafka[source.kafka]["bootstrap.servers"].split(",")[0].strip()
+        host, _, port = first.rpartition("://")[2].rpartition(":")
+        return [Kafka(host, port, topic) for topic in source.topics or sorted(topics)]
+    if url := bucket_url(source.landing):
+        return [name_of(lake_path(url))]
+    return [name_of(lake_path(settings.landing) / source.landing)]
+
+
+def table_facets(spec: AnySpec, version: int | None) -> dict[str, DatasetFacet]:
+    """Return what a spec says about its table, and the table's version if it is known."""
+    fields = schema_fields(spec)
+    identifier = symlinks_dataset.Identifier(namespace=_LOGICAL, name=spec.table, type="TABLE")
+    tag = tags_dataset.TagsDatasetFacetFields(key="classification", value=spec.classification, source="MILLRACE")
+    facets: dict[str, DatasetFacet] = {
+        "schema": schema_dataset.SchemaDatasetFacet(fields=fields),
+        "storage": storage_dataset.StorageDatasetFacet(storageLayer="delta", fileFormat="parquet"),
+        "symlinks": symlinks_dataset.SymlinksDatasetFacet(identifiers=[identifier]),
+        "tags": tags_dataset.TagsDatasetFacet(tags=[tag]),
+    }
+    if version is not None:
+        facets["version"] = dataset_version_dataset.DatasetVersionDatasetFacet(datasetVersion=str(version))
+    if spec.description:
+        facets["documentation"] = documentation_dataset.DocumentationDatasetFacet(description=spec.description)
+    if spec.owner:
+        owner = ownership_dataset.Owner(name=f"team:{spec.owner}", type="OWNER")
+        facets["ownership"] = ownership_dataset.OwnershipDatasetFacet(owners=[owner])
+    return facets
+
+
+def source_facets(fields: Iterable[str]) -> dict[str, DatasetFacet]:
+    """Return the schema of landing files or messages: the names of the fields that the table reads."""
+    named: Mapping[str, None] = dict.fromkeys(fields)
+    return {
+        "schema": schema_dataset.SchemaDatasetFacet(
+            fields=[schema_dataset.SchemaDatasetFacetFields(name=name) for name in named]
+        )
+    }
+
+
+def schema_fields(spec: AnySpec) -> list[schema_dataset.SchemaDatasetFacetFields]:
+    """Return the columns of the table; where Spark decides the type, as in gold, they have none."""
+    columns: list[tuple[str, str | None, str]]
+    if isinstance(spec, GoldSpec):
+        columns = [(name, None, "") for name in (*spec.group_by, *spec.measures)]
+    else:
+        stored = spec.stored_columns if isinstance(spec, SilverSpec) else tuple(spec.columns)
+        columns = [(name, spec.columns[name].type, spec.columns[name].description) for name in stored]
+    if isinstance(spec, SilverSpec):
+        columns += [(name, None, "") for name in spec.period_columns]
+    return [
+        schema_dataset.SchemaDatasetFacetFields(
+            name=name, type=kind, description=description or None, ordinal_position=position
+        )
+        for position, (name, kind, description) in enumerate(columns, start=1)
+    ]

@@ -1,0 +1,127 @@
+"""What a task of Millrace tells OpenLineage when it ends: the tables that it read and wrote, with their facets.
+
+The names, the columns and the rules come from the specs, the versions and the counts from the task's report and the
+table's log. Rows are never read. An error here ends no task: OpenLineage's provider logs it, and sends its event
+without datasets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from airflow.providers.openlineage.extractors import OperatorLineage
+from openlineage.client.event_v2 import InputDataset, OutputDataset
+from openlineage.client.facet_v2 import DatasetFacet, InputDatasetFacet, OutputDatasetFacet
+from openlineage.client.generated.column_lineage_dataset import ColumnLineageDatasetFacet
+from openlineage.client.generated.input_statistics_input_dataset import InputStatisticsInputDatasetFacet
+from openlineage.client.generated.output_statistics_output_dataset import OutputStatisticsOutputDatasetFacet
+from openlineage.client.naming.dataset import DatasetNaming
+
+from include.catalog import Catalog, load_catalog
+from include.contracts.job.report import JobReport
+from include.contracts.spec.table_spec import AnySpec, BronzeSpec, GoldSpec
+from include.errors import Outcome
+from include.settings import Settings
+from lakehouse_airflow.lineage.columns import column_lineage
+from lakehouse_airflow.lineage.commits import Committed, committed_by
+from lakehouse_airflow.lineage.datasets import name_of, names_of_source, source_facets, table_facets
+from lakehouse_airflow.lineage.quality import quality_facets
+from lakehouse_airflow.operators.gate_decision import GateDecision
+
+Lineage: TypeAlias = OperatorLineage[Any, Any]
+"""What the provider takes from an operator."""
+
+
+def lineage_of_write(table: str, report: JobReport | None, run_id: str, settings: Settings) -> Lineage:
+    """Return what a writer of a table read and wrote; without a report, only between which tables it goes."""
+    catalog = load_catalog(settings.tables)
+    spec, path = catalog.spec(table), settings.paths.table(table)
+    written = report if report and report.outcome is Outcome.COMMITTED else None
+    committed = committed_by(run_id, path, written.version) if written else Committed()
+    sources = _sources(spec, settings, committed)
+    lineage = column_lineage(spec, sources, _source_types(spec, catalog))
+    facets = {**table_facets(spec, report.version if report else None), "columnLineage": lineage}
+    inputs = _inputs(spec, catalog, sources, lineage, committed, written)
+    output = _output(name_of(path), facets, _output_statistics(written, committed) if written else {})
+    return OperatorLineage(inputs=inputs, outputs=[output])
+
+
+def lineage_of_gate(table: str, specs: Path, decision: GateDecision | None, settings: Settings) -> Lineage:
+    """Return the version that a gate checked, with the result of each rule."""
+    facets = table_facets(load_catalog(specs).spec(table), decision.version if decision else None)
+    results = quality_facets(decision.checks if decision else ())
+    return OperatorLineage(inputs=[_input(name_of(settings.paths.table(table)), facets, results)])
+
+
+def lineage_of_job(table: str, report: JobReport | None, settings: Settings) -> Lineage:
+    """Return the table on which another job worked, such as maintenance, with the version that it left."""
+    facets = table_facets(load_catalog(settings.tables).spec(table), report.version if report else None)
+    return OperatorLineage(outputs=[_output(name_of(settings.paths.table(table)), facets, {})])
+
+
+def _sources(spec: AnySpec, settings: Settings, committed: Committed) -> dict[str, Sequence[DatasetNaming]]:
+    """Return the datasets of each source: the alias of a gold table's source, or empty for the only source."""
+    if isinstance(spec, BronzeSpec):
+        topics = committed.sources.offsets if committed.sources else ()
+        return {"": names_of_source(spec.source, settings, topics)}
+    if isinstance(spec, GoldSpec):
+        return {alias: [name_of(settings.paths.table(source.table))] for alias, source in spec.sources.items()}
+    return {"": [name_of(settings.paths.table(spec.source))]}
+
+
+def _source_types(spec: AnySpec, catalog: Catalog) -> dict[str, str]:
+    """Return the types of the columns of a silver table's source; bronze reads text, gold states its casts itself."""
+    sources = [catalog.specs.get(table) for table in spec.source_tables]
+    return {
+        name: column.type
+        for bronze in sources
+        if isinstance(bronze, BronzeSpec)
+        for name, column in bronze.columns.items()
+    }
+
+
+def _inputs(
+    spec: AnySpec,
+    catalog: Catalog,
+    sources: Mapping[str, Sequence[DatasetNaming]],
+    lineage: ColumnLineageDatasetFacet,
+    committed: Committed,
+    written: JobReport | None,
+) -> list[InputDataset]:
+    """Return the sources, each once, with the version up to which the batch has read it."""
+    statistics: dict[str, InputDatasetFacet] = {}
+    # Of several sources, nobody knows how many rows came from which.
+    if written and sum(map(len, sources.values())) == 1:
+        statistics["inputStatistics"] = InputStatisticsInputDatasetFacet(
+            rowCount=written.rows.read, fileCount=committed.landing_files or None
+        )
+    if isinstance(spec, BronzeSpec):
+        fields = (origin.field for column in lineage.fields.values() for origin in column.inputFields)
+        facets = source_facets(fields)
+        return [_input(name, facets, statistics) for name in sources[""]]
+    ranges = committed.sources.ranges if committed.sources else {}
+    names = dict(zip(spec.source_tables, (names[0] for names in sources.values()), strict=True))
+    return [
+        _input(name, table_facets(catalog.spec(table), ranges[table][1] if table in ranges else None), statistics)
+        for table, name in names.items()
+    ]
+
+
+def _output_statistics(written: JobReport, committed: Committed) -> dict[str, OutputDatasetFacet]:
+    rows = written.rows.inserted + written.rows.updated
+    facet = OutputStatisticsOutputDatasetFacet(rowCount=rows, size=committed.size, fileCount=committed.files)
+    return {"outputStatistics": facet}
+
+
+def _input(
+    name: DatasetNaming, facets: Mapping[str, DatasetFacet], input_facets: Mapping[str, InputDatasetFacet]
+) -> InputDataset:
+    return InputDataset(name.get_namespace(), name.get_name(), facets=dict(facets), inputFacets=dict(input_facets))
+
+
+def _output(
+    name: DatasetNaming, facets: Mapping[str, DatasetFacet], output_facets: Mapping[str, OutputDatasetFacet]
+) -> OutputDataset:
+    return OutputDataset(name.get_namespace(), name.get_name(), facets=dict(facets), outputFacets=dict(output_facets))

@@ -1,0 +1,230 @@
+"""What a collector of OpenLineage receives from the tasks of a domain, run by Airflow's task runner."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from include.settings import PROJECT
+from tests.support.airflow.airflow_home import create_airflow_home
+from tests.support.documents.specs import bronze_document, gold_document, silver_document, write_specs
+from tests.support.openlineage.collector import KEY, Collector, running_collector
+from tests.support.openlineage.schemas import facets_of, problems_of
+
+SCRIPT = PROJECT / "tests" / "support" / "airflow" / "dag_run.py"
+MARK = "RESULTS OF ALL CASES: "
+PASSWORD = "a-secret-password"
+ROW_VALUE = "a-value-of-a-row"
+NAMESPACE = "millrace-tests"
+
+DAG_FILE = """
+from datetime import UTC, datetime
+
+from lakehouse_airflow.factory import build_domain_dag
+
+dag = build_domain_dag(
+    "shop", schedule="0 0 * * *", start_date=datetime(2013, 1, 1, tzinfo=UTC), owner="sales"
+)
+for task in dag.tasks:
+    task.retries = 0
+"""
+
+UNKNOWN_TABLE = """
+from datetime import UTC, datetime
+
+from airflow.sdk import DAG
+
+from include.contracts.job.args import Job
+from lakehouse_airflow.operators.table_maintenance import TableMaintenanceOperator
+
+with DAG("unknown", schedule=None, start_date=datetime(2013, 1, 1, tzinfo=UTC)) as dag:
+    TableMaintenanceOperator(task_id="optimize", table="bronze.unknown", job=Job.TABLE_OPTIMIZE)
+"""
+
+JOB = """
+import sys
+from include.catalog import load_catalog
+from include.control.gates.gates import Gates
+from include.control.ledger.resolution import table_id
+from include.control.log.batch import BatchSources
+from include.contracts.job.args import JobArgs
+from include.contracts.job.report import JobReport, RowCounts
+from include.contracts.spec.table_spec import BronzeSpec
+from include.errors import Outcome
+from include.paths import LakehousePaths
+from tests.support.ledger.small_lake import commit_batch, commit_sources, judge
+args = JobArgs.from_argv(sys.argv[1:])
+spec, paths = load_catalog(args.tables).spec(args.table), LakehousePaths(args.root)
+if isinstance(spec, BronzeSpec):
+    winner = commit_batch(args.root, args.landing, spec, args.interval, args.run_id)
+else:
+    ranges = {{table: (None, Gates(paths).certified(table)) for table in spec.source_tables}}
+    ids = {{table: table_id(paths.table(table)) for table in spec.source_tables}}
+    sources = BatchSources(ranges=ranges, source_ids=ids)
+    winner = commit_sources(args.root, spec, args.interval, args.run_id, sources)
+judge(args.root, spec, winner, passed={passed})
+JobReport(
+    job="writer", table=args.table, interval=args.interval, run_id=args.run_id, outcome=Outcome.COMMITTED,
+    message="loaded", batch_seq=winner.batch_seq, version=winner.version,
+    rows=RowCounts(read=5, applied=3, superseded=2, inserted=2, updated=1),
+).save(args.report)
+"""
+
+
+def _case(folder: Path, name: str, *, dag: str, passed: bool, at: str) -> dict[str, Any]:
+    for job in ("bronze_ingest", "silver_merge", "gold_aggregate"):
+        path = folder / "projects" / name / "spark_jobs" / "jobs" / f"{job}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(JOB.format(passed=passed))
+    return {
+        "path": str(folder / "dags" / f"{dag}.py"),
+        "at": at,
+        "conf": {"day": "2013-01-05"} if dag == "shop" else {},
+        "project": str(folder / "projects" / name),
+        "environment": {"LAKEHOUSE_ROOT": str(folder / "lakes" / name)},
+    }
+
+
+class Runs:
+    """The results of the runs, and what the collector has received of them."""
+
+    def __init__(self, results: dict[str, Any], log: str, collector: Collector, folder: Path) -> None:
+        self.results = results
+        self.log = log
+        self.collector = collector
+        self.folder = folder
+
+    def ends(self, case: str, task: str, dag: str = "shop") -> dict[str, Any]:
+        """Return the last event of a task, after checking that it is the second of two of the same run."""
+        start, end = self.collector.of_task(self.results[case]["run_id"], f"{dag}.{task}")
+        assert start["eventType"] == "START"
+        assert start["run"]["runId"] == end["run"]["runId"]
+        return end
+
+    def table(self, case: str, table: str) -> tuple[str, str]:
+        """Return the name of a table's dataset."""
+        return "file", str(self.folder / "lakes" / case / Path(*table.split(".")))
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runs]:
+    folder = tmp_path_factory.mktemp("openlineage")
+    dags = folder / "dags"
+    dags.mkdir()
+    (dags / "shop.py").write_text(DAG_FILE)
+    (dags / "unknown.py").write_text(UNKNOWN_TABLE)
+    landing = folder / "landing" / "orders" / "date=2013-01-05"
+    landing.mkdir(parents=True)
+    (landing / "a.json").write_text(json.dumps({"order_id": ROW_VALUE, "amount": 1}) + "\n")
+    rule = {"expect_table_row_count_to_be_between": {"min_value": 1}, "action": "fail", "reason": "no empty days"}
+    tables = write_specs(
+        folder / "tables",
+        bronze_document(expectations=[rule], description="Orders as delivered.", owner="sales"),
+        silver_document(expectations=[rule]),
+        gold_document(expectations=[rule]),
+    )
+    cases = {
+        "loaded": _case(folder, "loaded", dag="shop", passed=True, at="2013-02-01T00:00:00+00:00"),
+        "refused": _case(folder, "refused", dag="shop", passed=False, at="2013-02-02T00:00:00+00:00"),
+        "unknown": _case(folder, "unknown", dag="unknown", passed=True, at="2013-02-03T00:00:00+00:00"),
+    }
+    with running_collector() as collector, socket.create_server(("127.0.0.1", 0)) as server:
+        connection = {"conn_type": "spark", "host": "sc://127.0.0.1", "port": server.getsockname()[1]}
+        environment = {
+            **create_airflow_home(folder / "airflow", dags),
+            "PYTHONPATH": os.pathsep.join((str(PROJECT), str(PROJECT / "plugins"))),
+            "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps({**connection, "password": PASSWORD}),
+            "AIRFLOW__OPENLINEAGE__TRANSPORT": collector.transport(),
+            "AIRFLOW__OPENLINEAGE__NAMESPACE": NAMESPACE,
+            "LAKEHOUSE_LANDING": str(folder / "landing"),
+            "LAKEHOUSE_TABLES": str(tables),
+        }
+        command = [sys.executable, str(SCRIPT), json.dumps(cases)]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
+        assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+        # Airflow sends the event of a run from a process of its own, which may log after the results.
+        results = json.loads(done.stdout.rpartition(MARK)[2].partition("\n")[0])
+        yield Runs(results, done.stdout, collector, folder)
+
+
+def test_each_event_fits_the_schema_of_openlineage(runs: Runs) -> None:
+    events = runs.collector.events
+    assert len(events) >= 20
+    assert {name for event in events for name in facets_of(event)} == {
+        "columnLineage", "dataQualityAssertions", "dataQualityMetrics", "documentation", "inputStatistics",
+        "outputStatistics", "ownership", "schema", "storage", "symlinks", "tags", "version",
+    }  # fmt: skip
+    assert [problem for event in events for problem in problems_of(event)] == []
+    broken = {**events[1], "eventType": "DONE", "outputs": [{"namespace": "file"}]}
+    assert len(problems_of(broken)) == 2
+
+
+def test_a_writer_reports_its_source_and_its_table_with_columns_version_and_counts(runs: Runs) -> None:
+    end = runs.ends("loaded", "bronze.orders")
+    assert (end["eventType"], end["job"]["namespace"]) == ("COMPLETE", NAMESPACE)
+    [[source], [table]] = end["inputs"], end["outputs"]
+    assert (source["namespace"], source["name"]) == ("file", str(runs.folder / "landing" / "orders"))
+    assert facts(source["inputFacets"]["inputStatistics"]) == {"rowCount": 5, "fileCount": 1}
+    assert (table["namespace"], table["name"]) == runs.table("loaded", "bronze.orders")
+    files = list(Path(table["name"]).glob("*.parquet"))
+    sizes = {"size": sum(file.stat().st_size for file in files), "fileCount": len(files)}
+    assert facts(table["outputFacets"]["outputStatistics"]) == {"rowCount": 3, **sizes}
+    assert table["facets"]["version"]["datasetVersion"] == "1"
+    assert table["facets"]["symlinks"]["identifiers"][0]["name"] == "bronze.orders"
+    assert table["facets"]["documentation"]["description"] == "Orders as delivered."
+    assert table["facets"]["ownership"]["owners"][0]["name"] == "team:sales"
+    assert [field["name"] for field in table["facets"]["schema"]["fields"]][:2] == ["order_id", "amount"]
+    [origin] = table["facets"]["columnLineage"]["fields"]["amount"]["inputFields"]
+    assert (origin["name"], origin["field"]) == (source["name"], "amount")
+
+
+def test_a_layer_reads_what_the_layer_below_has_written_under_the_same_name(runs: Runs) -> None:
+    for below, table in (("bronze.orders", "silver.orders"), ("silver.orders", "gold.revenue_daily")):
+        [source] = runs.ends("loaded", table)["inputs"]
+        [written] = runs.ends("loaded", below)["outputs"]
+        [checked] = runs.ends("loaded", f"{below}_gate")["inputs"]
+        names = [(dataset["namespace"], dataset["name"]) for dataset in (source, written, checked)]
+        assert names == [runs.table("loaded", below)] * 3
+        assert source["facets"]["version"]["datasetVersion"] == "1"
+
+
+def test_a_gate_reports_the_result_of_each_rule(runs: Runs) -> None:
+    for case, kind, success in (("loaded", "COMPLETE", True), ("refused", "FAIL", False)):
+        end = runs.ends(case, "bronze.orders_gate")
+        assert end["eventType"] == kind
+        [table] = end["inputs"]
+        [assertion] = table["inputFacets"]["dataQualityAssertions"]["assertions"]
+        assert (assertion["assertion"], assertion["success"]) == ("expect_table_row_count_to_be_between", success)
+        assert (assertion["severity"], assertion["description"]) == ("error", "no empty days")
+        assert table["inputFacets"]["dataQualityMetrics"]["rowCount"] == 0
+        assert table["facets"]["version"]["datasetVersion"] == "1"
+    error = end["run"]["facets"]["errorMessage"]["message"]
+    assert error.startswith("bronze.orders version 1 refused: expect_table_row_count_to_be_between() observed 0")
+
+
+def test_an_error_in_the_facets_fails_no_task_and_is_logged(runs: Runs) -> None:
+    assert runs.results["unknown"]["tasks"] == {"optimize": ["success", 1]}
+    end = runs.ends("unknown", "optimize", dag="unknown")
+    assert (end["eventType"], end["inputs"], end["outputs"]) == ("COMPLETE", [], [])
+    assert "OpenLineage method failed to extract data from Operator" in runs.log
+    assert "bronze.unknown" in runs.log
+
+
+def test_no_event_has_a_row_or_a_secret(runs: Runs) -> None:
+    assert runs.collector.refused == 0, "each event has the key"
+    sent = json.dumps(runs.collector.events)
+    assert "bronze.orders" in sent
+    assert [secret for secret in (ROW_VALUE, PASSWORD, KEY) if secret in sent] == []
+
+
+def facts(facet: dict[str, Any]) -> dict[str, Any]:
+    """Return a facet without its producer and its schema."""
+    return {name: value for name, value in facet.items() if not name.startswith("_")}

@@ -1,0 +1,107 @@
+"""Where the columns and the rows of tables come from, by their specs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from openlineage.client.generated.column_lineage_dataset import ColumnLineageDatasetFacet, InputField
+from openlineage.client.naming.dataset import LocalFileSystem
+
+from include.catalog import load_catalog
+from include.contracts.spec.table_spec import AnySpec, BronzeSpec, GoldSpec, SilverSpec
+from lakehouse_airflow.lineage.columns import column_lineage
+from tests.support.documents.specs import SHIPPED, bronze_spec, gold_spec, silver_spec
+
+STATUS_SET = {"column": "status", "value_set": ["paid"]}
+
+
+def lineage(spec: AnySpec, **source_types: str) -> ColumnLineageDatasetFacet:
+    """Return the lineage of a table whose sources are in folders of their own names."""
+    aliases = getattr(spec, "sources", {"": None})
+    return column_lineage(spec, {alias: [LocalFileSystem(f"/{alias}")] for alias in aliases}, source_types)
+
+
+def steps(fields: list[InputField]) -> dict[str, list[tuple[str, str]]]:
+    """Return `<source>.<column>` -> the types and subtypes of what happens to it."""
+    return {
+        f"{field.name[1:]}.{field.field}".lstrip("."): [(step.type, step.subtype) for step in field.transformations]
+        for field in fields
+    }
+
+
+def origins(facet: ColumnLineageDatasetFacet) -> dict[str, Any]:
+    return {column: steps(fields.inputFields) for column, fields in facet.fields.items()}
+
+
+def test_bronze_takes_text_as_it_is_and_casts_the_rest() -> None:
+    found = origins(lineage(bronze_spec()))
+    assert found["order_id"] == {"order_id": [("DIRECT", "IDENTITY")]}
+    assert found["amount"] == {"amount": [("DIRECT", "TRANSFORMATION")]}
+
+
+def test_a_message_of_kafka_has_fields_and_transforms() -> None:
+    source = {"kafka": "main", "topics": ["orders"], "format": "json", "transforms": {"sent_at": "timestamp"}}
+    columns = {"order_id": {"type": "string"}, "sent_at": {"type": "timestamp"}}
+    found = origins(lineage(bronze_spec(source=source, columns=columns)))
+    assert found["sent_at"] == {"timestamp": [("DIRECT", "TRANSFORMATION")]}
+    assert found["order_id"] == {"order_id": [("DIRECT", "IDENTITY")]}
+
+
+def test_silver_follows_expressions_and_names_what_decides_about_rows() -> None:
+    spec = silver_spec(
+        keys=["id"],
+        sequence_by=["event_at"],
+        apply_as_deletes="op = 'delete'",
+        columns={
+            "id": {"type": "string", "from": "trim(order_id)"},
+            "event_at": {"type": "timestamp"},
+            "status": {"type": "string", "from": "if(paid, state, 'open')"},
+        },
+        expectations=[{"expect_column_values_to_be_in_set": STATUS_SET, "action": "quarantine"}],
+    )
+    facet = lineage(spec, event_at="timestamp", order_id="string")
+    assert origins(facet) == {
+        "id": {"order_id": [("DIRECT", "TRANSFORMATION")]},
+        "event_at": {"event_at": [("DIRECT", "IDENTITY")]},
+        "status": {"paid": [("INDIRECT", "CONDITIONAL")], "state": [("DIRECT", "TRANSFORMATION")]},
+    }
+    assert steps(facet.dataset or []) == {
+        "order_id": [("INDIRECT", "JOIN")],
+        "event_at": [("INDIRECT", "SORT")],
+        "op": [("INDIRECT", "FILTER")],
+        "paid": [("INDIRECT", "FILTER")],
+        "state": [("INDIRECT", "FILTER")],
+    }
+
+
+def test_the_periods_of_a_history_come_from_the_sequence() -> None:
+    found = origins(lineage(silver_spec(stored_as_scd_type=2)))
+    assert found["__START_AT"].keys() == found["__END_AT"].keys() == {"event_at", "event_seq"}
+
+
+def test_gold_groups_aggregates_joins_and_filters() -> None:
+    sources = {
+        "o": {"table": "silver.orders", "where": "amount > 0"},
+        "c": {"table": "silver.customers", "join": "left", "on": "c.id = o.customer"},
+    }
+    measures = {"orders": "count(*)", "revenue": "sum(o.amount) filter (where c.is_known)"}
+    refresh = {"o": "day", "c": "day"}
+    facet = lineage(gold_spec(sources=sources, measures=measures, refresh_from=refresh, group_by={"day": "o.day"}))
+    assert origins(facet) == {
+        "day": {"o.day": [("DIRECT", "IDENTITY")]},
+        "revenue": {"o.amount": [("DIRECT", "AGGREGATION")], "c.is_known": [("INDIRECT", "FILTER")]},
+    }
+    assert steps(facet.dataset or []) == {
+        "o.day": [("INDIRECT", "GROUP_BY")],
+        "c.id": [("INDIRECT", "JOIN")],
+        "o.customer": [("INDIRECT", "JOIN")],
+        "o.amount": [("INDIRECT", "FILTER")],
+    }
+
+
+def test_each_column_of_the_flights_has_an_origin_but_the_counts_of_rows() -> None:
+    for spec in load_catalog(SHIPPED).of_domain("flights"):
+        assert isinstance(spec, BronzeSpec | SilverSpec | GoldSpec)
+        is_gold = isinstance(spec, GoldSpec)
+        columns = {*spec.group_by, *spec.measures} if is_gold else set(spec.columns)
+        assert columns - set(lineage(spec).fields) == ({"flights"} if is_gold else set()), spec.table
