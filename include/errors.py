@@ -151,10 +151,6 @@ class SparkUnavailableError(MillraceError):
     exit_code = ExitCode.SPARK_UNAVAILABLE
 
 
-class AirflowUnavailableError(MillraceError):
-    """Raised when Airflow's API does not answer, or refuses; the tables are right all the same."""
-
-
 class DiskFullError(MillraceError):
     """Raised when a disk has no space left for a write; after space is freed, the same run continues."""
 

@@ -37,7 +37,7 @@ class Settings(BaseSettings):
         kafka: Kafka cluster -> its client's settings with librdkafka's names, as JSON:
             `{"main": {"bootstrap.servers": "broker:9092"}}`. They may hold secrets, so they are never shown.
         airflow: the Airflow to which `lakehouse run` announces certified versions, as JSON:
-            `{"url": ..., "login": ..., "password": ...}`.
+            `{"url": ..., "login": ..., "password": ...}`, or `{"url": ..., "token": ...}`.
     """
 
     # An error must not show the value: it may be a password.

@@ -12,26 +12,29 @@ from include.contracts.airflow_access import AirflowAccess
 from include.contracts.asset_event import batch_extra
 from include.contracts.job.report import JobReport
 from include.control.log.delta_log import read_commit
-from include.errors import AirflowUnavailableError
+from include.errors import first_line
 from include.paths import LakehousePaths
 
 
-def announce(reports: Iterable[JobReport], access: AirflowAccess, paths: LakehousePaths) -> list[str]:
-    """Announce the versions that the reports certified; return a line about each event, or table without an asset.
+def announce(reports: Iterable[JobReport], access: AirflowAccess, paths: LakehousePaths) -> tuple[list[str], str]:
+    """Announce the versions that the reports certified.
 
-    Raises:
-        AirflowUnavailableError: Airflow does not answer, or refuses.
+    Returns:
+        A line about each event, and about each table without an asset; then, if Airflow was not told of all versions,
+        one line that says why. The next run of the same tables tells it.
     """
     certified = [report for report in reports if report.certified_version is not None]
+    lines = list[str]()
     try:
-        with airflow_api(access.url, access.login, access.password.get_secret_value()) as api:
-            return list(create_events(api, certified, paths))
-    except httpx.HTTPError as error:
-        raise AirflowUnavailableError(
-            f"Airflow at {access.url} was not told of certified versions: {error}",
-            "The tables are right. The next `lakehouse run` of the same tables tells it.",
-            "Check LAKEHOUSE_AIRFLOW, and that its user may create asset events.",
-        ) from None
+        with airflow_api(access) as api:
+            lines.extend(create_events(api, certified, paths))
+    except (httpx.HTTPError, httpx.InvalidURL, KeyError, ValueError) as error:
+        reason = first_line(error) or type(error).__name__
+        return lines, (
+            f"Airflow at {access.url} was not told of all certified versions ({reason}); "
+            "the next `lakehouse run` of these tables tells it"
+        )
+    return lines, ""
 
 
 def create_events(api: httpx.Client, reports: Iterable[JobReport], paths: LakehousePaths) -> Iterator[str]:

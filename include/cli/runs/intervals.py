@@ -17,7 +17,7 @@ from include.contracts.job.report import JobReport
 from include.contracts.time_format import FILE_NAME
 from include.control.log.stored_tables import is_table
 from include.disk_space import disk_full
-from include.errors import AirflowUnavailableError, ExitCode, Outcome
+from include.errors import ExitCode, Outcome
 from include.run_retention import delete_old_runs
 from include.settings import Settings
 from include.spark_conf import LARGE_LOAD
@@ -48,7 +48,8 @@ def run_selection(
         show(f"{_span(selection.intervals)}: nothing is new, so no Spark was started.")
         if failures := dict.fromkeys(failure_lines(idle)):
             show_problem("\n".join(failures))
-        return _announced(idle, settings, worst(map(ending, idle)))
+        _announce(idle, settings)
+        return worst(map(ending, idle))
     arguments = _arguments(selection, settings, run_id, f"{to_do[0].start:{FILE_NAME}}").for_intervals(
         to_do, reprocess=reprocess, skip_missing=skip_missing, allow_deletes=allow_deletes
     )
@@ -68,7 +69,7 @@ def follow_selection(selection: Selection, settings: Settings) -> ExitCode:
         selection.catalog.spec(invalid[0].table)
     delete_old_runs(settings)
     driver = Driver(settings, _arguments(selection, settings, new_run_id(datetime.now(UTC)), "follow"))
-    out, reports, announced = console(), list[JobReport](), ExitCode.OK
+    out, reports = console(), list[JobReport]()
     for spec in invalid:
         show_problem(spec.warning)
     out.print(f"Following {selection.domain}: Ctrl-C or SIGTERM ends it after the current commit.")
@@ -79,8 +80,8 @@ def follow_selection(selection: Selection, settings: Settings) -> ExitCode:
         reports = [earlier for earlier in reports if earlier.table != report.table] + [report]
         out.print(f"{report.interval.start:%Y-%m-%d}  ", report_line(report), sep="")
         if report.certified_moved:
-            announced = _announced([report], settings, announced)
-    return worst([announced, _conclude(driver.end(), reports, is_whole=True)])
+            _announce([report], settings)
+    return _conclude(driver.end(), reports, is_whole=True)
 
 
 def maintain_selection(selection: Selection, settings: Settings, *, dry_run: bool) -> ExitCode:
@@ -155,19 +156,17 @@ def _idle_report(plan: TablePlan, run_id: str) -> JobReport:
     )
 
 
-def _announced(reports: Sequence[JobReport], settings: Settings, code: ExitCode) -> ExitCode:
-    """Tell Airflow of certified versions, if there is one, and return the exit code of the run with that."""
+def _announce(reports: Sequence[JobReport], settings: Settings) -> None:
+    """Tell Airflow of certified versions, if the settings name one; the run does not depend on it."""
     if settings.airflow is None:
-        return code
+        return
     # Imported here, because the HTTP client takes time to import.
     from include.cli.runs.asset_events import announce
 
-    try:
-        show(*announce(reports, settings.airflow, settings.paths))
-    except AirflowUnavailableError as error:
-        show_problem(str(error))
-        return worst([code, error.exit_code])
-    return code
+    lines, problem = announce(reports, settings.airflow, settings.paths)
+    show(*lines)
+    if problem:
+        show_problem(problem)
 
 
 def _run(
@@ -187,7 +186,8 @@ def _run(
     last = reports[-1].interval if reports else arguments.intervals[0]
     if later := arguments.intervals[arguments.intervals.index(last) + 1 :]:
         show_problem(f"{last} did not end well. Not run: {_span(later)}")
-    return _announced([*idle, *reports], settings, code)
+    _announce([*idle, *reports], settings)
+    return code
 
 
 def _show_reports(selection: Selection, reports: Sequence[JobReport]) -> None:

@@ -7,8 +7,10 @@ from contextlib import contextmanager
 
 import httpx
 from airflow.sdk import Connection
+from pydantic import SecretStr
 
 from include.airflow_api import airflow_api
+from include.contracts.airflow_access import AirflowAccess
 
 CONN_ID = "airflow_api"
 """The connection to Airflow itself: host (a URL), login and password of a user who may clear tasks."""
@@ -23,5 +25,6 @@ def own_airflow_api() -> Iterator[httpx.Client]:
         httpx.HTTPError: Airflow does not answer, or refuses the login.
     """
     connection = Connection.get(CONN_ID)
-    with airflow_api(str(connection.host), str(connection.login), str(connection.password)) as client:
+    secret = SecretStr(connection.password or "")
+    with airflow_api(AirflowAccess(url=str(connection.host), login=str(connection.login), password=secret)) as client:
         yield client
