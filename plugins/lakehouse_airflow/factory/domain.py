@@ -85,7 +85,8 @@ def build_domain_dag(
         common = {"conn_id": conn_id, "first_day": first_day, "last_day": last_day}
         gates: dict[str, QualityGateOperator] = {}
         for layer in dict.fromkeys(spec.layer for spec in specs):
-            with TaskGroup(layer):
+            # Without a prefix of the group the UI shows whole ids: `silver.weather`, not two of `weather` in one list.
+            with TaskGroup(layer, prefix_group_id=False):
                 for spec in specs:
                     if spec.layer == layer:
                         gates[spec.table] = _add_table(spec, gates, owner, common)
@@ -101,8 +102,7 @@ def _add_table(
     own = {"doc_md": table_doc(spec, owner), **({"owner": spec.owner} if spec.owner else {}), **common}
     asks_people = isinstance(spec, BronzeSpec) and spec.needs_column_approval
     write = TableWriteOperator(
-        task_id=spec.name,
-        task_display_name=spec.table,
+        task_id=spec.table,
         table=spec.table,
         # Waiting in Airflow is cheaper than waiting for the lease.
         max_active_tis_per_dag=1,
@@ -110,7 +110,7 @@ def _add_table(
         **own,
     )
     gate = QualityGateOperator(
-        task_id=f"{spec.name}_gate",
+        task_id=f"{spec.table}_gate",
         task_display_name=f"{spec.table} gate",
         table=spec.table,
         # Airflow's graph of assets joins the inlets and outlets of one task, and this one publishes the table.
