@@ -1,4 +1,5 @@
-# What runs Millrace's jobs and its Airflow: the project, its packages, Spark's jars with our log stores among them.
+# What runs Millrace's jobs, its Airflow and its Spark: the project, its packages, Spark's jars with our log stores
+# among them. docker-compose.yaml starts all services of our own from it.
 #
 #   make image
 #   docker run --rm --init -v "$PWD/data:/opt/millrace/data" millrace lakehouse run --interval 2013-01-04
@@ -54,16 +55,22 @@ RUN apt-get update \
     && apt-get install --yes --no-install-recommends ca-certificates procps python3 \
     && rm -rf /var/lib/apt/lists/*
 
-# The user of most people's own files, so that a folder of the host can be mounted as `data`.
+# The user of most people's own files, so that a folder of the host can be mounted as `data`. A volume that is mounted
+# at one of these folders for the first time belongs to this user, too.
 RUN useradd --create-home --uid 1000 millrace \
-    && install --directory --owner millrace --group millrace /opt/millrace /opt/millrace/data
+    && install --directory --owner millrace --group millrace /opt/millrace /opt/millrace/data \
+    && install --directory --owner millrace --group millrace --mode 0700 \
+        /var/lib/millrace /var/lib/millrace/logs /var/lib/millrace/objects /var/lib/millrace/runs /var/lib/millrace/spark \
+    && install --directory --owner millrace --group millrace \
+        /run/millrace /run/millrace/airflow /run/millrace/cluster /run/millrace/connect /run/millrace/database \
+        /run/millrace/store /run/millrace/users
 WORKDIR /opt/millrace
 COPY --from=build /opt/java /opt/java
 COPY --from=build /opt/millrace/.venv .venv
 COPY --from=build /opt/millrace/.jars .jars
 COPY . .
 # Containers may run with a read-only file system, where Python cannot save its bytecode.
-RUN .venv/bin/python -m compileall -q dags embedded include plugins races spark_jobs
+RUN .venv/bin/python -m compileall -q containers dags embedded include plugins races spark_jobs
 USER millrace
 
 ENV JAVA_HOME=/opt/java \

@@ -3,10 +3,10 @@ PYTHON := .venv/bin/python
 .DEFAULT_GOAL := help
 # Spark's tests and the whole stack at once, as `make -j test` would have it, starve each other.
 .NOTPARALLEL:
-.PHONY: help machine setup demo demo-kafka up down test test-all test-slow spark e2e unit faults race soak bench image lint kafka
+.PHONY: help machine setup demo demo-kafka compose-demo up down test test-all test-slow spark e2e unit faults race soak bench image lint kafka
 
 help: ## print this list
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 machine:
 	@sh embedded/check_machine.sh
@@ -19,6 +19,9 @@ demo: setup ## three days of real flights through a real Airflow, checked agains
 
 demo-kafka: setup kafka ## real flights through a real Kafka broker into bronze and silver, checked likewise
 	@$(PYTHON) -m demo.kafka.run
+
+compose-demo: setup image ## the same three days through docker-compose.yaml, with the tables in its bucket; needs Docker
+	@$(PYTHON) -m demo.team
 
 up: setup ## start the local stack and leave it running: Airflow in the browser
 	@$(PYTHON) -m embedded.up

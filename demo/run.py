@@ -81,21 +81,27 @@ def prepare(settings: Settings, console: Console) -> None:
 
 
 def run_backfill(stack: Stack, console: Console) -> list[DayOfBackfill]:
-    """Backfill the days through Airflow and show the progress; return the days with their final states."""
+    """Start the stack, backfill the days, stop the stack; return the days with their final states."""
     with console.status("Starting PostgreSQL, Airflow and the Spark server"):
         stack.start()
     try:
         with stack.api() as api:
-            console.print(f"Airflow runs at {stack.address.url}; backfilling {DOMAIN}, {AT_ONCE} days at once.")
-            api.wait_for_dag(DOMAIN)
-            restart_backfill(api, DOMAIN, FIRST, LAST, AT_ONCE)
-            days = BackfillProgress(console).show(watch(api, DOMAIN, FIRST, LAST, PATIENCE_S))
-            api.set_paused(DOMAIN, True)
-            explain_failures(api, days, console)
-        return days
+            console.print(f"Airflow runs at {stack.address.url}.")
+            return backfill_days(api, console)
     finally:
         with console.status("Stopping Airflow, the Spark server and PostgreSQL"):
             stack.stop()
+
+
+def backfill_days(api: AirflowApi, console: Console) -> list[DayOfBackfill]:
+    """Backfill the days and show the progress; return the days with their final states."""
+    api.wait_for_dag(DOMAIN)
+    console.print(f"Backfilling {DOMAIN}, {AT_ONCE} days at once.")
+    restart_backfill(api, DOMAIN, FIRST, LAST, AT_ONCE)
+    days = BackfillProgress(console).show(watch(api, DOMAIN, FIRST, LAST, PATIENCE_S))
+    api.set_paused(DOMAIN, True)
+    explain_failures(api, days, console)
+    return days
 
 
 def explain_failures(api: AirflowApi, days: Sequence[DayOfBackfill], console: Console) -> None:

@@ -23,6 +23,7 @@ PACKAGES = {
     "lakehouse_airflow": PROJECT / "plugins" / "lakehouse_airflow",
     "embedded": PROJECT / "embedded",
     "demo": PROJECT / "demo",
+    "containers": PROJECT / "containers",
 }
 MOST_LINES = 300
 MOST_MODULES = 15

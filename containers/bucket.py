@@ -1,0 +1,39 @@
+"""Make the bucket of a new installation, and check that its store can keep tables: `python -m containers.bucket`."""
+
+from __future__ import annotations
+
+from botocore.exceptions import ClientError
+
+from include.contracts.lake_path import S3Path
+from include.control.storage.objects_on_s3 import require_conditional_puts
+from include.control.storage.s3_access import s3_client
+from include.settings import Settings
+
+
+def prepare_bucket(root: S3Path) -> None:
+    """Make the bucket of the tables unless it exists.
+
+    Args:
+        root: the place of the tables.
+
+    Raises:
+        StorageError: the store ignores conditional puts, so that commits could get lost.
+        ClientError: the store refuses to make the bucket.
+    """
+    try:
+        s3_client().create_bucket(Bucket=root.bucket)
+    except ClientError as error:
+        if error.response["Error"]["Code"] not in ("BucketAlreadyOwnedByYou", "BucketAlreadyExists"):
+            raise
+    require_conditional_puts(root)
+
+
+def main() -> None:
+    """Prepare the bucket of this installation; tables on a disk need none."""
+    root = Settings().root
+    if isinstance(root, S3Path):
+        prepare_bucket(root)
+
+
+if __name__ == "__main__":
+    main()

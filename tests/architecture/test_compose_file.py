@@ -1,0 +1,218 @@
+"""docker-compose.yaml: Docker Compose accepts it, and each service keeps the promises of the guide for teams."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from containers.compose import LANDING, TABLES
+from containers.first_start import FOLDERS, TASKS
+from containers.spark_connect import REMOTE
+from embedded.airflow.standalone import FORKED_TASKS
+from include.settings import PROJECT
+
+Service = dict[str, Any]
+
+TOOLS = Path(sys.executable).parent
+OWN_IMAGE = "millrace"
+WEB = "airflow-api-server"
+ONCE = {"secrets", "setup", "lakehouse"}
+"""Services that end: two of them before the others start, the third is the command line."""
+SECRETS = re.compile(r"PASSWORD|SECRET|TOKEN|FERNET|CREDENTIALS|SQL_ALCHEMY_CONN|ACCESS_KEY")
+
+
+def run(*command: str | Path) -> subprocess.CompletedProcess[str]:
+    """Run a command without the settings of whoever runs the tests."""
+    foreign = ("MILLRACE_", "LAKEHOUSE_", "COMPOSE_")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
+    return subprocess.run(
+        command, cwd=PROJECT, env=environment, capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+@pytest.fixture(scope="module")
+def model() -> dict[str, Any]:
+    """The file as Docker Compose understands it; this needs no daemon."""
+    config = run(TOOLS / "docker-compose", "--profile", "*", "config", "--format", "json")
+    assert config.returncode == 0, config.stderr
+    assert config.stderr == "", "it has no warning"
+    return dict(json.loads(config.stdout))
+
+
+@pytest.fixture(scope="module")
+def services(model: dict[str, Any]) -> dict[str, Service]:
+    return dict(model["services"])
+
+
+def those(services: dict[str, Service], is_wrong: Any) -> list[str]:
+    """Return the names of the services for which `is_wrong` is true; there are services at all."""
+    assert len(services) > 10
+    return sorted(name for name, service in services.items() if is_wrong(service))
+
+
+def test_the_file_fits_the_published_schema_which_refuses_a_misspelt_key(tmp_path: Path) -> None:
+    file, wrong = PROJECT / "docker-compose.yaml", tmp_path / "docker-compose.yaml"
+    wrong.write_text(file.read_text().replace("read_only: true", "readonly: true", 1))
+    right, refused = (
+        run(TOOLS / "check-jsonschema", "--builtin-schema", "vendor.compose-spec", file) for file in (file, wrong)
+    )
+    assert right.returncode == 0, right.stdout
+    assert refused.returncode != 0
+    assert "'readonly' was unexpected" in refused.stdout
+
+
+def test_a_team_gets_each_part_of_airflow_and_spark(services: dict[str, Service]) -> None:
+    assert services.keys() == {
+        *("secrets", "setup", "postgres", "object-store", "kafka", "lakehouse"),
+        *("airflow-api-server", "airflow-scheduler", "airflow-dag-processor", "airflow-triggerer"),
+        *("spark-master", "spark-worker", "spark-connect"),
+    }
+    assert services["spark-worker"]["deploy"]["replicas"] >= 2
+    assert {name for name, service in services.items() if service.get("profiles")} == {"kafka", "lakehouse"}
+
+
+def test_all_that_use_tables_find_them_at_the_same_place(services: dict[str, Service]) -> None:
+    names = ("LAKEHOUSE_ROOT", "LAKEHOUSE_LANDING", "AWS_ENDPOINT_URL_S3")
+    users = {
+        name: tuple(service["environment"].get(variable) for variable in names)
+        for name, service in services.items()
+        if any(variable in service.get("environment", {}) for variable in names)
+    }
+    assert users.keys() == {
+        *(name for name in services if name.startswith("airflow-")),
+        *("setup", "spark-worker", "spark-connect", "lakehouse"),
+    }
+    assert set(users.values()) == {(TABLES, LANDING, "http://object-store:7070")}
+
+
+def test_tasks_begin_with_their_modules_in_memory_as_those_of_the_local_stack_do(services: dict[str, Service]) -> None:
+    environment = services["airflow-scheduler"]["environment"]
+    names = {name: f"AIRFLOW__SCHEDULER__{name}" for name in FORKED_TASKS}
+    assert {name: environment[variable] for name, variable in names.items()} == FORKED_TASKS
+
+
+def test_tasks_have_a_user_of_their_own_who_is_no_administrator(services: dict[str, Service]) -> None:
+    for name in ("secrets", WEB):
+        users = services[name]["environment"]["AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS"].split(",")
+        assert users == ["admin:admin", f"{TASKS}:user"]
+
+
+def test_the_command_line_reaches_the_server_that_tasks_use(services: dict[str, Service]) -> None:
+    assert services["lakehouse"]["environment"]["SPARK_REMOTE"] == REMOTE
+
+
+def test_only_the_web_server_has_a_published_port_and_on_this_machine_alone(services: dict[str, Service]) -> None:
+    assert those(services, lambda service: service.get("ports")) == [WEB]
+    (port,) = services[WEB]["ports"]
+    assert (port["host_ip"], port["target"]) == ("127.0.0.1", 8080)
+
+
+def test_every_image_is_our_own_or_pinned_by_version_and_digest(services: dict[str, Service]) -> None:
+    pinned = re.compile(r"[a-z/]+:v?\d+(\.\d+)+(-[a-z]+)?@sha256:[0-9a-f]{64}")
+    images = {service["image"] for service in services.values()}
+    assert len(images) == 4
+    assert [image for image in images if image != OWN_IMAGE and not pinned.fullmatch(image)] == []
+    base = re.search(r"^ARG MILLRACE_BASE_IMAGE=(\S+)$", (PROJECT / "Dockerfile").read_text(), flags=re.MULTILINE)
+    assert base is not None
+    assert re.fullmatch(r"debian:bookworm-\d{8}-slim@sha256:[0-9a-f]{64}", base[1])
+
+
+def test_every_service_that_stays_has_a_healthcheck_and_starts_again(services: dict[str, Service]) -> None:
+    assert set(those(services, lambda service: not service.get("healthcheck"))) == ONCE
+    assert set(those(services, lambda service: service["restart"] != "unless-stopped")) == ONCE
+
+
+def test_a_service_starts_only_when_those_it_needs_are_healthy_or_done(services: dict[str, Service]) -> None:
+    waits = [
+        (needed, need["condition"])
+        for service in services.values()
+        for needed, need in service.get("depends_on", {}).items()
+    ]
+    assert len(waits) > 10
+    for needed, condition in waits:
+        assert condition == ("service_completed_successfully" if needed in ONCE else "service_healthy"), needed
+    assert set(services["airflow-scheduler"]["depends_on"]) == {"setup", "airflow-api-server", "spark-connect"}
+
+
+def test_every_service_has_limits(services: dict[str, Service]) -> None:
+    limits = {name: service["deploy"]["resources"]["limits"] for name, service in services.items()}
+    assert {name for name, limit in limits.items() if limit.keys() != {"cpus", "memory", "pids"}} == set()
+    assert max(float(limit["cpus"]) for limit in limits.values()) <= 2, "Docker refuses more than the machine has"
+
+
+def test_every_service_runs_without_root_rights_on_a_file_system_that_it_cannot_change(
+    services: dict[str, Service],
+) -> None:
+    assert those(services, lambda service: service.get("user", "root").split(":")[0] in ("root", "0")) == []
+    assert those(services, lambda service: service["cap_drop"] != ["ALL"]) == []
+    assert those(services, lambda service: "no-new-privileges:true" not in service["security_opt"]) == []
+    assert those(services, lambda service: service.get("privileged") or service.get("cap_add")) == []
+    assert those(services, lambda service: not service.get("read_only")) == []
+
+
+def test_no_secret_is_in_the_environment(services: dict[str, Service]) -> None:
+    secrets = {
+        name: value
+        for service in services.values()
+        for name, value in service.get("environment", {}).items()
+        if SECRETS.search(name)
+    }
+    assert len(secrets) > 5
+    kept_in_files = re.compile(r"(cat )?/run/millrace/\w+/[\w.]+")
+    assert {name: value for name, value in secrets.items() if not kept_in_files.fullmatch(value)} == {}
+
+
+def test_a_secret_reaches_only_the_services_that_need_it(services: dict[str, Service]) -> None:
+    mounts = {
+        name: {
+            volume["source"]: volume.get("read_only", False)
+            for volume in service.get("volumes", ())
+            if "source" in volume
+        }
+        for name, service in services.items()
+    }
+    with_secret = {
+        secret: {name for name, volumes in mounts.items() if f"secrets-{secret}" in volumes} - {"secrets"}
+        for secret in FOLDERS
+    }
+    airflow = {name for name in services if name.startswith("airflow-")} | {"setup"}
+    assert with_secret == {
+        "airflow": airflow,
+        "cluster": {"spark-master", "spark-worker", "spark-connect"},
+        "connect": {"spark-connect", "lakehouse"},
+        "database": {"postgres"},
+        "store": {*airflow, "object-store", "spark-worker", "spark-connect", "lakehouse"},
+        "users": {WEB},
+    }
+    writable = {
+        (name, volume) for name, volumes in mounts.items() for volume, is_safe in volumes.items() if not is_safe
+    }
+    assert {name for name, volume in writable if volume.startswith("secrets-")} == {"secrets", WEB}
+
+
+def test_what_must_outlive_a_container_is_in_a_named_volume(model: dict[str, Any]) -> None:
+    secrets = {f"secrets-{secret}" for secret in FOLDERS}
+    assert model["volumes"].keys() == {"database", "logs", "objects", "runs", "topics", *secrets}
+    mounts = [volume for service in model["services"].values() for volume in service.get("volumes", ())]
+    assert {volume["type"] for volume in mounts} == {"volume"}, "nothing of the host is mounted"
+    unnamed = {volume["target"] for volume in mounts if "source" not in volume}
+    assert unnamed == {"/var/lib/millrace/spark"}, "shuffle files"
+
+
+def test_the_database_is_in_a_network_without_a_way_out(model: dict[str, Any]) -> None:
+    assert model["networks"]["airflow"]["internal"]
+    assert set(model["services"]["postgres"]["networks"]) == {"airflow"}
+
+
+def test_the_guide_names_every_service_and_every_variable(services: dict[str, Service]) -> None:
+    guide = (PROJECT / "docs" / "guides" / "run-for-a-team.md").read_text()
+    variables = set(re.findall(r"\$\{(\w+)", (PROJECT / "docker-compose.yaml").read_text()))
+    assert len(variables) > 5
+    assert [name for name in (*variables, *services) if f"`{name}`" not in guide] == []

@@ -1,0 +1,81 @@
+"""The secrets of a new installation: made once, kept afterwards, readable for those who need them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import boto3
+import pytest
+from airflow.secrets.local_filesystem import load_connections_dict
+from cryptography.fernet import Fernet
+from sqlalchemy.engine import make_url
+
+from containers.first_start import AIRFLOW, FOLDERS, TASKS, make_secrets
+from containers.spark_connect import REMOTE
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for volume in FOLDERS:
+        (tmp_path / volume).mkdir()
+    return tmp_path
+
+
+def contents(folder: Path) -> dict[str, str]:
+    return {file.relative_to(folder).as_posix(): file.read_text() for file in folder.rglob("*") if file.is_file()}
+
+
+def test_a_second_start_changes_no_secret(folder: Path) -> None:
+    make_secrets(folder, ["admin", TASKS])
+    before = contents(folder)
+    assert len(before) > 11
+    assert {name.partition("/")[0] for name in before} == set(FOLDERS)
+    make_secrets(folder, ["admin", TASKS])
+    assert contents(folder) == before
+
+
+def test_two_installations_share_no_secret(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    other = tmp_path_factory.mktemp("other")
+    for volume in FOLDERS:
+        (other / volume).mkdir()
+    make_secrets(folder, ["admin", TASKS])
+    make_secrets(other, ["admin", TASKS])
+    assert set(contents(folder).values()) & set(contents(other).values()) == set()
+
+
+def test_a_user_who_comes_later_gets_a_password_and_the_others_keep_theirs(folder: Path) -> None:
+    file = folder / "users" / "passwords.json"
+    make_secrets(folder, ["admin", TASKS])
+    first = json.loads(file.read_text())
+    make_secrets(folder, ["admin", "ann", TASKS])
+    both = json.loads(file.read_text())
+    assert both.keys() == {"admin", "ann", TASKS}
+    assert both["admin"] == first["admin"] != both["ann"]
+
+
+def test_only_the_password_that_postgresql_reads_is_readable_for_another_user(folder: Path) -> None:
+    make_secrets(folder, ["admin", TASKS])
+    modes = {
+        file.relative_to(folder).as_posix(): file.stat().st_mode & 0o777 for file in folder.rglob("*") if file.is_file()
+    }
+    assert modes.pop("database/password") == 0o444
+    assert set(modes.values()) == {0o600}
+
+
+def test_each_reader_finds_its_secret_in_the_form_that_it_reads(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_secrets(folder, ["admin", TASKS])
+    found = contents(folder)
+    assert make_url(found["airflow/database_url"]).password == found["database/password"]
+    Fernet(found["airflow/fernet_key"])
+    connections = load_connections_dict(str(folder / "airflow" / "connections.json"))
+    spark, airflow = connections["spark_default"], connections["airflow_api"]
+    assert (spark.host, spark.password) == (REMOTE, found["connect/token"])
+    assert (airflow.host, airflow.login) == (AIRFLOW, TASKS)
+    assert airflow.password == json.loads(found["users/passwords.json"])[TASKS]
+    assert found["cluster/spark-defaults.conf"].startswith("spark.authenticate true\nspark.authenticate.secret ")
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(folder / "store" / "credentials"))
+    keys = boto3.Session().get_credentials()
+    assert (keys.access_key, keys.secret_key) == (found["store/access_key"], found["store/secret_key"])
