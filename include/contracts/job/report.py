@@ -114,6 +114,18 @@ class CheckResult(StrictModel):
     against: str = ""
 
     @property
+    def bounded_rule(self) -> str:
+        """The expectation with its columns and its bounds.
+
+        >>> CheckResult(rule="expect_column_max_to_be_between(n)", action="fail", passed=False,
+        ...             expected={"max_value": 9}).bounded_rule
+        'expect_column_max_to_be_between(n, max_value=9)'
+        """
+        name, _, columns = self.rule.removesuffix(")").partition("(")
+        bounds = (f"{key}={value}" for key, value in self.expected.items())
+        return f"{name}({', '.join(part for part in (columns, *bounds) if part)})"
+
+    @property
     def refuses(self) -> bool:
         """Whether this result refuses the version.
 

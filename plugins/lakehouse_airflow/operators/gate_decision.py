@@ -38,9 +38,10 @@ def findings_in(checks: Iterable[CheckResult]) -> Iterable[tuple[int, str]]:
     """Yield one line, with its level, for each check that failed or was not checked."""
     for check in checks:
         if check.not_judged:
-            yield logging.WARNING, f"not checked ({check.action}): {check.rule}: {check.not_judged}"
+            yield logging.WARNING, f"not checked ({check.action}): {check.bounded_rule}: {check.not_judged}"
         elif not check.passed:
             rows = check.unexpected_rows
             observed = check.error or (f"{rows} rows" if rows is not None else f"observed {check.observed}")
-            line = f"failed ({check.action}): {check.rule}, {observed}" + (f": {check.reason}" if check.reason else "")
+            reason = f": {check.reason}" if check.reason else ""
+            line = f"failed ({check.action}): {check.bounded_rule}, {observed}{reason}"
             yield _LEVELS.get(check.severity, logging.ERROR), line

@@ -71,7 +71,7 @@ class RefusalOperator(BaseOperator):
         self.log.info("%s", refusal.refused)
         by, waiting = who_asked(context) or "the trigger of this run", waiting_task(context)
         refusing = [check for check in refusal.checks if check.refuses]
-        rules = [f"- `{check.rule}`: {check.reason or 'no reason stated'}" for check in refusing]
+        rules = [f"- `{check.bounded_rule}`: {check.reason or 'no reason stated'}" for check in refusing]
         return {
             "subject": f"Let version {version} of {table} pass, though its gate refused it?",
             "body": "\n\n".join(

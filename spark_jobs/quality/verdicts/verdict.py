@@ -82,7 +82,4 @@ def _severity(check: CheckResult) -> str:
 
 def _describe_failure(check: CheckResult) -> str:
     """Return one line: the rule as it is written, its failure, and why the rule exists."""
-    name, _, columns = check.rule.removesuffix(")").partition("(")
-    expected = ", ".join(f"{key}={value}" for key, value in check.expected.items())
-    rule = f"{name}({', '.join(part for part in (columns, expected) if part)})"
-    return f"{rule} {describe_result(check)}{f' ({check.reason})' if check.reason else ''}"
+    return f"{check.bounded_rule} {describe_result(check)}{f' ({check.reason})' if check.reason else ''}"

@@ -78,7 +78,12 @@ def _commit(paths: LakehousePaths, table: Path, intent: Intent, files: tuple[Fil
 def judge(root: Path, spec: AnySpec, winner: Winner, *, passed: bool = True) -> GateResult:
     """Record the gate's result for the version of `winner`."""
     check = CheckResult(
-        rule="expect_table_row_count_to_be_between()", action="fail", passed=passed, reason="no empty days", observed=0
+        rule="expect_table_row_count_to_be_between()",
+        action="fail",
+        passed=passed,
+        reason="no empty days",
+        expected={"min_value": 1},
+        observed=0,
     )
     gates = Gates(LakehousePaths(root))
     stay = f"readers stay on version {gates.certified(spec.table)}"

@@ -72,7 +72,8 @@ def test_the_question_says_version_rules_reason_and_what_an_answer_does(
 ) -> None:
     question = RefusalOperator(task_id="refusal").execute(asked())
     assert question["subject"] == "Let version 2 of bronze.orders pass, though its gate refused it?"
-    for part in ("`expect_table_row_count_to_be_between()`: no empty days", "says bob: **a holiday**", "**Reject**"):
+    rule = "`expect_table_row_count_to_be_between(min_value=1)`: no empty days"
+    for part in (rule, "says bob: **a holiday**", "**Reject**"):
         assert part in question["body"]
     assert "[bronze.orders](/assets?name_pattern=bronze.orders)" in question["body"]
     assert "Then clear the task that waits" in question["body"]

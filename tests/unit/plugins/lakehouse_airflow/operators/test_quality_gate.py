@@ -128,7 +128,7 @@ def test_a_refused_version_names_expectation_table_version_and_what_readers_see(
     assert str(refused.value).startswith(
         "bronze.orders version 2 refused: expect_table_row_count_to_be_between() observed 0; readers stay on version 1"
     )
-    expected = "failed (fail): expect_table_row_count_to_be_between(), observed 0: no empty days"
+    expected = "failed (fail): expect_table_row_count_to_be_between(min_value=1), observed 0: no empty days"
     assert expected in capfd.readouterr().out
 
 
