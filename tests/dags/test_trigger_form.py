@@ -11,14 +11,14 @@ from httpx import Response
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from lakehouse_airflow.operators.waiting_task import WaitingTask
 from lakehouse_airflow.ui.links import URL_PREFIX, form_path
 from tests.support.airflow.logins import login
 
-TASK = DagRun(dag_id="flights", run_id="manual__2013-01-05T00:00:00+00:00")
-TASK.task_id = "silver.weather_gate"
+TASK = WaitingTask("flights", "manual__2013-01-05T00:00:00+00:00", "silver.weather_gate")
 LINK = form_path("gate_override", TASK, "silver.weather", version=7)
 PAGE = f"{URL_PREFIX}/trigger/gate_override"
-WAITING = "flights/manual__2013-01-05T00:00:00+00:00/silver.weather_gate"
+WAITING = str(TASK)
 EVIL = "<script>alert('x')</script>\"'"
 FORM = {"table": "silver.weather", "version": "7", "reason": f"a holiday {EVIL}", "task": WAITING}
 RUNS = select(DagRun).where(DagRun.dag_id == "gate_override")
@@ -61,6 +61,11 @@ def test_a_link_opens_the_form_with_all_but_the_reason_filled_in(server: TestCli
     assert form.action == "gate_override", "it is sent to this very page"
     assert "script" not in form.tags
     assert "form-action 'self'" in page.headers["content-security-policy"]
+
+
+def test_without_a_table_of_the_form_none_is_chosen(server: TestClient) -> None:
+    for link in (PAGE, f"{PAGE}?table=silver.unknown"):
+        assert Form(server.get(link, headers=login(server, "bob"))).values["table"] == ""
 
 
 def test_sending_the_form_starts_a_run_in_the_name_of_the_user_and_leads_to_it(

@@ -73,6 +73,6 @@ def waiting_task_field() -> Param:
         None,
         type=["null", "string"],
         title="Waiting task",
-        description_md="The task that runs again after an approval, as `<dag>/<run>/<task>`; the link of the task "
-        "fills it in.",
+        description_md="The task that runs again after an approval, as `<dag>/<run>/<task>`, with "
+        "`/<map index>` if it is mapped; the link of the task fills it in.",
     )

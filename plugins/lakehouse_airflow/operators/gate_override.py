@@ -20,6 +20,18 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
 
+def may_be_overridden(table: str, version: int | None, specs: str = "") -> bool:
+    """Whether the DAG's form can let a refused version pass; the arguments are those of `way_out`."""
+    return not specs and not _is_restored(table, version)
+
+
+def _is_restored(table: str, version: int | None) -> bool:
+    """Whether an earlier version was restored after this one, which no override can then bring back."""
+    from include.control.gates.restore import restoring_version
+
+    return version is not None and restoring_version(prepare_process().paths.table(table), version) is not None
+
+
 def way_out(table: str, version: int | None, specs: str = "") -> str:
     """Return what a person can do about a refused version: override it, unless an earlier one was restored.
 
@@ -28,9 +40,7 @@ def way_out(table: str, version: int | None, specs: str = "") -> str:
         version: the refused version.
         specs: the folder of the table's spec, if it is not among those of `LAKEHOUSE_TABLES`, which the DAG offers.
     """
-    from include.control.gates.restore import restoring_version
-
-    if version is not None and restoring_version(prepare_process().paths.table(table), version) is not None:
+    if _is_restored(table, version):
         return (
             "An earlier version was restored: fix data or rules, then clear the task that writes the table with this."
         )

@@ -18,7 +18,7 @@ from lakehouse_airflow.assets import is_announced, outlets_with_event, table_ass
 from lakehouse_airflow.hooks.store_access import prepare_process
 from lakehouse_airflow.intervals import label_interval, run_dates
 from lakehouse_airflow.operators.gate_decision import GateDecision, findings_in
-from lakehouse_airflow.operators.gate_override import way_out
+from lakehouse_airflow.operators.gate_override import may_be_overridden, way_out
 from lakehouse_airflow.operators.spark_job import SparkJobOperator
 from lakehouse_airflow.operators.task_result import TaskResult
 from lakehouse_airflow.retries import error_of
@@ -67,7 +67,7 @@ class QualityGateOperator(SparkJobOperator):
         self.specs = specs
         self.checked: CheckedVersion | None = None
         self.decision: GateDecision | None = None
-        self.has_refused = False
+        self.may_be_overridden = False
 
     def execute(self, context: Context) -> Any:
         """Check the version.
@@ -91,7 +91,7 @@ class QualityGateOperator(SparkJobOperator):
             self.checked = CheckedVersion(table=self.table, version=decision.version, suite_hash=decision.suite_hash)
             context["ti"].xcom_push(CHECKED_KEY, self.checked.model_dump())
         if not decision.passed:
-            self.has_refused = True
+            self.may_be_overridden = may_be_overridden(self.table, decision.version, self.specs)
             message = f"{decision.message} {way_out(self.table, decision.version, self.specs)}"
             self.log.error("%s: %s", interval.label, message)
         for level, line in findings_in(decision.checks):
@@ -128,7 +128,8 @@ class QualityGateOperator(SparkJobOperator):
             return
         table, version = self.checked.table, self.checked.version
         self.log.error("Data Docs: %s", url_of(data_docs_path(ti.dag_id, ti.run_id, table)))
-        self.log.error("Gate override: %s", url_of(form_path(OVERRIDE_DAG_ID, ti, table, version=version)))
+        if self.may_be_overridden:
+            self.log.error("Gate override: %s", url_of(form_path(OVERRIDE_DAG_ID, ti, table, version=version)))
 
     def _nothing(self, reason: str) -> dict[str, Any]:
         self.outlets = outlets_with_event(self.outlets, None)

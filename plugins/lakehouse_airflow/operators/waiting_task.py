@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
 
@@ -15,21 +16,27 @@ from airflow.sdk.exceptions import (
 )
 
 from lakehouse_airflow.hooks.airflow_api import CONN_ID, own_airflow_api
-from lakehouse_airflow.ui.links import assets_path, data_docs_path, task_path
+from lakehouse_airflow.ui.links import NOT_MAPPED, assets_path, data_docs_path, task_path, waiting_text
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
+_WAITING = re.compile(r"([^/]+)/([^/]+)/([^/]+)(?:/(\d+))?")
+
 
 class WaitingTask(NamedTuple):
-    """A task of a run, in a form as `<dag>/<run>/<task>`: none of these names has a slash."""
+    """A task of a run, in a form as `<dag>/<run>/<task>`, with `/<map index>` if it is mapped.
+
+    None of these names has a slash.
+    """
 
     dag_id: str
     run_id: str
     task_id: str
+    map_index: int = NOT_MAPPED
 
     def __str__(self) -> str:
-        return "/".join(self)
+        return waiting_text(self)
 
 
 def waiting_task(context: Context) -> WaitingTask | None:
@@ -39,10 +46,16 @@ def waiting_task(context: Context) -> WaitingTask | None:
         AirflowFailException: the form has something else.
     """
     text = str(context["params"].get("task") or "").strip()
-    names = text.split("/")
-    if text and (len(names) != len(WaitingTask._fields) or not all(names)):
-        raise AirflowFailException(f"Waiting task is {text!r}: write it as <dag>/<run>/<task>, or leave it empty.")
-    return WaitingTask(*names) if text else None
+    if not text:
+        return None
+    match = _WAITING.fullmatch(text)
+    if match is None:
+        raise AirflowFailException(
+            f"Waiting task is {text!r}: write it as <dag>/<run>/<task>, or leave it empty.\n"
+            "For a mapped task add its map index: <dag>/<run>/<task>/<map index>."
+        )
+    dag_id, run_id, task_id, map_index = match.groups()
+    return WaitingTask(dag_id, run_id, task_id, NOT_MAPPED if map_index is None else int(map_index))
 
 
 def places(table: str, task: WaitingTask | None, *, has_samples: bool = False) -> str:
@@ -55,7 +68,7 @@ def places(table: str, task: WaitingTask | None, *, has_samples: bool = False) -
     """
     pages = {table: assets_path(table)}
     if task:
-        pages["the task that waits"] = task_path(*task)
+        pages["the task that waits"] = task_path(task)
     if task and has_samples:
         pages["Data Docs with samples"] = data_docs_path(task.dag_id, task.run_id, table)
     return "See " + ", ".join(f"[{name}]({path})" for name, path in pages.items()) + "."
@@ -104,15 +117,18 @@ class RunWaitingTaskOperator(BaseOperator):
             ) from None
 
     def _clear(self, api: httpx.Client, task: WaitingTask, table: str) -> None:
-        dag_id, run_id, task_id = (quote(name, safe="") for name in task)
+        dag_id, run_id, task_id = (quote(name, safe="") for name in task[:3])
+        is_mapped = task.map_index != NOT_MAPPED
         dag = f"/api/v2/dags/{dag_id}"
-        waiting = api.get(f"{dag}/dagRuns/{run_id}/taskInstances/{task_id}").raise_for_status().json()
+        instance = f"{dag}/dagRuns/{run_id}/taskInstances/{task_id}" + (f"/{task.map_index}" if is_mapped else "")
+        waiting = api.get(instance).raise_for_status().json()
         if waiting["rendered_fields"].get("table") != table:
             raise AirflowFailException(f"{task} is no task of {table}: clear by hand what waits for the approval.")
         if waiting["state"] != "failed":
             self.log.info("%s is %s: there is nothing to clear", task, waiting["state"])
             return
-        body = {"dag_run_id": task.run_id, "task_ids": [task.task_id], "include_downstream": True}
+        cleared = [task.task_id, task.map_index] if is_mapped else task.task_id
+        body = {"dag_run_id": task.run_id, "task_ids": [cleared], "include_downstream": True}
         body |= {"dry_run": False, "only_failed": False}
         api.post(f"{dag}/clearTaskInstances", json=body).raise_for_status()
         self.log.info("%s runs again, with the tasks after it", task)

@@ -18,6 +18,9 @@ CHECKED_KEY = "judged"
 AIRFLOW = "airflow_application"
 """Key of a request's scope, under which Millrace's pages find Airflow's own application."""
 
+NOT_MAPPED = -1
+"""Airflow's map index of a task that is not mapped."""
+
 OVERRIDE_DAG_ID = "gate_override"
 DELETES_DAG_ID = "delete_approval"
 REBUILD_DAG_ID = "table_rebuild"
@@ -44,8 +47,8 @@ class OverrideLink(BaseOperatorLink):
     name = "Gate override"
 
     def get_link(self, operator: Any, *, ti_key: TaskInstanceKey) -> str:
-        """Return the path of the form; empty if nothing was refused."""
-        if not operator.has_refused:
+        """Return the path of the form; empty if the form cannot let the version pass."""
+        if not operator.may_be_overridden:
             return ""
         return form_path(OVERRIDE_DAG_ID, ti_key, operator.checked.table, version=operator.checked.version)
 
@@ -81,9 +84,19 @@ def form_path(dag_id: str, task: Any, table: str, **fields: Any) -> str:
         table: the table.
         fields: further fields of the form, such as the version that it is about.
     """
-    waiting = f"{task.dag_id}/{task.run_id}/{task.task_id}"
-    query = urlencode({"table": table, **fields, "task": waiting})
+    query = urlencode({"table": table, **fields, "task": waiting_text(task)})
     return f"{_path(f'{URL_PREFIX}/trigger', dag_id)}?{query}"
+
+
+def waiting_text(task: Any) -> str:
+    """Return how the form names a task instance, given by itself or its key.
+
+    >>> from lakehouse_airflow.operators.waiting_task import WaitingTask
+    >>> waiting_text(WaitingTask("shop", "r1", "gate")), waiting_text(WaitingTask("shop", "r1", "gate", 2))
+    ('shop/r1/gate', 'shop/r1/gate/2')
+    """
+    mapped = "" if task.map_index == NOT_MAPPED else f"/{task.map_index}"
+    return f"{task.dag_id}/{task.run_id}/{task.task_id}{mapped}"
 
 
 def data_docs_path(dag_id: str, run_id: str, table: str) -> str:
@@ -96,9 +109,10 @@ def run_path(dag_id: str, run_id: str) -> str:
     return _path("/dags", dag_id, "runs", run_id)
 
 
-def task_path(dag_id: str, run_id: str, task_id: str) -> str:
-    """Return the path of a task of a run."""
-    return _path("/dags", dag_id, "runs", run_id, "tasks", task_id)
+def task_path(task: Any) -> str:
+    """Return the path of a task instance, given by itself or its key."""
+    mapped = () if task.map_index == NOT_MAPPED else ("mapped", str(task.map_index))
+    return _path("/dags", task.dag_id, "runs", task.run_id, "tasks", task.task_id, *mapped)
 
 
 def assets_path(table: str) -> str:

@@ -119,7 +119,11 @@ def _input(name: str, schema: Mapping[str, Any], value: str) -> str:
     if "enum" in schema:
         texts = ["" if option is None else str(option) for option in schema["enum"]]
         options = [f"<option{' selected' if text == value else ''}>{escape(text)}</option>" for text in texts]
-        return f"<select {named}>{''.join(options)}</select>"
+        if value not in texts:
+            # Otherwise a browser would choose the first value for a person who has not chosen.
+            options.insert(0, "<option value='' selected disabled></option>")
+        required = "" if "" in texts else " required"
+        return f"<select{required} {named}>{''.join(options)}</select>"
     if _is(schema, "boolean"):
         return f"<input type='checkbox' {named}{' checked' if value.lower() == 'true' else ''}>"
     if _is(schema, "integer"):

@@ -15,7 +15,7 @@ from include.control.log.batch import BatchSources, Stream, Winner
 from include.paths import LakehousePaths
 from lakehouse_airflow.assets import OVERRIDDEN_TABLE, table_asset
 from lakehouse_airflow.operators import gate_override, quality_gate
-from lakehouse_airflow.operators.gate_override import GateOverrideOperator, RefusalOperator, way_out
+from lakehouse_airflow.operators.gate_override import GateOverrideOperator, RefusalOperator, may_be_overridden, way_out
 from lakehouse_airflow.operators.quality_gate import QualityGateOperator
 from lakehouse_airflow.operators.task_result import TaskResult
 from tests.support.ledger.delta_tables import intent_of
@@ -188,8 +188,11 @@ def test_a_version_whose_predecessor_was_restored_is_to_be_run_again_and_not_to_
     house: House, refused: Winner
 ) -> None:
     assert "lakehouse gate override bronze.orders --version 2" in way_out(ORDERS, 2)
+    assert may_be_overridden(ORDERS, 2)
+    assert not may_be_overridden(ORDERS, 2, specs="specs/partners"), "the form does not offer the table"
     restoring = BatchSources().at_same_position(restores=1, undoes=[refused.token])
     intent = intent_of(refused.intent.table_id, 3, stream=Stream(ORDERS), sources=restoring)
     properties = CommitProperties(custom_metadata={"userMetadata": intent.user_metadata()})
     DeltaTable(str(LakehousePaths(house.root).table(ORDERS))).restore(1, commit_properties=properties)
     assert way_out(ORDERS, 2).startswith("An earlier version was restored: fix data or rules, then clear the task")
+    assert not may_be_overridden(ORDERS, 2)

@@ -226,14 +226,14 @@ def test_however_it_ends_it_names_the_checked_version_and_links_to_the_data_docs
 
 def links_of(task: QualityGateOperator) -> dict[str, str]:
     """Return the links of the ended task: name -> path."""
-    key = SimpleNamespace(dag_id="shop", run_id=RUN, task_id="orders_gate")
+    key = SimpleNamespace(dag_id="shop", run_id=RUN, task_id="orders_gate", map_index=-1)
     return {link.name: link.get_link(task, ti_key=key) for link in task.operator_extra_links}
 
 
 def test_links_hold_below_a_path_of_airflows_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AIRFLOW__API__BASE_URL", "https://tools.example.org/airflow/")
     task = gate()
-    task.checked, task.has_refused = CheckedVersion(table="bronze.orders", version=1, suite_hash="s"), True
+    task.checked, task.may_be_overridden = CheckedVersion(table="bronze.orders", version=1, suite_hash="s"), True
     links = links_of(task)
     assert links["Gate override"] == f"/airflow{FORM}"
     assert links["Data Docs"].startswith("/airflow/lakehouse/data-docs/shop/")

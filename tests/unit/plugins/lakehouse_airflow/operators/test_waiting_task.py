@@ -14,6 +14,7 @@ import pytest
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 
 from lakehouse_airflow.operators.waiting_task import RunWaitingTaskOperator, WaitingTask, waiting_task
+from lakehouse_airflow.ui.links import task_path
 
 TASK = "shop/manual__2013-01-05T00:00:00+00:00/silver.orders_gate"
 PATH_OF_TASK = (
@@ -38,7 +39,7 @@ class Api(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Answer with the task."""
-        is_task = self.path == PATH_OF_TASK and self.headers["Authorization"] == "Bearer t0ken"
+        is_task = self.path in (PATH_OF_TASK, f"{PATH_OF_TASK}/2") and self.headers["Authorization"] == "Bearer t0ken"
         self._answer(200 if is_task else 404, {"state": self.state, "rendered_fields": {"table": "silver.orders"}})
 
     def do_POST(self) -> None:
@@ -78,6 +79,7 @@ def connect(monkeypatch: pytest.MonkeyPatch, port: int, password: str = PASSWORD
 
 def test_the_form_names_dag_run_and_task_or_nothing() -> None:
     assert waiting_task(context_of(f" {TASK} ")) == WaitingTask(*TASK.split("/"))
+    assert waiting_task(context_of(f"{TASK}/2")) == WaitingTask(*TASK.split("/"), 2)
     assert waiting_task(context_of("")) is waiting_task(context_of(None)) is None
 
 
@@ -94,6 +96,14 @@ def test_the_task_is_cleared_with_those_after_it() -> None:
     assert path == "/api/v2/dags/shop/clearTaskInstances"
     assert (body["dag_run_id"], body["task_ids"]) == (TASK.split("/")[1], ["silver.orders_gate"])
     assert (body["include_downstream"], body["dry_run"]) == (True, False)
+
+
+@pytest.mark.usefixtures("port")
+def test_of_a_mapped_task_only_the_instance_that_waits_is_cleared() -> None:
+    run_again(f"{TASK}/2")
+    [(_, body)] = Api.cleared
+    assert body["task_ids"] == [["silver.orders_gate", 2]]
+    assert task_path(WaitingTask("shop", "r1", "silver.orders_gate", 2)).endswith("/tasks/silver.orders_gate/mapped/2")
 
 
 @pytest.mark.usefixtures("port")
