@@ -79,7 +79,6 @@ ENV JAVA_HOME=/opt/java \
     AIRFLOW__CORE__DAGS_FOLDER=/opt/millrace/dags \
     AIRFLOW__CORE__PLUGINS_FOLDER=/opt/millrace/plugins \
     AIRFLOW__CORE__LOAD_EXAMPLES=False \
-    AIRFLOW__STATE_STORE__CLEAR_ON_SUCCESS=True \
     GX_ANALYTICS_ENABLED=False
 VOLUME /opt/millrace/data
 CMD ["lakehouse", "--help"]

@@ -90,8 +90,6 @@ class Airflow:
             # 0.25 s the scheduler itself takes a fifth of a core.
             "SCHEDULER": {"SCHEDULER_IDLE_SLEEP_TIME": "0.5", **FORKED_TASKS},
             "DAG_PROCESSOR": {"REFRESH_INTERVAL": "5", "PARSING_PROCESSES": "1"},
-            # Otherwise a cleared task whose driver ended well counts as done, and does not run again.
-            "STATE_STORE": {"CLEAR_ON_SUCCESS": "True"},
         }
         settings = {f"AIRFLOW__{name}__{key}": value for name, keys in sections.items() for key, value in keys.items()}
         # With this connection a task that waited for an approval runs again by itself.

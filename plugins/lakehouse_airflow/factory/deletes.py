@@ -17,8 +17,8 @@ that lacks many keys, or is empty; a truncate; a file that was delivered again w
 
 The link *Delete approval* of the stopped task opens the form, filled in but for the reason. The DAG then waits for an
 answer under *Required Actions*; `ops.deletes` records who approved what, and why. The person who triggered it may
-reject, but not approve, unless nobody else may (`LAKEHOUSE_SECOND_PERSON`). After an *Approve* the stopped task runs
-again, with those after it; clear it yourself if the form does not name it."""
+reject, but not approve (`LAKEHOUSE_SECOND_PERSON`). After an *Approve* the stopped task runs again, with those after
+it; clear it yourself if the form does not name it."""
 
 
 def build_delete_approval_dag(*, owner: str, approvers: Sequence[str] = ()) -> DAG:

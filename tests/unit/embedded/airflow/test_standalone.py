@@ -51,10 +51,6 @@ def test_the_connection_names_the_warm_server_by_the_one_host_that_needs_no_tls(
     assert connection == {"conn_type": "spark", "host": "sc://localhost", "port": 4444, "password": "token"}
 
 
-def test_a_cleared_task_whose_driver_ended_well_runs_again(airflow: Airflow) -> None:
-    assert airflow.settings()["AIRFLOW__STATE_STORE__CLEAR_ON_SUCCESS"] == "True"
-
-
 def test_every_setting_is_one_that_airflow_knows(airflow: Airflow, tmp_path: Path) -> None:
     code = "from airflow.configuration import conf; import json; print(json.dumps(conf.configuration_description))"
     env = {**os.environ, "AIRFLOW_HOME": str(tmp_path)}
