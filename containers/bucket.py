@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from http import HTTPStatus
+from typing import Any
+
 from botocore.exceptions import ClientError
 
 from include.contracts.lake_path import S3Path
@@ -20,12 +23,21 @@ def prepare_bucket(root: S3Path) -> None:
         StorageError: the store ignores conditional puts, so that commits could get lost.
         ClientError: the store refuses to make the bucket.
     """
+    client = s3_client()
     try:
-        s3_client().create_bucket(Bucket=root.bucket)
+        client.head_bucket(Bucket=root.bucket)
     except ClientError as error:
-        if error.response["Error"]["Code"] not in ("BucketAlreadyOwnedByYou", "BucketAlreadyExists"):
-            raise
+        # A bucket that its user may not list is left as it is; the check below says what that user lacks.
+        if error.response["ResponseMetadata"]["HTTPStatusCode"] == HTTPStatus.NOT_FOUND:
+            _create(client, root.bucket)
     require_conditional_puts(root)
+
+
+def _create(client: Any, bucket: str) -> None:
+    # Amazon's first region is the only one that must not be named.
+    region = client.meta.region_name
+    place = {} if region == "us-east-1" else {"CreateBucketConfiguration": {"LocationConstraint": region}}
+    client.create_bucket(Bucket=bucket, **place)
 
 
 def main() -> None:

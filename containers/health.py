@@ -1,6 +1,6 @@
 """Ask a service of docker-compose.yaml whether it works: `python -I health.py URL [PART]`.
 
-The exit code is 0 if the answer is right. Docker asks every half a minute, so that this file imports next to nothing:
+The exit code is 0 if the answer is right. Docker asks every few seconds, so this file imports next to nothing:
 
     health.py http://localhost:8080/api/v2/monitor/health metadatabase   # a part of Airflow that reports its health
     health.py http://localhost:8081/json/                                # a page of Spark that answers

@@ -24,12 +24,17 @@ def reach(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(name, value)
 
 
-def test_the_bucket_is_made_once_and_nothing_is_left_in_it(server: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("region", ["us-east-1", "eu-central-1"])
+def test_the_bucket_is_made_once_and_nothing_is_left_in_it(
+    server: Bucket, monkeypatch: pytest.MonkeyPatch, region: str
+) -> None:
     reach(server.endpoint, monkeypatch)
+    monkeypatch.setenv("AWS_DEFAULT_REGION", region)
+    bucket = f"lake-{region}"
     for _ in range(2):
-        prepare_bucket(S3Path("s3://lake/tables"))
-    assert "lake" in {found["Name"] for found in server.client.list_buckets()["Buckets"]}
-    assert server.client.list_objects_v2(Bucket="lake")["KeyCount"] == 0
+        prepare_bucket(S3Path(f"s3://{bucket}/tables"))
+    assert bucket in {found["Name"] for found in server.client.list_buckets()["Buckets"]}
+    assert server.client.list_objects_v2(Bucket=bucket)["KeyCount"] == 0
 
 
 def test_a_store_that_ignores_conditional_puts_is_refused_before_anything_starts(
@@ -37,6 +42,7 @@ def test_a_store_that_ignores_conditional_puts_is_refused_before_anything_starts
 ) -> None:
     with faulty_s3(server.endpoint) as proxy:
         reach(proxy.endpoint, monkeypatch)
+        server.client.create_bucket(Bucket="lake")
         proxy.ignore("If-None-Match")
         with pytest.raises(StorageError, match="has no conditional puts"):
             prepare_bucket(S3Path("s3://lake/refused"))
