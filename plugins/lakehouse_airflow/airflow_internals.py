@@ -1,7 +1,7 @@
 """What this package uses of Airflow and its providers beyond what they promise to keep.
 
-Airflow promises `airflow.sdk`, `airflow.listeners`, `airflow.plugins_manager`, and the public names of its providers.
-Whoever changes the version of Airflow reads here what may break;
+Airflow promises `airflow.sdk`, `airflow.listeners`, `airflow.plugins_manager`, `airflow.triggers.base`, and the public
+names of its providers. Whoever changes the version of Airflow reads here what may break;
 `tests/unit/plugins/lakehouse_airflow/test_airflow_internals.py` fails if one of these names has changed, or if this
 package uses another one.
 """

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
 ASSET_TRIGGERED = "asset_triggered"
-CLOCK = ("scheduled", "backfill")
+BACKFILL = "backfill"
+CLOCK = ("scheduled", BACKFILL)
 EXAMPLE_DAY = date(2013, 1, 5)
 
 
@@ -82,6 +83,28 @@ def interval_of(dates: RunDates, *, may_span: bool = False) -> Interval:
     if dates.run_type == ASSET_TRIGGERED:
         return _event_interval(dates.events, may_span=may_span)
     return _manual_interval(dates)
+
+
+def due_interval(
+    context: Context, table: str, first_day: date | None = None, last_day: date | None = None
+) -> Interval | str:
+    """Return the interval for which a run loads a table, or in one line why there can be no data for it.
+
+    Args:
+        context: the context of a task of the run.
+        table: the table; one of silver or gold reads whatever is new, so that its interval may span several events.
+        first_day: the first UTC day with data; None for no limit.
+        last_day: the last UTC day with data; None for no limit.
+
+    Raises:
+        AirflowFailException: the dates do not determine it, or a person triggered the run for a day without data.
+    """
+    dates = run_dates(context)
+    interval = interval_of(dates, may_span=not table.startswith("bronze."))
+    reason = outside_data(interval, first_day, last_day)
+    if reason and dates.is_manual:
+        raise AirflowFailException(f"{table}: {reason}. Trigger it again with a Day inside the data.")
+    return reason or interval
 
 
 def outside_data(interval: Interval, first_day: date | None, last_day: date | None) -> str:

@@ -19,7 +19,7 @@ import pytest
 
 from include.settings import PROJECT
 from tests.support.airflow.airflow_home import create_airflow_home
-from tests.support.documents.specs import bronze_document, write_specs
+from tests.support.documents.specs import Document, bronze_document, write_specs
 
 SCRIPT = PROJECT / "tests" / "support" / "airflow" / "dag_run.py"
 MARK = "RESULTS OF ALL CASES: "
@@ -61,6 +61,41 @@ with DAG("mapped", schedule=daily, start_date=datetime(2013, 1, 1, tzinfo=UTC), 
     load.expand(table=["bronze.orders"])
     again = TableWriteOperator.partial(task_id="again", retry_policy=quick).expand(table=["bronze.orders"])
     dag.get_task("load.gate") >> again
+"""
+
+LATE = """
+import threading
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from airflow.sdk import DAG, CronDataIntervalTimetable, task, task_group
+
+from include.settings import Settings
+from lakehouse_airflow.operators.quality_gate import QualityGateOperator
+from lakehouse_airflow.operators.table_write import TableWriteOperator
+from lakehouse_airflow.retries import Backoff, TypedRetryPolicy
+from lakehouse_airflow.sensors.landing import LandingSensor
+
+def deliver():
+    folder = Path(Settings().landing) / "orders" / "date=2013-01-07"
+    folder.mkdir()
+    (folder / "a.json").write_text('{"order_id": "7"}')
+
+daily = CronDataIntervalTimetable("0 0 * * *", timezone="UTC")
+quick = TypedRetryPolicy(conflict=Backoff(timedelta(seconds=1)))
+with DAG("late", schedule=daily, start_date=datetime(2013, 1, 1, tzinfo=UTC), params={"day": None}) as dag:
+
+    @task
+    def source():
+        threading.Timer(3, deliver).start()
+
+    @task_group
+    def load(table):
+        write = TableWriteOperator(task_id="write", table=table, retry_policy=quick, deferrable=True)
+        write >> QualityGateOperator(task_id="gate", table=table)
+
+    loaded = load.expand(table=["bronze.orders"])
+    source() >> loaded >> LandingSensor.partial(task_id="files").expand(table=["bronze.orders"])
 """
 
 JOB_HEAD = """
@@ -141,6 +176,7 @@ class Airflow:
         """Start the runs, one after another, in one process."""
         (self.folder / "dags" / "shop.py").write_text(DAG_FILE.format(timeout=timeout, retries=retries))
         (self.folder / "dags" / "mapped.py").write_text(HAND_WRITTEN)
+        (self.folder / "dags" / "late.py").write_text(LATE)
         arguments = {name: self._arguments(name, case) for name, case in cases.items()}
         command = [sys.executable, str(SCRIPT), json.dumps(arguments)]
         pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
@@ -185,6 +221,12 @@ class Airflow:
         assert len(self.children(name)) == 2
 
 
+def _orders() -> Document:
+    """The spec of the table, which looks for late files every second."""
+    document = bronze_document()
+    return {**document, "source": {**document["source"], "wait": {"poke_interval": "1 seconds"}}}
+
+
 @pytest.fixture(scope="module")
 def airflow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Airflow]:
     folder = tmp_path_factory.mktemp("shop")
@@ -199,7 +241,7 @@ def airflow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Airflow]:
             "PYTHONPATH": str(PROJECT),
             "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps(connection),
             "LAKEHOUSE_LANDING": str(folder / "landing"),
-            "LAKEHOUSE_TABLES": str(write_specs(folder / "tables", bronze_document())),
+            "LAKEHOUSE_TABLES": str(write_specs(folder / "tables", _orders())),
         }
         yield Airflow(folder, environment)
 
@@ -216,6 +258,7 @@ def runs(airflow: Airflow) -> dict[str, Any]:
         "conflict": Case("three", LOSES_ONCE, DAY, "2013-02-04T00:00:00+00:00"),
         "no day": Case("four", COMMITS, {}, "2013-02-05T00:00:00+00:00"),
         "mapped": Case("seven", LOSES_ONCE, DAY, "2013-02-06T00:00:00+00:00", dag="mapped"),
+        "late": Case("eight", LOSES_ONCE, {"day": "2013-01-07"}, "2013-02-07T00:00:00+00:00", dag="late"),
     }
     return airflow.results(airflow.start(cases))
 
@@ -235,7 +278,7 @@ def test_an_event_has_interval_version_and_rows(runs: dict[str, Any]) -> None:
 
 
 def test_the_asset_of_a_table_is_in_the_ui_with_and_without_events(runs: dict[str, Any]) -> None:
-    for run in (run for name, run in runs.items() if name != "mapped"):
+    for run in (run for name, run in runs.items() if name not in ("mapped", "late")):
         assert run["assets"] == [["bronze.orders", "millrace://bronze/orders", "bronze"]]
 
 
@@ -274,6 +317,17 @@ def test_in_a_hand_written_dag_mapped_tasks_retry_and_their_gates_find_what_they
     assert "2013-01-05: bronze.orders version 1 passed; readers use version 1" in run["log"]
     [[name, extra]] = run["events"]
     assert (name, extra["version"], extra["interval_start"]) == ("bronze.orders", 1, "2013-01-05T00:00:00+00:00")
+
+
+def test_a_mapped_task_of_a_group_waits_for_late_files_and_then_retries_a_conflict(runs: dict[str, Any]) -> None:
+    run = runs["late"]
+    assert "no landing folder" in run["log"]
+    assert "Waits for the files in the triggerer until" in run["log"]
+    assert {task: state for task, (state, _) in run["tasks"].items()} == dict.fromkeys(
+        ("source", "load.write", "load.gate", "files"), "success"
+    )
+    assert run["tasks"]["load.write"][1] == 2, "the wait is no try, and the conflict is one"
+    assert "lost to others" in run["log"]
 
 
 def test_a_manual_run_without_a_day_fails_once_and_says_what_to_type(runs: dict[str, Any]) -> None:

@@ -13,6 +13,7 @@ from include.contracts.strict_model import StrictModel
 
 BATCH_SIZES = {
     "min_age",
+    "wait",
     "max_attempts_per_file",
     "max_files_per_batch",
     "max_bytes_per_batch",
@@ -25,6 +26,25 @@ BATCH_SIZES = {
 
 
 _CSV_SETTINGS = ("delimiter", "quote", "escape", "header", "multi_line", "encoding")
+
+
+class WaitSpec(StrictModel):
+    """The wait of a sensor or a deferrable task in Airflow for the landing files of its interval.
+
+    Attributes:
+        timeout: how long a task waits, from its start: `<n> seconds`, `<n> minutes` or `<n> hours`; then it fails.
+        poke_interval: how often Airflow's triggerer looks for the files, in the same units.
+    """
+
+    timeout: Wait = Field(default=timedelta(minutes=75), json_schema_extra={"default": "75 minutes"})
+    poke_interval: Wait = Field(default=timedelta(minutes=1), json_schema_extra={"default": "1 minutes"})
+
+    @field_validator("poke_interval")
+    @classmethod
+    def _takes_time(cls, interval: timedelta) -> timedelta:
+        if not interval:
+            raise ValueError("a poke_interval of nothing would never rest; write '30 seconds'")
+        return interval
 
 
 class LandingSource(StrictModel):
@@ -50,6 +70,7 @@ class LandingSource(StrictModel):
             also in silver and gold.
         min_age: how old a file must be, `<n> seconds`, `<n> minutes` or `<n> hours`; a younger file may be unfinished,
             and waits.
+        wait: how long a sensor or a deferrable task in Airflow waits for files that are not there yet.
         max_attempts_per_file: the number of runs that a file fails if it cannot be loaded; later runs continue without
             it, until it is delivered again or replayed.
         max_files_per_batch: the most files that a batch loads; the run makes further batches until all are loaded.
@@ -68,6 +89,7 @@ class LandingSource(StrictModel):
     encoding: Literal["UTF-8", "ISO-8859-1", "US-ASCII", "UTF-16", "UTF-16BE", "UTF-16LE", "UTF-32"] = "UTF-8"
     on_changed_file: Literal["reject", "append_new_version", "replace"] = "reject"
     min_age: Wait = Field(default=timedelta(), json_schema_extra={"default": "0 seconds"})
+    wait: WaitSpec = WaitSpec()
     max_attempts_per_file: int = Field(default=3, gt=0)
     max_files_per_batch: int = Field(default=1000, gt=0)
     max_bytes_per_batch: Bytes | None = None

@@ -79,18 +79,19 @@ class Landing(Protocol):
         """
 
 
-def landing_of(feed: str, root: str) -> Landing:
+def landing_of(feed: str, root: str, variables: Mapping[str, str] | None = None) -> Landing:
     """Return the landing of a source.
 
     Args:
         feed: the source's folder below the root, or a prefix of a bucket: `s3://bucket/prefix`.
         root: the landing root.
+        variables: what boto3 reads instead of the environment, in a process that serves several identities.
     """
     if any(place.startswith(S3) for place in (feed, root)):
         # The import of boto3 takes as long as all the rest of a command, and most landing roots are folders.
         from include.control.landing.on_s3 import S3Landing
 
-        return S3Landing("" if feed.startswith(S3) else root)
+        return S3Landing("" if feed.startswith(S3) else root, variables)
     return LocalLanding(root)
 
 

@@ -23,10 +23,15 @@ class S3Landing:
     Without a root, the paths of the files are complete: `s3://bucket/key`.
     """
 
-    def __init__(self, root: str) -> None:
+    def __init__(self, root: str, variables: Mapping[str, str] | None = None) -> None:
         self._root = root
+        self._variables = variables
         self.path_root = "" if root else S3
         self.spark_root = f"s3a://{root.removeprefix(S3)}/" if root else "s3a://"
+
+    @property
+    def _client(self) -> Any:
+        return s3_client(self._variables)
 
     @property
     def spark_options(self) -> Mapping[str, str]:
@@ -51,7 +56,7 @@ class S3Landing:
         """Yield the listing's entries below the prefix page by page: each entry takes a kilobyte of memory."""
         bucket, prefix = _bucket_and_key(f"{self.location(folder)}/")
         with translate_storage_errors(self.location(folder)):
-            for page in s3_client().get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix):
+            for page in self._client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix):
                 yield from page.get("Contents", ())
 
     def file_at(self, path: str) -> FileFact | None:
@@ -59,7 +64,7 @@ class S3Landing:
         bucket, key = _bucket_and_key(self.location(path))
         try:
             with translate_storage_errors(self.location(path)):
-                head = s3_client().head_object(Bucket=bucket, Key=key)
+                head = self._client.head_object(Bucket=bucket, Key=key)
         except FileNotFoundError:
             return None
         return _fact(path, {**head, "Size": head["ContentLength"]})
@@ -68,7 +73,7 @@ class S3Landing:
         """Open the content of an object."""
         url = self.location(path)
         with translate_storage_errors(url):
-            content = smart_open.open(url, "rb", compression="disable", transport_params={"client": s3_client()})
+            content = smart_open.open(url, "rb", compression="disable", transport_params={"client": self._client})
             return stored_bytes(content, partial(_translate_read_errors, url))
 
 

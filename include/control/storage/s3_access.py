@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any, TypeAlias
@@ -25,6 +25,14 @@ _CLIENT_CONFIG: dict[str, Any] = {
     "connect_timeout": 10,
     "read_timeout": 60,
 }
+_OF_SESSION = {
+    "aws_access_key_id": "AWS_ACCESS_KEY_ID",
+    "aws_secret_access_key": "AWS_SECRET_ACCESS_KEY",
+    "aws_session_token": "AWS_SESSION_TOKEN",
+    "region_name": "AWS_DEFAULT_REGION",
+    "profile_name": "AWS_PROFILE",
+}
+"""Argument of a boto3 session -> the variable that has its value."""
 _OF_AMAZON = (".amazonaws.com", ".amazonaws.com.cn")
 _GONE = ("404", "NoSuchKey", "NotFound")
 _BUSY = ("SlowDown", "RequestTimeout", "Throttling", "ThrottlingException", "RequestLimitExceeded")
@@ -35,9 +43,13 @@ _UNANSWERED = "error sending request"
 _CREDENTIALS = "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE"
 
 
-def s3_client() -> Any:
-    """Return the client of this process, which threads share; a change of the environment creates a new client."""
-    return _client(_environment())
+def s3_client(variables: Mapping[str, str] | None = None) -> Any:
+    """Return the client of this process, which threads share; a change of the environment creates a new client.
+
+    Args:
+        variables: what boto3 reads instead of the environment. Threads with different identities share a process.
+    """
+    return _client(_environment()) if variables is None else _client_with(tuple(sorted(variables.items())))
 
 
 @lru_cache(maxsize=1)
@@ -45,6 +57,16 @@ def _client(environment: Environment) -> Any:
     from botocore.config import Config
 
     return _session(environment).client("s3", config=Config(**_CLIENT_CONFIG))
+
+
+@lru_cache(maxsize=8)
+def _client_with(environment: Environment) -> Any:
+    import boto3
+    from botocore.config import Config
+
+    given = dict(environment)
+    session = boto3.Session(**{name: given[variable] for name, variable in _OF_SESSION.items() if variable in given})
+    return session.client("s3", endpoint_url=given.get("AWS_ENDPOINT_URL_S3"), config=Config(**_CLIENT_CONFIG))
 
 
 @lru_cache(maxsize=1)

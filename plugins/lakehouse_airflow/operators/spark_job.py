@@ -21,7 +21,6 @@ from include.settings import PROJECT, Settings
 from lakehouse_airflow.hooks.driver_log import DriverLog
 from lakehouse_airflow.hooks.spark_job import SparkJobHook
 from lakehouse_airflow.hooks.store_access import prepare_process
-from lakehouse_airflow.intervals import interval_of, outside_data, run_dates
 from lakehouse_airflow.operators.try_files import TryFiles
 from lakehouse_airflow.retries import DEFAULT_POLICY, GOOD, RETRIES, RETRY_DELAY, error_of
 
@@ -85,21 +84,6 @@ class SparkJobOperator(BaseOperator):
         self.large_load = False
         self.hook: SparkJobHook | None = None
         self.report: JobReport | None = None
-
-    def due_interval(self, context: Context) -> Interval | str:
-        """Return the run's interval, or in one line why there can be no data for it.
-
-        Raises:
-            AirflowFailException: the dates do not determine it, or a person triggered the run for a day without data.
-        """
-        dates = run_dates(context)
-        interval = interval_of(dates, may_span=not self.table.startswith("bronze."))
-        reason = outside_data(interval, self.first_day, self.last_day)
-        if reason and dates.is_manual:
-            raise AirflowFailException(f"{self.table}: {reason}. Trigger it again with a Day inside the data.")
-        if reason:
-            self.log.info("%s: %s", self.table, reason)
-        return reason or interval
 
     def run_job_or_raise(
         self, context: Context, interval: Interval, *, dry_run: bool = False, request: RequestFile | None = None

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowFailException
 
 from include.contracts.interval import Interval
 from include.contracts.job.args import WRITER_OF_LAYER, Job
-from include.errors import HOPELESS, MillraceError, MisfitError, Outcome
+from include.contracts.spec.table_spec import BronzeSpec
+from include.errors import HOPELESS, MillraceError, MisfitError, NotDeliveredError, Outcome
 from include.spark_conf import LARGE_LOAD
 from lakehouse_airflow.assets import MAY_PROPOSE_COLUMNS, PROPOSED_COLUMNS
 from lakehouse_airflow.hooks.store_access import prepare_process
+from lakehouse_airflow.intervals import due_interval
+from lakehouse_airflow.landing_wait import LandingWait, WaitsForLanding
 from lakehouse_airflow.operators.spark_job import SparkJobOperator, wants_reprocess
 from lakehouse_airflow.operators.task_result import TaskResult
 from lakehouse_airflow.retries import error_of
@@ -24,10 +28,14 @@ if TYPE_CHECKING:
     from lakehouse_airflow.lineage.task_lineage import Lineage
 
 
-class TableWriteOperator(SparkJobOperator):
+class TableWriteOperator(WaitsForLanding, SparkJobOperator):
     """Write one batch of a table: plan in the worker, and run the writer only if the plan finds something to do.
 
-    The parameters are those of `SparkJobOperator`.
+    :param deferrable: whether a bronze task whose landing files are late waits for them in Airflow's triggerer, as
+        `source.wait` of the spec says; if not, `retry_policy` decides when it looks again. A backfill does not wait.
+        A waiting task counts for `max_active_tis_per_dag`: with both, it keeps the other runs of its table waiting.
+
+    The others are those of `SparkJobOperator`.
     """
 
     operator_extra_links = (DeleteApprovalLink(), RebuildLink())
@@ -43,17 +51,27 @@ class TableWriteOperator(SparkJobOperator):
         """The writer of the table's layer."""
         return WRITER_OF_LAYER[self.table.partition(".")[0]]
 
+    def __init__(self, *, deferrable: bool = False, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.deferrable = deferrable
+
     def execute(self, context: Context) -> Any:
         """Write the new data of the run's interval; a run without new data succeeds with the last batch.
 
         Raises:
             AirflowFailException, MillraceError, AirflowException: as `run_job_or_raise`.
+            TaskDeferred: the task waits for landing files.
         """
-        interval = self.due_interval(context)
+        return self.attempt(context, until=None)
+
+    def attempt(self, context: Context, until: datetime | None) -> Any:
+        """Do the same; `until` is when a wait that has begun must end."""
+        interval = due_interval(context, self.table, self.first_day, self.last_day)
         if isinstance(interval, str):
+            self.log.info("%s: %s", self.table, interval)
             return TaskResult.of_nothing(interval).of_table(self.table).to_xcom()
         self.log.info("%s for %s (UTC)", self.table, interval.label)
-        advice = self._advice(context, interval)
+        advice = self._advice(context, interval, until)
         for note in advice.notes:
             self.log.warning("%s", note)
         if advice.nothing_new:
@@ -97,7 +115,14 @@ class TableWriteOperator(SparkJobOperator):
             self.asks_at_source_version = pending[-1].source_version if pending else None
         self.is_misfit = error_class == MisfitError.__name__
 
-    def _advice(self, context: Context, interval: Interval) -> Advice:
+    def _advice(self, context: Context, interval: Interval, until: datetime | None) -> Advice:
+        """Return what the run would do; wait for landing files that are not there, or too young, but not after `until`.
+
+        Args:
+            context: the context of the task.
+            interval: the interval of the run.
+            until: when a wait that has begun must end; None if none has begun.
+        """
         # Imported here: parsing a DAG file must not load the Delta reader.
         from include.catalog import load_catalog
         from include.control.planning.planner import Planner
@@ -106,9 +131,21 @@ class TableWriteOperator(SparkJobOperator):
         try:
             catalog = load_catalog(settings.tables)
             spec = catalog.spec(self.table)
-            return Planner(catalog, settings).advise(spec, interval, reprocess=wants_reprocess(context))
+            advice = Planner(catalog, settings).advise(spec, interval, reprocess=wants_reprocess(context))
+        except NotDeliveredError as missing:
+            if not (self.deferrable and isinstance(spec, BronzeSpec)):
+                raise
+            wait = LandingWait.of(spec, interval, context, until)
+            if wait.is_over:
+                raise AirflowFailException(wait.failure(missing)) from None
+            wait.defer(self, settings, str(missing))
         except MillraceError as error:
             self._note_question(error.outcome, type(error).__name__)
             if error.outcome not in HOPELESS:
                 raise
             raise AirflowFailException(str(error)) from None
+        if self.deferrable and isinstance(spec, BronzeSpec) and advice.young_files and not advice.has_new_data:
+            wait = LandingWait.of(spec, interval, context, until)
+            if not wait.is_over:
+                wait.defer(self, settings, advice.message)
+        return advice

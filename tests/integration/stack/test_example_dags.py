@@ -28,6 +28,7 @@ SCRIPT = PROJECT / "tests" / "support" / "airflow" / "dag_run.py"
 MARK = "RESULTS OF ALL CASES: "
 CASES = {
     "orders": ("orders", {"day": "2025-01-05"}),
+    "copy": ("orders_copy", {"day": "2025-01-05"}),
     "several": ("several_tables", {"day": "2025-01-06"}),
     "partners": ("partners", {}),
     "partners again": ("partners", {}),
@@ -83,6 +84,10 @@ def test_a_hand_written_dag_writes_checks_and_announces_a_table(runs: dict[str, 
     assert runs["orders"]["results"]["gate"]["certified_version"] == runs["orders"]["results"]["write"]["version"]
     [[name, extra]] = runs["orders"]["events"]
     assert (name, extra["interval_start"], extra["batch_seq"]) == ("bronze.orders", "2025-01-05T00:00:00+00:00", 1)
+
+
+def test_a_sensor_lets_the_next_task_run_when_the_files_are_there(runs: dict[str, Any]) -> None:
+    assert runs["copy"]["results"] == {"files": None, "copy": "copied"}
 
 
 def test_a_mapped_task_group_writes_and_checks_each_table(runs: dict[str, Any], lake: LakehousePaths) -> None:

@@ -16,7 +16,7 @@ from lakehouse_airflow.hooks.spark_job import SparkJobHook
 
 PACKAGE = PROJECT / "plugins" / "lakehouse_airflow"
 PUBLIC = ("airflow.sdk", "airflow.sdk.exceptions", "airflow.sdk.configuration", "airflow.sdk.log", "airflow.sdk.types")
-PUBLIC_PARTS = ("airflow.listeners", "airflow.plugins_manager", "airflow.providers.")
+PUBLIC_PARTS = ("airflow.listeners", "airflow.plugins_manager", "airflow.providers.", "airflow.triggers.base")
 HOOK = "airflow.providers.apache.spark.hooks.spark_submit:SparkSubmitHook"
 
 

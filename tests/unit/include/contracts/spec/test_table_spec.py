@@ -52,6 +52,15 @@ def test_descriptions_do_not_change_the_spec_hash() -> None:
     assert silver_spec(apply_as_deletes="amount < 0").spec_hash != plain.spec_hash
 
 
+def test_how_long_a_run_waits_for_files_decides_no_row_and_it_rests_between_two_looks() -> None:
+    source = bronze_document()["source"]
+    patient = bronze_document(source={**source, "wait": {"timeout": "3 hours"}})
+    assert parse_spec(patient).spec_hash == parse_spec(bronze_document()).spec_hash
+    restless = bronze_document(source={**source, "wait": {"poke_interval": "0 seconds"}})
+    with pytest.raises(ValidationError, match="a poke_interval of nothing would never rest"):
+        parse_spec(restless)
+
+
 def test_the_suite_hash_follows_the_table_rules_alone() -> None:
     rule = {"expect_column_values_to_not_be_null": {"column": "amount"}}
     row_rule, table_rule = {**rule, "action": "drop"}, {**rule, "action": "fail"}

@@ -92,6 +92,13 @@ def test_everything_that_airflow_offers_for_a_dag_and_its_tasks_can_be_given() -
             assert task.on_retry_callback == [page_somebody]
 
 
+@pytest.mark.usefixtures("tables")
+def test_a_writer_that_waits_would_block_the_other_days_of_its_table_so_that_none_is_deferred() -> None:
+    dag = build_domain_dag("shop", schedule="0 0 * * *", start_date=START, owner="platform")
+    writers = [task for task in dag.tasks if isinstance(task, TableWriteOperator)]
+    assert [(task.max_active_tis_per_dag, task.deferrable) for task in writers] == [(1, False)] * 3
+
+
 def page_somebody(context: Any) -> None:
     """Stand for a callback of a DAG file."""
 

@@ -213,11 +213,6 @@ def test_a_job_that_reported_its_commit_and_then_crashed_has_committed(house: Ho
     assert writer().execute(run_of())["outcome"] == "committed"
 
 
-def test_a_missing_landing_folder_is_not_ready_without_a_driver(house: House, run_of: MakeRun) -> None:
-    with pytest.raises(NotReadyError, match="no landing folder"):
-        writer().execute(run_of())
-
-
 def test_a_table_without_a_spec_fails_at_once(house: House, run_of: MakeRun) -> None:
     task = TableWriteOperator(task_id="orders", table="bronze.order")
     with pytest.raises(AirflowFailException, match=r"no spec creates the table 'bronze\.order'"):

@@ -1,0 +1,4 @@
+"""What runs in Airflow's triggerer: waits that take no worker.
+
+Triggers only look. A worker decides what the end of a wait means.
+"""

@@ -1,0 +1,73 @@
+"""The sensor of hand-written DAGs: it ends when the landing folder of the run's interval is there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import date
+from typing import Any
+
+import pytest
+from airflow.sdk import DAG
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, TaskDeferred
+from airflow.serialization.serialized_objects import DagSerialization
+
+from include.clock import utc_now
+from lakehouse_airflow.retries import DEFAULT_POLICY, RETRIES
+from lakehouse_airflow.sensors.landing import LandingSensor
+from lakehouse_airflow.triggers.landing import LandingTrigger
+from tests.support.documents.specs import bronze_document, write_specs
+from tests.unit.plugins.lakehouse_airflow.operators.conftest import House, house, run_of
+
+__all__ = ["house", "run_of"]
+
+MakeRun = Callable[..., dict[str, Any]]
+KAFKA = bronze_document("bronze.clicks", source={"kafka": "main", "topics": ["clicks"], "format": "json"})
+
+
+def sensor(**given: Any) -> LandingSensor:
+    return LandingSensor(**{"task_id": "files", "table": "bronze.orders", **given})
+
+
+def over() -> dict[str, str]:
+    """Return the event of a wait whose time is up."""
+    return {"until": utc_now().isoformat(), "refused": ""}
+
+
+def test_it_ends_at_once_if_the_folder_is_there(house: House, run_of: MakeRun) -> None:
+    house.deliver()
+    sensor().execute(run_of())
+
+
+def test_it_waits_in_the_triggerer_and_ends_when_the_folder_has_come(house: House, run_of: MakeRun) -> None:
+    with pytest.raises(TaskDeferred) as deferred:
+        sensor().execute(run_of())
+    assert isinstance(deferred.value.trigger, LandingTrigger)
+    house.deliver()
+    sensor().resume_execution(deferred.value.method_name, {"event": over()}, run_of())
+
+
+def test_if_the_folder_does_not_come_it_fails_or_is_skipped(house: House, run_of: MakeRun) -> None:
+    with pytest.raises(AirflowFailException, match="no landing folder"):
+        sensor().execute_complete(run_of(), over())
+    with pytest.raises(AirflowSkipException, match="no landing folder"):
+        sensor(soft_fail=True).execute_complete(run_of(), over())
+
+
+def test_it_waits_for_no_day_outside_the_data(house: House, run_of: MakeRun) -> None:
+    sensor(last_day=date(2013, 1, 4)).execute(run_of())
+
+
+@pytest.mark.parametrize("table", ["bronze.clicks", "bronze.nothing"])
+def test_a_table_without_landing_files_fails_at_once(house: House, run_of: MakeRun, table: str) -> None:
+    write_specs(house.folder / "tables", KAFKA)
+    with pytest.raises(AirflowFailException, match=table):
+        sensor(table=table).execute(run_of())
+
+
+def test_mapped_it_has_the_retries_of_the_operators() -> None:
+    with DAG("by_hand", schedule=None):
+        alone = sensor()
+        mapped = LandingSensor.partial(task_id="each").expand(table=["bronze.orders", "bronze.returns"])
+    for task in (alone, mapped):
+        assert (task.retries, task.retry_policy) == (RETRIES, DEFAULT_POLICY)
+        assert DagSerialization.to_dict(task.dag)
