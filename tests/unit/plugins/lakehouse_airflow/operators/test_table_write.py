@@ -141,7 +141,7 @@ def test_a_task_that_stops_until_a_person_decides_links_to_the_form_for_that(
     house.job(f"report({ending})")
     deletes = Deletes("bronze.orders", "id", DAY.start, "source", "source id", 7, keys=480, of_keys=500)
     DeleteRecords(LakehousePaths(house.root)).record_asked(deletes, "run")
-    task, key = writer(), SimpleNamespace(dag_id="shop", run_id="manual__1", task_id="bronze.orders")
+    task, key = writer(), SimpleNamespace(dag_id="shop", run_id="manual__1", task_id="bronze.orders", map_index=-1)
 
     def links() -> list[str]:
         return [path for link in task.operator_extra_links if (path := link.get_link(task, ti_key=key))]
