@@ -11,13 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
-from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundException
+from airflow.sdk import Connection
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowNotFoundException
 
 from include.driver_environment import TOKEN, driver_environment, with_scratch_folder
 from include.processes import end_tree
 from include.spark_conf import STARTED_BY, launch_conf
 from include.spark_location import CONNECT, require_server
 from lakehouse_airflow.hooks.driver_log import DriverLog
+from lakehouse_airflow.hooks.forked_driver import ForkedDriver, JobFile
 
 MASTERS = ("local", "yarn", "spark://", "k8s://", CONNECT)
 _GRACE_S = 4.0
@@ -25,6 +27,14 @@ _GRACE_S = 4.0
 
 _VARIABLE_OF_DRIVER = {"yarn": "spark.yarn.appMasterEnv", "k8s://": "spark.kubernetes.driverEnv"}
 """Start of the master -> prefix of the Spark properties that set variables of a driver on the cluster."""
+
+
+def uses_connect_server(conn_id: str) -> bool:
+    """Whether the connection names a Spark Connect server; False for a connection that does not exist."""
+    try:
+        return (Connection.get(conn_id).host or "").startswith(CONNECT)
+    except AirflowNotFoundException:
+        return False
 
 
 class SparkJobHook(SparkSubmitHook):
@@ -41,6 +51,7 @@ class SparkJobHook(SparkSubmitHook):
         driver_log: stores what the driver prints.
         jars_folder: the jars of a submitted application.
         large_load: the job processes so many rows that the JVM's second compiler pays off.
+        driver: a fork of this process that waits for the job; only for a Spark Connect server.
 
     Raises:
         AirflowFailException: the connection does not exist, or names no master that Spark knows.
@@ -57,6 +68,7 @@ class SparkJobHook(SparkSubmitHook):
         conf: Mapping[str, Any] | None = None,
         env_vars: Mapping[str, str] | None = None,
         large_load: bool = False,
+        driver: ForkedDriver | None = None,
     ) -> None:
         self.conn_id = conn_id
         self.application_args = list(application_args)
@@ -65,6 +77,7 @@ class SparkJobHook(SparkSubmitHook):
         self.driver_log = driver_log
         self.jars_folder = jars_folder
         self.large_load = large_load
+        self.driver = driver
         self.was_stopped = False
         self.connection: dict[str, Any] = {}
         self.token: str | None = None
@@ -96,6 +109,9 @@ class SparkJobHook(SparkSubmitHook):
         folder.mkdir(parents=True, exist_ok=True)
         with with_scratch_folder(environment) as environment:
             try:
+                if self.driver is not None:
+                    self._run_forked(self.driver, JobFile(application, self.application_args, environment, folder))
+                    return None
                 return super().submit(application, env=environment, cwd=folder, stdin=subprocess.DEVNULL, **kwargs)
             finally:
                 self._end_driver()
@@ -115,6 +131,14 @@ class SparkJobHook(SparkSubmitHook):
         """Return the variables that a driver gets beyond those of this process."""
         token = {TOKEN: self.token} if self.token and self.master.startswith(CONNECT) else {}
         return {**token, STARTED_BY: str(os.getpid()), **self.env_vars}
+
+    def _run_forked(self, driver: ForkedDriver, job: JobFile) -> None:
+        self.log.info("Runs as a client of %s: %s", self.master, " ".join([job.application, *job.arguments]))
+        self._submit_sp = driver
+        driver.run(job)
+        self._process_spark_submit_log(iter(driver.stdout))
+        if code := driver.wait():
+            raise AirflowException(f"exit code {code}")
 
     def _end_driver(self) -> None:
         if self._submit_sp and (ended := end_tree(self._submit_sp, _GRACE_S)):

@@ -24,6 +24,9 @@ _VARIABLE = {
 
 _IDENTITY = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE")
 
+_prepared: set[int] = set()
+"""The id of this process, once it was prepared."""
+
 
 def prepare_process() -> Settings:
     """Give this process access to the store of the tables, and return the settings.
@@ -35,7 +38,16 @@ def prepare_process() -> Settings:
     """
     settings = Settings()
     reach_store(os.environ, settings)
+    _prepared.add(os.getpid())
     return settings
+
+
+def may_fork() -> bool:
+    """Whether a fork of this process could use delta-rs: not after a task of Millrace has worked in it.
+
+    Airflow runs each task in a process of its own, but `dag.test()` runs all of them in one.
+    """
+    return os.getpid() not in _prepared
 
 
 def reach_store(environment: MutableMapping[str, str], settings: Settings) -> None:

@@ -12,6 +12,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from include.contracts.asset_event import batch_extra
 from include.contracts.interval import Interval
 from include.contracts.job.args import CheckedVersion, Job
+from include.contracts.job.spans import VERDICT, spans_line
 from include.errors import Outcome, SpecError
 from include.settings import Settings
 from lakehouse_airflow.assets import is_announced, outlets_with_event, table_asset
@@ -77,6 +78,7 @@ class QualityGateOperator(SparkJobOperator):
                 how a person lets it pass.
             MillraceError, AirflowException: as `run_job_or_raise`, if the gate's own job ran.
         """
+        self.note_start(context)
         written = self._written(context)
         if written and written.version is None:
             return self._nothing(f"there is no version to check: {written.message}")
@@ -84,7 +86,9 @@ class QualityGateOperator(SparkJobOperator):
         if version is None:
             return self._nothing(f"{self.table} has no version yet that could be checked")
         interval = label_interval(run_dates(context), datetime.now(UTC))
-        decision = self._recorded_decision(version) or self._run_gate_job(context, interval)
+        with self.spans.of(VERDICT):
+            recorded = self._recorded_decision(version)
+        decision = recorded or self._run_gate_job(context, interval)
         self.decision = decision
         if decision.version is not None:
             # The Data Docs of the run are built from this, however the task ends.
@@ -103,6 +107,8 @@ class QualityGateOperator(SparkJobOperator):
         readers = f"readers use version {decision.certified}"
         self.log.info("%s: %s version %s %s; %s", interval.label, self.table, decision.version, how, readers)
         self._announce(context, interval, written.version if written else decision.version, written)
+        if recorded:
+            self.log.info("%s", spans_line(self.spans.seconds))
         return TaskResult(
             outcome=Outcome.NO_OP,
             message=f"version {decision.version} {how}",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import date, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,11 +15,13 @@ from include.contracts.interval import Interval
 from include.contracts.job.args import Job, JobArgs
 from include.contracts.job.report import JobReport
 from include.contracts.job.requests import RequestFile
+from include.contracts.job.spans import DRIVER, TaskSpans, spans_line
 from include.disk_space import disk_full
 from include.errors import ExitCode, Outcome
 from include.run_retention import delete_old_runs
 from include.settings import PROJECT, Settings
 from lakehouse_airflow.hooks.driver_log import DriverLog
+from lakehouse_airflow.hooks.forked_driver import ForkedDriver
 from lakehouse_airflow.hooks.spark_job import SparkJobHook
 from lakehouse_airflow.hooks.store_access import prepare_process
 from lakehouse_airflow.operators.try_files import TryFiles
@@ -51,8 +54,7 @@ class SparkJobOperator(BaseOperator):
     """
 
     template_fields: Sequence[str] = ("table", "application", "application_args", "conf", "env_vars")
-    # `execute` builds the command line; this shows it under Rendered Templates afterwards.
-    overwrite_rtif_after_execution = True
+    overwrite_rtif_after_execution = False
     ui_color = "#e7d9b8"
     job: Job
     """The job that the task runs."""
@@ -84,6 +86,12 @@ class SparkJobOperator(BaseOperator):
         self.large_load = False
         self.hook: SparkJobHook | None = None
         self.report: JobReport | None = None
+        self.driver: ForkedDriver | None = None
+        self.spans = TaskSpans()
+
+    def note_start(self, context: Context) -> None:
+        """Note how long the task took to start: Airflow's start of a process, and the parse of the DAG file."""
+        self.spans.started(getattr(context["ti"], "start_date", None))
 
     def run_job_or_raise(
         self, context: Context, interval: Interval, *, dry_run: bool = False, request: RequestFile | None = None
@@ -127,6 +135,8 @@ class SparkJobOperator(BaseOperator):
             dry_run=dry_run,
             request=request.save(files.report.with_suffix(".request.json")) if request else None,
         )
+        # Airflow then shows the command line that follows under Rendered Templates.
+        self.overwrite_rtif_after_execution = True
         self.application = str(PROJECT / self.job.application)
         self.application_args = arguments.to_argv()
         self._driver_log = DriverLog(files.driver_log)
@@ -139,15 +149,19 @@ class SparkJobOperator(BaseOperator):
             driver_log=self._driver_log,
             jars_folder=settings.jars,
             large_load=self.large_load,
+            driver=self.driver,
         )
-        failure = self._run_driver(self.hook)
+        with self.spans.of(DRIVER):
+            failure = self._run_driver(self.hook)
         report = JobReport.load(files.report)
         if report is None:
             raise self._missing_report(self.hook, failure, files.report) from None
+        report = report.model_copy(update={"timings_s": self.spans.around(report.timings_s)})
         self.report = report
+        with suppress(OSError):  # The disk is full; the log has the spans.
+            report.save(files.report)
         counts = ", ".join(f"{count} {action}" for action, count in report.rows.model_dump().items() if count)
-        seconds = report.timings_s.get("total", 0.0)
-        self.log.info("rows: %s; version %s; %.1f s in the job", counts or "none", report.version, seconds)
+        self.log.info("rows: %s; version %s; %s", counts or "none", report.version, spans_line(report.timings_s))
         for note in report.notes:
             self.log.warning("%s", note)
         if failure and report.outcome in GOOD:

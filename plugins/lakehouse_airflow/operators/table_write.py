@@ -9,11 +9,14 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from include.contracts.interval import Interval
 from include.contracts.job.args import WRITER_OF_LAYER, Job
+from include.contracts.job.spans import PLAN
 from include.contracts.spec.table_spec import BronzeSpec
 from include.errors import HOPELESS, MillraceError, MisfitError, NotDeliveredError, Outcome
 from include.spark_conf import LARGE_LOAD
 from lakehouse_airflow.assets import MAY_PROPOSE_COLUMNS, PROPOSED_COLUMNS
-from lakehouse_airflow.hooks.store_access import prepare_process
+from lakehouse_airflow.hooks.forked_driver import ForkedDriver
+from lakehouse_airflow.hooks.spark_job import uses_connect_server
+from lakehouse_airflow.hooks.store_access import may_fork, prepare_process
 from lakehouse_airflow.intervals import due_interval
 from lakehouse_airflow.landing_wait import LandingWait, WaitsForLanding
 from lakehouse_airflow.operators.spark_job import SparkJobOperator, wants_reprocess
@@ -62,6 +65,7 @@ class TableWriteOperator(WaitsForLanding, SparkJobOperator):
             AirflowFailException, MillraceError, AirflowException: as `run_job_or_raise`.
             TaskDeferred: the task waits for landing files.
         """
+        self.note_start(context)
         return self.attempt(context, until=None)
 
     def attempt(self, context: Context, until: datetime | None) -> Any:
@@ -71,7 +75,17 @@ class TableWriteOperator(WaitsForLanding, SparkJobOperator):
             self.log.info("%s: %s", self.table, interval)
             return TaskResult.of_nothing(interval).of_table(self.table).to_xcom()
         self.log.info("%s for %s (UTC)", self.table, interval.label)
-        advice = self._advice(context, interval, until)
+        # Before the plan: delta-rs does not work in a fork of a process that has used it.
+        self.driver = ForkedDriver.start() if may_fork() and uses_connect_server(self.conn_id) else None
+        try:
+            return self._write(context, interval, until)
+        finally:
+            if self.driver is not None:
+                self.driver.end()
+
+    def _write(self, context: Context, interval: Interval, until: datetime | None) -> Any:
+        with self.spans.of(PLAN):
+            advice = self._advice(context, interval, until)
         for note in advice.notes:
             self.log.warning("%s", note)
         if advice.nothing_new:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,11 +15,13 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 from airflow.serialization.serialized_objects import DagSerialization
 
 from include.contracts.job.args import Job, JobArgs
+from include.contracts.job.report import JobReport
 from include.control.ledger.deletes import DeleteRecords, Deletes
 from include.control.ledger.new_columns import ColumnState, NewColumns
 from include.errors import ConflictError, DiskFullError, NotReadyError, SparkUnavailableError
 from include.paths import LakehousePaths
 from lakehouse_airflow.assets import MAY_PROPOSE_COLUMNS, PROPOSED_COLUMNS
+from lakehouse_airflow.hooks import store_access
 from lakehouse_airflow.operators.table_write import TableWriteOperator
 from lakehouse_airflow.retries import DEFAULT_POLICY, RETRIES
 from tests.support.documents.specs import write_spec
@@ -97,6 +100,35 @@ def test_a_run_with_nothing_new_starts_no_driver(house: House, run_of: MakeRun) 
         1,
     )
     assert not (house.root / "_millrace" / "driver_logs").exists()
+
+
+@pytest.mark.usefixtures("warm_server")
+@pytest.mark.parametrize("is_first", [True, False], ids=["the first task of its process", "a later one"])
+def test_the_driver_is_a_fork_as_long_as_no_task_of_the_process_has_used_a_table(
+    house: House, run_of: MakeRun, monkeypatch: pytest.MonkeyPatch, is_first: bool
+) -> None:
+    monkeypatch.setattr(store_access, "_prepared", set() if is_first else {os.getpid()})
+    house.deliver()
+    house.job("print('airflow' in sys.modules)" + COMMITTED)
+    assert writer().execute(run_of())["outcome"] == "committed"
+    assert driver_log(house) == f"{is_first}\n"
+
+
+@pytest.mark.usefixtures("warm_server")
+def test_the_report_says_where_the_time_of_the_task_went(house: House, run_of: MakeRun) -> None:
+    house.deliver()
+    house.job("report(Outcome.COMMITTED, '', timings_s={'batch': 0.002, 'gate': 0.001, 'total': 0.004})")
+    task, run = writer(), run_of()
+    run["ti"].start_date = datetime.now(UTC) - timedelta(seconds=3)
+    task.execute(run)
+    [file] = (house.root / "_millrace" / "reports").rglob("*.json")
+    report = JobReport.load(file)
+    assert report is not None
+    spans = report.timings_s
+    assert list(spans) == ["start", "plan", "driver", "batch", "gate", "total"]
+    assert 3 <= spans["start"] < 60
+    assert spans["plan"] > 0 < spans["driver"]
+    assert (spans["batch"], spans["gate"], spans["total"]) == (0.002, 0.001, 0.004)
 
 
 @pytest.mark.usefixtures("warm_server")
