@@ -102,9 +102,12 @@ class Airflow:
 
 def stop_airflow(home: Home) -> None:
     """Stop the home's Airflow by SIGINT, the only signal that stops its parts, and end its remaining processes."""
-    stop(home, NAME, patience_s=25, by=signal.SIGINT)
+    if airflow := recorded(home, NAME):
+        end_processes([airflow], grace_s=25, by=signal.SIGINT)
     spark = recorded(home, SPARK)
+    # Its record is removed last: a worker is known by its session alone.
     end_processes([process for process in of_stack(home) if process != spark], grace_s=5)
+    stop(home, NAME, patience_s=0)
 
 
 def passwords(home: Home, users: Iterable[str] = (USER,)) -> dict[str, str]:

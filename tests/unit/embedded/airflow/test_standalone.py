@@ -5,13 +5,16 @@ import os
 import stat
 import subprocess
 import sys
+import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 from embedded.address import Address
-from embedded.airflow.standalone import Airflow, clean_environment, passwords, warm_spark
+from embedded.airflow.standalone import NAME, Airflow, clean_environment, passwords, stop_airflow, warm_spark
 from embedded.home import Home
+from embedded.stack_processes import recorded, spawn
 from include.settings import PROJECT, Settings
 
 
@@ -92,3 +95,24 @@ def test_the_web_server_keeps_its_port_when_the_stack_starts_again(home: Home, t
     first.save(home)
     assert Address.load(home) == first
     assert Address.free(home, settings).url == first.url
+
+
+def test_a_worker_that_outlives_its_scheduler_is_ended_with_it(home: Home) -> None:
+    code = (
+        "import os, setproctitle, signal, time\n"
+        "if not os.fork():\n"
+        "    signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+        "    setproctitle.setproctitle('airflow worker -- LocalExecutor: <idle>')\n"
+        "    print(os.getpid(), flush=True)\n"
+        "time.sleep(600)"
+    )
+    spawn(home, NAME, [sys.executable, "-c", code], os.environ, cwd=home.path)
+    log = home.logs / f"{NAME}.log"
+    deadline = time.monotonic() + 20
+    while not log.read_text() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    worker = psutil.Process(int(log.read_text()))
+    assert worker.cmdline()[0].startswith("airflow worker")
+    stop_airflow(home)
+    assert not worker.is_running() or worker.status() == psutil.STATUS_ZOMBIE
+    assert recorded(home, NAME) is None
