@@ -32,7 +32,8 @@ def drivers(home: Home, table: str) -> list[psutil.Process]:
 
 def _is_driver(process: psutil.Process, table: str) -> bool:
     try:
-        command = process.cmdline()
+        # The title of a process that is a fork is one text.
+        command = " ".join(process.cmdline()).split()
     except psutil.NoSuchProcess:
         return False
     return f"--table={table}" in command and any(part.endswith(".py") and "spark_jobs" in part for part in command)

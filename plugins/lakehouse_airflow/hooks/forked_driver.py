@@ -133,6 +133,8 @@ def _leave_task(output: int, orders: int) -> None:
     for name in ("", *(name for name in logging.root.manager.loggerDict if name.startswith("airflow"))):
         logging.getLogger(name).handlers.clear()
     logging.getLogger().setLevel(logging.WARNING)
+    # pyspark does so unless SPARK_CONNECT_LOG_LEVEL is set, and Airflow enables it: it reports what the client retries.
+    logging.getLogger("pyspark.sql.connect.logging").disabled = "SPARK_CONNECT_LOG_LEVEL" not in os.environ
 
 
 def _replace(number: int, by: int) -> None:
