@@ -80,12 +80,12 @@ class QualityGateOperator(SparkJobOperator):
         """
         self.note_start(context)
         written = self._written(context)
+        interval = label_interval(run_dates(context), datetime.now(UTC))
         if written and written.version is None:
-            return self._nothing(f"there is no version to check: {written.message}")
+            return self._nothing(interval, f"there is no version to check: {written.message}")
         version = written.version if written else self._newest_version()
         if version is None:
-            return self._nothing(f"{self.table} has no version yet that could be checked")
-        interval = label_interval(run_dates(context), datetime.now(UTC))
+            return self._nothing(interval, f"{self.table} has no version yet that could be checked")
         with self.spans.of(VERDICT):
             recorded = self._recorded_decision(version)
         decision = recorded or self._run_gate_job(context, interval)
@@ -94,7 +94,11 @@ class QualityGateOperator(SparkJobOperator):
             # The Data Docs of the run are built from this, however the task ends.
             self.checked = CheckedVersion(table=self.table, version=decision.version, suite_hash=decision.suite_hash)
             context["ti"].xcom_push(CHECKED_KEY, self.checked.model_dump())
-        if not decision.passed:
+        how = decision.message or "passed"
+        if decision.passed:
+            readers = f"readers use version {decision.certified}"
+            self.log.info("%s: %s version %s %s; %s", interval.label, self.table, decision.version, how, readers)
+        else:
             self.may_be_overridden = may_be_overridden(self.table, decision.version, self.specs)
             message = f"{decision.message} {way_out(self.table, decision.version, self.specs)}"
             self.log.error("%s: %s", interval.label, message)
@@ -103,9 +107,6 @@ class QualityGateOperator(SparkJobOperator):
         if not decision.passed:
             self._log_pages(context["ti"])
             raise AirflowFailException(message)
-        how = decision.message or "passed"
-        readers = f"readers use version {decision.certified}"
-        self.log.info("%s: %s version %s %s; %s", interval.label, self.table, decision.version, how, readers)
         self._announce(context, interval, written.version if written else decision.version, written)
         if recorded:
             self.log.info("%s", spans_line(self.spans.seconds))
@@ -137,7 +138,8 @@ class QualityGateOperator(SparkJobOperator):
         if self.may_be_overridden:
             self.log.error("Gate override: %s", url_of(form_path(OVERRIDE_DAG_ID, ti, table, version=version)))
 
-    def _nothing(self, reason: str) -> dict[str, Any]:
+    def _nothing(self, interval: Interval, reason: str) -> dict[str, Any]:
+        self.log.info("%s: %s", interval.label, reason)
         self.outlets = outlets_with_event(self.outlets, None)
         return TaskResult.of_nothing(reason).to_xcom()
 
