@@ -12,6 +12,7 @@ ENDINGS = {
     "SpecError": (Outcome.BAD_SPEC, ExitCode.BAD_SPEC),
     "UnknownNameError": (Outcome.BAD_SPEC, ExitCode.WRONG_USAGE),
     "BadInputError": (Outcome.BAD_INPUT, ExitCode.BAD_INPUT),
+    "MisfitError": (Outcome.BAD_INPUT, ExitCode.BAD_INPUT),
     "OverrideError": (Outcome.BAD_INPUT, ExitCode.BAD_INPUT),
     "RestoreError": (Outcome.FAILED, ExitCode.FAILED),
     "NotReadyError": (Outcome.NOT_READY, ExitCode.NOT_READY),
