@@ -138,5 +138,5 @@ def test_what_every_row_stands_on_is_refused_and_the_way_out_is_named(
     report = shop.run(table, 2)
     assert report.outcome is Outcome.BAD_INPUT
     assert f"{key}: " in report.message
-    assert report.message.endswith(f"lakehouse rebuild {table}")
+    assert f": lakehouse rebuild {table}; in Airflow, the link Table rebuild " in report.message
     assert file_contents(shop.paths.table(table)) == lake
