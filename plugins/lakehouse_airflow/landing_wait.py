@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -102,9 +103,9 @@ class LandingWait:
 class WaitsForLanding(BaseOperator):
     """The part of an operator that waits for landing files: how it goes on after the wait."""
 
+    @abstractmethod
     def attempt(self, context: Context, until: datetime | None) -> Any:
         """Do the task, or wait, but not after `until`, which is None before the first wait."""
-        raise NotImplementedError
 
     def execute_complete(self, context: Context, event: Mapping[str, str]) -> Any:
         """Do the task after a wait, by the event of its trigger.

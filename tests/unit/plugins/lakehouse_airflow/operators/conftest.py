@@ -18,6 +18,7 @@ from include.contracts.interval import Interval
 from include.contracts.job.args import Job
 from include.contracts.spec.table_spec import BronzeSpec
 from lakehouse_airflow.operators import spark_job
+from lakehouse_airflow.operators.table_write import TableWriteOperator
 from tests.support.documents.specs import bronze_document, write_specs
 
 DAY = Interval(start=datetime(2013, 1, 5, tzinfo=UTC), end=datetime(2013, 1, 6, tzinfo=UTC))
@@ -32,6 +33,16 @@ def report(outcome, message, **more):
     about = dict(job="bronze_ingest", table=args.table, interval=args.interval, run_id=args.run_id)
     JobReport(**about, outcome=outcome, message=message, **more).save(args.report)
 """
+
+COMMITTED = """
+report(Outcome.COMMITTED, "loaded 1 of 1 files", batch_seq=1, version=1, certified_version=1,
+       rows=RowCounts(read=1, applied=1, inserted=1))
+"""
+
+
+def writer(**given: Any) -> TableWriteOperator:
+    """Return a write task of the house's table."""
+    return TableWriteOperator(**{"task_id": "orders", "table": "bronze.orders", **given})
 
 
 @dataclass
@@ -127,3 +138,10 @@ def run_of() -> Callable[..., dict[str, Any]]:
         }
 
     return make
+
+
+def driver_log(house: House) -> str:
+    """Return the only driver log of a house."""
+    files = list((house.root / "_millrace" / "driver_logs").rglob("*.log"))
+    assert len(files) == 1
+    return files[0].read_text()

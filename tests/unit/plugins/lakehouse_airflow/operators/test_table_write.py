@@ -26,23 +26,9 @@ from lakehouse_airflow.operators.table_write import TableWriteOperator
 from lakehouse_airflow.retries import DEFAULT_POLICY, RETRIES
 from tests.support.documents.specs import write_spec
 from tests.support.ledger.small_lake import commit_batch, judge
-from tests.unit.plugins.lakehouse_airflow.operators.conftest import DAY, House
+from tests.unit.plugins.lakehouse_airflow.operators.conftest import COMMITTED, DAY, House, driver_log, writer
 
 MakeRun = Callable[..., dict[str, Any]]
-COMMITTED = """
-report(Outcome.COMMITTED, "loaded 1 of 1 files", batch_seq=1, version=1, certified_version=1,
-       rows=RowCounts(read=1, applied=1, inserted=1))
-"""
-
-
-def writer(**given: Any) -> TableWriteOperator:
-    return TableWriteOperator(**{"task_id": "orders", "table": "bronze.orders", **given})
-
-
-def driver_log(house: House) -> str:
-    files = list((house.root / "_millrace" / "driver_logs").rglob("*.log"))
-    assert len(files) == 1
-    return files[0].read_text()
 
 
 @pytest.mark.usefixtures("warm_server")
@@ -201,48 +187,6 @@ def test_a_wrong_spec_fails_its_task_at_once_with_the_problem(house: House, run_
     with pytest.raises(AirflowFailException, match=f"{file}:2: keyz: unknown key"):
         writer().execute(run_of())
     assert not (house.root / "_millrace" / "driver_logs").exists()
-
-
-@pytest.mark.usefixtures("warm_server")
-def test_a_driver_without_a_report_names_its_log_and_its_last_lines_are_shown(
-    house: House, run_of: MakeRun, capfd: pytest.CaptureFixture[str]
-) -> None:
-    house.deliver()
-    house.job("print('about to die'); sys.exit(9)")
-    task = writer()
-    with pytest.raises(
-        AirflowException, match=r"^bronze.orders: the driver of bronze_ingest ended without a report"
-    ) as raised:
-        task.execute(run_of())
-    assert "driver_logs/shop/" in str(raised.value)
-    assert "(exit code 9)" in str(raised.value)
-    assert driver_log(house) == "about to die\n"
-    assert "The last lines of the driver:\nabout to die" in capfd.readouterr().out
-
-
-@pytest.mark.usefixtures("warm_server")
-def test_a_driver_that_could_not_write_its_report_says_which_disk_is_full(house: House, run_of: MakeRun) -> None:
-    house.deliver()
-    house.job("sys.exit(16)")
-    with pytest.raises(DiskFullError, match=r"^bronze.orders: the disk is full: no space left for .*_millrace/reports"):
-        writer().execute(run_of())
-
-
-@pytest.mark.usefixtures("warm_server")
-def test_a_report_of_an_earlier_run_does_not_count(house: House, run_of: MakeRun) -> None:
-    house.deliver()
-    house.job(COMMITTED)
-    writer().execute(run_of())
-    house.job("sys.exit(0)")
-    with pytest.raises(AirflowException, match="ended without a report"):
-        writer().execute(run_of())
-
-
-@pytest.mark.usefixtures("warm_server")
-def test_a_job_that_reported_its_commit_and_then_crashed_has_committed(house: House, run_of: MakeRun) -> None:
-    house.deliver()
-    house.job(COMMITTED + "sys.exit(134)")
-    assert writer().execute(run_of())["outcome"] == "committed"
 
 
 def test_a_table_without_a_spec_fails_at_once(house: House, run_of: MakeRun) -> None:
