@@ -63,7 +63,7 @@ RUN useradd --create-home --uid 1000 millrace \
         /var/lib/millrace /var/lib/millrace/logs /var/lib/millrace/objects /var/lib/millrace/runs /var/lib/millrace/spark \
     && install --directory --owner millrace --group millrace \
         /run/millrace /run/millrace/airflow /run/millrace/cluster /run/millrace/connect /run/millrace/database \
-        /run/millrace/store /run/millrace/users
+        /run/millrace/lakehouse /run/millrace/store /run/millrace/users
 WORKDIR /opt/millrace
 COPY --from=build /opt/java /opt/java
 COPY --from=build /opt/millrace/.venv .venv

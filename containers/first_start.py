@@ -17,12 +17,14 @@ from containers.spark_connect import REMOTE
 from embedded.home import keep_secret, new_secret
 
 FOLDER = Path("/run/millrace")
-FOLDERS = ("airflow", "cluster", "connect", "database", "store", "users")
+FOLDERS = ("airflow", "cluster", "connect", "database", "lakehouse", "store", "users")
 """Each for another group of services."""
 
 USERS = "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS"
 TASKS = "tasks"
 """The user as whom tasks use Airflow's API."""
+COMMAND_LINE = "lakehouse"
+"""The user as whom the command line creates asset events in Airflow."""
 
 AIRFLOW = "http://airflow-api-server:8080"
 
@@ -32,7 +34,7 @@ def make_secrets(folder: Path, users: Iterable[str]) -> None:
 
     Args:
         folder: has the folders of `FOLDERS`, which are volumes.
-        users: the names of the web users, each of whom gets a password; one is `TASKS`.
+        users: the names of the web users, each of whom gets a password; `TASKS` and `COMMAND_LINE` are among them.
     """
     database = keep_secret(folder / "database" / "password", new_secret())
     # PostgreSQL runs as a user of its own.
@@ -49,6 +51,8 @@ def make_secrets(folder: Path, users: Iterable[str]) -> None:
     passwords = _add_passwords(folder / "users" / "passwords.json", users)
     connections = {"spark_default": _to_spark(token), "airflow_api": _to_airflow(passwords[TASKS])}
     keep_secret(airflow / "connections.json", json.dumps(connections, indent=2))
+    access = {"url": AIRFLOW, "login": COMMAND_LINE, "password": passwords[COMMAND_LINE]}
+    keep_secret(folder / "lakehouse" / "airflow.json", json.dumps(access))
     store = folder / "store"
     access_key = keep_secret(store / "access_key", f"millrace-{new_secret()[:8]}")
     secret_key = keep_secret(store / "secret_key", new_secret())

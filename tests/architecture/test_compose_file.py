@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from airflow.api_fastapi.auth.managers.simple.simple_auth_manager import SimpleAuthManager
+from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
 
 from containers.compose import LANDING, TABLES
-from containers.first_start import FOLDERS, TASKS
+from containers.first_start import COMMAND_LINE, FOLDERS, TASKS
 from containers.spark_connect import REMOTE
 from embedded.airflow.standalone import FORKED_TASKS
 from include.settings import PROJECT
@@ -101,7 +103,19 @@ def test_tasks_begin_with_their_modules_in_memory_as_those_of_the_local_stack_do
 def test_tasks_have_a_user_of_their_own_who_is_no_administrator(services: dict[str, Service]) -> None:
     for name in ("secrets", WEB):
         users = services[name]["environment"]["AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS"].split(",")
-        assert users == ["admin:admin", f"{TASKS}:user"]
+        assert users == ["admin:admin", f"{TASKS}:user", f"{COMMAND_LINE}:op"]
+
+
+@pytest.mark.parametrize(("user", "may_create_events"), [(TASKS, False), (COMMAND_LINE, True)])
+def test_a_machine_user_has_the_rights_it_needs(
+    services: dict[str, Service], user: str, may_create_events: bool
+) -> None:
+    users = services[WEB]["environment"]["AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS"].split(",")
+    role = dict(entry.split(":") for entry in users)[user]
+    airflow, asks = SimpleAuthManager(), SimpleAuthManagerUser(username=user, role=role)
+    assert airflow.is_authorized_dag(method="PUT", user=asks), "it may clear tasks"
+    assert airflow.is_authorized_asset(method="POST", user=asks) is may_create_events
+    assert airflow.is_authorized_connection(method="PUT", user=asks) is may_create_events
 
 
 def test_the_command_line_reaches_the_server_that_tasks_use(services: dict[str, Service]) -> None:
@@ -188,6 +202,7 @@ def test_a_secret_reaches_only_the_services_that_need_it(services: dict[str, Ser
         "cluster": {"spark-master", "spark-worker", "spark-connect"},
         "connect": {"spark-connect", "lakehouse"},
         "database": {"postgres"},
+        "lakehouse": {"lakehouse"},
         "store": {*airflow, "object-store", "spark-worker", "spark-connect", "lakehouse"},
         "users": {WEB},
     }
@@ -216,3 +231,9 @@ def test_the_guide_names_every_service_and_every_variable(services: dict[str, Se
     variables = set(re.findall(r"\$\{(\w+)", (PROJECT / "docker-compose.yaml").read_text()))
     assert len(variables) > 5
     assert [name for name in (*variables, *services) if f"`{name}`" not in guide] == []
+
+
+def test_the_guide_backs_up_and_restores_every_secret() -> None:
+    guide = (PROJECT / "docs" / "guides" / "run-for-a-team.md").read_text()
+    volumes = re.findall(r"^for volume in (.+); do$", guide, flags=re.MULTILINE)
+    assert [set(names.split()) for names in volumes] == [{"objects", *(f"secrets-{name}" for name in FOLDERS)}] * 2

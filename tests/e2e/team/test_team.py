@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from containers.compose import TABLES, Compose, ComposeError
-from containers.first_start import TASKS
+from containers.first_start import COMMAND_LINE, TASKS
 from demo.kafka.feed import CLUSTER, TOPIC, write_specs
 from demo.kafka.run import TABLES as TABLES_OF_TOPIC
 from demo.oracle import expected_tables
@@ -27,7 +27,7 @@ from demo.team import PROJECT_NAME
 from embedded.airflow.http import AirflowApiError
 from embedded.home import free_port
 from include.settings import PROJECT, Settings
-from tests.support.docker_images import BUILD_S, IMAGE, docker
+from tests.support.docker_images import BUILD_S, docker
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(BUILD_S + 3600)]
 
@@ -128,6 +128,9 @@ def test_airflow_has_the_connections_and_the_pool_that_tasks_use(services: Compo
     # It has the right to clear tasks, but there is no such run.
     with services.api(TASKS) as api, pytest.raises(AirflowApiError, match="404"):
         api.ask("POST", "/api/v2/dags/flights/clearTaskInstances", json={"dag_run_id": "none", "task_ids": ["none"]})
+    # The command line has the right to create events, but there is no such asset.
+    with services.api(COMMAND_LINE) as api, pytest.raises(AirflowApiError, match="404"):
+        api.ask("POST", "/api/v2/assets/events", json={"asset_id": 0, "extra": {}})
 
 
 def test_what_the_guide_backs_up_it_restores_on_an_empty_machine(
@@ -159,11 +162,11 @@ def objects(services: Compose, folder: Path) -> dict[Path, bytes]:
 
 
 def guide_commands(heading: str) -> list[str]:
-    """Return the blocks of commands below a heading of the guide, for the services and the image of this test."""
+    """Return the blocks of commands below a heading of the guide, for the services of this test."""
     guide = (PROJECT / "docs" / "guides" / "run-for-a-team.md").read_text()
     section = guide.split(f"{heading}\n")[1].split("\n## ")[0]
     blocks = re.findall(r"```bash\n(.*?)```", section, flags=re.DOTALL)
-    return [block.replace('"millrace_', '"millrace-tests_').replace(" millrace \\", f" {IMAGE} \\") for block in blocks]
+    return [block.replace('"millrace_', '"millrace-tests_') for block in blocks]
 
 
 def shell(commands: str, folder: Path) -> None:

@@ -11,8 +11,11 @@ from airflow.secrets.local_filesystem import load_connections_dict
 from cryptography.fernet import Fernet
 from sqlalchemy.engine import make_url
 
-from containers.first_start import AIRFLOW, FOLDERS, TASKS, make_secrets
+from containers.first_start import AIRFLOW, COMMAND_LINE, FOLDERS, TASKS, make_secrets
 from containers.spark_connect import REMOTE
+from include.contracts.airflow_access import AirflowAccess
+
+MACHINES = (TASKS, COMMAND_LINE)
 
 
 @pytest.fixture
@@ -27,11 +30,11 @@ def contents(folder: Path) -> dict[str, str]:
 
 
 def test_a_second_start_changes_no_secret(folder: Path) -> None:
-    make_secrets(folder, ["admin", TASKS])
+    make_secrets(folder, ["admin", *MACHINES])
     before = contents(folder)
-    assert len(before) > 11
+    assert len(before) > 12
     assert {name.partition("/")[0] for name in before} == set(FOLDERS)
-    make_secrets(folder, ["admin", TASKS])
+    make_secrets(folder, ["admin", *MACHINES])
     assert contents(folder) == before
 
 
@@ -39,23 +42,23 @@ def test_two_installations_share_no_secret(folder: Path, tmp_path_factory: pytes
     other = tmp_path_factory.mktemp("other")
     for volume in FOLDERS:
         (other / volume).mkdir()
-    make_secrets(folder, ["admin", TASKS])
-    make_secrets(other, ["admin", TASKS])
+    make_secrets(folder, ["admin", *MACHINES])
+    make_secrets(other, ["admin", *MACHINES])
     assert set(contents(folder).values()) & set(contents(other).values()) == set()
 
 
 def test_a_user_who_comes_later_gets_a_password_and_the_others_keep_theirs(folder: Path) -> None:
     file = folder / "users" / "passwords.json"
-    make_secrets(folder, ["admin", TASKS])
+    make_secrets(folder, ["admin", *MACHINES])
     first = json.loads(file.read_text())
-    make_secrets(folder, ["admin", "ann", TASKS])
+    make_secrets(folder, ["admin", "ann", *MACHINES])
     both = json.loads(file.read_text())
-    assert both.keys() == {"admin", "ann", TASKS}
+    assert both.keys() == {"admin", "ann", *MACHINES}
     assert both["admin"] == first["admin"] != both["ann"]
 
 
 def test_only_the_password_that_postgresql_reads_is_readable_for_another_user(folder: Path) -> None:
-    make_secrets(folder, ["admin", TASKS])
+    make_secrets(folder, ["admin", *MACHINES])
     modes = {
         file.relative_to(folder).as_posix(): file.stat().st_mode & 0o777 for file in folder.rglob("*") if file.is_file()
     }
@@ -64,7 +67,7 @@ def test_only_the_password_that_postgresql_reads_is_readable_for_another_user(fo
 
 
 def test_each_reader_finds_its_secret_in_the_form_that_it_reads(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    make_secrets(folder, ["admin", TASKS])
+    make_secrets(folder, ["admin", *MACHINES])
     found = contents(folder)
     assert make_url(found["airflow/database_url"]).password == found["database/password"]
     Fernet(found["airflow/fernet_key"])
@@ -72,7 +75,11 @@ def test_each_reader_finds_its_secret_in_the_form_that_it_reads(folder: Path, mo
     spark, airflow = connections["spark_default"], connections["airflow_api"]
     assert (spark.host, spark.password) == (REMOTE, found["connect/token"])
     assert (airflow.host, airflow.login) == (AIRFLOW, TASKS)
-    assert airflow.password == json.loads(found["users/passwords.json"])[TASKS]
+    passwords = json.loads(found["users/passwords.json"])
+    assert airflow.password == passwords[TASKS]
+    command_line = AirflowAccess.model_validate_json(found["lakehouse/airflow.json"])
+    assert (command_line.url, command_line.login) == (AIRFLOW, COMMAND_LINE)
+    assert command_line.password.get_secret_value() == passwords[COMMAND_LINE]
     assert found["cluster/spark-defaults.conf"].startswith("spark.authenticate true\nspark.authenticate.secret ")
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
         monkeypatch.delenv(name, raising=False)

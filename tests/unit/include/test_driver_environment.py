@@ -20,6 +20,7 @@ SECRETS = {
     "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": "postgresql://user:secret@db/airflow",
     "AIRFLOW_CONN_SPARK_DEFAULT": '{"password": "secret"}',
     "AIRFLOW_VAR_KEY": "secret",
+    "LAKEHOUSE_AIRFLOW": '{"url": "http://airflow", "login": "lakehouse", "password": "secret"}',
 }
 
 
