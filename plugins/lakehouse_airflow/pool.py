@@ -14,6 +14,9 @@ log = logging.getLogger(__name__)
 POOL = "spark"
 """The machine's Spark capacity. Leases, not the pool, keep writers of one table apart."""
 
+DEFAULT_POOL = "default_pool"
+"""Airflow's own pool, for tasks that start no Spark. Airflow's SDK has no public name for it."""
+
 
 @hookimpl
 def on_starting(component: Any) -> None:

@@ -26,6 +26,7 @@ from lakehouse_airflow.operators.spark_job import SparkJobOperator
 from lakehouse_airflow.operators.table_rebuild import TableRebuildOperator
 from lakehouse_airflow.operators.table_write import TableWriteOperator
 from lakehouse_airflow.retries import TypedRetryPolicy
+from lakehouse_airflow.sensors.landing import LandingSensor
 
 DAG_IDS = {
     "column_approvals",
@@ -42,6 +43,7 @@ TABLES = {
     "gold": {"route_performance_daily", "delay_by_weather"},
 }
 NAMES = {f"{layer}.{name}" for layer, names in TABLES.items() for name in names}
+SENSORS = {f"bronze.{name}.files" for name in TABLES["bronze"]}
 
 
 def labels(dag: DAG) -> dict[str, str]:
@@ -64,13 +66,14 @@ def test_the_specs_are_those_of_the_flights_domain() -> None:
 
 
 def test_each_table_of_the_domain_is_written_and_checked(dags: dict[str, DAG]) -> None:
-    assert set(dags["flights"].task_ids) == NAMES | {f"{table}_gate" for table in NAMES}
+    assert set(dags["flights"].task_ids) == NAMES | {f"{table}_gate" for table in NAMES} | SENSORS
     assert set(dags["flights"].task_group.get_task_group_dict()) == {None, *TABLES}
 
 
 def test_the_name_of_a_task_in_the_ui_has_layer_and_table(dags: dict[str, DAG]) -> None:
     names = labels(dags["flights"])
-    assert names == {**{table: table for table in NAMES}, **{f"{table}_gate": f"{table} gate" for table in NAMES}}
+    own = {**{table: table for table in NAMES}, **{f"{table}_gate": f"{table} gate" for table in NAMES}}
+    assert names == {**own, **{sensor: sensor.replace(".files", " files") for sensor in SENSORS}}
     assert labels(dags["table_maintenance"])["silver.weather_vacuum"] == "silver.weather vacuum"
 
 
@@ -95,17 +98,19 @@ def test_a_rebuild_is_a_dry_run_then_an_approval_then_a_job(dags: dict[str, DAG]
     assert dag.get_task("run_again").upstream_task_ids == {"rebuild"}
 
 
-def test_a_table_is_written_only_after_the_gates_of_its_sources(dags: dict[str, DAG]) -> None:
+def test_a_table_is_written_only_after_its_sensor_and_the_gates_of_its_sources(dags: dict[str, DAG]) -> None:
     catalog, dag = load_catalog(PROJECT / "include" / "tables"), dags["flights"]
     for table in NAMES:
         gates = {f"{source}_gate" for source in catalog.spec(table).source_tables}
-        assert dag.get_task(table).upstream_task_ids == gates
+        assert dag.get_task(table).upstream_task_ids == gates | ({f"{table}.files"} & SENSORS)
         assert dag.get_task(f"{table}_gate").upstream_task_ids == {table}
     assert dag.get_task("gold.delay_by_weather").upstream_task_ids == {"silver.flights_gate", "silver.weather_gate"}
 
 
 def test_each_task_runs_the_job_of_its_layer(dags: dict[str, DAG]) -> None:
-    for task in dags["flights"].tasks:
+    jobs = [task for task in dags["flights"].tasks if task.task_id not in SENSORS]
+    assert len(jobs) == 2 * len(NAMES)
+    for task in jobs:
         assert isinstance(task, SparkJobOperator)
         layer = task.table.partition(".")[0]
         if isinstance(task, QualityGateOperator):
@@ -192,7 +197,7 @@ def test_every_dag_of_spark_jobs_keeps_the_policies(dags: dict[str, DAG], dag_id
 
 
 def assert_keeps_the_policies(task: Any) -> None:
-    assert task.pool == "spark"
+    assert task.pool == ("default_pool" if isinstance(task, LandingSensor) else "spark")
     assert isinstance(task.retry_policy, TypedRetryPolicy)
     assert task.retries >= 1
     assert timedelta(0) < task.execution_timeout <= timedelta(hours=6)

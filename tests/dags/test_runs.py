@@ -18,6 +18,8 @@ from tests.support.airflow.airflow_home import create_airflow_home
 from tests.support.airflow.shop_runs import COMMITS, DAY, HANGS, LOSES_ONCE, REFUSED, Airflow, Case
 from tests.support.documents.specs import Document, bronze_document, write_specs
 
+FILES = {"bronze.orders.files": ["success", 1]}
+
 START_OF_A_SCHEDULER = """
 import json
 from airflow.jobs.job import Job
@@ -79,7 +81,7 @@ def runs(airflow: Airflow) -> dict[str, Any]:
 
 
 def test_an_event_has_interval_version_and_rows(runs: dict[str, Any]) -> None:
-    assert runs["first"]["tasks"] == {"bronze.orders": ["success", 1], "bronze.orders_gate": ["success", 1]}
+    assert runs["first"]["tasks"] == {**FILES, "bronze.orders": ["success", 1], "bronze.orders_gate": ["success", 1]}
     expected = {
         "summary": "bronze.orders version 1 for 2013-01-05: certified",
         "interval_start": "2013-01-05T00:00:00+00:00",
@@ -98,7 +100,7 @@ def test_the_asset_of_a_table_is_in_the_ui_with_and_without_events(runs: dict[st
 
 
 def test_a_run_with_nothing_new_starts_no_driver_and_announces_nothing(runs: dict[str, Any]) -> None:
-    assert runs["second"]["tasks"] == {"bronze.orders": ["success", 1], "bronze.orders_gate": ["success", 1]}
+    assert runs["second"]["tasks"] == {**FILES, "bronze.orders": ["success", 1], "bronze.orders_gate": ["success", 1]}
     assert runs["second"]["results"]["bronze.orders"]["outcome"] == "no_op"
     assert runs["second"]["events"] == []
 
@@ -109,7 +111,7 @@ def test_a_cleared_run_does_not_emit_its_event_again(runs: dict[str, Any]) -> No
 
 
 def test_a_refused_version_fails_the_gate_once_and_is_not_announced(runs: dict[str, Any]) -> None:
-    assert runs["refused"]["tasks"] == {"bronze.orders": ["success", 1], "bronze.orders_gate": ["failed", 1]}
+    assert runs["refused"]["tasks"] == {**FILES, "bronze.orders": ["success", 1], "bronze.orders_gate": ["failed", 1]}
     assert runs["refused"]["events"] == []
     line = "2013-01-05: bronze.orders version 1 refused: expect_table_row_count_to_be_between() observed 0"
     assert line in runs["refused"]["log"]
@@ -121,7 +123,7 @@ def test_the_log_of_each_task_names_table_and_day(runs: dict[str, Any]) -> None:
 
 
 def test_a_conflict_is_retried_by_the_retry_policy(runs: dict[str, Any]) -> None:
-    assert runs["conflict"]["tasks"] == {"bronze.orders": ["success", 2], "bronze.orders_gate": ["success", 1]}
+    assert runs["conflict"]["tasks"] == {**FILES, "bronze.orders": ["success", 2], "bronze.orders_gate": ["success", 1]}
     assert "lost to others" in runs["conflict"]["log"]
 
 
@@ -146,7 +148,11 @@ def test_a_mapped_task_of_a_group_waits_for_late_files_and_then_retries_a_confli
 
 
 def test_a_manual_run_without_a_day_fails_once_and_says_what_to_type(runs: dict[str, Any]) -> None:
-    assert runs["no day"]["tasks"]["bronze.orders"] == ["failed", 1]
+    assert runs["no day"]["tasks"] == {
+        "bronze.orders.files": ["failed", 1],
+        "bronze.orders": ["upstream_failed", 0],
+        "bronze.orders_gate": ["upstream_failed", 0],
+    }
     assert "Which day is this run for?" in runs["no day"]["log"]
 
 

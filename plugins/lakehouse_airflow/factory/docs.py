@@ -52,6 +52,23 @@ def table_doc(spec: MaybeInvalidSpec, owner: str = "") -> str:
     return "\n\n".join(part for part in parts if part)
 
 
+def files_doc(spec: MaybeInvalidSpec, owner: str = "") -> str:
+    """Return the page of the task that waits for the landing files of a table; the page of the table follows.
+
+    Args:
+        spec: the spec of the bronze table.
+        owner: the owner of a table whose spec names none.
+    """
+    if not isinstance(spec, BronzeSpec):
+        return table_doc(spec, owner)
+    source = spec.landing_source
+    wait = f"""Waits for the landing folder of the run's interval, `{source.landing}/{source.path}`: at most
+{source.wait.timeout} (hours:minutes:seconds), with a look every {source.wait.poke_interval} (`source.wait` of the
+spec). It takes no worker while it waits. In a backfill it looks once. If it fails, clear it with the tasks after it
+when the source has delivered."""
+    return "\n\n".join([wait, table_doc(spec, owner)])
+
+
 def _columns_of(spec: AnySpec) -> str:
     if isinstance(spec, GoldSpec):
         groups = ((f"`{name}`", "group", f"`{sql}`") for name, sql in spec.group_by.items())

@@ -9,10 +9,7 @@ from typing import Any
 from airflow.sdk import DAG, TaskGroup
 
 from include.catalog import load_catalog
-from include.contracts.spec.table_spec import BronzeSpec
 from include.settings import Settings
-from include.specs.invalid_spec import MaybeInvalidSpec
-from lakehouse_airflow.assets import MAY_PROPOSE_COLUMNS, table_asset
 from lakehouse_airflow.factory.defaults import (
     EXECUTION_TIMEOUT,
     WRITE_PRIORITY,
@@ -20,9 +17,9 @@ from lakehouse_airflow.factory.defaults import (
     task_defaults,
     utc_intervals,
 )
-from lakehouse_airflow.factory.docs import domain_doc, table_doc
+from lakehouse_airflow.factory.docs import domain_doc
+from lakehouse_airflow.factory.table_tasks import add_table
 from lakehouse_airflow.operators.quality_gate import QualityGateOperator
-from lakehouse_airflow.operators.table_write import TableWriteOperator
 
 
 def build_domain_dag(
@@ -42,6 +39,8 @@ def build_domain_dag(
 ) -> DAG:
     """Build the DAG of `domain`: a group per layer, two tasks per table of `include/tables/<layer>/<domain>/`.
 
+    A bronze table with landing files has a third task before them, which waits for the files.
+
     A table with a wrong spec keeps its tasks, so that the UI shows its past runs: the first task fails with the
     problems of the spec, and the tables that read it wait.
 
@@ -59,7 +58,8 @@ def build_domain_dag(
         conn_id: the Airflow connection that says where Spark runs.
         execution_timeout: after this time a task and its processes are ended.
         default_args: further default arguments of the tasks, such as `pool`, `retries`, `retry_policy` or
-            `on_failure_callback`; they replace those of the factory.
+            `on_failure_callback`; they replace those of the factory. The tasks that wait for files stay in Airflow's
+            default pool.
         dag_arguments: further arguments of Airflow's `DAG`, such as `max_active_runs`, `deadline`,
             `on_failure_callback` or `tags`; they replace those of the factory.
 
@@ -82,42 +82,14 @@ def build_domain_dag(
         default_args={**task_defaults(owner, execution_timeout, WRITE_PRIORITY), **(default_args or {})},
         **{**own, **dag_arguments},
     ) as dag:
-        common = {"conn_id": conn_id, "first_day": first_day, "last_day": last_day}
+        days = {"first_day": first_day, "last_day": last_day}
         gates: dict[str, QualityGateOperator] = {}
         for layer in dict.fromkeys(spec.layer for spec in specs):
             # Without a prefix of the group the UI shows whole ids: `silver.weather`, not two of `weather` in one list.
             with TaskGroup(layer, prefix_group_id=False):
                 for spec in specs:
                     if spec.layer == layer:
-                        gates[spec.table] = _add_table(spec, gates, owner, common)
+                        gates[spec.table] = add_table(spec, gates, owner=owner, conn_id=conn_id, days=days)
     # Set last: each task that is added later copies the Params, and copies take most of the parse time.
     dag.params.update(run_form())
     return dag
-
-
-def _add_table(
-    spec: MaybeInvalidSpec, gates: Mapping[str, QualityGateOperator], owner: str, common: Mapping[str, Any]
-) -> QualityGateOperator:
-    """Add the tasks that write and check a table; `gates` has the tables of this DAG that are built before it."""
-    own = {"doc_md": table_doc(spec, owner), **({"owner": spec.owner} if spec.owner else {}), **common}
-    asks_people = isinstance(spec, BronzeSpec) and spec.needs_column_approval
-    write = TableWriteOperator(
-        task_id=spec.table,
-        table=spec.table,
-        # Waiting in Airflow is cheaper than waiting for the lease.
-        max_active_tis_per_dag=1,
-        outlets=[MAY_PROPOSE_COLUMNS] if asks_people else [],
-        **own,
-    )
-    gate = QualityGateOperator(
-        task_id=f"{spec.table}_gate",
-        task_display_name=f"{spec.table} gate",
-        table=spec.table,
-        # Airflow's graph of assets joins the inlets and outlets of one task, and this one publishes the table.
-        inlets=[table_asset(table) for table in dict.fromkeys(spec.source_tables)],
-        outlets=[table_asset(spec.table)],
-        **own,
-    )
-    write.set_upstream([gates[table] for table in dict.fromkeys(spec.source_tables) if table in gates])
-    write.set_downstream(gate)
-    return gate

@@ -22,6 +22,7 @@ from lakehouse_airflow.assets import table_asset
 from lakehouse_airflow.factory import build_domain_dag, build_gate_override_dag, build_maintenance_dag
 from lakehouse_airflow.operators.spark_job import SparkJobOperator
 from lakehouse_airflow.operators.table_write import TableWriteOperator
+from lakehouse_airflow.sensors.landing import LandingSensor
 from tests.support.documents.odd_specs import SPECS, write_mutated
 from tests.support.documents.specs import bronze_document, gold_document, silver_document, write_spec, write_specs
 
@@ -54,21 +55,14 @@ def test_the_settings_of_a_dag_file_reach_every_task() -> None:
         "The shop",
         {"sales": "mailto:sales@example.com"},
     )
-    assert len(dag.tasks) == 6
+    assert len(dag.tasks) == 7
     for task in dag.tasks:
-        assert isinstance(task, SparkJobOperator)
-        assert (task.first_day, task.last_day, task.conn_id) == (
-            date(2013, 1, 1),
-            date(2013, 12, 31),
-            "spark_cluster",
-        )
+        assert (task.first_day, task.last_day) == (date(2013, 1, 1), date(2013, 12, 31))
         assert task.execution_timeout == timedelta(minutes=5)
+    assert [task.conn_id for task in dag.tasks if isinstance(task, SparkJobOperator)] == ["spark_cluster"] * 6
     owners = {task.task_id: task.owner for task in dag.tasks}
-    assert (owners["bronze.orders"], owners["silver.orders"], owners["silver.orders_gate"]) == (
-        "platform",
-        "sales",
-        "sales",
-    )
+    assert (owners["bronze.orders.files"], owners["bronze.orders"]) == ("platform", "platform")
+    assert (owners["silver.orders"], owners["silver.orders_gate"]) == ("sales", "sales")
 
 
 @pytest.mark.usefixtures("tables")
@@ -86,17 +80,37 @@ def test_everything_that_airflow_offers_for_a_dag_and_its_tasks_can_be_given() -
         assert (dag.max_active_runs, dag.tags, len(dag.deadline)) == (3, {"shop"}, 1)
         assert dag.has_on_failure_callback
         assert DagSerialization.to_dict(dag)
-        assert len(dag.tasks) == 6
+        assert len([task for task in dag.tasks if isinstance(task, SparkJobOperator)]) == 6
         for task in dag.tasks:
-            assert (task.pool, task.retries, task.retry_policy, task.weight_rule) == ("large", 1, None, "absolute")
+            pool = "default_pool" if isinstance(task, LandingSensor) else "large"
+            assert (task.pool, task.retries, task.retry_policy, task.weight_rule) == (pool, 1, None, "absolute")
             assert task.on_retry_callback == [page_somebody]
 
 
 @pytest.mark.usefixtures("tables")
-def test_a_writer_that_waits_would_block_the_other_days_of_its_table_so_that_none_is_deferred() -> None:
+def test_a_day_that_waits_for_its_files_holds_no_limit_that_other_days_of_the_table_need() -> None:
     dag = build_domain_dag("shop", schedule="0 0 * * *", start_date=START, owner="platform")
     writers = [task for task in dag.tasks if isinstance(task, TableWriteOperator)]
     assert [(task.max_active_tis_per_dag, task.deferrable) for task in writers] == [(1, False)] * 3
+    sensors = [task for task in dag.tasks if isinstance(task, LandingSensor)]
+    assert [(task.table, task.max_active_tis_per_dag, task.pool) for task in sensors] == [
+        ("bronze.orders", None, "default_pool")
+    ]
+
+
+def test_a_bronze_table_waits_for_landing_files_but_not_for_messages(tables: Path) -> None:
+    clicks = {"kafka": "main", "topics": ["clicks"], "format": "json"}
+    # A table may have the name that the sensor of another one has in the UI.
+    write_specs(tables, bronze_document("bronze.clicks", source=clicks), bronze_document("bronze.orders_files"))
+    dag = build_domain_dag("shop", schedule="0 0 * * *", start_date=START, owner="platform")
+    upstream = {table: dag.get_task(f"bronze.{table}").upstream_task_ids for table in ("clicks", "orders")}
+    assert upstream == {"clicks": set(), "orders": {"bronze.orders.files"}}
+    sensor = dag.get_task("bronze.orders.files")
+    assert (sensor.upstream_task_ids, sensor.inlets, sensor.outlets) == (set(), [], [])
+    assert sensor.task_display_name == "bronze.orders files"
+    assert "`orders/date={interval_start:%Y-%m-%d}`" in sensor.doc_md
+    assert "at most\n1:15:00" in sensor.doc_md
+    assert "bronze.clicks.files" not in dag.task_ids
 
 
 def page_somebody(context: Any) -> None:
@@ -118,10 +132,10 @@ def test_a_domain_may_start_when_tables_of_another_one_are_certified(schedule: A
     assert {table for table in ("gold.sales", "gold.stock") if f'"{table}"' in serialized} == waits_for
 
 
-def test_a_new_spec_is_a_new_pair_of_tasks(tables: Path) -> None:
+def test_a_new_spec_is_new_tasks(tables: Path) -> None:
     write_specs(tables, bronze_document("bronze.returns"))
     dag = build_domain_dag("shop", schedule="0 0 * * *", start_date=START, owner="platform")
-    assert {"bronze.returns", "bronze.returns_gate"} <= set(dag.task_ids)
+    assert {"bronze.returns.files", "bronze.returns", "bronze.returns_gate"} <= set(dag.task_ids)
 
 
 @pytest.mark.usefixtures("tables")
@@ -130,7 +144,7 @@ def test_layers_and_tables_keep_the_build_order_and_each_table_waits_for_the_gat
     assert list(dag.task_group.children) == ["bronze", "silver", "gold"]
     writers = [task for task in dag.tasks if isinstance(task, TableWriteOperator)]
     assert [(task.task_id, task.job, task.upstream_task_ids) for task in writers] == [
-        ("bronze.orders", Job.BRONZE_INGEST, set()),
+        ("bronze.orders", Job.BRONZE_INGEST, {"bronze.orders.files"}),
         ("silver.orders", Job.SILVER_MERGE, {"bronze.orders_gate"}),
         ("gold.revenue_daily", Job.GOLD_AGGREGATE, {"silver.orders_gate"}),
     ]
@@ -172,9 +186,17 @@ def test_an_unknown_domain_is_named_with_the_closest_one() -> None:
 def test_a_table_whose_spec_is_wrong_keeps_its_tasks_and_its_page_says_why(tables: Path, text: str) -> None:
     file = write_spec(tables, "silver/shop/orders.yaml", text)
     dag = build_domain_dag("shop", schedule="0 0 * * *", start_date=START, owner="platform")
-    assert len(dag.tasks) == 6
+    assert len(dag.tasks) == 7
     assert f"{file}:" in dag.get_task("silver.orders").doc_md
     assert dag.get_task("gold.revenue_daily").upstream_task_ids == {"silver.orders_gate"}
+
+
+def test_a_bronze_table_whose_spec_is_wrong_keeps_its_sensor_too(tables: Path) -> None:
+    file = write_spec(tables, "bronze/shop/orders.yaml", "table: bronze.orders\nsource: {landings: orders}\n")
+    dag = build_domain_dag("shop", schedule="0 0 * * *", start_date=START, owner="platform")
+    assert len(dag.tasks) == 7
+    assert dag.get_task("bronze.orders").upstream_task_ids == {"bronze.orders.files"}
+    assert f"{file}:" in dag.get_task("bronze.orders.files").doc_md
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
