@@ -66,7 +66,7 @@ def _outcome(
 ) -> TableOutcome:
     facts = table_facts(table, root)
     wrong = _wrong_facts(facts, expected_rows) or _wrong_rows(facts, root, oracle, reader)
-    tasks = [task for day in days for task in day.tasks if task.task_id in (table, f"{table}_gate")]
+    tasks = [task for day in days for task in day.tasks if task.task_id in (f"{table}.files", table, f"{table}_gate")]
     return TableOutcome(facts, expected_rows, sum(task.duration or 0 for task in tasks), wrong)
 
 

@@ -57,9 +57,9 @@ class BackfillProgress:
 
 
 def _summary(tasks: list[Task]) -> str:
-    """Return the tables of a layer with their seconds, gates included, and the tasks that did not succeed."""
+    """Return the tables of a layer with the seconds of all their tasks, and the tasks that did not succeed."""
     seconds: dict[str, float] = defaultdict(float)
     for task in tasks:
-        seconds[task.task_id.partition(".")[2].removesuffix("_gate")] += task.duration or 0
+        seconds[task.task_id.partition(".")[2].removesuffix("_gate").removesuffix(".files")] += task.duration or 0
     failures = [f"[red]{task.task_id} {task.state}[/red]" for task in tasks if task.state != "success"]
     return ", ".join([*(f"{table} {seconds[table]:.1f} s" for table in sorted(seconds)), *failures])

@@ -41,7 +41,7 @@ class TaskCost:
     Attributes:
         waiting: from the moment when its upstream tasks had ended until its process started.
         duration: from the start of its process to its end, as Airflow shows it.
-        spans: the spans of its report; empty for a gate that read a recorded result.
+        spans: the spans of its report; empty for a sensor, and for a gate that read a recorded result.
     """
 
     waiting: float
@@ -69,6 +69,7 @@ def run(bench: Bench) -> list[Result]:
     costs: list[Cost] = []
     writes: list[TaskCost] = []
     gates: list[TaskCost] = []
+    sensors: list[TaskCost] = []
     with stack, stack.api() as api:
         api.wait_for_dag(DOMAIN)
         for number, day in enumerate(days, start=1 - WARM_UP):
@@ -79,13 +80,15 @@ def run(bench: Bench) -> list[Result]:
             bench.print_cost(max(number, 0), str(day), cost)
             if number > 0:
                 costs.append(cost)
-                writes += _costs(settings, ended.tasks, gates=False)
-                gates += _costs(settings, ended.tasks, gates=True)
+                for task_id, task in _costs(settings, ended.tasks):
+                    kind = gates if task_id.endswith("_gate") else sensors if task_id.endswith(".files") else writes
+                    kind.append(task)
     facts = {
         f"a write task without its job, at most {WRITE_S} s": _summary([task.overhead for task in writes], WRITE_S),
         f"a gate, at most {GATE_S} s": _summary([task.overhead for task in gates], GATE_S),
         f"the day, at most {DAY_S:.0f} s": _summary([cost.wall_s for cost in costs], DAY_S),
-        "a task waits for Airflow and for a slot": _summary([task.waiting for task in (*writes, *gates)]),
+        "a sensor whose files are there": _summary([task.overhead for task in sensors]),
+        "a task waits for Airflow and for a slot": _summary([task.waiting for task in (*writes, *gates, *sensors)]),
         **{f"of a write task: {name}": _summary(list(_span(writes, name))) for name in _names(writes)},
     }
     return [Result("a warm day of eight tables", "Airflow", "Airflow", {"Airflow": Side(tuple(costs))}, facts=facts)]
@@ -99,14 +102,15 @@ def _run_day(api: AirflowApi, day: date) -> DayOfBackfill:
     return ended
 
 
-def _costs(settings: Settings, tasks: Sequence[Task], *, gates: bool) -> Iterator[TaskCost]:
+def _costs(settings: Settings, tasks: Sequence[Task]) -> Iterator[tuple[str, TaskCost]]:
+    """Yield the id and the cost of each task of a run."""
     ends = [task.end_date for task in tasks]
     for task in tasks:
-        if task.task_id.endswith("_gate") is gates:
-            report = _report(settings, task)
-            earlier = [end for end in ends if end and task.scheduled_when and end <= task.scheduled_when]
-            ready = max(earlier, default=task.scheduled_when)
-            yield TaskCost(_seconds(ready, task.start_date), task.duration or 0.0, report.timings_s if report else {})
+        report = _report(settings, task)
+        earlier = [end for end in ends if end and task.scheduled_when and end <= task.scheduled_when]
+        ready = max(earlier, default=task.scheduled_when)
+        spans = report.timings_s if report else {}
+        yield task.task_id, TaskCost(_seconds(ready, task.start_date), task.duration or 0.0, spans)
 
 
 def _report(settings: Settings, task: Task) -> JobReport | None:

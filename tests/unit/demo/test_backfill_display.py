@@ -63,11 +63,12 @@ def test_a_day_is_the_one_of_its_interval() -> None:
         _ = without.day
 
 
-def test_a_layer_is_told_once_when_all_its_tasks_have_ended_with_the_gates_seconds_in_the_tables() -> None:
-    half = day(task("bronze.a", "success", 2.0), task("bronze.a_gate", "running"))
-    whole = day(task("bronze.a", "success", 2.0), task("bronze.a_gate", "success", 0.5))
+def test_a_layer_is_told_once_when_all_its_tasks_have_ended_with_the_seconds_of_sensor_and_gate_in_the_tables() -> None:
+    done = [task("bronze.a.files", "success", 0.25), task("bronze.a", "success", 2.0)]
+    half = day(*done, task("bronze.a_gate", "running"))
+    whole = day(*done, task("bronze.a_gate", "success", 0.5))
     lines = shown(half, whole, whole).splitlines()
-    assert [line for line in lines if "a 2.5 s" in line] == ["2013-01-02  bronze  a 2.5 s"]
+    assert [line for line in lines if "a 2.8 s" in line] == ["2013-01-02  bronze  a 2.8 s"]
 
 
 def test_what_did_not_succeed_is_named() -> None:
