@@ -23,6 +23,7 @@ from tests.e2e.waiting import drivers, wait_for
 pytestmark = pytest.mark.slow
 
 SILVER = "silver.judged_readings"
+SENSOR = "bronze.late_readings.files"
 
 
 def certified_rows(settings: Settings, table: str, columns: str = "sensor, value") -> list[tuple[str, int]]:
@@ -67,6 +68,7 @@ def test_a_refused_version_leaves_readers_on_the_certified_one(refused_run: Run,
 def test_a_refused_version_fails_the_gate_alone_and_is_not_tried_again(api: AirflowApi, refused_run: Run) -> None:
     states = {task.task_id: (task.state, task.try_number) for task in api.tasks("judged", refused_run.dag_run_id)}
     assert states == {
+        "bronze.judged_readings.files": ("success", 1),
         "bronze.judged_readings": ("success", 1),
         "bronze.judged_readings_gate": ("success", 1),
         "silver.judged_readings": ("success", 1),
@@ -98,6 +100,34 @@ def test_a_task_out_of_time_leaves_no_process(
     assert drivers(stack.home, "bronze.hasty_readings") == []
     assert not driver.is_running()
     api.end_run(run)
+
+
+@pytest.mark.timeout(900)
+def test_another_day_is_loaded_while_a_day_waits_for_its_files_without_a_worker(
+    api: AirflowApi, start_day: RunDay, lakehouse: Settings
+) -> None:
+    trials.deliver(lakehouse.landing, "late", SECOND, [("a", 1), ("b", 2)])
+    waiting = start_day("late", FIRST)
+    # Airflow makes the run of yesterday as soon as the DAG is switched on; nobody delivers its files.
+    scheduled = wait_for(lambda: api.runs("late", run_type="scheduled"))[0]
+    wait_for(lambda: {api.task(run, SENSOR).state for run in (waiting, scheduled)} == {"deferred"})
+    assert api.tasks("late", state="running") == []
+    assert api.get(api.task(waiting, SENSOR).path)["pool"] == "default_pool"
+    wait_for(lambda: "deadline" in trials.notes(lakehouse.landing))
+    assert "run" not in trials.notes(lakehouse.landing)
+
+    assert api.wait_for_run(start_day("late", SECOND), PATIENCE_S).state == "success"
+
+    assert table_facts("bronze.late_readings", lakehouse.root).rows == 2
+    assert {api.task(run, SENSOR).state for run in (waiting, scheduled)} == {"deferred"}
+    wait_for(lambda: trials.notes(lakehouse.landing) == {"deadline", "task", "run"})
+    trials.deliver(lakehouse.landing, "late", FIRST, [("c", 3)])
+    assert api.wait_for_run(waiting, PATIENCE_S).state == "success"
+    sensor = api.task(waiting, SENSOR)
+    assert sensor.try_number == 1
+    assert any("Waits for the files in the triggerer until" in line for line in api.log(sensor))
+    assert table_facts("bronze.late_readings", lakehouse.root).rows == 3
+    api.end_run(scheduled)
 
 
 @pytest.mark.timeout(600)

@@ -4,6 +4,7 @@
 - `overruled`: the same, and a person lets the refused version pass.
 - `hasty`: a bronze table whose tasks get ten seconds.
 - `revived`: a bronze table to load while the Spark server is dead.
+- `late`: a bronze table whose files come after its run has begun, and after its deadline.
 - `submitted`: bronze and silver whose jobs go through spark-submit instead of the warm server.
 - `asking`: a bronze table whose new fields become columns when somebody has approved them.
 - `shrinking`: full snapshots, one of which lacks most keys; then silver and gold are built anew.
@@ -32,6 +33,9 @@ DOMAINS = {
     "overruled": "",
     "hasty": "execution_timeout=timedelta(seconds=10)",
     "revived": "",
+    "late": "deadline=DeadlineAlert("
+    "reference=DeadlineReference.DAGRUN_QUEUED_AT, interval=timedelta(seconds=1), callback=SyncCallback(missed)), "
+    'on_success_callback=Note("run"), default_args={"on_success_callback": Note("task")}',
     "submitted": f'conn_id="{SUBMIT_CONNECTION}"',
     "asking": "",
     "shrinking": "",
@@ -41,12 +45,38 @@ DOMAINS = {
 
 SCHEDULES = {"fed": EVERY_15_S}
 
+_NOTES = "late_notes"
+_CALLBACKS = {
+    "late": f'''
+from pathlib import Path
+from airflow.sdk import BaseNotifier, DeadlineAlert, DeadlineReference, SyncCallback
+from include.settings import Settings
+
+def note(name):
+    folder = Path(Settings().landing) / "{_NOTES}"
+    folder.mkdir(exist_ok=True)
+    (folder / name).touch()
+
+def missed():
+    note("deadline")
+
+class Note(BaseNotifier):
+    def __init__(self, name):
+        super().__init__()
+        self.name = name
+
+    def notify(self, context):
+        note(self.name)
+'''
+}
+"""Domain -> what stands before the DAG in its file."""
+
 _DAG_FILE = '''"""A trial of the end-to-end tests: an Airflow DAG of the domain {domain}."""
 
 from datetime import UTC, datetime, timedelta
 
 from lakehouse_airflow.factory import build_domain_dag
-
+{callbacks}
 dag = build_domain_dag(
     "{domain}", schedule="{schedule}", start_date=datetime(2013, 1, 1, tzinfo=UTC), owner="tests", {more}
 )
@@ -62,6 +92,9 @@ def add_specs(tables: Path) -> None:
     write_specs(tables, _bronze("overruled"), overruled, _gold("overruled"), domain="overruled")
     write_specs(tables, _bronze("hasty"), domain="hasty")
     write_specs(tables, _bronze("revived"), domain="revived")
+    late = _bronze("late")
+    late = {**late, "source": {**late["source"], "wait": {"timeout": "20 minutes", "poke_interval": "1 seconds"}}}
+    write_specs(tables, late, domain="late")
     write_specs(tables, _bronze("submitted"), _silver("submitted"), domain="submitted")
     write_specs(tables, {**_bronze("asking"), "on_drift": "evolve", "evolve": "ask"}, domain="asking")
     write_specs(tables, _bronze("shrinking"), snapshots("int"), _gold("shrinking"), domain="shrinking")
@@ -80,7 +113,14 @@ def add_dags(dags: Path) -> None:
     """Add the DAG files of the trial domains to a folder of DAG files."""
     for domain, arguments in DOMAINS.items():
         schedule = SCHEDULES.get(domain, "0 0 * * *")
-        (dags / f"{domain}.py").write_text(_DAG_FILE.format(domain=domain, schedule=schedule, more=arguments))
+        callbacks = _CALLBACKS.get(domain, "")
+        text = _DAG_FILE.format(domain=domain, schedule=schedule, more=arguments, callbacks=callbacks)
+        (dags / f"{domain}.py").write_text(text)
+
+
+def notes(landing: str) -> set[str]:
+    """The names of the callbacks of `late` that have been called."""
+    return {note.name for note in (Path(landing) / _NOTES).glob("*")}
 
 
 def deliver(
