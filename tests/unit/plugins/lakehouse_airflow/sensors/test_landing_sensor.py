@@ -1,4 +1,4 @@
-"""The sensor of hand-written DAGs: it ends when the landing folder of the run's interval is there."""
+"""The sensor before a bronze table: it ends when the landing folder of the run's interval is there."""
 
 from __future__ import annotations
 
