@@ -210,6 +210,11 @@ def test_a_gate_reports_the_result_of_each_rule(runs: Runs) -> None:
     assert error.startswith("bronze.orders version 1 refused: expect_table_row_count_to_be_between() observed 0")
 
 
+def test_a_sensor_reports_no_dataset(runs: Runs) -> None:
+    end = runs.ends("loaded", "bronze.orders.files")
+    assert (end["eventType"], end["inputs"], end["outputs"]) == ("COMPLETE", [], [])
+
+
 def test_an_error_in_the_facets_fails_no_task_and_is_logged(runs: Runs) -> None:
     assert runs.results["unknown"]["tasks"] == {"optimize": ["success", 1]}
     end = runs.ends("unknown", "optimize", dag="unknown")
