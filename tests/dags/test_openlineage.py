@@ -129,7 +129,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runs]:
         folder / "tables",
         bronze_document(expectations=[rule], description="Orders as delivered.", owner="sales"),
         silver_document(expectations=[rule]),
-        gold_document(expectations=[rule]),
+        gold_document(expectations=[rule], measures={"amount": "sum(o.amount)"}),
     )
     cases = {
         "loaded": _case(folder, "loaded", dag="shop", passed=True, at="2013-02-01T00:00:00+00:00"),
@@ -194,6 +194,14 @@ def test_a_layer_reads_what_the_layer_below_has_written_under_the_same_name(runs
         names = [(dataset["namespace"], dataset["name"]) for dataset in (source, written, checked)]
         assert names == [runs.table("loaded", below)] * 3
         assert source["facets"]["version"]["datasetVersion"] == "1"
+
+
+def test_a_gold_column_has_the_type_that_it_has_in_the_version(runs: Runs) -> None:
+    [written] = runs.ends("loaded", "gold.revenue_daily")["outputs"]
+    [checked] = runs.ends("loaded", "gold.revenue_daily_gate")["inputs"]
+    for table in (written, checked):
+        types = {field["name"]: field.get("type") for field in table["facets"]["schema"]["fields"]}
+        assert types == {"day": None, "amount": "long"}, "the table of this test has no day"
 
 
 def test_a_gate_reports_the_result_of_each_rule(runs: Runs) -> None:

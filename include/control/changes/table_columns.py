@@ -12,8 +12,16 @@ _DELTA_TYPES = {"tinyint": "byte", "smallint": "short", "int": "integer", "bigin
 
 def columns_of(delta: DeltaTable) -> dict[str, str]:
     """Return column -> type in Delta's names."""
-    fields = json.loads(delta.schema().to_json())["fields"]
-    return {field["name"]: _type_name(field["type"]) for field in fields}
+    return types_in(delta.schema().to_json())
+
+
+def types_in(schema: str) -> dict[str, str]:
+    """Return column -> type in Delta's names, of a schema in Delta's JSON.
+
+    >>> types_in('{"type": "struct", "fields": [{"name": "day", "type": "date", "nullable": true, "metadata": {}}]}')
+    {'day': 'date'}
+    """
+    return {field["name"]: _type_name(field["type"]) for field in json.loads(schema)["fields"]}
 
 
 def delta_type(kind: str) -> str:

@@ -20,7 +20,9 @@ from openlineage.client.naming.dataset import S3, DatasetNaming, Kafka, LocalFil
 from include.contracts.lake_path import LakePath, bucket_url, lake_path
 from include.contracts.spec.bronze_sources import BronzeSource, KafkaSource
 from include.contracts.spec.table_spec import AnySpec, GoldSpec, SilverSpec
+from include.control.log.delta_log import latest_version
 from include.settings import Settings
+from lakehouse_airflow.lineage.stored_types import stored_types
 
 _LOGICAL = "millrace"
 """The namespace of the tables' own names, such as `silver.flights`, wherever their files are."""
@@ -53,9 +55,9 @@ def names_of_source(source: BronzeSource, settings: Settings, topics: Iterable[s
     return [name_of(lake_path(settings.landing) / source.landing)]
 
 
-def table_facets(spec: AnySpec, version: int | None) -> dict[str, DatasetFacet]:
+def table_facets(spec: AnySpec, table: LakePath, version: int | None) -> dict[str, DatasetFacet]:
     """Return what a spec says about its table, and the table's version if it is known."""
-    fields = schema_fields(spec)
+    fields = schema_fields(spec, table, version)
     identifier = symlinks_dataset.Identifier(namespace=_LOGICAL, name=spec.table, type="TABLE")
     tag = tags_dataset.TagsDatasetFacetFields(key="classification", value=spec.classification, source="MILLRACE")
     facets: dict[str, DatasetFacet] = {
@@ -84,8 +86,8 @@ def source_facets(fields: Iterable[str]) -> dict[str, DatasetFacet]:
     }
 
 
-def schema_fields(spec: AnySpec) -> list[schema_dataset.SchemaDatasetFacetFields]:
-    """Return the columns of the table; where Spark decides the type, as in gold, they have none."""
+def schema_fields(spec: AnySpec, table: LakePath, version: int | None) -> list[schema_dataset.SchemaDatasetFacetFields]:
+    """Return the columns of the table; a type that the spec lacks is that of the version, or the newest one."""
     columns: list[tuple[str, str | None, str]]
     if isinstance(spec, GoldSpec):
         columns = [(name, None, "") for name in (*spec.group_by, *spec.measures)]
@@ -94,9 +96,11 @@ def schema_fields(spec: AnySpec) -> list[schema_dataset.SchemaDatasetFacetFields
         columns = [(name, spec.columns[name].type, spec.columns[name].description) for name in stored]
     if isinstance(spec, SilverSpec):
         columns += [(name, None, "") for name in spec.period_columns]
+    has_all_types = all(kind for _, kind, _ in columns)
+    types = {} if has_all_types else stored_types(table, latest_version(table) if version is None else version)
     return [
         schema_dataset.SchemaDatasetFacetFields(
-            name=name, type=kind, description=description or None, ordinal_position=position
+            name=name, type=kind or types.get(name), description=description or None, ordinal_position=position
         )
         for position, (name, kind, description) in enumerate(columns, start=1)
     ]

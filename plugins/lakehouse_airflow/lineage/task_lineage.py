@@ -42,23 +42,25 @@ def lineage_of_write(table: str, report: JobReport | None, run_id: str, settings
     committed = committed_by(run_id, path, written.version) if written else Committed()
     sources = _sources(spec, settings, committed)
     lineage = column_lineage(spec, sources, _source_types(spec, catalog))
-    facets = {**table_facets(spec, report.version if report else None), "columnLineage": lineage}
-    inputs = _inputs(spec, catalog, sources, lineage, committed, written)
+    facets = {**table_facets(spec, path, report.version if report else None), "columnLineage": lineage}
+    inputs = _inputs(spec, catalog, settings, sources, lineage, committed, written)
     output = _output(name_of(path), facets, _output_statistics(written, committed) if written else {})
     return OperatorLineage(inputs=inputs, outputs=[output])
 
 
 def lineage_of_gate(table: str, specs: Path, decision: GateDecision | None, settings: Settings) -> Lineage:
     """Return the version that a gate checked, with the result of each rule."""
-    facets = table_facets(load_catalog(specs).spec(table), decision.version if decision else None)
+    path = settings.paths.table(table)
+    facets = table_facets(load_catalog(specs).spec(table), path, decision.version if decision else None)
     results = quality_facets(decision.checks if decision else ())
-    return OperatorLineage(inputs=[_input(name_of(settings.paths.table(table)), facets, results)])
+    return OperatorLineage(inputs=[_input(name_of(path), facets, results)])
 
 
 def lineage_of_job(table: str, report: JobReport | None, settings: Settings) -> Lineage:
     """Return the table on which another job worked, such as maintenance, with the version that it left."""
-    facets = table_facets(load_catalog(settings.tables).spec(table), report.version if report else None)
-    return OperatorLineage(outputs=[_output(name_of(settings.paths.table(table)), facets, {})])
+    path = settings.paths.table(table)
+    facets = table_facets(load_catalog(settings.tables).spec(table), path, report.version if report else None)
+    return OperatorLineage(outputs=[_output(name_of(path), facets, {})])
 
 
 def _sources(spec: AnySpec, settings: Settings, committed: Committed) -> dict[str, Sequence[DatasetNaming]]:
@@ -85,6 +87,7 @@ def _source_types(spec: AnySpec, catalog: Catalog) -> dict[str, str]:
 def _inputs(
     spec: AnySpec,
     catalog: Catalog,
+    settings: Settings,
     sources: Mapping[str, Sequence[DatasetNaming]],
     lineage: ColumnLineageDatasetFacet,
     committed: Committed,
@@ -103,8 +106,9 @@ def _inputs(
         return [_input(name, facets, statistics) for name in sources[""]]
     ranges = committed.sources.ranges if committed.sources else {}
     names = dict(zip(spec.source_tables, (names[0] for names in sources.values()), strict=True))
+    versions = {table: ranges[table][1] if table in ranges else None for table in names}
     return [
-        _input(name, table_facets(catalog.spec(table), ranges[table][1] if table in ranges else None), statistics)
+        _input(name, table_facets(catalog.spec(table), settings.paths.table(table), versions[table]), statistics)
         for table, name in names.items()
     ]
 

@@ -1,12 +1,16 @@
-"""The names of datasets, by OpenLineage's naming specification."""
+"""The names of datasets, by OpenLineage's naming specification, and the types of their columns."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
 
 from include.settings import Settings
-from lakehouse_airflow.lineage.datasets import name_of, names_of_source
-from tests.support.documents.specs import bronze_spec
+from lakehouse_airflow.lineage.datasets import name_of, names_of_source, schema_fields
+from tests.support.documents.specs import bronze_spec, gold_spec
 
 CLUSTERS = {"main": {"bootstrap.servers": "broker-1:9092,broker-2:9092", "sasl.password": "secret"}}
 
@@ -42,3 +46,9 @@ def test_topics_are_named_by_the_first_broker_and_of_a_pattern_those_that_were_r
             ("kafka://broker-1:9092", "a"),
             ("kafka://broker-1:9092", "b"),
         ]
+
+
+def test_of_an_unknown_version_a_gold_column_has_its_newest_type(tmp_path: Path) -> None:
+    DeltaTable.create(str(tmp_path), pa.schema([("day", pa.date32())]))
+    types = {field.name: field.type for field in schema_fields(gold_spec(), tmp_path, None)}
+    assert types == {"day": "date", "orders": None, "revenue": None}
