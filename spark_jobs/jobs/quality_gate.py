@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from include.contracts.job.args import Job
-from include.contracts.job.report import JobReport
+from include.contracts.job.report import JobReport, reported_run
 from include.control.gates.overrides import override_note
 from include.control.log.delta_log import newest_change
 from include.control.planning.planner import stream_position
@@ -32,19 +32,19 @@ def run(context: JobContext) -> JobReport:
             "restored its rows\nRun the task that writes the table: it reads the refused batches again."
         )
     gate = run_gate(context, version)
-    batch = {"stream": last.intent.stream, "batch_seq": last.batch_seq, "token": last.token} if last else {}
-    return JobReport.of(
-        Job.QUALITY_GATE,
-        context.args,
-        Outcome.NO_OP if gate.result.passed else Outcome.GATE_FAILED,
-        f"{gate.result.refused} {gate.restore}".strip() or f"{table} version {version} is certified",
+    return JobReport(
+        **reported_run(Job.QUALITY_GATE, context.args),
+        outcome=Outcome.NO_OP if gate.result.passed else Outcome.GATE_FAILED,
+        message=f"{gate.result.refused} {gate.restore}".strip() or f"{table} version {version} is certified",
         table_id=position.table_id,
+        stream=last.intent.stream if last else "",
+        batch_seq=last.batch_seq if last else None,
+        token=last.token if last else "",
         version=version,
         certified_version=gate.certified,
         certified_moved=gate.has_new_certificate,
         checks=gate.result.checks,
         notes=(*gate.warnings, *override_note(table, gate.verdicts)),
-        **batch,
     )
 
 

@@ -10,7 +10,7 @@ from include.contracts.interval import Interval
 from include.contracts.job.args import WRITER_OF_LAYER, Job
 from include.contracts.job.blocked import blocked_message
 from include.contracts.job.interval_args import CONTINUE_AFTER, IntervalsArgs
-from include.contracts.job.report import JobReport
+from include.contracts.job.report import JobReport, reported_run
 from include.control.ops_tables import OpsTables
 from include.errors import ExitCode, NotDeliveredError, NotReadyError, Outcome
 from include.settings import Settings
@@ -60,11 +60,12 @@ def _run_table(
     awaited = () if isinstance(spec, InvalidSpec) else spec.source_tables
     sources = [reports[table] for table in awaited if table in reports]
     failed = {source.table: _cause(source) for source in sources if not _may_go_on(source)}
+    this_run = reported_run(job, job_args)
 
     def run(context: JobContext) -> JobReport:
         if failed:
             message = blocked_message(spec.table, failed)
-            return JobReport.of(job, job_args, Outcome.NOT_READY, message, waits_for=tuple(failed))
+            return JobReport(**this_run, outcome=Outcome.NOT_READY, message=message, waits_for=tuple(failed))
         try:
             return RUN[job](context)
         except NotReadyError as error:
@@ -72,7 +73,7 @@ def _run_table(
             is_missing = isinstance(error, NotDeliveredError) or any(source.skipped for source in sources)
             if not (args.skip_missing and is_missing):
                 raise
-            return JobReport.of(job, job_args, Outcome.NO_OP, str(error), skipped=True)
+            return JobReport(**this_run, outcome=Outcome.NO_OP, message=str(error), skipped=True)
 
     return run_and_report(job, run, job_args, context)
 

@@ -10,7 +10,7 @@ from datetime import timedelta
 from typing import Any
 
 from include.contracts.job.args import Job
-from include.contracts.job.report import JobReport
+from include.contracts.job.report import JobReport, reported_run
 from include.contracts.job.requests import RebuildRequest
 from include.control.changes.staging import remove_staging, staged_paths
 from include.control.leases.store import lakehouse_leases
@@ -205,11 +205,10 @@ def _report(
 ) -> JobReport:
     path = context.paths.table(context.spec.table)
     notes = (f"{len(missing)} landing files no longer exist, such as {missing[0]}",) if missing else ()
-    return JobReport.of(
-        Job.TABLE_REBUILD,
-        context.args,
-        outcome,
-        message if message.startswith(context.spec.table) else f"{context.spec.table}: {message}",
+    return JobReport(
+        **reported_run(Job.TABLE_REBUILD, context.args),
+        outcome=outcome,
+        message=message if message.startswith(context.spec.table) else f"{context.spec.table}: {message}",
         version=latest_version(path) if is_table(path) else None,
         certified_version=context.ops.gates.certified(context.spec.table),
         details=details,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from include.contracts.job.args import WRITER_OF_LAYER
 from include.contracts.job.findings import merge_findings
-from include.contracts.job.report import JobReport, RowCounts, total
+from include.contracts.job.report import JobReport, RowCounts, reported_run, total
 from include.control.changes.table_diff import diff_for_run
 from include.control.gates.overrides import override_note
 from include.control.ledger.commit_history import TableWrite
@@ -76,11 +76,10 @@ def check_and_report(context: JobContext, results: Sequence[BatchResult]) -> Job
     warnings = gate.warnings if gate else ()
     notes = (*context.notes, *changes, *findings.lines(spec.table), *warnings, *overridden, *waiting)
     rows = total(result.rows for result in did_something)
-    return JobReport.of(
-        WRITER_OF_LAYER[spec.layer],
-        context.args,
-        Outcome.COMMITTED if any(result.committed for result in results) else Outcome.NO_OP,
-        _message(spec.table, did_something or results, rows, gate),
+    return JobReport(
+        **reported_run(WRITER_OF_LAYER[spec.layer], context.args),
+        outcome=Outcome.COMMITTED if any(result.committed for result in results) else Outcome.NO_OP,
+        message=_message(spec.table, did_something or results, rows, gate),
         table_id=winner.intent.table_id if winner else "",
         stream=winner.intent.stream if winner else "",
         batch_seq=winner.batch_seq if winner else None,

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pyspark.errors import PySparkException
 
 from include.contracts.job.args import Job, JobArgs
-from include.contracts.job.report import JobReport
+from include.contracts.job.report import JobReport, reported_run
 from include.contracts.spec.table_spec import BronzeSpec, GoldSpec
 from include.control.storage.read_cache import cached_reads
 from include.disk_space import disk_full_error
@@ -107,4 +107,5 @@ def failure_report(job: Job, args: JobArgs, error: BaseException, outcome: Outco
     """Return the report of a job that ended with `error`."""
     text = str(error).strip() or type(error).__name__
     message = text if isinstance(error, MillraceError) else f"{args.table}: {type(error).__name__}: {text}"
-    return JobReport.of(job, args, outcome, message[:4000], error_class=type(error).__name__)
+    run, error_class = reported_run(job, args), type(error).__name__
+    return JobReport(**run, outcome=outcome, message=message[:4000], error_class=error_class)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from pydantic import Field
 
@@ -136,6 +136,20 @@ class CheckResult(StrictModel):
         return not self.passed and self.action == Action.FAIL and not self.overridden
 
 
+class ReportedRun(TypedDict):
+    """The attributes of `JobReport` that follow from the arguments of a job."""
+
+    job: str
+    table: str
+    interval: Interval
+    run_id: str
+
+
+def reported_run(job: Job, args: JobArgs) -> ReportedRun:
+    """Return which job worked on which table, for which interval and in which run: `JobReport(**reported_run(...))`."""
+    return {"job": job.value, "table": args.table, "interval": args.interval, "run_id": args.run_id}
+
+
 class JobReport(StrictModel):
     """The report of a job's end. The operator and the CLI decide only from it.
 
@@ -198,19 +212,6 @@ class JobReport(StrictModel):
     waits_for: tuple[str, ...] = ()
     skipped: bool = False
     timings_s: dict[str, float] = Field(default_factory=dict)
-
-    @classmethod
-    def of(cls, job: Job, args: JobArgs, outcome: Outcome, message: str, **more: Any) -> JobReport:
-        """Return the report of a job with these arguments; `more` are further attributes."""
-        return cls(
-            job=job.value,
-            table=args.table,
-            outcome=outcome,
-            message=message,
-            interval=args.interval,
-            run_id=args.run_id,
-            **more,
-        )
 
     @property
     def exit_code(self) -> ExitCode:

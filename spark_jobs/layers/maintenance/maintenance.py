@@ -11,7 +11,7 @@ from typing import Any, TypeVar, cast
 
 from include.contracts.job.args import Job
 from include.contracts.job.contention import LeaseWait
-from include.contracts.job.report import JobReport
+from include.contracts.job.report import JobReport, reported_run
 from include.contracts.lake_path import LakePath
 from include.control.leases.leases import Leases
 from include.control.ledger.commit_history import TableWrite
@@ -126,11 +126,10 @@ def maintenance_report(
     """Return the report of a maintenance job; `work` is None if it did nothing under the lease."""
     path = context.paths.table(context.spec.table)
     version = latest_version(path)
-    return JobReport.of(
-        job,
-        context.args,
-        outcome,
-        f"{context.spec.table}: {message}",
+    return JobReport(
+        **reported_run(job, context.args),
+        outcome=outcome,
+        message=f"{context.spec.table}: {message}",
         version=version,
         certified_version=context.ops.gates.certified(context.spec.table),
         table_rows=table_rows(path, version),

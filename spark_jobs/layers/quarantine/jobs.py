@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from include.contracts.job.args import Job
-from include.contracts.job.report import JobReport
+from include.contracts.job.report import JobReport, reported_run
 from include.contracts.job.requests import QuarantineRequest
 from include.contracts.spec.table_spec import BronzeSpec, SilverSpec
 from include.control.ledger.resolution import table_id
@@ -102,4 +102,5 @@ def check_report(context: JobContext, job: Job, request: QuarantineRequest, rows
     ]
     outcome = Outcome.COMMITTED if written else Outcome.NO_OP
     message = f"{context.spec.table}: " + (f"{done}: {would}.{dry_run}" if rows else no_rows)
-    return JobReport.of(job, context.args, outcome, message, details={"rows": shown, **counts})
+    details = {"rows": shown, **counts}
+    return JobReport(**reported_run(job, context.args), outcome=outcome, message=message, details=details)
