@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from include.contracts.lake_path import LakePath
 from include.contracts.row_status import PENDING
 from include.control.gates.result import Override
-from include.control.ledger.measures import Measures, measure
-from include.control.ledger.streams import Streams
+from include.control.ledger.states.measures import Measures, measure
+from include.control.ledger.states.streams import Streams
 from include.control.log.batch import Stream
 from include.control.ops_tables import OpsTables
 from include.control.quarantine.rows import count_by_status

@@ -11,7 +11,7 @@ from include.control.ledger.ledger import Ledger
 from include.control.ledger.new_columns import NewColumns
 from include.control.ledger.rebuilds import Rebuilds
 from include.control.ledger.spec_history import SpecHistory
-from include.control.ledger.table_state import TableStates
+from include.control.ledger.states.table_state import TableStates
 from include.control.quarantine.events import QuarantineEvents
 from include.paths import LakehousePaths
 

@@ -9,7 +9,7 @@ from typing import Any
 from pyspark.sql import DataFrame, Observation
 
 from include.contracts.lake_path import LakePath
-from include.control.ledger.measures import table_rows
+from include.control.ledger.states.measures import table_rows
 from include.control.log.delta_log import read_commit
 from spark_jobs.delta_io.tables import spark_path, sql_text
 

@@ -19,7 +19,7 @@ from filelock import FileLock
 from include.contracts.interval import Interval
 from include.contracts.job.args import DataDocsArgs
 from include.control.gates.gates import Gates, RecordedResult
-from include.control.ledger.measures import table_rows
+from include.control.ledger.states.measures import table_rows
 from include.control.log.delta_log import read_commit
 from include.errors import NotReadyError
 from include.paths import LakehousePaths

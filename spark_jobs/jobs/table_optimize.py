@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 from include.contracts.job.args import Job
 from include.contracts.job.report import JobReport
-from include.control.ledger.measures import table_rows
+from include.control.ledger.states.measures import table_rows
 from include.control.log.delta_log import Commit, commits_after, latest_version
 from include.control.maintenance.health import Rewrite, health_of
 from include.errors import ConservationError, Outcome

@@ -14,8 +14,8 @@ from include.contracts.job.report import JobReport, reported_run
 from include.contracts.job.requests import RebuildRequest
 from include.control.changes.staging import remove_staging, staged_paths
 from include.control.leases.store import lakehouse_leases
-from include.control.ledger.measures import table_rows
 from include.control.ledger.rebuilds import Rebuild, RebuildEvent
+from include.control.ledger.states.measures import table_rows
 from include.control.log.batch import Winner
 from include.control.log.delta_log import latest_version
 from include.control.log.stored_tables import is_table

@@ -11,8 +11,8 @@ from include.contracts.job.report import JobReport, RowCounts, reported_run, tot
 from include.control.changes.table_diff import diff_for_run
 from include.control.gates.overrides import override_note
 from include.control.ledger.commit_history import TableWrite
-from include.control.ledger.measures import table_rows
 from include.control.ledger.resolution import table_id
+from include.control.ledger.states.measures import table_rows
 from include.control.log.batch import Stream
 from include.control.quarantine.ageing import ageing_note
 from include.errors import Outcome

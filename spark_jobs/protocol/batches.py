@@ -11,6 +11,7 @@ import logging
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol
 
 from include.contracts.interval import Interval
@@ -26,6 +27,7 @@ from include.control.ledger.resolution import resolve, winner_at
 from include.control.log.batch import BatchSources, FileFact, Intent, Stream, StreamPosition, Winner, new_token
 from include.control.log.conflicting_commits import find_lost_race, lost_race_to
 from include.control.log.delta_log import read_commit
+from include.control.quarantine.waiting import waiting_after_batch
 from include.errors import LeaseLostError, MillraceError, first_line
 from spark_jobs.delta_io.conflict_policy import Remedy, WriteKind, remedy_of
 from spark_jobs.delta_io.conflicts import Conflict, conflict_of, is_lost_with_an_executor
@@ -216,7 +218,9 @@ class BatchWriter:
     def _close(self, winner: Winner) -> None:
         closing = self._work.close(winner)
         check_conservation(self._request.path, winner, closing.rows)
-        self._ledger.record_closed(winner, closing.rows, closing.rows_of_file)
+        table, table_id = winner.intent.table, winner.intent.table_id
+        waiting = partial(waiting_after_batch, table, table_id, self._ledger.paths, closing.rows.quarantined)
+        self._ledger.record_closed(winner, closing.rows, closing.rows_of_file, waiting=waiting)
         self.result.rows, self.result.findings = closing.rows, closing.findings
 
     def _intent(self, position: StreamPosition, plan: BatchPlan) -> Intent:

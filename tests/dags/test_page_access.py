@@ -10,8 +10,9 @@ from airflow.plugins_manager import get_plugin_info
 from fastapi.testclient import TestClient
 
 from include.settings import Settings
-from lakehouse_airflow.ui.data_docs import app, run_folder
+from lakehouse_airflow.ui.data_docs import run_folder
 from lakehouse_airflow.ui.links import URL_PREFIX
+from lakehouse_airflow.ui.web_app import app
 from tests.support.airflow.logins import login
 
 PLACE = {"dag_id": "shop", "run_id": "run", "table": "bronze.orders", "name": "0123", "page": "bronze.orders.html"}
@@ -42,7 +43,10 @@ def test_a_user_who_may_read_the_dags_task_logs_reads_its_pages(server: TestClie
 
 def test_the_menu_leads_to_the_glossary_and_the_glossary_to_the_guides(server: TestClient) -> None:
     views = [view for plugin in get_plugin_info() if plugin["name"] == "millrace" for view in plugin["external_views"]]
-    assert [(view["category"], view["href"]) for view in views] == [("docs", GLOSSARY)]
+    assert [(view.get("category"), view["href"]) for view in views] == [
+        (None, f"{URL_PREFIX}/tables"),
+        ("docs", GLOSSARY),
+    ]
     glossary = server.get(GLOSSARY, headers=login(server, "ann"))
     assert "<td><strong>certified version</strong></td>" in glossary.text
     guides = set(re.findall(r'href="([^"#:]+)', glossary.text))

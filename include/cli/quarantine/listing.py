@@ -34,6 +34,7 @@ from include.control.quarantine.rows import (
     quarantined_rows,
     refusals,
 )
+from include.control.quarantine.waiting import recount_waiting
 from include.errors import MillraceError
 from include.paths import LakehousePaths
 from include.settings import Settings
@@ -143,7 +144,8 @@ def decide(
     if rows:
         decision = Decision(getpass.getuser(), why, BY_HAND)
         target = table_id(paths.table(table))
-        QuarantineEvents(paths).record(event, table, target, [row.id for row in rows], decision)
+        with recount_waiting(table, target, paths):
+            QuarantineEvents(paths).record(event, table, target, [row.id for row in rows], decision)
     return f"{count(len(rows))} rows of {table} {event.value}"
 
 

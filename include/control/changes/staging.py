@@ -15,7 +15,7 @@ from include.control.ledger.deletes import DeleteRecords, Deletes
 from include.control.ledger.events import BATCHES, FILES, FileEvent
 from include.control.ledger.ledger import Ledger
 from include.control.ledger.ops_table import OpsTable
-from include.control.ledger.table_state import TableStates
+from include.control.ledger.states.table_state import TableStates
 from include.control.log.stored_tables import is_table, open_table, options_of
 from include.control.log.table_queries import text_literals
 from include.control.storage.read_cache import clear_read_cache

@@ -16,10 +16,10 @@ from include.control.changes.spec_changes import (
     spec_changes,
 )
 from include.control.changes.table_columns import columns_of
-from include.control.ledger.measures import table_rows
 from include.control.ledger.new_columns import ColumnState
 from include.control.ledger.resolution import table_id as table_id_of
 from include.control.ledger.spec_history import Document, document_of
+from include.control.ledger.states.measures import table_rows
 from include.control.log.batch import Winner
 from include.control.log.delta_log import latest_version
 from include.control.log.stored_tables import is_table, open_table

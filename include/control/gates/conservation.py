@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from include.contracts.job.report import RowCounts
 from include.contracts.lake_path import LakePath
-from include.control.ledger.measures import table_rows
+from include.control.ledger.states.measures import table_rows
 from include.control.log.batch import Winner
 from include.errors import ConservationError
 

@@ -23,7 +23,7 @@ from include.control.gates.result import GateResult
 from include.control.gates.verdicts import Verdicts, equal_versions, follow_log, summarize
 from include.control.ledger.ops_table import OpsTable
 from include.control.ledger.resolution import table_id
-from include.control.ledger.table_state import TableStates
+from include.control.ledger.states.table_state import TableStates
 from include.paths import LakehousePaths
 
 GATES = pa.schema(

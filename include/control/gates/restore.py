@@ -19,8 +19,8 @@ from include.contracts.spec.table_spec import AnySpec
 from include.control.gates.gates import Gates
 from include.control.gates.result import GateResult
 from include.control.ledger.ledger import Ledger
-from include.control.ledger.measures import table_rows
 from include.control.ledger.resolution import resolve, winner_at
+from include.control.ledger.states.measures import table_rows
 from include.control.log.batch import BatchSources, Intent, Stream, Winner, new_token
 from include.control.log.delta_log import commits_after, latest_version, remaining_commits
 from include.control.log.stored_tables import is_table, open_table

@@ -10,7 +10,7 @@ from deltalake.exceptions import TableNotFoundError
 from include.contracts.lake_path import LakePath
 from include.control.gates.result import GateResult
 from include.control.ledger.resolution import table_id
-from include.control.ledger.table_state import StatePart
+from include.control.ledger.states.table_state import StatePart
 from include.control.log.delta_log import commit_mark, remaining_commits
 
 

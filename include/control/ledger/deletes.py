@@ -129,6 +129,10 @@ class DeleteRecords:
     def __init__(self, paths: LakehousePaths) -> None:
         self._events = OpsTable.of(paths, "deletes", DELETES)
 
+    def tables(self) -> set[str]:
+        """Return the tables about which something was ever asked."""
+        return self._events.tables()
+
     def record_asked(self, deletes: Deletes, run_id: str) -> None:
         """Record that a run stopped before these deletes."""
         self._events.append([_event(DeleteEvent.ASKED, deletes, "", "", run_id)])

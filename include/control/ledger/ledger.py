@@ -7,16 +7,17 @@ tokens with sources; only the log of the table decides which token won (ADR 0002
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
-from itertools import groupby
+from itertools import groupby, islice
 from operator import itemgetter
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from include.clock import utc_now
 from include.contracts.interval import Interval
 from include.contracts.job.report import FileRows, RowCounts
 from include.control.events.conditions import Span
@@ -36,19 +37,31 @@ from include.control.ledger.events import (
     recorded_winner,
 )
 from include.control.ledger.loaded_files import LoadedFiles, planned_files_query, winners_query
-from include.control.ledger.measures import Measures, measure, newer_measures
 from include.control.ledger.ops_table import OpsTable
-from include.control.ledger.streams import Streams, advance_streams
-from include.control.ledger.table_state import TableStates, tolerate_state_errors
+from include.control.ledger.states.measures import Measures, measure, newer_measures
+from include.control.ledger.states.recent_batches import (
+    MOST_BATCHES,
+    RecentBatch,
+    RecentBatches,
+    closed_batch,
+    newest_batches,
+)
+from include.control.ledger.states.streams import Streams, advance_streams
+from include.control.ledger.states.table_state import TableStates, tolerate_state_errors
+from include.control.ledger.states.waiting_rows import WaitingRows
 from include.control.log.batch import FileFact, Intent, Winner
 from include.paths import LakehousePaths
 
 
 class Ledger:
-    """Reads and writes `ops.batches` and `ops.files` of one lakehouse."""
+    """Reads and writes `ops.batches` and `ops.files` of one lakehouse.
+
+    Attributes:
+        paths: the folders of the lakehouse.
+    """
 
     def __init__(self, paths: LakehousePaths) -> None:
-        self._paths = paths
+        self.paths = paths
         self._states = TableStates(paths)
         self._batches = OpsTable.of(paths, "batches", BATCHES)
         self._files = OpsTable.of(paths, "files", FILES)
@@ -68,18 +81,54 @@ class Ledger:
             with tolerate_state_errors(batches[-1].intent.table):
                 self._states.change(batches[-1].intent.table, (Streams, partial(advance_streams, batches[-1], None)))
 
-    def record_closed(self, winner: Winner, rows: RowCounts, rows_of_file: Mapping[str, FileRows] = {}) -> None:
-        """Record that the secondary writes of a batch are complete, with its row counts, in bronze for each path."""
+    def record_closed(
+        self,
+        winner: Winner,
+        rows: RowCounts,
+        rows_of_file: Mapping[str, FileRows] = {},
+        *,
+        waiting: Callable[[WaitingRows | None], WaitingRows | None] = lambda _: None,
+    ) -> None:
+        """Record that the secondary writes of a batch are complete, with its row counts.
+
+        Args:
+            winner: the batch.
+            rows: its row counts.
+            rows_of_file: in bronze, path -> the row counts of the file.
+            waiting: returns how many rows wait in quarantine after the batch, for the stored number; None if it is not
+                known.
+        """
+        at = utc_now()
         files = [file for file in self.files_of(winner.intent) if file.path in rows_of_file] if rows_of_file else []
         self._files.append([loaded_event(winner, file, rows_of_file[file.path]) for file in files])
         event = batch_event(BatchEvent.CLOSED, winner.intent, winner.version)
-        self._batches.append([{**event, "rows": rows.model_dump_json()}])
+        self._batches.append([{**event, "rows": rows.model_dump_json(), "recorded_at": at}])
         with tolerate_state_errors(winner.intent.table):
-            now = measure(self._paths.table(winner.intent.table))
-            ends = partial(advance_streams, winner, rows)
+            now = measure(self.paths.table(winner.intent.table))
             self._states.change(
-                winner.intent.table, (Streams, ends), (Measures, lambda measures: newer_measures(measures, now))
+                winner.intent.table,
+                (Streams, partial(advance_streams, winner, rows)),
+                (Measures, lambda measures: newer_measures(measures, now)),
+                (RecentBatches, partial(self._with_batch, closed_batch(winner, rows, at), winner.intent)),
+                (WaitingRows, waiting),
             )
+
+    def _with_batch(self, batch: RecentBatch, intent: Intent, stored: RecentBatches | None) -> RecentBatches:
+        """Return the newest batches with one more; from the history if the state lacks them."""
+        if stored is None or stored.table_id != intent.table_id:
+            stored = self.recent_batches(intent.table, intent.table_id)
+        return newest_batches(intent.table_id, [*stored.batches, batch])
+
+    def recent_batches(self, table: str, table_id: str) -> RecentBatches:
+        """Return the newest closed batches of the table, from the events."""
+        columns, closed = ("version", "intent", "rows"), [BatchEvent.CLOSED]
+        events = self._batches.descending(table, "recorded_at", columns, event=closed, table_id=[table_id])
+        rows = islice(events, MOST_BATCHES)
+        batches = [
+            closed_batch(recorded_winner(row), RowCounts.model_validate_json(row["rows"]), row["recorded_at"])
+            for row in rows
+        ]
+        return newest_batches(table_id, reversed(batches))
 
     def record_files(
         self, event: FileEvent, table: str, table_id: str, interval: Interval, files: Iterable[FileFact]

@@ -66,6 +66,10 @@ class NewColumns:
     def __init__(self, paths: LakehousePaths) -> None:
         self._events = OpsTable.of(paths, "columns", COLUMNS)
 
+    def tables(self) -> set[str]:
+        """Return the tables about which something was ever asked."""
+        return self._events.tables()
+
     def record(self, state: ColumnState, table: str, names: Iterable[str], *, run_id: str, said_by: str = "") -> None:
         """Record the state of the columns `names` of `table`.
 

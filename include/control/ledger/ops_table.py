@@ -226,6 +226,10 @@ class OpsTable:
         self._results[table, query] = cached | new
         return [self._results[table, query][file.path] for file in needed]
 
+    def tables(self) -> set[str]:
+        """Return the tables that have events."""
+        return {file.table for file in self._log.files()}
+
     def _files(self, table: str) -> list[EventFile]:
         return [file for file in self._log.files() if file.table == table]
 

@@ -16,8 +16,8 @@ from include.control.landing.landing import interval_files, landing_of
 from include.control.landing.matching import match_files, read_listed
 from include.control.ledger.deletes import are_allowed, ways_to_allow
 from include.control.ledger.events import Failure
-from include.control.ledger.measures import table_rows
 from include.control.ledger.resolution import table_id
+from include.control.ledger.states.measures import table_rows
 from include.control.log.batch import BatchSources, Intent, Winner
 from include.control.log.delta_log import latest_version
 from include.control.ops_tables import OpsTables

@@ -163,15 +163,15 @@ def count_by_status(table: str, paths: LakehousePaths) -> Counter[RowStatus]:
     return +counts
 
 
-def count_old_rows(table: str, paths: LakehousePaths, limit: datetime) -> tuple[int, datetime | None]:
+def count_old_rows(table: str, paths: LakehousePaths, limit: datetime | None = None) -> tuple[int, datetime | None]:
     """Return (the number of pending rows that were refused first before `limit`, the time of the first).
 
-    Each run asks this, so that the common answer, none, costs one query.
+    Without a limit, all pending rows count. Each run asks this, so that the common answer, none, costs one query.
     """
-    rows, is_old = StoredRows(table, paths), f"first_seen < {timestamp_literal(limit)}"
+    rows, is_old = StoredRows(table, paths), f"first_seen < {timestamp_literal(limit)}" if limit else "true"
     if not rows.select("first_seen", f"{is_old} LIMIT 1"):
         return 0, None
-    times = [row.first_seen for row in rows.with_events(RowFilter()) if row.first_seen < limit]
+    times = [row.first_seen for row in rows.with_events(RowFilter()) if limit is None or row.first_seen < limit]
     count = len(times)
     for condition in rows.conditions_without_events(RowFilter()):
         [group] = rows.select("count(*) AS rows, min(first_seen) AS first_seen", f"{condition} AND {is_old}")

@@ -91,6 +91,12 @@ class LocalObjectStore:
         names = [entry.name for entry in self._folder.iterdir()] if self._folder.is_dir() else []
         return sorted(name for name in names if name.startswith(prefix) and not name.startswith("."))
 
+    def marks(self) -> dict[str, str]:
+        """Return key -> a mark that changes whenever the object changes, without reading the objects."""
+        entries = os.scandir(self._folder) if self._folder.is_dir() else ()
+        stats = {entry.name: entry.stat() for entry in entries if not entry.name.startswith(".")}
+        return {name: f"{stat.st_mtime_ns}-{stat.st_ino}-{stat.st_size}" for name, stat in stats.items()}
+
     def _has(self, key: str, etag: str) -> bool:
         current = self.get(key)
         return current is not None and current.etag == etag

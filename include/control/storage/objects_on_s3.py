@@ -54,6 +54,10 @@ class S3ObjectStore:
         """Return the keys that start with `prefix`, sorted."""
         return sorted(name for name, _ in objects_in(self._folder, prefix))
 
+    def marks(self) -> dict[str, str]:
+        """Return key -> the etag of the object, from the listing."""
+        return {name: item["ETag"] for name, item in objects_in(self._folder)}
+
     def _put(self, key: str, body: bytes, **condition: str) -> str:
         answer = self._request(key, s3_client().put_object, Body=body, **condition)
         if answer is not None:

@@ -16,6 +16,7 @@ from lakehouse_airflow.factory.defaults import EXECUTION_TIMEOUT, WRITE_PRIORITY
 from lakehouse_airflow.operators.quarantine_replay import FixApprovalOperator, QuarantineReplayOperator
 from lakehouse_airflow.operators.second_person import APPROVE
 from lakehouse_airflow.retries import RETRIES, RETRY_DELAY
+from lakehouse_airflow.ui.links import REPLAY_DAG_ID
 
 _DOC = """Tries refused rows of a table again, as they are or with one column fixed by one of the operations of the form
 (`lakehouse quarantine fix` also accepts expressions): through the same rules, merge and sequence as any other row. Each
@@ -46,7 +47,7 @@ def build_quarantine_replay_dag(
     specs = load_catalog(Settings().tables).specs.values()
     tables = [spec.table for spec in specs if not isinstance(spec, GoldSpec)]
     with DAG(
-        dag_id="quarantine_replay",
+        dag_id=REPLAY_DAG_ID,
         dag_display_name="Quarantine replay",
         description="Tries refused rows of a table again",
         doc_md=_DOC,

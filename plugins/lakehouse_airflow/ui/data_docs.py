@@ -15,12 +15,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import quote
 
-from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity
 from airflow.api_fastapi.common.db.common import SessionDep
-from airflow.api_fastapi.core_api.security import requires_access_dag
 from airflow.models.xcom import XComModel
 from airflow.sdk.exceptions import AirflowFailException
-from fastapi import Depends, FastAPI, HTTPException
+from fastapi import APIRouter, HTTPException
 from fastapi.responses import FileResponse, RedirectResponse
 from starlette import status
 
@@ -28,8 +26,8 @@ from include.contracts.job.args import CheckedVersion, DataDocsArgs
 from include.paths import RunPaths
 from include.settings import PROJECT, Settings
 from lakehouse_airflow.hooks.store_access import reach_store
-from lakehouse_airflow.ui import documentation, trigger_form
 from lakehouse_airflow.ui.links import CHECKED_KEY
+from lakehouse_airflow.ui.rights import MAY_READ_LOGS
 
 log = logging.getLogger(__name__)
 
@@ -51,18 +49,10 @@ _BUILDER_VARIABLES = frozenset(
 _BUILDER_PREFIXES = ("AWS_", "LC_", "SSL_CERT_")
 _TYPES = {".html": "text/html", ".css": "text/css"}
 
-app = FastAPI(
-    title="Millrace",
-    docs_url=None,
-    redoc_url=None,
-    openapi_url=None,
-    dependencies=[Depends(requires_access_dag("GET", DagAccessEntity.TASK_LOGS))],
-)
-app.include_router(documentation.router)
-app.include_router(trigger_form.router)
+router = APIRouter(dependencies=[MAY_READ_LOGS])
 
 
-@app.get("/data-docs/{dag_id}/{run_id}/{table}")
+@router.get("/data-docs/{dag_id}/{run_id}/{table}")
 def open_page(dag_id: str, run_id: str, table: str, session: SessionDep) -> RedirectResponse:
     """Build the run's pages, unless they are up to date, and redirect to the page of the table.
 
@@ -75,7 +65,7 @@ def open_page(dag_id: str, run_id: str, table: str, session: SessionDep) -> Redi
     return RedirectResponse(f"pages/{_build(dag_id, run_id, versions)}/{table}.html")
 
 
-@app.get("/data-docs/{dag_id}/{run_id}/pages/{name}/{page}")
+@router.get("/data-docs/{dag_id}/{run_id}/pages/{name}/{page}")
 def read_page(dag_id: str, run_id: str, name: str, page: str, session: SessionDep) -> FileResponse:
     """Return one of the pages that `open_page` redirects to, or their style sheet.
 

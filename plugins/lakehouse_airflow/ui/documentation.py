@@ -8,10 +8,11 @@ from markdown_it import MarkdownIt
 from starlette import status
 
 from include.settings import PROJECT
+from lakehouse_airflow.ui.rights import MAY_READ_LOGS
 from lakehouse_airflow.ui.web_page import html_page
 
 _FOLDER = PROJECT / "docs"
-router = APIRouter()
+router = APIRouter(dependencies=[MAY_READ_LOGS])
 
 
 @router.get("/docs/{page:path}")

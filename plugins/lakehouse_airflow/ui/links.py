@@ -24,6 +24,10 @@ NOT_MAPPED = -1
 OVERRIDE_DAG_ID = "gate_override"
 DELETES_DAG_ID = "delete_approval"
 REBUILD_DAG_ID = "table_rebuild"
+REPLAY_DAG_ID = "quarantine_replay"
+
+REQUIRED_ACTIONS = "required_actions"
+"""Airflow's page with all questions that wait for an answer."""
 
 
 class DataDocsLink(BaseOperatorLink):
@@ -84,8 +88,12 @@ def form_path(dag_id: str, task: Any, table: str, **fields: Any) -> str:
         table: the table.
         fields: further fields of the form, such as the version that it is about.
     """
-    query = urlencode({"table": table, **fields, "task": waiting_text(task)})
-    return f"{_path(f'{URL_PREFIX}/trigger', dag_id)}?{query}"
+    return trigger_path(dag_id, table=table, **fields, task=waiting_text(task))
+
+
+def trigger_path(dag_id: str, **fields: Any) -> str:
+    """Return the path of the form of a DAG with these fields filled in."""
+    return f"{_path(f'{URL_PREFIX}/trigger', dag_id)}?{urlencode(fields)}"
 
 
 def waiting_text(task: Any) -> str:
@@ -102,6 +110,26 @@ def waiting_text(task: Any) -> str:
 def data_docs_path(dag_id: str, run_id: str, table: str) -> str:
     """Return the path of the Data Docs of a run, opened at a table."""
     return _path(f"{URL_PREFIX}/data-docs", dag_id, run_id, table)
+
+
+def lakehouse_path(page: str) -> str:
+    """Return the path of one of Millrace's pages, such as `tables` for the list of all tables."""
+    return _path(f"{URL_PREFIX}/{page}")
+
+
+def table_path(table: str, tab: str = "") -> str:
+    """Return the path of the page of a table, opened at a tab; without one, at the first."""
+    return _path(f"{URL_PREFIX}/tables", table, *([tab] if tab else []))
+
+
+def airflow_path(page: str = "") -> str:
+    """Return the path of one of Airflow's own pages; without one, of its first page."""
+    return _path(f"/{page}")
+
+
+def dag_path(dag_id: str) -> str:
+    """Return the path of a DAG."""
+    return _path("/dags", dag_id)
 
 
 def run_path(dag_id: str, run_id: str) -> str:

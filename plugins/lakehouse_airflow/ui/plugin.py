@@ -9,31 +9,34 @@ from airflow.plugins_manager import AirflowPlugin
 
 from lakehouse_airflow import pool
 from lakehouse_airflow.ui import run_notes
-from lakehouse_airflow.ui.links import AIRFLOW, URL_PREFIX, glossary_path
+from lakehouse_airflow.ui.links import AIRFLOW, URL_PREFIX, glossary_path, lakehouse_path
 
 
-class LazyDataDocs:
+class LazyPages:
     """The web application, imported at its first request: most processes that load plugins serve nothing."""
 
     async def __call__(self, scope: Any, receive: Callable[[], Awaitable[Any]], send: Callable[..., Any]) -> None:
         """Answer one request."""
-        from lakehouse_airflow.ui.data_docs import app
+        from lakehouse_airflow.ui.web_app import app
 
         # The pages ask Airflow's own application; from here on `app` is theirs.
         await app({**scope, AIRFLOW: scope.get("app")}, receive, send)
 
 
 class MillracePlugin(AirflowPlugin):
-    """Data Docs and documentation under `/lakehouse`, and the glossary in the menu *Docs*.
+    """All pages under `/lakehouse`, their entry *Lakehouse* in the navigation, and the glossary in the menu *Docs*.
+
+    The pages open in a tab of their own: Airflow's frame for them would let no link lead out of it.
 
     Listeners write the day into the note of a run, and create the pool of Spark tasks if it is missing.
     """
 
     name = "millrace"
     fastapi_apps = [  # noqa: RUF012
-        {"app": LazyDataDocs(), "url_prefix": URL_PREFIX, "name": "Millrace"}
+        {"app": LazyPages(), "url_prefix": URL_PREFIX, "name": "Millrace"}
     ]
     external_views = [  # noqa: RUF012
-        {"name": "Millrace glossary", "href": glossary_path(), "destination": "nav", "category": "docs"}
+        {"name": "Lakehouse", "href": lakehouse_path("tables"), "destination": "nav"},
+        {"name": "Millrace glossary", "href": glossary_path(), "destination": "nav", "category": "docs"},
     ]
     listeners = [pool, run_notes]  # noqa: RUF012

@@ -18,6 +18,7 @@ from markdown_it import MarkdownIt
 from starlette import status
 
 from lakehouse_airflow.ui.links import AIRFLOW, run_path
+from lakehouse_airflow.ui.rights import MAY_READ_LOGS
 from lakehouse_airflow.ui.web_page import html_page
 
 _USER = ("authorization", "cookie", "referer")
@@ -25,7 +26,7 @@ _USER = ("authorization", "cookie", "referer")
 
 _MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable("table")
 
-router = APIRouter()
+router = APIRouter(dependencies=[MAY_READ_LOGS])
 
 
 @router.get("/trigger/{dag_id}")

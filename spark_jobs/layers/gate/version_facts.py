@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from include.contracts.lake_path import LakePath
 from include.contracts.spec.expectation_arguments import COMPARISONS
-from include.control.ledger.measures import table_rows
+from include.control.ledger.states.measures import table_rows
 from include.control.log.batch import BatchSources
 from include.control.log.delta_log import EPOCH_START, read_commit, remaining_commits
 from include.control.log.stored_tables import open_table

@@ -15,7 +15,7 @@ from include.contracts.job.report import JobReport, reported_run
 from include.contracts.lake_path import LakePath
 from include.control.leases.leases import Leases
 from include.control.ledger.commit_history import TableWrite
-from include.control.ledger.measures import table_rows
+from include.control.ledger.states.measures import table_rows
 from include.control.log.batch import new_token
 from include.control.log.delta_log import MAINTENANCE_KEY, latest_version
 from include.control.log.stored_tables import is_table

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from include.contracts.job.findings import AbsentKeys
 from include.contracts.spec.table_spec import SilverSpec
 from include.contracts.time_format import MINUTE
-from include.control.ledger.measures import table_rows
+from include.control.ledger.states.measures import table_rows
 from include.control.log.batch import Intent
 from include.paths import LakehousePaths
 from spark_jobs.layers.silver.snapshot_keys import SnapshotKeys

@@ -17,8 +17,8 @@ from pyspark.sql import SparkSession
 from include.contracts.job.contention import LostRace
 from include.contracts.job.report import RowCounts
 from include.control.ledger.ledger import Ledger
-from include.control.ledger.measures import table_rows
 from include.control.ledger.resolution import table_id
+from include.control.ledger.states.measures import table_rows
 from include.control.log.batch import BatchSources, Intent, Stream, StreamPosition, Winner
 from include.paths import LakehousePaths
 from spark_jobs.delta_io.conflicts import Conflict

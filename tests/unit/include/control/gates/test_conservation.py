@@ -8,7 +8,7 @@ import pytest
 
 from include.contracts.job.report import RowCounts
 from include.control.gates.conservation import check_conservation
-from include.control.ledger.measures import table_rows
+from include.control.ledger.states.measures import table_rows
 from include.control.log.batch import Winner
 from include.errors import ConservationError
 from tests.support.ledger.delta_tables import append, commit, create_table, delete_all, intent_of, optimize

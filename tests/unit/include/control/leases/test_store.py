@@ -15,7 +15,7 @@ from embedded.servers.s3 import Bucket, s3_bucket
 from include.contracts.lake_path import S3Path
 from include.control.leases.store import lakehouse_leases
 from include.control.ledger.ops_table import OpsTable
-from include.control.ledger.table_state import StatePart, TableStates
+from include.control.ledger.states.table_state import StatePart, TableStates
 from include.errors import LeaseLostError
 from include.paths import LakehousePaths
 from tests.support.processes import LineUp, run_together

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from include.contracts.job.report import FileRows, RowCounts
 from include.control.ledger.events import Failure, FileEvent
 from include.control.ledger.ledger import Ledger
-from include.control.ledger.measures import measure
-from include.control.ledger.table_state import TableStates
+from include.control.ledger.states.measures import measure
+from include.control.ledger.states.table_state import TableStates
 from include.control.log.batch import BatchSources, FileFact, Intent, Stream, Winner
 from include.errors import ConflictError, TornLogError
 from include.paths import LakehousePaths

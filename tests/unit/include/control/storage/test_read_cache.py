@@ -12,11 +12,11 @@ from include.contracts.job.report import FileRows, RowCounts
 from include.contracts.lake_path import S3Path
 from include.control.leases.leases import Leases
 from include.control.ledger.ledger import Ledger
-from include.control.ledger.measures import measure
 from include.control.ledger.ops_table import OpsTable
 from include.control.ledger.spec_history import SpecHistory
-from include.control.ledger.streams import Streams
-from include.control.ledger.table_state import TableStates
+from include.control.ledger.states.measures import measure
+from include.control.ledger.states.streams import Streams
+from include.control.ledger.states.table_state import TableStates
 from include.control.log.batch import FileFact, Stream, Winner
 from include.control.log.delta_log import commit_mark, commit_versions
 from include.control.storage.objects_on_s3 import S3ObjectStore

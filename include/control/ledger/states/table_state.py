@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 from tenacity import RetryCallState, retry, retry_if_result, stop_after_attempt, wait_random
@@ -60,6 +60,24 @@ _retry_after_conflict = retry(
     stop=stop_after_attempt(100),
     retry_error_callback=_give_up,
 )
+
+
+class TableState:
+    """The parts of a table's state, as they were read; each part is parsed once.
+
+    >>> TableState({}).part(StatePart) is None
+    True
+    """
+
+    def __init__(self, parts: Mapping[str, Any]) -> None:
+        self._parts = parts
+        self._parsed: dict[type[StatePart], StatePart | None] = {}
+
+    def part(self, kind: type[Part]) -> Part | None:
+        """Return a part; None if it is missing."""
+        if kind not in self._parsed:
+            self._parsed[kind] = _part(self._parts, kind)
+        return cast(Part | None, self._parsed[kind])
 
 
 @dataclass(frozen=True)
@@ -155,11 +173,11 @@ def _changed(before: dict[str, Any], changes: Sequence[Change]) -> dict[str, Any
     for kind, change in changes:
         parts.pop(kind.__name__, None)
         if (after := change(_part(before, kind))) is not None:
-            parts[kind.__name__] = after.model_dump(mode="json")
+            parts[kind.__name__] = after.model_dump(mode="json", exclude_defaults=True)
     return parts
 
 
-def _part(parts: dict[str, Any], kind: type[Part]) -> Part | None:
+def _part(parts: Mapping[str, Any], kind: type[Part]) -> Part | None:
     try:
         return kind.model_validate(parts[kind.__name__]) if kind.__name__ in parts else None
     except ValidationError:

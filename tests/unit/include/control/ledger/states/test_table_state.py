@@ -19,7 +19,7 @@ from include.contracts.job.report import RowCounts
 from include.control.gates.gates import Gates
 from include.control.ledger.ledger import Ledger
 from include.control.ledger.resolution import read_position
-from include.control.ledger.table_state import Change, StatePart, TableStates
+from include.control.ledger.states.table_state import Change, StatePart, TableStates
 from include.paths import LakehousePaths
 from include.settings import PROJECT
 from tests.support.documents.specs import silver_spec
@@ -133,7 +133,7 @@ def _once_then_die(change: Callable[..., None]) -> Callable[..., None]:
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from include.control.ledger.table_state import TableStates
+from include.control.ledger.states.table_state import TableStates
 from tests.support.ledger.delta_tables import judge
 from tests.support.documents.specs import silver_spec
 

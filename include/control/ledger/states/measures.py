@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 from deltalake.exceptions import TableNotFoundError
 
 from include.contracts.lake_path import LakePath
-from include.control.ledger.table_state import StatePart
+from include.control.ledger.states.table_state import StatePart
 from include.control.log.delta_log import commit_mark
 from include.control.log.followed_tables import newest_table, table_at
 
@@ -20,6 +20,8 @@ class Measures(StatePart):
         mark: the digest of its commit.
         rows: the number of rows; None if the log lacks the count of a file.
         size: the bytes of its data files.
+        files: the number of its data files; None in a state that an earlier Millrace wrote.
+        partitions: the number of folders with data files.
         rescued: the number of rows with a value in `_rescued`; None if the log lacks the count of a file.
     """
 
@@ -27,6 +29,8 @@ class Measures(StatePart):
     mark: str
     rows: int | None
     size: int
+    files: int | None = None
+    partitions: int = 1
     rescued: int | None = None
 
     def is_newest(self, table: LakePath) -> bool:
@@ -48,6 +52,8 @@ def measure(table: LakePath) -> Measures | None:
         mark=newest.mark,
         rows=rows,
         size=_sum(newest.files, "size_bytes") or 0,
+        files=newest.files.num_rows,
+        partitions=len({path.rpartition("/")[0] for path in newest.files["path"].to_pylist()}),
         rescued=None if rows is None or unset is None else rows - unset,
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import BaseModel, ConfigDict, Field
 
 from include.contracts.job.report import RowCounts
-from include.control.ledger.table_state import StatePart
+from include.control.ledger.states.table_state import StatePart
 from include.control.log.batch import Intent, Winner
 
 

@@ -1,0 +1,34 @@
+"""The states of all tables of a lakehouse, for a process that shows all of them again and again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+
+from include.control.ledger.states.table_state import TableState
+from include.control.storage.json_lines import json_object
+from include.control.storage.objects_on_s3 import object_store
+from include.paths import LakehousePaths
+
+_PARALLEL = 16
+"""The number of states that are read at the same time: a bucket answers each after some milliseconds."""
+
+
+class AllStates:
+    """Reads the states of all tables: one listing each time, and only the states that have changed since."""
+
+    def __init__(self, paths: LakehousePaths) -> None:
+        self._objects = object_store(paths.state)
+        self._marks: dict[str, str] = {}
+        self._states: dict[str, TableState] = {}
+
+    def read(self) -> Mapping[str, TableState]:
+        """Return table -> its state; a table without a state is missing."""
+        marks = self._objects.marks()
+        changed = [table for table, mark in marks.items() if self._marks.get(table) != mark]
+        with ThreadPoolExecutor(_PARALLEL) as pool:
+            read = dict(zip(changed, pool.map(self._objects.get, changed), strict=True))
+        new = {table: TableState(json_object(stored.body)) for table, stored in read.items() if stored}
+        self._states = {table: state for table, state in {**self._states, **new}.items() if table in marks}
+        self._marks = marks
+        return self._states

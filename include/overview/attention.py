@@ -1,0 +1,106 @@
+"""What needs a person: the cause, and the one action that helps."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+from include.contracts.spec.duration import RETENTION
+from include.contracts.spec.table_spec import GoldSpec
+from include.overview.table_overview import Condition, TableOverview
+from include.specs.invalid_spec import InvalidSpec
+
+
+class Kind(StrEnum):
+    """The kind of trouble, the worst first."""
+
+    WRONG_SPEC = Condition.WRONG_SPEC.value
+    REFUSED = Condition.REFUSED.value
+    APPROVAL = Condition.APPROVAL.value
+    STALE = Condition.STALE.value
+    OLD_ROWS = "rows wait in quarantine"
+
+
+class Action(StrEnum):
+    """The action that helps."""
+
+    FIX_SPEC = "fix the spec"
+    OVERRIDE = "let this version pass"
+    ALLOW_DELETES = "allow the deletes"
+    DECIDE_COLUMNS = "decide about the columns"
+    RUN = "look at the runs"
+    REPLAY = "work the quarantine"
+
+
+_KINDS = list(Kind)
+
+
+@dataclass(frozen=True)
+class Attention:
+    """Something that needs a person.
+
+    Attributes:
+        table: the table.
+        kind: the kind of trouble.
+        cause: what is wrong, in one sentence.
+        action: the action that helps.
+        way_out: what else helps; empty for nothing.
+        since: since when it waits; None if it is not known.
+        fields: the values of the form that carries the action out.
+    """
+
+    table: TableOverview
+    kind: Kind
+    cause: str
+    action: Action
+    way_out: str = ""
+    since: datetime | None = None
+    fields: dict[str, str | int] = field(default_factory=dict)
+
+
+def attention_needed(tables: Iterable[TableOverview], now: datetime) -> list[Attention]:
+    """Return what needs a person, the worst kind and the longest wait first."""
+    items = [item for table in tables for item in _of(table, now)]
+    return sorted(items, key=lambda item: (_KINDS.index(item.kind), _wait_key(item), item.table.table))
+
+
+def _wait_key(item: Attention) -> float:
+    return item.since.timestamp() if item.since else math.inf
+
+
+def _of(table: TableOverview, now: datetime) -> Iterator[Attention]:
+    if isinstance(table.spec, InvalidSpec):
+        problem = table.spec.cause
+        cause = f"{problem.file.name}, line {problem.line}: {problem.message}"
+        yield Attention(table, Kind.WRONG_SPEC, cause, Action.FIX_SPEC, problem.fix)
+        return
+    if refused := table.refusal:
+        cause, _, way_out = refused.refused.partition("\n")
+        action = Action.RUN if table.is_restored else Action.OVERRIDE
+        yield Attention(table, Kind.REFUSED, cause, action, way_out, table.since, {"version": refused.version})
+    for deletes in table.questions.deletes:
+        fields: dict[str, str | int] = {"version": deletes.source_version}
+        yield Attention(table, Kind.APPROVAL, deletes.summary, Action.ALLOW_DELETES, fields=fields)
+    if columns := table.questions.columns:
+        names = ", ".join(column.name for column in columns)
+        cause = f"records have fields without a column: {names}"
+        yield Attention(table, Kind.APPROVAL, cause, Action.DECIDE_COLUMNS, since=min(new.since for new in columns))
+    if table.condition is Condition.STALE and table.freshness:
+        cause = (
+            f"its newest row is of {table.freshness.newest:%Y-%m-%d %H:%M} UTC; {table.freshness.max_age} is allowed"
+        )
+        yield Attention(table, Kind.STALE, cause, Action.RUN, since=table.since)
+    yield from _old_rows(table, now)
+
+
+def _old_rows(table: TableOverview, now: datetime) -> Iterator[Attention]:
+    waiting = table.waiting
+    if waiting is None or waiting.oldest is None or isinstance(table.spec, GoldSpec | InvalidSpec):
+        return
+    warn_after = table.spec.quarantine.warn_after
+    if now - waiting.oldest > RETENTION.parse(warn_after):
+        cause = f"{waiting.rows:,} rows wait in quarantine, the first of them for more than {warn_after}"
+        yield Attention(table, Kind.OLD_ROWS, cause, Action.REPLAY, since=waiting.oldest)

@@ -1,0 +1,192 @@
+"""One table in the list of all tables: its condition, and the facts by which a person judges it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from enum import StrEnum
+
+from include.contracts.spec.table_spec import AnySpec, BronzeSpec
+from include.control.gates.result import GateResult
+from include.control.gates.verdicts import Verdicts
+from include.control.ledger.deletes import Deletes
+from include.control.ledger.new_columns import NewColumn
+from include.control.ledger.states.measures import Measures
+from include.control.ledger.states.recent_batches import BatchKind, RecentBatch, RecentBatches
+from include.control.ledger.states.streams import Streams
+from include.control.ledger.states.table_state import TableState
+from include.control.ledger.states.waiting_rows import WaitingRows
+from include.control.maintenance.health import LEAST_SMALL_FILES, target_file_bytes
+from include.overview.freshness import Freshness, freshness_of
+from include.specs.invalid_spec import InvalidSpec
+
+
+class Condition(StrEnum):
+    """The condition of a table, the worst first."""
+
+    WRONG_SPEC = "wrong spec"
+    REFUSED = "refused"
+    APPROVAL = "waits for approval"
+    STALE = "stale"
+    UNCHECKED = "not checked"
+    CERTIFIED = "certified"
+    NEVER_RUN = "never run"
+
+
+SEVERITY = list(Condition)
+"""The conditions in their order."""
+
+
+@dataclass(frozen=True)
+class Questions:
+    """What runs have asked about a table and nobody has answered.
+
+    Attributes:
+        deletes: deletes that need an approval.
+        columns: fields of records without a declared column.
+    """
+
+    deletes: Sequence[Deletes] = ()
+    columns: Sequence[NewColumn] = ()
+
+
+@dataclass(frozen=True)
+class RunRows:
+    """The rows that one run has applied to a table.
+
+    Attributes:
+        run_id: the run.
+        applied: rows that changed the table.
+    """
+
+    run_id: str
+    applied: int
+
+
+@dataclass(frozen=True)
+class TableOverview:
+    """One table in the list of all tables.
+
+    Attributes:
+        spec: its spec, sound or wrong.
+        condition: its condition.
+        since: when the condition began; None if it is not known.
+        newest: the newest version that a batch has written, or None.
+        verdicts: the summary of its gate results; None if it has none.
+        measures: rows and bytes of the newest version; None if it was never written.
+        batches: its newest batches, oldest first; empty if its state lacks them.
+        waiting: the rows that wait in its quarantine; None if they were not counted yet.
+        freshness: the age of its newest row against its rule; None without a rule or a result.
+        questions: the open questions about it.
+    """
+
+    spec: AnySpec | InvalidSpec
+    condition: Condition = Condition.WRONG_SPEC
+    since: datetime | None = None
+    newest: int | None = None
+    verdicts: Verdicts | None = None
+    measures: Measures | None = None
+    batches: Sequence[RecentBatch] = ()
+    waiting: WaitingRows | None = None
+    freshness: Freshness | None = None
+    questions: Questions = field(default_factory=Questions)
+
+    @property
+    def table(self) -> str:
+        """Its name."""
+        return self.spec.table
+
+    @property
+    def certified(self) -> int | None:
+        """The version that readers may use."""
+        return self.verdicts.certified if self.verdicts else None
+
+    @property
+    def refusal(self) -> GateResult | None:
+        """The refusal because of which readers do not get the newest rows; None if there is none."""
+        refused = self.verdicts.refused if self.verdicts else None
+        return refused if refused and refused.version > (-1 if self.certified is None else self.certified) else None
+
+    @property
+    def is_restored(self) -> bool:
+        """Whether the last batch has put the certified rows back on top of a refused version."""
+        return self.last is not None and self.last.kind is BatchKind.RESTORE
+
+    @property
+    def last(self) -> RecentBatch | None:
+        """The last batch."""
+        return self.batches[-1] if self.batches else None
+
+    @property
+    def runs(self) -> list[RunRows]:
+        """The rows that each of the last runs has applied, oldest first."""
+        runs: dict[str, int] = {}
+        for batch in self.batches:
+            runs[batch.run_id] = runs.get(batch.run_id, 0) + batch.rows.applied
+        return [RunRows(run_id, applied) for run_id, applied in runs.items()]
+
+    @property
+    def expected_files(self) -> int | None:
+        """The number of files that would do for its bytes; None if the number of files is not known."""
+        if self.measures is None or self.measures.files is None or isinstance(self.spec, InvalidSpec):
+            return None
+        target = self.spec.maintenance.target_file_size or target_file_bytes(self.measures.size)
+        return max(-(-self.measures.size // target), self.measures.partitions)
+
+    @property
+    def has_small_files(self) -> bool:
+        """Whether maintenance would have to join many small files."""
+        expected, files = self.expected_files, self.measures.files if self.measures else None
+        return expected is not None and files is not None and files >= expected + LEAST_SMALL_FILES
+
+
+def overview_of(spec: AnySpec | InvalidSpec, state: TableState, questions: Questions, now: datetime) -> TableOverview:
+    """Return a table in the list, from its spec, its state and the open questions about it."""
+    measures, streams, recent = state.part(Measures), state.part(Streams), state.part(RecentBatches)
+    versions = [end.version for end in streams.ends.values()] if streams else []
+    table = TableOverview(
+        spec,
+        newest=max([*versions, *([measures.version] if measures else [])], default=None),
+        verdicts=state.part(Verdicts),
+        measures=measures,
+        batches=recent.batches if recent else (),
+        waiting=state.part(WaitingRows),
+    )
+    if isinstance(spec, InvalidSpec):
+        return table
+    freshness = freshness_of(spec, table.verdicts, table.last)
+    table = replace(table, freshness=freshness, questions=_still_open(questions, spec, streams))
+    condition, since = _condition(table, now)
+    return replace(table, condition=condition, since=since)
+
+
+def _condition(table: TableOverview, now: datetime) -> tuple[Condition, datetime | None]:
+    """Return the condition of a table with a sound spec, and when it began."""
+    verdicts, questions, freshness = table.verdicts, table.questions, table.freshness
+    closed = {batch.version: batch.at for batch in table.batches}
+    if table.refusal:
+        return Condition.REFUSED, closed.get(table.refusal.version)
+    if questions.deletes or questions.columns:
+        return Condition.APPROVAL, min((column.since for column in questions.columns), default=None)
+    if table.newest is None:
+        return Condition.NEVER_RUN, None
+    # A version above the checked one without a batch is one of maintenance, which changes no row.
+    unchecked = [at for version, at in closed.items() if version > (verdicts.walked if verdicts else -1)]
+    if verdicts is None or unchecked:
+        return Condition.UNCHECKED, min(unchecked, default=None)
+    if freshness and now > freshness.stale_at:
+        return Condition.STALE, freshness.stale_at
+    return Condition.CERTIFIED, closed.get(verdicts.upto)
+
+
+def _still_open(questions: Questions, spec: AnySpec, streams: Streams | None) -> Questions:
+    """Return the questions that still stop a run: later batches, or another spec, may have settled them."""
+    read = [end.intent.sources for end in streams.ends.values()] if streams else []
+    deletes = [
+        deletes
+        for deletes in questions.deletes
+        if not any((sources.ranges.get(deletes.source) or (None, -1))[1] >= deletes.source_version for sources in read)
+    ]
+    asks = isinstance(spec, BronzeSpec) and spec.needs_column_approval
+    return Questions(deletes, questions.columns if asks else ())

@@ -1,0 +1,62 @@
+"""The addresses of the pages, and of the pages of Airflow to which they lead."""
+
+from __future__ import annotations
+
+from urllib.parse import quote, urlencode
+
+from include.control.ledger.states.recent_batches import BatchKind, RecentBatch
+from include.overview.attention import Action, Attention
+from lakehouse_airflow.ui.links import (
+    DELETES_DAG_ID,
+    OVERRIDE_DAG_ID,
+    REBUILD_DAG_ID,
+    REPLAY_DAG_ID,
+    REQUIRED_ACTIONS,
+    airflow_path,
+    dag_path,
+    lakehouse_path,
+    run_path,
+    table_path,
+    trigger_path,
+)
+
+__all__ = ["action_path", "airflow_path", "lakehouse_path", "run_of", "same_page", "style_path", "table_path"]
+
+_FORMS = {
+    Action.OVERRIDE: OVERRIDE_DAG_ID,
+    Action.ALLOW_DELETES: DELETES_DAG_ID,
+    Action.REPLAY: REPLAY_DAG_ID,
+}
+"""Action -> the DAG whose form carries it out."""
+
+
+def style_path(version: str) -> str:
+    """Return the address of a version of the style sheet."""
+    return f"{lakehouse_path('pages.css')}?{urlencode({'v': version})}"
+
+
+def action_path(item: Attention) -> str:
+    """Return where a person carries the action out; empty for an action outside of the web UI."""
+    if item.action in _FORMS:
+        return trigger_path(_FORMS[item.action], table=item.table.table, **item.fields)
+    if item.action is Action.DECIDE_COLUMNS:
+        return airflow_path(REQUIRED_ACTIONS)
+    return dag_path(item.table.spec.domain) if item.action is Action.RUN else ""
+
+
+def run_of(batch: RecentBatch, domain: str) -> str:
+    """Return the address of the run that made a batch; empty for a run of the command line."""
+    if batch.run_id.startswith("cli__"):
+        return ""
+    dag_id = {BatchKind.REPLAY: REPLAY_DAG_ID, BatchKind.REBUILD: REBUILD_DAG_ID}.get(batch.kind, domain)
+    return run_path(dag_id, batch.run_id)
+
+
+def same_page(query: dict[str, str], **changed: str) -> str:
+    """Return the query of this page with some values changed; empty values are left out.
+
+    >>> same_page({"q": "a b", "page": "2"}, page="", sort="rows")
+    '?q=a+b&sort=rows'
+    """
+    values = {name: value for name, value in {**query, **changed}.items() if value}
+    return f"?{urlencode(values, quote_via=lambda text, *_: quote(text, safe='').replace('%20', '+'))}"

@@ -1,0 +1,82 @@
+"""Make a page from a template: escaped text, one style sheet, no script, nothing from another site."""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from fastapi.responses import HTMLResponse, Response
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from include.clock import utc_now
+from include.contracts.time_format import ISO_SECOND, MINUTE
+from include.errors import MillraceError
+from lakehouse_airflow.pages import paths
+from lakehouse_airflow.pages.sparkline import sparkline
+
+_FOLDER = Path(__file__).parent / "templates"
+_STYLE = (_FOLDER / "pages.css").read_bytes()
+STYLE_VERSION = hashlib.sha256(_STYLE).hexdigest()[:12]
+
+_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; "
+    "frame-ancestors 'self'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "same-origin",
+    "Cache-Control": "private, no-store",
+}
+_UNITS = ((timedelta(days=365), "year"), (timedelta(days=1), "day"), (timedelta(hours=1), "hour"))
+
+
+def page(template: str, status: int = 200, **values: Any) -> HTMLResponse:
+    """Return the page that a template makes of these values."""
+    return HTMLResponse(_TEMPLATES.get_template(template).render(values), status, _HEADERS)
+
+
+def style_sheet() -> Response:
+    """Return the style sheet; its address has a digest of it, so that a browser may keep it."""
+    return Response(_STYLE, media_type="text/css", headers={"Cache-Control": "private, max-age=31536000, immutable"})
+
+
+def error_page(error: MillraceError) -> HTMLResponse:
+    """Return the page that says why there is no page: the cause, and the way out."""
+    cause, _, way_out = str(error).partition("\n")
+    return page("error.html", 503, cause=cause, way_out=way_out)
+
+
+def duration(length: timedelta) -> str:
+    """Return a length of time in its largest unit.
+
+    >>> [duration(timedelta(minutes=minutes)) for minutes in (0, 5, 61, 60 * 49)]
+    ['less than a minute', '5 minutes', '1 hour', '2 days']
+    """
+    for unit, name in (*_UNITS, (timedelta(minutes=1), "minute")):
+        if count := length // unit:
+            return f"{count:,} {name}{'s' if count > 1 else ''}"
+    return "less than a minute"
+
+
+def how_long(moment: datetime) -> Markup:
+    """Return the time since a moment, with the moment itself as its title."""
+    place = Markup('<time datetime="{}" title="since {} UTC">{}</time>')
+    return place.format(f"{moment:{ISO_SECOND}}", f"{moment:{MINUTE}}", duration(utc_now() - moment))
+
+
+def ago(moment: datetime) -> Markup:
+    """Return how long ago a moment was, with the moment itself as its title."""
+    return how_long(moment) + " ago"
+
+
+def number(count: int | None) -> str:
+    """Return a number with thousands separators; nothing for None."""
+    return "" if count is None else f"{count:,}"
+
+
+_TEMPLATES = Environment(
+    loader=FileSystemLoader(_FOLDER), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+)
+_TEMPLATES.filters.update(ago=ago, how_long=how_long, number=number, duration=duration)
+_TEMPLATES.globals.update(paths=paths, sparkline=sparkline, style_version=STYLE_VERSION)

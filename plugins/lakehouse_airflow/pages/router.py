@@ -1,0 +1,13 @@
+"""The routes of the pages about tables; each needs the right to view assets."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+
+from lakehouse_airflow.pages.lakehouse_page import lakehouse_page
+from lakehouse_airflow.pages.rendering import style_sheet
+from lakehouse_airflow.ui.rights import MAY_VIEW
+
+router = APIRouter(dependencies=[MAY_VIEW])
+router.add_api_route("/tables", lakehouse_page, methods=["GET"])
+router.add_api_route("/pages.css", style_sheet, methods=["GET"])

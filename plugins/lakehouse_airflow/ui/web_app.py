@@ -1,0 +1,22 @@
+"""The web application of all pages of Millrace. Each router states the rights that its pages need."""
+
+from __future__ import annotations
+
+from fastapi import FastAPI, Request, Response
+
+from include.errors import MillraceError
+from lakehouse_airflow.pages import router as pages
+from lakehouse_airflow.pages.rendering import error_page
+from lakehouse_airflow.ui import data_docs, documentation, trigger_form
+
+app = FastAPI(title="Millrace", docs_url=None, redoc_url=None, openapi_url=None)
+app.include_router(data_docs.router)
+app.include_router(documentation.router)
+app.include_router(trigger_form.router)
+app.include_router(pages.router)
+
+
+@app.exception_handler(MillraceError)
+def show_error(_request: Request, error: MillraceError) -> Response:
+    """Answer with a page that has the cause and the way out."""
+    return error_page(error)

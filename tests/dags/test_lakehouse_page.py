@@ -1,0 +1,136 @@
+"""The page Lakehouse: real requests to Airflow's real API server, about a real ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from html.parser import HTMLParser
+
+import pytest
+from fastapi.testclient import TestClient
+from httpx import Response
+
+from include.settings import Settings
+from lakehouse_airflow.ui.links import lakehouse_path, table_path, trigger_path
+from tests.support.airflow.logins import login
+from tests.support.ledger.shown_lakehouse import EVIL, make_shown_lakehouse
+
+PAGE = lakehouse_path("tables")
+
+
+class Shown(HTMLParser):
+    """What a page shows: its texts by the row of the table, its links, its tags."""
+
+    def __init__(self, page: Response) -> None:
+        super().__init__()
+        assert page.status_code == 200, page.text
+        self.tags: list[str] = []
+        self.attributes: set[str] = set()
+        self.links: list[str] = []
+        self.rows: list[list[str]] = []
+        self.feed(page.text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes |= {name for name, _ in attrs}
+        self.links += [value or "" for name, value in attrs if name in ("href", "src", "action")]
+        if tag in ("tr", "li"):
+            self.rows.append([])
+
+    def handle_data(self, data: str) -> None:
+        if self.rows and data.strip():
+            self.rows[-1].append(data.strip())
+
+    def row(self, table: str) -> str:
+        """Return the text of the row of a table in the list."""
+        [row] = [row for row in self.rows if row[:1] == [table]][-1:]
+        return " ".join(row)
+
+    @property
+    def tables(self) -> list[str]:
+        """The tables in the list, in its order."""
+        return [row[0] for row in self.rows if row and row[0].startswith(("bronze.", "silver.", "gold."))][-8:]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def lakehouse(server: TestClient, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The lakehouse of the server."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LAKEHOUSE_TABLES", str(tmp_path_factory.mktemp("specs")))
+        settings = Settings()
+        make_shown_lakehouse(settings.root, settings.tables)  # type: ignore[arg-type]
+        yield
+
+
+def show(server: TestClient, query: str = "", user: str = "ann") -> Shown:
+    return Shown(server.get(PAGE + query, headers=login(server, user)))
+
+
+def test_each_table_has_its_condition_and_its_facts(server: TestClient) -> None:
+    page = show(server)
+    assert "certified version 3 " in page.row("bronze.orders")
+    assert "24" in page.row("bronze.orders"), "5 + 12 + 7 rows"
+    assert "rows applied by each of the last 3 runs: 5, 12, 7" in page.row("bronze.orders")
+    assert "refused for" in page.row("silver.orders")
+    assert "version 1 newest 2" in page.row("silver.orders")
+    assert "waits for approval" in page.row("bronze.bills")
+    assert "stale for" in page.row("bronze.stale")
+    assert "not checked" in page.row("bronze.unchecked")
+    assert page.row("bronze.never") == "bronze.never never run"
+    assert page.row("bronze.wrong").startswith("bronze.wrong wrong spec")
+
+
+def test_what_needs_a_person_stands_on_top_with_the_action_that_helps(server: TestClient) -> None:
+    links = show(server).links
+    actions = [link for link in links if "/trigger/" in link or "required_actions" in link]
+    assert actions == [
+        trigger_path("gate_override", table="silver.orders", version=2),
+        "/required_actions",
+        trigger_path("delete_approval", table="silver.orders", version=99),
+        trigger_path("quarantine_replay", table="bronze.orders"),
+    ]
+    assert links.index(actions[-1]) < links.index(table_path("bronze.orders"), links.index(actions[-1]))
+
+
+def test_no_text_of_a_source_or_a_person_becomes_html(server: TestClient) -> None:
+    for query in ("", f"?q={EVIL}", f"?sort={EVIL}&domain={EVIL}&state={EVIL}"):
+        answer = server.get(PAGE + query, headers=login(server, "ann"))
+        page = Shown(answer)
+        assert "alert" in answer.text, "the hostile text is on the page"
+        assert not {"script", "iframe", "object", "style"} & set(page.tags)
+        assert not [name for name in page.attributes if name.startswith("on") or name == "style"]
+
+
+def test_a_page_loads_nothing_from_elsewhere_and_runs_no_script(server: TestClient) -> None:
+    answer = server.get(PAGE, headers=login(server, "ann"))
+    policy = answer.headers["content-security-policy"]
+    assert "default-src 'none'; style-src 'self';" in policy
+    assert "unsafe" not in policy
+    assert [link for link in Shown(answer).links if not link.startswith(("/", "?", "#"))] == []
+    style = server.get(next(link for link in Shown(answer).links if ".css" in link), headers=login(server, "ann"))
+    assert style.headers["content-type"].startswith("text/css")
+
+
+@pytest.mark.parametrize(
+    ("query", "tables"),
+    [
+        ("?state=refused", ["silver.orders"]),
+        ("?layer=gold&domain=shop", ["gold.revenue_daily"]),
+        ("?q=AN ORDER", ["bronze.orders"]),
+        ("?owner=shop-data", ["bronze.orders", "silver.orders"]),
+        ("?owner=shop-data&sort=state", ["silver.orders", "bronze.orders"]),
+        ("?q=nothing", []),
+        ("?page_no=2", []),
+        ("?page_no=-9&state=never%20run&sort=table", ["bronze.never", "gold.revenue_daily"]),
+    ],
+)
+def test_a_filter_and_an_order_choose_the_tables(server: TestClient, query: str, tables: list[str]) -> None:
+    page = show(server, query)
+    body = [row[0] for row in page.rows if row and row[0] in page.tables]
+    assert body[-len(tables) :] == tables if tables else "No table fits" in str(page.rows)
+
+
+def test_a_lakehouse_that_cannot_be_read_says_why(server: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAKEHOUSE_TABLES", "/nowhere")
+    answer = server.get(PAGE, headers=login(server, "ann"))
+    assert answer.status_code == 503
+    assert "no folder of table specs at /nowhere" in answer.text

@@ -1,0 +1,88 @@
+"""A lakehouse for pages: a table in each condition, and hostile texts wherever a source or a person can write one."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from include.contracts.job.report import CheckResult
+from include.control.gates.gates import Gates
+from include.control.gates.result import GateResult
+from include.control.ledger.deletes import DeleteRecords, Deletes
+from include.control.ledger.new_columns import ColumnState, NewColumns
+from include.control.ledger.resolution import table_id
+from include.control.quarantine.waiting import recount_waiting
+from include.paths import LakehousePaths
+from tests.support.documents.specs import (
+    bronze_document,
+    bronze_spec,
+    gold_document,
+    silver_document,
+    silver_spec,
+    write_specs,
+)
+from tests.support.ledger.delta_tables import day, judge, load_batch
+from tests.support.ledger.quarantine_rows import quarantine, refused
+
+EVIL = "<script>alert('x')</script>\"'"
+
+FRESH = {"expect_table_to_be_fresh": {"column": "event_at", "max_age": "2 days"}, "action": "warn"}
+
+
+def make_shown_lakehouse(root: Path, specs: Path) -> None:
+    """Write specs and a ledger: tables that are certified, refused, stale, not checked, waiting, never run, wrong."""
+    documents = {
+        "orders": bronze_document(owner="shop-data", description=f"One row an order {EVIL}"),
+        "bills": bronze_document("bronze.bills", owner=EVIL, on_drift="evolve", evolve="ask"),
+        "stale": bronze_document("bronze.stale", expectations=[FRESH]),
+        "unchecked": bronze_document("bronze.unchecked"),
+        "never": bronze_document("bronze.never"),
+    }
+    write_specs(specs, *documents.values(), silver_document(owner="shop-data"), gold_document())
+    (specs / "bronze" / "shop" / "wrong.yaml").write_text(f'table: bronze.wrong\nowner: "{EVIL!s:.10}"\nsuorce: 1\n')
+    paths = LakehousePaths(root)
+    orders, silver = bronze_spec(), silver_spec()
+    for rows in (5, 12, 7):
+        judge(root, orders, load_batch(root, orders, rows=rows).version)
+    judge(root, silver, load_batch(root, silver, rows=9).version)
+    _refuse(paths, load_batch(root, silver, rows=2).version)
+    quarantine(paths, orders.table, *(refused(number, f"rule: {EVIL}") for number in range(4)))
+    with recount_waiting(orders.table, table_id(paths.table(orders.table)), paths):
+        pass
+    for name in ("bills", "stale", "unchecked"):
+        spec = bronze_spec(table=f"bronze.{name}", expectations=[FRESH] if name == "stale" else [])
+        version = load_batch(root, spec).version
+        if name == "bills":
+            judge(root, spec, version)
+        if name == "stale":
+            _pass_stale(paths, spec.suite_hash, version)
+    NewColumns(paths).record(ColumnState.PROPOSED, "bronze.bills", ["colour"], run_id="run-1")
+    deletes = Deletes("silver.orders", "", day().start, "bronze.orders", "", 99, 3, 4, (EVIL,), f"it lacks them {EVIL}")
+    DeleteRecords(paths).record_asked(deletes, "run-1")
+
+
+def _refuse(paths: LakehousePaths, version: int) -> None:
+    check = CheckResult(
+        rule="expect_column_max_to_be_between(amount)", action="fail", passed=False, reason=EVIL, observed=EVIL,
+        expected={"max_value": 9}, samples=(EVIL,),
+    )  # fmt: skip
+    refused_text = f"silver.orders version {version} refused: amount observed {EVIL}\nReplay, or let it pass {EVIL}."
+    Gates(paths).record(
+        GateResult(
+            table="silver.orders", table_id=table_id(paths.table("silver.orders")), version=version,
+            suite_hash=silver_spec().suite_hash, passed=False, checks=(check,), refused=refused_text,
+        )
+    )  # fmt: skip
+
+
+def _pass_stale(paths: LakehousePaths, suite_hash: str, version: int) -> None:
+    newest = datetime.now(UTC) - timedelta(days=9)
+    check = CheckResult(
+        rule="expect_table_to_be_fresh(event_at)", action="warn", passed=True, observed=newest.isoformat()
+    )
+    Gates(paths).record(
+        GateResult(
+            table="bronze.stale", table_id=table_id(paths.table("bronze.stale")), version=version,
+            suite_hash=suite_hash, passed=True, checks=(check,),
+        )
+    )  # fmt: skip
