@@ -68,7 +68,7 @@ def _to_spark(token: str) -> dict[str, str]:
 
 def _to_airflow(password: str) -> dict[str, str]:
     about = "Airflow itself: by it a task that waited for an approval runs again"
-    return {"conn_type": "http", "description": about, "host": AIRFLOW, "login": TASKS, "password": password}
+    return {"conn_type": "generic", "description": about, "host": AIRFLOW, "login": TASKS, "password": password}
 
 
 def _add_passwords(file: Path, users: Iterable[str]) -> dict[str, str]:

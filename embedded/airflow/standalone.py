@@ -94,7 +94,7 @@ class Airflow:
         settings = {f"AIRFLOW__{name}__{key}": value for name, keys in sections.items() for key, value in keys.items()}
         # With this connection a task that waited for an approval runs again by itself.
         password = passwords(self.home, self.users)[USER]
-        itself = {"conn_type": "http", "host": self.address.url, "login": USER, "password": password}
+        itself = {"conn_type": "generic", "host": self.address.url, "login": USER, "password": password}
         connections = {"SPARK_DEFAULT": self.spark, "AIRFLOW_API": json.dumps(itself)}
         variables = {f"AIRFLOW_CONN_{name}": value for name, value in connections.items()}
         return {**settings, **variables, "AIRFLOW_HOME": str(self.home.airflow)}

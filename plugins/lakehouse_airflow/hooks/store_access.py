@@ -63,14 +63,14 @@ def reach_store(environment: MutableMapping[str, str], settings: Settings) -> No
         connection = Connection.get(conn_id)
     except AirflowNotFoundException:
         raise AirflowFailException(
-            f"Airflow has no connection {conn_id!r}, which LAKEHOUSE_S3_CONNECTION names for the bucket of the tables. "
-            f"Create it: airflow connections add {conn_id} --conn-type aws --conn-login <access key id> "
-            '--conn-password <secret> --conn-extra \'{"endpoint_url": ..., "region_name": ...}\''
+            f"Airflow has no connection {conn_id!r}, which LAKEHOUSE_S3_CONNECTION names for the tables' bucket.\n"
+            "Create it under Admin -> Connections: type Generic, the access key id as login, the secret key as "
+            'password, and as extra {"endpoint_url": ..., "region_name": ...}.'
         ) from None
     extra = connection.extra_dejson
     if unknown := sorted(set(extra) - set(_VARIABLE)):
         raise AirflowFailException(
-            f"The connection {conn_id!r} has {', '.join(unknown)} in its extra, which Millrace does not know. "
+            f"The connection {conn_id!r} has {', '.join(unknown)} in its extra, which Millrace does not know.\n"
             f"It knows {', '.join(_VARIABLE)}; put other settings of boto3 into a profile, or the environment."
         )
     keys = {"AWS_ACCESS_KEY_ID": connection.login, "AWS_SECRET_ACCESS_KEY": connection.password}

@@ -107,8 +107,8 @@ class RunWaitingTaskOperator(BaseOperator):
         except AirflowNotFoundException:
             raise AirflowSkipException(
                 f"Clear {task} yourself, with the tasks after it: there is no connection {CONN_ID!r}.\n"
-                f"To have it done, create the connection {CONN_ID}: type HTTP, the URL of Airflow as host, login and "
-                "password of a user who may clear tasks."
+                f"To have it done, create the connection {CONN_ID}: type Generic, the URL of Airflow as host, login "
+                "and password of a user who may clear tasks."
             ) from None
         except httpx.HTTPError as error:
             raise AirflowException(
