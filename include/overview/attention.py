@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 
@@ -21,7 +21,7 @@ class Kind(StrEnum):
     REFUSED = Condition.REFUSED.value
     APPROVAL = Condition.APPROVAL.value
     STALE = Condition.STALE.value
-    OLD_ROWS = "rows wait in quarantine"
+    OLD_ROWS = "quarantine"
 
 
 class Action(StrEnum):
@@ -45,7 +45,7 @@ class Attention:
     Attributes:
         table: the table.
         kind: the kind of trouble.
-        cause: what is wrong, in one sentence.
+        cause: what is wrong, in one sentence, without values of rows.
         action: the action that helps.
         way_out: what else helps; empty for nothing.
         since: since when it waits; None if it is not known.
@@ -83,7 +83,7 @@ def _of(table: TableOverview, now: datetime) -> Iterator[Attention]:
         yield Attention(table, Kind.REFUSED, cause, action, way_out, table.since, {"version": refused.version})
     for deletes in table.questions.deletes:
         fields: dict[str, str | int] = {"version": deletes.source_version}
-        yield Attention(table, Kind.APPROVAL, deletes.summary, Action.ALLOW_DELETES, fields=fields)
+        yield Attention(table, Kind.APPROVAL, replace(deletes, samples=()).summary, Action.ALLOW_DELETES, fields=fields)
     if columns := table.questions.columns:
         names = ", ".join(column.name for column in columns)
         cause = f"records have fields without a column: {names}"
@@ -102,5 +102,5 @@ def _old_rows(table: TableOverview, now: datetime) -> Iterator[Attention]:
         return
     warn_after = table.spec.quarantine.warn_after
     if now - waiting.oldest > RETENTION.parse(warn_after):
-        cause = f"{waiting.rows:,} rows wait in quarantine, the first of them for more than {warn_after}"
+        cause = f"{waiting.rows:,} rows wait, the first of them for more than {warn_after}"
         yield Attention(table, Kind.OLD_ROWS, cause, Action.REPLAY, since=waiting.oldest)

@@ -1,9 +1,12 @@
-"""Read all tables of a lakehouse, for a process that shows them again and again."""
+"""Read the tables of a lakehouse, for a process that shows them again and again."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
+from queue import Empty, LifoQueue
 from threading import Lock
 
 from include.catalog import Catalog
@@ -20,16 +23,37 @@ _NO_STATE = TableState({})
 
 
 class LakehouseReader:
-    """Reads specs, states and open questions; it keeps what it has read, and reads only what changed since.
+    """Reads specs, states and the ledger; it keeps what it has read, and reads only what changed since.
 
     Several threads may use it.
     """
 
     def __init__(self, paths: LakehousePaths, specs: Path) -> None:
+        self._paths = paths
         self._catalog = KnownCatalog(specs)
         self._states = AllStates(paths)
-        self._ops = OpsTables(paths)
         self._lock = Lock()
+        self._ops = LifoQueue[OpsTables]()
+
+    def catalog(self) -> Catalog:
+        """Return the specs as they are now.
+
+        Raises:
+            SpecError: there is no folder of specs.
+        """
+        with self._lock:
+            return self._catalog.read()
+
+    @contextmanager
+    def ledger(self) -> Iterator[OpsTables]:
+        """Lend the ledger to one thread for one page, with the parts of its log that an earlier page has read."""
+        try:
+            ops = self._ops.get_nowait()
+        except Empty:
+            ops = OpsTables(self._paths)
+        with cached_reads():
+            yield ops
+        self._ops.put(ops)
 
     def read(self, now: datetime) -> list[TableOverview]:
         """Return every table that has a spec, in build order.
@@ -38,8 +62,11 @@ class LakehouseReader:
             SpecError: there is no folder of specs.
             MillraceError: the storage cannot be read.
         """
-        with self._lock, cached_reads():
-            catalog, states, questions = self._catalog.read(), self._states.read(), self._questions()
+        with self._lock:
+            catalog, states = self._catalog.read(), self._states.read()
+        with self.ledger() as ops:
+            asked = ops.deletes.tables() | ops.new_columns.tables()
+            questions = {table: _questions(table, ops) for table in asked}
         return [
             overview_of(
                 catalog.invalid.get(table) or catalog.specs[table],
@@ -50,12 +77,18 @@ class LakehouseReader:
             for table in _tables(catalog)
         ]
 
-    def _questions(self) -> dict[str, Questions]:
-        deletes, columns = self._ops.deletes, self._ops.new_columns
-        return {
-            table: Questions(deletes.pending_deletes(table), columns.of(table, *OPEN))
-            for table in deletes.tables() | columns.tables()
-        }
+    def read_table(self, table: str, now: datetime) -> TableOverview | None:
+        """Return one table; None if it has no spec. Raises the same errors as `read`."""
+        catalog = self.catalog()
+        spec = catalog.invalid.get(table) or catalog.specs.get(table)
+        if spec is None:
+            return None
+        with self.ledger() as ops:
+            return overview_of(spec, self._states.read_one(table), _questions(table, ops), now)
+
+
+def _questions(table: str, ops: OpsTables) -> Questions:
+    return Questions(ops.deletes.pending_deletes(table), ops.new_columns.of(table, *OPEN))
 
 
 def _tables(catalog: Catalog) -> list[str]:

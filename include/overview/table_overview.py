@@ -75,6 +75,7 @@ class TableOverview:
         newest: the newest version that a batch has written, or None.
         verdicts: the summary of its gate results; None if it has none.
         measures: rows and bytes of the newest version; None if it was never written.
+        streams: the last batch of each of its streams; None if its state lacks them.
         batches: its newest batches, oldest first; empty if its state lacks them.
         waiting: the rows that wait in its quarantine; None if they were not counted yet.
         freshness: the age of its newest row against its rule; None without a rule or a result.
@@ -87,6 +88,7 @@ class TableOverview:
     newest: int | None = None
     verdicts: Verdicts | None = None
     measures: Measures | None = None
+    streams: Streams | None = None
     batches: Sequence[RecentBatch] = ()
     waiting: WaitingRows | None = None
     freshness: Freshness | None = None
@@ -96,6 +98,12 @@ class TableOverview:
     def table(self) -> str:
         """Its name."""
         return self.spec.table
+
+    @property
+    def table_id(self) -> str:
+        """Its Delta table id; empty if it was never written."""
+        parts = (self.streams, self.measures, self.verdicts)
+        return next((part.table_id for part in parts if part), "")
 
     @property
     def certified(self) -> int | None:
@@ -150,6 +158,7 @@ def overview_of(spec: AnySpec | InvalidSpec, state: TableState, questions: Quest
         newest=max([*versions, *([measures.version] if measures else [])], default=None),
         verdicts=state.part(Verdicts),
         measures=measures,
+        streams=streams,
         batches=recent.batches if recent else (),
         waiting=state.part(WaitingRows),
     )

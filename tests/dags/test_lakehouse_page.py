@@ -3,52 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from html.parser import HTMLParser
 
 import pytest
 from fastapi.testclient import TestClient
-from httpx import Response
 
 from include.settings import Settings
 from lakehouse_airflow.ui.links import lakehouse_path, table_path, trigger_path
 from tests.support.airflow.logins import login
+from tests.support.airflow.shown_page import Shown
 from tests.support.ledger.shown_lakehouse import EVIL, make_shown_lakehouse
 
 PAGE = lakehouse_path("tables")
-
-
-class Shown(HTMLParser):
-    """What a page shows: its texts by the row of the table, its links, its tags."""
-
-    def __init__(self, page: Response) -> None:
-        super().__init__()
-        assert page.status_code == 200, page.text
-        self.tags: list[str] = []
-        self.attributes: set[str] = set()
-        self.links: list[str] = []
-        self.rows: list[list[str]] = []
-        self.feed(page.text)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-        self.attributes |= {name for name, _ in attrs}
-        self.links += [value or "" for name, value in attrs if name in ("href", "src", "action")]
-        if tag in ("tr", "li"):
-            self.rows.append([])
-
-    def handle_data(self, data: str) -> None:
-        if self.rows and data.strip():
-            self.rows[-1].append(data.strip())
-
-    def row(self, table: str) -> str:
-        """Return the text of the row of a table in the list."""
-        [row] = [row for row in self.rows if row[:1] == [table]][-1:]
-        return " ".join(row)
-
-    @property
-    def tables(self) -> list[str]:
-        """The tables in the list, in its order."""
-        return [row[0] for row in self.rows if row and row[0].startswith(("bronze.", "silver.", "gold."))][-8:]
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -15,7 +15,14 @@ from lakehouse_airflow.ui.links import URL_PREFIX
 from lakehouse_airflow.ui.web_app import app
 from tests.support.airflow.logins import login
 
-PLACE = {"dag_id": "shop", "run_id": "run", "table": "bronze.orders", "name": "0123", "page": "bronze.orders.html"}
+PLACE = {
+    "dag_id": "shop",
+    "run_id": "run",
+    "table": "bronze.orders",
+    "name": "0123",
+    "page": "bronze.orders.html",
+    "tab": "overview",
+}
 GLOSSARY = f"{URL_PREFIX}/docs/glossary.md"
 ROUTES = [URL_PREFIX + route.path.replace(":path", "").format(**PLACE) for route in app.routes]
 PAGE = next(route for route in ROUTES if "/pages/" in route)

@@ -123,8 +123,12 @@ class Expectation(StrictModel):
         return self.severity or (Severity.CRITICAL if self.action is Action.FAIL else Severity.WARNING)
 
     @property
+    def checked_columns(self) -> list[str]:
+        """The columns that it checks; empty for a rule about the whole table."""
+        columns = [self.arguments[key] for key in ("column", "column_A", "column_B") if key in self.arguments]
+        return [*map(str, columns), *map(str, self.arguments.get("column_list", []))]
+
+    @property
     def rule(self) -> str:
         """The short name under which refusals are counted: the expectation and the columns that it checks."""
-        columns = [self.arguments[key] for key in ("column", "column_A", "column_B") if key in self.arguments]
-        columns += self.arguments.get("column_list", [])
-        return f"{self.name}({', '.join(map(str, columns))})"
+        return f"{self.name}({', '.join(self.checked_columns)})"

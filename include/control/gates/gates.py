@@ -115,6 +115,12 @@ class Gates:
         for row in rows:
             yield RecordedResult(row["recorded_at"], GateResult.model_validate_json(row["result"]))
 
+    def results_between(self, table: str, table_id: str, least: int, greatest: int | None) -> list[RecordedResult]:
+        """Return the results and overrides of versions from `least` to `greatest`, oldest first."""
+        columns, versions = ("recorded_at", "result"), Span(least, greatest)
+        rows = self._events.find(table, columns, table_id=[table_id], version=versions)
+        return [RecordedResult(row["recorded_at"], GateResult.model_validate_json(row["result"])) for row in rows]
+
     def verdicts(self, table: str) -> Verdicts | None:
         """Return the summary of all results of the table as of now; None if there are none."""
         return self._continue(table, self._states.read(table, Verdicts))

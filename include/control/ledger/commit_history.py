@@ -6,13 +6,15 @@ loses nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Any
 
 import pyarrow as pa
 
 from include.contracts.job.contention import LeaseWait, LostRace
+from include.control.events.conditions import Span
 from include.control.ledger.ops_table import OpsTable
 from include.paths import LakehousePaths
 
@@ -100,15 +102,20 @@ class CommitHistory:
 
     def of(self, table: str) -> list[TableWrite]:
         """Return the writes to a table, oldest first."""
-        return [
-            TableWrite(
-                **{name: event[name] for name in _SAME if event[name] is not None or name in _NULLABLE},
-                waited=LeaseWait(seconds=event["waited_s"], holders=event["waited_for"]),
-                lost=tuple(LostRace.model_validate(race) for race in event["lost_to"]),
-                at=event["recorded_at"],
-            )
-            for event in self._events.events(table)
-        ]
+        return [_write(event) for event in self._events.events(table)]
+
+    def between(self, table: str, least: int, greatest: int | None) -> list[TableWrite]:
+        """Return the writes that committed versions from `least` to `greatest`, oldest first."""
+        return [_write(event) for event in self._events.find(table, version=Span(least, greatest))]
+
+
+def _write(event: Mapping[str, Any]) -> TableWrite:
+    return TableWrite(
+        **{name: event[name] for name in _SAME if event[name] is not None or name in _NULLABLE},
+        waited=LeaseWait(seconds=event["waited_s"], holders=event["waited_for"]),
+        lost=tuple(LostRace.model_validate(race) for race in event["lost_to"]),
+        at=event["recorded_at"],
+    )
 
 
 def contended_writes(history: Sequence[TableWrite]) -> list[TableWrite]:

@@ -7,7 +7,7 @@ tokens with sources; only the log of the table decides which token won (ADR 0002
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from itertools import groupby, islice
@@ -121,14 +121,15 @@ class Ledger:
 
     def recent_batches(self, table: str, table_id: str) -> RecentBatches:
         """Return the newest closed batches of the table, from the events."""
-        columns, closed = ("version", "intent", "rows"), [BatchEvent.CLOSED]
-        events = self._batches.descending(table, "recorded_at", columns, event=closed, table_id=[table_id])
-        rows = islice(events, MOST_BATCHES)
-        batches = [
-            closed_batch(recorded_winner(row), RowCounts.model_validate_json(row["rows"]), row["recorded_at"])
-            for row in rows
-        ]
-        return newest_batches(table_id, reversed(batches))
+        return newest_batches(table_id, islice(self.closed_batches(table, table_id), MOST_BATCHES))
+
+    def closed_batches(self, table: str, table_id: str, upto: int | None = None) -> Iterator[RecentBatch]:
+        """Yield the closed batches of the table from version `upto` downward; read only as many as the caller takes."""
+        columns, closed = ("intent", "rows", "recorded_at"), [BatchEvent.CLOSED]
+        events = self._batches.descending(table, "version", columns, upto, event=closed, table_id=[table_id])
+        for _, closes in groupby(events, itemgetter("version")):
+            row = next(closes)  # the last close of a batch that was closed twice
+            yield closed_batch(recorded_winner(row), RowCounts.model_validate_json(row["rows"]), row["recorded_at"])
 
     def record_files(
         self, event: FileEvent, table: str, table_id: str, interval: Interval, files: Iterable[FileFact]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -70,6 +71,16 @@ def ago(moment: datetime) -> Markup:
     return how_long(moment) + " ago"
 
 
+def bounds(arguments: Mapping[str, Any]) -> str:
+    """Return the arguments of a rule other than its columns, to be read before its action.
+
+    >>> bounds({"column": "delay", "min_value": -60, "mostly": 0.9})
+    'min_value=-60, mostly=0.9: '
+    """
+    parts = [f"{name}={value}" for name, value in arguments.items() if not name.startswith("column")]
+    return f"{', '.join(parts)}: " if parts else ""
+
+
 def number(count: int | None) -> str:
     """Return a number with thousands separators; nothing for None."""
     return "" if count is None else f"{count:,}"
@@ -78,5 +89,5 @@ def number(count: int | None) -> str:
 _TEMPLATES = Environment(
     loader=FileSystemLoader(_FOLDER), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
 )
-_TEMPLATES.filters.update(ago=ago, how_long=how_long, number=number, duration=duration)
+_TEMPLATES.filters.update(ago=ago, bounds=bounds, how_long=how_long, number=number, duration=duration)
 _TEMPLATES.globals.update(paths=paths, sparkline=sparkline, style_version=STYLE_VERSION)

@@ -6,8 +6,11 @@ from fastapi import APIRouter
 
 from lakehouse_airflow.pages.lakehouse_page import lakehouse_page
 from lakehouse_airflow.pages.rendering import style_sheet
+from lakehouse_airflow.pages.table_page import tab_page, table_page
 from lakehouse_airflow.ui.rights import MAY_VIEW
 
 router = APIRouter(dependencies=[MAY_VIEW])
 router.add_api_route("/tables", lakehouse_page, methods=["GET"])
+router.add_api_route("/tables/{table}", table_page, methods=["GET"])
+router.add_api_route("/tables/{table}/{tab}", tab_page, methods=["GET"])
 router.add_api_route("/pages.css", style_sheet, methods=["GET"])

@@ -22,6 +22,11 @@ class AllStates:
         self._marks: dict[str, str] = {}
         self._states: dict[str, TableState] = {}
 
+    def read_one(self, table: str) -> TableState:
+        """Return the state of one table; a table without a state has no part."""
+        stored = self._objects.get(table)
+        return TableState(json_object(stored.body) if stored else {})
+
     def read(self) -> Mapping[str, TableState]:
         """Return table -> its state; a table without a state is missing."""
         marks = self._objects.marks()

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from pydantic import BaseModel, ConfigDict
 
-from include.contracts.interval import Instant
+from include.contracts.interval import Instant, Interval
 from include.contracts.job.report import RowCounts
 from include.control.ledger.states.table_state import StatePart
 from include.control.log.batch import Intent, Winner
@@ -37,8 +37,9 @@ class RecentBatch(BaseModel):
         run_id: the run.
         at: when it was closed.
         rows: its row counts.
-        kind: what it did.
         token: its token.
+        kind: what it did.
+        restores: the version whose rows it put back; None for all other kinds.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -53,6 +54,12 @@ class RecentBatch(BaseModel):
     rows: RowCounts
     token: str
     kind: BatchKind = BatchKind.LOAD
+    restores: int | None = None
+
+    @property
+    def interval(self) -> Interval:
+        """Its interval."""
+        return Interval(start=self.interval_start, end=self.interval_end)
 
 
 class RecentBatches(StatePart):
@@ -68,7 +75,8 @@ class RecentBatches(StatePart):
 def closed_batch(winner: Winner, rows: RowCounts, at: datetime) -> RecentBatch:
     """Return a batch that was closed at a time, with its row counts."""
     facts = winner.intent.model_dump(include=set(RecentBatch.model_fields))
-    return RecentBatch(**facts, version=winner.version, at=at, rows=rows, kind=_kind(winner.intent))
+    restores = winner.intent.sources.restores
+    return RecentBatch(**facts, version=winner.version, at=at, rows=rows, kind=_kind(winner.intent), restores=restores)
 
 
 def newest_batches(table_id: str, batches: Iterable[RecentBatch]) -> RecentBatches:

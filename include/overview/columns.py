@@ -1,0 +1,64 @@
+"""The columns of a table as its spec describes them, each with the rules that check it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from include.contracts.spec.expectation import Expectation
+from include.contracts.spec.table_spec import AnySpec, GoldSpec, SilverSpec
+
+
+@dataclass(frozen=True)
+class DescribedColumn:
+    """A column of a table.
+
+    Attributes:
+        name: its name.
+        type: its Spark SQL type; empty where it follows from an expression.
+        description: the meaning of its values, with their unit.
+        is_key: whether it identifies a row, alone or with other columns.
+        expression: how it is computed; empty for a column as the source has it.
+        rules: the rules that check it.
+    """
+
+    name: str
+    type: str
+    description: str
+    is_key: bool
+    expression: str
+    rules: Sequence[Expectation]
+
+
+def described_columns(spec: AnySpec) -> list[DescribedColumn]:
+    """Return the columns that the table stores, in their order."""
+    if isinstance(spec, GoldSpec):
+        computed = {**spec.group_by, **spec.measures}
+        return [
+            DescribedColumn(name, "", "", name in spec.group_by, sql, rules_of(spec, name))
+            for name, sql in computed.items()
+        ]
+    stored = spec.stored_columns if isinstance(spec, SilverSpec) else spec.columns
+    keys = spec.keys if isinstance(spec, SilverSpec) else ()
+    return [
+        DescribedColumn(
+            name,
+            column.type if column.nullable else f"{column.type} not null",
+            column.description,
+            name in keys,
+            column.expression or "",
+            rules_of(spec, name),
+        )
+        for name in stored
+        for column in [spec.columns[name]]
+    ]
+
+
+def rules_of(spec: AnySpec, column: str) -> list[Expectation]:
+    """Return the rules that check a column."""
+    return [rule for rule in spec.expectations if column in rule.checked_columns]
+
+
+def rules_of_table(spec: AnySpec) -> list[Expectation]:
+    """Return the rules that check no single column, such as the number of rows."""
+    return [rule for rule in spec.expectations if not rule.checked_columns]

@@ -1,0 +1,67 @@
+"""Charts as SVG within a page, drawn by pygal without its script and its styles: the style sheet of the pages has both
+modes of colour, and a page may run no script."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from xml.etree.ElementTree import Element
+
+import pygal
+from markupsafe import Markup
+
+_SIZE = {"width": 1000, "height": 220}
+_FEWEST = 12
+"""The number of bars for which a chart has room, also if it has fewer."""
+_QUIET = {
+    "js": (),
+    "no_prefix": True,
+    "disable_xml_declaration": True,
+    "explicit_size": False,
+    "legend_at_bottom": True,
+    "show_minor_x_labels": False,
+    "x_labels_major_count": 8,
+    "truncate_label": -1,
+    "truncate_legend": -1,
+    "margin": 4,
+    "max_scale": 5,
+}
+
+
+def stacked_bars(title: str, labels: Sequence[str], series: Mapping[str, Sequence[int]]) -> Markup:
+    """Return a chart with a bar for each label, made of the values of all series, such as the fates of rows.
+
+    Args:
+        title: what the chart shows, for screen readers.
+        labels: a label for each bar.
+        series: name -> a value for each bar; a series without a value other than 0 is left out.
+    """
+    # A few bars would be as wide as a third of the page.
+    room = [*labels, *[""] * (_FEWEST - len(labels))]
+    chart = pygal.StackedBar(**_QUIET, **_SIZE, title=None, x_labels=room)
+    return _svg(chart, title, {name: values for name, values in series.items() if any(values)})
+
+
+def lines(title: str, labels: Sequence[str], series: Mapping[str, Sequence[float | None]]) -> Markup:
+    """Return a chart with a line for each series; None leaves a gap."""
+    chart = pygal.Line(**_QUIET, **_SIZE, title=None, x_labels=list(labels), dots_size=2.5)
+    return _svg(chart, title, series)
+
+
+def _svg(chart: Any, title: str, series: Mapping[str, Sequence[float | None]]) -> Markup:
+    for name, values in series.items():
+        chart.add(name, list(values))
+    chart.add_xml_filter(_without_code)
+    # pygal escapes labels and names of series, since it builds a tree of XML.
+    svg = Markup(chart.render(is_unicode=True))
+    return Markup('<figure class="chart" role="img" aria-label="{}">{}</figure>').format(title, svg)
+
+
+def _without_code(root: Element) -> Element:
+    """Remove scripts, styles and comments: the page allows none of them."""
+    for parent in list(root.iter()):
+        parent.attrib.pop("style", None)
+        for child in list(parent):
+            if not isinstance(child.tag, str) or child.tag.rpartition("}")[2] in ("script", "style", "desc"):
+                parent.remove(child)
+    return root

@@ -1,0 +1,51 @@
+"""The page of a table, with its tabs: can I trust it, and what happened to it?"""
+
+from __future__ import annotations
+
+from airflow.api_fastapi.core_api.security import GetUserDep
+from fastapi import HTTPException, Request
+from fastapi.responses import HTMLResponse
+from starlette import status
+
+from include.clock import utc_now
+from include.overview.attention import attention_needed
+from lakehouse_airflow.pages.reader import lakehouse
+from lakehouse_airflow.pages.rendering import page
+from lakehouse_airflow.pages.tab import ShownTable
+from lakehouse_airflow.pages.tabs import overview, spec, versions
+from lakehouse_airflow.ui.rights import may_see_rows
+
+TABS = (overview.TAB, versions.TAB, spec.TAB)
+"""The tabs in their order; a new one also needs a template of its name."""
+
+
+def table_page(table: str, request: Request, user: GetUserDep) -> HTMLResponse:
+    """Show the first tab of a table. Raises the errors of `tab_page`."""
+    return tab_page(table, TABS[0].name, request, user)
+
+
+def tab_page(table: str, tab: str, request: Request, user: GetUserDep) -> HTMLResponse:
+    """Show a tab of a table.
+
+    Raises:
+        HTTPException: 404 if there is no such table, or it has no such tab.
+    """
+    reader, now = lakehouse(), utc_now()
+    facts = reader.read_table(table, now)
+    if facts is None:
+        raise HTTPException(status.HTTP_404_NOT_FOUND, f"no spec creates the table {table}")
+    tabs = [each for each in TABS if each.fits(facts)]
+    shown = next((each for each in tabs if each.name == tab), None)
+    if shown is None:
+        raise HTTPException(status.HTTP_404_NOT_FOUND, f"{table} has no tab {tab}")
+    subject = ShownTable(facts, reader, may_see_rows(facts.spec.domain, user), now, request.query_params)
+    values = shown.values(subject)
+    return page(
+        f"table/{shown.name}.html",
+        table=facts,
+        tabs=tabs,
+        tab=shown,
+        items=attention_needed([facts], now),
+        may_see_rows=subject.may_see_rows,
+        **values,
+    )

@@ -1,0 +1,56 @@
+"""The tab Overview: what is in the table, may I use it, and how do I read the certified version?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from include.contracts.lake_path import LakePath, S3Path
+from include.contracts.spec.table_spec import AnySpec, BronzeSpec
+from include.overview.columns import described_columns, rules_of_table
+from include.settings import Settings
+from include.specs.invalid_spec import InvalidSpec
+from lakehouse_airflow.pages.tab import ShownTable, Tab
+
+
+def _values(shown: ShownTable) -> Mapping[str, Any]:
+    table, specs = shown.overview.table, shown.reader.catalog().specs.values()
+    spec, certified = shown.overview.spec, shown.overview.certified
+    sound = None if isinstance(spec, InvalidSpec) else spec
+    paths = Settings().absolute().paths
+    return {
+        "spec": sound,
+        "columns": described_columns(sound) if sound else [],
+        "table_rules": rules_of_table(sound) if sound else [],
+        "landing": _landing(sound),
+        "readers": [each.table for each in specs if table in each.source_tables],
+        "queries": {} if certified is None else certified_queries(table, paths.table(table), certified),
+    }
+
+
+def _landing(spec: AnySpec | None) -> str:
+    """Return from where a bronze table is loaded; empty for all others."""
+    if not isinstance(spec, BronzeSpec):
+        return ""
+    return spec.source.label if spec.reads_kafka else f"landing files of {spec.landing_source.landing}/"
+
+
+def certified_queries(table: str, path: LakePath, version: int) -> dict[str, str]:
+    """Return engine -> the query that reads exactly this version of a table.
+
+    >>> from pathlib import Path
+    >>> certified_queries("silver.flights", Path("/lake/silver/flights"), 7)["DuckDB"]
+    "SELECT * FROM delta_scan('/lake/silver/flights', version = 7);"
+    """
+    address = str(path)
+    spark = address.replace("s3://", "s3a://", 1) if isinstance(path, S3Path) else address
+    layer, name = table.split(".")
+    return {
+        "DuckDB": f"SELECT * FROM delta_scan('{address}', version = {version});",
+        "Spark": f'spark.read.format("delta").option("versionAsOf", {version}).load("{spark}")',
+        "delta-rs": f'DeltaTable("{address}", version={version}).to_pyarrow_table()',
+        "Trino": f"SELECT * FROM delta.{layer}.{name} FOR VERSION AS OF {version};",
+    }
+
+
+TAB = Tab("overview", "Overview", _values)

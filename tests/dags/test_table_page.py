@@ -1,0 +1,92 @@
+"""The page of a table: real requests to Airflow's real API server, about a real ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from fastapi.testclient import TestClient
+
+from include.settings import Settings
+from lakehouse_airflow.pages.table_page import TABS
+from lakehouse_airflow.ui.links import run_path, table_path
+from tests.support.airflow.logins import login
+from tests.support.airflow.shown_page import Shown
+from tests.support.ledger.shown_lakehouse import make_shown_lakehouse
+
+TABLES = ("bronze.orders", "bronze.bills", "bronze.stale", "bronze.unchecked", "bronze.never", "bronze.wrong")
+PAGES = [table_path(table, tab.name) for table in (*TABLES, "silver.orders", "gold.revenue_daily") for tab in TABS]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def lakehouse(server: TestClient, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The lakehouse of the server."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LAKEHOUSE_TABLES", str(tmp_path_factory.mktemp("specs")))
+        settings = Settings()
+        make_shown_lakehouse(settings.root, settings.tables)  # type: ignore[arg-type]
+        yield
+
+
+def show(server: TestClient, path: str, user: str = "ann") -> Shown:
+    return Shown(server.get(path, headers=login(server, user)))
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_each_tab_of_each_table_can_be_read_and_holds_no_foreign_html(server: TestClient, path: str) -> None:
+    page = show(server, path)
+    assert not {"script", "iframe", "object", "style"} & set(page.tags)
+    assert not [name for name in page.attributes if name.startswith("on") or name == "style"]
+    assert [link for link in page.links if not link.startswith(("/", "?", "#"))] == []
+
+
+def test_the_first_tab_says_what_is_in_the_table_and_how_to_read_it(server: TestClient) -> None:
+    text = " ".join(show(server, table_path("silver.orders")).texts)
+    assert "refused for less than a minute" in text
+    assert "order_id key string not null" in text
+    assert "Certified version 1 newest 2" in text
+    path = Settings().paths.table("silver.orders")
+    assert f"SELECT * FROM delta_scan('{path}', version = 1);" in text
+    assert "Reads bronze.orders Is read by gold.revenue_daily" in text
+
+
+def test_the_versions_name_run_rows_and_certificate(server: TestClient) -> None:
+    page = show(server, table_path("bronze.orders", "versions"))
+    rows = [" ".join(row) for row in page.rows if row and row[0].isdecimal()]
+    assert [row.split()[0] for row in rows] == ["3", "2", "1"]
+    assert rows[0].startswith("3 readers use it")
+    assert "load of 2013-01-03 batch 3, run-3 7 7" in rows[0]
+    assert rows[0].endswith("certified")
+    assert run_path("shop", "run-3") in page.links
+
+
+def test_a_refusal_names_its_rule_with_bounds_and_observed_value(server: TestClient) -> None:
+    text = " ".join(show(server, table_path("silver.orders", "versions")).texts)
+    assert "refused expect_column_max_to_be_between(amount, max_value=9) observed <script>" in text
+
+
+def test_older_versions_are_on_further_pages(server: TestClient) -> None:
+    page = show(server, f"{table_path('bronze.orders', 'versions')}?upto=2")
+    assert [row[0] for row in page.rows if row and row[0].isdecimal()] == ["2", "1"]
+    for odd in ("x", "-1", "9" * 30, ""):
+        page = show(server, f"{table_path('bronze.orders', 'versions')}?upto={odd}")
+        assert [row[0] for row in page.rows if row and row[0].isdecimal()] == ["3", "2", "1"]
+
+
+def test_a_wrong_spec_is_shown_with_its_problems(server: TestClient) -> None:
+    text = " ".join(show(server, table_path("bronze.wrong", "spec")).texts)
+    assert "3 suorce unknown key did you mean 'source'?" in text
+    assert "table: bronze.wrong" in text
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        table_path("bronze.nothing"),
+        table_path("bronze.orders", "nothing"),
+        table_path("../../etc/passwd"),
+        table_path("x"),
+    ],
+)
+def test_there_is_no_page_of_another_table_or_tab(server: TestClient, path: str) -> None:
+    assert server.get(path, headers=login(server, "ann")).status_code == 404

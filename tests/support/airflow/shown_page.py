@@ -1,0 +1,43 @@
+"""What a page shows, read from its HTML."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+
+from httpx import Response
+
+
+class Shown(HTMLParser):
+    """What a page shows: its words, its texts by the row of a table or a list, its links, its tags."""
+
+    def __init__(self, page: Response) -> None:
+        super().__init__()
+        assert page.status_code == 200, page.text
+        self.tags: list[str] = []
+        self.attributes: set[str] = set()
+        self.links: list[str] = []
+        self.rows: list[list[str]] = []
+        self.texts: list[str] = []
+        self.feed(page.text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes |= {name for name, _ in attrs}
+        self.links += [value or "" for name, value in attrs if name in ("href", "src", "action")]
+        if tag in ("tr", "li"):
+            self.rows.append([])
+
+    def handle_data(self, data: str) -> None:
+        self.texts += data.split()
+        if self.rows and data.strip():
+            self.rows[-1].append(data.strip())
+
+    def row(self, table: str) -> str:
+        """Return the text of the row of a table in the list."""
+        [row] = [row for row in self.rows if row[:1] == [table]][-1:]
+        return " ".join(row)
+
+    @property
+    def tables(self) -> list[str]:
+        """The tables in the list, in its order."""
+        return [row[0] for row in self.rows if row and row[0].startswith(("bronze.", "silver.", "gold."))][-8:]
