@@ -95,6 +95,12 @@ class MisfitError(BadInputError):
     """Raised when a table does not fit its spec, and only a rebuild makes it fit."""
 
 
+class QueryError(MillraceError):
+    """Raised when a query, or what a reader asked for, is wrong or not allowed."""
+
+    exit_code = ExitCode.WRONG_USAGE
+
+
 class OverrideError(BadInputError):
     """Raised when there is no refusal to override, or the refused version is not the newest."""
 

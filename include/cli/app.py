@@ -13,7 +13,7 @@ import typer
 
 from include.cli.output import ErrorsToExitCodes, missing_root, show
 from include.cli.quarantine.commands import quarantine
-from include.cli.table_commands import diff, gate, rebuild
+from include.cli.table_commands import diff, gate, query, rebuild
 from include.contracts.file_status import FileStatus
 from include.errors import ExitCode, SpecError
 
@@ -151,6 +151,9 @@ def tables() -> None:
     facts = read_facts(catalog.tables, settings.root)
     show(facts_table(facts, catalog.invalid), *missing_root(settings.root))
     raise typer.Exit(ExitCode.FAILED if any(item.damage for item in facts) else ExitCode.OK)
+
+
+app.command()(query)
 
 
 @app.command()

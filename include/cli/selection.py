@@ -121,6 +121,18 @@ def parse_intervals(text: str, to: str | None = None) -> tuple[Interval, ...]:
         raise typer.BadParameter(msg) from error
 
 
+def parse_instant(text: str) -> datetime:
+    """Return the instant that an option states; a bare date means its UTC midnight.
+
+    Raises:
+        typer.BadParameter: it is no ISO instant.
+    """
+    try:
+        return _instant(text)
+    except ValueError as error:
+        raise typer.BadParameter(f"{error}; write a day as 2013-01-01, or an instant as 2013-01-01T06:00Z") from error
+
+
 def _instant(text: str) -> datetime:
     """Parse an ISO instant; a bare date means its UTC midnight."""
     is_date = len(text.strip()) == len("2013-01-01")

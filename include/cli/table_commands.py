@@ -1,11 +1,13 @@
-"""The commands for single tables: show how they differ from their specs, rebuild one, and look at the gate of one.
+"""The commands for single tables: query them, show how they differ from their specs, rebuild one, look at its gate.
 
 As in `include.cli.app`, commands import what they need when they run.
 """
 
 from __future__ import annotations
 
+import sys
 from getpass import getuser
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -66,6 +68,31 @@ def rebuild(
         why=why,
     )
     raise typer.Exit(rebuild_table(table, request, Settings(), dry_run=dry_run))
+
+
+def query(
+    sql: Annotated[str, typer.Argument(help="One query, in DuckDB's SQL; [bold]-[/bold] reads it from stdin.")],
+    at: Annotated[
+        str | None, typer.Option(help="Read what was certified at this time: 2013-01-04, or 2013-01-04T06:00Z.")
+    ] = None,
+    limit: Annotated[int, typer.Option(min=0, help="The most rows that a terminal shows; 0 for all.")] = 40,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Write CSV, as without a terminal.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Write a JSON array.")] = False,
+    parquet: Annotated[Path | None, typer.Option(help="Write a Parquet file.")] = None,
+) -> None:
+    """Query the tables at their certified versions: `lakehouse query "FROM silver.flights LIMIT 5"`.
+
+    A query reads tables and nothing else: no file, no other host, and it changes nothing.
+    """
+    from include.cli.reading.query import Output, open_query, run_query
+    from include.cli.selection import parse_instant
+    from include.settings import Settings
+
+    if as_csv + as_json + bool(parquet) > 1:
+        raise typer.BadParameter("state one of --csv, --json and --parquet")
+    text = sys.stdin.read() if sql == "-" else sql
+    opened = open_query(text, Settings(), parse_instant(at) if at else None)
+    run_query(opened, Output(limit, as_csv, as_json, parquet))
 
 
 @gate.command("show")

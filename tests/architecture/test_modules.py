@@ -19,6 +19,7 @@ from tests.support.airflow.airflow_home import airflow_environment
 
 PACKAGES = {
     "include": PROJECT / "include",
+    "millrace": PROJECT / "millrace",
     "spark_jobs": PROJECT / "spark_jobs",
     "lakehouse_airflow": PROJECT / "plugins" / "lakehouse_airflow",
     "embedded": PROJECT / "embedded",
@@ -31,10 +32,12 @@ WRONG_NOW_AND_THEN = {
     "splitlines": "cuts at U+0085 and U+2028, too: split at line feeds, or use include.control.storage.json_lines",
     **dict.fromkeys(
         ("to_pyarrow_table", "to_pyarrow_dataset"),
-        "leaves threads that may abort a process that ends: ask by include.control.log.table_queries",
+        "leaves threads that may abort a process that ends: ask by include.control.log.table_queries, or read by "
+        "include.reading.datasets, whose file system does not go through Python",
     ),
 }
 """What no production code may call, and why."""
+ALLOWED_CALLS = {"include/reading/datasets.py": "to_pyarrow_dataset"}
 
 
 def sources(*packages: str) -> list[Path]:
@@ -97,6 +100,7 @@ def test_nothing_is_called_that_works_nearly_always() -> None:
         for path in sources()
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.Attribute) and node.attr in WRONG_NOW_AND_THEN
+        if ALLOWED_CALLS.get(path.relative_to(PROJECT).as_posix()) != node.attr
     ]
     assert found == []
 

@@ -122,6 +122,17 @@ def names_in(folder: LakePath, after: str = "") -> Iterator[str]:
     return iter(cached_names(folder, after, read))
 
 
+def folders_in(folder: LakePath) -> list[str]:
+    """Return the names of the folders in a folder; none if there is no folder."""
+    if isinstance(folder, Path):
+        return [entry.name for entry in folder.iterdir() if entry.is_dir()] if folder.is_dir() else []
+    root = f"{folder.key}/"
+    with translate_storage_errors(str(folder)):
+        pages = s3_client().get_paginator("list_objects_v2").paginate(Bucket=folder.bucket, Prefix=root, Delimiter="/")
+        prefixes = [item["Prefix"] for page in pages for item in page.get("CommonPrefixes", ())]
+    return [prefix.removeprefix(root).rstrip("/") for prefix in prefixes]
+
+
 def objects_in(folder: S3Path, prefix: str = "", after: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the name of each object in a folder, in order, with its item in the listing of the store."""
     root = f"{folder.key}/"

@@ -13,6 +13,7 @@ ENDINGS = {
     "UnknownNameError": (Outcome.BAD_SPEC, ExitCode.WRONG_USAGE),
     "BadInputError": (Outcome.BAD_INPUT, ExitCode.BAD_INPUT),
     "MisfitError": (Outcome.BAD_INPUT, ExitCode.BAD_INPUT),
+    "QueryError": (Outcome.FAILED, ExitCode.WRONG_USAGE),
     "OverrideError": (Outcome.BAD_INPUT, ExitCode.BAD_INPUT),
     "RestoreError": (Outcome.FAILED, ExitCode.FAILED),
     "NotReadyError": (Outcome.NOT_READY, ExitCode.NOT_READY),

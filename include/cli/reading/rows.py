@@ -1,0 +1,127 @@
+"""The rows of a query as a table for people, or as CSV, JSON or Parquet."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import BinaryIO
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+from rich.table import Table
+from rich.text import Text
+
+from include.cli.views import new_table
+from include.errors import QueryError, first_line
+from include.reading.duckdb_in_utc import duckdb_in_utc
+
+_TEXT = "{}::VARCHAR"
+_LEAST_WIDTH, _GAP = 20, 3
+
+
+def first_rows(rows: pa.RecordBatchReader, limit: int) -> pa.Table:
+    """Return the first `limit` rows, or all for 0; read no more batches than needed."""
+    batches, found = list[pa.RecordBatch](), 0
+    for batch in rows:
+        batches.append(batch)
+        found += batch.num_rows
+        if limit and found >= limit:
+            break
+    table = pa.Table.from_batches(batches, rows.schema)
+    return table.slice(0, limit) if limit else table
+
+
+def result_table(rows: pa.Table, width: int) -> tuple[Table, list[str]]:
+    """Return rows as a table for a terminal, and the names of the last columns, which do not fit.
+
+    Args:
+        rows: the rows; values are shown as DuckDB writes them.
+        width: the characters of a line; a column gets at least twenty of them if its values are that long.
+    """
+    columns = [column.to_pylist() for column in _converted(rows, _TEXT).itercolumns()]
+    names, fitting, used = rows.schema.names, 0, 0
+    for name, values in zip(names, columns, strict=True):
+        used += min(max(len(text) for text in (name, *(value or "NULL" for value in values))), _LEAST_WIDTH) + _GAP
+        fitting += used <= width or not fitting
+    shown = new_table()
+    for field in list(rows.schema)[:fitting]:
+        shown.add_column(Text(field.name), justify="right" if _is_number(field) else "left", overflow="fold")
+    for row in zip(*columns[:fitting], strict=True):
+        shown.add_row(*(Text("NULL", style="dim") if value is None else Text(value) for value in row))
+    return shown, names[fitting:]
+
+
+def write_csv(rows: pa.RecordBatchReader, out: BinaryIO) -> None:
+    """Write rows as CSV with a header; NULL is nothing, and an empty text is two quotes."""
+    fields = [field if _is_number(field) else pa.field(field.name, pa.string()) for field in rows.schema]
+    with pyarrow.csv.CSVWriter(pa.PythonFile(out, mode="w"), pa.schema(fields)) as writer:
+        for batch in rows:
+            texts = _converted(batch, _TEXT).columns
+            columns = [
+                own if _is_number(field) else text for field, own, text in zip(fields, batch, texts, strict=True)
+            ]
+            writer.write_table(pa.Table.from_arrays(columns, schema=pa.schema(fields)))
+
+
+def write_json(rows: pa.RecordBatchReader, out: BinaryIO) -> None:
+    """Write rows as a JSON array with an object per line; numbers that JSON has no word for, such as NaN, are null."""
+    if len(set(rows.schema.names)) < len(rows.schema.names):
+        raise QueryError(f"two columns have the same name: {', '.join(rows.schema.names)}", "Name them with AS.")
+    keys, comma = [json.dumps(name, ensure_ascii=False) for name in rows.schema.names], b"["
+    for batch in rows:
+        columns = _converted(batch, "to_json({})::VARCHAR").itercolumns()
+        for row in zip(*(map(_strict_json, column.to_pylist()) for column in columns), strict=True):
+            line = ", ".join(f"{key}: {value}" for key, value in zip(keys, row, strict=True))
+            out.write(comma + f"\n{{{line}}}".encode())
+            comma = b","
+    out.write(b"[]\n" if comma == b"[" else b"\n]\n")
+
+
+def write_parquet(rows: pa.RecordBatchReader, file: Path) -> int:
+    """Write rows to a Parquet file, which appears when it is complete; return their number.
+
+    Raises:
+        QueryError: the file cannot be written, or Parquet has no type for a column.
+    """
+    partial, count = file.with_name(f".{file.name}.{uuid4().hex}"), 0
+    try:
+        with pq.ParquetWriter(partial, rows.schema) as writer:
+            for batch in rows:
+                writer.write_batch(batch)
+                count += batch.num_rows
+        os.replace(partial, file)
+    except (pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:
+        raise QueryError(f"Parquet cannot hold a column: {first_line(error)}", "Cast it to VARCHAR.") from error
+    except OSError as error:
+        raise QueryError(f"{file} cannot be written: {first_line(error)}", "Name another file.") from error
+    finally:
+        partial.unlink(missing_ok=True)
+    return count
+
+
+def _is_number(field: pa.Field) -> bool:
+    return any(is_type(field.type) for is_type in (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal))
+
+
+def _converted(rows: pa.RecordBatch | pa.Table, expression: str) -> pa.Table:
+    """Return rows after DuckDB has evaluated an expression of each column, `{}`; the columns have other names."""
+    names = [f"c{number}" for number in range(rows.num_columns)]
+    table = pa.Table.from_arrays(rows.columns, names)
+    with duckdb_in_utc() as connection:
+        return connection.from_arrow(table).project(", ".join(map(expression.format, names))).to_arrow_table()
+
+
+def _strict_json(value: str | None) -> str:
+    r"""Return a value in JSON of which every reader knows each word.
+
+    >>> _strict_json("[NaN, 1]"), _strict_json(None)
+    ('[null, 1]', 'null')
+    """
+    if value is None:
+        return "null"
+    if "NaN" not in value and "Infinity" not in value:
+        return value
+    return json.dumps(json.loads(value, parse_constant=lambda _: None), ensure_ascii=False)

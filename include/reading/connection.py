@@ -1,0 +1,36 @@
+"""A DuckDB connection with a view for each certified table, named as in the specs: `silver.flights`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from include.reading.certified import CertifiedTable, certified_tables, lakehouse_at, tables_in
+from include.reading.duckdb_in_utc import duckdb_in_utc
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+
+def connect(root: object = None, *, at: datetime | None = None) -> DuckDBPyConnection:
+    """Return a DuckDB connection in UTC with a view for each table of a lakehouse that has a certified version.
+
+    The versions are read once, here. The views stay on them as long as the connection lives.
+
+    Args:
+        root: the lakehouse, a folder or `s3://bucket/prefix`; by default `LAKEHOUSE_ROOT`.
+        at: a time with an offset from UTC; the views have the versions that were certified then.
+    """
+    versions, _ = certified_tables(tables_in(lakehouse_at(root)), root, at=at)
+    return connection_of(versions.values())
+
+
+def connection_of(versions: Iterable[CertifiedTable]) -> DuckDBPyConnection:
+    """Return a DuckDB connection in UTC with a view for each of these versions."""
+    connection = duckdb_in_utc()
+    for version in versions:
+        layer, name = version.table.split(".")
+        connection.register(version.table, version.dataset())
+        connection.execute(f'CREATE SCHEMA IF NOT EXISTS {layer}; CREATE VIEW {layer}.{name} AS FROM "{version.table}"')
+    return connection

@@ -1,0 +1,192 @@
+"""`lakehouse query`: certified rows as a table, CSV, JSON or Parquet, and nothing beyond the tables."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import pty
+import re
+import subprocess
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+
+from include.errors import ExitCode
+from include.paths import LakehousePaths
+from include.settings import PROJECT
+from tests.support.cli import Lakehouse
+from tests.support.ledger.certified_lake import ORDERS, now_of, orders, write_version
+
+COMMAND = str(PROJECT / ".venv" / "bin" / "lakehouse")
+
+
+@pytest.fixture
+def paths(place: Mapping[str, str]) -> LakehousePaths:
+    """A table of which the newest version was refused, and one of which none was certified."""
+    paths = LakehousePaths(Path(place["LAKEHOUSE_ROOT"]))
+    write_version(paths, orders("a", "b"))
+    write_version(paths, orders("bad", "worse", "worst"), passed=False)
+    write_version(paths, orders("x"), table="bronze.orders", passed=False)
+    write_version(paths, orders("a", "a", "z"), table="gold.sales")
+    return paths
+
+
+@pytest.mark.usefixtures("paths")
+@pytest.mark.parametrize(
+    ("sql", "lines"),
+    [
+        ("SELECT name, n FROM silver.orders ORDER BY n DESC;", ['"name","n"', '"b",1', '"a",0']),
+        ('FROM "SILVER"."Orders" SELECT count(*) AS number -- a remark', ['"number"', "2"]),
+        ("FROM silver.orders JOIN gold.sales USING (name) SELECT count(*) AS c", ['"c"', "2"]),
+        ("PIVOT (SELECT name FROM gold.sales) ON name USING count(*)", ['"a","z"', "2,1"]),
+        ("WITH o AS (FROM silver.orders) SELECT max(n) AS m FROM o", ['"m"', "1"]),
+        ("SHOW TABLES", ['"name"', '"gold.sales"', '"silver.orders"']),
+        ("SELECT NULL AS a, '' AS b, 'x,\"\n' AS c", ['"a","b","c"', ',"","x,""', '"']),
+    ],
+)
+def test_a_pipe_gets_csv_of_the_certified_rows(lakehouse: Lakehouse, sql: str, lines: list[str]) -> None:
+    answer = lakehouse("query", sql)
+    assert (answer.exit_code, answer.stderr) == (0, "")
+    assert answer.stdout.splitlines() == lines
+
+
+@pytest.mark.usefixtures("paths")
+@pytest.mark.parametrize(
+    ("sql", "problem"),
+    [
+        ("FROM silver.orders; DROP TABLE gold.sales", "there are 2 statements in the query"),
+        ("PIVOT gold.sales ON name USING count(*); SELECT 1", "there are 2 statements in the query"),
+        ("CREATE TYPE t AS ENUM ('a'); SELECT 1", "there are 2 statements in the query"),
+        (" ;; -- nothing", "there are 0 statements in the query"),
+        ("CREATE TABLE t AS FROM silver.orders", "it is a statement CREATE"),
+        ("COPY silver.orders TO '{file}'", "it is a statement COPY"),
+        ("EXPORT DATABASE '{file}'", "it is a statement EXPORT"),
+        ("ATTACH '{file}' AS other", "it is a statement ATTACH"),
+        ("INSTALL httpfs", "it is a statement LOAD"),
+        ("SET enable_external_access = true", "it is a statement SET"),
+        ("CALL pragma_version()", "it is a statement CALL"),
+        ("EXPLAIN ANALYZE COPY silver.orders TO '{file}'", "no file or other place"),
+        ("FROM read_text('{secret}')", "no file or other place"),
+        ("FROM read_csv('{secret}')", "no file or other place"),
+        ("FROM glob('/*')", "no file or other place"),
+        ("FROM parquet_scan('s3://lake/x.parquet')", "no file or other place"),
+        ("FROM '{secret}'", "no file or other place"),
+        ("FROM query('COPY silver.orders TO ''{file}''')", "failed"),
+        ("FROM versions", "does not exist"),
+        ("FROM sys.modules", "does not exist"),
+        ("SELECT getenv('HOME')", "does not exist"),
+        ("SELEC 1", "syntax error"),
+        ("SELECT nme FROM silver.orders", "the query failed"),
+        ("SELECT 'x'::INT", "the query failed"),
+    ],
+)
+def test_a_query_only_reads_tables(lakehouse: Lakehouse, tmp_path: Path, sql: str, problem: str) -> None:
+    file, secret = tmp_path / "written", tmp_path / "secret.csv"
+    secret.write_text("hush\n")
+    answer = lakehouse("query", sql.format(file=file, secret=secret))
+    assert (answer.exit_code, answer.stdout) == (ExitCode.WRONG_USAGE, "")
+    assert problem in answer.stderr
+    assert not file.exists()
+    assert "hush" not in answer.stderr
+
+
+@pytest.mark.usefixtures("paths")
+def test_a_table_without_a_certified_version_is_named_with_the_way_out(lakehouse: Lakehouse) -> None:
+    refused = lakehouse("query", "FROM bronze.orders")
+    assert refused.exit_code == ExitCode.NOT_READY
+    assert refused.stderr.startswith("bronze.orders: no version is certified\nbronze.orders version 0 refused")
+    unbuilt = lakehouse("query", "FROM gold.revenue_daily")
+    assert unbuilt.exit_code == ExitCode.NOT_READY
+    assert "`lakehouse run --table gold.revenue_daily` builds it" in unbuilt.stderr
+    unknown = lakehouse("query", "FROM silver.ordres")
+    assert unknown.exit_code == ExitCode.WRONG_USAGE
+    assert "`lakehouse tables` lists the tables." in unknown.stderr
+
+
+def test_an_earlier_time_is_read(lakehouse: Lakehouse, paths: LakehousePaths) -> None:
+    at = now_of(paths)
+    write_version(paths, orders("new"))
+    sql = "SELECT string_agg(name) AS names FROM silver.orders"
+    assert lakehouse("query", sql).stdout.splitlines()[1] == '"new"'
+    assert lakehouse("query", sql, "--at", at.isoformat()).stdout.splitlines()[1] == '"a,b"'
+    early = lakehouse("query", sql, "--at", "2013-01-01T00:00Z")
+    assert (early.exit_code, "no version was certified at 2013-01-01" in early.stderr) == (ExitCode.NOT_READY, True)
+    assert "has no offset from UTC" in lakehouse("query", sql, "--at", "2013-01-01T00:00").stderr
+    assert "write a day as" in lakehouse("query", sql, "--at", "yesterday").stderr
+
+
+ODD = pa.table(
+    {
+        "text": ["ü 日本\n\"'\u2028", None],
+        "number": pa.array([float("nan"), float("-inf")]),
+        "list": [[1.5, float("inf")], None],
+        "price": pa.array([Decimal("12345678901234567890.10"), None], pa.decimal128(30, 2)),
+        "at": pa.array([datetime(2013, 1, 1, tzinfo=UTC), None], pa.timestamp("us", "UTC")),
+        "select": [b"\x00\xff", b""],
+    }
+)
+
+
+def test_odd_values_are_written_in_each_form(lakehouse: Lakehouse, place: Mapping[str, str], tmp_path: Path) -> None:
+    write_version(LakehousePaths(Path(place["LAKEHOUSE_ROOT"])), ODD)
+    text = lakehouse("query", "FROM silver.orders", "--json").stdout
+    first, second = json.loads(text, parse_constant=pytest.fail)
+    assert (first["text"], first["number"], first["list"]) == (ODD["text"][0].as_py(), None, [1.5, None])
+    assert (first["at"], second["price"]) == ("2013-01-01 00:00:00+00", None)
+    assert "12345678901234567890.1" in text
+    table = pyarrow.csv.read_csv(
+        io.BytesIO(lakehouse("query", "FROM silver.orders", "--csv").stdout_bytes),
+        parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True),
+        convert_options=pyarrow.csv.ConvertOptions(strings_can_be_null=True, quoted_strings_can_be_null=False),
+    )
+    assert table["text"].to_pylist() == ODD["text"].to_pylist()
+    file = tmp_path / "out.parquet"
+    answer = lakehouse("query", "FROM silver.orders", "--parquet", str(file))
+    assert (answer.exit_code, "wrote 2 rows" in answer.stdout) == (0, True)
+    assert pq.read_table(file).drop("number").equals(ODD.drop("number"))
+    assert {path.name for path in tmp_path.glob("*out.parquet*")} == {"out.parquet"}
+
+
+@pytest.mark.usefixtures("paths")
+def test_what_cannot_be_written_leaves_no_file(lakehouse: Lakehouse, tmp_path: Path) -> None:
+    file = tmp_path / "no" / "folder.parquet"
+    assert "cannot be written" in lakehouse("query", "SELECT 1", "--parquet", str(file)).stderr
+    kept = tmp_path / "kept.parquet"
+    kept.write_text("before")
+    failed = lakehouse("query", "SELECT error(name) FROM silver.orders", "--parquet", str(kept))
+    assert (failed.exit_code, kept.read_text()) == (ExitCode.WRONG_USAGE, "before")
+    assert [path.name for path in tmp_path.glob("*.parquet*")] == ["kept.parquet"]
+    assert "same name" in lakehouse("query", "SELECT 1 AS a, 2 AS a", "--json").stderr
+    assert lakehouse("query", "SELECT 1 WHERE false", "--json").stdout == "[]\n"
+    assert "state one of" in lakehouse("query", "SELECT 1", "--json", "--csv").stderr
+
+
+@pytest.mark.usefixtures("paths")
+def test_a_terminal_gets_a_table_that_fits_and_the_versions_that_were_read(place: Mapping[str, str]) -> None:
+    master, slave = pty.openpty()
+    environment = {**os.environ, **place, "COLUMNS": "60", "TERM": "xterm"}
+    wide = "repeat('c', 30) AS c, repeat('d', 30) AS d, n AS e"
+    sql = f"SELECT n, repeat('x', 90) AS \"[b]wide\", {wide} FROM silver.orders, range(30)"
+    process = subprocess.Popen(
+        [COMMAND, "query", sql, "--limit", "2"], stdout=slave, stderr=subprocess.PIPE, env=environment, cwd=PROJECT
+    )
+    os.close(slave)
+    shown = b""
+    while b"write\r\nall." not in shown and b"write all." not in shown:
+        shown += os.read(master, 4096)
+    _, problems = process.communicate(timeout=60)
+    os.close(master)
+    assert process.returncode == 0
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", shown.decode()).splitlines()
+    assert lines[1].split() == ["n", "[b]wide", "c"]
+    assert max(map(len, lines)) <= 60
+    assert "2 more columns do not fit: d, e" in lines
+    assert "... and 58 more rows" in " ".join(lines)
+    assert problems.decode().startswith(f"{ORDERS}: version 0, certified ")
