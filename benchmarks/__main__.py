@@ -27,6 +27,7 @@ from benchmarks.series import (
     merge_shapes,
     nothing_new,
     overhead,
+    pages,
     planning,
     start,
     writers,
@@ -53,6 +54,7 @@ class Series(StrEnum):
     GOODPUT = "goodput"
     AGES = "ages"
     OVERHEAD = "overhead"
+    PAGES = "pages"
 
 
 RUN: dict[Series, Callable[[Bench], list[Result]]] = {
@@ -72,6 +74,7 @@ RUN: dict[Series, Callable[[Bench], list[Result]]] = {
     Series.GOODPUT: goodput.run,
     Series.AGES: ages.run,
     Series.OVERHEAD: overhead.run,
+    Series.PAGES: pages.run,
 }
 AGAINST_N = [Series.START, Series.NOTHING_NEW, Series.MERGE]
 

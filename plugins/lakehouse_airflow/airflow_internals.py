@@ -19,6 +19,8 @@ INTERNALS: dict[str, tuple[str, ...]] = {
     "airflow.api_fastapi.auth.managers.models.resource_details:DagAccessEntity": ("TASK_LOGS",),
     "airflow.api_fastapi.common.db.common:SessionDep": (),
     "airflow.api_fastapi.core_api.security:requires_access_dag": (),
+    "airflow.api_fastapi.core_api.security:requires_access_asset": (),
+    "airflow.api_fastapi.core_api.security:GetUserDep": (),
     "airflow.models.pool:Pool": ("get_pool", "create_or_update_pool"),
     "airflow.utils.session:create_session": (),
     "airflow.models.dagrun:DagRun": ("conf", "note", "consumed_asset_events"),

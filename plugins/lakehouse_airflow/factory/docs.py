@@ -9,7 +9,7 @@ from include.contracts.spec.expectation import Expectation
 from include.contracts.spec.expectation_arguments import COLUMN_ARGUMENTS, COLUMN_LIST_ARGUMENTS
 from include.contracts.spec.table_spec import AnySpec, BronzeSpec, GoldSpec, SilverSpec
 from include.specs.invalid_spec import InvalidSpec, MaybeInvalidSpec
-from lakehouse_airflow.ui.links import glossary_path
+from lakehouse_airflow.ui.links import glossary_path, table_path
 
 _FRESHNESS = "expect_table_to_be_fresh"
 
@@ -17,7 +17,7 @@ _FRESHNESS = "expect_table_to_be_fresh"
 def domain_doc(domain: str, specs: Iterable[MaybeInvalidSpec]) -> str:
     """Return the page of a domain: its tables, their descriptions and what they read."""
     tables = _table(
-        "table | what it is | reads", ((f"`{spec.table}`", _description(spec), _reads(spec)) for spec in specs)
+        "table | what it is | reads", ((_link(spec.table), _description(spec), _reads(spec)) for spec in specs)
     )
     words = f"The [glossary]({glossary_path()}) explains words such as batch, gate, certified version and quarantine."
     return "\n\n".join([f"The tables of **{domain}**, in the order they are built.", tables, words])
@@ -42,7 +42,7 @@ def table_doc(spec: MaybeInvalidSpec, owner: str = "") -> str:
         "classification": spec.classification,
         "freshness": "; ".join(fresh) or "no rule checks the age of the rows",
     }
-    parts = [spec.description, _table(f"table | `{spec.table}`", (fact for fact in facts.items() if fact[1]))]
+    parts = [spec.description, _table(f"table | {_link(spec.table)}", (fact for fact in facts.items() if fact[1]))]
     parts += ["### Columns", _columns_of(spec)]
     if spec.expectations:
         rows = (
@@ -67,6 +67,10 @@ def files_doc(spec: MaybeInvalidSpec, owner: str = "") -> str:
 spec). It takes no worker while it waits. In a backfill it looks once. If it fails, clear it with the tasks after it
 when the source has delivered."""
     return "\n\n".join([wait, table_doc(spec, owner)])
+
+
+def _link(table: str) -> str:
+    return f"[`{table}`]({table_path(table)})"
 
 
 def _columns_of(spec: AnySpec) -> str:

@@ -28,6 +28,7 @@ from lakehouse_airflow.ui.links import (
     OVERRIDE_DAG_ID,
     DataDocsLink,
     OverrideLink,
+    TableLink,
     data_docs_path,
     form_path,
     url_of,
@@ -60,7 +61,7 @@ class QualityGateOperator(SparkJobOperator):
 
     template_fields: Sequence[str] = (*SparkJobOperator.template_fields, "specs")
     ui_color = "#c9dfc5"
-    operator_extra_links = (DataDocsLink(), OverrideLink())
+    operator_extra_links = (TableLink(), DataDocsLink(), OverrideLink())
     job = Job.QUALITY_GATE
 
     def __init__(self, *, table: str, specs: str = "", **kwargs: Any) -> None:

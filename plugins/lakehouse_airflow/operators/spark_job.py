@@ -8,7 +8,7 @@ from datetime import date, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import BaseOperator, RetryPolicy
+from airflow.sdk import BaseOperator, BaseOperatorLink, RetryPolicy
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from include.contracts.interval import Interval
@@ -26,6 +26,7 @@ from lakehouse_airflow.hooks.spark_job import SparkJobHook
 from lakehouse_airflow.hooks.store_access import prepare_process
 from lakehouse_airflow.operators.try_files import TryFiles
 from lakehouse_airflow.retries import DEFAULT_POLICY, GOOD, RETRIES, RETRY_DELAY, error_of
+from lakehouse_airflow.ui.links import TableLink
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -56,6 +57,7 @@ class SparkJobOperator(BaseOperator):
     template_fields: Sequence[str] = ("table", "application", "application_args", "conf", "env_vars")
     overwrite_rtif_after_execution = False
     ui_color = "#e7d9b8"
+    operator_extra_links: Sequence[BaseOperatorLink] = (TableLink(),)
     job: Job
     """The job that the task runs."""
 

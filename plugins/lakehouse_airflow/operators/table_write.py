@@ -22,7 +22,7 @@ from lakehouse_airflow.landing_wait import LandingWait, WaitsForLanding
 from lakehouse_airflow.operators.spark_job import SparkJobOperator, wants_reprocess
 from lakehouse_airflow.operators.task_result import TaskResult
 from lakehouse_airflow.retries import error_of
-from lakehouse_airflow.ui.links import DeleteApprovalLink, RebuildLink
+from lakehouse_airflow.ui.links import DeleteApprovalLink, RebuildLink, TableLink
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -41,7 +41,7 @@ class TableWriteOperator(WaitsForLanding, SparkJobOperator):
     The others are those of `SparkJobOperator`.
     """
 
-    operator_extra_links = (DeleteApprovalLink(), RebuildLink())
+    operator_extra_links = (TableLink(), DeleteApprovalLink(), RebuildLink())
 
     asks_at_source_version: int | None = None
     """The version of the source at which the task stopped, because a person must allow its deletes."""

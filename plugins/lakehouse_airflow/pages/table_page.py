@@ -38,7 +38,7 @@ def tab_page(table: str, tab: str, request: Request, user: GetUserDep) -> HTMLRe
     shown = next((each for each in tabs if each.name == tab), None)
     if shown is None:
         raise HTTPException(status.HTTP_404_NOT_FOUND, f"{table} has no tab {tab}")
-    subject = ShownTable(facts, reader, may_see_rows(facts.spec.domain, user), now, request.query_params)
+    subject = ShownTable(facts, reader, may_see_rows(facts.spec.domain, request, user), now, request.query_params)
     values = shown.values(subject)
     return page(
         f"table/{shown.name}.html",

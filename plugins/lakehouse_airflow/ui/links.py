@@ -30,6 +30,16 @@ REQUIRED_ACTIONS = "required_actions"
 """Airflow's page with all questions that wait for an answer."""
 
 
+class TableLink(BaseOperatorLink):
+    """From a task about a table to the page of the table."""
+
+    name = "Table"
+
+    def get_link(self, operator: Any, *, ti_key: TaskInstanceKey) -> str:
+        """Return the path of the page; empty for a gate whose table has its spec elsewhere, which has no page."""
+        return "" if getattr(operator, "specs", "") else table_path(operator.table)
+
+
 class DataDocsLink(BaseOperatorLink):
     """From a gate's task to the Data Docs of its run, opened at its table."""
 

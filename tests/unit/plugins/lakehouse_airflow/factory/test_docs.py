@@ -54,4 +54,5 @@ def test_the_page_of_a_domain_is_a_table_whatever_is_in_the_descriptions() -> No
     rows = [line for line in domain_doc("shop", [BRONZE, SILVER, GOLD]).splitlines() if line.startswith("|")]
     assert len(rows) == 2 + 3
     assert "[glossary](/lakehouse/docs/glossary.md)" in domain_doc("shop", [])
-    assert rows[2].startswith("| `bronze.orders` | Orders \\| as delivered. Late ones too. | landing files `orders/")
+    link = "[`bronze.orders`](/lakehouse/tables/bronze.orders)"
+    assert rows[2].startswith(f"| {link} | Orders \\| as delivered. Late ones too. | landing files `orders/")

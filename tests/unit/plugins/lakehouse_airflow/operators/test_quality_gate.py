@@ -155,6 +155,7 @@ def test_a_table_of_another_tool_is_checked_by_the_spec_of_its_own_folder(
     task = QualityGateOperator(task_id="gate", table="bronze.partners", specs=str(specs))
     result = task.execute(run_of(left=None))
     assert (result["version"], JobArgs.from_argv(task.application_args).tables) == (0, specs)
+    assert links_of(task)["Table"] == ""
 
 
 def test_the_way_out_of_a_refused_table_of_another_tool_names_its_specs(house: House, run_of: MakeRun) -> None:
@@ -219,6 +220,7 @@ def test_however_it_ends_it_names_the_checked_version_and_links_to_the_data_docs
     checked = {"table": "bronze.orders", "version": 1, "suite_hash": house.spec.suite_hash}
     assert context["ti"].pushed == {CHECKED_KEY: checked}
     assert links_of(task) == {
+        "Table": "/lakehouse/tables/bronze.orders",
         "Data Docs": "/lakehouse/data-docs/shop/scheduled__2013-01-06T00%3A00%3A00%2B00%3A00/bronze.orders",
         "Gate override": "" if passed else FORM,
     }
@@ -239,11 +241,11 @@ def test_links_hold_below_a_path_of_airflows_own(monkeypatch: pytest.MonkeyPatch
     assert links["Data Docs"].startswith("/airflow/lakehouse/data-docs/shop/")
 
 
-def test_a_gate_that_checked_nothing_links_to_nothing(house: House, run_of: MakeRun) -> None:
+def test_a_gate_that_checked_nothing_links_only_to_its_table(house: House, run_of: MakeRun) -> None:
     task, context = gate(), run_of(left=left(None, Outcome.NO_OP))
     task.execute(context)
     assert context["ti"].pushed == {}
-    assert set(links_of(task).values()) == {""}
+    assert [name for name, path in links_of(task).items() if path] == ["Table"]
 
 
 def test_the_severity_of_a_finding_is_its_log_level() -> None:
