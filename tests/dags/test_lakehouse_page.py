@@ -10,8 +10,8 @@ from fastapi.testclient import TestClient
 from include.settings import Settings
 from lakehouse_airflow.ui.links import lakehouse_path, table_path, trigger_path
 from tests.support.airflow.logins import login
+from tests.support.airflow.shown_lakehouse import EVIL, make_shown_lakehouse
 from tests.support.airflow.shown_page import Shown
-from tests.support.ledger.shown_lakehouse import EVIL, make_shown_lakehouse
 
 PAGE = lakehouse_path("tables")
 

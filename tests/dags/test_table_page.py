@@ -11,8 +11,8 @@ from include.settings import Settings
 from lakehouse_airflow.pages.table_page import TABS
 from lakehouse_airflow.ui.links import run_path, table_path
 from tests.support.airflow.logins import login
+from tests.support.airflow.shown_lakehouse import make_shown_lakehouse
 from tests.support.airflow.shown_page import Shown
-from tests.support.ledger.shown_lakehouse import make_shown_lakehouse
 
 TABLES = ("bronze.orders", "bronze.bills", "bronze.stale", "bronze.unchecked", "bronze.never", "bronze.wrong")
 PAGES = [table_path(table, tab.name) for table in (*TABLES, "silver.orders", "gold.revenue_daily") for tab in TABS]
