@@ -16,7 +16,7 @@ from lakehouse_airflow.ui.links import OVERRIDE_DAG_ID
 _DOC = """Lets **one** refused version of a table pass, once: readers use it from then on, and `ops.gates` records who
 approved it and why.
 
-The link *Gate override* of the refused gate opens the form, filled in but for the reason. The DAG then waits for an
+The link *Gate override* of the refused gate opens the form, filled in except the reason. The DAG then waits for an
 answer under *Required Actions*, by another person than the one who triggered it (`LAKEHOUSE_SECOND_PERSON`). After an
 *Approve* the gate's task runs again, with those after it; clear it yourself if the form does not name it. The rules
 check later versions again."""

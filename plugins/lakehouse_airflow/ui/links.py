@@ -56,7 +56,7 @@ class DataDocsLink(BaseOperatorLink):
 
 
 class OverrideLink(BaseOperatorLink):
-    """From the task of a gate that refused a version to the form that lets it pass, filled in but for the reason."""
+    """From the task of a gate that refused a version to the form that lets it pass, filled in except for the reason."""
 
     name = "Gate override"
 
@@ -68,7 +68,7 @@ class OverrideLink(BaseOperatorLink):
 
 
 class DeleteApprovalLink(BaseOperatorLink):
-    """From a task that stopped before many deletes to the form that allows them, filled in but for the reason."""
+    """From a task that stopped before many deletes to the form that allows them, filled in except for the reason."""
 
     name = "Delete approval"
 
@@ -80,7 +80,7 @@ class DeleteApprovalLink(BaseOperatorLink):
 
 
 class RebuildLink(BaseOperatorLink):
-    """From a task whose table does not fit its spec to the form that rebuilds it, filled in but for the reason."""
+    """From a task whose table does not fit its spec to the form that rebuilds it, filled in except for the reason."""
 
     name = "Table rebuild"
 
@@ -90,7 +90,7 @@ class RebuildLink(BaseOperatorLink):
 
 
 def form_path(dag_id: str, task: Any, table: str, **fields: Any) -> str:
-    """Return the path of the form of an approval, filled in but for the reason.
+    """Return the path of the form of an approval, filled in except for the reason.
 
     Args:
         dag_id: the DAG that asks for the approval.

@@ -88,6 +88,19 @@ def test_settings_of_another_airflow_or_spark_are_not_inherited(monkeypatch: pyt
     assert environment["PATH"].split(os.pathsep)[0] == str(PROJECT / ".venv" / "bin")
 
 
+def test_the_variables_of_the_openlineage_client_reach_the_stack(
+    monkeypatch: pytest.MonkeyPatch, airflow: Airflow
+) -> None:
+    monkeypatch.setenv("AIRFLOW__OPENLINEAGE__DISABLED", "True")
+    monkeypatch.setenv("OPENLINEAGE_URL", "http://marquez:5000")
+    script = "from airflow.providers.openlineage import conf; print(conf.is_disabled())"
+    environment = {**clean_environment(), **airflow.settings()}
+    run = subprocess.run(
+        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, timeout=120, check=True
+    )
+    assert run.stdout.splitlines()[-1] == "False"
+
+
 def test_the_web_server_keeps_its_port_when_the_stack_starts_again(home: Home, tmp_path: Path) -> None:
     settings = Settings(root=tmp_path, landing=tmp_path)
     assert Address.load(home) is None
