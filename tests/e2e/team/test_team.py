@@ -34,6 +34,11 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(BUILD_S + 3600)]
 TABLES_OF_DEMO = 8
 DAY = date(2013, 1, 1)
 KAFKA = "/opt/kafka/bin"
+EVENTS = (
+    "cd /sys/fs/cgroup; grep -hs '^max ' pids.events pids/pids.events; "
+    "grep -hs '^oom_kill ' memory.events memory/memory.oom_control; true"
+)
+"""How often the kernel refused a process, or ended one, by the limits of a container, in groups of version 2 or 1."""
 
 
 @pytest.fixture(scope="module")
@@ -90,6 +95,14 @@ def test_messages_of_the_broker_end_in_the_right_tables(services: Compose, landi
     assert [result.facts.table for result in results] == list(TABLES_OF_TOPIC)
     assert [result.wrong for result in results if result.wrong] == []
     assert all(result.expected_rows > 1000 for result in results)
+
+
+def test_no_service_was_refused_a_process_or_memory(services: Compose, landing: Path) -> None:
+    assert landing.is_dir(), "a day went through the services"
+    names = services.call("ps", "--services").split()
+    assert {"spark-connect", "spark-worker", "airflow-scheduler"} <= {*names}
+    events = {name: services.call("exec", "--no-TTY", name, "sh", "-c", EVENTS) for name in names}
+    assert events == dict.fromkeys(names, "max 0\noom_kill 0\n")
 
 
 def send(services: Compose, landing: Path) -> None:
