@@ -4,52 +4,44 @@ from __future__ import annotations
 
 import re
 import subprocess
+from shlex import quote
 
-from demo.reading import delta_extension
 from include.contracts.lake_path import LakePath
-from include.settings import PROJECT
+from include.settings import PROJECT, Settings
 
 _TIMEOUT_S = 60
 
 
-class QueryError(Exception):
+class PrintedQueryError(Exception):
     """Raised when a printed command does not work; the message has its error output."""
 
 
-def query_line(table: LakePath, version: int, rest: str) -> str:
-    """Return a shell command, for the project's folder, that shows rows of one version of a table.
-
-    Args:
-        table: the folder of the table.
-        version: the certified version.
-        rest: SQL after the FROM clause.
-    """
-    sql = f"FROM delta_scan('{_short(table)}', version = {version}) {rest}"
-    code = f"import duckdb; duckdb.load_extension('{_short(delta_extension())}'); duckdb.sql('''{sql}''').show()"
-    return f'{_short(PROJECT / ".venv/bin/python")} -c "{_escaped(code)}"'
+def query_line(root: LakePath, sql: str) -> str:
+    """Return a shell command, for the project's folder, that queries the certified versions of a lakehouse."""
+    is_default = root == Settings.model_fields["root"].default
+    place = "" if is_default else f"LAKEHOUSE_ROOT={quote(_short(root))} "
+    return f'{place}{_short(PROJECT / ".venv/bin/lakehouse")} query "{_escaped(sql)}"'
 
 
-def run_line(line: str) -> str:
-    """Run a printed command as a user would; return its output.
+def run_line(line: str) -> None:
+    """Run a printed command as a user would, with the same terminal.
 
     Raises:
-        QueryError: the command fails.
+        PrintedQueryError: the command fails.
     """
     command = ["/bin/sh", "-c", line]
-    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, timeout=_TIMEOUT_S)
+    done = subprocess.run(command, cwd=PROJECT, stderr=subprocess.PIPE, text=True, timeout=_TIMEOUT_S)
     if done.returncode != 0:
-        msg = f"the printed query does not work: {done.stderr.strip()}"
-        raise QueryError(msg)
-    return done.stdout
+        raise PrintedQueryError(f"the printed query does not work: {done.stderr.strip()}")
 
 
-def _escaped(code: str) -> str:
-    """Escape Python code for double quotes of a shell, which read better around SQL than single ones.
+def _escaped(sql: str) -> str:
+    """Escape SQL for double quotes of a shell, because SQL has single ones itself.
 
     >>> _escaped('print("$1")')
     'print(\\\\"\\\\$1\\\\")'
     """
-    return re.sub(r'([\\"$`])', r"\\\1", code)
+    return re.sub(r'([\\"$`])', r"\\\1", sql)
 
 
 def _short(path: LakePath) -> str:

@@ -2,28 +2,10 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
-from pathlib import Path
-
 import duckdb
 
 from include.contracts.lake_path import LakePath
-
-
-def delta_extension() -> Path:
-    """Return the file of DuckDB's Delta extension, which a wheel of PyPI installed, so that nothing is downloaded.
-
-    Raises:
-        FileNotFoundError: the wheel `duckdb-extension-delta` of DuckDB's own version is not installed.
-    """
-    spec = find_spec("duckdb_extension_delta")
-    folders = list(spec.submodule_search_locations or []) if spec else []
-    for folder in folders:
-        file = Path(folder) / "extensions" / f"v{duckdb.__version__}" / "delta.duckdb_extension"
-        if file.exists():
-            return file
-    msg = f"no Delta extension for DuckDB {duckdb.__version__}: run `make setup`"
-    raise FileNotFoundError(msg)
+from include.control.views.duckdb_file import delta_extension
 
 
 def delta_reader() -> duckdb.DuckDBPyConnection:

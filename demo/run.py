@@ -15,7 +15,7 @@ from demo.lakehouse import NotTheDemosError, start_empty
 from demo.oracle import expected_tables
 from demo.outcome import TableOutcome, outcome_table, outcomes
 from demo.progress import BackfillProgress
-from demo.query import QueryError, query_line, run_line
+from demo.query import PrintedQueryError, query_line, run_line
 from demo.source_system import lay_out
 from embedded.address import Address
 from embedded.airflow.api import AirflowApi
@@ -30,9 +30,8 @@ FIRST, LAST = date(2013, 1, 1), date(2013, 1, 3)
 AT_ONCE = 2
 PATIENCE_S = 900
 SHOWN = (
-    "gold.route_performance_daily",
     "SELECT flight_date, origin, dest, flights, cancelled, round(avg_arr_delay_min, 1) AS avg_arr_delay_min "
-    "ORDER BY flights DESC, flight_date, origin, dest LIMIT 5",
+    "FROM gold.route_performance_daily ORDER BY flights DESC, flight_date, origin, dest LIMIT 5"
 )
 
 
@@ -42,7 +41,7 @@ def main() -> None:
     console = Console(highlight=False, soft_wrap=True)
     try:
         sys.exit(0 if demo(Home(DEFAULT_HOME), Settings(), console) else 1)
-    except (StackError, NotTheDemosError, QueryError) as error:
+    except (StackError, NotTheDemosError, PrintedQueryError) as error:
         console.print(f"[red]{error}[/red]")
         sys.exit(1)
     except KeyboardInterrupt:
@@ -61,7 +60,7 @@ def demo(home: Home, settings: Settings, console: Console) -> bool:
     console.print(outcome_table(results), "")
     right = not any(result.wrong for result in results) and all(day.run.state == "success" for day in days)
     if right:
-        show_query(settings, results, console)
+        show_query(settings, console)
     if left := remaining_processes(home):
         console.print(f"[red]left behind: {left}[/red]")
     verdict = "[green]Every number is right" if right else "[red]Not everything is right"
@@ -118,13 +117,11 @@ def check(settings: Settings, days: Sequence[DayOfBackfill]) -> list[TableOutcom
     return outcomes(settings.root, oracle, days, oracle.counts())
 
 
-def show_query(settings: Settings, results: Sequence[TableOutcome], console: Console) -> None:
-    """Print a query of a table, and its result."""
-    table, rest = SHOWN
-    version = next(result.facts.certified_version for result in results if result.facts.table == table)
-    line = query_line(settings.paths.table(table), version or 0, rest)
+def show_query(settings: Settings, console: Console) -> None:
+    """Print a query, and its result."""
+    line = query_line(settings.root, SHOWN)
     console.print("Query it, here the busiest routes:", f"  {line}", sep="\n", soft_wrap=True, markup=False)
-    console.print(run_line(line), markup=False)
+    run_line(line)
 
 
 if __name__ == "__main__":

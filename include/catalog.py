@@ -9,6 +9,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from include.contracts.spec.table_spec import SPEC_OF_LAYER, AnySpec, BronzeSpec, SilverSpec
+from include.contracts.spec.values import LAYERS
 from include.errors import SpecError, UnknownNameError
 from include.specs.checks.change_data import (
     check_history,
@@ -26,7 +27,7 @@ from include.specs.checks.properties import check_properties
 from include.specs.document import stated_sources, without_defects
 from include.specs.files import SpecFile, read_spec_file
 from include.specs.invalid_spec import InvalidSpec, MaybeInvalidSpec, invalid_specs, table_of_place
-from include.specs.links import LAYERS, check_links, check_place, find_cycle
+from include.specs.links import check_links, check_place, find_cycle
 from include.specs.problem import Defect, SpecProblem, SpecsRefusedError, did_you_mean
 from include.specs.shape import validate_shape
 

@@ -27,6 +27,7 @@ class Settings(BaseSettings):
         keep_commits_days: the number of days for which `ops.commits` keeps contended runs.
         lease_store: a folder that all machines share, for leases outside a bucket whose store has no conditional puts.
             Each table then has one writer of any kind at a time (ADR 0021).
+        views: a folder for views of the certified versions, which gates keep up to date; all machines share it.
         landing: folder into which source systems deliver their files, or `s3://bucket/prefix`.
         tables: folder of the table specs.
         jars: folder of the jars every Spark session runs with.
@@ -48,6 +49,7 @@ class Settings(BaseSettings):
     keep_runs_days: int = Field(default=90, ge=1)
     keep_commits_days: int = Field(default=365, ge=1)
     lease_store: Path | None = None
+    views: Path | None = None
     landing: LandingRoot = str(PROJECT / "data" / "landing")
     tables: Path = PROJECT / "include" / "tables"
     jars: Path = PROJECT / ".jars"
@@ -59,7 +61,7 @@ class Settings(BaseSettings):
     @property
     def paths(self) -> LakehousePaths:
         """The folders of the lakehouse."""
-        return LakehousePaths(self.root, lease_store=self.lease_store)
+        return LakehousePaths(self.root, lease_store=self.lease_store, views=self.views)
 
     @property
     def run_paths(self) -> RunPaths:

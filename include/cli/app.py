@@ -13,7 +13,7 @@ import typer
 
 from include.cli.output import ErrorsToExitCodes, missing_root, show
 from include.cli.quarantine.commands import quarantine
-from include.cli.table_commands import diff, gate, query, rebuild
+from include.cli.table_commands import diff, gate, query, rebuild, views
 from include.contracts.file_status import FileStatus
 from include.errors import ExitCode, SpecError
 
@@ -154,6 +154,7 @@ def tables() -> None:
 
 
 app.command()(query)
+app.command()(views)
 
 
 @app.command()

@@ -6,6 +6,7 @@ As in `include.cli.app`, commands import what they need when they run.
 from __future__ import annotations
 
 import sys
+from enum import StrEnum
 from getpass import getuser
 from pathlib import Path
 from typing import Annotated
@@ -13,6 +14,15 @@ from typing import Annotated
 import typer
 
 from include.cli.output import missing_root, show
+
+
+class Engine(StrEnum):
+    """An engine for whose SQL there is a script of views."""
+
+    DUCKDB = "duckdb"
+    SPARK = "spark"
+    TRINO = "trino"
+
 
 gate = typer.Typer(no_args_is_help=True, help="Show the results of a table's gate; let one refused version pass.")
 
@@ -93,6 +103,25 @@ def query(
     text = sys.stdin.read() if sql == "-" else sql
     opened = open_query(text, Settings(), parse_instant(at) if at else None)
     run_query(opened, Output(limit, as_csv, as_json, parquet))
+
+
+def views(
+    engine: Annotated[Engine, typer.Option(help="The engine whose SQL to print.")] = Engine.DUCKDB,
+    write: Annotated[
+        Path | None, typer.Option(help="Instead write all scripts, a DuckDB file and a list in JSON to this folder.")
+    ] = None,
+) -> None:
+    """Print a SQL script with a view for each certified version, for other engines. LAKEHOUSE_VIEWS keeps a folder.
+
+    The views stay on their versions until you run the script again.
+    """
+    from include.cli.reading.views import view_script, write_views
+    from include.settings import Settings
+
+    if write:
+        show(*write_views(Settings(), write))
+    else:
+        typer.echo(view_script(Settings(), engine), nl=False)
 
 
 @gate.command("show")

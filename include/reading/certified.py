@@ -17,18 +17,16 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from include.contracts.lake_path import LakePath, lake_path
-from include.contracts.spec.values import NAME
+from include.contracts.spec.values import TABLE
 from include.contracts.time_format import MINUTE
 from include.control.gates.gates import Gates
 from include.control.gates.verdicts import equal_versions
-from include.control.log.stored_tables import is_table, open_table
-from include.control.storage.stored_files import folders_in
+from include.control.log.stored_tables import is_table, open_table, tables_in
 from include.errors import NotReadyError, QueryError, UnknownNameError, first_line
 from include.paths import LakehousePaths
 from include.reading.datasets import dataset_of
 from include.reading.duckdb_in_utc import duckdb_in_utc
 from include.settings import Settings
-from include.specs.links import LAYERS
 from include.specs.problem import did_you_mean
 
 if TYPE_CHECKING:
@@ -36,7 +34,6 @@ if TYPE_CHECKING:
     import polars
     import pyarrow.dataset as ds
 
-_TABLE = re.compile(rf"({'|'.join(LAYERS)})\.{NAME}")
 _PLACES = "Set LAKEHOUSE_ROOT, or pass root=, to the folder or s3:// address of the lakehouse."
 
 
@@ -111,14 +108,14 @@ def certified(table: str, root: object = None, *, at: datetime | None = None) ->
         QueryError: `at` has no offset, or `root` is not a place.
     """
     paths = lakehouse_at(root)
-    if not _TABLE.fullmatch(table):
-        raise UnknownNameError(f"{table!r} is not the name of a table", f"Write <layer>.<name>, as in {LAYERS[1]}.x.")
+    if not TABLE.fullmatch(table):
+        raise UnknownNameError(f"{table!r} is not the name of a table", "Write <layer>.<name>, as in silver.flights.")
     gates = Gates(paths)
     found = _certified_now(table, gates, paths) if at is None else _certified_at(table, at, gates, paths)
     if found is not None:
         return found
     if not is_table(paths.table(table)):
-        known = tables_in(paths)
+        known = tables_in(paths.root)
         raise UnknownNameError(
             f"there is no table {table} in {paths.root}", did_you_mean(table, known) if known else _PLACES
         )
@@ -139,12 +136,6 @@ def lakehouse_at(root: object = None) -> LakehousePaths:
         return LakehousePaths(lake_path(root))
     except ValueError as error:
         raise QueryError(str(error), _PLACES) from error
-
-
-def tables_in(paths: LakehousePaths) -> list[str]:
-    """Return the tables of a lakehouse, in the order of the layers, certified or not."""
-    folders = [f"{layer}.{name}" for layer in LAYERS for name in sorted(folders_in(paths.root / layer))]
-    return [table for table in folders if _TABLE.fullmatch(table)]
 
 
 def certified_tables(

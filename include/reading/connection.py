@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from include.reading.certified import CertifiedTable, certified_tables, lakehouse_at, tables_in
+from include.control.log.stored_tables import tables_in
+from include.reading.certified import CertifiedTable, certified_tables, lakehouse_at
 from include.reading.duckdb_in_utc import duckdb_in_utc
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ def connect(root: object = None, *, at: datetime | None = None) -> DuckDBPyConne
         root: the lakehouse, a folder or `s3://bucket/prefix`; by default `LAKEHOUSE_ROOT`.
         at: a time with an offset from UTC; the views have the versions that were certified then.
     """
-    versions, _ = certified_tables(tables_in(lakehouse_at(root)), root, at=at)
+    versions, _ = certified_tables(tables_in(lakehouse_at(root).root), root, at=at)
     return connection_of(versions.values())
 
 
@@ -32,5 +33,6 @@ def connection_of(versions: Iterable[CertifiedTable]) -> DuckDBPyConnection:
     for version in versions:
         layer, name = version.table.split(".")
         connection.register(version.table, version.dataset())
-        connection.execute(f'CREATE SCHEMA IF NOT EXISTS {layer}; CREATE VIEW {layer}.{name} AS FROM "{version.table}"')
+        connection.execute(f"CREATE SCHEMA IF NOT EXISTS {layer}")
+        connection.execute(f'CREATE VIEW {layer}."{name}" AS FROM "{version.table}"')
     return connection

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from include.contracts.spec.table_spec import AnySpec
-from include.contracts.spec.values import NAME
+from include.contracts.spec.values import LAYERS, TABLE
 from include.specs.document import stated_sources
 from include.specs.files import SpecFile
-from include.specs.links import LAYERS
 from include.specs.problem import SpecProblem
-
-_TABLE = re.compile(rf"(?:{'|'.join(LAYERS)})\.{NAME}")
 
 
 @dataclass(frozen=True)
@@ -75,14 +71,14 @@ def invalid_specs(
     for path, own in by_file.items():
         # Neither the table of the file's place nor the table that the file creates is run.
         placed, created = table_of_place(PurePosixPath(path.relative_to(folder).as_posix())), table_of_file.get(path)
-        for table in dict.fromkeys([placed, created] if created and _TABLE.fullmatch(created) else [placed]):
+        for table in dict.fromkeys([placed, created] if created and TABLE.fullmatch(created) else [placed]):
             earlier = invalid[table].problems if table in invalid else ()
             file = files.get(table, SpecFile(path, "", {}))
             owner, sources = file.document.get("owner"), (name for _, name in stated_sources(file.document))
             parts = file.path.relative_to(folder).parts
             invalid[table] = InvalidSpec(
                 table=table,
-                domain=parts[1] if len(parts) == 3 and _TABLE.fullmatch(table) else "",
+                domain=parts[1] if len(parts) == 3 and TABLE.fullmatch(table) else "",
                 problems=(*earlier, *own),
                 source_tables=tuple(dict.fromkeys(source for source in sources if _is_in_lower_layer(source, table))),
                 owner=owner if isinstance(owner, str) else "",
@@ -97,7 +93,7 @@ def table_of_place(place: PurePosixPath) -> str:
     ('silver.orders', 'orders.yaml')
     """
     table = f"{place.parts[0]}.{place.stem}"
-    return table if len(place.parts) == 3 and _TABLE.fullmatch(table) else str(place)
+    return table if len(place.parts) == 3 and TABLE.fullmatch(table) else str(place)
 
 
 def _is_in_lower_layer(source: str, table: str) -> bool:

@@ -7,15 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
 from pathlib import PurePosixPath
 
-from include.contracts.spec.values import NAME
+from include.contracts.spec.values import LAYERS, NAME
 from include.specs.checks.columns import declared_columns
 from include.specs.checks.gold import check_gold_columns
 from include.specs.checks.landing import is_continuous
 from include.specs.checks.other_tables import check_other_tables
 from include.specs.document import Document, mapping_at, stated_sources
 from include.specs.problem import Defect, did_you_mean
-
-LAYERS = ("bronze", "silver", "gold")
 
 
 def check_links(document: Document, documents: Mapping[str, Document]) -> Iterator[Defect]:

@@ -57,7 +57,8 @@ class JobContext:
     @cached_property
     def paths(self) -> LakehousePaths:
         """The paths of the lakehouse."""
-        return LakehousePaths(self.args.root, lease_store=self.settings.lease_store)
+        settings = self.settings
+        return LakehousePaths(self.args.root, lease_store=settings.lease_store, views=settings.views)
 
     @cached_property
     def ops(self) -> OpsTables:

@@ -17,8 +17,9 @@ from include.cli.catalog import command_catalog
 from include.cli.output import console, show, show_problem
 from include.cli.reading.rows import first_rows, result_table, write_csv, write_json, write_parquet
 from include.contracts.time_format import MINUTE
+from include.control.log.stored_tables import tables_in
 from include.errors import MillraceError, NotReadyError, QueryError, first_line
-from include.reading.certified import CertifiedTable, certified_tables, tables_in
+from include.reading.certified import CertifiedTable, certified_tables
 from include.reading.connection import connection_of
 from include.settings import Settings
 
@@ -125,7 +126,7 @@ def open_query(sql: str, settings: Settings, at: datetime | None = None) -> Quer
         QueryError: it is not one statement that reads, or `at` has no offset from UTC.
     """
     statement = _statement(sql)
-    tables = tables_in(settings.paths)
+    tables = tables_in(settings.root)
     # DuckDB's own list of names fails for PIVOT and for JOIN ... USING. A table too many costs little.
     named = [table for table in tables if _is_named(table, statement)]
     versions, missing = certified_tables(named or tables, settings.root, at=at)

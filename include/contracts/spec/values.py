@@ -12,6 +12,12 @@ from pydantic_core import PydanticCustomError
 from include.contracts.spec.duration import RETENTION, WAIT
 
 NAME = r"[a-z][a-z0-9_]*"
+LAYERS = ("bronze", "silver", "gold")
+"""The layers, upstream first."""
+
+TABLE = re.compile(rf"(?:{'|'.join(LAYERS)})\.{NAME}")
+"""The name of a table."""
+
 SIMPLE_TYPES = frozenset(
     {"string", "boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "date", "timestamp", "binary"}
 )

@@ -8,11 +8,13 @@ commit that changes no data (OPTIMIZE) keeps the certificate of the version befo
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+import logging
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby, islice
 from operator import itemgetter
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -24,7 +26,13 @@ from include.control.gates.verdicts import Verdicts, equal_versions, follow_log,
 from include.control.ledger.ops_table import OpsTable
 from include.control.ledger.resolution import table_id
 from include.control.ledger.states.table_state import TableStates
+from include.control.log.stored_tables import tables_in
+from include.control.views.folder import rewrite_views
+from include.control.views.scripts import View
+from include.errors import first_line
 from include.paths import LakehousePaths
+
+log = logging.getLogger(__name__)
 
 GATES = pa.schema(
     [
@@ -65,7 +73,9 @@ class Gates:
         """Record a result, and return the verdicts on the table after it."""
         self._drop_outdated_state(result)
         self._events.append([gate_event(result)])
-        return self._update_state(result)
+        verdicts = self._update_state(result)
+        self.publish(result.table)
+        return verdicts
 
     def record_override(self, result: GateResult) -> bool:
         """Record an override unless the version has one by these rules, and return whether it was recorded.
@@ -79,7 +89,30 @@ class Gates:
         self._drop_outdated_state(result)
         is_first = self._events.append_once([gate_event(result)], key)
         self._update_state(result)
+        self.publish(result.table)
         return is_first
+
+    def publish(self, table: str) -> None:
+        """Rewrite the views of readers if the certified version of the table has moved, and there is a folder for them.
+
+        A failure is only logged: the views then stay on the version before.
+        """
+        folder = self._paths.views
+        if folder is None:
+            return
+        try:
+            rewrite_views(folder, lambda is_new: self.views(tables_in(self._paths.root) if is_new else [table]))
+        except Exception as error:  # noqa: BLE001  no batch fails because of a view
+            log.warning("%s: the views in %s were not rewritten: %s", table, folder, first_line(error))
+
+    def views(self, tables: Iterable[str]) -> dict[str, View | None]:
+        """Return table -> the view of its certified version; None if it has none."""
+        views = dict[str, View | None]()
+        for table in tables:
+            path, version = self._paths.table(table), self.certified(table)
+            place = str(path.absolute() if isinstance(path, Path) else path)
+            views[table] = None if version is None else View(table, place, version)
+        return views
 
     def result(self, table: str, version: int, suite_hash: str) -> GateResult | None:
         """Return the newest result of exactly this version by exactly these rules; an override wins over all others.

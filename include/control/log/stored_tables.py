@@ -8,7 +8,9 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from include.contracts.lake_path import LakePath, S3Path
+from include.contracts.spec.values import LAYERS, TABLE
 from include.control.storage.s3_access import delta_rs_options, translate_storage_errors
+from include.control.storage.stored_files import folders_in
 from include.errors import TornLogError, first_line
 
 TABLE_ID = "millrace.table_id"
@@ -58,6 +60,12 @@ def is_table(path: LakePath) -> bool:
     """Whether there is a table at the path."""
     with _translate_errors(path):
         return DeltaTable.is_deltatable(str(path), storage_options=options_of(path))
+
+
+def tables_in(root: LakePath) -> list[str]:
+    """Return the tables of a lakehouse, in the order of the layers; not the ledger, quarantines and tombstones."""
+    folders = [f"{layer}.{name}" for layer in LAYERS for name in sorted(folders_in(root / layer))]
+    return [table for table in folders if TABLE.fullmatch(table)]
 
 
 def options_of(path: LakePath) -> dict[str, str] | None:

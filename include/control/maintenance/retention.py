@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from include.catalog import Catalog
 from include.contracts.spec.duration import RETENTION
 from include.contracts.spec.table_spec import TableSpec
+from include.contracts.spec.values import LAYERS
 from include.control.gates.gates import Gates
 from include.control.ledger.ledger import Ledger
 from include.control.ledger.resolution import table_id
@@ -19,7 +20,6 @@ from include.control.log.delta_log import remaining_commits
 from include.control.planning.planner import stream_position
 from include.paths import LakehousePaths
 from include.specs.invalid_spec import MaybeInvalidSpec
-from include.specs.links import LAYERS
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ from typing import Any
 from fastapi.responses import HTMLResponse
 
 from include.clock import utc_now
+from include.contracts.spec.values import LAYERS
 from include.overview.attention import attention_needed
 from include.overview.table_overview import SEVERITY, TableOverview
-from include.specs.links import LAYERS
 from lakehouse_airflow.pages.reader import lakehouse
 from lakehouse_airflow.pages.rendering import page
 

@@ -123,8 +123,12 @@ def maintenance_report(
     notes: tuple[str, ...] = (),
     work: TableWork | None = None,
 ) -> JobReport:
-    """Return the report of a maintenance job; `work` is None if it did nothing under the lease."""
+    """Return the report of a maintenance job; `work` is None if it did nothing under the lease.
+
+    Views follow the certificate, which OPTIMIZE has passed on to another version.
+    """
     path = context.paths.table(context.spec.table)
+    context.ops.gates.publish(context.spec.table)
     version = latest_version(path)
     return JobReport(
         **reported_run(job, context.args),

@@ -20,7 +20,7 @@ from include.errors import NotReadyError, QueryError, UnknownNameError
 from include.paths import LakehousePaths
 from include.settings import PROJECT
 from millrace import certified, connect
-from tests.support.ledger.certified_lake import ORDERS, now_of, orders, write_version
+from tests.support.reading.certified_lake import ORDERS, now_of, orders, write_version
 
 SCAN = """
 import sys, duckdb

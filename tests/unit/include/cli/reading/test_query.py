@@ -22,7 +22,7 @@ from include.errors import ExitCode
 from include.paths import LakehousePaths
 from include.settings import PROJECT
 from tests.support.cli import Lakehouse
-from tests.support.ledger.certified_lake import ORDERS, now_of, orders, write_version
+from tests.support.reading.certified_lake import ORDERS, now_of, orders, write_version
 
 COMMAND = str(PROJECT / ".venv" / "bin" / "lakehouse")
 

@@ -1,0 +1,48 @@
+"""`lakehouse views`: scripts and files for other engines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from include.control.views.duckdb_file import delta_extension
+from include.errors import ExitCode
+from include.paths import LakehousePaths
+from tests.support.cli import Lakehouse
+from tests.support.reading.certified_lake import orders, write_version
+
+
+@pytest.fixture(autouse=True)
+def paths(place: Mapping[str, str]) -> LakehousePaths:
+    """A certified table, and one that is not."""
+    paths = LakehousePaths(Path(place["LAKEHOUSE_ROOT"]))
+    write_version(paths, orders("a", "b"))
+    write_version(paths, orders("bad"), table="gold.sales", passed=False)
+    return paths
+
+
+def test_a_script_for_each_engine_has_the_certified_tables_alone(lakehouse: Lakehouse, paths: LakehousePaths) -> None:
+    script = lakehouse("views").stdout
+    with duckdb.connect() as database:
+        database.load_extension(str(delta_extension()))
+        database.execute(script)
+        assert database.sql("SELECT count(*) FROM silver.orders").fetchall() == [(2,)]
+    spark, trino = (lakehouse("views", "--engine", engine).stdout for engine in ("spark", "trino"))
+    assert f"delta.`{paths.table('silver.orders')}` VERSION AS OF 0;" in spark
+    assert 'silver_all_versions."orders" FOR VERSION AS OF 0;' in trino
+    assert "gold" not in script + spark + trino
+
+
+def test_a_folder_is_written_and_says_how_it_stays_up_to_date(lakehouse: Lakehouse, tmp_path: Path) -> None:
+    folder = tmp_path / "views"
+    first, again = (lakehouse("views", "--write", str(folder)).stdout for _ in range(2))
+    assert first.startswith(
+        "wrote certified.json, duckdb.sql, lakehouse.duckdb, spark.sql, trino.sql\nSet LAKEHOUSE_VIEWS="
+    )
+    assert again.startswith("up to date: certified.json")
+    (tmp_path / "file").write_text("no folder")
+    failed = lakehouse("views", "--write", str(tmp_path / "file"))
+    assert (failed.exit_code, "cannot be written" in failed.stderr) == (ExitCode.WRONG_USAGE, True)

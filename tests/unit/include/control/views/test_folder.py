@@ -1,0 +1,136 @@
+"""The folder of views follows the certificates: with each move all its files, and with nothing else."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from pathlib import Path
+
+import duckdb
+import pytest
+import sqlglot
+from deltalake import DeltaTable
+
+from include.control.gates.gates import Gates
+from include.control.views import folder as view_folder
+from include.control.views.duckdb_file import delta_extension
+from include.control.views.folder import DUCKDB_FILE, INDEX, SCRIPTS
+from include.paths import LakehousePaths
+from tests.support.reading.certified_lake import ORDERS, orders, write_version
+
+NAMES = f"SELECT string_agg(name ORDER BY n) FROM {ORDERS}"
+FILES = {INDEX, DUCKDB_FILE, *(f"{engine}.sql" for engine in SCRIPTS)}
+
+
+@pytest.fixture
+def paths(tmp_path: Path) -> LakehousePaths:
+    """A lakehouse with a folder of views that does not exist yet, and one certified version from before that."""
+    write_version(LakehousePaths(tmp_path / "it's läke"), orders("early"), table="gold.order")
+    return LakehousePaths(tmp_path / "it's läke", views=tmp_path / "new" / "views")
+
+
+def names(database: duckdb.DuckDBPyConnection, sql: str = NAMES) -> str:
+    row = database.sql(sql).fetchone()
+    assert row is not None
+    return str(row[0])
+
+
+def reader(file: Path | str = ":memory:") -> duckdb.DuckDBPyConnection:
+    database = duckdb.connect(file, read_only=file != ":memory:")
+    database.load_extension(str(delta_extension()))
+    return database
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir() if not path.name.startswith(".")}
+
+
+def test_the_views_move_with_the_certificate_and_not_with_a_refusal(paths: LakehousePaths) -> None:
+    assert paths.views is not None
+    write_version(paths, orders("a", "b"))
+    first = contents(paths.views)
+    assert first.keys() == FILES
+    with reader(paths.views / DUCKDB_FILE) as opened, reader() as by_script:
+        assert names(opened) == "a,b"
+        assert names(opened, "SELECT name FROM gold.order") == "early", "a table from before the folder"
+        by_script.execute((paths.views / "duckdb.sql").read_text())
+        assert names(by_script) == "a,b"
+
+        write_version(paths, orders("bad"), passed=False)
+        assert contents(paths.views) == first
+
+        write_version(paths, orders("c"))
+        assert names(opened) == "a,b", "a reader keeps the file that it has opened"
+        by_script.execute((paths.views / "duckdb.sql").read_text())
+        assert names(by_script) == "c"
+    with reader(paths.views / DUCKDB_FILE) as later:
+        assert names(later) == "c"
+    index = json.loads((paths.views / INDEX).read_text())
+    assert index[ORDERS] == {"path": str(paths.table(ORDERS)), "version": 2}
+    assert {path.name for path in paths.views.iterdir()} <= FILES | {".lock"}
+
+
+def test_the_views_follow_a_certificate_that_optimize_passed_on(paths: LakehousePaths) -> None:
+    assert paths.views is not None
+    version = write_version(paths, orders("a", "b"))
+    DeltaTable(str(paths.table(ORDERS))).optimize.z_order(["n"])
+    Gates(paths).publish(ORDERS)
+    assert json.loads((paths.views / INDEX).read_text())[ORDERS]["version"] == version + 1
+
+
+def test_a_gate_records_its_result_though_the_views_cannot_be_written(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "file").write_text("no folder")
+    paths = LakehousePaths(tmp_path / "lake", views=tmp_path / "file")
+    with caplog.at_level(logging.WARNING):
+        version = write_version(paths, orders("a"))
+    assert Gates(paths).certified(ORDERS) == version
+    assert "were not rewritten" in caplog.text
+
+
+@pytest.mark.parametrize("content", ["{}", "[1]", '{"silver.orders": {"version": "x"}}', "\x00", ""])
+def test_a_damaged_list_is_written_again(paths: LakehousePaths, content: str) -> None:
+    assert paths.views is not None
+    write_version(paths, orders("a"))
+    (paths.views / INDEX).write_text(content)
+    write_version(paths, orders("b"))
+    assert json.loads((paths.views / INDEX).read_text()).keys() == {ORDERS, "gold.order"}
+
+
+def test_gates_that_pass_at_once_lose_no_view(paths: LakehousePaths) -> None:
+    assert paths.views is not None
+    tables = [f"silver.t{number}" for number in range(6)]
+    start = threading.Barrier(len(tables))
+
+    def certify(table: str) -> None:
+        start.wait()
+        for name in ("a", "b"):
+            write_version(paths, orders(name), table=table)
+
+    threads = [threading.Thread(target=certify, args=(table,)) for table in tables]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    index = json.loads((paths.views / INDEX).read_text())
+    assert {table: index[table]["version"] for table in tables} == dict.fromkeys(tables, 1)
+    with reader(paths.views / DUCKDB_FILE) as database:
+        assert [names(database, f"SELECT name FROM {table}") for table in tables] == ["b"] * len(tables)
+
+
+def test_without_duckdbs_extension_there_is_no_old_file(paths: LakehousePaths, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert paths.views is not None
+    write_version(paths, orders("a"))
+    monkeypatch.setattr(view_folder, "delta_extension", lambda: None)
+    write_version(paths, orders("b"))
+    assert contents(paths.views).keys() == FILES - {DUCKDB_FILE}
+
+
+def test_trino_can_parse_its_script(paths: LakehousePaths) -> None:
+    """Trino itself is not among the tests: this finds a wrong quote, and no wrong name."""
+    assert paths.views is not None
+    write_version(paths, orders("a"))
+    parsed = sqlglot.parse((paths.views / "trino.sql").read_text(), read="trino")
+    assert [statement.key for statement in parsed if statement] == ["create"] * 6
