@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from urllib.parse import urljoin
 
@@ -41,6 +42,12 @@ def test_nobody_reads_a_page_without_a_login_and_the_right_to_it(server: TestCli
     assert server.get(path).status_code == 401
     assert server.get(path, headers={"Authorization": "Bearer forged"}).status_code == 403
     assert server.get(path, headers=login(server, "eve")).status_code == 403
+
+
+def test_no_page_about_tables_runs_in_the_event_loop() -> None:
+    routes = [route for route in app.routes if route.path.startswith(("/tables", "/pages"))]
+    assert len(routes) >= 4
+    assert [route.path for route in routes if inspect.iscoroutinefunction(route.endpoint)] == []
 
 
 def test_a_user_who_may_read_the_dags_task_logs_reads_its_pages(server: TestClient) -> None:

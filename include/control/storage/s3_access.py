@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import lru_cache
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
@@ -43,13 +44,28 @@ _UNANSWERED = "error sending request"
 _CREDENTIALS = "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE"
 
 
+_of_block: ContextVar[Environment | None] = ContextVar("store_access", default=None)
+"""The variables of `store_access`; None outside of it."""
+
+
 def s3_client(variables: Mapping[str, str] | None = None) -> Any:
     """Return the client of this process, which threads share; a change of the environment creates a new client.
 
     Args:
         variables: what boto3 reads instead of the environment. Threads with different identities share a process.
     """
-    return _client(_environment()) if variables is None else _client_with(tuple(sorted(variables.items())))
+    given = _of_block.get() if variables is None else tuple(sorted(variables.items()))
+    return _client(_environment()) if given is None else _client_with(given)
+
+
+@contextmanager
+def store_access(variables: Mapping[str, str]) -> Iterator[None]:
+    """Reach the store within the block by these variables instead of the environment, which other code shares."""
+    token = _of_block.set(tuple(sorted(variables.items())))
+    try:
+        yield
+    finally:
+        _of_block.reset(token)
 
 
 @lru_cache(maxsize=1)
@@ -61,12 +77,18 @@ def _client(environment: Environment) -> Any:
 
 @lru_cache(maxsize=8)
 def _client_with(environment: Environment) -> Any:
-    import boto3
     from botocore.config import Config
 
+    endpoint = dict(environment).get("AWS_ENDPOINT_URL_S3")
+    return _session_with(environment).client("s3", endpoint_url=endpoint, config=Config(**_CLIENT_CONFIG))
+
+
+@lru_cache(maxsize=8)
+def _session_with(environment: Environment) -> Any:
+    import boto3
+
     given = dict(environment)
-    session = boto3.Session(**{name: given[variable] for name, variable in _OF_SESSION.items() if variable in given})
-    return session.client("s3", endpoint_url=given.get("AWS_ENDPOINT_URL_S3"), config=Config(**_CLIENT_CONFIG))
+    return boto3.Session(**{name: given[variable] for name, variable in _OF_SESSION.items() if variable in given})
 
 
 @lru_cache(maxsize=1)
@@ -136,7 +158,8 @@ def _is_amazon() -> bool:
 
 def _credentials() -> dict[str, str]:
     """Return the credentials of boto3, which refreshes them before they expire."""
-    credentials = _session(_environment()).get_credentials()
+    given = _of_block.get()
+    credentials = (_session(_environment()) if given is None else _session_with(given)).get_credentials()
     frozen = credentials.get_frozen_credentials() if credentials else None
     attributes = {"access_key_id": "access_key", "secret_access_key": "secret_key", "session_token": "token"}
     return {name: value for name, attribute in attributes.items() if (value := getattr(frozen, attribute, None))}

@@ -44,7 +44,8 @@ def lakehouse_page(
         page_no: the part of the list, from 1.
     """
     now = utc_now()
-    tables = lakehouse().read(now)
+    with lakehouse() as reader:
+        tables = reader.read(now)
     chosen = {"domain": domain, "layer": layer, "state": state, "owner": owner}
     shown = [table for table in tables if _matches(table, q.strip().lower(), chosen)]
     shown.sort(key=_SORTS.get(sort, lambda table: (table.spec.domain, _layer_order(table), table.table)))

@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from functools import cache
 
+from include.control.storage.s3_access import store_access
 from include.overview.lakehouse import LakehouseReader
 from include.settings import Settings
 from lakehouse_airflow.hooks.store_access import reach_store
 
 
-def lakehouse() -> LakehouseReader:
-    """Return the reader of the lakehouse of the settings."""
-    return _reader(Settings().absolute().model_dump_json(include={"root", "lease_store", "tables"}))
+@contextmanager
+def lakehouse() -> Iterator[LakehouseReader]:
+    """Lend the reader of the lakehouse of the settings, with access to its store.
+
+    The credentials of Airflow's connection are those of the block alone. The API server's environment does not get
+    them: its other code, such as the reader of remote logs, may have another identity.
+    """
+    settings = Settings().absolute()
+    variables = {name: value for name, value in os.environ.items() if name.startswith("AWS_")}
+    reach_store(variables, settings)
+    with store_access(variables) if settings.s3_connection else nullcontext():
+        yield _reader(settings.model_dump_json(include={"root", "lease_store", "tables"}))
 
 
 @cache
 def _reader(_places: str) -> LakehouseReader:
     settings = Settings().absolute()
-    reach_store(os.environ, settings)
     return LakehouseReader(settings.paths, settings.tables)

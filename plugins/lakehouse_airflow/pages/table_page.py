@@ -30,16 +30,17 @@ def tab_page(table: str, tab: str, request: Request, user: GetUserDep) -> HTMLRe
     Raises:
         HTTPException: 404 if there is no such table, or it has no such tab.
     """
-    reader, now = lakehouse(), utc_now()
-    facts = reader.read_table(table, now)
-    if facts is None:
-        raise HTTPException(status.HTTP_404_NOT_FOUND, f"no spec creates the table {table}")
-    tabs = [each for each in TABS if each.fits(facts)]
-    shown = next((each for each in tabs if each.name == tab), None)
-    if shown is None:
-        raise HTTPException(status.HTTP_404_NOT_FOUND, f"{table} has no tab {tab}")
-    subject = ShownTable(facts, reader, may_see_rows(facts.spec.domain, request, user), now, request.query_params)
-    values = shown.values(subject)
+    now = utc_now()
+    with lakehouse() as reader:
+        facts = reader.read_table(table, now)
+        if facts is None:
+            raise HTTPException(status.HTTP_404_NOT_FOUND, f"no spec creates the table {table}")
+        tabs = [each for each in TABS if each.fits(facts)]
+        shown = next((each for each in tabs if each.name == tab), None)
+        if shown is None:
+            raise HTTPException(status.HTTP_404_NOT_FOUND, f"{table} has no tab {tab}")
+        subject = ShownTable(facts, reader, may_see_rows(facts.spec.domain, request, user), now, request.query_params)
+        values = shown.values(subject)
     return page(
         f"table/{shown.name}.html",
         table=facts,

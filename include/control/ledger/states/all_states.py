@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 
 from include.control.ledger.states.table_state import TableState
 from include.control.storage.json_lines import json_object
@@ -31,8 +32,11 @@ class AllStates:
         """Return table -> its state; a table without a state is missing."""
         marks = self._objects.marks()
         changed = [table for table, mark in marks.items() if self._marks.get(table) != mark]
+        # Each thread reads with the access to the store that this one has.
+        contexts = [copy_context() for _ in changed]
         with ThreadPoolExecutor(_PARALLEL) as pool:
-            read = dict(zip(changed, pool.map(self._objects.get, changed), strict=True))
+            stored_objects = pool.map(lambda context, table: context.run(self._objects.get, table), contexts, changed)
+            read = dict(zip(changed, stored_objects, strict=True))
         new = {table: TableState(json_object(stored.body)) for table, stored in read.items() if stored}
         self._states = {table: state for table, state in {**self._states, **new}.items() if table in marks}
         self._marks = marks

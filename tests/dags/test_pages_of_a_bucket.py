@@ -1,0 +1,70 @@
+"""Pages about a lakehouse in a bucket, which the API server reaches by a connection of Airflow alone."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+from fastapi.testclient import TestClient
+
+from embedded.servers.s3 import Bucket, s3_bucket
+from include.contracts.job.report import RowCounts
+from include.contracts.lake_path import S3Path
+from include.control.ledger.ledger import Ledger
+from include.control.log.batch import Stream, Winner
+from include.control.storage.s3_access import delta_rs_options, store_access
+from include.paths import LakehousePaths
+from lakehouse_airflow.ui.links import lakehouse_path, table_path
+from tests.support.airflow.logins import login
+from tests.support.airflow.shown_page import Shown
+from tests.support.documents.specs import bronze_document, write_specs
+from tests.support.ledger.delta_tables import ROWS, intent_of
+
+WRONG = {"AWS_ACCESS_KEY_ID": "of another system", "AWS_SECRET_ACCESS_KEY": "wrong"}
+
+
+@pytest.fixture(scope="module")
+def bucket() -> Iterator[Bucket]:
+    with s3_bucket("shown") as bucket:
+        yield bucket
+
+
+@pytest.fixture
+def lakehouse(bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A lakehouse with one batch, whose credentials only the connection has."""
+    paths = LakehousePaths(S3Path(f"s3://{bucket.name}/lake"))
+    write_specs(tmp_path, bronze_document())
+    with store_access(bucket.environment):
+        path = paths.table("bronze.orders")
+        table = DeltaTable.create(str(path), ROWS, storage_options=delta_rs_options())
+        intent = intent_of(str(table.metadata().id), stream=Stream("bronze.orders"))
+        ledger, winner = Ledger(paths), Winner(intent, 1)
+        ledger.record_intent(intent)
+        ledger.record_committed([winner])
+        ledger.record_closed(winner, RowCounts(read=7, applied=7, inserted=7))
+    secret = bucket.environment
+    extra = {"endpoint_url": bucket.endpoint, "region_name": secret["AWS_DEFAULT_REGION"]}
+    connection = {"conn_type": "aws", "login": secret["AWS_ACCESS_KEY_ID"]}
+    connection |= {"password": secret["AWS_SECRET_ACCESS_KEY"], "extra": json.dumps(extra)}
+    monkeypatch.setenv("AIRFLOW_CONN_STORE", json.dumps(connection))
+    for name in secret:
+        monkeypatch.delenv(name, raising=False)
+    for name, value in {**WRONG, "LAKEHOUSE_S3_CONNECTION": "store"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("LAKEHOUSE_ROOT", str(paths.root))
+    monkeypatch.setenv("LAKEHOUSE_TABLES", str(tmp_path))
+
+
+@pytest.mark.usefixtures("lakehouse")
+def test_pages_read_the_bucket_by_the_connection_and_leave_the_environment_as_it_is(server: TestClient) -> None:
+    headers = login(server, "ann")
+    row = Shown(server.get(lakehouse_path("tables"), headers=headers)).row("bronze.orders")
+    assert "not checked" in row
+    versions = Shown(server.get(table_path("bronze.orders", "versions"), headers=headers))
+    assert "load of 2013-01-01" in " ".join(versions.texts)
+    assert {name: os.environ[name] for name in WRONG} == WRONG
+    assert "AWS_ENDPOINT_URL_S3" not in os.environ
