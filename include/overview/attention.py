@@ -19,6 +19,7 @@ class Kind(StrEnum):
 
     WRONG_SPEC = Condition.WRONG_SPEC.value
     REFUSED = Condition.REFUSED.value
+    FAILED = Condition.FAILED.value
     APPROVAL = Condition.APPROVAL.value
     STALE = Condition.STALE.value
     OLD_ROWS = "quarantine"
@@ -31,6 +32,7 @@ class Action(StrEnum):
     OVERRIDE = "let this version pass"
     ALLOW_DELETES = "allow the deletes"
     DECIDE_COLUMNS = "decide about the columns"
+    LOOK = "look at the task"
     RUN = "look at the runs"
     REPLAY = "work the quarantine"
 
@@ -88,6 +90,11 @@ def _of(table: TableOverview, now: datetime) -> Iterator[Attention]:
         names = ", ".join(column.name for column in columns)
         cause = f"records have fields without a column: {names}"
         yield Attention(table, Kind.APPROVAL, cause, Action.DECIDE_COLUMNS, since=min(new.since for new in columns))
+    if table.condition is Condition.FAILED:
+        newest, more = table.failed[0], len(table.failed) - 1
+        others = f", and {more} more failed" if more else ""
+        cause = f"the task {newest.task_id} failed in the run {newest.run_id}{others}"
+        yield Attention(table, Kind.FAILED, cause, Action.LOOK, since=newest.at)
     if table.condition is Condition.STALE and table.freshness:
         cause = (
             f"its newest row is of {table.freshness.newest:%Y-%m-%d %H:%M} UTC; {table.freshness.max_age} is allowed"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -16,8 +16,11 @@ from include.control.ledger.states.table_state import TableState
 from include.control.ops_tables import OpsTables
 from include.control.storage.read_cache import cached_reads
 from include.overview.known_catalog import KnownCatalog
-from include.overview.table_overview import Questions, TableOverview, overview_of
+from include.overview.table_overview import FailedTask, Questions, TableOverview, overview_of
 from include.paths import LakehousePaths
+
+FailedTasks = Callable[[Collection[str], Collection[str]], Mapping[str, Sequence[FailedTask]]]
+"""Returns table -> the tasks that have failed lately, the newest first, for some domains and tables."""
 
 _NO_STATE = TableState({})
 
@@ -55,8 +58,12 @@ class LakehouseReader:
             yield ops
         self._ops.put(ops)
 
-    def read(self, now: datetime) -> list[TableOverview]:
+    def read(self, now: datetime, failed: FailedTasks) -> list[TableOverview]:
         """Return every table that has a spec, in build order.
+
+        Args:
+            now: the time.
+            failed: returns the tasks that have failed lately, for the domains and the tables of the lakehouse.
 
         Raises:
             SpecError: there is no folder of specs.
@@ -67,24 +74,29 @@ class LakehouseReader:
         with self.ledger() as ops:
             asked = ops.deletes.tables() | ops.new_columns.tables()
             questions = {table: _questions(table, ops) for table in asked}
+        tables = _tables(catalog)
+        failures = failed(catalog.domains, tables)
         return [
             overview_of(
                 catalog.invalid.get(table) or catalog.specs[table],
                 states.get(table, _NO_STATE),
                 questions.get(table, Questions()),
+                failures.get(table, ()),
                 now,
             )
-            for table in _tables(catalog)
+            for table in tables
         ]
 
-    def read_table(self, table: str, now: datetime) -> TableOverview | None:
+    def read_table(self, table: str, now: datetime, failed: FailedTasks) -> TableOverview | None:
         """Return one table; None if it has no spec. Raises the same errors as `read`."""
         catalog = self.catalog()
         spec = catalog.invalid.get(table) or catalog.specs.get(table)
         if spec is None:
             return None
         with self.ledger() as ops:
-            return overview_of(spec, self._states.read_one(table), _questions(table, ops), now)
+            questions = _questions(table, ops)
+        failures = failed([spec.domain], [table]).get(table, ())
+        return overview_of(spec, self._states.read_one(table), questions, failures, now)
 
 
 def _questions(table: str, ops: OpsTables) -> Questions:

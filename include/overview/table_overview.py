@@ -27,6 +27,7 @@ class Condition(StrEnum):
 
     WRONG_SPEC = "wrong spec"
     REFUSED = "refused"
+    FAILED = "run failed"
     APPROVAL = "waits for approval"
     STALE = "stale"
     UNCHECKED = "not checked"
@@ -49,6 +50,25 @@ class Questions:
 
     deletes: Sequence[Deletes] = ()
     columns: Sequence[NewColumn] = ()
+
+
+@dataclass(frozen=True)
+class FailedTask:
+    """A task about a table that has failed, and was neither run again nor marked as successful since.
+
+    Attributes:
+        dag_id: its DAG.
+        run_id: its run.
+        task_id: the task.
+        map_index: its index if it is mapped, else -1.
+        at: when it failed.
+    """
+
+    dag_id: str
+    run_id: str
+    task_id: str
+    map_index: int
+    at: datetime
 
 
 @dataclass(frozen=True)
@@ -80,6 +100,7 @@ class TableOverview:
         waiting: the rows that wait in its quarantine; None if they were not counted yet.
         freshness: the age of its newest row against its rule; None without a rule or a result.
         questions: the open questions about it.
+        failed: the tasks about it that have failed lately, the newest first.
     """
 
     spec: AnySpec | InvalidSpec
@@ -93,6 +114,7 @@ class TableOverview:
     waiting: WaitingRows | None = None
     freshness: Freshness | None = None
     questions: Questions = field(default_factory=Questions)
+    failed: Sequence[FailedTask] = ()
 
     @property
     def table(self) -> str:
@@ -149,8 +171,10 @@ class TableOverview:
         return expected is not None and files is not None and files >= expected + LEAST_SMALL_FILES
 
 
-def overview_of(spec: AnySpec | InvalidSpec, state: TableState, questions: Questions, now: datetime) -> TableOverview:
-    """Return a table in the list, from its spec, its state and the open questions about it."""
+def overview_of(
+    spec: AnySpec | InvalidSpec, state: TableState, questions: Questions, failed: Sequence[FailedTask], now: datetime
+) -> TableOverview:
+    """Return a table in the list, from its spec, its state, the open questions about it, and its failed tasks."""
     measures, streams, recent = state.part(Measures), state.part(Streams), state.part(RecentBatches)
     versions = [end.version for end in streams.ends.values()] if streams else []
     table = TableOverview(
@@ -161,6 +185,7 @@ def overview_of(spec: AnySpec | InvalidSpec, state: TableState, questions: Quest
         streams=streams,
         batches=recent.batches if recent else (),
         waiting=state.part(WaitingRows),
+        failed=failed,
     )
     if isinstance(spec, InvalidSpec):
         return table
@@ -178,6 +203,8 @@ def _condition(table: TableOverview, now: datetime) -> tuple[Condition, datetime
         return Condition.REFUSED, closed.get(table.refusal.version)
     if questions.deletes or questions.columns:
         return Condition.APPROVAL, min((column.since for column in questions.columns), default=None)
+    if table.failed:
+        return Condition.FAILED, table.failed[-1].at
     if table.newest is None:
         return Condition.NEVER_RUN, None
     # A version above the checked one without a batch is one of maintenance, which changes no row.

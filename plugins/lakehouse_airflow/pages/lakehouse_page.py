@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
+from airflow.api_fastapi.common.db.common import SessionDep
 from fastapi.responses import HTMLResponse
 
 from include.clock import utc_now
 from include.contracts.spec.values import LAYERS
 from include.overview.attention import attention_needed
 from include.overview.table_overview import SEVERITY, TableOverview
+from lakehouse_airflow.pages.failed_tasks import failed_tasks
 from lakehouse_airflow.pages.reader import lakehouse
 from lakehouse_airflow.pages.rendering import page
 
@@ -30,11 +33,19 @@ _SORTS: dict[str, Callable[[TableOverview], Any]] = {
 
 
 def lakehouse_page(
-    q: str = "", domain: str = "", layer: str = "", state: str = "", owner: str = "", sort: str = "", page_no: int = 1
+    session: SessionDep,
+    q: str = "",
+    domain: str = "",
+    layer: str = "",
+    state: str = "",
+    owner: str = "",
+    sort: str = "",
+    page_no: int = 1,
 ) -> HTMLResponse:
     """Show the tables that a filter leaves, in an order.
 
     Args:
+        session: Airflow's database.
         q: a text in the name, the description or the owner of a table.
         domain: only tables of this domain.
         layer: only tables of this layer.
@@ -45,7 +56,7 @@ def lakehouse_page(
     """
     now = utc_now()
     with lakehouse() as reader:
-        tables = reader.read(now)
+        tables = reader.read(now, partial(failed_tasks, session))
     chosen = {"domain": domain, "layer": layer, "state": state, "owner": owner}
     shown = [table for table in tables if _matches(table, q.strip().lower(), chosen)]
     shown.sort(key=_SORTS.get(sort, lambda table: (table.spec.domain, _layer_order(table), table.table)))

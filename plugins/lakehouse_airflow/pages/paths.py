@@ -17,6 +17,7 @@ from lakehouse_airflow.ui.links import (
     lakehouse_path,
     run_path,
     table_path,
+    task_path,
     trigger_path,
 )
 
@@ -41,6 +42,8 @@ def action_path(item: Attention) -> str:
         return trigger_path(_FORMS[item.action], table=item.table.table, **item.fields)
     if item.action is Action.DECIDE_COLUMNS:
         return airflow_path(REQUIRED_ACTIONS)
+    if item.action is Action.LOOK:
+        return task_path(item.table.failed[0])
     return dag_path(item.table.spec.domain) if item.action is Action.RUN else ""
 
 

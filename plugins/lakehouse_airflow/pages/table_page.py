@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+from airflow.api_fastapi.common.db.common import SessionDep
 from airflow.api_fastapi.core_api.security import GetUserDep
 from fastapi import HTTPException, Request
 from fastapi.responses import HTMLResponse
@@ -9,6 +12,7 @@ from starlette import status
 
 from include.clock import utc_now
 from include.overview.attention import attention_needed
+from lakehouse_airflow.pages.failed_tasks import failed_tasks
 from lakehouse_airflow.pages.reader import lakehouse
 from lakehouse_airflow.pages.rendering import page
 from lakehouse_airflow.pages.tab import ShownTable
@@ -19,12 +23,12 @@ TABS = (overview.TAB, versions.TAB, spec.TAB)
 """The tabs in their order; a new one also needs a template of its name."""
 
 
-def table_page(table: str, request: Request, user: GetUserDep) -> HTMLResponse:
+def table_page(table: str, request: Request, user: GetUserDep, session: SessionDep) -> HTMLResponse:
     """Show the first tab of a table. Raises the errors of `tab_page`."""
-    return tab_page(table, TABS[0].name, request, user)
+    return tab_page(table, TABS[0].name, request, user, session)
 
 
-def tab_page(table: str, tab: str, request: Request, user: GetUserDep) -> HTMLResponse:
+def tab_page(table: str, tab: str, request: Request, user: GetUserDep, session: SessionDep) -> HTMLResponse:
     """Show a tab of a table.
 
     Raises:
@@ -32,7 +36,7 @@ def tab_page(table: str, tab: str, request: Request, user: GetUserDep) -> HTMLRe
     """
     now = utc_now()
     with lakehouse() as reader:
-        facts = reader.read_table(table, now)
+        facts = reader.read_table(table, now, partial(failed_tasks, session))
         if facts is None:
             raise HTTPException(status.HTTP_404_NOT_FOUND, f"no spec creates the table {table}")
         tabs = [each for each in TABS if each.fits(facts)]
