@@ -6,7 +6,7 @@ import json
 from datetime import timedelta
 from pathlib import Path
 
-from pydantic import Field
+from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from include.contracts.airflow_access import AirflowAccess
@@ -39,6 +39,8 @@ class Settings(BaseSettings):
             `{"main": {"bootstrap.servers": "broker:9092"}}`. They may hold secrets, so they are never shown.
         airflow: the Airflow to which `lakehouse run` announces certified versions, as JSON:
             `{"url": ..., "login": ..., "password": ...}`, or `{"url": ..., "token": ...}`.
+        metrics_token: the token with which a scraper reads the metrics from the web server.
+        metrics_token_file: a file with this token, which is read at each scrape; the setting above wins.
     """
 
     # An error must not show the value: it may be a password.
@@ -57,6 +59,8 @@ class Settings(BaseSettings):
     second_person: bool = True
     kafka: dict[str, dict[str, str]] = Field(default_factory=dict, repr=False)
     airflow: AirflowAccess | None = None
+    metrics_token: SecretStr = SecretStr("")
+    metrics_token_file: Path | None = None
 
     @property
     def paths(self) -> LakehousePaths:

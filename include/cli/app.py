@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from include.cli.metrics import metrics
 from include.cli.output import ErrorsToExitCodes, missing_root, show
 from include.cli.quarantine.commands import quarantine
 from include.cli.table_commands import diff, gate, query, rebuild, views
@@ -261,6 +262,9 @@ def conflicts(table: Tables = None) -> None:
     nothing = ("No run had to wait or retry because of another run.", *missing_root(settings.root))
     show(*([contention_table(pairs)] if pairs else nothing), *advice(pairs), *damage)
     raise typer.Exit(ExitCode.FAILED if damage else ExitCode.OK)
+
+
+app.command()(metrics)
 
 
 @app.command()

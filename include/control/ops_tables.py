@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import pyarrow as pa
+
 from include.control.gates.gates import Gates
 from include.control.ledger.commit_history import CommitHistory
 from include.control.ledger.deletes import DeleteRecords
 from include.control.ledger.ledger import Ledger
 from include.control.ledger.new_columns import NewColumns
+from include.control.ledger.ops_table import OpsSize, OpsTable
 from include.control.ledger.rebuilds import Rebuilds
 from include.control.ledger.spec_history import SpecHistory
 from include.control.ledger.states.table_state import TableStates
 from include.control.quarantine.events import QuarantineEvents
 from include.paths import LakehousePaths
+
+OPS_TABLES = ("batches", "files", "gates", "commits", "columns", "deletes", "quarantine", "specs", "rebuilds")
+"""The names of the tables under `ops/`."""
 
 
 class OpsTables:
@@ -54,3 +60,8 @@ class OpsTables:
         self.quarantine = QuarantineEvents(paths)
         self.specs = SpecHistory(paths)
         self.rebuilds = Rebuilds(paths)
+        self._logs = {name: OpsTable.of(paths, name, pa.schema([])) for name in OPS_TABLES}
+
+    def sizes(self) -> dict[str, OpsSize]:
+        """Return name -> size of each table under `ops/`; 0 for a table without events."""
+        return {name: log.size() for name, log in self._logs.items()}

@@ -11,6 +11,7 @@ from threading import Lock
 
 from include.catalog import Catalog
 from include.control.ledger.new_columns import OPEN
+from include.control.ledger.ops_table import OpsSize
 from include.control.ledger.states.all_states import AllStates
 from include.control.ledger.states.table_state import TableState
 from include.control.ops_tables import OpsTables
@@ -21,6 +22,12 @@ from include.paths import LakehousePaths
 
 FailedTasks = Callable[[Collection[str], Collection[str]], Mapping[str, Sequence[FailedTask]]]
 """Returns table -> the tasks that have failed lately, the newest first, for some domains and tables."""
+
+
+def no_failed_tasks(_domains: Collection[str], _tables: Collection[str]) -> Mapping[str, Sequence[FailedTask]]:
+    """Return no task, for a process that cannot read Airflow's database; a `FailedTasks`."""
+    return {}
+
 
 _NO_STATE = TableState({})
 
@@ -86,6 +93,11 @@ class LakehouseReader:
             )
             for table in tables
         ]
+
+    def ledger_sizes(self) -> dict[str, OpsSize]:
+        """Return the size of each table of the ledger that exists: name -> size."""
+        with self.ledger() as ops:
+            return ops.sizes()
 
     def read_table(self, table: str, now: datetime, failed: FailedTasks) -> TableOverview | None:
         """Return one table; None if it has no spec. Raises the same errors as `read`."""

@@ -7,15 +7,19 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 
+from include.contracts.spec.bronze_sources import LandingSource
 from include.contracts.spec.table_spec import AnySpec, BronzeSpec
 from include.control.gates.result import GateResult
 from include.control.gates.verdicts import Verdicts
 from include.control.ledger.deletes import Deletes
 from include.control.ledger.new_columns import NewColumn
+from include.control.ledger.states.contention import Contention
+from include.control.ledger.states.failed_files import FailedFiles
 from include.control.ledger.states.measures import Measures
 from include.control.ledger.states.recent_batches import BatchKind, RecentBatch, RecentBatches
 from include.control.ledger.states.streams import Streams
 from include.control.ledger.states.table_state import TableState
+from include.control.ledger.states.totals import Totals
 from include.control.ledger.states.waiting_rows import WaitingRows
 from include.control.maintenance.health import LEAST_SMALL_FILES, target_file_bytes
 from include.overview.freshness import Freshness, freshness_of
@@ -98,6 +102,9 @@ class TableOverview:
         streams: the last batch of each of its streams; None if its state lacks them.
         batches: its newest batches, oldest first; empty if its state lacks them.
         waiting: the rows that wait in its quarantine; None if they were not counted yet.
+        failed_files: its landing files that could not be loaded; None if they were not counted yet.
+        totals: the sums over all its batches; None if its state lacks them.
+        contention: the sums of what its writers lost to other writers; None if its state lacks them.
         freshness: the age of its newest row against its rule; None without a rule or a result.
         questions: the open questions about it.
         failed: the tasks about it that have failed lately, the newest first.
@@ -112,6 +119,9 @@ class TableOverview:
     streams: Streams | None = None
     batches: Sequence[RecentBatch] = ()
     waiting: WaitingRows | None = None
+    failed_files: FailedFiles | None = None
+    totals: Totals | None = None
+    contention: Contention | None = None
     freshness: Freshness | None = None
     questions: Questions = field(default_factory=Questions)
     failed: Sequence[FailedTask] = ()
@@ -131,6 +141,25 @@ class TableOverview:
     def certified(self) -> int | None:
         """The version that readers may use."""
         return self.verdicts.certified if self.verdicts else None
+
+    @property
+    def certified_lag(self) -> int | None:
+        """The number of versions by which readers are behind; None if there is no version."""
+        return None if self.newest is None else max(self.newest - (-1 if self.certified is None else self.certified), 0)
+
+    @property
+    def uncertified_since(self) -> datetime | None:
+        """When the first of its newest batches was closed that readers do not have yet; None if they have all."""
+        certified = -1 if self.certified is None else self.certified
+        return min((batch.at for batch in self.batches if batch.version > certified), default=None)
+
+    @property
+    def given_up_files(self) -> int:
+        """The number of landing files that failed so often that no run tries them again."""
+        source = self.spec.source if isinstance(self.spec, BronzeSpec) else None
+        if self.failed_files is None or not isinstance(source, LandingSource):
+            return 0
+        return self.failed_files.given_up(source.max_attempts_per_file)
 
     @property
     def refusal(self) -> GateResult | None:
@@ -186,6 +215,9 @@ def overview_of(
         batches=recent.batches if recent else (),
         waiting=state.part(WaitingRows),
         failed=failed,
+        failed_files=state.part(FailedFiles),
+        totals=state.part(Totals),
+        contention=state.part(Contention),
     )
     if isinstance(spec, InvalidSpec):
         return table

@@ -34,7 +34,7 @@ class VersionEntry:
 
 def timeline(table: str, table_id: str, ops: OpsTables, upto: int | None = None, limit: int = 50) -> list[VersionEntry]:
     """Return the versions of a table from `upto` downward, with at most `limit` batches."""
-    batches = list(islice(ops.ledger.closed_batches(table, table_id, upto), limit))
+    batches = list(islice(ops.ledger.history.closed(table, table_id, upto), limit))
     least = batches[-1].version if len(batches) == limit else 0
     results: dict[int, GateResult] = {}
     for recorded in ops.gates.results_between(table, table_id, least, upto):

@@ -25,7 +25,10 @@ PLACE = {
     "tab": "overview",
 }
 GLOSSARY = f"{URL_PREFIX}/docs/glossary.md"
-ROUTES = [URL_PREFIX + route.path.replace(":path", "").format(**PLACE) for route in app.routes]
+PATHS = [URL_PREFIX + route.path.replace(":path", "").format(**PLACE) for route in app.routes]
+ROUTES = [path for path in PATHS if path != f"{URL_PREFIX}/metrics"]
+"""All pages; the metrics have a token of their own."""
+
 PAGE = next(route for route in ROUTES if "/pages/" in route)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -16,6 +17,9 @@ import pyarrow as pa
 from include.contracts.job.contention import LeaseWait, LostRace
 from include.control.events.conditions import Span
 from include.control.ledger.ops_table import OpsTable
+from include.control.ledger.resolution import table_id
+from include.control.ledger.states.contention import Contention, add_contention
+from include.control.ledger.states.table_state import TableStates, tolerate_state_errors
 from include.paths import LakehousePaths
 
 COMMITS = pa.schema(
@@ -86,6 +90,8 @@ class CommitHistory:
     """
 
     def __init__(self, paths: LakehousePaths, keep: timedelta | None = None) -> None:
+        self._paths = paths
+        self._states = TableStates(paths)
         self._events = OpsTable.of(paths, "commits", COMMITS, keep)
 
     def record(self, write: TableWrite) -> None:
@@ -99,6 +105,19 @@ class CommitHistory:
             "lost_to": [race.model_dump() for race in write.lost],
         }
         self._events.append([event])
+        if not write.lost and not write.waited.seconds:
+            return
+        with tolerate_state_errors(write.table):
+            identity = table_id(self._paths.table(write.table))
+            self._states.change(write.table, (Contention, partial(self._contention_after, write, identity)))
+
+    def _contention_after(self, write: TableWrite, identity: str, stored: Contention | None) -> Contention:
+        """Return the sums after a write; if the state lacks them, from the events that are still kept."""
+        is_missing = stored is None
+        sums = stored if stored and stored.table_id == identity else Contention(table_id=identity)
+        for each in self.of(write.table) if is_missing else [write]:
+            sums = add_contention(sums, each.waited.seconds, each.attempts, each.lost)
+        return sums
 
     def of(self, table: str) -> list[TableWrite]:
         """Return the writes to a table, oldest first."""

@@ -76,12 +76,14 @@ class Failure:
         attempts: the number of failed attempts with this content; a replay starts the count again at 0.
         interval_start: the start of the interval that the file was delivered for.
         given_up: a person has decided that runs continue without the file.
+        at: when it failed last.
     """
 
     file: FileFact
     attempts: int
     interval_start: datetime | None = field(default=None, compare=False)
     given_up: bool = False
+    at: datetime | None = field(default=None, compare=False)
 
 
 class BatchEvent(StrEnum):
@@ -174,7 +176,8 @@ def failures_of(events: Iterable[dict[str, Any]], winners: Collection[str]) -> d
         if row["event"] == FileEvent.FAILED:
             file, start = file_fact(row), row["interval_start"]
             earlier = before if before and before.file.checksum == file.checksum else Failure(file, attempts=0)
-            failed[path] = replace(earlier, file=file, attempts=earlier.attempts + 1, interval_start=start)
+            at = row["recorded_at"]
+            failed[path] = replace(earlier, file=file, attempts=earlier.attempts + 1, interval_start=start, at=at)
         elif row["token"] in winners:
             failed.pop(path, None)
         elif before and row["event"] == FileEvent.REPLAYED:

@@ -7,10 +7,10 @@ tokens with sources; only the log of the table decides which token won (ADR 0002
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
-from itertools import groupby, islice
+from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
@@ -21,6 +21,7 @@ from include.clock import utc_now
 from include.contracts.interval import Interval
 from include.contracts.job.report import FileRows, RowCounts
 from include.control.events.conditions import Span
+from include.control.ledger.batch_history import BatchHistory
 from include.control.ledger.events import (
     BATCHES,
     FACTS,
@@ -38,16 +39,12 @@ from include.control.ledger.events import (
 )
 from include.control.ledger.loaded_files import LoadedFiles, planned_files_query, winners_query
 from include.control.ledger.ops_table import OpsTable
+from include.control.ledger.states.failed_files import FailedFiles, failed_files
 from include.control.ledger.states.measures import Measures, measure, newer_measures
-from include.control.ledger.states.recent_batches import (
-    MOST_BATCHES,
-    RecentBatch,
-    RecentBatches,
-    closed_batch,
-    newest_batches,
-)
+from include.control.ledger.states.recent_batches import RecentBatches, closed_batch
 from include.control.ledger.states.streams import Streams, advance_streams
 from include.control.ledger.states.table_state import TableStates, tolerate_state_errors
+from include.control.ledger.states.totals import Totals
 from include.control.ledger.states.waiting_rows import WaitingRows
 from include.control.log.batch import FileFact, Intent, Winner
 from include.paths import LakehousePaths
@@ -58,6 +55,7 @@ class Ledger:
 
     Attributes:
         paths: the folders of the lakehouse.
+        history: summaries of closed batches.
     """
 
     def __init__(self, paths: LakehousePaths) -> None:
@@ -65,13 +63,16 @@ class Ledger:
         self._states = TableStates(paths)
         self._batches = OpsTable.of(paths, "batches", BATCHES)
         self._files = OpsTable.of(paths, "files", FILES)
+        self.history = BatchHistory(self._batches)
         self._last_recorded: tuple[str, tuple[FileFact, ...]] = ("", ())
+        self._last_intent_at: tuple[str, datetime] | None = None
 
     def record_intent(self, intent: Intent, files: Sequence[FileFact] = ()) -> None:
         """Record an intent with its sources; the files come first, since an intent implies that they are recorded."""
         self._files.append([file_event(FileEvent.PLANNED, intent, file) for file in files])
-        self._batches.append([batch_event(BatchEvent.INTENT, intent)])
-        self._last_recorded = intent.token, tuple(files)
+        at = utc_now()
+        self._batches.append([{**batch_event(BatchEvent.INTENT, intent), "recorded_at": at}])
+        self._last_recorded, self._last_intent_at = (intent.token, tuple(files)), (intent.token, at)
 
     def record_committed(self, winners: Iterable[Winner]) -> None:
         """Record the attempts of one table that the log let win, oldest first."""
@@ -98,44 +99,44 @@ class Ledger:
             waiting: returns how many rows wait in quarantine after the batch, for the stored number; None if it is not
                 known.
         """
-        at = utc_now()
-        files = [file for file in self.files_of(winner.intent) if file.path in rows_of_file] if rows_of_file else []
+        at, intent, history = utc_now(), winner.intent, self.history
+        token, started_at = self._last_intent_at or ("", None)
+        files = [file for file in self.files_of(intent) if file.path in rows_of_file] if rows_of_file else []
         self._files.append([loaded_event(winner, file, rows_of_file[file.path]) for file in files])
-        event = batch_event(BatchEvent.CLOSED, winner.intent, winner.version)
+        event = batch_event(BatchEvent.CLOSED, intent, winner.version)
         self._batches.append([{**event, "rows": rows.model_dump_json(), "recorded_at": at}])
-        with tolerate_state_errors(winner.intent.table):
-            now = measure(self.paths.table(winner.intent.table))
+        with tolerate_state_errors(intent.table):
+            now = measure(self.paths.table(intent.table))
+            started_at = started_at if token == intent.token else None
             self._states.change(
-                winner.intent.table,
+                intent.table,
                 (Streams, partial(advance_streams, winner, rows)),
                 (Measures, lambda measures: newer_measures(measures, now)),
-                (RecentBatches, partial(self._with_batch, closed_batch(winner, rows, at), winner.intent)),
+                (RecentBatches, partial(history.recent_after, closed_batch(winner, rows, at), intent)),
+                (Totals, partial(history.totals_after, winner, rows, started_at, at)),
+                (FailedFiles, partial(self._failed_after, intent)),
                 (WaitingRows, waiting),
             )
 
-    def _with_batch(self, batch: RecentBatch, intent: Intent, stored: RecentBatches | None) -> RecentBatches:
-        """Return the newest batches with one more; from the history if the state lacks them."""
-        if stored is None or stored.table_id != intent.table_id:
-            stored = self.recent_batches(intent.table, intent.table_id)
-        return newest_batches(intent.table_id, [*stored.batches, batch])
-
-    def recent_batches(self, table: str, table_id: str) -> RecentBatches:
-        """Return the newest closed batches of the table, from the events."""
-        return newest_batches(table_id, islice(self.closed_batches(table, table_id), MOST_BATCHES))
-
-    def closed_batches(self, table: str, table_id: str, upto: int | None = None) -> Iterator[RecentBatch]:
-        """Yield the closed batches of the table from version `upto` downward; read only as many as the caller takes."""
-        columns, closed = ("intent", "rows", "recorded_at"), [BatchEvent.CLOSED]
-        events = self._batches.descending(table, "version", columns, upto, event=closed, table_id=[table_id])
-        for _, closes in groupby(events, itemgetter("version")):
-            row = next(closes)  # the last close of a batch that was closed twice
-            yield closed_batch(recorded_winner(row), RowCounts.model_validate_json(row["rows"]), row["recorded_at"])
+    def _failed_after(self, intent: Intent, stored: FailedFiles | None) -> FailedFiles | None:
+        """Return the failed files after a batch, which may have loaded some of them."""
+        if not intent.sources.files or (stored and stored.table_id == intent.table_id and not stored.attempts):
+            return stored
+        return failed_files(intent.table_id, self.failures(intent.table, intent.table_id))
 
     def record_files(
         self, event: FileEvent, table: str, table_id: str, interval: Interval, files: Iterable[FileFact]
     ) -> None:
         """Record an event of files of an interval that belongs to no batch; the `defect` of a file is the reason."""
-        self._files.append([batchless_event(event, table, table_id, interval, file) for file in files])
+        events = [batchless_event(event, table, table_id, interval, file) for file in files]
+        if not events or event not in (FileEvent.FAILED, FileEvent.GIVEN_UP, FileEvent.REPLAYED):
+            return self._files.append(events)
+        with tolerate_state_errors(table):  # Whoever dies after the event leaves no wrong number.
+            self._states.change(table, (FailedFiles, lambda _: None))
+        self._files.append(events)
+        with tolerate_state_errors(table):
+            failed = failed_files(table_id, self.failures(table, table_id))
+            self._states.change(table, (FailedFiles, lambda _: failed))
 
     def last_committed(self, table: str, table_id: str, stream: str) -> Winner | None:
         """Return the last resolved batch of the stream, by the table's state; the log may hold newer batches."""
@@ -261,7 +262,7 @@ class Ledger:
         # Few files ever fail: the events of all other files are not read.
         ever_failed = self._files.find(table, ("path",), table_id=[table_id], event=[FileEvent.FAILED], **among)
         paths = {row["path"] for row in ever_failed}
-        columns = ("event", "token", "batch_seq", "interval_start", *FACTS)
+        columns = ("recorded_at", "event", "token", "batch_seq", "interval_start", *FACTS)
         events = self._files.find(table, columns, table_id=[table_id], path=paths) if paths else []
         tokens = self._won(table, table_id, {row["token"]: row["batch_seq"] for row in events})
         return failures_of(events, tokens)

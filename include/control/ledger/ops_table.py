@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from operator import itemgetter
 from pathlib import Path
@@ -64,6 +65,19 @@ _retry_after_conflict = retry(
 
 _CLEAN_UP_INTERVAL = 100
 """The number of commits after which the log is cleaned up even if nothing was compacted."""
+
+
+@dataclass(frozen=True)
+class OpsSize:
+    """The size of a table of the ledger.
+
+    Attributes:
+        size: the bytes of its data files.
+        files: the number of its data files.
+    """
+
+    size: int
+    files: int
 
 
 class OpsTable:
@@ -229,6 +243,11 @@ class OpsTable:
     def tables(self) -> set[str]:
         """Return the tables that have events."""
         return {file.table for file in self._log.files()}
+
+    def size(self) -> OpsSize:
+        """Return the size of the table."""
+        files = self._log.files()
+        return OpsSize(sum(file.size for file in files), len(files))
 
     def _files(self, table: str) -> list[EventFile]:
         return [file for file in self._log.files() if file.table == table]

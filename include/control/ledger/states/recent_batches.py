@@ -76,7 +76,9 @@ def closed_batch(winner: Winner, rows: RowCounts, at: datetime) -> RecentBatch:
     """Return a batch that was closed at a time, with its row counts."""
     facts = winner.intent.model_dump(include=set(RecentBatch.model_fields))
     restores = winner.intent.sources.restores
-    return RecentBatch(**facts, version=winner.version, at=at, rows=rows, kind=_kind(winner.intent), restores=restores)
+    return RecentBatch(
+        **facts, version=winner.version, at=at, rows=rows, kind=batch_kind(winner.intent), restores=restores
+    )
 
 
 def newest_batches(table_id: str, batches: Iterable[RecentBatch]) -> RecentBatches:
@@ -86,7 +88,8 @@ def newest_batches(table_id: str, batches: Iterable[RecentBatch]) -> RecentBatch
     return RecentBatches(table_id=table_id, batches=tuple(ascending[-MOST_BATCHES:]))
 
 
-def _kind(intent: Intent) -> BatchKind:
+def batch_kind(intent: Intent) -> BatchKind:
+    """Return the purpose of the batch of an intent."""
     sources = intent.sources
     if sources.rebuild:
         return BatchKind.REBUILD

@@ -37,7 +37,7 @@ def test_a_lost_state_has_all_of_them_again_after_the_next_batch(tmp_path: Path)
     recent = stored(paths)
     assert recent is not None
     assert [batch.rows.applied for batch in recent.batches] == [1, 2, 3, 4]
-    assert Ledger(paths).recent_batches(SPEC.table, recent.table_id) == recent
+    assert Ledger(paths).history.recent(SPEC.table, recent.table_id) == recent
 
 
 def test_a_batch_that_was_closed_twice_is_one_batch_with_its_last_row_counts(tmp_path: Path) -> None:
@@ -47,4 +47,4 @@ def test_a_batch_that_was_closed_twice_is_one_batch_with_its_last_row_counts(tmp
     recent = stored(paths)
     assert recent is not None
     assert [(batch.token, batch.rows.applied) for batch in recent.batches] == [(winner.token, 1)]
-    assert Ledger(paths).recent_batches(SPEC.table, recent.table_id) == recent
+    assert Ledger(paths).history.recent(SPEC.table, recent.table_id) == recent

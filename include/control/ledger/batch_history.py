@@ -1,0 +1,97 @@
+"""The closed batches of a table, by the events of `ops.batches`, and the parts of its state that follow from them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from datetime import datetime
+from itertools import groupby, islice
+from operator import itemgetter
+from typing import Any
+
+from include.contracts.job.report import RowCounts
+from include.control.ledger.events import BatchEvent, recorded_winner
+from include.control.ledger.ops_table import OpsTable
+from include.control.ledger.states.recent_batches import (
+    MOST_BATCHES,
+    RecentBatch,
+    RecentBatches,
+    closed_batch,
+    newest_batches,
+)
+from include.control.ledger.states.totals import Totals, add_batch
+from include.control.log.batch import Intent, Winner
+
+
+class BatchHistory:
+    """Summarizes closed batches: from a part of the state where it has them, otherwise from the events.
+
+    Args:
+        batches: `ops.batches`.
+    """
+
+    def __init__(self, batches: OpsTable) -> None:
+        self._batches = batches
+
+    def closed(self, table: str, table_id: str, upto: int | None = None) -> Iterator[RecentBatch]:
+        """Yield the closed batches of the table from version `upto` downward; read only as many as the caller takes."""
+        columns, closed = ("intent", "rows", "recorded_at"), [BatchEvent.CLOSED]
+        events = self._batches.descending(table, "version", columns, upto, event=closed, table_id=[table_id])
+        for _, closes in groupby(events, itemgetter("version")):
+            row = next(closes)  # the last close of a batch that was closed twice
+            yield closed_batch(recorded_winner(row), RowCounts.model_validate_json(row["rows"]), row["recorded_at"])
+
+    def recent(self, table: str, table_id: str) -> RecentBatches:
+        """Return the newest closed batches of the table, from the events."""
+        return newest_batches(table_id, islice(self.closed(table, table_id), MOST_BATCHES))
+
+    def recent_after(self, batch: RecentBatch, intent: Intent, stored: RecentBatches | None) -> RecentBatches:
+        """Return the newest batches after a close."""
+        if stored is None or stored.table_id != intent.table_id:
+            stored = self.recent(intent.table, intent.table_id)
+        return newest_batches(intent.table_id, [*stored.batches, batch])
+
+    def totals(self, table: str, table_id: str) -> Totals:
+        """Return the totals of the table, from all its events; of a batch that was closed twice, the last close."""
+        columns = ("recorded_at", "token", "version", "intent", "rows")
+        closes = self._batches.find(table, columns, event=[BatchEvent.CLOSED], table_id=[table_id])
+        started = self._started(table, table_id=[table_id])
+        totals = Totals(table_id=table_id)
+        for row in {row["token"]: row for row in closes}.values():
+            seconds = _seconds(started.get(row["token"]), row["recorded_at"])
+            totals = add_batch(totals, recorded_winner(row), RowCounts.model_validate_json(row["rows"]), seconds)
+        return totals
+
+    def totals_after(
+        self, winner: Winner, rows: RowCounts, started_at: datetime | None, at: datetime, stored: Totals | None
+    ) -> Totals:
+        """Return the totals after a close.
+
+        If the state lacks them, or lacks an earlier batch because the write after its close failed, they are computed
+        from the events, which include this close.
+
+        Args:
+            winner: the batch.
+            rows: its row counts.
+            started_at: when its intent was recorded; None if another process did it.
+            at: when it was closed.
+            stored: the totals in the state.
+        """
+        intent = winner.intent
+        if stored is None or stored.table_id != intent.table_id:
+            return self.totals(intent.table, intent.table_id)
+        if stored.includes(winner):
+            return stored
+        if not stored.is_next(winner):
+            return self.totals(intent.table, intent.table_id)
+        if started_at is None:
+            started_at = self._started(intent.table, token=[intent.token]).get(intent.token)
+        return add_batch(stored, winner, rows, _seconds(started_at, at))
+
+    def _started(self, table: str, **where: Collection[Any]) -> dict[str, datetime]:
+        """Return when the intents that meet conditions were recorded: token -> time."""
+        rows = self._batches.find(table, ("recorded_at", "token"), event=[BatchEvent.INTENT], **where)
+        return {row["token"]: row["recorded_at"] for row in rows}
+
+
+def _seconds(started_at: datetime | None, at: datetime) -> float:
+    return max((at - started_at).total_seconds(), 0.0) if started_at else 0.0
