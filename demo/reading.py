@@ -9,9 +9,17 @@ from include.control.views.duckdb_file import delta_extension
 
 
 def delta_reader() -> duckdb.DuckDBPyConnection:
-    """Return a connection in UTC that can read Delta tables."""
+    """Return a connection in UTC that can read Delta tables.
+
+    Raises:
+        FileNotFoundError: the extension of DuckDB's own version is not installed.
+    """
+    extension = delta_extension()
+    if extension is None:
+        msg = f"no Delta extension for DuckDB {duckdb.__version__}: run `make setup`"
+        raise FileNotFoundError(msg)
     connection = duckdb.connect()
-    connection.load_extension(str(delta_extension()))
+    connection.load_extension(str(extension))
     connection.execute("SET TimeZone = 'UTC'")
     return connection
 

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -22,7 +22,7 @@ from include.contracts.time_format import MINUTE
 from include.control.gates.gates import Gates
 from include.control.gates.verdicts import equal_versions
 from include.control.log.stored_tables import is_table, open_table, tables_in
-from include.errors import NotReadyError, QueryError, UnknownNameError, first_line
+from include.errors import MillraceError, NotReadyError, QueryError, UnknownNameError, first_line
 from include.paths import LakehousePaths
 from include.reading.datasets import dataset_of
 from include.reading.duckdb_in_utc import duckdb_in_utc
@@ -107,21 +107,29 @@ def certified(table: str, root: object = None, *, at: datetime | None = None) ->
         NotReadyError: no version of it is certified, or none was at that time.
         QueryError: `at` has no offset, or `root` is not a place.
     """
+    _require_offset(at)
     paths = lakehouse_at(root)
-    if not TABLE.fullmatch(table):
-        raise UnknownNameError(f"{table!r} is not the name of a table", "Write <layer>.<name>, as in silver.flights.")
-    gates = Gates(paths)
-    found = _certified_now(table, gates, paths) if at is None else _certified_at(table, at, gates, paths)
-    if found is not None:
-        return found
-    if not is_table(paths.table(table)):
-        known = tables_in(paths.root)
-        raise UnknownNameError(
-            f"there is no table {table} in {paths.root}", did_you_mean(table, known) if known else _PLACES
-        )
-    if at is not None:
-        raise NotReadyError(f"{table}: no version was certified at {at:{MINUTE}}", "Read a later time.")
-    raise NotReadyError(f"{table}: no version is certified", *_ways_out(table, gates))
+    return _certified(table, Gates(paths), paths, at)
+
+
+def certified_tables(
+    tables: Iterable[str], paths: LakehousePaths, *, at: datetime | None = None
+) -> tuple[dict[str, CertifiedTable], dict[str, MillraceError]]:
+    """Return the certified version of each table, opened, and for each table without one, or damaged, the reason.
+
+    Raises:
+        QueryError: `at` has no offset.
+    """
+    _require_offset(at)
+    gates, versions, missing = Gates(paths), dict[str, CertifiedTable](), dict[str, MillraceError]()
+    for table in tables:
+        try:
+            version = _certified(table, gates, paths, at)
+            version.delta  # noqa: B018  opens it: a version whose log is gone is no version to read
+            versions[table] = version
+        except MillraceError as error:
+            missing[table] = error
+    return versions, missing
 
 
 def lakehouse_at(root: object = None) -> LakehousePaths:
@@ -138,17 +146,25 @@ def lakehouse_at(root: object = None) -> LakehousePaths:
         raise QueryError(str(error), _PLACES) from error
 
 
-def certified_tables(
-    tables: list[str], root: object = None, *, at: datetime | None = None
-) -> tuple[dict[str, CertifiedTable], Mapping[str, NotReadyError]]:
-    """Return the certified version of each table, and for each table without one the reason."""
-    versions, missing = dict[str, CertifiedTable](), dict[str, NotReadyError]()
-    for table in tables:
-        try:
-            versions[table] = certified(table, root, at=at)
-        except NotReadyError as error:
-            missing[table] = error
-    return versions, missing
+def _require_offset(at: datetime | None) -> None:
+    if at is not None and at.tzinfo is None:
+        raise QueryError(f"the time {at} has no offset from UTC", f"Write {at.isoformat()}Z for UTC.")
+
+
+def _certified(table: str, gates: Gates, paths: LakehousePaths, at: datetime | None) -> CertifiedTable:
+    if not TABLE.fullmatch(table):
+        raise UnknownNameError(f"{table!r} is not the name of a table", "Write <layer>.<name>, as in silver.flights.")
+    found = _certified_now(table, gates, paths) if at is None else _certified_at(table, at, gates, paths)
+    if found is not None:
+        return found
+    if not is_table(paths.table(table)):
+        known = tables_in(paths.root)
+        raise UnknownNameError(
+            f"there is no table {table} in {paths.root}", did_you_mean(table, known) if known else _PLACES
+        )
+    if at is not None:
+        raise NotReadyError(f"{table}: no version was certified at {at:{MINUTE}}", "Read a later time.")
+    raise NotReadyError(f"{table}: no version is certified", *_ways_out(table, gates))
 
 
 def _certified_now(table: str, gates: Gates, paths: LakehousePaths) -> CertifiedTable | None:
@@ -161,8 +177,6 @@ def _certified_now(table: str, gates: Gates, paths: LakehousePaths) -> Certified
 
 
 def _certified_at(table: str, at: datetime, gates: Gates, paths: LakehousePaths) -> CertifiedTable | None:
-    if at.tzinfo is None:
-        raise QueryError(f"the time {at} has no offset from UTC", f"Write {at.isoformat()}Z for UTC.")
     earlier = (recorded for recorded in gates.newest_results(table) if recorded.at <= at and recorded.result.passed)
     # The certified version never moves back, so it is the highest and not the last one.
     newest = max(earlier, key=lambda recorded: recorded.result.version, default=None)

@@ -17,13 +17,15 @@ if TYPE_CHECKING:
 def connect(root: object = None, *, at: datetime | None = None) -> DuckDBPyConnection:
     """Return a DuckDB connection in UTC with a view for each table of a lakehouse that has a certified version.
 
-    The versions are read once, here. The views stay on them as long as the connection lives.
+    The versions are read once, here. The views stay on them as long as the connection lives. A table without one, or a
+    damaged table, has no view: `certified` says why.
 
     Args:
         root: the lakehouse, a folder or `s3://bucket/prefix`; by default `LAKEHOUSE_ROOT`.
         at: a time with an offset from UTC; the views have the versions that were certified then.
     """
-    versions, _ = certified_tables(tables_in(lakehouse_at(root).root), root, at=at)
+    paths = lakehouse_at(root)
+    versions, _ = certified_tables(tables_in(paths.root), paths, at=at)
     return connection_of(versions.values())
 
 

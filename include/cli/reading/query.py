@@ -18,7 +18,7 @@ from include.cli.output import console, show, show_problem
 from include.cli.reading.rows import first_rows, result_table, write_csv, write_json, write_parquet
 from include.contracts.time_format import MINUTE
 from include.control.log.stored_tables import tables_in
-from include.errors import MillraceError, NotReadyError, QueryError, first_line
+from include.errors import MillraceError, NotReadyError, QueryError, StorageError, first_line
 from include.reading.certified import CertifiedTable, certified_tables
 from include.reading.connection import connection_of
 from include.settings import Settings
@@ -63,14 +63,14 @@ class Query:
         sql: one statement that reads, without a semicolon at its end.
         connection: the locked DuckDB.
         versions: the tables that it reads, or may read, at their certified versions.
-        missing: each table that has no certified version -> the reason.
+        missing: each table that cannot be read, mostly because it has no certified version -> the reason.
         settings: the settings of the lakehouse.
     """
 
     sql: str
     connection: duckdb.DuckDBPyConnection
     versions: Mapping[str, CertifiedTable]
-    missing: Mapping[str, NotReadyError]
+    missing: Mapping[str, MillraceError]
     settings: Settings
 
     @contextmanager
@@ -80,6 +80,7 @@ class Query:
         Raises:
             QueryError: DuckDB refuses the query, or it fails.
             NotReadyError: it names a table without a certified version.
+            StorageError: a data file cannot be read.
         """
         try:
             yield self.connection.execute(self.sql).to_arrow_reader()
@@ -88,6 +89,11 @@ class Query:
         except duckdb.PermissionException as error:
             cause = "a query reads the tables of the lakehouse, and no file or other place"
             raise QueryError(cause, first_line(error)) from error
+        except duckdb.InvalidInputException as error:
+            if "arrow_scan" not in str(error):
+                raise QueryError(f"the query failed: {first_line(error)}") from error
+            way_out = "If the file is gone, VACUUM has deleted it: read a later version."
+            raise StorageError(f"a data file cannot be read: {first_line(error)}", way_out) from error
         except duckdb.Error as error:
             raise QueryError(f"the query failed: {first_line(error)}", *str(error).split("\n")[1:]) from error
 
@@ -129,14 +135,14 @@ def open_query(sql: str, settings: Settings, at: datetime | None = None) -> Quer
     tables = tables_in(settings.root)
     # DuckDB's own list of names fails for PIVOT and for JOIN ... USING. A table too many costs little.
     named = [table for table in tables if _is_named(table, statement)]
-    versions, missing = certified_tables(named or tables, settings.root, at=at)
+    versions, missing = certified_tables(named or tables, settings.paths, at=at)
     connection = connection_of(versions.values())
     connection.execute(_LOCK)
     return Query(statement, connection, versions, missing, settings)
 
 
 def _is_named(table: str, sql: str) -> bool:
-    return table.partition(".")[2] in sql.lower()
+    return all(part in sql.lower() for part in table.split("."))
 
 
 def _statement(sql: str) -> str:

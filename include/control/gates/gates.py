@@ -27,6 +27,7 @@ from include.control.ledger.ops_table import OpsTable
 from include.control.ledger.resolution import table_id
 from include.control.ledger.states.table_state import TableStates
 from include.control.log.stored_tables import tables_in
+from include.control.storage.read_cache import uncached_reads
 from include.control.views.folder import rewrite_views
 from include.control.views.scripts import View
 from include.errors import first_line
@@ -101,7 +102,8 @@ class Gates:
         if folder is None:
             return
         try:
-            rewrite_views(folder, lambda is_new: self.views(tables_in(self._paths.root) if is_new else [table]))
+            with uncached_reads():  # another gate may have certified a newer version
+                rewrite_views(folder, lambda is_new: self.views(tables_in(self._paths.root) if is_new else [table]))
         except Exception as error:  # noqa: BLE001  no batch fails because of a view
             log.warning("%s: the views in %s were not rewritten: %s", table, folder, first_line(error))
 

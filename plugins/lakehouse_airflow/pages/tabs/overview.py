@@ -36,7 +36,7 @@ def _landing(spec: AnySpec | None) -> str:
 
 
 def certified_queries(table: str, path: LakePath, version: int) -> dict[str, str]:
-    """Return engine -> the query that reads exactly this version of a table.
+    """Return tool -> what to write: first what finds the certified version by itself, then what reads this version.
 
     >>> from pathlib import Path
     >>> certified_queries("silver.flights", Path("/lake/silver/flights"), 7)["DuckDB"]
@@ -46,6 +46,8 @@ def certified_queries(table: str, path: LakePath, version: int) -> dict[str, str
     spark = address.replace("s3://", "s3a://", 1) if isinstance(path, S3Path) else address
     layer, name = table.split(".")
     return {
+        "lakehouse": f'lakehouse query "FROM {table} LIMIT 20"',
+        "Python": f'from millrace import certified; certified("{table}").arrow()',
         "DuckDB": f"SELECT * FROM delta_scan('{address}', version = {version});",
         "Spark": f'spark.read.format("delta").option("versionAsOf", {version}).load("{spark}")',
         "delta-rs": f'DeltaTable("{address}", version={version}).to_pyarrow_table()',

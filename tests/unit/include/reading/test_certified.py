@@ -16,7 +16,7 @@ from deltalake import DeltaTable
 from embedded.servers.s3 import s3_bucket
 from include.contracts.lake_path import S3Path
 from include.control.gates.gates import Gates
-from include.errors import NotReadyError, QueryError, UnknownNameError
+from include.errors import MillraceError, NotReadyError, QueryError, UnknownNameError
 from include.paths import LakehousePaths
 from include.settings import PROJECT
 from millrace import certified, connect
@@ -107,6 +107,20 @@ def test_an_error_says_why_nothing_can_be_read_and_what_to_do(tmp_path: Path) ->
     with pytest.raises(QueryError, match="Set LAKEHOUSE_ROOT"):
         certified(ORDERS, "ftp://lake")
     assert not (tmp_path / "mistyped").exists()
+
+
+def test_a_damaged_table_takes_no_other_table_with_it(paths: LakehousePaths) -> None:
+    write_version(paths, orders("x"), table="silver.torn")
+    write_version(paths, orders("x"), table="gold.order")
+    for commit in (paths.table("silver.torn") / "_delta_log").glob("*.json"):
+        commit.write_text("{")
+    (paths.root / "silver" / "not_a_table").mkdir()
+    (paths.root / "silver" / "Not.a.table").mkdir()
+    with connect(paths.root) as lake:
+        assert lake.sql("SELECT name FROM gold.order").fetchall() == [("x",)]
+        assert lake.sql("SHOW TABLES").fetchall() == [("gold.order",), (ORDERS,)]
+    with pytest.raises(MillraceError, match=r"silver.torn"):
+        certified("silver.torn", paths.root).arrow()
 
 
 def test_odd_partition_values_and_added_columns_are_read(tmp_path: Path) -> None:

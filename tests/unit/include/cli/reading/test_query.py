@@ -190,3 +190,12 @@ def test_a_terminal_gets_a_table_that_fits_and_the_versions_that_were_read(place
     assert "2 more columns do not fit: d, e" in lines
     assert "... and 58 more rows" in " ".join(lines)
     assert problems.decode().startswith(f"{ORDERS}: version 0, certified ")
+
+
+def test_a_file_that_vacuum_has_deleted_is_told(lakehouse: Lakehouse, paths: LakehousePaths) -> None:
+    for file in paths.table(ORDERS).glob("*.parquet"):
+        file.unlink()
+    for form in ("--csv", "--json"):
+        answer = lakehouse("query", "FROM silver.orders", form)
+        assert answer.exit_code == ExitCode.FAILED
+        assert "VACUUM has deleted it" in answer.stderr
