@@ -1,6 +1,7 @@
-"""``python -m benchmarks.web.page_times LAKE TIMES PATH...``: the milliseconds of each request for a page.
+"""``python -m benchmarks.web.page_times LAKE TIMES PATH...``: the time of each request for a page.
 
-It asks Airflow's own application, as a user who has logged in, and prints JSON: path -> list.
+It asks Airflow's own application, as a user who has logged in, and prints JSON: path -> list of milliseconds and
+CPU-milliseconds.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from include.settings import PROJECT
 USER = "ann"
 
 
-def measure_pages(lake: Path, times: int, pages: list[str]) -> dict[str, list[float]]:
-    """Return page -> the milliseconds of each request, the first one included."""
+def measure_pages(lake: Path, times: int, pages: list[str]) -> dict[str, list[tuple[float, float]]]:
+    """Return page -> (milliseconds, CPU-milliseconds) of each request, the first one included."""
     with tempfile.TemporaryDirectory() as home:
         os.environ.update(environment(lake))
         os.environ.update(
@@ -35,7 +36,7 @@ def measure_pages(lake: Path, times: int, pages: list[str]) -> dict[str, list[fl
         return _times(times, pages)
 
 
-def _times(times: int, pages: list[str]) -> dict[str, list[float]]:
+def _times(times: int, pages: list[str]) -> dict[str, list[tuple[float, float]]]:
     # Airflow reads its settings when it is imported.
     from airflow import settings
     from airflow.api_fastapi.app import create_app
@@ -49,12 +50,13 @@ def _times(times: int, pages: list[str]) -> dict[str, list[float]]:
     server = TestClient(create_app("core"))
     body = {"username": USER, "password": SimpleAuthManager.get_passwords()[USER]}
     headers = {"Authorization": f"Bearer {server.post('/auth/token', json=body).json()['access_token']}"}
-    times_ms: dict[str, list[float]] = {page: [] for page in pages}
+    times_ms: dict[str, list[tuple[float, float]]] = {page: [] for page in pages}
     for _ in range(times):
         for page, of_page in times_ms.items():
-            started = time.perf_counter()
+            started, started_cpu = time.perf_counter(), time.process_time()
             answer = server.get(page, headers=headers)
-            of_page.append(round(1000 * (time.perf_counter() - started), 1))
+            wall, cpu = time.perf_counter() - started, time.process_time() - started_cpu
+            of_page.append((round(1000 * wall, 1), round(1000 * cpu, 1)))
             if answer.status_code != 200:
                 raise SystemExit(f"{page}: {answer.status_code} {answer.text[:500]}")
     return times_ms

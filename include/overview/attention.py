@@ -10,6 +10,7 @@ from enum import StrEnum
 
 from include.contracts.spec.duration import RETENTION
 from include.contracts.spec.table_spec import GoldSpec
+from include.contracts.time_format import MINUTE
 from include.overview.table_overview import Condition, TableOverview
 from include.specs.invalid_spec import InvalidSpec
 
@@ -96,9 +97,8 @@ def _of(table: TableOverview, now: datetime) -> Iterator[Attention]:
         cause = f"the task {newest.task_id} failed in the run {newest.run_id}{others}"
         yield Attention(table, Kind.FAILED, cause, Action.LOOK, since=newest.at)
     if table.condition is Condition.STALE and table.freshness:
-        cause = (
-            f"its newest row is of {table.freshness.newest:%Y-%m-%d %H:%M} UTC; {table.freshness.max_age} is allowed"
-        )
+        newest_row, max_age = table.freshness.newest, table.freshness.max_age
+        cause = f"its newest row is of {newest_row:{MINUTE}} UTC, and may be {max_age} old when a run ends"
         yield Attention(table, Kind.STALE, cause, Action.RUN, since=table.since)
     yield from _old_rows(table, now)
 

@@ -73,6 +73,19 @@ def test_older_versions_are_on_further_pages(server: TestClient) -> None:
         assert [row[0] for row in page.rows if row and row[0].isdecimal()] == ["3", "2", "1"]
 
 
+def test_the_lineage_says_how_far_each_table_has_read(server: TestClient) -> None:
+    page = show(server, table_path("silver.orders", "lineage"))
+    text = " ".join(page.texts)
+    assert "bronze.orders certified version 3 shop-data" in text
+    assert "silver.orders has read bronze.orders: nothing yet, version 3 is certified" in text
+    assert "gold.revenue_daily never run silver.orders: nothing yet, version 1 is certified" in text
+    assert "order_id bronze.orders.order_id" in text
+    assert "delivers them" in " ".join(show(server, table_path("bronze.orders", "lineage")).texts)
+    farther = " ".join(show(server, table_path("gold.revenue_daily", "lineage")).texts)
+    assert "bronze.orders 2 steps away" in farther
+    assert "revenue silver.orders.amount" in farther
+
+
 def test_a_wrong_spec_is_shown_with_its_problems(server: TestClient) -> None:
     text = " ".join(show(server, table_path("bronze.wrong", "spec")).texts)
     assert "3 suorce unknown key did you mean 'source'?" in text

@@ -11,6 +11,7 @@ import pygal
 from markupsafe import Markup
 
 _SIZE = {"width": 1000, "height": 220}
+_MOST_LABELS = 15
 _FEWEST = 12
 """The number of bars for which a chart has room, also if it has fewer."""
 _QUIET = {
@@ -19,8 +20,6 @@ _QUIET = {
     "disable_xml_declaration": True,
     "explicit_size": False,
     "legend_at_bottom": True,
-    "show_minor_x_labels": False,
-    "x_labels_major_count": 8,
     "truncate_label": -1,
     "truncate_legend": -1,
     "margin": 4,
@@ -38,14 +37,20 @@ def stacked_bars(title: str, labels: Sequence[str], series: Mapping[str, Sequenc
     """
     # A few bars would be as wide as a third of the page.
     room = [*labels, *[""] * (_FEWEST - len(labels))]
-    chart = pygal.StackedBar(**_QUIET, **_SIZE, title=None, x_labels=room)
+    chart = pygal.StackedBar(**_options(room))
     return _svg(chart, title, {name: values for name, values in series.items() if any(values)})
 
 
 def lines(title: str, labels: Sequence[str], series: Mapping[str, Sequence[float | None]]) -> Markup:
     """Return a chart with a line for each series; None leaves a gap."""
-    chart = pygal.Line(**_QUIET, **_SIZE, title=None, x_labels=list(labels), dots_size=2.5)
+    chart = pygal.Line(**_options(labels), dots_size=2.5)
     return _svg(chart, title, series)
+
+
+def _options(labels: Sequence[str]) -> dict[str, Any]:
+    every = -(-len(labels) // _MOST_LABELS)
+    shown = [label if at % every == 0 else "" for at, label in enumerate(labels)]
+    return {**_QUIET, **_SIZE, "title": None, "x_labels": shown}
 
 
 def _svg(chart: Any, title: str, series: Mapping[str, Sequence[float | None]]) -> Markup:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -20,6 +20,7 @@ class ShownTable:
         reader: reads more of it; `with shown.reader.ledger() as ops` lends the ledger.
         may_see_rows: whether the user may see values of its rows.
         now: the time of the page.
+        all_tables: returns every table of the lakehouse.
         query: the values in the address of the page.
     """
 
@@ -27,6 +28,7 @@ class ShownTable:
     reader: LakehouseReader
     may_see_rows: bool
     now: datetime
+    all_tables: Callable[[], Sequence[TableOverview]]
     query: Mapping[str, str] = field(default_factory=dict)
 
 

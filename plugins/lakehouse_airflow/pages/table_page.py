@@ -16,10 +16,10 @@ from lakehouse_airflow.pages.failed_tasks import failed_tasks
 from lakehouse_airflow.pages.reader import lakehouse
 from lakehouse_airflow.pages.rendering import page
 from lakehouse_airflow.pages.tab import ShownTable
-from lakehouse_airflow.pages.tabs import overview, spec, versions
+from lakehouse_airflow.pages.tabs import lineage, overview, spec, versions
 from lakehouse_airflow.ui.rights import may_see_rows
 
-TABS = (overview.TAB, versions.TAB, spec.TAB)
+TABS = (overview.TAB, versions.TAB, lineage.TAB, spec.TAB)
 """The tabs in their order; a new one also needs a template of its name."""
 
 
@@ -34,16 +34,18 @@ def tab_page(table: str, tab: str, request: Request, user: GetUserDep, session: 
     Raises:
         HTTPException: 404 if there is no such table, or it has no such tab.
     """
-    now = utc_now()
+    now, failed = utc_now(), partial(failed_tasks, session)
     with lakehouse() as reader:
-        facts = reader.read_table(table, now, partial(failed_tasks, session))
+        facts = reader.read_table(table, now, failed)
         if facts is None:
             raise HTTPException(status.HTTP_404_NOT_FOUND, f"no spec creates the table {table}")
         tabs = [each for each in TABS if each.fits(facts)]
         shown = next((each for each in tabs if each.name == tab), None)
         if shown is None:
             raise HTTPException(status.HTTP_404_NOT_FOUND, f"{table} has no tab {tab}")
-        subject = ShownTable(facts, reader, may_see_rows(facts.spec.domain, request, user), now, request.query_params)
+        may_see = may_see_rows(facts.spec.domain, request, user)
+        all_tables = partial(reader.read, now, failed)
+        subject = ShownTable(facts, reader, may_see, now, all_tables, request.query_params)
         values = shown.values(subject)
     return page(
         f"table/{shown.name}.html",

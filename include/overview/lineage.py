@@ -1,0 +1,85 @@
+"""The tables from which a table gets its rows, and the tables that get rows from it, with how far each has read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from include.control.log.batch import Stream
+from include.overview.table_overview import TableOverview
+
+
+@dataclass(frozen=True)
+class SourceRead:
+    """How far a table has read one of its sources.
+
+    Attributes:
+        source: the source.
+        upto: the version of the source up to which it has read; None if it has read nothing, or another table.
+        certified: the version that it may read; None if there is none.
+    """
+
+    source: str
+    upto: int | None
+    certified: int | None
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether the next run has something to read."""
+        return self.certified is not None and (self.upto is None or self.upto < self.certified)
+
+
+@dataclass(frozen=True)
+class Relative:
+    """A table upstream or downstream of another one.
+
+    Attributes:
+        table: the table.
+        steps: how many tables it is away, from 1.
+        reads: how far it has read each of its own sources.
+    """
+
+    table: TableOverview
+    steps: int
+    reads: tuple[SourceRead, ...]
+
+
+def upstream(table: str, tables: Mapping[str, TableOverview]) -> list[Relative]:
+    """Return the tables from which a table gets its rows, the farthest first."""
+    sources = {name: each.spec.source_tables for name, each in tables.items()}
+    return _relatives(table, sources, tables)[::-1]
+
+
+def downstream(table: str, tables: Mapping[str, TableOverview]) -> list[Relative]:
+    """Return the tables that get rows from a table, the nearest first."""
+    readers: dict[str, list[str]] = {name: [] for name in tables}
+    for name, each in tables.items():
+        for source in each.spec.source_tables:
+            readers.setdefault(source, []).append(name)
+    return _relatives(table, readers, tables)
+
+
+def source_reads(table: TableOverview, tables: Mapping[str, TableOverview]) -> tuple[SourceRead, ...]:
+    """Return how far a table has read each of its sources."""
+    end = table.streams.ends.get(Stream(table.table).name) if table.streams else None
+    ranges = end.intent.sources.ranges if end else {}
+    ids = end.intent.sources.source_ids if end else {}
+    reads = []
+    for source in table.spec.source_tables:
+        known = tables.get(source)
+        is_same = known is not None and ids.get(source) == known.table_id
+        upto = ranges[source][1] if source in ranges and is_same else None
+        reads.append(SourceRead(source, upto, known.certified if known else None))
+    return tuple(reads)
+
+
+def _relatives(table: str, edges: Mapping[str, Iterable[str]], tables: Mapping[str, TableOverview]) -> list[Relative]:
+    """Return the tables that edges lead to, once each, by the number of steps."""
+    steps: dict[str, int] = {table: 0}
+    queue = [table]
+    for at in queue:
+        for name in edges.get(at, ()):
+            if name not in steps and name in tables:
+                steps[name] = steps[at] + 1
+                queue.append(name)
+    return [Relative(tables[name], steps[name], source_reads(tables[name], tables)) for name in queue[1:]]
