@@ -11,10 +11,12 @@ from typing import Annotated
 
 import typer
 
+from include.cli.completion import domain_names, table_names
 from include.cli.metrics import metrics
 from include.cli.output import ErrorsToExitCodes, missing_root, show
 from include.cli.quarantine.commands import quarantine
 from include.cli.table_commands import diff, gate, query, rebuild, views
+from include.contracts.counted import counted
 from include.contracts.file_status import FileStatus
 from include.errors import ExitCode, SpecError
 
@@ -22,7 +24,7 @@ app = typer.Typer(
     name="lakehouse",
     cls=ErrorsToExitCodes,
     no_args_is_help=True,
-    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     rich_markup_mode="rich",
     help="Check table specs, plan and run intervals, and look at the tables.",
     epilog="LAKEHOUSE_ROOT, LAKEHOUSE_RUNS, LAKEHOUSE_LANDING, LAKEHOUSE_TABLES and LAKEHOUSE_JARS set the folders, "
@@ -34,16 +36,38 @@ app = typer.Typer(
 app.add_typer(quarantine, name="quarantine")
 app.add_typer(gate, name="gate")
 
-Domain = Annotated[str | None, typer.Option(help="The business area; optional if there is only one.")]
+Domain = Annotated[
+    str | None, typer.Option(help="The business area; optional if there is only one.", autocompletion=domain_names)
+]
 _DAY_OPTION = typer.Option("--interval", help="A UTC day (2013-01-01), or [bold]start/end[/bold] as ISO instants.")
 LastDay = Annotated[str | None, typer.Option("--to", help="The last day, for several days; each is an interval.")]
-Tables = Annotated[list[str] | None, typer.Option("--table", help="Only this table; may be repeated.")]
+Tables = Annotated[
+    list[str] | None, typer.Option("--table", help="Only this table; may be repeated.", autocompletion=table_names)
+]
 Reprocess = Annotated[
     bool, typer.Option("--reprocess", help="Read the interval's bronze rows again, even if they were read.")
 ]
 SkipMissing = Annotated[
     bool, typer.Option("--skip-missing", help="Skip and report a table whose landing folder is missing; do not wait.")
 ]
+
+
+def _show_version(is_wanted: bool) -> None:
+    """Print the version of Millrace, and end the command."""
+    if is_wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"lakehouse {version('millrace')}")
+        raise typer.Exit
+
+
+@app.callback()
+def every_command(
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version and exit.", callback=_show_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Take the options that come before the name of a command."""
 
 
 @app.command()
@@ -59,7 +83,7 @@ def check(
     catalog = checked_catalog(folder)
     if not catalog.specs:
         raise SpecError(f"no table specs in {folder}", "A spec is in <layer>/<domain>/<table>.yaml below it.")
-    show(spec_table(catalog), f"{len(catalog.specs)} tables in {folder}: every spec is fine.")
+    show(spec_table(catalog), f"{counted(len(catalog.specs), 'table')} in {folder}: every spec is fine.")
 
 
 @app.command()
@@ -160,7 +184,7 @@ app.command()(views)
 
 @app.command()
 def files(
-    table: Annotated[str, typer.Argument(help="A bronze table.")],
+    table: Annotated[str, typer.Argument(help="A bronze table.", autocompletion=table_names)],
     interval: Annotated[str | None, typer.Option(help="Only files of this UTC day, or of start/end.")] = None,
     to: LastDay = None,
     status: Annotated[FileStatus | None, typer.Option(help="Only files with this status.")] = None,
@@ -215,7 +239,7 @@ def give_up(
 
 @app.command()
 def columns(
-    table: Annotated[str, typer.Argument(help="A bronze table with on_drift: evolve.")],
+    table: Annotated[str, typer.Argument(help="A bronze table with on_drift: evolve.", autocompletion=table_names)],
     approve: Annotated[list[str] | None, typer.Option(help="Make this new field a column; may be repeated.")] = None,
     refuse: Annotated[
         list[str] | None, typer.Option(help="Keep it in _rescued, and withdraw an open question; may be repeated.")
@@ -241,7 +265,7 @@ def infer(
     write: Annotated[bool, typer.Option("--write", help="Write it below LAKEHOUSE_TABLES, into --domain.")] = False,
 ) -> None:
     """Print a first spec for the files that a source has delivered: their columns, with types that fit the values."""
-    from include.cli.infer import inferred_spec, write_spec
+    from include.cli.authoring.infer import inferred_spec, write_spec
     from include.settings import Settings
 
     if write and not domain:

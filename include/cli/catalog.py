@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from include.contracts.counted import counted
+
 if TYPE_CHECKING:  # every command loads this module, also those that print help alone
     from rich.console import Console
 
@@ -44,7 +46,10 @@ def warnings_of_specs(err: Console) -> Iterator[None]:
                 err.print(spec.warning, markup=False, soft_wrap=True)
             if len(wrong) > _MAX_WARNINGS:
                 more = len(wrong) - _MAX_WARNINGS
-                err.print(f"warning: {more} more specs are wrong: `lakehouse check` lists them", markup=False)
+                err.print(
+                    f"warning: {counted(more, 'more spec is', 'more specs are')} wrong: see `lakehouse check`",
+                    markup=False,
+                )
 
 
 def command_catalog(folder: Path) -> Catalog:

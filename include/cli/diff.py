@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from include.cli.catalog import command_catalog
 from include.cli.output import show, show_problem
+from include.contracts.counted import counted
 from include.control.changes.table_diff import table_diff
 from include.control.ops_tables import OpsTables
 from include.control.planning.planner import stream_position
@@ -35,7 +36,7 @@ def show_diffs(tables: Sequence[str], settings: Settings) -> ExitCode:
         show(*lines)
         unchanged += [] if lines else [spec.table]
     if unchanged:
-        show(f"{unchanged[0] if len(unchanged) == 1 else f'{len(unchanged)} tables'}: as the spec says")
+        show(f"{unchanged[0] if len(unchanged) == 1 else counted(len(unchanged), 'table')}: as the spec says")
     for rebuild in ops.rebuilds.active(catalog.specs):
         names = ", ".join(rebuild.tables)
         show(f"{names}: a rebuild is in progress; `lakehouse rebuild {rebuild.table}` resumes it")

@@ -9,6 +9,7 @@ from rich.text import Text
 
 from include.cli.catalog import command_catalog
 from include.cli.views import MISSING, count, new_table, size
+from include.contracts.counted import counted
 from include.contracts.file_status import FileStatus
 from include.contracts.interval import Interval
 from include.contracts.spec.table_spec import BronzeSpec
@@ -103,5 +104,4 @@ def file_summary(files: Sequence[FileState]) -> str:
     """
     counts = [(status, sum(file.status is status for file in files)) for status in FileStatus]
     parts = ", ".join(f"{number:,} {status}" for status, number in counts if number)
-    noun = "file" if len(files) == 1 else "files"
-    return f"{len(files):,} {noun}" + (f": {parts}" if parts else "")
+    return counted(len(files), "file") + (f": {parts}" if parts else "")

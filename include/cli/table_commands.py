@@ -13,6 +13,7 @@ from typing import Annotated
 
 import typer
 
+from include.cli.completion import table_names
 from include.cli.output import missing_root, show
 
 
@@ -26,11 +27,13 @@ class Engine(StrEnum):
 
 gate = typer.Typer(no_args_is_help=True, help="Show the results of a table's gate; let one refused version pass.")
 
-GateTable = Annotated[str, typer.Argument(help="The table, as <layer>.<name>.")]
+GateTable = Annotated[str, typer.Argument(help="The table, as <layer>.<name>.", autocompletion=table_names)]
 
 
 def diff(
-    tables: Annotated[list[str] | None, typer.Argument(help="The tables; all tables if you name none.")] = None,
+    tables: Annotated[
+        list[str] | None, typer.Argument(help="The tables; all tables if you name none.", autocompletion=table_names)
+    ] = None,
 ) -> None:
     """Show how tables differ from their specs: what the next run applies, what to recompute, what to rebuild.
 
@@ -43,7 +46,7 @@ def diff(
 
 
 def rebuild(
-    table: Annotated[str, typer.Argument(help="A table.")],
+    table: Annotated[str, typer.Argument(help="A table.", autocompletion=table_names)],
     downstream: Annotated[
         bool, typer.Option("--downstream", help="With the tables that read it, directly or not.")
     ] = False,

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from rich import box
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from include.cli.listings.fitting_table import FittingTable
 from include.contracts.spec.table_spec import AnySpec, BronzeSpec, GoldSpec, SilverSpec
 from include.specs.problem import SpecProblem, brief
 
@@ -21,7 +24,7 @@ MISSING = "-"
 
 def new_table(*columns: str, numbers: Sequence[str] = ()) -> Table:
     """Return an empty table; the columns in `numbers` are aligned right."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table = FittingTable(box=box.SIMPLE_HEAD, pad_edge=False)
     for column in columns:
         table.add_column(column, justify="right" if column in numbers else "left", overflow="fold")
     return table
@@ -41,18 +44,16 @@ def spec_table(catalog: Catalog) -> Table:
     return table
 
 
-def problem_table(problems: Iterable[SpecProblem]) -> Table:
-    """Return all problems of all spec files, one section per file."""
-    table = new_table("line", "key", "problem", "fix", numbers=("line",))
-    file = None
-    for problem in problems:
-        if problem.file != file:
-            file = problem.file
-            table.add_section()
-            table.add_row("", Text(str(file), style="bold"))
-        value = "" if problem.value is None else f": {brief(problem.value, 40)}"
-        table.add_row(str(problem.line), Text(problem.key), Text(f"{problem.message}{value}"), Text(problem.fix))
-    return table
+def problem_table(problems: Iterable[SpecProblem]) -> Group:
+    """Return all problems of all spec files: the name of each file, and a table of its problems."""
+    parts = list[RenderableType]()
+    for file, of_file in groupby(problems, key=lambda problem: problem.file):
+        table = new_table("line", "key", "problem", "fix", numbers=("line",))
+        for problem in of_file:
+            value = "" if problem.value is None else f": {brief(problem.value, 40)}"
+            table.add_row(str(problem.line), Text(problem.key), Text(f"{problem.message}{value}"), Text(problem.fix))
+        parts += [Text(str(file), style="bold", overflow="fold"), table]
+    return Group(*parts)
 
 
 def facts_table(facts: Iterable[TableFacts], invalid: Container[str] = ()) -> Table:

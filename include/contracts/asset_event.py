@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from include.contracts.counted import counted
 from include.contracts.interval import Interval
 
 
@@ -35,5 +36,5 @@ def batch_extra(
     'silver.flights version 7: 3 rows read'
     """
     counts = {action: count for action, count in rows.items() if count}
-    what = ", ".join(f"{count} rows {action}" for action, count in counts.items()) or "certified"
+    what = ", ".join(f"{counted(count, 'row')} {action}" for action, count in counts.items()) or "certified"
     return event_extra(table, version, what, interval, rows=counts, **facts)

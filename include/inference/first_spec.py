@@ -17,6 +17,7 @@ from tempfile import TemporaryDirectory
 import duckdb
 import yaml
 
+from include.contracts.counted import counted
 from include.contracts.spec.table_spec import parse_spec
 from include.contracts.spec.values import NAME
 from include.control.landing.formats.avro_files import avro_fields
@@ -166,7 +167,7 @@ def _text(table: str, delivered: DeliveredFiles, guess: Guess) -> str:
     ignored = f"# ignored by `files` below, files with other suffixes: {delivered.left_out}"
     lines = [
         "# yaml-language-server: $schema=../../../table_spec.schema.json",
-        f"# guessed from {len(delivered.paths)} files: review it, above all the types",
+        f"# guessed from {counted(len(delivered.paths), 'file')}: review it, above all the types",
         *([ignored] if delivered.left_out else []),
         f"table: {table}",
         f"source: {_flow({**source, **guess.dialect})}",

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 
+from include.contracts.counted import counted
 from include.contracts.spec.duration import RETENTION
 from include.contracts.spec.table_spec import GoldSpec
 from include.contracts.time_format import MINUTE
@@ -109,5 +110,5 @@ def _old_rows(table: TableOverview, now: datetime) -> Iterator[Attention]:
         return
     warn_after = table.spec.quarantine.warn_after
     if now - waiting.oldest > RETENTION.parse(warn_after):
-        cause = f"{waiting.rows:,} rows wait, the first of them for more than {warn_after}"
+        cause = f"{counted(waiting.rows, 'row waits', 'rows wait')}, the first of them for more than {warn_after}"
         yield Attention(table, Kind.OLD_ROWS, cause, Action.REPLAY, since=waiting.oldest)

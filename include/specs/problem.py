@@ -8,6 +8,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+from include.contracts.counted import counted
 from include.errors import SpecError
 
 KeyPath = tuple[str | int, ...]
@@ -73,7 +74,7 @@ class SpecsRefusedError(SpecError):
     def __str__(self) -> str:
         files = len({problem.file for problem in self.problems})
         count = len(self.problems)
-        numbers = f"{count} problem{'s'[: count != 1]} in {files} table spec{'s'[: files != 1]}"
+        numbers = f"{counted(count, 'problem')} in {counted(files, 'table spec')}"
         head = f"{numbers}: fix the lines below, then `lakehouse check`"
         return "\n".join((head, *(f"  {problem}" for problem in self.problems)))
 

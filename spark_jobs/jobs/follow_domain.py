@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 from include.catalog import Catalog, load_catalog
+from include.contracts.counted import counted
 from include.contracts.interval import Interval
 from include.contracts.job.args import WRITER_OF_LAYER
 from include.contracts.job.interval_args import DomainArgs
@@ -89,7 +90,11 @@ class DomainFollower:
         try:
             if isinstance(spec, BronzeSpec) and folders:
                 due, young = self._planner.due_intervals(spec, folders)
-                wait = f"{young} files are younger than min_age" if young else f"a new file in {folders.source.landing}"
+                wait = (
+                    counted(young, "file is younger than min_age", "files are younger than min_age")
+                    if young
+                    else f"a new file in {folders.source.landing}"
+                )
             else:
                 advice = self._planner.advise(spec, today())
                 due, wait = () if advice.nothing_new else (today(),), advice.message

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
+from include.contracts.counted import counted
 from include.contracts.job.args import Job
 from include.contracts.job.report import JobReport
 from include.control.ledger.states.measures import table_rows
@@ -48,7 +49,7 @@ def run(context: JobContext) -> JobReport:
         if table_rows(path, version - 1) != table_rows(path, version):
             raise ConservationError(f"{context.spec.table}: OPTIMIZE changed the number of rows in version {version}")
     files = {name: sum(int(commit.metrics[metric]) for commit in commits) for name, metric in FILES.items()}
-    done = f"{files['numFilesRemoved']} files became {files['numFilesAdded']} ({rewrite})"
+    done = f"{counted(files['numFilesRemoved'], 'file')} became {files['numFilesAdded']} ({rewrite})"
     if work.yielded_to:
         done += f"; it stopped for other writers: {', '.join(work.yielded_to)}"
     details |= {**files, "gave_way_to": work.yielded_to}

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
+from include.contracts.counted import counted
 from include.contracts.job.args import Job
 from include.contracts.job.report import JobReport, reported_run
 from include.contracts.job.requests import RebuildRequest
@@ -173,7 +174,7 @@ def _of_table(context: JobContext, table: str, **more: Any) -> JobContext:
 
 def _plan(context: JobContext, tables: Sequence[str], rebuild: Rebuild | None) -> str:
     rows = {table: table_rows(path := context.paths.table(table), latest_version(path)) for table in tables}
-    names = ", ".join(f"{table} ({number:,} rows now)" for table, number in rows.items())
+    names = ", ".join(f"{table} ({counted(number, 'row')} now)" for table, number in rows.items())
     return f"would {'resume the rebuild of' if rebuild else 'rebuild'} {names}. Nothing was written: this is a dry run."
 
 
@@ -185,8 +186,8 @@ def _message(context: JobContext, winners: Sequence[Winner]) -> str:
         kept_until = context.now() + min(retention_of(context.catalog.spec(table)), timedelta(days=36500))
         before, after = table_rows(path, version - 1), table_rows(path, version)
         lines.append(
-            f"{table} was rebuilt: version {version} has {after:,} rows, the table before had {before:,}. The old rows "
-            f"can be read as version {version - 1} until {kept_until:%Y-%m-%d}"
+            f"{table} was rebuilt: version {version} has {counted(after, 'row')}, the table before had {before:,}. The "
+            f"old rows can be read as version {version - 1} until {kept_until:%Y-%m-%d}"
         )
     return "\n".join(lines)
 
@@ -195,8 +196,9 @@ def _missing_files_message(table: str, missing: Sequence[str]) -> str:
     names = "\n".join(f"  {path}" for path in missing[:20])
     more = f"\n  and {len(missing) - 20} more" if len(missing) > 20 else ""
     return (
-        f"{table}: {len(missing)} landing files that the table once loaded cannot be loaded; nothing was switched:\n"
-        f"{names}{more}\nHave them delivered again, or continue without their rows: lakehouse rebuild --allow-missing"
+        f"{table}: {counted(len(missing), 'landing file')} that the table once loaded cannot be loaded; nothing was "
+        f"switched:\n{names}{more}\nHave them delivered again, or continue without their rows: "
+        "lakehouse rebuild --allow-missing"
     )
 
 
@@ -204,7 +206,8 @@ def _report(
     context: JobContext, outcome: Outcome, message: str, details: dict[str, Any], missing: Sequence[str] = ()
 ) -> JobReport:
     path = context.paths.table(context.spec.table)
-    notes = (f"{len(missing)} landing files no longer exist, such as {missing[0]}",) if missing else ()
+    gone = counted(len(missing), "landing file no longer exists", "landing files no longer exist")
+    notes = (f"{gone}, such as {missing[0]}",) if missing else ()
     return JobReport(
         **reported_run(Job.TABLE_REBUILD, context.args),
         outcome=outcome,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from include.contracts.counted import counted
 from include.contracts.job.args import Job
 from include.contracts.job.report import JobReport
 from include.control.maintenance.retention import readers_in_danger, readers_of, retention_of
@@ -58,10 +59,10 @@ def _report(
 ) -> JobReport:
     keys, is_dry_run = expired.keys if expired.may_go else 0, context.args.dry_run
     deleted, forgot = ("would delete", "would forget") if is_dry_run else ("deleted", "forgot")
-    parts = [f"{deleted} {files} files" if files else "no file is older than the retention"]
+    parts = [f"{deleted} {counted(files, 'file')}" if files else "no file is older than the retention"]
     details: dict[str, Any] = {"files": files, "retain": context.spec.maintenance.vacuum.retain}
     if unneeded:
-        parts.append(f"{forgot} {unneeded} deleted keys that exist again")
+        parts.append(f"{forgot} {counted(unneeded, 'deleted key that exists', 'deleted keys that exist')} again")
         details["risen_keys"] = unneeded
     if keys:
         parts.append(f"{forgot} {keys} deleted keys, of batches up to {expired.upto}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
+from include.contracts.counted import counted
 from include.contracts.job.args import WRITER_OF_LAYER
 from include.contracts.job.findings import merge_findings
 from include.contracts.job.report import JobReport, RowCounts, reported_run, total
@@ -112,7 +113,7 @@ def _message(table: str, results: Sequence[BatchResult], rows: RowCounts, gate: 
     verdict = "certified" if gate.result.passed else f"{gate.result.refused} {gate.restore}".rstrip()
     dead = "" if last.committed else f" (committed by {last.winner.intent.run_id}, which died)"
     return (
-        f"{table}: {earlier}{batch}{dead}: {rows.read} rows read, {rows.applied} applied, {rows.unchanged} unchanged, "
-        f"{rows.superseded} superseded, {rows.quarantined} quarantined, {rows.dropped} dropped, "
-        f"{rows.deleted} deleted; {verdict}"
+        f"{table}: {earlier}{batch}{dead}: {counted(rows.read, 'row')} read, {rows.applied} applied, "
+        f"{rows.unchanged} unchanged, {rows.superseded} superseded, {rows.quarantined} quarantined, "
+        f"{rows.dropped} dropped, {rows.deleted} deleted; {verdict}"
     )

@@ -59,7 +59,7 @@ def test_a_certified_version_is_announced_once_with_its_day_and_rows(
 ) -> None:
     paths, before = LakehousePaths(tmp_path), len(extras(api))
     (line,) = create_events(api, [report(version, moved=True)], paths)
-    assert line == "asset event: bronze.weather version 1 for 2013-01-01: 3 rows read, 2 rows applied, 1 rows unchanged"
+    assert line == "asset event: bronze.weather version 1 for 2013-01-01: 3 rows read, 2 rows applied, 1 row unchanged"
     assert list(create_events(api, [report(version, moved=False)], paths)) == [], "a run without new data"
     (extra,) = extras(api)[before:]
     assert (extra["version"], extra["run_id"], extra["batch_seq"]) == (version, RUN, 1)

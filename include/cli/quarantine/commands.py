@@ -10,13 +10,15 @@ from typing import Annotated
 
 import typer
 
+from include.cli.completion import domain_names, table_names
 from include.cli.output import missing_root, show
+from include.contracts.counted import counted
 from include.contracts.row_status import PENDING, RowStatus
 from include.errors import ExitCode
 
 quarantine = typer.Typer(no_args_is_help=True, help="Show the rows that tables refused, fix them, replay them.")
 
-Table = Annotated[str, typer.Argument(help="The table that refused the rows.")]
+Table = Annotated[str, typer.Argument(help="The table that refused the rows.", autocompletion=table_names)]
 Ids = Annotated[list[str] | None, typer.Argument(help="Rows, by the beginning of their ids.")]
 Day = Annotated[str | None, typer.Option("--interval", help="Only rows of this UTC day, or of start/end.")]
 LastDay = Annotated[str | None, typer.Option("--to", help="The last day, for several days.")]
@@ -38,7 +40,9 @@ Statuses = Annotated[
 
 @quarantine.command("list")
 def quarantine_list(
-    domain: Annotated[str | None, typer.Option(help="Only tables of this business area.")] = None,
+    domain: Annotated[
+        str | None, typer.Option(help="Only tables of this business area.", autocompletion=domain_names)
+    ] = None,
     status: Statuses = None,
 ) -> None:
     """List why rows are in quarantine: each reason with the number, the age and the status of its rows."""
@@ -77,7 +81,7 @@ def quarantine_show(
         show(*histories(table, quarantined_rows(table, paths, selected), settings))
     else:
         shown, count = newest_rows(table, paths, selected, limit)
-        show(row_table(shown), f"{len(shown):,} of {count:,} quarantined rows of {table}")
+        show(row_table(shown), f"{len(shown):,} of {counted(count, 'quarantined row')} of {table}")
 
 
 @quarantine.command("fix")

@@ -19,6 +19,7 @@ from rich.text import Text
 from include.cli.catalog import command_catalog
 from include.cli.selection import parse_intervals
 from include.cli.views import MISSING, count, new_table
+from include.contracts.counted import counted
 from include.contracts.job.requests import RowFilter
 from include.contracts.row_status import PENDING, RowStatus
 from include.contracts.time_format import MINUTE
@@ -146,7 +147,7 @@ def decide(
         target = table_id(paths.table(table))
         with recount_waiting(table, target, paths):
             QuarantineEvents(paths).record(event, table, target, [row.id for row in rows], decision)
-    return f"{count(len(rows))} rows of {table} {event.value}"
+    return f"{counted(len(rows), 'row')} of {table} {event.value}"
 
 
 def require_selection(ids: Sequence[str], days: Days, reason: str, *, everything: bool) -> None:

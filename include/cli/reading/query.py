@@ -16,6 +16,7 @@ import pyarrow as pa
 from include.cli.catalog import command_catalog
 from include.cli.output import console, show, show_problem
 from include.cli.reading.rows import first_rows, result_table, write_csv, write_json, write_parquet
+from include.contracts.counted import counted
 from include.contracts.time_format import MINUTE
 from include.control.log.stored_tables import tables_in
 from include.errors import MillraceError, NotReadyError, QueryError, StorageError, first_line
@@ -178,7 +179,7 @@ def run_query(query: Query, output: Output) -> None:
             show_problem(line)
     with query.rows() as rows:
         if output.parquet:
-            show(f"wrote {write_parquet(rows, output.parquet):,} rows to {output.parquet}")
+            show(f"wrote {counted(write_parquet(rows, output.parquet), 'row')} to {output.parquet}")
         elif output.as_json:
             write_json(rows, sys.stdout.buffer)
         elif output.as_csv or not sys.stdout.isatty():
@@ -193,8 +194,8 @@ def _show_rows(query: Query, rows: pa.RecordBatchReader, limit: int) -> None:
     table, left_out = result_table(shown.slice(0, limit) if is_cut else shown, console().width)
     show(table)
     if left_out:
-        show(f"{len(left_out)} more columns do not fit: {', '.join(left_out)}")
+        show(f"{counted(len(left_out), 'more column does', 'more columns do')} not fit: {', '.join(left_out)}")
     if is_cut:
         count = query.count()
-        more = "more rows" if count is None else f"{count - limit:,} more rows"
+        more = "more rows" if count is None else counted(count - limit, "more row")
         show(f"... and {more}: `--limit 0` shows all, `--csv`, `--json` and `--parquet FILE` write all.")

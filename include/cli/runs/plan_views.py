@@ -12,6 +12,7 @@ from rich.text import Text
 from include.cli.runs.reports import merge_notes
 from include.cli.runs.table_plans import Kind, TablePlan, reached_intervals
 from include.cli.views import MISSING, count, new_table, size
+from include.contracts.counted import counted
 from include.errors import ExitCode
 
 MAX_SHOWN = 31
@@ -26,14 +27,16 @@ def plan_views(domain: str, plans: Sequence[TablePlan]) -> Iterator[RenderableTy
         yield plan_summary(plans)
         reached, code = reached_intervals(plans)
         if code is not ExitCode.OK and len(reached) < len(intervals):
-            yield f"A run stops after {reached[-1]}, which fails: {len(intervals) - len(reached)} intervals are not run"
+            not_run = counted(len(intervals) - len(reached), "interval is", "intervals are")
+            yield f"A run stops after {reached[-1]}, which fails: {not_run} not run"
     busy = [interval for interval in intervals if not all(plan.is_idle for plan in plans if plan.interval == interval)]
     shown = (busy if len(intervals) > 1 else intervals)[:MAX_SHOWN]
     for interval in shown:
         yield f"{domain} {interval}"
         yield plan_table(plan for plan in plans if plan.interval == interval)
     if len(busy) > len(shown):
-        yield f"{len(busy) - len(shown)} more intervals have work to do: name fewer days to see them"
+        more = counted(len(busy) - len(shown), "more interval has", "more intervals have")
+        yield f"{more} work to do: name fewer days to see them"
     ways = dict.fromkeys(way for plan in plans for way in plan.obstacle.split("\n")[1:])
     notes = merge_notes((plan.table, note) for plan in plans if plan.advice for note in plan.advice.notes)
     yield from (*(f"to do: {way}" for way in ways), *(f"note: {note}" for note in notes))

@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from include.cli.views import MISSING, count, new_table
+from include.contracts.counted import counted
 from include.contracts.job.findings import merge_findings
 from include.contracts.job.report import CheckResult, JobReport, total
 from include.errors import ExitCode, Outcome
@@ -57,7 +58,9 @@ def refusals(report: JobReport) -> list[CheckResult]:
 
 def report_line(report: JobReport) -> Text:
     """Return one line on the end of a table's run."""
-    rows = f"  {count(report.rows.read)} rows read, {count(report.rows.applied)} applied" if _has_rows(report) else ""
+    rows = (
+        f"  {counted(report.rows.read, 'row')} read, {count(report.rows.applied)} applied" if _has_rows(report) else ""
+    )
     rows += f", {count(report.rows.deleted)} deleted" if rows and report.rows.deleted else ""
     return Text.assemble(f"{report.table:<32} ", _outcome(report), f"{rows}  {_seconds(report):.1f} s")
 
@@ -143,7 +146,7 @@ def failure_lines(reports: Iterable[JobReport]) -> Iterator[str]:
 
 def _refusal_lines(report: JobReport) -> Iterator[str]:
     for check in refusals(report):
-        rows = "" if check.unexpected_rows is None else f", {check.unexpected_rows:,} rows"
+        rows = "" if check.unexpected_rows is None else f", {counted(check.unexpected_rows, 'row')}"
         why = check.error or f"observed {check.observed}{rows}"
         yield f"{report.table}: refused by {check.bounded_rule}: {check.reason or 'no reason stated'} ({why})"
     certified = report.certified_version

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from include.contracts.counted import counted
 from include.contracts.interval import Instant
 from include.contracts.strict_model import StrictModel
 from include.contracts.time_format import MINUTE
@@ -125,29 +126,29 @@ See: lakehouse quarantine show silver.flights 3fa8c1d200b7e6aa
 
     def _texts(self, table: str) -> Iterator[str]:
         for refused in self.refused[:MAX_REASONS]:
-            rows = "1 row" if refused.rows == 1 else f"{refused.rows:,} rows"
+            rows = counted(refused.rows, "row")
             if refused.action == "drop":
                 yield f"{rows} left out by a rule: {refused.reason}. They came from {', '.join(refused.samples)}"
             else:
                 see = f" See: lakehouse quarantine show {table} {refused.samples[0]}" if refused.samples else ""
                 yield f"{rows} went into quarantine: {refused.reason}.{see}"
         if others := self.refused[MAX_REASONS:]:
-            reasons = "1 further reason" if len(others) == 1 else f"{len(others)} further reasons"
+            reasons = counted(len(others), "further reason")
             times = sum(refused.rows for refused in others)
-            yield f"rows were refused for {reasons}, {times:,} times in all. See: lakehouse quarantine list"
+            yield f"rows were refused for {reasons}, {counted(times, 'time')} in all. See: lakehouse quarantine list"
         yield from _rescued_texts(self.rescued)
         if self.ties.keys:
-            keys = "1 key has" if self.ties.keys == 1 else f"{self.ties.keys:,} keys have"
+            keys = counted(self.ties.keys, "key has", "keys have")
             yield (
                 f"{keys} different events of the same sequence, such as {'; '.join(self.ties.samples)}. The same event "
                 "always wins, in any order of arrival, but the source does not say which is right: name a further "
                 "column in sequence_by that orders them, or ask the source to deliver such a column."
             )
         for absent in self.absent:
-            keys = "1 key was" if absent.keys == 1 else f"{absent.keys:,} keys were"
+            keys = counted(absent.keys, "key was", "keys were")
             yield f"{keys} deleted, of {absent.of_keys:,}: {absent.why}, such as {', '.join(absent.samples)}"
         for unreadable in self.unreadable:
-            records = "1 record was" if unreadable.records == 1 else f"{unreadable.records:,} records were"
+            records = counted(unreadable.records, "record was", "records were")
             yield (
                 f"the full snapshot from {unreadable.interval_start:{MINUTE}} deleted nothing: {records} refused, and "
                 "the keys cannot be read, so that any missing key may be among them.\nWork the quarantine of the table "
@@ -210,7 +211,7 @@ def _rescued_texts(rescued: Iterable[RescuedValues]) -> Iterator[str]:
     undeclared: list[RescuedValues] = []
     for values in rescued:
         if values.type:
-            rows = "1 row has a value" if values.rows == 1 else f"{values.rows:,} rows have a value"
+            rows = counted(values.rows, "row has a value", "rows have a value")
             samples = ", ".join(repr(sample)[:_MAX_SAMPLE_CHARACTERS] for sample in values.samples)
             yield f"{rows} of {values.field} that is no {values.type}: null there, kept in _rescued: {samples}"
         else:

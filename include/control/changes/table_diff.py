@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from include.contracts.counted import counted
 from include.contracts.spec.table_spec import AnySpec, BronzeSpec, GoldSpec, SilverSpec
 from include.control.changes.spec_changes import (
     MEASURES,
@@ -98,12 +99,12 @@ class TableDiff:
             return f". The way: lakehouse rebuild {self.table}"
         if effect is Effect.RECOMPUTE and self.outdated:
             days = f"--interval {self.outdated[0]:%Y-%m-%d} --to {self.outdated[-1]:%Y-%m-%d}"
-            count, rows = len(self.outdated), f"with {self.rows:,} rows"
-            text = f"1 interval {rows} follows" if count == 1 else f"{count} intervals {rows} follow"
+            rows = f"with {counted(self.rows, 'row')}"
+            text = counted(len(self.outdated), f"interval {rows} follows", f"intervals {rows} follow")
             return f". {text} the old spec: lakehouse run --table {self.table} {days} --reprocess"
         if effect is Effect.RECOMPUTE:
             command = f"lakehouse run --table {self.table} --reprocess --interval ..."
-            return f". {self.rows:,} rows follow the old spec: {command}"
+            return f". {counted(self.rows, 'row follows', 'rows follow')} the old spec: {command}"
         return ""
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from urllib.parse import unquote
 
+from include.contracts.counted import counted
 from include.contracts.lake_path import lake_path
 from include.contracts.spec.table_spec import AnySpec
 from include.control.gates.gates import Gates
@@ -77,8 +78,9 @@ def refusal_to_override(spec: AnySpec, version: int, paths: LakehousePaths, gate
     files = [lake_path(unquote(file)) for file in open_table(path, version=last).file_uris()]
     missing = [file for file in files if not is_file(file)]
     if missing:
+        files_were = counted(len(missing), f"file of version {last} was", f"files of version {last} were")
         raise OverrideError(
-            f"{table}: {len(missing)} files of version {last} were removed by VACUUM, so that nobody can read it",
+            f"{table}: {files_were} removed by VACUUM, so that nobody can read it",
             "Run the table and its gate again: the gate can check the version that this run writes.",
         )
     return result

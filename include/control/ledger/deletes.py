@@ -15,6 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from include.contracts.counted import counted
 from include.control.ledger.ops_table import OpsTable
 from include.paths import LakehousePaths
 
@@ -87,7 +88,7 @@ class Deletes:
         """
         percent = 100 * self.keys / max(self.of_keys, 1)
         samples = f", such as {', '.join(self.samples)}" if self.samples else ""
-        number = f"{self.keys:,} of {self.of_keys:,} keys ({percent:.0f} %)"
+        number = f"{self.keys:,} of {counted(self.of_keys, 'key')} ({percent:.0f} %)"
         return f"{self.table}: {number} would be deleted: {self.why}{samples}."
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from include.contracts.counted import counted
 from include.contracts.spec.bronze_sources import LandingSource
 from include.contracts.spec.table_spec import BronzeSpec
 from include.control.kafka.cluster import KafkaCluster
@@ -65,7 +66,8 @@ def with_files(base: Advice, source: LandingSource, matches: MatchedFiles) -> Ad
     young, settled = split_by_age(new, source)
     earlier = {path: failure.file for path, failure in matches.failures.items()}
     failing = tuple(f"{file.path}: {earlier[file.path].defect}" for file in settled if is_unchanged(file, earlier))
-    waiting = f"; {len(young)} of them are younger than min_age and wait" if young else ""
+    are_young = counted(len(young), "of them is younger", "of them are younger")
+    waiting = f"; {are_young} than min_age, so that a run waits" if young else ""
     repeated = f"; {len(failing)} of them failed before: {'; '.join(failing)}" if failing else ""
     return replace(
         base,
@@ -73,7 +75,7 @@ def with_files(base: Advice, source: LandingSource, matches: MatchedFiles) -> Ad
         has_new_data=base.has_new_data or len(settled) > len(failing),
         young_files=len(young),
         failing_files=failing,
-        message=f"{len(new)} new of {matches.count} files" + waiting + repeated + base.message,
+        message=f"{len(new)} new of {counted(matches.count, 'file')}" + waiting + repeated + base.message,
         files=tuple(file.path for file in settled),
         notes=(*base.notes, *given_up_notes(matches.given_up)),
         bytes=sum(file.size for file in settled),
@@ -96,7 +98,7 @@ def with_messages(
     commit = read_commit(settings.paths.table(spec.table), base.version) if base.version else None
     waits = waits_for_more(source, plan, commit, now)
     waiting, is_new = plan.messages + plan.later, plan.is_new and not waits
-    messages = f"{waiting:,} new messages in {plan.partitions} partitions"
+    messages = f"{counted(waiting, 'new message')} in {counted(plan.partitions, 'partition')}"
     return replace(
         base,
         nothing_new=base.nothing_new and not is_new,

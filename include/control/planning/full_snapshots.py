@@ -9,6 +9,7 @@ from datetime import datetime
 from functools import partial
 
 from include.catalog import Catalog
+from include.contracts.counted import counted
 from include.contracts.interval import Interval
 from include.contracts.spec.table_spec import BronzeSpec, SilverSpec
 from include.contracts.time_format import MINUTE
@@ -163,7 +164,7 @@ class FullSnapshots:
             if delay := self._missing_files(start, batches[start], upto, failures):
                 delays[start] = delay
             elif rows and not records[start] and not self._is_allowed(start, rows, sources, batches[start]):
-                empty = f"Its files hold no record, so that all {rows:,} rows would be deleted."
+                empty = f"Its files hold no record, so that {counted(rows, 'row')} would be deleted."
                 delays[start] = SnapshotDelay(f"{empty}\n{ways_to_allow(self.spec.table, start, upto)}", rows, upto)
         return delays
 

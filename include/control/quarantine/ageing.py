@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from include.contracts.counted import counted
 from include.contracts.spec.duration import RETENTION
 from include.contracts.spec.table_spec import AnySpec, GoldSpec
 from include.control.quarantine.rows import count_old_rows
@@ -17,7 +18,8 @@ def ageing_note(spec: AnySpec, paths: LakehousePaths, now: datetime) -> tuple[st
     rows, oldest = count_old_rows(spec.table, paths, now - RETENTION.parse(spec.quarantine.warn_after))
     if oldest is None:
         return ()
+    wait = counted(rows, f"row of {spec.table} waits", f"rows of {spec.table} wait")
     return (
-        f"{rows:,} rows of {spec.table} wait in quarantine for more than {spec.quarantine.warn_after}, the first "
+        f"{wait} in quarantine for more than {spec.quarantine.warn_after}, the first "
         f"since {oldest:%Y-%m-%d}: lakehouse quarantine show {spec.table}, then fix, replay or discard them",
     )

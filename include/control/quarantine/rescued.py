@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from include.contracts.counted import counted
 from include.contracts.lake_path import LakePath
 from include.control.log.stored_tables import is_table, open_table
 from include.control.log.table_queries import query
@@ -25,7 +26,7 @@ class RescuedField:
     samples: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        rows = "1 row" if self.rows == 1 else f"{self.rows:,} rows"
+        rows = counted(self.rows, "row")
         return f"{rows}, such as {', '.join(self.samples)}" if self.samples else rows
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowFailException
 
+from include.contracts.counted import counted
 from include.contracts.time_format import MINUTE
 from lakehouse_airflow.hooks.store_access import prepare_process
 from lakehouse_airflow.operators.second_person import approved_by, who_asked
@@ -30,7 +31,7 @@ class AskedDeletesOperator(BaseOperator):
         deletes, form = _requested_deletes(context), context["params"]
         by, waiting = who_asked(context) or "the trigger of this run", waiting_task(context)
         return {
-            "subject": f"Delete {deletes.keys:,} of {deletes.of_keys:,} keys of {deletes.table}?",
+            "subject": f"Delete {deletes.keys:,} of {counted(deletes.of_keys, 'key')} of {deletes.table}?",
             "body": "\n\n".join(
                 (
                     deletes.summary,

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from include.contracts.counted import counted
 from include.contracts.job.report import CheckResult
 from include.contracts.spec.expectation import Severity
 
@@ -41,7 +42,7 @@ def findings_in(checks: Iterable[CheckResult]) -> Iterable[tuple[int, str]]:
             yield logging.WARNING, f"not checked ({check.action}): {check.bounded_rule}: {check.not_judged}"
         elif not check.passed:
             rows = check.unexpected_rows
-            observed = check.error or (f"{rows} rows" if rows is not None else f"observed {check.observed}")
+            observed = check.error or (counted(rows, "row") if rows is not None else f"observed {check.observed}")
             reason = f": {check.reason}" if check.reason else ""
             line = f"failed ({check.action}): {check.bounded_rule}, {observed}{reason}"
             yield _LEVELS.get(check.severity, logging.ERROR), line

@@ -10,6 +10,7 @@ from confluent_kafka import KafkaException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from include.contracts.counted import counted
 from include.contracts.job.report import FileRows, JobReport
 from include.contracts.spec.table_spec import BronzeSpec
 from include.control.kafka.cluster import KafkaCluster
@@ -149,7 +150,8 @@ class KafkaRecords:
         """Return the report with the reached offsets, and with the messages that wait or were lost."""
         notes = [f"lost: {line}" for line in self._lost]
         if self._waiting:
-            notes.append(f"{self._waiting:,} messages wait for more (min_bytes_per_file, allowed_latency)")
+            waiting = counted(self._waiting, "message waits", "messages wait")
+            notes.append(f"{waiting} for more (min_bytes_per_file, allowed_latency)")
         end_offsets = {f"{topic}/{partition}": end for topic, partition, end in self._planned_ends()}
         return report.model_copy(
             update={"details": {**report.details, "offsets": end_offsets}, "notes": (*report.notes, *notes)}

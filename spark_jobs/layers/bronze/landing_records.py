@@ -10,6 +10,7 @@ from functools import cache, partial
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from include.contracts.counted import counted
 from include.contracts.job.report import FileRows, JobReport
 from include.contracts.spec.table_spec import BronzeSpec
 from include.control.landing.ingest import FilePlan, plan_files, require_as_loaded
@@ -209,7 +210,7 @@ class LandingRecords:
 
     def _lines(self, files: tuple[FileFact, ...], state: str, todo: str) -> str:
         count = len(files) + self.files.loaded + len(self.files.new)
-        lines = [f"{self._spec.table}: {len(files)} of {count} files {state}"]
+        lines = [f"{self._spec.table}: {len(files)} of {counted(count, 'file')} {state}"]
         for file in files:
             number = self.files.attempts.get(file.path)
             attempt = f" (attempt {number} of {self._spec.landing_source.max_attempts_per_file})" if number else ""

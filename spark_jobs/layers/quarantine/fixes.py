@@ -10,6 +10,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
+from include.contracts.counted import counted
 from include.contracts.job.column_fix import Copy
 from include.contracts.job.requests import QuarantineRequest
 from include.control.quarantine.edited_rows import EditedRow, edited_rows
@@ -169,5 +170,5 @@ def _require_valid(invalid_values: Mapping[str, Sequence[str]]) -> None:
     lines = [f"  {row_id}: {', '.join(texts)}" for row_id, texts in invalid_values.items() if texts]
     if lines:
         more = [f"  and {len(lines) - _MAX_SHOWN} more"] if len(lines) > _MAX_SHOWN else []
-        head = f"{len(lines)} rows would get a value that does not fit its column. Nothing was recorded:"
+        head = f"{counted(len(lines), 'row')} would get a value that does not fit its column. Nothing was recorded:"
         raise BadInputError("\n".join([head, *lines[:_MAX_SHOWN], *more]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from include.contracts.counted import counted
 from include.contracts.job.args import Job
 from include.contracts.job.report import JobReport, reported_run
 from include.contracts.job.requests import QuarantineRequest
@@ -88,7 +89,7 @@ def fix_rows(context: JobContext, layer: RowChecker, request: QuarantineRequest)
 def check_report(context: JobContext, job: Job, request: QuarantineRequest, rows: Sequence[CheckedRow]) -> JobReport:
     """Return the report on rows that were fixed or checked, but not replayed."""
     counts = Counter(row.outcome for row in rows)
-    done = f"{len(rows)} rows {'fixed' if request.has_fixes else 'checked'}"
+    done = f"{counted(len(rows), 'row')} {'fixed' if request.has_fixes else 'checked'}"
     would = (
         f"{counts['applied']} pass all rules now, {counts['quarantined']} stay refused, "
         f"{counts['dropped']} would be dropped"

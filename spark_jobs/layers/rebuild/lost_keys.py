@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from include.contracts.counted import counted
 from spark_jobs.transforms.silver.ties import key_in_words
 from spark_jobs.transforms.silver.timeline import END_AT
 
@@ -36,7 +37,8 @@ class LostKeys:
         """
         samples = f", such as {', '.join(self.samples)}" if self.samples else ""
         percent = 100 * self.keys / max(self.of_keys, 1)
-        return f"{self.keys:,} of {self.of_keys:,} keys ({percent:.0f} %) are missing in the rebuilt table{samples}"
+        number = f"{self.keys:,} of {counted(self.of_keys, 'key')} ({percent:.0f} %)"
+        return f"{number} {'is' if self.keys == 1 else 'are'} missing in the rebuilt table{samples}"
 
 
 def lost_keys(in_use: DataFrame, built: DataFrame, keys: Sequence[str]) -> LostKeys:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from include.contracts.counted import counted
 from include.contracts.job.report import CheckResult
 from include.contracts.spec.expectation import Action, Severity
 
@@ -67,7 +68,7 @@ def describe_result(check: CheckResult) -> str:
     elif check.not_judged:
         result = f"was not checked: {check.not_judged}"
     elif check.unexpected_rows is not None:
-        result = f"is failed by {check.unexpected_rows} rows{f', such as {samples}' if samples else ''}"
+        result = f"is failed by {counted(check.unexpected_rows, 'row')}{f', such as {samples}' if samples else ''}"
     elif check.samples:
         result = f"found {samples}"
     else:

@@ -21,5 +21,5 @@ def test_a_day_that_was_never_loaded_has_something_to_do(lakehouse: Path) -> Non
     folder = lakehouse / "landing" / "flight_events" / f"date={DAY}"
     folder.mkdir(parents=True)
     (folder / "flight_events_00.json.gz").touch()
-    with pytest.raises(SystemExit, match=r"bronze\.flight_events has something to do: 1 new of 1 files"):
+    with pytest.raises(SystemExit, match=r"bronze\.flight_events has something to do: 1 new of 1 file"):
         decide(DAY, ["bronze.flight_events"])

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from include.cli.infer import write_spec
+from include.cli.authoring.infer import write_spec
 from include.errors import SpecError
 from tests.support.documents.refusals import only_problem, problems_of
 from tests.support.documents.specs import bronze_document, silver_document, write_specs

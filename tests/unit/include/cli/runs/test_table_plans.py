@@ -27,7 +27,7 @@ class TestPlan:
         land_orders(place)
         answer = lakehouse("plan", "--domain", "shop", "--interval", "2013-01-01")
         assert answer.exit_code == 0, answer.stderr
-        assert "1 new of 1 files" in answer.stdout
+        assert "1 new of 1 file" in answer.stdout
         assert "reads what bronze.orders will bring" in answer.stdout
         assert "reads what silver.orders will bring" in answer.stdout
 

@@ -151,7 +151,7 @@ def test_an_override_needs_a_reason(paths: LakehousePaths) -> None:
 
 def test_a_version_with_missing_files_cannot_be_overridden(paths: LakehousePaths, gates: Gates) -> None:
     Path(DeltaTable(str(paths.table(TABLE)), version=2).file_uris()[0]).unlink()
-    with pytest.raises(OverrideError, match="1 files of version 2 were removed by VACUUM"):
+    with pytest.raises(OverrideError, match="1 file of version 2 was removed by VACUUM"):
         override(SPEC, 2, decision(), paths)
     assert gates.certified(TABLE) == 1
 

@@ -136,7 +136,7 @@ def test_a_file_is_new_by_its_content_and_not_by_its_time(
     os.utime(path, ns=(1, 1))
     assert (advise().nothing_new, advise().message) == (True, "0 new of 1 files")
     os.utime(deliver("a.json", path.read_text().replace("1", "2")), ns=(2, 2))
-    assert (advise().nothing_new, advise().message) == (False, "1 new of 1 files")
+    assert (advise().nothing_new, advise().message) == (False, "1 new of 1 file")
 
 
 def test_a_batch_that_is_not_closed_is_not_complete(

@@ -186,7 +186,7 @@ def test_a_note_warns_of_rows_that_wait_for_too_long(paths: LakehousePaths, orde
     assert ageing_note(spec, paths, SEEN + DAY) == ()
     (note,) = ageing_note(spec, paths, SEEN + 2 * DAY)
     assert note.startswith(
-        "1 rows of silver.orders wait in quarantine for more than 36 hours, the first since 2026-01-01"
+        "1 row of silver.orders waits in quarantine for more than 36 hours, the first since 2026-01-01"
     )
     QuarantineEvents(paths).record(RowEvent.DISCARDED, ORDERS, orders, ["r1"], ANN)
     assert ageing_note(spec, paths, SEEN + 2 * DAY) == ()

@@ -83,7 +83,7 @@ def test_a_passed_version_of_this_run_is_announced_with_interval_version_and_row
     assert (result["version"], result["certified_version"]) == (version, version)
     assert task.outlets == [ASSET, OTHER]
     assert emitted[ASSET].extra == {
-        "summary": f"bronze.orders version {version} for 2013-01-05: 1 rows read, 1 rows applied",
+        "summary": f"bronze.orders version {version} for 2013-01-05: 1 row read, 1 row applied",
         "interval_start": "2013-01-05T00:00:00+00:00",
         "interval_end": "2013-01-06T00:00:00+00:00",
         "version": version,

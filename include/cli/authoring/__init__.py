@@ -1,0 +1,1 @@
+"""The commands that write first specs from the files that a source has delivered."""

@@ -1,0 +1,67 @@
+"""What every command has: `-h`, and help for each option and argument."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import click
+import pytest
+import typer
+
+from include.cli.app import app
+from tests.support.cli import Lakehouse
+
+
+def commands(group: click.Command, *names: str) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    """Yield each command below a group with the words that call it."""
+    yield names, group
+    for name, command in getattr(group, "commands", {}).items():
+        yield from commands(command, *names, name)
+
+
+EVERY = dict(commands(typer.main.get_command(app)))
+
+
+def test_the_commands_are_found() -> None:
+    assert {("tables",), ("gate", "show"), ("quarantine", "fix")} <= EVERY.keys()
+
+
+@pytest.mark.parametrize("words", EVERY, ids=" ".join)
+def test_every_command_and_option_has_help_and_h_shows_it(lakehouse: Lakehouse, words: tuple[str, ...]) -> None:
+    command = EVERY[words]
+    without = [parameter.name for parameter in command.params if not getattr(parameter, "help", "")]
+    assert without == []
+    assert command.help
+    assert (answer := lakehouse(*words, "-h")).exit_code == 0
+    assert "Usage: " in answer.stdout
+
+
+def test_the_version_is_shown(lakehouse: Lakehouse) -> None:
+    assert lakehouse("--version").stdout.startswith("lakehouse 0.")
+
+
+@pytest.mark.parametrize(
+    ("typed", "completed"),
+    [
+        ("lakehouse gate show s", ["silver.orders"]),
+        ("lakehouse run --domain ", ["shop"]),
+        ("lakehouse give", ["give-up"]),
+        ("lakehouse quarantine fix x", []),
+    ],
+)
+def test_the_shell_completes_commands_tables_and_domains(
+    place: Mapping[str, str], typed: str, completed: list[str]
+) -> None:
+    words = {"COMP_WORDS": typed, "COMP_CWORD": str(len(typed.split(" ")) - 1)}
+    ended = subprocess.run(
+        [Path(sys.executable).parent / "lakehouse"],
+        env={**os.environ, **place, **words, "_LAKEHOUSE_COMPLETE": "complete_bash"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (ended.stdout.split(), ended.stderr) == (completed, "")
