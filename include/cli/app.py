@@ -11,7 +11,9 @@ from typing import Annotated
 
 import typer
 
+from include.cli.authoring.commands import infer, schema
 from include.cli.completion import domain_names, table_names
+from include.cli.listings.as_json import AsJson, show_listing
 from include.cli.metrics import metrics
 from include.cli.output import ErrorsToExitCodes, missing_root, show
 from include.cli.quarantine.commands import quarantine
@@ -73,9 +75,10 @@ def every_command(
 @app.command()
 def check(
     tables: Annotated[Path | None, typer.Option(help="Folder of the table specs; default LAKEHOUSE_TABLES.")] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Check every table spec, without Spark and without data."""
-    from include.cli.views import spec_table
+    from include.cli.listings.specs import spec_facts, spec_table
     from include.settings import Settings
     from include.specs.checks.sql import checked_catalog
 
@@ -83,7 +86,8 @@ def check(
     catalog = checked_catalog(folder)
     if not catalog.specs:
         raise SpecError(f"no table specs in {folder}", "A spec is in <layer>/<domain>/<table>.yaml below it.")
-    show(spec_table(catalog), f"{counted(len(catalog.specs), 'table')} in {folder}: every spec is fine.")
+    facts, summary = spec_facts(catalog), f"{counted(len(catalog.specs), 'table')} in {folder}: every spec is fine."
+    show_listing(facts, lambda: spec_table(facts), summary, as_json=as_json)
 
 
 @app.command()
@@ -94,9 +98,12 @@ def plan(
     table: Tables = None,
     reprocess: Reprocess = False,
     skip_missing: SkipMissing = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show what a run would do now, and its exit code. Nothing is written, no Spark is started."""
-    from include.cli.runs.plan_views import plan_views
+    from rich.console import Group
+
+    from include.cli.runs.plan_views import plan_facts, plan_views
     from include.cli.runs.table_plans import plan_tables, reached_intervals
     from include.cli.selection import select
     from include.settings import Settings
@@ -104,7 +111,7 @@ def plan(
     settings = Settings()
     selection = select(settings.tables, domain, table, interval, to)
     plans = plan_tables(selection, settings, reprocess=reprocess, skip_missing=skip_missing)
-    show(*plan_views(selection.domain, plans))
+    show_listing(map(plan_facts, plans), lambda: Group(*plan_views(selection.domain, plans)), as_json=as_json)
     raise typer.Exit(reached_intervals(plans)[1])
 
 
@@ -164,7 +171,7 @@ app.command()(rebuild)
 
 
 @app.command()
-def tables() -> None:
+def tables(as_json: AsJson = False) -> None:
     """List the tables with their rows, size, newest and certified version."""
     from include.cli.catalog import command_catalog
     from include.cli.facts import read_facts
@@ -174,7 +181,9 @@ def tables() -> None:
     settings = Settings()
     catalog = command_catalog(settings.tables)
     facts = read_facts(catalog.tables, settings.root)
-    show(facts_table(facts, catalog.invalid), *missing_root(settings.root))
+    items = [{**vars(item), "has_valid_spec": item.table not in catalog.invalid} for item in facts]
+    remarks = missing_root(settings.root)
+    show_listing(items, lambda: facts_table(facts, catalog.invalid), *remarks, as_json=as_json)
     raise typer.Exit(ExitCode.FAILED if any(item.damage for item in facts) else ExitCode.OK)
 
 
@@ -188,6 +197,7 @@ def files(
     interval: Annotated[str | None, typer.Option(help="Only files of this UTC day, or of start/end.")] = None,
     to: LastDay = None,
     status: Annotated[FileStatus | None, typer.Option(help="Only files with this status.")] = None,
+    as_json: AsJson = False,
 ) -> None:
     """List the landing files of a bronze table, with the batch that loaded each, and the counts of its rows."""
     from include.cli.files import file_summary, file_table, select_files
@@ -196,7 +206,8 @@ def files(
 
     settings, intervals = Settings(), parse_intervals(interval, to) if interval else ()
     selected = select_files(table, settings, intervals, status)
-    show(file_table(selected), file_summary(selected), *missing_root(settings.root))
+    remarks = (file_summary(selected), *missing_root(settings.root))
+    show_listing(selected, lambda: file_table(selected), *remarks, as_json=as_json)
 
 
 @app.command()
@@ -247,59 +258,34 @@ def columns(
     ask: Annotated[
         list[str] | None, typer.Option(help="Let the DAG column_approvals ask about it again; may be repeated.")
     ] = None,
+    as_json: AsJson = False,
 ) -> None:
     """List the fields of records without a declared column; approve or refuse them, or ask about them again."""
-    from include.cli.columns import column_table, decide_columns
+    from include.cli.columns import column_table, decide_columns, with_values
     from include.settings import Settings
 
     settings = Settings()
     new_columns = decide_columns(table, approve or (), refuse or (), ask or (), settings)
-    show(column_table(table, new_columns, settings))
+    items = with_values(table, new_columns, settings)
+    show_listing(items, lambda: column_table(items), as_json=as_json)
+
+
+app.command()(infer)
 
 
 @app.command()
-def infer(
-    folder: Annotated[str, typer.Argument(help="A feed's folder below the landing root.")],
-    table: Annotated[str | None, typer.Option(help="Name of the table; default bronze.<folder>.")] = None,
-    domain: Domain = None,
-    write: Annotated[bool, typer.Option("--write", help="Write it below LAKEHOUSE_TABLES, into --domain.")] = False,
-) -> None:
-    """Print a first spec for the files that a source has delivered: their columns, with types that fit the values."""
-    from include.cli.authoring.infer import inferred_spec, write_spec
-    from include.settings import Settings
-
-    if write and not domain:
-        raise typer.BadParameter("--write needs --domain: the business area that the table belongs to")
-    settings = Settings()
-    name, text = inferred_spec(folder, table, settings)
-    typer.echo(f"wrote {write_spec(settings.tables, domain, name, text)}" if write and domain else text, nl=write)
-
-
-@app.command()
-def conflicts(table: Tables = None) -> None:
+def conflicts(table: Tables = None, as_json: AsJson = False) -> None:
     """Show which runs slowed each other down by conflicts and waits for leases, and what to change."""
     from include.cli.conflicts import advice, contention_table, contentions
     from include.settings import Settings
 
     settings = Settings()
     pairs, damage = contentions(table or (), settings)
-    nothing = ("No run had to wait or retry because of another run.", *missing_root(settings.root))
-    show(*([contention_table(pairs)] if pairs else nothing), *advice(pairs), *damage)
+    nothing = "No run had to wait or retry because of another run."
+    remarks = (*(() if pairs else missing_root(settings.root)), *advice(pairs), *damage)
+    show_listing(pairs, lambda: contention_table(pairs) if pairs else nothing, *remarks, as_json=as_json)
     raise typer.Exit(ExitCode.FAILED if damage else ExitCode.OK)
 
 
 app.command()(metrics)
-
-
-@app.command()
-def schema(
-    write: Annotated[bool, typer.Option("--write", help="Write it to the file that editors read.")] = False,
-) -> None:
-    """Print the JSON Schema with which editors complete table specs."""
-    from include.specs.schema import SCHEMA_FILE, schema_text
-
-    if write:
-        SCHEMA_FILE.write_text(schema_text(), encoding="utf-8")
-        typer.echo(f"wrote {SCHEMA_FILE}")
-    else:
-        typer.echo(schema_text(), nl=False)
+app.command()(schema)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import typer
 from rich.table import Table
@@ -14,7 +15,7 @@ from include.cli.views import new_table
 from include.contracts.spec.table_spec import BronzeSpec
 from include.contracts.time_format import SECOND
 from include.control.ledger.new_columns import ColumnState, NewColumn, NewColumns
-from include.control.quarantine.rescued import rescued_fields
+from include.control.quarantine.rescued import RescuedField, rescued_fields
 from include.errors import UnknownNameError
 from include.settings import Settings
 from include.specs.problem import did_you_mean
@@ -26,6 +27,13 @@ _MEANINGS = {
     ColumnState.APPROVED: ("green", "a column, as text, from the next batch on"),
     ColumnState.REFUSED: ("red", "kept in _rescued; --approve or --ask changes that"),
 }
+
+
+@dataclass(frozen=True)
+class ListedColumn(NewColumn):
+    """A field without a declared column, with its values in `_rescued` of the newest version."""
+
+    rescued: RescuedField
 
 
 def decide_columns(
@@ -57,14 +65,18 @@ def decide_columns(
     return columns.of(table)
 
 
-def column_table(table: str, columns: Iterable[NewColumn], settings: Settings) -> Table:
+def with_values(table: str, columns: Sequence[NewColumn], settings: Settings) -> list[ListedColumn]:
+    """Return the columns with their values in `_rescued`."""
+    rescued = rescued_fields(settings.paths.table(table), [column.name for column in columns])
+    return [ListedColumn(**vars(column), rescued=rescued[column.name]) for column in columns]
+
+
+def column_table(columns: Iterable[ListedColumn]) -> Table:
     """Return one row per column: its state, since when, who decided, and its values in `_rescued`."""
-    every = list(columns)
-    rescued = rescued_fields(settings.paths.table(table), [column.name for column in every])
     shown = new_table("column", "state", "since", "by", "meaning", "in _rescued")
-    for column in every:
+    for column in columns:
         colour, meaning = _MEANINGS[column.state]
         state, since = Text(column.state, style=colour), f"{column.since:{SECOND}}"
         by = column.said_by or column.run_id
-        shown.add_row(column.name, state, since, by, meaning, Text(str(rescued[column.name])))
+        shown.add_row(column.name, state, since, by, meaning, Text(str(column.rescued)))
     return shown

@@ -27,4 +27,4 @@ def _spec_files() -> Iterator[tuple[str, str, str]]:
         files = list(Settings().tables.glob("*/*/*.yaml"))
     except (ValueError, OSError):
         return
-    yield from ((*file.parts[-3:-1], file.stem) for file in files)
+    yield from ((file.parts[-3], file.parts[-2], file.stem) for file in files)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from rich.table import Table
@@ -12,21 +13,31 @@ from include.cli.catalog import command_catalog
 from include.cli.selection import new_run_id
 from include.cli.views import MISSING, new_table
 from include.contracts.time_format import SECOND
-from include.control.gates.gates import Gates
+from include.control.gates.gates import Gates, RecordedResult
 from include.control.gates.overrides import override
 from include.control.gates.result import Override
 from include.settings import Settings
 
 
-def result_table(table: str, settings: Settings, newest: int) -> Table:
-    """Return the `newest` latest results of the table's gate, oldest first: the decision, why, and the failed rules.
+def newest_results(table: str, settings: Settings, newest: int) -> list[RecordedResult]:
+    """Return the `newest` latest results of the table's gate, oldest first.
 
     Raises:
         SpecError: a spec is wrong, or there is no such table.
     """
     command_catalog(settings.tables).require_known(table)
+    return list(Gates(settings.paths).results(table, newest))
+
+
+def result_facts(recorded: RecordedResult) -> dict[str, object]:
+    """Return a result for other programs, with the time at which it was recorded."""
+    return {"at": recorded.at, **recorded.result.model_dump()}
+
+
+def result_table(results: Iterable[RecordedResult]) -> Table:
+    """Return one row per result: the decision, why, and the failed rules."""
     shown = new_table("version", "at", "decision", "by", "why", "failed rules", numbers=("version",))
-    for recorded in Gates(settings.paths).results(table, newest):
+    for recorded in results:
         result, decision = recorded.result, recorded.result.override
         by, why = (decision.by, decision.reason) if decision else ("the rules", MISSING)
         failed = "; ".join(check.rule for check in result.checks if not check.passed)

@@ -14,6 +14,7 @@ from typing import Annotated
 import typer
 
 from include.cli.completion import table_names
+from include.cli.listings.as_json import AsJson, show_listing
 from include.cli.output import missing_root, show
 
 
@@ -34,15 +35,16 @@ def diff(
     tables: Annotated[
         list[str] | None, typer.Argument(help="The tables; all tables if you name none.", autocompletion=table_names)
     ] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Show how tables differ from their specs: what the next run applies, what to recompute, what to rebuild.
 
     Nothing is written, no Spark is started.
     """
-    from include.cli.diff import show_diffs
+    from include.cli.listings.diff import show_diffs
     from include.settings import Settings
 
-    raise typer.Exit(show_diffs(tables or (), Settings()))
+    raise typer.Exit(show_diffs(tables or (), Settings(), as_json=as_json))
 
 
 def rebuild(
@@ -131,14 +133,16 @@ def views(
 def gate_show(
     table: GateTable,
     limit: Annotated[int, typer.Option(min=1, help="The number of newest results to show, the newest last.")] = 20,
+    as_json: AsJson = False,
 ) -> None:
     """List the checked versions: passed, refused and by which rules, overridden by whom and why."""
-    from include.cli.gate_results import result_table, status_lines
+    from include.cli.gate_results import newest_results, result_facts, result_table, status_lines
     from include.settings import Settings
 
     settings = Settings()
-    status = status_lines(table, settings)
-    show(result_table(table, settings, limit), *status, *missing_root(settings.root))
+    results = newest_results(table, settings, limit)
+    remarks = (*status_lines(table, settings), *missing_root(settings.root))
+    show_listing(map(result_facts, results), lambda: result_table(results), *remarks, as_json=as_json)
 
 
 @gate.command("override")

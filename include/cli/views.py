@@ -12,11 +12,9 @@ from rich.table import Table
 from rich.text import Text
 
 from include.cli.listings.fitting_table import FittingTable
-from include.contracts.spec.table_spec import AnySpec, BronzeSpec, GoldSpec, SilverSpec
 from include.specs.problem import SpecProblem, brief
 
 if TYPE_CHECKING:
-    from include.catalog import Catalog
     from include.cli.facts import TableFacts
 
 MISSING = "-"
@@ -27,20 +25,6 @@ def new_table(*columns: str, numbers: Sequence[str] = ()) -> Table:
     table = FittingTable(box=box.SIMPLE_HEAD, pad_edge=False)
     for column in columns:
         table.add_column(column, justify="right" if column in numbers else "left", overflow="fold")
-    return table
-
-
-def spec_table(catalog: Catalog) -> Table:
-    """Return all tables by layer: what each reads, what identifies a row, how many rules it has."""
-    table = new_table("table", "domain", "reads", "a row is", "columns", "rules", numbers=("columns", "rules"))
-    layer = ""
-    for spec in catalog.specs.values():
-        if layer not in ("", spec.layer):
-            table.add_section()
-        layer = spec.layer
-        rules = f"{len(spec.row_rules)} row, {len(spec.table_rules)} table"
-        columns = (*spec.group_by, *spec.measures) if isinstance(spec, GoldSpec) else spec.columns
-        table.add_row(spec.table, spec.domain, _reads(spec), _identity(spec), str(len(columns)), rules)
     return table
 
 
@@ -100,15 +84,3 @@ def _certification(facts: TableFacts) -> str:
         return "no version is certified"
     newest = "" if facts.certified_version == facts.version else "newest version is not certified"
     return "; ".join(part for part in (newest, str(facts.override) if facts.override else "") if part)
-
-
-def _reads(spec: AnySpec) -> str:
-    if isinstance(spec, BronzeSpec):
-        return spec.source.label if spec.reads_kafka else spec.landing_source.landing + "/"
-    return ", ".join(spec.source_tables)
-
-
-def _identity(spec: AnySpec) -> str:
-    if isinstance(spec, SilverSpec):
-        return ", ".join(spec.keys)
-    return ", ".join(spec.group_by) if isinstance(spec, GoldSpec) else "as received"

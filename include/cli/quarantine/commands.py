@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from include.cli.completion import domain_names, table_names
+from include.cli.listings.as_json import AsJson, show_listing
 from include.cli.output import missing_root, show
 from include.contracts.counted import counted
 from include.contracts.row_status import PENDING, RowStatus
@@ -44,6 +45,7 @@ def quarantine_list(
         str | None, typer.Option(help="Only tables of this business area.", autocompletion=domain_names)
     ] = None,
     status: Statuses = None,
+    as_json: AsJson = False,
 ) -> None:
     """List why rows are in quarantine: each reason with the number, the age and the status of its rows."""
     from include.cli.quarantine.listing import overview, refusal_table
@@ -52,8 +54,9 @@ def quarantine_list(
     settings = Settings()
     result = overview(settings, domain, status or PENDING)
     nothing = "No row is in quarantine." if status is None else "No row in quarantine has this status."
-    shown = refusal_table(result.refusals) if result.refusals else nothing
-    show(shown, *result.settled_line(), *result.warnings, *missing_root(settings.root))
+    items = [{"table": table, **vars(refusal)} for table, reasons in result.refusals.items() for refusal in reasons]
+    remarks = (*result.settled_line(), *result.warnings, *missing_root(settings.root))
+    show_listing(items, lambda: refusal_table(result.refusals) if items else nothing, *remarks, as_json=as_json)
     raise typer.Exit(ExitCode.OK if result.is_whole else ExitCode.FAILED)
 
 

@@ -42,6 +42,11 @@ def plan_views(domain: str, plans: Sequence[TablePlan]) -> Iterator[RenderableTy
     yield from (*(f"to do: {way}" for way in ways), *(f"note: {note}" for note in notes))
 
 
+def plan_facts(plan: TablePlan) -> dict[str, object]:
+    """Return the plan of one table and interval for other programs; `kind` is the plan in one word."""
+    return {**vars(plan), "kind": plan.kind, "message": plan.message, "has_new_data": plan.has_new_data}
+
+
 def plan_table(plans: Iterable[TablePlan]) -> Table:
     """Return what the run of one interval would do, one row per table."""
     numbers = ("last batch", "version", "certified", "files", "size")

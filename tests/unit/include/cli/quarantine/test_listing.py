@@ -69,7 +69,7 @@ def test_the_list_warns_of_rows_that_wait_for_too_long(lakehouse: Lakehouse, pat
 def test_a_row_is_shown_in_full_with_its_origin(lakehouse: Lakehouse, paths: LakehousePaths) -> None:
     assert paths.quarantine("bronze.orders").exists()
     answer = lakehouse("quarantine", "show", "bronze.orders")
-    for words in ("orders/a.json", " 7 ", "{[b]", "1 of 1 quarantined rows of bronze.orders"):
+    for words in ("orders/a.json", " 7 ", "{[b]", "1 of 1 quarantined row of bronze.orders"):
         assert words in answer.stdout
     assert "1 of 3 quarantined" in lakehouse("quarantine", "show", ORDERS, "--limit", "1").stdout
     assert "1 of 1 quarantined" in lakehouse("quarantine", "show", ORDERS, "--reason", "not_null").stdout

@@ -91,7 +91,7 @@ def test_nothing_is_new_once_all_is_loaded_closed_and_judged(
     assert advise() == Advice(
         table="bronze.orders",
         nothing_new=True,
-        message="0 new of 1 files",
+        message="0 new of 1 file",
         batch_seq=1,
         version=winner.version,
         newest_version=winner.version,
@@ -134,7 +134,7 @@ def test_a_file_is_new_by_its_content_and_not_by_its_time(
     path = deliver("a.json")
     judge(root, BRONZE, load_batch(root, BRONZE, files=loaded(landing)).version)
     os.utime(path, ns=(1, 1))
-    assert (advise().nothing_new, advise().message) == (True, "0 new of 1 files")
+    assert (advise().nothing_new, advise().message) == (True, "0 new of 1 file")
     os.utime(deliver("a.json", path.read_text().replace("1", "2")), ns=(2, 2))
     assert (advise().nothing_new, advise().message) == (False, "1 new of 1 file")
 
@@ -147,7 +147,7 @@ def test_a_batch_that_is_not_closed_is_not_complete(
     judge(root, BRONZE, winner.version)
     advice = advise()
     assert not advice.nothing_new
-    assert advice.message == "0 new of 1 files; the last batch is still to be completed or checked"
+    assert advice.message == "0 new of 1 file; the last batch is still to be completed or checked"
     assert (advice.batch_seq, advice.certified_version) == (1, winner.version)
 
 

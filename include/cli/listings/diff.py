@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+
+from rich.console import Group
+from rich.text import Text
 
 from include.cli.catalog import command_catalog
-from include.cli.output import show, show_problem
+from include.cli.listings.as_json import show_listing
+from include.cli.output import show_problem
 from include.contracts.counted import counted
-from include.control.changes.table_diff import table_diff
+from include.control.changes.table_diff import TableDiff, table_diff
 from include.control.ops_tables import OpsTables
 from include.control.planning.planner import stream_position
 from include.errors import ExitCode, MillraceError
 from include.settings import Settings
 
 
-def show_diffs(tables: Sequence[str], settings: Settings) -> ExitCode:
+def show_diffs(tables: Sequence[str], settings: Settings, *, as_json: bool) -> ExitCode:
     """Show how the named tables, or all tables, differ from their specs, and which of them are being rebuilt.
 
     A table that cannot be read does not stop the others; its error decides the exit code.
@@ -24,20 +28,24 @@ def show_diffs(tables: Sequence[str], settings: Settings) -> ExitCode:
     """
     catalog, ops = command_catalog(settings.tables), OpsTables(settings.paths)
     specs = [catalog.spec(table) for table in tables] or list(catalog.specs.values())
-    unchanged, code = [], ExitCode.OK
+    rebuilds = [
+        f"{', '.join(rebuild.tables)}: a rebuild is in progress; `lakehouse rebuild {rebuild.table}` resumes it"
+        for rebuild in ops.rebuilds.active(catalog.specs)
+    ]
+    diffs, code = list[TableDiff](), ExitCode.OK
     for spec in specs:
         try:
             position = stream_position(spec, ops.paths, ops.ledger)
-            lines = table_diff(spec, position.last if position else None, ops).lines()
+            diffs.append(table_diff(spec, position.last if position else None, ops))
         except MillraceError as error:
             show_problem(str(error))
             code = error.exit_code
-            continue
-        show(*lines)
-        unchanged += [] if lines else [spec.table]
-    if unchanged:
-        show(f"{unchanged[0] if len(unchanged) == 1 else counted(len(unchanged), 'table')}: as the spec says")
-    for rebuild in ops.rebuilds.active(catalog.specs):
-        names = ", ".join(rebuild.tables)
-        show(f"{names}: a rebuild is in progress; `lakehouse rebuild {rebuild.table}` resumes it")
+    show_listing(diffs, lambda: Group(*_lines(diffs)), *rebuilds, as_json=as_json)
     return code
+
+
+def _lines(diffs: Sequence[TableDiff]) -> Iterator[Text]:
+    for diff in diffs:
+        yield from map(Text, diff.lines())
+    if unchanged := [diff.table for diff in diffs if not diff.lines()]:
+        yield Text(f"{unchanged[0] if len(unchanged) == 1 else counted(len(unchanged), 'table')}: as the spec says")

@@ -1,0 +1,44 @@
+"""The commands that help to write specs.
+
+As in `include.cli.app`, commands import what they need when they run.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from include.cli.completion import domain_names
+
+
+def infer(
+    folder: Annotated[str, typer.Argument(help="A feed's folder below the landing root.")],
+    table: Annotated[str | None, typer.Option(help="Name of the table; default bronze.<folder>.")] = None,
+    domain: Annotated[
+        str | None, typer.Option(help="The business area of the table.", autocompletion=domain_names)
+    ] = None,
+    write: Annotated[bool, typer.Option("--write", help="Write it below LAKEHOUSE_TABLES, into --domain.")] = False,
+) -> None:
+    """Print a first spec for the files that a source has delivered: their columns, with types that fit the values."""
+    from include.cli.authoring.infer import inferred_spec, write_spec
+    from include.settings import Settings
+
+    if write and not domain:
+        raise typer.BadParameter("--write needs --domain: the business area that the table belongs to")
+    settings = Settings()
+    name, text = inferred_spec(folder, table, settings)
+    typer.echo(f"wrote {write_spec(settings.tables, domain, name, text)}" if write and domain else text, nl=write)
+
+
+def schema(
+    write: Annotated[bool, typer.Option("--write", help="Write it to the file that editors read.")] = False,
+) -> None:
+    """Print the JSON Schema with which editors complete table specs."""
+    from include.specs.schema import SCHEMA_FILE, schema_text
+
+    if write:
+        SCHEMA_FILE.write_text(schema_text(), encoding="utf-8")
+        typer.echo(f"wrote {SCHEMA_FILE}")
+    else:
+        typer.echo(schema_text(), nl=False)

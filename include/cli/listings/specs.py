@@ -1,0 +1,82 @@
+"""`lakehouse check`: list the tables that have a spec."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rich.table import Table
+
+from include.cli.views import new_table
+from include.contracts.spec.table_spec import AnySpec, BronzeSpec, GoldSpec, SilverSpec
+
+if TYPE_CHECKING:
+    from include.catalog import Catalog
+
+
+@dataclass(frozen=True)
+class SpecFacts:
+    """The facts of one table that its spec states.
+
+    Attributes:
+        table: the table.
+        layer: its layer.
+        domain: its domain.
+        reads: the tables that it reads; for bronze the landing folder, or the cluster and topics of Kafka.
+        keys: the columns that identify a row; none for bronze, where a row is a record as received.
+        columns: the number of declared columns.
+        row_rules: the number of expectations for rows.
+        table_rules: the number of expectations for the table.
+    """
+
+    table: str
+    layer: str
+    domain: str
+    reads: tuple[str, ...]
+    keys: tuple[str, ...]
+    columns: int
+    row_rules: int
+    table_rules: int
+
+
+def spec_facts(catalog: Catalog) -> list[SpecFacts]:
+    """Return the facts of all tables, by layer."""
+    return [
+        SpecFacts(
+            table=spec.table,
+            layer=spec.layer,
+            domain=spec.domain,
+            reads=_reads(spec),
+            keys=_keys(spec),
+            columns=len((*spec.group_by, *spec.measures) if isinstance(spec, GoldSpec) else spec.columns),
+            row_rules=len(spec.row_rules),
+            table_rules=len(spec.table_rules),
+        )
+        for spec in catalog.specs.values()
+    ]
+
+
+def spec_table(facts: Iterable[SpecFacts]) -> Table:
+    """Return all tables by layer: what each reads, what identifies a row, how many rules it has."""
+    table = new_table("table", "domain", "reads", "a row is", "columns", "rules", numbers=("columns", "rules"))
+    layer = ""
+    for spec in facts:
+        if layer not in ("", spec.layer):
+            table.add_section()
+        layer = spec.layer
+        rules, keys = f"{spec.row_rules} row, {spec.table_rules} table", ", ".join(spec.keys) or "as received"
+        table.add_row(spec.table, spec.domain, ", ".join(spec.reads), keys, str(spec.columns), rules)
+    return table
+
+
+def _reads(spec: AnySpec) -> tuple[str, ...]:
+    if isinstance(spec, BronzeSpec):
+        return (spec.source.label if spec.reads_kafka else f"{spec.landing_source.landing}/",)
+    return tuple(spec.source_tables)
+
+
+def _keys(spec: AnySpec) -> tuple[str, ...]:
+    if isinstance(spec, SilverSpec):
+        return tuple(spec.keys)
+    return tuple(spec.group_by) if isinstance(spec, GoldSpec) else ()
