@@ -73,6 +73,11 @@ class LakehousePaths:
         return self.ledger_root / OWN / "state"
 
     @property
+    def alerts(self) -> LakePath:
+        """The folder of what alerts have told."""
+        return self.root / OWN / "alerts"
+
+    @property
     def rebuilds(self) -> LakePath:
         """The folder of rebuilds, which has a folder for each rebuild."""
         return self.root / OWN / "rebuilds"

@@ -24,7 +24,9 @@ class Kind(StrEnum):
     FAILED = Condition.FAILED.value
     APPROVAL = Condition.APPROVAL.value
     STALE = Condition.STALE.value
+    GIVEN_UP = "file given up"
     OLD_ROWS = "quarantine"
+    HEALTH = "health"
 
 
 class Action(StrEnum):
@@ -37,6 +39,8 @@ class Action(StrEnum):
     LOOK = "look at the task"
     RUN = "look at the runs"
     REPLAY = "work the quarantine"
+    DELIVER = "have the files delivered again"
+    MAINTAIN = "look at the maintenance"
 
 
 _KINDS = list(Kind)
@@ -54,6 +58,8 @@ class Attention:
         way_out: what else helps; empty for nothing.
         since: since when it waits; None if it is not known.
         fields: the values of the form that carries the action out.
+        subjects: what tells this cause from others of its kind about the same table, such as the refused version. It
+            stays the same as long as the cause is the same, while `cause` may change.
     """
 
     table: TableOverview
@@ -63,6 +69,12 @@ class Attention:
     way_out: str = ""
     since: datetime | None = None
     fields: dict[str, str | int] = field(default_factory=dict)
+    subjects: tuple[str, ...] = ("",)
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the causes, by which alerts remember what they have told."""
+        return [f"{self.table.table} {self.kind.value} {subject}".rstrip() for subject in self.subjects]
 
 
 def attention_needed(tables: Iterable[TableOverview], now: datetime) -> list[Attention]:
@@ -84,14 +96,20 @@ def _of(table: TableOverview, now: datetime) -> Iterator[Attention]:
     if refused := table.refusal:
         cause, _, way_out = refused.refused.partition("\n")
         action = Action.RUN if table.is_restored else Action.OVERRIDE
-        yield Attention(table, Kind.REFUSED, cause, action, way_out, table.since, {"version": refused.version})
+        fields: dict[str, str | int] = {"version": refused.version}
+        subjects: tuple[str, ...] = (f"{refused.table_id}/{refused.version}",)
+        yield Attention(table, Kind.REFUSED, cause, action, way_out, table.since, fields, subjects)
     for deletes in table.questions.deletes:
-        fields: dict[str, str | int] = {"version": deletes.source_version}
-        yield Attention(table, Kind.APPROVAL, replace(deletes, samples=()).summary, Action.ALLOW_DELETES, fields=fields)
+        fields = {"version": deletes.source_version}
+        cause = replace(deletes, samples=()).summary
+        subjects = (f"deletes {deletes.interval_start:%Y-%m-%dT%H:%M} {deletes.source_version}",)
+        yield Attention(table, Kind.APPROVAL, cause, Action.ALLOW_DELETES, fields=fields, subjects=subjects)
     if columns := table.questions.columns:
         names = ", ".join(column.name for column in columns)
         cause = f"records have fields without a column: {names}"
-        yield Attention(table, Kind.APPROVAL, cause, Action.DECIDE_COLUMNS, since=min(new.since for new in columns))
+        subjects = tuple(f"column {column.name}" for column in columns)
+        since = min(new.since for new in columns)
+        yield Attention(table, Kind.APPROVAL, cause, Action.DECIDE_COLUMNS, since=since, subjects=subjects)
     if table.condition is Condition.FAILED:
         newest, more = table.failed[0], len(table.failed) - 1
         others = f", and {more} more failed" if more else ""
@@ -101,7 +119,21 @@ def _of(table: TableOverview, now: datetime) -> Iterator[Attention]:
         newest_row, max_age = table.freshness.newest, table.freshness.max_age
         cause = f"its newest row is of {newest_row:{MINUTE}} UTC, and may be {max_age} old when a run ends"
         yield Attention(table, Kind.STALE, cause, Action.RUN, since=table.since)
+    yield from _given_up_files(table)
     yield from _old_rows(table, now)
+    if table.has_far_too_many_files and table.measures:
+        cause = f"it has {table.measures.files:,} data files; after maintenance {table.expected_files:,} would do"
+        yield Attention(table, Kind.HEALTH, cause, Action.MAINTAIN)
+
+
+def _given_up_files(table: TableOverview) -> Iterator[Attention]:
+    if number := table.given_up_files:
+        files = table.failed_files.files if table.failed_files else ()
+        first, more = files[0], f", and {number - 1:,} more files" if number > 1 else ""
+        cause = f"{first.path} was given up after {first.attempts} attempts: {first.reason}{more}"
+        way_out = "`lakehouse replay` tries them again, and `lakehouse give-up` says that nobody waits for them."
+        subjects = tuple(file.path for file in files[:number])
+        yield Attention(table, Kind.GIVEN_UP, cause, Action.DELIVER, way_out, first.at, subjects=subjects)
 
 
 def _old_rows(table: TableOverview, now: datetime) -> Iterator[Attention]:

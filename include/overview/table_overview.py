@@ -21,7 +21,7 @@ from include.control.ledger.states.streams import Streams
 from include.control.ledger.states.table_state import TableState
 from include.control.ledger.states.totals import Totals
 from include.control.ledger.states.waiting_rows import WaitingRows
-from include.control.maintenance.health import LEAST_SMALL_FILES, target_file_bytes
+from include.control.maintenance.health import FILES_PER_TABLE, LEAST_SMALL_FILES, target_file_bytes
 from include.overview.freshness import Freshness, freshness_of
 from include.specs.invalid_spec import InvalidSpec
 
@@ -192,6 +192,12 @@ class TableOverview:
             return None
         target = self.spec.maintenance.target_file_size or target_file_bytes(self.measures.size)
         return max(-(-self.measures.size // target), self.measures.partitions)
+
+    @property
+    def has_far_too_many_files(self) -> bool:
+        """Whether it has so many small files that maintenance cannot have run for long."""
+        expected, files = self.expected_files, self.measures.files if self.measures else None
+        return expected is not None and files is not None and files > expected + FILES_PER_TABLE
 
     @property
     def has_small_files(self) -> bool:

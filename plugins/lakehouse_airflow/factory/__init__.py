@@ -3,6 +3,7 @@
 What a task does is in `lakehouse_airflow.operators`.
 """
 
+from lakehouse_airflow.factory.alerts import build_alerts_dag
 from lakehouse_airflow.factory.columns import build_column_approvals_dag
 from lakehouse_airflow.factory.deletes import build_delete_approval_dag
 from lakehouse_airflow.factory.domain import build_domain_dag
@@ -12,6 +13,7 @@ from lakehouse_airflow.factory.quarantine import build_quarantine_replay_dag
 from lakehouse_airflow.factory.rebuild import build_table_rebuild_dag
 
 __all__ = [
+    "build_alerts_dag",
     "build_column_approvals_dag",
     "build_delete_approval_dag",
     "build_domain_dag",

@@ -19,6 +19,7 @@ from lakehouse_airflow.factory.defaults import (
     utc_intervals,
 )
 from lakehouse_airflow.operators.table_maintenance import TableMaintenanceOperator
+from lakehouse_airflow.ui.links import MAINTENANCE_DAG_ID
 
 _DOC = """Joins small files (OPTIMIZE), then removes files that no version of a table needs any more (VACUUM).
 
@@ -58,7 +59,7 @@ def build_maintenance_dag(
         "tags": ["lakehouse", "maintenance"],
     }
     with DAG(
-        dag_id="table_maintenance",
+        dag_id=MAINTENANCE_DAG_ID,
         schedule=utc_intervals(schedule),
         start_date=start_date,
         default_args={**task_defaults(owner, execution_timeout, MAINTENANCE_PRIORITY), **(default_args or {})},

@@ -8,6 +8,7 @@ from include.control.ledger.states.recent_batches import BatchKind, RecentBatch
 from include.overview.attention import Action, Attention
 from lakehouse_airflow.ui.links import (
     DELETES_DAG_ID,
+    MAINTENANCE_DAG_ID,
     OVERRIDE_DAG_ID,
     REBUILD_DAG_ID,
     REPLAY_DAG_ID,
@@ -44,6 +45,8 @@ def action_path(item: Attention) -> str:
         return airflow_path(REQUIRED_ACTIONS)
     if item.action is Action.LOOK:
         return task_path(item.table.failed[0])
+    if item.action is Action.MAINTAIN:
+        return dag_path(MAINTENANCE_DAG_ID)
     return dag_path(item.table.spec.domain) if item.action is Action.RUN else ""
 
 

@@ -25,6 +25,7 @@ OVERRIDE_DAG_ID = "gate_override"
 DELETES_DAG_ID = "delete_approval"
 REBUILD_DAG_ID = "table_rebuild"
 REPLAY_DAG_ID = "quarantine_replay"
+MAINTENANCE_DAG_ID = "table_maintenance"
 
 REQUIRED_ACTIONS = "required_actions"
 """Airflow's page with all questions that wait for an answer."""

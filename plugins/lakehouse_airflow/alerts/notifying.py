@@ -1,0 +1,79 @@
+"""Send messages by notifiers of Airflow, and find what there is to tell."""
+
+from __future__ import annotations
+
+import copy
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseNotifier
+from airflow.sdk.exceptions import AirflowException
+
+from lakehouse_airflow.hooks.store_access import prepare_process
+from lakehouse_airflow.ui.links import lakehouse_path, table_path, url_of
+
+if TYPE_CHECKING:
+    from include.alerts.alert import Alert
+    from include.overview.attention import Attention
+
+
+def tell_all(notifiers: Sequence[BaseNotifier], context: Mapping[str, Any]) -> Sequence[Alert]:
+    """Tell the notifiers of every cause that needs a person; return the messages.
+
+    Raises:
+        AirflowException: a notifier failed; it is told the next time, and the others were told.
+        SpecError, MillraceError: the lakehouse cannot be read.
+    """
+    # Imported here: parsing a DAG file must not load the Delta reader.
+    from include.clock import utc_now
+    from include.overview.attention import attention_needed
+    from include.overview.lakehouse import LakehouseReader, no_failed_tasks
+
+    settings, now = prepare_process(), utc_now()
+    tables = LakehouseReader(settings.paths, settings.tables).read(now, no_failed_tasks)
+    return _tell(attention_needed(tables, now), notifiers, context, forget=True)
+
+
+def tell_refusal(table: str, notifiers: Sequence[BaseNotifier], context: Mapping[str, Any]) -> Sequence[Alert]:
+    """Tell the notifiers that the gate has refused a version of a table, unless that was told; as `tell_all`."""
+    from include.clock import utc_now
+    from include.overview.attention import Kind, attention_needed
+    from include.overview.lakehouse import LakehouseReader, no_failed_tasks
+
+    settings, now = prepare_process(), utc_now()
+    overview = LakehouseReader(settings.paths, settings.tables).read_table(table, now, no_failed_tasks)
+    items = attention_needed([overview] if overview else [], now)
+    return _tell([item for item in items if item.kind is Kind.REFUSED], notifiers, context, forget=False)
+
+
+def _tell(
+    items: Sequence[Attention], notifiers: Sequence[BaseNotifier], context: Mapping[str, Any], *, forget: bool
+) -> Sequence[Alert]:
+    from include.alerts.telling import Links, tell
+    from include.alerts.told import ToldAlerts
+    from include.clock import utc_now
+
+    def sender(notifier: BaseNotifier) -> Any:
+        # A notifier renders its own attributes, once: each message needs a copy.
+        return lambda alert: copy.copy(notifier)({**context, "alert": alert})
+
+    links = Links(lambda table: url_of(table_path(table)), url_of(lakehouse_path("tables")))
+    senders = {name: sender(notifier) for name, notifier in _named(notifiers).items()}
+    told = tell(items, senders, ToldAlerts(prepare_process().paths), utc_now(), links, forget=forget)
+    if told.failures:
+        # The text of such an error may have the address of a webhook, which is a secret.
+        errors = ", ".join(f"{name} ({type(error).__name__})" for name, error in told.failures.items())
+        raise AirflowException(f"not every alert was sent: {errors} failed\nIt is told the next time.")
+    return told.alerts
+
+
+def _named(notifiers: Sequence[BaseNotifier]) -> dict[str, BaseNotifier]:
+    """Return name -> notifier: its class, and a number for a second one of the class."""
+    seen: Counter[str] = Counter()
+    named = {}
+    for notifier in notifiers:
+        name = type(notifier).__name__
+        seen[name] += 1
+        named[name if seen[name] == 1 else f"{name} {seen[name]}"] = notifier
+    return named

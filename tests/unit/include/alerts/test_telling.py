@@ -1,0 +1,160 @@
+"""Each cause is told once to each notifier: over failures, deaths, races, and causes that come back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from include.alerts.alert import Alert
+from include.alerts.telling import MOST_MESSAGES, Links, Told, tell
+from include.alerts.told import CLAIM_FOR, ToldAlerts
+from include.overview.attention import Attention, Kind, attention_needed
+from include.overview.lakehouse import LakehouseReader, no_failed_tasks
+from include.paths import LakehousePaths
+from tests.support.airflow.shown_lakehouse import EVIL, make_shown_lakehouse
+
+NOW = datetime.now(UTC)
+LINKS = Links(lambda table: f"https://airflow/lakehouse/tables/{table}", "https://airflow/lakehouse/tables")
+
+
+@pytest.fixture(scope="module")
+def items(tmp_path_factory: pytest.TempPathFactory) -> list[Attention]:
+    """What needs a person in a lakehouse with hostile texts."""
+    root = tmp_path_factory.mktemp("lake")
+    make_shown_lakehouse(root / "tables", root / "specs")
+    reader = LakehouseReader(LakehousePaths(root / "tables"), root / "specs")
+    return attention_needed(reader.read(NOW, no_failed_tasks), NOW)
+
+
+class Inbox:
+    """A notifier that fails as often as a test wants."""
+
+    def __init__(self, failures: int = 0) -> None:
+        self.alerts: list[Alert] = []
+        self.failures = failures
+
+    def __call__(self, alert: Alert) -> None:
+        if self.failures:
+            self.failures -= 1
+            raise OSError("cannot reach https://chat.example/s3cret")
+        self.alerts.append(alert)
+
+    @property
+    def tables(self) -> list[str]:
+        """The tables of the messages."""
+        return [alert.table for alert in self.alerts]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Callable[..., Told]:
+    """Tell what is new."""
+
+    def run(
+        items: Sequence[Attention], later: timedelta = timedelta(), *, forget: bool = True, **inboxes: Inbox
+    ) -> Told:
+        return tell(items, inboxes, ToldAlerts(LakehousePaths(tmp_path)), NOW + later, LINKS, forget=forget)
+
+    return run
+
+
+def test_each_kind_of_cause_is_told_once_with_cause_action_and_link(
+    run: Callable[..., Told], items: list[Attention]
+) -> None:
+    mail = Inbox()
+    for _ in range(3):
+        run(items, mail=mail)
+    kinds = {Kind.WRONG_SPEC, Kind.REFUSED, Kind.APPROVAL, Kind.STALE, Kind.OLD_ROWS}
+    assert {alert.kind for alert in mail.alerts} == {kind.value for kind in kinds}
+    assert len(mail.alerts) == len(items) == len({alert.key for alert in mail.alerts})
+    for alert, item in zip(mail.alerts, items, strict=True):
+        assert alert.text.startswith(f"{item.table.table}: {item.kind.value}\n{item.cause}\nWhat helps: ")
+        assert alert.text.endswith(f"\nhttps://airflow/lakehouse/tables/{item.table.table}")
+
+
+def test_no_text_of_a_source_becomes_html_a_mention_or_a_second_line_of_a_subject(
+    run: Callable[..., Told], items: list[Attention]
+) -> None:
+    mail = Inbox()
+    hostile = replace(items[0], cause=f"{EVIL} <!channel> {{{{ 7 * 7 }}}}", way_out=EVIL)
+    run([hostile], mail=mail)
+    [alert] = mail.alerts
+    assert "<script" not in alert.html
+    assert "&lt;script&gt;" in alert.html
+    assert "<!channel>" not in alert.mrkdwn
+    assert "\n" not in alert.title
+
+
+def test_a_cause_that_changes_its_text_is_not_told_again_but_one_that_came_back_is(
+    run: Callable[..., Told], items: list[Attention]
+) -> None:
+    mail, stale = Inbox(), next(item for item in items if item.kind is Kind.STALE)
+    for now in ([stale], [replace(stale, cause="its newest row is older still")], [], [stale]):
+        run(now, mail=mail)
+    assert mail.tables == [stale.table.table] * 2
+
+
+def test_a_further_file_of_a_known_table_is_a_new_cause(run: Callable[..., Told], items: list[Attention]) -> None:
+    mail = Inbox()
+    for files in (("a.json",), ("a.json", "b.json"), ("b.json",), ("b.json", "a.json")):
+        run([replace(items[0], kind=Kind.GIVEN_UP, subjects=files)], mail=mail)
+    assert len(mail.alerts) == 3, "a.json came back"
+
+
+def test_only_the_notifier_that_failed_is_told_again(run: Callable[..., Told], items: list[Attention]) -> None:
+    mail, chat = Inbox(), Inbox(failures=2)
+    told = run(items[:2], mail=mail, chat=chat)
+    assert list(told.failures) == ["chat"]
+    for _ in range(2):
+        assert not run(items[:2], mail=mail, chat=chat).failures
+    assert (len(mail.alerts), len(chat.alerts)) == (2, 2)
+
+
+def test_many_causes_at_once_are_one_message_and_told(run: Callable[..., Told], items: list[Attention]) -> None:
+    mail = Inbox()
+    many = [replace(items[0], subjects=(str(number),)) for number in range(MOST_MESSAGES + 15)]
+    for _ in range(2):
+        run(many, mail=mail)
+    [alert] = mail.alerts
+    assert (alert.kind, alert.link) == ("several", LINKS.all_tables)
+    assert "25 causes need a person:" in alert.text
+    assert "and 5 more" in alert.text
+
+
+def test_a_process_that_dies_while_it_tells_is_followed_by_another_one(
+    run: Callable[..., Told], items: list[Attention]
+) -> None:
+    def die(_: Alert) -> None:
+        raise KeyboardInterrupt
+
+    mail = Inbox()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ToldAlerts, "settle", lambda *_: None)
+        with pytest.raises(KeyboardInterrupt):
+            run(items[:1], mail=die)
+    run(items[:1], CLAIM_FOR / 2, mail=mail)
+    assert mail.alerts == [], "it may still be telling"
+    run(items[:1], CLAIM_FOR, mail=mail)
+    run(items[:1], 2 * CLAIM_FOR, mail=mail)
+    assert len(mail.alerts) == 1
+
+
+def test_processes_at_the_same_time_tell_a_cause_once(run: Callable[..., Told], items: list[Attention]) -> None:
+    mail = Inbox()
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda number: run(items, forget=bool(number % 2), mail=mail), range(16)))
+    assert sorted(mail.tables) == sorted(item.table.table for item in items)
+
+
+def test_a_damaged_object_tells_rather_twice_than_never(
+    run: Callable[..., Told], items: list[Attention], tmp_path: Path
+) -> None:
+    mail = Inbox()
+    run(items[:1], mail=mail)
+    (tmp_path / "_millrace" / "alerts" / "told").write_text('{"bronze.or')
+    run(items[:1], mail=mail)
+    assert len(mail.alerts) == 2
