@@ -23,7 +23,9 @@ TIMES = 40
 TARGET_MS = 300
 
 _LIST = ("/lakehouse/tables", "/lakehouse/tables?q=a33&sort=rows")
-_TABLE = tuple(f"/lakehouse/tables/silver.a0{tab}" for tab in ("", "/versions", "/versions?upto=5000", "/spec"))
+_TABLE = tuple(
+    f"/lakehouse/tables/silver.a0{tab}" for tab in ("", "/lineage", "/versions", "/versions?upto=5000", "/spec")
+)
 
 
 def run(bench: Bench) -> list[Result]:

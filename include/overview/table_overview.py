@@ -245,8 +245,9 @@ def _condition(table: TableOverview, now: datetime) -> tuple[Condition, datetime
         return Condition.FAILED, table.failed[-1].at
     if table.newest is None:
         return Condition.NEVER_RUN, None
+    checked = max(verdicts.walked, verdicts.upto) if verdicts else -1
     # A version above the checked one without a batch is one of maintenance, which changes no row.
-    unchecked = [at for version, at in closed.items() if version > (verdicts.walked if verdicts else -1)]
+    unchecked = [at for version, at in closed.items() if version > checked]
     if verdicts is None or unchecked:
         return Condition.UNCHECKED, min(unchecked, default=None)
     if freshness and now > freshness.stale_at:

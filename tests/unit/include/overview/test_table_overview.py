@@ -1,0 +1,80 @@
+"""The condition of a table from its state, and what needs a person."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from include.contracts.job.report import RowCounts
+from include.control.gates.verdicts import Verdicts, summarize
+from include.control.ledger.deletes import Deletes
+from include.control.ledger.states.measures import Measures
+from include.control.ledger.states.recent_batches import RecentBatches, closed_batch
+from include.control.ledger.states.streams import Streams, advance_streams
+from include.control.ledger.states.table_state import StatePart, TableState
+from include.control.log.batch import BatchSources, Winner
+from include.overview.attention import Action, attention_needed
+from include.overview.table_overview import Condition, Questions, TableOverview, overview_of
+from tests.support.documents.specs import silver_spec
+from tests.support.ledger.delta_tables import FLIGHTS, day, intent_of
+from tests.support.ledger.gate_results import verdict
+
+SPEC = silver_spec(table=FLIGHTS.table)
+NOW = day(9).end
+NO_QUESTIONS = Questions()
+
+
+def state(*parts: StatePart) -> TableState:
+    return TableState({type(part).__name__: part.model_dump(mode="json") for part in parts})
+
+
+def batches(*sources: BatchSources) -> RecentBatches:
+    """Return batches with the versions 1, 2, ..., closed one day after the other."""
+    winners = [Winner(intent_of("t", number, sources=each), number) for number, each in enumerate(sources, start=1)]
+    closed = [closed_batch(winner, RowCounts(), NOW + timedelta(days=winner.version)) for winner in winners]
+    return RecentBatches(table_id="t", batches=tuple(closed))
+
+
+def measures(files: int, partitions: int = 1) -> Measures:
+    return Measures(table_id="t", version=1, mark="m", rows=9, size=5000, files=files, partitions=partitions)
+
+
+def shown(*parts: StatePart, questions: Questions = NO_QUESTIONS) -> TableOverview:
+    return overview_of(SPEC, state(*parts), questions, (), NOW)
+
+
+def refused_after_pass() -> Verdicts:
+    return summarize([verdict("t", 1), verdict("t", 2, passed=False)])
+
+
+def test_a_refused_version_can_be_let_pass_until_its_rows_were_restored() -> None:
+    refused = shown(refused_after_pass(), batches(BatchSources(), BatchSources()), measures(1))
+    assert (refused.condition, refused.since) == (Condition.REFUSED, NOW + timedelta(days=2))
+    assert [item.action for item in attention_needed([refused], NOW)] == [Action.OVERRIDE]
+    restored = shown(refused_after_pass(), batches(BatchSources(), BatchSources(), BatchSources(restores=1)))
+    assert [item.action for item in attention_needed([restored], NOW)] == [Action.RUN]
+
+
+def test_a_version_of_maintenance_is_not_a_batch_without_a_check() -> None:
+    checked = shown(
+        summarize([verdict("t", 1)]), batches(BatchSources()), measures(1).model_copy(update={"version": 2})
+    )
+    assert (checked.condition, checked.newest) == (Condition.CERTIFIED, 2)
+    unchecked = shown(summarize([verdict("t", 1)]), batches(BatchSources(), BatchSources()), measures(1))
+    assert (unchecked.condition, unchecked.since) == (Condition.UNCHECKED, NOW + timedelta(days=2))
+
+
+def test_deletes_wait_only_until_a_batch_has_read_their_source_version() -> None:
+    asked = Deletes(SPEC.table, "t", day().start, "bronze.orders", "s", 5, 3, 4, ("order_id=secret",), "it lacks them")
+    [item] = attention_needed([shown(questions=Questions([asked]))], NOW)
+    assert (item.action, item.fields) == (Action.ALLOW_DELETES, {"version": 5})
+    assert "secret" not in item.cause, "a sample is a value of a row"
+    for upto, condition in ((4, Condition.APPROVAL), (5, Condition.UNCHECKED)):
+        read = BatchSources(ranges={"bronze.orders": (None, upto)})
+        streams: Streams = advance_streams(Winner(intent_of("t", sources=read), 1), None, None)
+        assert shown(streams, questions=Questions([asked])).condition is condition
+
+
+def test_many_small_files_are_named_unless_each_is_the_only_one_of_its_partition() -> None:
+    assert [shown(measures(files)).has_small_files for files in (1, 8, 9)] == [False, False, True]
+    assert shown(measures(20)).expected_files == 1
+    assert not shown(measures(20, partitions=20)).has_small_files
