@@ -49,6 +49,8 @@ def make_secrets(folder: Path, users: Iterable[str]) -> None:
     keep_secret(folder / "cluster" / "spark-defaults.conf", cluster)
     token = keep_secret(folder / "connect" / "token", new_secret())
     passwords = _add_passwords(folder / "users" / "passwords.json", users)
+    # With it Prometheus reads the metrics from the web server.
+    keep_secret(folder / "users" / "metrics_token", new_secret())
     connections = {"spark_default": _to_spark(token), "airflow_api": _to_airflow(passwords[TASKS])}
     keep_secret(airflow / "connections.json", json.dumps(connections, indent=2))
     access = {"url": AIRFLOW, "login": COMMAND_LINE, "password": passwords[COMMAND_LINE]}

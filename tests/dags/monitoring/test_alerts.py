@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import asyncore
 import json
 import re
+import smtpd
 import socket
+import threading
 from collections.abc import Iterator
+from email import message_from_bytes
+from email.message import EmailMessage
+from email.policy import default
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +29,14 @@ import json, os
 from datetime import UTC, datetime
 from pathlib import Path
 
+from airflow.providers.smtp.notifications.smtp import SmtpNotifier
 from airflow.sdk import BaseNotifier
 
 from lakehouse_airflow.alerts.refusal import RefusalAlert
 from lakehouse_airflow.factory import build_alerts_dag, build_domain_dag
 
 
-class Mail(BaseNotifier):
+class Pager(BaseNotifier):
     template_fields = ("subject", "body")
 
     def __init__(self):
@@ -41,7 +48,7 @@ class Mail(BaseNotifier):
             file.write(json.dumps([self.subject, *self.body, context["alert"].key]) + "\\n")
 
 
-class Chat(Mail):
+class Chat(Pager):
     def notify(self, context):
         broken = Path(os.environ["LAKEHOUSE_ROOT"] + "-was-down")
         if "two" in broken.name and not broken.exists():
@@ -50,7 +57,8 @@ class Chat(Mail):
         super().notify(context)
 
 
-NOTIFIERS = [Mail(), Chat()]
+MAIL = {"subject": "{{ alert.title }}", "html_content": "{{ alert.html }}"}
+NOTIFIERS = [Pager(), Chat(), SmtpNotifier(to="data@example.org", from_email="airflow@example.org", **MAIL)]
 """
 ALERTS = "dag = build_alerts_dag(notifiers=NOTIFIERS, owner='platform', start_date=datetime(2013, 1, 1, tzinfo=UTC))"
 SHOP = """
@@ -61,8 +69,38 @@ dag = build_domain_dag(
 """
 
 
+class MailServer(smtpd.SMTPServer):
+    """A server that keeps all mails."""
+
+    def __init__(self) -> None:
+        self._sockets: dict[int, Any] = {}
+        self.mails: list[EmailMessage] = []
+        super().__init__(("127.0.0.1", 0), None, map=self._sockets)
+        self.port: int = self.socket.getsockname()[1]
+        self._thread = threading.Thread(target=asyncore.loop, kwargs={"timeout": 0.1, "map": self._sockets})
+
+    def process_message(self, peer: Any, mailfrom: str, rcpttos: list[str], data: bytes, **_: Any) -> None:
+        """Keep a mail."""
+        self.mails.append(message_from_bytes(data, policy=default))
+
+    def __enter__(self) -> MailServer:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        asyncore.close_all(self._sockets)
+        self._thread.join(30)
+
+
 @pytest.fixture(scope="module")
-def airflow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Airflow]:
+def mail() -> Iterator[MailServer]:
+    """A mail server."""
+    with MailServer() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def airflow(mail: MailServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Airflow]:
     folder = tmp_path_factory.mktemp("alerts")
     (folder / "dags").mkdir()
     landing = folder / "landing" / "orders" / "date=2013-01-05"
@@ -75,6 +113,14 @@ def airflow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Airflow]:
             "PYTHONPATH": str(PROJECT),
             "AIRFLOW__API__BASE_URL": "https://airflow.example.org/team",
             "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps(connection),
+            "AIRFLOW_CONN_SMTP_DEFAULT": json.dumps(
+                {
+                    "conn_type": "smtp",
+                    "host": "127.0.0.1",
+                    "port": mail.port,
+                    "extra": {"disable_ssl": True, "disable_tls": True},
+                }
+            ),
             "LAKEHOUSE_LANDING": str(folder / "landing"),
             "LAKEHOUSE_TABLES": str(write_specs(folder / "tables", bronze_document())),
         }
@@ -105,11 +151,19 @@ def messages(airflow: Airflow, lake: str, notifier: str) -> list[list[str]]:
 def test_a_refused_version_is_told_at_once_and_not_again_by_the_dag(airflow: Airflow, runs: dict[str, Any]) -> None:
     assert runs["refused"]["tasks"]["bronze.orders_gate"][0] == "failed"
     assert runs["after the callback"]["tasks"] == {"tell": ["success", 1]}
-    for notifier in ("Mail", "Chat"):
+    for notifier in ("Pager", "Chat"):
         [[subject, body, dag, key]] = messages(airflow, "one", notifier)
         assert (subject, dag, len(key)) == ("bronze.orders: refused", "shop", 16)
         assert "bronze.orders version 1 refused: expect_table_row_count_to_be_between() observed 0" in body
         assert '<a href="https://airflow.example.org/team/lakehouse/tables/bronze.orders">' in body
+
+
+@pytest.mark.usefixtures("runs")
+def test_the_notifier_of_a_provider_sends_each_message_with_its_own_texts(mail: MailServer) -> None:
+    assert [message["subject"] for message in mail.mails] == ["bronze.orders: refused"] * 2, "one for each lakehouse"
+    body = mail.mails[0].get_body().get_content()
+    assert "bronze.orders version 1 refused" in body
+    assert '<a href="https://airflow.example.org/team/lakehouse/tables/bronze.orders">' in body
 
 
 def test_a_notifier_that_was_down_is_told_by_the_next_run_and_the_other_one_not_again(
@@ -117,7 +171,7 @@ def test_a_notifier_that_was_down_is_told_by_the_next_run_and_the_other_one_not_
 ) -> None:
     states = [runs[name]["tasks"]["tell"][0] for name in ("chat is down", "chat is up", "nothing new")]
     assert states == ["failed", "success", "success"]
-    assert [len(messages(airflow, "two", notifier)) for notifier in ("Mail", "Chat")] == [1, 1]
+    assert [len(messages(airflow, "two", notifier)) for notifier in ("Pager", "Chat")] == [1, 1]
     assert messages(airflow, "two", "Chat")[0][0] == "bronze.orders: refused"
     assert "Chat (OSError) failed" in runs["chat is down"]["log"]
     assert "nothing new needs a person" in runs["nothing new"]["log"]

@@ -21,6 +21,7 @@ SECRETS = {
     "AIRFLOW_CONN_SPARK_DEFAULT": '{"password": "secret"}',
     "AIRFLOW_VAR_KEY": "secret",
     "LAKEHOUSE_AIRFLOW": '{"url": "http://airflow", "login": "lakehouse", "password": "secret"}',
+    "LAKEHOUSE_METRICS_TOKEN": "secret",
 }
 
 

@@ -24,7 +24,9 @@ def test_another_process_has_the_same_settings(tmp_path: Path, monkeypatch: pyte
 def test_secrets_are_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "s3cret" not in repr(Settings(kafka={"main": {"sasl.password": "s3cret"}}))
     monkeypatch.setenv("LAKEHOUSE_AIRFLOW", '{"url": "http://airflow", "login": "me", "password": "s3cret"}')
+    monkeypatch.setenv("LAKEHOUSE_METRICS_TOKEN", "s3cret")
     assert "s3cret" not in repr(Settings())
+    assert "s3cret" not in str(Settings().environment())
     monkeypatch.setenv("LAKEHOUSE_KAFKA", '{"main": {"sasl.password": 31415926}}')
     with pytest.raises(ValidationError, match="valid string") as refused:
         Settings()
