@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import groupby
 from typing import Any
 
 from airflow.api_fastapi.common.db.common import SessionDep
@@ -62,11 +63,12 @@ def lakehouse_page(
     shown.sort(key=_SORTS.get(sort, lambda table: (table.spec.domain, _layer_order(table), table.table)))
     items = attention_needed(shown, now)
     first = _ROWS * (max(page_no, 1) - 1)
+    part = shown[first : first + _ROWS]
     return page(
         "lakehouse.html",
         items=items[:_ITEMS],
         more_items=max(len(items) - _ITEMS, 0),
-        tables=shown[first : first + _ROWS],
+        groups=[("", part)] if sort in _SORTS and part else _by_domain(part),
         shown=len(shown),
         total=len(tables),
         first=first,
@@ -74,10 +76,14 @@ def lakehouse_page(
         page_no=max(page_no, 1),
         counts=_counts(tables),
         choices=_choices(tables),
-        by_domain=sort not in _SORTS,
         query={**chosen, "q": q, "sort": sort},
-        sorts=_SORTS.keys(),
     )
+
+
+def _by_domain(tables: Sequence[TableOverview]) -> list[tuple[str, list[TableOverview]]]:
+    """Return (domain, its tables) for tables in the order of domains."""
+    groups = groupby(tables, lambda table: table.spec.domain)
+    return [(domain or "no domain", list(of_domain)) for domain, of_domain in groups]
 
 
 def _matches(table: TableOverview, text: str, chosen: dict[str, str]) -> bool:

@@ -38,7 +38,7 @@ def style_path(version: str) -> str:
 
 
 def action_path(item: Attention) -> str:
-    """Return where a person carries the action out; empty for an action outside of the web UI."""
+    """Return where a person carries the action out, or sees what to do; empty for an action outside of the web UI."""
     if item.action in _FORMS:
         return trigger_path(_FORMS[item.action], table=item.table.table, **item.fields)
     if item.action is Action.DECIDE_COLUMNS:
@@ -47,6 +47,8 @@ def action_path(item: Attention) -> str:
         return task_path(item.table.failed[0])
     if item.action is Action.MAINTAIN:
         return dag_path(MAINTENANCE_DAG_ID)
+    if item.action is Action.FIX_SPEC:
+        return table_path(item.table.table, "spec")
     return dag_path(item.table.spec.domain) if item.action is Action.RUN else ""
 
 
