@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -148,13 +149,32 @@ def test_promtool_accepts_each_name(lake: Path) -> None:
     assert (checked.returncode, checked.stderr.decode()) == (0, "")
 
 
-def test_each_query_of_the_dashboard_names_metrics_and_labels_that_exist(lake: Path) -> None:
-    names = {name for name, _ in scraped(lake)}
+def queries() -> list[str]:
+    """Return the queries of the dashboard, with a value for each of its variables, and of the rule in the guide."""
     text = (PROJECT / "docs" / "examples" / "grafana" / "lakehouse.json").read_text()
-    queries = re.findall(r'"(?:expr|query|definition)": "((?:[^"\\]|\\.)*)"', text)
-    used = {name for query in queries for name in re.findall(r"\bmillrace_\w+", query)}
-    assert len(used) > 15
-    assert used <= names
+    found = [json.loads(f'"{query}"') for query in re.findall(r'"expr": "((?:[^"\\]|\\.)*)"', text)]
+    [rule] = re.findall(r"expr: (.*)", (PROJECT / "docs" / "guides" / "alerts.md").read_text())
+    return [re.sub(r"\$__rate_interval", "5m", re.sub(r"\$(domain|layer)", ".*", query)) for query in (*found, rule)]
+
+
+def test_each_query_names_metrics_and_labels_that_exist(lake: Path) -> None:
+    labels = {name: {label for label, _ in pairs} for name, pairs in scraped(lake)}
+    assert len(queries()) > 15
+    for query in queries():
+        metrics = re.findall(r"\bmillrace_\w+", query)
+        assert metrics, query
+        used = {label for group in re.findall(r"by \(([\w, ]+)\)", query) for label in group.split(", ")}
+        used |= set(re.findall(r"(\w+)=~?\"", query))
+        assert used <= set.intersection(*(labels[metric] for metric in metrics)), query
+
+
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool comes with Debian's package prometheus")
+def test_promtool_accepts_each_query(tmp_path: Path) -> None:
+    rules = [{"record": f"query:{number}", "expr": query} for number, query in enumerate(queries())]
+    (tmp_path / "rules.yml").write_text(json.dumps({"groups": [{"name": "all", "rules": rules}]}))  # JSON is YAML
+    command = ["promtool", "check", "rules", "--lint=none", str(tmp_path / "rules.yml")]
+    checked = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert f"{len(rules)} rules found" in checked.stdout, checked.stderr
 
 
 def test_the_guide_explains_each_metric_and_no_other(lake: Path) -> None:
