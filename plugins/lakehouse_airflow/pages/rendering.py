@@ -74,11 +74,12 @@ def ago(moment: datetime) -> Markup:
 def bounds(arguments: Mapping[str, Any]) -> str:
     """Return the arguments of a rule other than its columns, to be read before its action.
 
-    >>> bounds({"column": "delay", "min_value": -60, "mostly": 0.9})
-    'min_value=-60, mostly=0.9: '
+    >>> bounds({"column": "delay", "min_value": -60, "value_set": ["a", "b"]})
+    'min_value=-60, value_set=[a, b], '
     """
-    parts = [f"{name}={value}" for name, value in arguments.items() if not name.startswith("column")]
-    return f"{', '.join(parts)}: " if parts else ""
+    named = ((name, value) for name, value in arguments.items() if not name.startswith("column"))
+    texts = ((name, f"[{', '.join(map(str, value))}]" if isinstance(value, list) else value) for name, value in named)
+    return "".join(f"{name}={text}, " for name, text in texts)
 
 
 def number(count: int | None) -> str:
