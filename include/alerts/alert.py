@@ -6,8 +6,10 @@ import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
+from typing import TYPE_CHECKING
 
-from include.overview.attention import Attention
+if TYPE_CHECKING:
+    from include.overview.attention import Attention
 
 _MOST_LINES = 20
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from airflow.sdk import DAG
+from airflow.sdk import DAG, BaseNotifier
 
 from include.catalog import load_catalog
 from include.settings import Settings
@@ -21,12 +21,15 @@ reject, but not approve (`LAKEHOUSE_SECOND_PERSON`). After an *Approve* the stop
 it; clear it yourself if the form does not name it."""
 
 
-def build_delete_approval_dag(*, owner: str, approvers: Sequence[str] = ()) -> DAG:
+def build_delete_approval_dag(
+    *, owner: str, approvers: Sequence[str] = (), notifiers: Sequence[BaseNotifier] = ()
+) -> DAG:
     """Build the DAG, which runs only by hand.
 
     Args:
         owner: the owner of the tasks.
         approvers: the Airflow users who may answer; if empty, all users with the right to answer required actions.
+        notifiers: notifiers of any provider, which are told of the question as `alert`.
     """
     tables = [spec.table for spec in load_catalog(Settings().tables).specs.values() if spec.layer == "silver"]
     with approval_dag(
@@ -36,7 +39,7 @@ def build_delete_approval_dag(*, owner: str, approvers: Sequence[str] = ()) -> D
         tag="deletes",
         owner=owner,
     ) as dag:
-        approve = approval_after(AskedDeletesOperator(task_id="deletes"), approvers)
+        approve = approval_after(AskedDeletesOperator(task_id="deletes"), approvers, notifiers)
         allow = AllowDeletesOperator(task_id="allow")
         approve.set_downstream(allow)
         run_again_after(allow)

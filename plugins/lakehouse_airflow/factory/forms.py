@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from airflow.sdk import DAG, BaseOperator, Param
+from airflow.sdk import DAG, BaseNotifier, BaseOperator, Param
 
+from lakehouse_airflow.alerts.approval import ApprovalAlert
 from lakehouse_airflow.operators.second_person import APPROVE, SecondPersonApprovalOperator
 from lakehouse_airflow.operators.waiting_task import RunWaitingTaskOperator
 from lakehouse_airflow.retries import RETRIES, RETRY_DELAY
@@ -27,12 +28,15 @@ def approval_dag(dag_id: str, description: str, *, doc: str, tag: str, owner: st
     )
 
 
-def approval_after(task: BaseOperator, approvers: Sequence[str]) -> SecondPersonApprovalOperator:
+def approval_after(
+    task: BaseOperator, approvers: Sequence[str], notifiers: Sequence[BaseNotifier]
+) -> SecondPersonApprovalOperator:
     """Add the question whose `subject` and `body` a task returns.
 
     Args:
         task: the task.
         approvers: the Airflow users who may answer; if empty, all users with the right to answer required actions.
+        notifiers: notifiers that are told of the question.
     """
     question = f"ti.xcom_pull(task_ids='{task.task_id}')"
     approve = SecondPersonApprovalOperator(
@@ -40,6 +44,7 @@ def approval_after(task: BaseOperator, approvers: Sequence[str]) -> SecondPerson
         subject=f"{{{{ {question}['subject'] }}}}",
         body=f"{{{{ {question}['body'] }}}}",
         assigned_users=[{"id": name, "name": name} for name in approvers] or None,
+        notifiers=ApprovalAlert(notifiers),
     )
     task.set_downstream(approve)
     return approve

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from airflow.sdk import DAG
+from airflow.sdk import DAG, BaseNotifier
 
 from include.catalog import load_catalog
 from include.settings import Settings
@@ -22,12 +22,15 @@ answer under *Required Actions*, by another person than the one who triggered it
 check later versions again."""
 
 
-def build_gate_override_dag(*, owner: str, approvers: Sequence[str] = ()) -> DAG:
+def build_gate_override_dag(
+    *, owner: str, approvers: Sequence[str] = (), notifiers: Sequence[BaseNotifier] = ()
+) -> DAG:
     """Build the DAG, which runs only by hand.
 
     Args:
         owner: the owner of the tasks.
         approvers: the Airflow users who may answer; if empty, all users with the right to answer required actions.
+        notifiers: notifiers of any provider, which are told of the question as `alert`.
     """
     tables = list(load_catalog(Settings().tables).specs)
     with approval_dag(
@@ -37,7 +40,7 @@ def build_gate_override_dag(*, owner: str, approvers: Sequence[str] = ()) -> DAG
         tag="gates",
         owner=owner,
     ) as dag:
-        approve = approval_after(RefusalOperator(task_id="refusal"), approvers)
+        approve = approval_after(RefusalOperator(task_id="refusal"), approvers, notifiers)
         override = GateOverrideOperator(task_id="override", outlets=[OVERRIDDEN_TABLE])
         approve.set_downstream(override)
         # A task of its own: the cleared gate must find the event that the override emits at its end.

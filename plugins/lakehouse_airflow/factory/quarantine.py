@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import timedelta
 
-from airflow.sdk import DAG, Param
+from airflow.sdk import DAG, BaseNotifier, Param
 
 from include.catalog import load_catalog
 from include.contracts.job.column_fix import FIX_KINDS
 from include.contracts.spec.table_spec import GoldSpec
 from include.settings import Settings
+from lakehouse_airflow.alerts.approval import ApprovalAlert
 from lakehouse_airflow.assets import REPLAYED_TABLE
 from lakehouse_airflow.factory.defaults import EXECUTION_TIMEOUT, WRITE_PRIORITY, task_defaults
 from lakehouse_airflow.operators.quarantine_replay import FixApprovalOperator, QuarantineReplayOperator
@@ -32,6 +33,7 @@ def build_quarantine_replay_dag(
     *,
     owner: str,
     approvers: Sequence[str] = (),
+    notifiers: Sequence[BaseNotifier] = (),
     conn_id: str = "spark_default",
     execution_timeout: timedelta = EXECUTION_TIMEOUT,
 ) -> DAG:
@@ -41,6 +43,7 @@ def build_quarantine_replay_dag(
         owner: the owner of the tasks.
         approvers: the Airflow users who may approve changed values; if empty, all with the right to answer required
             actions.
+        notifiers: notifiers of any provider, which are told of the question as `alert`.
         conn_id: the Airflow connection that says where Spark runs.
         execution_timeout: after this time the task and its processes are ended.
     """
@@ -62,6 +65,7 @@ def build_quarantine_replay_dag(
         approve = FixApprovalOperator(
             task_id=APPROVE,
             assigned_users=[{"id": name, "name": name} for name in approvers] or None,
+            notifiers=ApprovalAlert(notifiers),
             execution_timeout=None,
             retries=RETRIES,
             retry_delay=RETRY_DELAY,

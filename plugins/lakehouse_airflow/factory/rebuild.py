@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import timedelta
 
-from airflow.sdk import DAG, Param
+from airflow.sdk import DAG, BaseNotifier, Param
 
 from include.catalog import load_catalog
 from include.settings import Settings
@@ -30,6 +30,7 @@ def build_table_rebuild_dag(
     *,
     owner: str,
     approvers: Sequence[str] = (),
+    notifiers: Sequence[BaseNotifier] = (),
     conn_id: str = "spark_default",
     execution_timeout: timedelta = EXECUTION_TIMEOUT,
 ) -> DAG:
@@ -38,6 +39,7 @@ def build_table_rebuild_dag(
     Args:
         owner: the owner of the tasks.
         approvers: the Airflow users who may answer; if empty, all users with the right to answer required actions.
+        notifiers: notifiers of any provider, which are told of the question as `alert`.
         conn_id: the Airflow connection that says where Spark runs.
         execution_timeout: after this time a task and its processes are ended.
     """
@@ -51,7 +53,9 @@ def build_table_rebuild_dag(
         tag="maintenance",
         owner=owner,
     ) as dag:
-        approve = approval_after(TableRebuildOperator(task_id="dry_run", is_dry_run=True, **of_job), approvers)
+        approve = approval_after(
+            TableRebuildOperator(task_id="dry_run", is_dry_run=True, **of_job), approvers, notifiers
+        )
         rebuild = TableRebuildOperator(task_id="rebuild", is_dry_run=False, outlets=[REBUILT_TABLE], **of_job)
         approve.set_downstream(rebuild)
         run_again_after(rebuild)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from airflow.providers.standard.operators import hitl
+from airflow.sdk import BaseNotifier
 from airflow.sdk.exceptions import AirflowFailException, TaskAwaitingInput
 
+from lakehouse_airflow.alerts.approval import ApprovalAlert
 from lakehouse_airflow.operators.second_person import SecondPersonApprovalOperator
 
 MakeRun = Callable[..., dict[str, Any]]
@@ -66,3 +68,35 @@ def test_airflow_is_told_that_others_answer(
     with pytest.raises(TaskAwaitingInput):
         task.execute(context)
     assert detail["assigned_users"] == asked
+
+
+def test_people_are_told_of_the_question_and_it_is_asked_even_if_a_notifier_is_down(
+    run_of: MakeRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Chat(BaseNotifier):
+        template_fields = ("text",)
+        told: ClassVar[list[str]] = []
+
+        def __init__(self, *, is_down: bool = False) -> None:
+            super().__init__()
+            self.text, self.is_down = "{{ alert.text }}", is_down
+
+        def notify(self, context: Any) -> None:
+            if self.is_down:
+                raise OSError("cannot reach https://chat.example/s3cret")
+            self.told.append(self.text)
+
+    monkeypatch.setattr(hitl, "upsert_hitl_detail", lambda **_: None)
+    notifier = ApprovalAlert([Chat(is_down=True), Chat()])
+    task = SecondPersonApprovalOperator(task_id="approve", subject="Let {{ 7 }} pass?", notifiers=notifier)
+    for _ in range(2):
+        context = {**run_of(run_type="manual"), "task": task}
+        context["dag_run"].triggering_user_name = "ann"
+        context["params"]["table"] = "silver.orders"
+        context["task_instance"] = type("TaskInstance", (), {"id": "1"})
+        with pytest.raises(TaskAwaitingInput):
+            task.execute(context)
+    assert len(Chat.told) == 2
+    lines = Chat.told[0].split("\n")
+    assert lines[:2] == ["silver.orders: waits for an answer", "Let {{ 7 }} pass?"]
+    assert lines[-1].endswith("/required_actions")
