@@ -11,10 +11,10 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
+from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from include.cli.views import new_table
 from include.errors import QueryError, first_line
 from include.reading.duckdb_in_utc import duckdb_in_utc
 
@@ -46,7 +46,7 @@ def result_table(rows: pa.Table, width: int) -> tuple[Table, list[str]]:
     for name, values in zip(names, columns, strict=True):
         used += min(max(len(text) for text in (name, *(value or "NULL" for value in values))), _LEAST_WIDTH) + _GAP
         fitting += used <= width or not fitting
-    shown = new_table()
+    shown = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for field in list(rows.schema)[:fitting]:
         shown.add_column(Text(field.name), justify="right" if _is_number(field) else "left", overflow="fold")
     for row in zip(*columns[:fitting], strict=True):

@@ -191,7 +191,7 @@ def _of_a_restore(_: object, recorded: Recorded, *more: object) -> bool:
     return any(intent.sources.restores is not None for intent in _intents(recorded))
 
 
-def _of_a_switch(_: object, recorded: Recorded, *more: object) -> bool:
+def _of_a_switch(_: object, recorded: Recorded, *more: object, **named: object) -> bool:
     """Whether the ledger records the commit of a rebuild, or of its undo."""
     return any(intent.sources.rebuild for intent in _intents(recorded))
 

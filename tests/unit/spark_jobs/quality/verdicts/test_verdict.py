@@ -89,4 +89,4 @@ def test_a_rule_that_was_not_evaluated_is_reported_and_refuses_nothing() -> None
 
 def test_what_a_version_was_compared_with_is_reported() -> None:
     line = verdict("gold.fleet", 2, [check(NOT_NULL, unexpected_rows=1, against="silver.planes version 4")], 1).refused
-    assert "is failed by 1 rows, against silver.planes version 4; readers" in line
+    assert "is failed by 1 row, against silver.planes version 4; readers" in line
