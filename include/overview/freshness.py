@@ -39,4 +39,8 @@ def freshness_of(spec: AnySpec, verdicts: Verdicts | None, last: RecentBatch | N
     newest, max_age = datetime.fromisoformat(str(observed)), str(rule.arguments["max_age"])
     newest = newest if newest.tzinfo else newest.replace(tzinfo=UTC)
     between_runs = last.interval_end - last.interval_start if last else timedelta()
-    return Freshness(newest, max_age, newest + AGE.parse(max_age) + between_runs)
+    try:
+        stale_at = newest + AGE.parse(max_age) + between_runs
+    except OverflowError:  # a time in the year 9999, which sources write for "never"
+        stale_at = datetime.max.replace(tzinfo=UTC)
+    return Freshness(newest, max_age, stale_at)

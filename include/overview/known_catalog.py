@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from include.catalog import Catalog, load_catalog
@@ -29,11 +30,13 @@ class KnownCatalog:
 
 
 def _stamps(folder: Path) -> dict[str, tuple[int, int]]:
-    """Return path -> (modification time, size) of every file in the folder."""
+    """Return path -> (modification time, size) of every file in the folder that can be opened."""
     stamps = {}
     for parent, _, names in os.walk(folder):
         for name in names:
             path = os.path.join(parent, name)
-            stat = os.stat(path)
-            stamps[path] = (stat.st_mtime_ns, stat.st_size)
+            # A file may be gone by now, and the lock of an editor is a link to nothing.
+            with suppress(FileNotFoundError):
+                stat = os.stat(path)
+                stamps[path] = (stat.st_mtime_ns, stat.st_size)
     return stamps

@@ -29,7 +29,7 @@ def write_views(settings: Settings, folder: Path) -> list[str]:
         raise QueryError(f"{folder} cannot be written: {first_line(error)}", "Name another folder.") from error
     lines = [f"{'wrote' if is_new else 'up to date:'} {', '.join(sorted(path.name for path in folder.glob('[!.]*')))}"]
     if not (folder / DUCKDB_FILE).exists():
-        lines.append(f"There is no {DUCKDB_FILE}: it needs the package duckdb-extension-delta.")
+        lines.append(f"There is no {DUCKDB_FILE}: it needs the package duckdb-extension-delta, and tables on disk.")
     if settings.views is None or settings.views.resolve() != folder.resolve():
         lines.append(f"Set LAKEHOUSE_VIEWS={folder} for all processes of Millrace: then gates keep it up to date.")
     return lines

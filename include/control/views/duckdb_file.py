@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from importlib.util import find_spec
 from pathlib import Path
 
 from include.control.views.scripts import View, duckdb_script
+from include.errors import first_line
+
+log = logging.getLogger(__name__)
 
 
 def delta_extension() -> Path | None:
@@ -22,9 +26,13 @@ def delta_extension() -> Path | None:
 
 
 def write_duckdb_file(file: Path, views: list[View], extension: Path) -> None:
-    """Create a DuckDB file with these views."""
+    """Create a DuckDB file with these views, without those that DuckDB cannot open, such as of a damaged table."""
     import duckdb
 
     with duckdb.connect(file) as connection:
         connection.load_extension(str(extension))
-        connection.execute(duckdb_script(views))
+        for view in views:
+            try:
+                connection.execute(duckdb_script([view]))
+            except duckdb.Error as error:
+                log.warning("%s: DuckDB cannot open version %s: %s", view.table, view.version, first_line(error))

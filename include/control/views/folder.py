@@ -20,6 +20,9 @@ INDEX = "certified.json"
 
 DUCKDB_FILE = "lakehouse.duckdb"
 
+_UNFINISHED = ".unfinished"
+"""It is there while the files are written. A writer that dies leaves it, and the next one writes all tables."""
+
 SCRIPTS: dict[str, Callable[[Iterable[View]], str]] = {
     "duckdb": duckdb_script,
     "spark": spark_script,
@@ -33,7 +36,8 @@ _LOCK_TIMEOUT_S = 30
 def rewrite_views(folder: Path, current: Callable[[bool], Mapping[str, View | None]]) -> bool:
     """Bring the views up to date; return whether anything had to be written.
 
-    A DuckDB file needs DuckDB's extension `delta`. Without it there is no such file, rather than an old one.
+    A DuckDB file needs DuckDB's extension `delta`, and tables on disk: DuckDB opens each table, and has no credentials
+    for a bucket. Otherwise there is no such file, rather than an old one.
 
     Args:
         folder: the folder, which all machines that run gates share; it is created.
@@ -46,12 +50,15 @@ def rewrite_views(folder: Path, current: Callable[[bool], Mapping[str, View | No
     """
     folder.mkdir(parents=True, exist_ok=True)
     with FileLock(folder / ".lock", timeout=_LOCK_TIMEOUT_S):
-        before = _read(folder / INDEX)
+        unfinished = folder / _UNFINISHED
+        before = {} if unfinished.exists() else _read(folder / INDEX)
         changed = {**before, **current(not before)}
         views = {table: view for table, view in sorted(changed.items()) if view}
         if views == before:
             return False
+        unfinished.touch()
         _write(folder, list(views.values()))
+        unfinished.unlink()
         return True
 
 
@@ -59,7 +66,7 @@ def _write(folder: Path, views: list[View]) -> None:
     for engine, script in SCRIPTS.items():
         replace_file(folder / f"{engine}.sql", script(views).encode())
     file, extension = folder / DUCKDB_FILE, delta_extension()
-    if extension:
+    if extension and not any(view.path.startswith("s3://") for view in views):
         partial = folder / f".{DUCKDB_FILE}.{uuid4().hex}"
         try:
             write_duckdb_file(partial, views, extension)
@@ -68,7 +75,6 @@ def _write(folder: Path, views: list[View]) -> None:
             partial.unlink(missing_ok=True)
     else:
         file.unlink(missing_ok=True)
-    # The last one: a writer that dies before it leaves a list by which the next writer writes everything again.
     index = {view.table: {"path": view.path, "version": view.version} for view in views}
     replace_file(folder / INDEX, json.dumps(index, indent=2, ensure_ascii=False).encode())
 

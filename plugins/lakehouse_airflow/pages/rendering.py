@@ -61,14 +61,21 @@ def duration(length: timedelta) -> str:
 
 
 def how_long(moment: datetime) -> Markup:
-    """Return the time since a moment, with the moment itself as its title."""
+    """Return the time between a moment and now, with the moment itself as its title."""
     place = Markup('<time datetime="{}" title="since {} UTC">{}</time>')
-    return place.format(f"{moment:{ISO_SECOND}}", f"{moment:{MINUTE}}", duration(utc_now() - moment))
+    return place.format(f"{moment:{ISO_SECOND}}", f"{moment:{MINUTE}}", duration(abs(utc_now() - moment)))
 
 
 def ago(moment: datetime) -> Markup:
-    """Return how long ago a moment was, with the moment itself as its title."""
-    return how_long(moment) + " ago"
+    """Return how long ago a moment was, with the moment itself as its title.
+
+    A moment may be to come: clocks differ by seconds, and a row may have any time.
+
+    >>> [ago(utc_now() + timedelta(hours=hours)).striptags() for hours in (-50, 49.5)]
+    ['2 days ago', 'in 2 days']
+    """
+    length = how_long(moment)
+    return Markup("in ") + length if moment > utc_now() else length + " ago"
 
 
 def bounds(arguments: Mapping[str, Any]) -> str:

@@ -16,6 +16,7 @@ from include.control.gates.gates import Gates
 from include.control.views import folder as view_folder
 from include.control.views.duckdb_file import delta_extension
 from include.control.views.folder import DUCKDB_FILE, INDEX, SCRIPTS
+from include.control.views.scripts import View
 from include.paths import LakehousePaths
 from tests.support.reading.certified_lake import ORDERS, orders, write_version
 
@@ -118,6 +119,34 @@ def test_gates_that_pass_at_once_lose_no_view(paths: LakehousePaths) -> None:
     assert {table: index[table]["version"] for table in tables} == dict.fromkeys(tables, 1)
     with reader(paths.views / DUCKDB_FILE) as database:
         assert [names(database, f"SELECT name FROM {table}") for table in tables] == ["b"] * len(tables)
+
+
+def test_a_damaged_table_keeps_no_other_view_back(paths: LakehousePaths, caplog: pytest.LogCaptureFixture) -> None:
+    assert paths.views is not None
+    write_version(paths, orders("a"))
+    (paths.table("gold.order") / "_delta_log" / f"{0:020}.json").write_text("damaged")
+    write_version(paths, orders("b"))
+    with reader(paths.views / DUCKDB_FILE) as opened:
+        assert names(opened) == "b"
+    assert "gold.order: DuckDB cannot open version 0" in caplog.text
+
+
+def test_a_writer_that_died_takes_no_certificate_back(paths: LakehousePaths, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert paths.views is not None
+    write_version(paths, orders("a"))
+    with monkeypatch.context() as dies:
+        dies.setattr(view_folder, "write_duckdb_file", lambda *_: 1 / 0)
+        write_version(paths, orders("b"))
+    write_version(paths, orders("x"), table="silver.other")
+    assert json.loads((paths.views / INDEX).read_text())[ORDERS]["version"] == 1
+    with reader(paths.views / DUCKDB_FILE) as opened:
+        assert names(opened) == "b"
+
+
+def test_views_of_a_bucket_have_no_duckdb_file_that_would_need_its_credentials(tmp_path: Path) -> None:
+    view = View("silver.orders", "s3://lake/silver/orders", 3)
+    assert view_folder.rewrite_views(tmp_path, lambda _: {view.table: view})
+    assert {path.name for path in tmp_path.iterdir()} <= (FILES | {".lock"}) - {DUCKDB_FILE}
 
 
 def test_without_duckdbs_extension_there_is_no_old_file(paths: LakehousePaths, monkeypatch: pytest.MonkeyPatch) -> None:
