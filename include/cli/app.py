@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from include.cli.authoring.commands import infer, schema
+from include.cli.authoring.commands import infer, init, schema
 from include.cli.completion import domain_names, table_names
 from include.cli.listings.as_json import AsJson, show_listing
 from include.cli.metrics import metrics
@@ -270,6 +270,7 @@ def columns(
     show_listing(items, lambda: column_table(items), as_json=as_json)
 
 
+app.command()(init)
 app.command()(infer)
 
 

@@ -22,7 +22,8 @@ MAX_FILES = 20
 """The number of files to read: the last by name, which are the newest if names contain a date."""
 
 _FORMATS = {".csv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json", ".parquet": "parquet", ".avro": "avro"}
-_DAY_FOLDER = re.compile(r"date=\d{4}-\d{2}-\d{2}")
+DAY_FOLDER = re.compile(r"date=\d{4}-\d{2}-\d{2}")
+"""The folder of a day, as the default `path` of a source names it."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,7 @@ def delivered_files(landing: Landing, folder: str) -> DeliveredFiles:
         )
     ((suffix, count),) = Counter(map(_suffix, all_paths)).most_common(1)
     paths = tuple(path for path in all_paths if _suffix(path) == suffix)[-MAX_FILES:]
-    by_day = all(_DAY_FOLDER.fullmatch(path.removeprefix(f"{folder}/").split("/")[0]) for path in paths)
+    by_day = all(DAY_FOLDER.fullmatch(path.removeprefix(f"{folder}/").split("/")[0]) for path in paths)
     file_format = _FORMATS[f".{suffix.split('.')[1]}"]
     return DeliveredFiles(folder, paths, file_format, suffix, by_day, len(all_paths) - count)
 
@@ -118,6 +119,11 @@ def _local_path(landing: Landing, path: str, folder: Path) -> Path:
     with landing.open(path) as content, copy.open("wb") as target:
         shutil.copyfileobj(content, target)
     return copy
+
+
+def has_known_format(path: str) -> bool:
+    """Return whether the name of a file says one of the formats of which a spec can be guessed."""
+    return bool(_suffix(path))
 
 
 def _suffix(path: str) -> str:

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import duckdb
+import fastavro
+import pyarrow as pa
 import yaml
 
 from include.contracts.counted import counted
@@ -25,6 +27,7 @@ from include.control.landing.formats.avro_schema import column_type
 from include.control.landing.landing import Landing
 from include.errors import BadInputError, first_line
 from include.inference.delivered_files import DeliveredFiles, LocalCopy, copies, delivered_files
+from include.inference.delivered_rows import FILE, DeliveredRows
 
 _TYPES = {
     "BOOLEAN": "boolean",
@@ -54,11 +57,34 @@ class Guess:
         columns: every column of any file, with its type.
         dialect: the settings of CSV files that differ from the spec's defaults.
         absent: column -> number of files without it; empty for JSON, where records differ in their fields.
+        relation: the rows of all files, as DuckDB's SQL, with the column `FILE`.
     """
 
     columns: dict[str, str]
     dialect: dict[str, object] = field(default_factory=dict)
     absent: Counter[str] = field(default_factory=Counter)
+    relation: str = ""
+
+
+@dataclass(frozen=True)
+class GuessedSource:
+    """A source whose files were read.
+
+    Attributes:
+        delivered: its files.
+        guess: what they say about columns and dialect.
+        rows: their rows, with the columns that a table can have; readable while the source is open.
+    """
+
+    delivered: DeliveredFiles
+    guess: Guess
+    rows: DeliveredRows
+
+    def bronze_text(self, table: str) -> str:
+        """Return the text of a spec of `table`; `lakehouse check` accepts it."""
+        text = _text(table, self.delivered, self.guess)
+        parse_spec(yaml.safe_load(text))
+        return text
 
 
 def infer_spec(landing: Landing, folder: str, table: str) -> str:
@@ -68,20 +94,33 @@ def infer_spec(landing: Landing, folder: str, table: str) -> str:
         NotReadyError: there is no such folder, or no file of a known format with content.
         BadInputError: a file does not have the format of its name, or no column has a name that a table can use.
     """
+    with guessed_source(landing, folder) as source:
+        return source.bronze_text(table)
+
+
+@contextmanager
+def guessed_source(landing: Landing, folder: str) -> Iterator[GuessedSource]:
+    """Read the files below `<landing>/<folder>`, and yield the guess, with the rows.
+
+    Raises:
+        NotReadyError: there is no such folder, or no file of a known format with content.
+        BadInputError: a file does not have the format of its name, or no column has a name that a table can use.
+    """
     delivered = delivered_files(landing, folder)
     with TemporaryDirectory() as scratch, duckdb.connect() as reader:
         files = copies(landing, delivered, Path(scratch))
-        guess = _guess_of_avro(files) if delivered.format == "avro" else _guess(reader, delivered.format, files)
-    if not any(map(_is_name, guess.columns)):
-        raise BadInputError(
-            f"no column of the files in {landing.location(folder)} has a name that a table can use: "
-            f"{', '.join(map(repr, guess.columns))}",
-            "Name at least one column in small letters, digits and _, a letter first; the values of other columns go "
-            "to _rescued.",
+        guess = _guess_of_avro(reader, files) if delivered.format == "avro" else _guess(reader, delivered.format, files)
+        names = list(filter(_is_name, guess.columns))
+        if not names:
+            raise BadInputError(
+                f"no column of the files in {landing.location(folder)} has a name that a table can use: "
+                f"{', '.join(map(repr, guess.columns))}",
+                "Name at least one column in small letters, digits and _, a letter first; the values of other columns "
+                "go to _rescued.",
+            )
+        yield GuessedSource(
+            delivered, guess, DeliveredRows(reader, guess.relation, {name: guess.columns[name] for name in names})
         )
-    text = _text(table, delivered, guess)
-    parse_spec(yaml.safe_load(text))
-    return text
 
 
 def _guess(reader: duckdb.DuckDBPyConnection, kind: str, files: list[LocalCopy]) -> Guess:
@@ -99,17 +138,29 @@ def _guess(reader: duckdb.DuckDBPyConnection, kind: str, files: list[LocalCopy])
     for file in files:
         with _named(file, kind):
             alone.append(_detect(reader, kind, [file], options))
-    columns = _detect(reader, kind, files, options)
-    return Guess(columns, dialect, Counter() if kind == "json" else _absences(alone))
+    columns, absent = _detect(reader, kind, files, options), Counter[str]() if kind == "json" else _absences(alone)
+    return Guess(columns, dialect, absent, _relation(kind, files, f"{options}, filename = '{FILE}'"))
 
 
-def _guess_of_avro(files: list[LocalCopy]) -> Guess:
+def _guess_of_avro(reader: duckdb.DuckDBPyConnection, files: list[LocalCopy]) -> Guess:
     """Guess from the schemas of Avro files, which DuckDB cannot read; the newest file decides about types."""
     alone = []
     for file in files:
         with _named(file, "avro"), file.path.open("rb") as stream:
             alone.append({avro_field.name: column_type(avro_field.kind) for avro_field in avro_fields(stream)})
-    return Guess({name: kind for columns in alone for name, kind in columns.items()}, absent=_absences(alone))
+    columns = {name: kind for columns in alone for name, kind in columns.items()}
+    reader.register("delivered", _avro_rows(files, columns))
+    return Guess(columns, absent=_absences(alone), relation="delivered")
+
+
+def _avro_rows(files: list[LocalCopy], columns: Iterable[str]) -> pa.Table:
+    """Return the rows of Avro files as text, which is enough to count values."""
+    rows = []
+    for file in files:
+        with _named(file, "avro"), file.path.open("rb") as stream:
+            rows += [{**record, FILE: file.name} for record in fastavro.reader(stream) if isinstance(record, dict)]
+    texts = [{name: None if value is None else str(value) for name, value in row.items()} for row in rows]
+    return pa.Table.from_pylist(texts, pa.schema([(name, pa.string()) for name in (*columns, FILE)]))
 
 
 @contextmanager
@@ -129,10 +180,13 @@ def _cause(error: Exception) -> str:
 
 def _detect(reader: duckdb.DuckDBPyConnection, kind: str, files: list[LocalCopy], options: str) -> dict[str, str]:
     """Return the columns that DuckDB detects: column -> type."""
-    paths = ", ".join(_quoted(str(file.path)) for file in files)
-    relation = f"read_{kind}([{paths}], union_by_name = true, hive_partitioning = false{options})"
-    rows = reader.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()
+    rows = reader.execute(f"DESCRIBE SELECT * FROM {_relation(kind, files, options)}").fetchall()
     return {str(row[0]): spark_type(str(row[1])) for row in rows}
+
+
+def _relation(kind: str, files: list[LocalCopy], options: str) -> str:
+    paths = ", ".join(_quoted(str(file.path)) for file in files)
+    return f"read_{kind}([{paths}], union_by_name = true, hive_partitioning = false{options})"
 
 
 def _quoted(text: str) -> str:
@@ -170,15 +224,16 @@ def _text(table: str, delivered: DeliveredFiles, guess: Guess) -> str:
         f"# guessed from {counted(len(delivered.paths), 'file')}: review it, above all the types",
         *([ignored] if delivered.left_out else []),
         f"table: {table}",
-        f"source: {_flow({**source, **guess.dialect})}",
+        f"source: {flow({**source, **guess.dialect})}",
         "columns:",
     ]
     for name in filter(_is_name, guess.columns):
         comment = f"  # {guess.absent[name]} of the files lack it" if guess.absent[name] else ""
-        lines.append(f"  {name}: {_flow({'type': guess.columns[name]})}{comment}")
+        lines.append(f"  {name}: {flow({'type': guess.columns[name]})}{comment}")
     lines += [f"# no column name, so its values go to _rescued: {name!r}" for name in unnamed]
     return "\n".join(lines) + "\n"
 
 
-def _flow(mapping: dict[str, object]) -> str:
-    return yaml.safe_dump(mapping, default_flow_style=True, sort_keys=False, width=1000).strip()
+def flow(value: object) -> str:
+    """Return a value in YAML, in one line."""
+    return yaml.safe_dump(value, default_flow_style=True, sort_keys=False, allow_unicode=True, width=1_000_000).strip()

@@ -5,6 +5,7 @@ As in `include.cli.app`, commands import what they need when they run.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -29,6 +30,29 @@ def infer(
     settings = Settings()
     name, text = inferred_spec(folder, table, settings)
     typer.echo(f"wrote {write_spec(settings.tables, domain, name, text)}" if write and domain else text, nl=write)
+
+
+def init(
+    domain: Annotated[str, typer.Argument(help="The name of the new business area: small letters, digits and _.")],
+    folder: Annotated[str, typer.Argument(help="A folder with the folders of its sources, or the folder of one.")],
+    dags: Annotated[Path, typer.Option(help="Airflow's folder of DAG files.")] = Path("dags"),
+) -> None:
+    """Lay out a new domain from delivered files: bronze and silver specs, with evidence as comments, and its DAG file.
+
+    What the files do not say stays a comment that begins with "decide". No file is overwritten.
+    """
+    from include.cli.authoring.init import new_domain, next_command, write_domain
+    from include.cli.output import show, show_problem
+    from include.cli.runs.reports import worst
+    from include.settings import Settings
+
+    proposed = new_domain(domain, folder, dags, Settings())
+    for file in write_domain(proposed):
+        show(f"wrote {file}")
+    for source, error in proposed.failures.items():
+        show_problem(f"{source}: no table is proposed: {error}")
+    show("Review the comments in them, then load what was delivered:", f"  {next_command(proposed)}")
+    raise typer.Exit(worst(error.exit_code for error in proposed.failures.values()))
 
 
 def schema(

@@ -36,11 +36,20 @@ def write_spec(tables: Path, domain: str, name: str, text: str) -> Path:
     Raises:
         SpecError: there is a spec already, or the name of the domain is not valid.
     """
-    if not re.fullmatch(NAME, domain):
-        raise SpecError(f"{domain!r} is not a valid name of a domain", "Write --domain in small letters, digits and _.")
+    require_domain_name(domain)
     file = tables / "bronze" / domain / f"{name.partition('.')[2]}.yaml"
     if file.exists():
         raise SpecError(f"{file} exists already, and is not overwritten", "Leave out --write to print the new spec.")
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text, encoding="utf-8")
     return file
+
+
+def require_domain_name(domain: str) -> None:
+    """Check the name of a domain.
+
+    Raises:
+        SpecError: it is not valid.
+    """
+    if not re.fullmatch(NAME, domain):
+        raise SpecError(f"{domain!r} is not a valid name of a domain", "Write small letters, digits and _.")

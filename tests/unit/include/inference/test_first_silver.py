@@ -1,0 +1,67 @@
+"""The proposed keys of a silver table: what the delivered rows say, and never more."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from include.control.landing.on_disk import LocalLanding
+from include.inference.first_silver import silver_text
+from include.inference.first_spec import guessed_source
+
+
+def proposed(landing: Path, *files: tuple[str, str]) -> str:
+    """Return the text of the silver spec for files of the source `feed`: (path below it, content)."""
+    for path, content in files:
+        file = landing / "feed" / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(content)
+    with guessed_source(LocalLanding(str(landing)), "feed") as source:
+        return silver_text("silver.feed", "bronze.feed", source.rows, by_day=source.delivered.by_day)
+
+
+STATES = "n_id,created_at,updated_at\n1,2013-01-01,2013-01-01T08:00:00\n1,2013-01-01,2013-01-01T09:00:00\n"
+DAY_1, DAY_2 = "date=2013-01-01/a.csv", "date=2013-01-02/a.csv"
+
+
+@pytest.mark.parametrize(
+    ("files", "keys", "sequence"),
+    [
+        ([(DAY_1, "city,order_id\nx,1\nx,2\n")], ["order_id"], None),
+        ([("a.csv", "city,order_id\nx,1\nx,2\n")], ["order_id"], ["delivered_in"]),
+        (
+            [(DAY_1, STATES)],
+            ["n_id"],
+            ["updated_at"],
+        ),
+        ([(DAY_1, "tailnum,year\nN1,1999\nN2,1999\n"), (DAY_2, "tailnum,year\nN1,1999\nN2,1999\n")], ["tailnum"], None),
+        ([(DAY_1, "origin,hour,wind\nJFK,1,1.5\nJFK,2,1.5\nLGA,1,1.5\n")], ["origin", "hour"], None),
+        ([("a.csv", "delivered_in,x\n1,1\n2,1\n")], ["delivered_in"], ["delivered_in_file_of_this_name"]),
+    ],
+    ids=["unique", "no days", "states of a key", "snapshots", "a pair", "the name is taken"],
+)
+def test_keys_and_sequence_follow_from_the_rows(
+    tmp_path: Path, files: list[tuple[str, str]], keys: list[str], sequence: list[str] | None
+) -> None:
+    text = proposed(tmp_path, *files)
+    spec = yaml.safe_load(text)
+    assert (spec["keys"], spec.get("sequence_by")) == (keys, sequence)
+    assert all(spec["columns"][name]["nullable"] is False for name in (*keys, *(sequence or ())))
+    assert f"# {' and '.join(keys)}: never null" in text
+
+
+@pytest.mark.parametrize("content", ["a,b\n1,x\n1,x\n", "a,b\n1,\n,2\n", "share\n0.5\n0.25\n"])
+def test_without_a_key_nothing_is_proposed(tmp_path: Path, content: str) -> None:
+    assert proposed(tmp_path, (DAY_1, content)) == ""
+
+
+def test_rules_only_warn_and_state_their_evidence(tmp_path: Path) -> None:
+    rows = "".join(f'{number},"{state}",{number * 2}\n' for number, state in enumerate(['a: "" #', "b\nc"] * 2))
+    text = proposed(tmp_path, (DAY_1, f"id,state,price\n{rows}"))
+    rules = yaml.safe_load(text)["expectations"]
+    in_set = next(rule for rule in rules if "expect_column_values_to_be_in_set" in rule)
+    assert in_set["expect_column_values_to_be_in_set"]["value_set"] == ['a: " #', "b\nc"]
+    assert {rule["action"] for rule in rules} == {"warn", "fail"}
+    assert "# decide: price was from 0 to 6" in text
