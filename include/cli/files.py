@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 from rich.table import Table
 from rich.text import Text
@@ -76,12 +76,15 @@ def _storage_check(landing: Landing) -> Callable[[str], bool]:
 
 
 def list_files(
-    table: str, paths: LakehousePaths, is_reachable: Callable[[str], bool] = lambda _: False
+    table: str,
+    paths: LakehousePaths,
+    is_reachable: Callable[[str], bool] = lambda _: False,
+    names: Collection[str] = (),
 ) -> list[FileState]:
-    """Return the `file_states` of a bronze table; none if it was never built."""
+    """Return the `file_states` of a bronze table, of all files or those in `names`; none if it was never built."""
     if latest_version(paths.table(table)) < 0:
         return []
-    return file_states(Ledger(paths), table, table_id(paths.table(table)), is_reachable)
+    return file_states(Ledger(paths), table, table_id(paths.table(table)), is_reachable, names)
 
 
 def file_table(files: Iterable[FileState]) -> Table:

@@ -118,21 +118,27 @@ def find_files(names: Sequence[str], settings: Settings) -> tuple[list[TableFile
         typer.BadParameter: the ledger has no such file.
         MillraceError: no table that can be read has such a file, and other tables cannot be read.
     """
-    files, damage, matches = list[TableFile](), list[str](), list[TableFile]()
+    paths = [relative_to_landing(name, settings.landing) for name in names]
+    files, damage = _list_files(settings, paths)
+    for path in paths:
+        if any(file.path == path for _, file in files):
+            continue
+        if damage:
+            raise MillraceError(f"no table that can be read has a landing file {path!r}", *damage)
+        every = [file.path for _, file in _list_files(settings)[0]]
+        likely = did_you_mean(path, every) if len(every) < _MAX_HINTS else ""
+        msg = f"the ledger has no landing file {path!r}; `lakehouse files TABLE` lists them. {likely}".rstrip()
+        raise typer.BadParameter(msg)
+    return [(spec, file) for path in paths for spec, file in files if file.path == path], tuple(damage)
+
+
+def _list_files(settings: Settings, paths: Sequence[str] = ()) -> tuple[list[TableFile], list[str]]:
+    """Return the landing files of all tables, or those with these paths, and a line for each unreadable table."""
+    files, damage = list[TableFile](), list[str]()
     for spec in command_catalog(settings.tables).specs.values():
         if isinstance(spec, BronzeSpec):
             try:
-                files += [(spec, file) for file in list_files(spec.table, settings.paths)]
+                files += [(spec, file) for file in list_files(spec.table, settings.paths, names=paths)]
             except MillraceError as error:
                 damage.append(f"{spec.table}: {error}")
-    for name in names:
-        path = relative_to_landing(name, settings.landing)
-        of_path = [(spec, file) for spec, file in files if file.path == path]
-        if not of_path and damage:
-            raise MillraceError(f"no table that can be read has a landing file {path!r}", *damage)
-        if not of_path:
-            likely = did_you_mean(path, [file.path for _, file in files]) if len(files) < _MAX_HINTS else ""
-            msg = f"the ledger has no landing file {path!r}; `lakehouse files TABLE` lists them. {likely}".rstrip()
-            raise typer.BadParameter(msg)
-        matches += of_path
-    return matches, tuple(damage)
+    return files, damage

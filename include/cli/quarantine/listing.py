@@ -26,21 +26,19 @@ from include.contracts.time_format import MINUTE
 from include.control.ledger.resolution import table_id
 from include.control.quarantine.ageing import ageing_note
 from include.control.quarantine.events import Decision, QuarantineEvents, RowEvent
+from include.control.quarantine.row_ids import whole_id
 from include.control.quarantine.rows import (
     SUMMARY,
     QuarantinedRow,
     Refusal,
     count_by_status,
-    ids_with_prefix,
     quarantined_rows,
     refusals,
 )
 from include.control.quarantine.waiting import recount_waiting
 from include.errors import MillraceError
-from include.paths import LakehousePaths
 from include.settings import Settings
 from include.specs.invalid_spec import InvalidSpec
-from include.specs.problem import did_you_mean
 
 BY_HAND = "lakehouse quarantine"
 Days = tuple[str | None, str | None]
@@ -111,11 +109,12 @@ def row_filter(
 
     Raises:
         SpecError: a spec is wrong, or there is no such table.
-        typer.BadParameter: the interval is not valid, or an id does not name exactly one row.
+        UnknownNameError: an id does not name exactly one row.
+        typer.BadParameter: the interval is not valid.
     """
     command_catalog(settings.tables).require_known(table)
     starts = tuple(interval.start for interval in parse_intervals(days[0], days[1])) if days[0] else ()
-    whole_ids = tuple(_whole_id(table, prefix, settings.paths) for prefix in ids)
+    whole_ids = tuple(whole_id(table, prefix, settings.paths) for prefix in ids)
     return RowFilter(ids=whole_ids, reason=reason, starts=starts, statuses=tuple(statuses))
 
 
@@ -227,18 +226,6 @@ def _history(row: QuarantinedRow, events: Sequence[Mapping[str, Any]]) -> Table:
         text = Text("; ".join(part for part in details if part))
         table.add_row(_minute(event["recorded_at"]), name, event["said_by"] or MISSING, count(event["batch_seq"]), text)
     return table
-
-
-def _whole_id(table: str, prefix: str, paths: LakehousePaths) -> str:
-    """Return the only id that begins with `prefix`; raise if there is none, or if there are several."""
-    ids = ids_with_prefix(table, paths, prefix)
-    if len(ids) == 1:
-        return ids[0]
-    if ids:
-        raise typer.BadParameter(f"{prefix!r} is the beginning of {len(ids)} ids: write more of it")
-    msg = f"{table} has no row {prefix!r} in quarantine; `lakehouse quarantine show` lists them."
-    every = ids_with_prefix(table, paths, "")
-    raise typer.BadParameter(f"{msg} {did_you_mean(prefix, every)}" if every else msg)
 
 
 def _status(status: RowStatus) -> Text:

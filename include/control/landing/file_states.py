@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -54,16 +54,23 @@ class FileState:
 
 
 def file_states(
-    ledger: Ledger, table: str, table_id: str, is_reachable: Callable[[str], bool] = lambda _: False
+    ledger: Ledger,
+    table: str,
+    table_id: str,
+    is_reachable: Callable[[str], bool] = lambda _: False,
+    paths: Collection[str] = (),
 ) -> list[FileState]:
     """Return the state of every file that was ever planned for the table or failed, sorted by path.
 
-    Earlier failures of the storage do not count for a file that the storage delivers now (`is_reachable`).
+    Earlier failures of the storage do not count for a file that the storage delivers now (`is_reachable`). With
+    `paths`, only these files are listed, and little else of the ledger is read.
     """
     events: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for event in ledger.file_events(table, table_id):
+    for event in ledger.file_events(table, table_id, **({"path": paths} if paths else {})):
         events[event["path"]].append(event)
-    versions = ledger.versions(table, table_id)
+    numbers = {event["batch_seq"] for of_file in events.values() for event in of_file} - {None}
+    among = {"batch_seq": numbers} if paths else {}
+    versions = ledger.versions(table, table_id, **among) if numbers else {}
     states = []
     for path in sorted(events):
         state = _state(events[path], versions)

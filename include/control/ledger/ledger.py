@@ -200,14 +200,17 @@ class Ledger:
             facts=partial(self._loaded, table, table_id),
         )
 
-    def file_events(self, table: str, table_id: str) -> list[dict[str, Any]]:
-        """Return all events of a table's files, oldest first."""
-        return self._files.find(table, table_id=[table_id])
+    def file_events(self, table: str, table_id: str, **among: Collection[Any]) -> list[dict[str, Any]]:
+        """Return the events of a table's files, oldest first; `among` limits the files, by `path`."""
+        return self._files.find(table, table_id=[table_id], **among)
 
-    def versions(self, table: str, table_id: str) -> dict[str, int]:
-        """Return the version of every attempt that became a batch: token -> version."""
+    def versions(self, table: str, table_id: str, **among: Collection[Any]) -> dict[str, int]:
+        """Return the version of every attempt that became a batch: token -> version.
+
+        `among` limits the attempts, by `batch_seq`.
+        """
         columns = ("token", "version")
-        rows = self._batches.events(table, columns, table_id=table_id, event=BatchEvent.COMMITTED)
+        rows = self._batches.find(table, columns, table_id=[table_id], event=[BatchEvent.COMMITTED], **among)
         return {row["token"]: row["version"] for row in rows}
 
     def replaced_files(self, table: str, table_id: str, after: int, upto: int) -> tuple[str, ...]:

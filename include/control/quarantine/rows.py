@@ -180,12 +180,6 @@ def count_old_rows(table: str, paths: LakehousePaths, limit: datetime | None = N
     return count, min(times, default=None)
 
 
-def ids_with_prefix(table: str, paths: LakehousePaths, prefix: str) -> list[str]:
-    """Return the ids of the quarantined rows of the table that begin with `prefix`."""
-    rows = StoredRows(table, paths).select("row_id", f"starts_with(row_id, {text_literals([prefix])})")
-    return [row["row_id"] for row in rows]
-
-
 class StoredRows:
     """The quarantined rows of one table as they are stored, and their events.
 

@@ -80,7 +80,10 @@ def _form(tables: list[str]) -> dict[str, Param]:
     """Return the fields of the form, in its order."""
     return {
         "table": Param(tables[0] if tables else "", type="string", enum=tables or [""], title="Table"),
-        "ids": _text("Ids", "The rows, by their ids, as `lakehouse quarantine show` lists them; blanks between them."),
+        "ids": _text(
+            "Ids",
+            "The rows, by their ids or how these begin, as `lakehouse quarantine show` lists them; blanks between.",
+        ),
         "reason": _text("Reason", "Or all waiting rows whose reason contains this text."),
         "all_rows": Param(False, type="boolean", title="All rows", description_md="Or all waiting rows."),
         "set_column": _text("Fix column", "The column to fix first; leave it empty to try the rows as they are."),

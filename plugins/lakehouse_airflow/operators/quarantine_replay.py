@@ -14,7 +14,6 @@ from include.contracts.interval import Interval
 from include.contracts.job.args import Job
 from include.contracts.job.report import JobReport
 from include.contracts.job.requests import RowFilter
-from include.contracts.row_status import RowStatus
 from include.errors import Outcome
 from lakehouse_airflow.assets import REPLAYED_TABLE, table_asset
 from lakehouse_airflow.hooks.store_access import prepare_process
@@ -88,7 +87,8 @@ class QuarantineReplayOperator(SparkJobOperator):
         if request.has_fixes and not dry_run:
             who = approved_by(context)
             request = request.model_copy(update={"said_by": f"{request.said_by}, approved by {who}"})
-        rows, interval = self._waiting_rows(request.rows)
+        selection, rows, interval = self._waiting_rows(request.rows)
+        request = request.model_copy(update={"rows": selection})
         for row in rows[:_SHOWN]:
             self.log.info("%s %s, tried %s times: %s", row.id, row.status, row.attempts, "; ".join(row.reasons))
         self.log.info("%s: the form selects %s rows that wait in quarantine", self.table, len(rows))
@@ -104,11 +104,12 @@ class QuarantineReplayOperator(SparkJobOperator):
         self._announce(context, report, interval)
         return TaskResult.of_report(report).to_xcom()
 
-    def _waiting_rows(self, selection: RowFilter) -> tuple[list[QuarantinedRow], Interval | None]:
-        """Return the selected rows that wait, and the interval of their report; None if there is nothing to do."""
+    def _waiting_rows(self, selection: RowFilter) -> tuple[RowFilter, list[QuarantinedRow], Interval | None]:
+        """Return the selection with whole ids, its rows that wait, and the interval of their report, if any waits."""
         # Imported here: parsing a DAG file must not load the Delta reader.
         from include.catalog import load_catalog
         from include.control.planning.planner import replay_interval
+        from include.control.quarantine.row_ids import whole_id
         from include.control.quarantine.rows import SUMMARY, quarantined_rows
         from include.errors import SpecError
 
@@ -116,14 +117,12 @@ class QuarantineReplayOperator(SparkJobOperator):
         paths = settings.paths
         try:
             spec = load_catalog(settings.tables).spec(self.table)
+            ids = tuple(whole_id(self.table, prefix, paths) for prefix in selection.ids)
         except SpecError as error:
             raise AirflowFailException(str(error)) from None
-        of_any_status = selection.model_copy(update={"statuses": tuple(RowStatus)})
-        every = quarantined_rows(self.table, paths, of_any_status, SUMMARY)
-        if unknown := sorted(set(selection.ids) - {row.id for row in every}):
-            raise AirflowFailException(f"{self.table} has no row {', '.join(unknown)} in quarantine: correct Ids.")
-        rows = [row for row in every if row.status in selection.statuses]
-        return rows, replay_interval(spec, rows, paths)
+        whole = selection.model_copy(update={"ids": ids})
+        rows = quarantined_rows(self.table, paths, whole, SUMMARY)
+        return whole, rows, replay_interval(spec, rows, paths)
 
     def _announce(self, context: Context, report: JobReport, interval: Interval) -> None:
         """Trigger the DAGs that wait for the table, if readers may use a newer version of it."""

@@ -11,7 +11,7 @@ import typer
 
 from include.cli.quarantine.jobs import request_for
 from include.contracts.job.requests import QuarantineRequest
-from include.errors import BadInputError, ExitCode, SpecError
+from include.errors import BadInputError, ExitCode, SpecError, UnknownNameError
 from include.paths import LakehousePaths
 from include.settings import Settings
 from tests.support.cli import Lakehouse
@@ -61,7 +61,7 @@ def test_a_file_of_edited_rows_selects_its_rows(settings: Settings, tmp_path: Pa
     with pytest.raises(typer.BadParameter, match="--rows alone selects"):
         request_of(settings, "r1", edited=file)
     file.write_text('{"id": "r99", "record": {"amount": 7}}\n')
-    with pytest.raises(typer.BadParameter, match="has no row 'r99'"):
+    with pytest.raises(UnknownNameError, match="has no row 'r99'"):
         request_of(settings, edited=file)
 
 

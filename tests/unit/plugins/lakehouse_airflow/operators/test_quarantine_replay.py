@@ -124,7 +124,8 @@ def test_where_no_row_is_meant_no_spark_is_started(asked: Callable[..., dict[str
     ("form", "said"),
     [
         ({}, "Which rows"),
-        ({"ids": "r1 r9"}, "has no row r9"),
+        ({"ids": "r1 r9"}, "has no row 'r9'"),
+        ({"ids": "r"}, "'r' is the beginning of"),
         ({"ids": "r1", "set_column": "amount", "set_how": "set to null", "dry_run": False}, "Nobody approved"),
         ({"all_rows": True, "set_column": "amount"}, "fill in both fields"),
         ({"all_rows": True, "set_how": "trim"}, "fill in both fields"),
