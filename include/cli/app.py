@@ -175,12 +175,13 @@ def tables(as_json: AsJson = False) -> None:
     """List the tables with their rows, size, newest and certified version."""
     from include.cli.catalog import command_catalog
     from include.cli.facts import read_facts
+    from include.cli.progress import in_progress
     from include.cli.views import facts_table
     from include.settings import Settings
 
     settings = Settings()
     catalog = command_catalog(settings.tables)
-    facts = read_facts(catalog.tables, settings.root)
+    facts = read_facts(in_progress(list(catalog.tables), "reading the tables"), settings.root)
     items = [{**vars(item), "has_valid_spec": item.table not in catalog.invalid} for item in facts]
     remarks = missing_root(settings.root)
     show_listing(items, lambda: facts_table(facts, catalog.invalid), *remarks, as_json=as_json)

@@ -10,6 +10,7 @@ from datetime import datetime
 from rich.table import Table
 
 from include.cli.catalog import command_catalog
+from include.cli.progress import in_progress
 from include.cli.views import new_table
 from include.contracts.time_format import SECOND
 from include.control.ledger.commit_history import BATCH, CommitHistory, TableWrite, contended_writes
@@ -57,7 +58,7 @@ def contentions(tables: Sequence[str], settings: Settings) -> tuple[list[Content
     for table in tables:
         catalog.require_known(table)
     every, damage = list[Contention](), list[str]()
-    for table in tables or catalog.tables:
+    for table in in_progress(list(tables or catalog.tables), "reading the history of commits"):
         try:
             every += count_contentions(contended_writes(history.of(table)))
         except MillraceError as error:

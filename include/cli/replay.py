@@ -13,6 +13,7 @@ from rich.console import RenderableType
 
 from include.cli.catalog import command_catalog
 from include.cli.files import file_table, list_files
+from include.cli.progress import in_progress
 from include.cli.selection import Selection, relative_to_landing, with_downstream
 from include.contracts.file_status import FileStatus
 from include.contracts.interval import Interval
@@ -135,10 +136,10 @@ def find_files(names: Sequence[str], settings: Settings) -> tuple[list[TableFile
 def _list_files(settings: Settings, paths: Sequence[str] = ()) -> tuple[list[TableFile], list[str]]:
     """Return the landing files of all tables, or those with these paths, and a line for each unreadable table."""
     files, damage = list[TableFile](), list[str]()
-    for spec in command_catalog(settings.tables).specs.values():
-        if isinstance(spec, BronzeSpec):
-            try:
-                files += [(spec, file) for file in list_files(spec.table, settings.paths, names=paths)]
-            except MillraceError as error:
-                damage.append(f"{spec.table}: {error}")
+    specs = [spec for spec in command_catalog(settings.tables).specs.values() if isinstance(spec, BronzeSpec)]
+    for spec in in_progress(specs, "looking for the files in the ledger"):
+        try:
+            files += [(spec, file) for file in list_files(spec.table, settings.paths, names=paths)]
+        except MillraceError as error:
+            damage.append(f"{spec.table}: {error}")
     return files, damage

@@ -10,6 +10,7 @@ from rich.text import Text
 from include.cli.catalog import command_catalog
 from include.cli.listings.as_json import show_listing
 from include.cli.output import show_problem
+from include.cli.progress import in_progress
 from include.contracts.counted import counted
 from include.control.changes.table_diff import TableDiff, table_diff
 from include.control.ops_tables import OpsTables
@@ -32,16 +33,17 @@ def show_diffs(tables: Sequence[str], settings: Settings, *, as_json: bool) -> E
         f"{', '.join(rebuild.tables)}: a rebuild is in progress; `lakehouse rebuild {rebuild.table}` resumes it"
         for rebuild in ops.rebuilds.active(catalog.specs)
     ]
-    diffs, code = list[TableDiff](), ExitCode.OK
-    for spec in specs:
+    diffs, problems = list[TableDiff](), list[MillraceError]()
+    for spec in in_progress(specs, "comparing the tables with their specs"):
         try:
             position = stream_position(spec, ops.paths, ops.ledger)
             diffs.append(table_diff(spec, position.last if position else None, ops))
         except MillraceError as error:
-            show_problem(str(error))
-            code = error.exit_code
+            problems.append(error)
+    for problem in problems:
+        show_problem(str(problem))
     show_listing(diffs, lambda: Group(*_lines(diffs)), *rebuilds, as_json=as_json)
-    return code
+    return problems[-1].exit_code if problems else ExitCode.OK
 
 
 def _lines(diffs: Sequence[TableDiff]) -> Iterator[Text]:

@@ -17,6 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from include.cli.catalog import command_catalog
+from include.cli.progress import in_progress
 from include.cli.selection import parse_intervals
 from include.cli.views import MISSING, count, new_table
 from include.contracts.counted import counted
@@ -88,7 +89,8 @@ def overview(settings: Settings, domain: str | None, statuses: Iterable[RowStatu
     """
     paths, selected, result = settings.paths, tuple(statuses), Overview()
     catalog = command_catalog(settings.tables)
-    for spec in catalog.of_domain(domain) if domain else catalog.specs.values():
+    specs = catalog.of_domain(domain) if domain else tuple(catalog.specs.values())
+    for spec in in_progress(specs, "reading the quarantine"):
         if isinstance(spec, InvalidSpec):
             continue
         try:

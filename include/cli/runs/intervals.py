@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from include.cli.output import console, show, show_problem
+from include.cli.progress import new_bar
 from include.cli.runs.driver import Driver, DriverEnd
 from include.cli.runs.reports import ending, failure_lines, note_lines, report_line, report_table, window_table, worst
 from include.cli.runs.table_plans import TablePlan, plan_tables
@@ -109,9 +110,11 @@ def maintain_selection(selection: Selection, settings: Settings, *, dry_run: boo
     arguments, reports = MaintenanceArgs(**{**common.model_dump(), **own}), list[JobReport]()
     driver = Driver(settings, arguments)
     expected = [arguments.report_of(job, table) for table in tables for job in MAINTENANCE_JOBS]
-    with out.status("starting Spark"):
+    with new_bar(out) as bar:
+        task = bar.add_task("starting Spark", total=len(expected))
         for report in driver.run("spark_jobs/jobs/maintain_tables.py", expected):
             reports.append(report)
+            bar.update(task, advance=1, description="maintaining the tables")
             if ending(report) is ExitCode.OK:
                 out.print(report.message, *note_lines([report]), sep="\n", markup=False, soft_wrap=True)
     return worst([spec_code, _conclude(driver.end(), reports, is_whole=len(reports) == len(expected))])
@@ -174,13 +177,15 @@ def _run(
 ) -> ExitCode:
     tables, out, reports = [spec.table for spec in selection.specs], console(), list[JobReport]()
     expected = [(interval, table) for interval in arguments.intervals for table in tables]
-    with out.status(f"{arguments.intervals[0]}: starting Spark") as status:
+    with new_bar(out) as bar:
+        task = bar.add_task(f"{arguments.intervals[0].label}: starting Spark", total=len(expected))
         for report in driver.run("spark_jobs/jobs/run_intervals.py", (arguments.report_of(*run) for run in expected)):
             reports.append(report)
             day = f"{report.interval.start:%Y-%m-%d}  " if len(arguments.intervals) > 1 else ""
             out.print(day, report_line(report), sep="")
             remaining = expected[len(reports) :]
-            status.update(f"{remaining[0][0]}: {remaining[0][1]}" if remaining else "ending")
+            doing = f"{remaining[0][0].label}: {remaining[0][1]}" if remaining else "ending"
+            bar.update(task, advance=1, description=doing)
     _show_reports(selection, [*idle, *reports])
     code = _conclude(driver.end(), [*idle, *reports], is_whole=len(reports) % len(tables) == 0 and bool(reports))
     last = reports[-1].interval if reports else arguments.intervals[0]

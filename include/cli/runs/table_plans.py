@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from include.cli.progress import in_progress
 from include.cli.runs.reports import worst
 from include.cli.selection import Selection
 from include.contracts.interval import Interval
@@ -103,7 +104,8 @@ def plan_tables(
         skip_missing: whether a table is skipped if its landing folder is missing.
     """
     planner = _RunPlanner(Planner(selection.catalog, settings), reprocess, skip_missing)
-    return [plan for interval in selection.intervals for plan in planner.interval(selection.specs, interval)]
+    intervals = in_progress(selection.intervals, "planning the intervals")
+    return [plan for interval in intervals for plan in planner.interval(selection.specs, interval)]
 
 
 def reached_intervals(plans: Iterable[TablePlan]) -> tuple[list[Interval], ExitCode]:

@@ -202,13 +202,10 @@ class Ledger:
 
     def file_events(self, table: str, table_id: str, **among: Collection[Any]) -> list[dict[str, Any]]:
         """Return the events of a table's files, oldest first; `among` limits the files, by `path`."""
-        return self._files.find(table, table_id=[table_id], **among)
+        return self._files.find(table, (), table_id=[table_id], **among)
 
     def versions(self, table: str, table_id: str, **among: Collection[Any]) -> dict[str, int]:
-        """Return the version of every attempt that became a batch: token -> version.
-
-        `among` limits the attempts, by `batch_seq`.
-        """
+        """Return the version of every attempt that became a batch, `among` some `batch_seq`: token -> version."""
         columns = ("token", "version")
         rows = self._batches.find(table, columns, table_id=[table_id], event=[BatchEvent.COMMITTED], **among)
         return {row["token"]: row["version"] for row in rows}

@@ -1,0 +1,45 @@
+"""The progress bar: on a terminal, for work that takes longer than two seconds, and nowhere else."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+from include.settings import PROJECT
+
+WORK = """
+    import time
+    from include.cli.progress import in_progress
+    for number in in_progress([1, 2, 3, 4], "counting [red] tables"):
+        time.sleep({seconds})
+    print("done", number)
+"""
+
+
+@pytest.mark.parametrize(
+    ("seconds", "is_terminal", "is_shown"), [(1.2, True, True), (0, True, False), (0.7, False, False)]
+)
+def test_a_bar_appears_on_a_terminal_alone_and_never_on_stdout(
+    seconds: float, is_terminal: bool, is_shown: bool
+) -> None:
+    ours, theirs = pty.openpty()
+    code = textwrap.dedent(WORK.format(seconds=seconds))
+    ended = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "TERM": "xterm", "COLUMNS": "80"},
+        stdout=subprocess.PIPE,
+        stderr=theirs if is_terminal else subprocess.PIPE,
+        cwd=PROJECT,
+        check=True,
+    )
+    os.write(theirs, b"end")
+    shown = os.read(ours, 100_000).decode()
+    os.close(ours)
+    os.close(theirs)
+    assert ended.stdout == b"done 4\n"
+    assert ("counting [red] tables" in shown and "/4" in shown) == is_shown
