@@ -16,6 +16,8 @@ from include.contracts.job.requests import QuarantineRequest, RebuildRequest, Ro
 from include.contracts.lake_path import LakePath, lake_path
 from include.contracts.row_status import PENDING, RowStatus
 from include.control.ledger.resolution import table_id
+from include.control.ledger.states.table_state import TableStates
+from include.control.ledger.states.waiting_rows import WaitingRows
 from include.control.log.stored_tables import is_table, open_table
 from include.control.quarantine.rows import QuarantinedRow, quarantined_rows
 from include.paths import LakehousePaths
@@ -121,7 +123,11 @@ class Lakehouse:
 
     def replay(self, table: str, *, dry_run: bool = False, **request: Any) -> JobReport:
         """Replay quarantined rows of a table, after a fix if the request has one."""
-        return self.ask(Job.QUARANTINE_REPLAY, table, QuarantineRequest(said_by="ann", **request), dry_run=dry_run)
+        asked = QuarantineRequest(said_by="ann", **request)
+        report = self.ask(Job.QUARANTINE_REPLAY, table, asked, dry_run=dry_run)
+        waiting = TableStates(self.paths).read(table, WaitingRows)
+        assert waiting is None or waiting.rows == len(self.waiting(table)), "the state counts the rows in quarantine"
+        return report
 
     def rebuild(self, table: str, *, dry_run: bool = False, **request: Any) -> JobReport:
         """Rebuild a table, or continue or cancel a rebuild."""
