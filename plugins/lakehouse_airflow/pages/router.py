@@ -12,5 +12,5 @@ from lakehouse_airflow.ui.rights import MAY_VIEW
 router = APIRouter(dependencies=[MAY_VIEW])
 router.add_api_route("/tables", lakehouse_page, methods=["GET"])
 router.add_api_route("/tables/{table}", table_page, methods=["GET"])
-router.add_api_route("/tables/{table}/{tab}", tab_page, methods=["GET"])
+router.add_api_route("/tables/{table:path}/{tab}", tab_page, methods=["GET"])
 router.add_api_route("/pages.css", style_sheet, methods=["GET"])

@@ -31,10 +31,14 @@ def table_page(table: str, request: Request, user: GetUserDep, session: SessionD
 def tab_page(table: str, tab: str, request: Request, user: GetUserDep, session: SessionDep) -> HTMLResponse:
     """Show a tab of a table.
 
+    A spec that is in no table's place has its path as its name, with slashes, so that its last part is taken for a tab.
+
     Raises:
         HTTPException: 404 if there is no such table, or it has no such tab.
     """
     now, failed = utc_now(), partial(failed_tasks, session)
+    if "." in tab:
+        table, tab = f"{table}/{tab}", TABS[0].name
     with lakehouse() as reader:
         facts = reader.read_table(table, now, failed)
         if facts is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 
 import pytest
@@ -9,7 +10,7 @@ from fastapi.testclient import TestClient
 
 from include.settings import Settings
 from lakehouse_airflow.pages.table_page import TABS
-from lakehouse_airflow.ui.links import run_path, table_path
+from lakehouse_airflow.ui.links import lakehouse_path, run_path, table_path
 from tests.support.airflow.logins import login
 from tests.support.airflow.shown_lakehouse import make_shown_lakehouse
 from tests.support.airflow.shown_page import Shown
@@ -103,3 +104,15 @@ def test_a_wrong_spec_is_shown_with_its_problems(server: TestClient) -> None:
 )
 def test_there_is_no_page_of_another_table_or_tab(server: TestClient, path: str) -> None:
     assert server.get(path, headers=login(server, "ann")).status_code == 404
+
+
+def test_a_spec_in_no_tables_place_has_a_page(server: TestClient) -> None:
+    name, specs = "bronze/shop/deep/tickets.yaml", Settings().tables
+    (specs / name).parent.mkdir()
+    try:
+        (specs / name).write_text("table: tickets\n")
+        assert table_path(name) in show(server, lakehouse_path("tables")).links
+        for tab in ("", *(tab.name for tab in TABS)):
+            assert f"{name} wrong spec" in " ".join(show(server, table_path(name, tab)).texts)
+    finally:
+        shutil.rmtree((specs / name).parent)
