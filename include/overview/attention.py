@@ -12,6 +12,7 @@ from include.contracts.counted import counted
 from include.contracts.spec.duration import RETENTION
 from include.contracts.spec.table_spec import GoldSpec
 from include.contracts.time_format import MINUTE
+from include.control.gates.result import GateResult
 from include.overview.table_overview import Condition, TableOverview
 from include.specs.invalid_spec import InvalidSpec
 
@@ -94,7 +95,7 @@ def _of(table: TableOverview, now: datetime) -> Iterator[Attention]:
         yield Attention(table, Kind.WRONG_SPEC, cause, Action.FIX_SPEC, problem.fix)
         return
     if refused := table.refusal:
-        cause, _, way_out = refused.refused.partition("\n")
+        cause, way_out = _refusal_cause(refused), refused.refused.partition("\n")[2]
         action = Action.RUN if table.is_restored else Action.OVERRIDE
         fields: dict[str, str | int] = {"version": refused.version}
         subjects: tuple[str, ...] = (f"{refused.table_id}/{refused.version}",)
@@ -124,6 +125,22 @@ def _of(table: TableOverview, now: datetime) -> Iterator[Attention]:
     if table.has_far_too_many_files and table.measures:
         cause = f"it has {table.measures.files:,} data files; after maintenance {table.expected_files:,} would do"
         yield Attention(table, Kind.HEALTH, cause, Action.MAINTAIN)
+
+
+def _refusal_cause(refused: GateResult) -> str:
+    """Return why a version was refused. The gate's own text may have samples and errors with values of rows."""
+    failed = [check for check in refused.checks if check.refuses]
+    if not failed:
+        return refused.refused.partition("\n")[0]
+    first, others = failed[0], f"; and {len(failed) - 1} more failed" if failed[1:] else ""
+    if first.error:
+        result = "could not be checked"
+    elif first.unexpected_rows is not None:
+        result = f"is failed by {counted(first.unexpected_rows, 'row')}"
+    else:
+        result = "failed" if first.samples or first.observed is None else f"observed {first.observed}"
+    reason = f" ({first.reason})" if first.reason else ""
+    return f"{refused.table} version {refused.version} refused: {first.bounded_rule} {result}{reason}{others}"
 
 
 def _given_up_files(table: TableOverview) -> Iterator[Attention]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from include.contracts.job.report import RowCounts
+from include.contracts.job.report import CheckResult, RowCounts
 from include.control.gates.verdicts import Verdicts, summarize
 from include.control.ledger.deletes import Deletes
 from include.control.ledger.states.measures import Measures
@@ -52,6 +52,22 @@ def test_a_refused_version_can_be_let_pass_until_its_rows_were_restored() -> Non
     assert [item.action for item in attention_needed([refused], NOW)] == [Action.OVERRIDE]
     restored = shown(refused_after_pass(), batches(BatchSources(), BatchSources(), BatchSources(restores=1)))
     assert [item.action for item in attention_needed([restored], NOW)] == [Action.RUN]
+
+
+def test_the_cause_of_a_refusal_has_no_value_of_a_row() -> None:
+    check = CheckResult(rule="expect_column_values_to_not_be_null(n)", action="fail", passed=False)
+    for found, result in (
+        ({"unexpected_rows": 2, "samples": ("secret",)}, "is failed by 2 rows"),
+        ({"samples": ("secret",), "observed": "secret"}, "failed"),
+        ({"error": "secret is no number"}, "could not be checked"),
+    ):
+        checks = (check.model_copy(update=found), check)
+        refused = verdict("t", 2, passed=False).model_copy(
+            update={"checks": checks, "refused": "such as secret\nFix it."}
+        )
+        [item] = attention_needed([shown(summarize([refused]))], NOW)
+        cause = f"{FLIGHTS.table} version 2 refused: {check.rule} {result}; and 1 more failed"
+        assert (item.cause, item.way_out) == (cause, "Fix it.")
 
 
 def test_a_version_of_maintenance_is_not_a_batch_without_a_check() -> None:
