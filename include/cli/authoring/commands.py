@@ -35,7 +35,9 @@ def infer(
 def init(
     domain: Annotated[str, typer.Argument(help="The name of the new business area: small letters, digits and _.")],
     folder: Annotated[str, typer.Argument(help="A folder with the folders of its sources, or the folder of one.")],
-    dags: Annotated[Path, typer.Option(help="Airflow's folder of DAG files.")] = Path("dags"),
+    dags: Annotated[
+        Path | None, typer.Option(help="Airflow's folder of DAG files; default [bold]dags[/bold] of the project.")
+    ] = None,
 ) -> None:
     """Lay out a new domain from delivered files: bronze and silver specs, with evidence as comments, and its DAG file.
 
@@ -44,9 +46,9 @@ def init(
     from include.cli.authoring.init import new_domain, next_command, write_domain
     from include.cli.output import show, show_problem
     from include.cli.runs.reports import worst
-    from include.settings import Settings
+    from include.settings import PROJECT, Settings
 
-    proposed = new_domain(domain, folder, dags, Settings())
+    proposed = new_domain(domain, folder, dags or PROJECT / "dags", Settings())
     for file in write_domain(proposed):
         show(f"wrote {file}")
     for source, error in proposed.failures.items():
