@@ -146,7 +146,7 @@ def _refusal_cause(refused: GateResult) -> str:
 def _given_up_files(table: TableOverview) -> Iterator[Attention]:
     if number := table.given_up_files:
         files = table.failed_files.files if table.failed_files else ()
-        first, more = files[0], f", and {number - 1:,} more files" if number > 1 else ""
+        first, more = files[0], f", and {counted(number - 1, 'more file')}" if number > 1 else ""
         cause = f"{first.path} was given up after {first.attempts} attempts: {first.reason}{more}"
         way_out = "`lakehouse replay` tries them again, and `lakehouse give-up` says that nobody waits for them."
         subjects = tuple(file.path for file in files[:number])

@@ -65,7 +65,7 @@ def _report(
         parts.append(f"{forgot} {counted(unneeded, 'deleted key that exists', 'deleted keys that exist')} again")
         details["risen_keys"] = unneeded
     if keys:
-        parts.append(f"{forgot} {keys} deleted keys, of batches up to {expired.upto}")
+        parts.append(f"{forgot} {counted(keys, 'deleted key')}, of batches up to {expired.upto}")
     if expired.retain:
         details["tombstones"] = {"keys": keys, "upto_batch": expired.upto, "retain": expired.retain}
     outcome = Outcome.COMMITTED if (files or keys or unneeded) and not is_dry_run else Outcome.NO_OP

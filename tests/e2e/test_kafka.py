@@ -91,7 +91,7 @@ def test_runs_of_a_short_schedule_take_each_message_once_and_without_one_start_n
     assert spans[-1][1] == len(EVERY)
 
     quiet = scheduled[read.index(0)]
-    assert f"{BRONZE}: {len(SENT[0])} new messages in 1 partitions" in log_of(api, scheduled[0])
+    assert f"{BRONZE}: {len(SENT[0])} new messages in 1 partition" in log_of(api, scheduled[0])
     assert "0 new messages in 0 partitions; no Spark is started" in log_of(api, quiet)
     assert [driver_log(lakehouse, run).exists() for run in (scheduled[0], quiet)] == [True, False]
 

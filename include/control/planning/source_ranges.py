@@ -8,6 +8,7 @@ from itertools import takewhile
 
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
+from include.contracts.counted import counted
 from include.contracts.lake_path import LakePath
 from include.contracts.spec.table_spec import GoldSpec, SilverSpec
 from include.control.gates.gates import Gates
@@ -44,7 +45,7 @@ def _why_uncertified(table: str, gates: Gates, paths: LakehousePaths) -> str:
         return "it was never built"
     failures = Ledger(paths).failures(table, table_id(path))
     broken = [f"{file}: {failure.file.defect}" for file, failure in sorted(failures.items())]
-    more = f" (and {len(broken) - 1} more files)" if len(broken) > 1 else ""
+    more = f" (and {counted(len(broken) - 1, 'more file')})" if len(broken) > 1 else ""
     return f"cannot load {broken[0]}{more}" if broken else "its gate has not checked it"
 
 

@@ -141,7 +141,7 @@ def test_only_the_age_of_the_batch_decides_which_tombstones_are_deleted(shop: La
     bring(shop, 2, [order(2, None, 1, of_day=1, seq=0, op="delete"), delete(5, 1)])
     assert tombstones(shop) == ["o1", "o2", "o3", "o5"], "o2 and o5 were deleted before o1 was, and said so later"
     report = vacuum(shop, between + timedelta(days=400))
-    assert report.message.endswith("forgot 1 deleted keys that exist again; forgot 2 deleted keys, of batches up to 1")
+    assert report.message.endswith("forgot 1 deleted key that exists again; forgot 2 deleted keys, of batches up to 1")
     assert tombstones(shop) == ["o5"], "the row of o2 is later than its delete"
 
 
@@ -195,7 +195,7 @@ def test_a_key_that_exists_again_needs_no_tombstone(shop: Lakehouse) -> None:
     bring(shop, 2, [order(1, 8, 10)])
     assert tombstones(shop) == ["o1", "o3"]
     dry_run = vacuum(shop, now(), dry_run=True)
-    assert (dry_run.outcome, "would forget 1 deleted keys that exist again" in dry_run.message) == (Outcome.NO_OP, True)
+    assert (dry_run.outcome, "would forget 1 deleted key that exists again" in dry_run.message) == (Outcome.NO_OP, True)
     assert vacuum(shop, now()).details["risen_keys"] == 1
     assert tombstones(shop) == ["o3"]
     late = bring(shop, 3, [order(1, 6, 8, seq=2), order(3, 6, 8), delete(1, 9, seq=2)])
