@@ -18,7 +18,7 @@ from include.control.ledger.states.failed_files import FailedFiles
 from include.control.ledger.states.measures import Measures
 from include.control.ledger.states.recent_batches import BatchKind, RecentBatch, RecentBatches
 from include.control.ledger.states.streams import Streams
-from include.control.ledger.states.table_state import TableState
+from include.control.ledger.states.table_state import Part, TableState
 from include.control.ledger.states.totals import Totals
 from include.control.ledger.states.waiting_rows import WaitingRows
 from include.control.maintenance.health import FILES_PER_TABLE, LEAST_SMALL_FILES, target_file_bytes
@@ -210,20 +210,28 @@ def overview_of(
     spec: AnySpec | InvalidSpec, state: TableState, questions: Questions, failed: Sequence[FailedTask], now: datetime
 ) -> TableOverview:
     """Return a table in the list, from its spec, its state, the open questions about it, and its failed tasks."""
-    measures, streams, recent = state.part(Measures), state.part(Streams), state.part(RecentBatches)
+    measures, streams = state.part(Measures), state.part(Streams)
+    table_id = next((part.table_id for part in (streams, measures) if part), None)
+
+    def current(kind: type[Part]) -> Part | None:
+        """Return a part of the state, unless it is of an earlier table of this name."""
+        part = state.part(kind)
+        return part if part and table_id in (None, part.table_id) else None
+
+    measures, recent = current(Measures), current(RecentBatches)
     versions = [end.version for end in streams.ends.values()] if streams else []
     table = TableOverview(
         spec,
         newest=max([*versions, *([measures.version] if measures else [])], default=None),
-        verdicts=state.part(Verdicts),
+        verdicts=current(Verdicts),
         measures=measures,
         streams=streams,
         batches=recent.batches if recent else (),
-        waiting=state.part(WaitingRows),
+        waiting=current(WaitingRows),
         failed=failed,
-        failed_files=state.part(FailedFiles),
-        totals=state.part(Totals),
-        contention=state.part(Contention),
+        failed_files=current(FailedFiles),
+        totals=current(Totals),
+        contention=current(Contention),
     )
     if isinstance(spec, InvalidSpec):
         return table

@@ -11,6 +11,7 @@ from include.control.ledger.states.measures import Measures
 from include.control.ledger.states.recent_batches import RecentBatches, closed_batch
 from include.control.ledger.states.streams import Streams, advance_streams
 from include.control.ledger.states.table_state import StatePart, TableState
+from include.control.ledger.states.waiting_rows import WaitingRows
 from include.control.log.batch import BatchSources, Winner
 from include.overview.attention import Action, attention_needed
 from include.overview.table_overview import Condition, Questions, TableOverview, overview_of
@@ -68,6 +69,13 @@ def test_the_cause_of_a_refusal_has_no_value_of_a_row() -> None:
         [item] = attention_needed([shown(summarize([refused]))], NOW)
         cause = f"{FLIGHTS.table} version 2 refused: {check.rule} {result}; and 1 more failed"
         assert (item.cause, item.way_out) == (cause, "Fix it.")
+
+
+def test_facts_of_an_earlier_table_of_that_name_do_not_count() -> None:
+    earlier = (summarize([verdict("earlier", 40)]), WaitingRows(table_id="earlier", rows=3, oldest=NOW))
+    table = shown(*earlier, batches(BatchSources()), measures(1))
+    assert (table.condition, table.certified, table.waiting) == (Condition.UNCHECKED, None, None)
+    assert table.table_id == "t"
 
 
 def test_a_version_of_maintenance_is_not_a_batch_without_a_check() -> None:
