@@ -23,9 +23,8 @@ TIMES = 40
 TARGET_MS = 300
 
 _LIST = ("/lakehouse/tables", "/lakehouse/tables?q=a33&sort=rows")
-_TABLE = tuple(
-    f"/lakehouse/tables/silver.a0{tab}" for tab in ("", "/lineage", "/versions", "/versions?upto=5000", "/spec")
-)
+_TABS = ("", "/lineage", "/versions", "/versions?upto=5000", "/quality", "/quarantine", "/storage", "/spec")
+_TABLE = (*(f"/lakehouse/tables/silver.a0{tab}" for tab in _TABS), "/lakehouse/tables/bronze.a0/files")
 
 
 def run(bench: Bench) -> list[Result]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -34,6 +34,7 @@ class FileState:
         size: bytes.
         checksum: SHA-256 of the content, or the entity tag of an object in a bucket.
         tries: how often it was planned, or failed.
+        changed_at: when the last of its events was recorded.
         batch_seq: the batch that loaded it, also if it changed and failed afterwards.
         version: the table version of that batch.
         rows: the counts of its records; None while the batch is not closed.
@@ -47,6 +48,7 @@ class FileState:
     size: int
     checksum: str
     tries: int
+    changed_at: datetime = field(compare=False)
     batch_seq: int | None = None
     version: int | None = None
     rows: FileRows | None = None
@@ -102,6 +104,7 @@ def _state(events: list[dict[str, Any]], versions: Mapping[str, int]) -> FileSta
         size=last["size"],
         checksum=last["checksum"],
         tries=sum(event["event"] in (FileEvent.PLANNED, FileEvent.FAILED) for event in events),
+        changed_at=events[-1]["recorded_at"],
         reason=last["reason"] or "",
         **batch,
     )

@@ -6,7 +6,7 @@ loses nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
@@ -126,6 +126,11 @@ class CommitHistory:
     def between(self, table: str, least: int, greatest: int | None) -> list[TableWrite]:
         """Return the writes that committed versions from `least` to `greatest`, oldest first."""
         return [_write(event) for event in self._events.find(table, version=Span(least, greatest))]
+
+    def newest(self, table: str, operation: str) -> Iterator[TableWrite]:
+        """Yield the commits of an operation, the newest first; read only as many as the caller takes."""
+        conditions = {"event": [COMMITTED], "operation": [operation]}
+        return map(_write, self._events.descending(table, "recorded_at", COMMITS.names[1:], **conditions))
 
 
 def _write(event: Mapping[str, Any]) -> TableWrite:

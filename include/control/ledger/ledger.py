@@ -7,7 +7,7 @@ tokens with sources; only the log of the table decides which token won (ADR 0002
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from itertools import groupby
@@ -204,6 +204,10 @@ class Ledger:
         """Return the events of a table's files, oldest first; `among` limits the files, by `path`."""
         return self._files.find(table, (), table_id=[table_id], **among)
 
+    def newest_files(self, table: str, table_id: str, upto: datetime | None, **among: Any) -> Iterator[dict[str, Any]]:
+        """Yield `path` and `recorded_at` of the events of a table's files, newest first; `among` limits the events."""
+        return self._files.descending(table, "recorded_at", ("path",), upto, table_id=[table_id], **among)
+
     def versions(self, table: str, table_id: str, **among: Collection[Any]) -> dict[str, int]:
         """Return the version of every attempt that became a batch, `among` some `batch_seq`: token -> version."""
         columns = ("token", "version")
@@ -238,10 +242,7 @@ class Ledger:
         return sorted(winners.values(), key=lambda winner: winner.version)
 
     def records_in(self, table: str, batches: Collection[Winner]) -> Counter[datetime]:
-        """Return the number of records in the files that batches loaded: start of the interval -> number.
-
-        If they loaded a file twice, only its last content counts.
-        """
+        """Return start of an interval -> records in the files that batches loaded, each with its last content."""
         columns = ("path", "interval_start", "rows_read")
         rows = self._files.find(table, columns, **_of(FileEvent.LOADED, *(batch.intent for batch in batches)))
         records = Counter[datetime]()
@@ -250,10 +251,7 @@ class Ledger:
         return records
 
     def failures(self, table: str, table_id: str, **among: Collection[Any]) -> dict[str, Failure]:
-        """Return the files that the last attempt could not load, without those to be replayed: path -> failure.
-
-        `among` limits the files, by `path` or by the `interval_start` of the failed attempts.
-        """
+        """Return the `failed_files` without those to be replayed; `among` may limit `path` and `interval_start`."""
         failed = self.failed_files(table, table_id, **among)
         return {path: failure for path, failure in failed.items() if failure.attempts or failure.given_up}
 

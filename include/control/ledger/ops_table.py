@@ -207,12 +207,12 @@ class OpsTable:
         return self._oldest_first([self._evaluate(file, query) for file in files], columns)
 
     def descending(
-        self, table: str, column: str, columns: Sequence[str], upto: Any = None, **where: Collection[Any]
+        self, table: str, column: str, columns: Sequence[str], upto: Any = None, **where: Collection[Any] | Span
     ) -> Iterator[dict[str, Any]]:
         """Yield the events about `table` in descending order of a column of numbers or times, up to a value.
 
         Among equal values, the last recorded event comes first. The events are read in parts, so that a caller that
-        stops early reads little history. `where` says of which values a column must have one.
+        stops early reads little history. `where` is as in `find`.
         """
         ranges = [ends for file in self._files(table) for ends in file.ends([column]).values()]
         stops = {first + (last - first) * part // _PARTS for first, last in ranges for part in range(_PARTS)}

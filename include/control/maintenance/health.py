@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import repeat
+from typing import Any
 
 import pyarrow as pa
 from deltalake import DeltaTable
@@ -96,7 +97,7 @@ def health_of(table: LakePath, spec: TableSpec) -> Health:
     """Measure the files of the table's newest version."""
     delta = open_table(table)
     ordered_at_ms = _last_z_order_ms(delta, spec.zorder_by)
-    return health_of_files(_data_files(delta, ordered_at_ms), spec.maintenance.target_file_size)
+    return health_of_files(data_files(delta, ordered_at_ms), spec.maintenance.target_file_size)
 
 
 def health_of_files(files: Sequence[DataFile], target: int | None = None) -> Health:
@@ -129,7 +130,8 @@ def target_file_bytes(table_bytes: int) -> int:
     return min(max(table_bytes // FILES_PER_TABLE, LEAST_FILE), GREATEST_FILE)
 
 
-def _data_files(delta: DeltaTable, ordered_at_ms: int) -> list[DataFile]:
+def data_files(delta: DeltaTable, ordered_at_ms: int) -> list[DataFile]:
+    """Return the data files of an open table; those from before `ordered_at_ms` are in order."""
     actions = pa.table(delta.get_add_actions(flatten=True))
     partitions = [actions[name].to_pylist() for name in actions.column_names if name.startswith("partition.")]
     keys = zip(*partitions, strict=True) if partitions else repeat(())
@@ -143,13 +145,11 @@ def _last_z_order_ms(delta: DeltaTable, zorder_by: Sequence[str]) -> int:
 
     The files that such a commit wrote are older than the commit itself.
     """
+    return max((commit["timestamp"] for commit in delta.history() if is_z_order(commit, zorder_by)), default=0)
+
+
+def is_z_order(commit_info: Mapping[str, Any], zorder_by: Sequence[str]) -> bool:
+    """Whether a commit, by what the log says about it, has Z-ordered its table by these columns."""
     columns = json.dumps(list(zorder_by), separators=(",", ":"))  # as Delta writes them
-    return max(
-        (
-            commit["timestamp"]
-            for commit in delta.history()
-            if commit.get("operation") == "OPTIMIZE"
-            and commit.get("operationParameters", {}).get("zOrderBy", "") == columns
-        ),
-        default=0,
-    )
+    parameters = commit_info.get("operationParameters") or {}
+    return commit_info.get("operation") == "OPTIMIZE" and parameters.get("zOrderBy", "") == columns

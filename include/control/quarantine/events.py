@@ -133,6 +133,10 @@ class QuarantineEvents:
         """Return all events about rows of the table, oldest first."""
         return self._events.events(table, table_id=table_id)
 
+    def events_of_row(self, table: str, table_id: str, row_id: str) -> list[dict[str, Any]]:
+        """Return all events about one row of the table, oldest first."""
+        return self._events.find(table, table_id=[table_id], row_id=[row_id])
+
     def state_changes(self, table: str, table_id: str, columns: Sequence[str]) -> list[dict[str, Any]]:
         """Return all events that change the state of a row of the table, oldest first: all but the planned replays."""
         changes = [event for event in RowEvent if event is not RowEvent.PLANNED]

@@ -141,17 +141,20 @@ def quarantined_rows(
 
 
 def newest_rows(
-    table: str, paths: LakehousePaths, row_filter: RowFilter, limit: int
+    table: str, paths: LakehousePaths, row_filter: RowFilter, limit: int, skip: int = 0
 ) -> tuple[list[QuarantinedRow], int]:
-    """Return (the first `limit` rows of `quarantined_rows`, the number of all); the others are counted, not read."""
+    """Return (`limit` rows of `quarantined_rows` after the first `skip`, the number of all).
+
+    All others are counted, not read.
+    """
     rows = StoredRows(table, paths)
     selected = rows.with_events(row_filter)
     count = len(selected)
     for condition in rows.conditions_without_events(row_filter):
         count += rows.select("count(*) AS rows", condition)[0]["rows"]
-        newest = rows.select(identifiers(SUMMARY), f"{condition} ORDER BY {_ORDER} LIMIT {limit}")
+        newest = rows.select(identifiers(SUMMARY), f"{condition} ORDER BY {_ORDER} LIMIT {skip + limit}")
         selected += [_row(stored, RowState()) for stored in newest]
-    return rows.add_records(sorted(selected, key=_sort_key)[:limit]), count
+    return rows.add_records(sorted(selected, key=_sort_key)[skip : skip + limit]), count
 
 
 def count_by_status(table: str, paths: LakehousePaths) -> Counter[RowStatus]:

@@ -16,10 +16,10 @@ from lakehouse_airflow.pages.failed_tasks import failed_tasks
 from lakehouse_airflow.pages.reader import lakehouse
 from lakehouse_airflow.pages.rendering import page
 from lakehouse_airflow.pages.tab import ShownTable
-from lakehouse_airflow.pages.tabs import lineage, overview, spec, versions
+from lakehouse_airflow.pages.tabs import files, lineage, overview, quality, quarantine, spec, storage, versions
 from lakehouse_airflow.ui.rights import may_see_rows
 
-TABS = (overview.TAB, versions.TAB, lineage.TAB, spec.TAB)
+TABS = (overview.TAB, versions.TAB, quality.TAB, files.TAB, quarantine.TAB, storage.TAB, lineage.TAB, spec.TAB)
 """The tabs in their order; a new one also needs a template of its name."""
 
 

@@ -23,6 +23,7 @@ NOT_MAPPED = -1
 
 OVERRIDE_DAG_ID = "gate_override"
 DELETES_DAG_ID = "delete_approval"
+MAINTENANCE_DAG_ID = "table_maintenance"
 REBUILD_DAG_ID = "table_rebuild"
 REPLAY_DAG_ID = "quarantine_replay"
 MAINTENANCE_DAG_ID = "table_maintenance"

@@ -9,14 +9,20 @@ import pytest
 from fastapi.testclient import TestClient
 
 from include.settings import Settings
-from lakehouse_airflow.pages.table_page import TABS
 from lakehouse_airflow.ui.links import lakehouse_path, run_path, table_path
 from tests.support.airflow.logins import login
 from tests.support.airflow.shown_lakehouse import make_shown_lakehouse
 from tests.support.airflow.shown_page import Shown
 
-TABLES = ("bronze.orders", "bronze.bills", "bronze.stale", "bronze.unchecked", "bronze.never", "bronze.wrong")
-PAGES = [table_path(table, tab.name) for table in (*TABLES, "silver.orders", "gold.revenue_daily") for tab in TABS]
+BRONZE = ("bronze.orders", "bronze.bills", "bronze.stale", "bronze.unchecked", "bronze.never")
+ALL_TABS = ["overview", "versions", "quality", "files", "quarantine", "storage", "lineage", "spec"]
+TABS = {
+    **dict.fromkeys(BRONZE, ALL_TABS),
+    "bronze.wrong": ["overview", "versions", "quality", "lineage", "spec"],
+    "silver.orders": [tab for tab in ALL_TABS if tab != "files"],
+    "gold.revenue_daily": [tab for tab in ALL_TABS if tab not in ("files", "quarantine")],
+}
+PAGES = [table_path(table, tab) for table, tabs in TABS.items() for tab in tabs]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -31,6 +37,12 @@ def lakehouse(server: TestClient, tmp_path_factory: pytest.TempPathFactory) -> I
 
 def show(server: TestClient, path: str, user: str = "ann") -> Shown:
     return Shown(server.get(path, headers=login(server, user)))
+
+
+@pytest.mark.parametrize("table", TABS)
+def test_a_page_leads_to_the_tabs_that_the_table_has(server: TestClient, table: str) -> None:
+    links = show(server, table_path(table)).links
+    assert {link for link in links if link in PAGES} == {table_path(table, tab) for tab in TABS[table]}
 
 
 @pytest.mark.parametrize("path", PAGES)
@@ -112,7 +124,7 @@ def test_a_spec_in_no_tables_place_has_a_page(server: TestClient) -> None:
     try:
         (specs / name).write_text("table: tickets\n")
         assert table_path(name) in show(server, lakehouse_path("tables")).links
-        for tab in ("", *(tab.name for tab in TABS)):
+        for tab in ("", *TABS["bronze.wrong"]):
             assert f"{name} wrong spec" in " ".join(show(server, table_path(name, tab)).texts)
     finally:
         shutil.rmtree((specs / name).parent)

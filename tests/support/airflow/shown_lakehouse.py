@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -9,8 +10,12 @@ from include.contracts.job.report import CheckResult
 from include.control.gates.gates import Gates
 from include.control.gates.result import GateResult
 from include.control.ledger.deletes import DeleteRecords, Deletes
+from include.control.ledger.events import FileEvent
+from include.control.ledger.ledger import Ledger
 from include.control.ledger.new_columns import ColumnState, NewColumns
 from include.control.ledger.resolution import table_id
+from include.control.log.batch import FileFact
+from include.control.quarantine.events import Decision, QuarantineEvents, RowEvent
 from include.control.quarantine.waiting import recount_waiting
 from include.paths import LakehousePaths
 from tests.support.documents.specs import (
@@ -43,10 +48,22 @@ def make_shown_lakehouse(root: Path, specs: Path) -> None:
     paths = LakehousePaths(root)
     orders, silver = bronze_spec(), silver_spec()
     for rows in (5, 12, 7):
-        judge(root, orders, load_batch(root, orders, rows=rows).version)
+        file = FileFact(f"orders/{rows} {EVIL}.json", 9 * rows, 1, f"sum {rows}")
+        batch = load_batch(root, orders, rows=rows, files=(file,))
+        judge(root, orders, batch.version)
+    broken = FileFact(f"orders/$(reboot) {EVIL}.json", 1, 1, "sum", defect=f"no JSON {EVIL}")
+    Ledger(paths).record_files(FileEvent.FAILED, orders.table, batch.intent.table_id, day(4), [broken])
     judge(root, silver, load_batch(root, silver, rows=9).version)
     _refuse(paths, load_batch(root, silver, rows=2).version)
-    quarantine(paths, orders.table, *(refused(number, f"rule: {EVIL}") for number in range(4)))
+    record = json.dumps({"order_id": EVIL, "amount": 10**20, EVIL: [EVIL]})
+    quarantine(
+        paths,
+        orders.table,
+        *(refused(number, f"rule: {EVIL}", record=record, received=record, source=EVIL) for number in range(4)),
+    )
+    QuarantineEvents(paths).record(
+        RowEvent.REOPENED, orders.table, table_id(paths.table(orders.table)), ["r1"], Decision(EVIL, EVIL, EVIL)
+    )
     with recount_waiting(orders.table, table_id(paths.table(orders.table)), paths):
         pass
     for name in ("bills", "stale", "unchecked"):

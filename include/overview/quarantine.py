@@ -1,0 +1,88 @@
+"""The quarantine of a table: why its rows were refused, for how long they wait, and what happened to each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from include.contracts.job.requests import RowFilter
+from include.contracts.row_status import RowStatus
+from include.contracts.spec.duration import RETENTION
+from include.contracts.spec.table_spec import BronzeSpec, SilverSpec
+from include.control.ledger.resolution import table_id
+from include.control.quarantine.events import QuarantineEvents
+from include.control.quarantine.rows import QuarantinedRow, Refusal, count_old_rows, quarantined_rows, refusals
+from include.paths import LakehousePaths
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """The rows of a table that wait in quarantine, without any of their values.
+
+    Attributes:
+        warn_after: for how long the spec lets a row wait.
+        reasons: the reasons with their rows, the most common first; a row with two reasons counts for both.
+        rows: the number of waiting rows.
+        old_rows: the number of those that have waited for longer.
+        oldest: when the first of them was refused first; None if there are none.
+    """
+
+    warn_after: str
+    reasons: Sequence[Refusal] = ()
+    rows: int = 0
+    old_rows: int = 0
+    oldest: datetime | None = None
+
+    @property
+    def answer(self) -> str:
+        """One sentence: how many rows wait, and whether they have waited for too long.
+
+        >>> Waiting("7 days").answer
+        'No row waits in quarantine.'
+        """
+        if not self.rows:
+            return "No row waits in quarantine."
+        rows = "1 row waits" if self.rows == 1 else f"{self.rows:,} rows wait"
+        kinds = len({refusal.reason for refusal in self.reasons})
+        why = f"for {kinds} different reasons" if kinds > 1 else "for one reason"
+        return f"{rows} in quarantine, {why}; {self._how_long}."
+
+    @property
+    def _how_long(self) -> str:
+        if not self.old_rows:
+            return f"{'it has' if self.rows == 1 else 'all have'} waited for less than {self.warn_after}"
+        late = "all" if self.old_rows == self.rows else f"{self.old_rows:,}"
+        return f"{late} of them {'has' if self.old_rows == 1 else 'have'} waited for more than {self.warn_after}"
+
+
+@dataclass(frozen=True)
+class RowHistory:
+    """One quarantined row, with everything that happened to it.
+
+    Attributes:
+        row: the row.
+        events: its events in `ops.quarantine`, oldest first.
+    """
+
+    row: QuarantinedRow
+    events: Sequence[Mapping[str, Any]]
+
+
+def waiting_rows(spec: BronzeSpec | SilverSpec, paths: LakehousePaths, now: datetime) -> Waiting:
+    """Read why and for how long rows of a table wait."""
+    warn_after = spec.quarantine.warn_after
+    rows, oldest = count_old_rows(spec.table, paths)
+    if oldest is None:
+        return Waiting(warn_after)
+    old_rows, _ = count_old_rows(spec.table, paths, now - RETENTION.parse(warn_after))
+    return Waiting(warn_after, refusals(spec.table, paths), rows, old_rows, oldest)
+
+
+def row_history(table: str, row_id: str, paths: LakehousePaths, events: QuarantineEvents) -> RowHistory | None:
+    """Read one quarantined row with its history; None if there is no such row."""
+    rows = quarantined_rows(table, paths, RowFilter(ids=(row_id,), statuses=tuple(RowStatus)))
+    if not rows:
+        return None
+    return RowHistory(rows[0], events.events_of_row(table, table_id(paths.table(table)), row_id))

@@ -1,0 +1,103 @@
+"""The tab Quarantine: why do rows wait, for how long, and what can be done about each?"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+from include.contracts.job.requests import RowFilter
+from include.contracts.row_status import PENDING, RowStatus
+from include.contracts.spec.table_spec import BronzeSpec, SilverSpec
+from include.control.quarantine.events import RowEvent
+from include.control.quarantine.rows import newest_rows
+from include.overview.quarantine import RowHistory, row_history, waiting_rows
+from include.overview.table_overview import TableOverview
+from include.paths import LakehousePaths
+from lakehouse_airflow.pages.tab import ShownTable, Tab
+from lakehouse_airflow.ui.links import REPLAY_DAG_ID, trigger_path
+
+_ROWS = 25
+_WAITING = "waiting"
+_STATUSES = {_WAITING: PENDING} | {status.value: (status,) for status in RowStatus}
+"""The choices of the filter -> the statuses that they mean."""
+
+
+def _values(shown: ShownTable) -> Mapping[str, Any]:
+    table, spec = shown.overview.table, shown.overview.spec
+    if not isinstance(spec, BronzeSpec | SilverSpec):
+        return {}
+    with shown.reader.ledger() as ops:
+        waiting = waiting_rows(spec, ops.paths, shown.now)
+        values = {
+            "answer": waiting.answer,
+            "reasons": [(refusal, _replay(table, reason=refusal.reason)) for refusal in waiting.reasons],
+        }
+        if not shown.may_see_rows:
+            return values
+        if row_id := shown.query.get("row", ""):
+            history = row_history(table, row_id, ops.paths, ops.quarantine)
+            return {**values, "row_id": row_id, **(_row_values(table, history) if history else {"row": None})}
+        return {**values, "row_id": "", **_list_values(table, ops.paths, shown.query)}
+
+
+def _list_values(table: str, paths: LakehousePaths, query: Mapping[str, str]) -> dict[str, Any]:
+    """Return the values for the list of rows."""
+    reason, status = query.get("reason", ""), query.get("status", "")
+    number = query.get("page_no", "")
+    page_no = int(number) if number.isdecimal() and 0 < len(number) < 7 else 1
+    wanted = RowFilter(reason=reason, statuses=_STATUSES.get(status, PENDING))
+    rows, count = newest_rows(table, paths, wanted, _ROWS, _ROWS * (page_no - 1))
+    return {
+        "rows": rows,
+        "count": count,
+        "first": _ROWS * (page_no - 1),
+        "page_no": page_no,
+        "query": {"reason": reason, "status": status if status in _STATUSES else _WAITING},
+        "statuses": list(_STATUSES),
+    }
+
+
+def _row_values(table: str, history: RowHistory) -> dict[str, Any]:
+    """Return the values for a single row, with a link to the form for each column that can be fixed."""
+    row = history.row
+    waits = row.status in PENDING
+    return {
+        "row": row,
+        "columns": [
+            (
+                name,
+                value,
+                _replay(table, ids=row.id, set_column=name, set_how="set") if waits and name[:1] != "_" else "",
+            )
+            for name, value in _columns(row.received or row.record)
+        ],
+        "events": [
+            ("pinned to a replay" if event["event"] == RowEvent.PLANNED else event["event"], event)
+            for event in history.events
+        ],
+        "replay": _replay(table, ids=row.id) if waits else "",
+        "quoted": shlex.join([table, row.id]),
+    }
+
+
+def _columns(record: str) -> list[tuple[str, str]]:
+    """Return the columns of a row with their values as JSON; none for a text that could not be parsed."""
+    try:
+        parsed = json.loads(record, parse_float=str, parse_int=str)
+    except ValueError:
+        return []
+    items = parsed.items() if isinstance(parsed, dict) else ()
+    return [(name, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)) for name, value in items]
+
+
+def _replay(table: str, **fields: str) -> str:
+    return trigger_path(REPLAY_DAG_ID, table=table, **fields)
+
+
+def _has_quarantine(table: TableOverview) -> bool:
+    return isinstance(table.spec, BronzeSpec | SilverSpec)
+
+
+TAB = Tab("quarantine", "Quarantine", _values, _has_quarantine)

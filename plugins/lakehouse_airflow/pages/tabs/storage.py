@@ -1,0 +1,49 @@
+"""The tab Storage: are the files of the table in order, and what does the next maintenance do, and why?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from airflow.models.dag import DagModel
+
+from include.overview.storage import storage_of
+from include.specs.invalid_spec import InvalidSpec
+from lakehouse_airflow.pages.tab import ShownTable, Tab
+from lakehouse_airflow.ui.links import MAINTENANCE_DAG_ID, dag_path
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """The DAG that maintains the tables.
+
+    Attributes:
+        path: the path of its page.
+        is_paused: whether it is switched off.
+        next_run: when it runs next; None if it does not.
+    """
+
+    path: str
+    is_paused: bool
+    next_run: datetime | None
+
+
+def _values(shown: ShownTable) -> Mapping[str, Any]:
+    spec = shown.overview.spec
+    if isinstance(spec, InvalidSpec):
+        return {}
+    with shown.reader.ledger() as ops:
+        storage = storage_of(spec, ops.paths, ops.commits)
+    return {"storage": storage, "retain": spec.maintenance.vacuum.retain, "schedule": _schedule()}
+
+
+def _schedule() -> Schedule | None:
+    dag = DagModel.get_dagmodel(MAINTENANCE_DAG_ID)
+    if dag is None or dag.is_stale:
+        return None
+    return Schedule(dag_path(MAINTENANCE_DAG_ID), dag.is_paused, dag.next_dagrun_create_after)
+
+
+TAB = Tab("storage", "Storage", _values, lambda table: not isinstance(table.spec, InvalidSpec))

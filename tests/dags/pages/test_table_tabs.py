@@ -1,0 +1,133 @@
+"""The tabs Quality, Files, Quarantine and Storage: real requests to Airflow's real API server, about a real ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity
+from airflow.api_fastapi.auth.managers.simple.simple_auth_manager import SimpleAuthManager
+from fastapi.testclient import TestClient
+
+from include.settings import Settings
+from lakehouse_airflow.ui.links import REPLAY_DAG_ID, table_path, trigger_path
+from tests.support.airflow.logins import login
+from tests.support.airflow.shown_lakehouse import EVIL, make_shown_lakehouse
+from tests.support.airflow.shown_page import Shown
+
+ROW = f"{table_path('bronze.orders', 'quarantine')}?row=r1"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def lakehouse(server: TestClient, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The lakehouse of the server."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LAKEHOUSE_TABLES", str(tmp_path_factory.mktemp("specs")))
+        settings = Settings()
+        make_shown_lakehouse(settings.root, settings.tables)  # type: ignore[arg-type]
+        yield
+
+
+@pytest.fixture
+def without_logs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody may read the logs of the tasks of the DAG `shop`, which a manager of roles for each DAG can say."""
+    may = SimpleAuthManager.is_authorized_dag
+
+    def is_authorized_dag(manager: SimpleAuthManager, **asked: Any) -> bool:
+        is_log = asked["access_entity"] is DagAccessEntity.TASK_LOGS and asked["details"].id == "shop"
+        return not is_log and bool(may(manager, **asked))
+
+    monkeypatch.setattr(SimpleAuthManager, "is_authorized_dag", is_authorized_dag)
+
+
+def show(server: TestClient, path: str, user: str = "ann") -> Shown:
+    return Shown(server.get(path, headers=login(server, user)))
+
+
+def text(server: TestClient, path: str) -> str:
+    return " ".join(show(server, path).texts)
+
+
+@pytest.mark.parametrize(
+    ("table", "tab", "sentence"),
+    [
+        ("silver.orders", "quality", "1 of 1 rule failed on version 2; readers use version 1."),
+        ("bronze.never", "quality", "No gate has checked this table yet."),
+        ("bronze.orders", "files", "1 landing file could not be loaded: the records in it are missing."),
+        ("bronze.never", "files", "No run has seen a landing file yet."),
+        ("bronze.orders", "quarantine", "4 rows wait in quarantine, for one reason; all of them have waited for more"),
+        ("silver.orders", "quarantine", "No row waits in quarantine."),
+        ("bronze.orders", "storage", "The next maintenance leaves the files as they are."),
+        ("bronze.never", "storage", "The table was never written: it has no files yet."),
+    ],
+)
+def test_a_tab_begins_with_its_answer(server: TestClient, table: str, tab: str, sentence: str) -> None:
+    assert sentence in text(server, table_path(table, tab))
+
+
+def test_a_rule_has_its_result_and_the_values_that_fail(server: TestClient) -> None:
+    rule = "expect_column_max_to_be_between(amount, max_value=9)"
+    page = show(server, table_path("silver.orders", "quality"))
+    [result, values] = [" ".join(row) for row in page.rows if row[:1] == [rule]]
+    assert result.startswith(f"{rule} failed {EVIL}")
+    assert values == f"{rule} : {EVIL}"
+
+
+def test_a_file_has_its_state_and_a_failed_one_a_command_that_is_safe_to_paste(server: TestClient) -> None:
+    path = table_path("bronze.orders", "files")
+    page = show(server, path)
+    assert "loaded" in page.row(f"orders/7 {EVIL}.json")
+    words = " ".join(page.texts)
+    assert "lakehouse replay 'orders/$(reboot) <script>alert('\"'\"'x'\"'\"')</script>" in words
+    assert show(server, f"{path}?begins=orders/5").row(f"orders/5 {EVIL}.json")
+    assert "orders/5" not in text(server, f"{path}?day=2013-01-02")
+
+
+@pytest.mark.parametrize("odd", ["x", "0001-01-01", "9999-12-31", "9999-12-31T23:59:59.999999Z", EVIL, "-1", "1e9"])
+def test_no_text_in_an_address_breaks_a_tab(server: TestClient, odd: str) -> None:
+    fields = {"files": ("day", "before", "begins"), "quarantine": ("reason", "status", "page_no")}
+    for tab, names in (*fields.items(), ("quarantine", ("row",))):
+        query = dict.fromkeys(names, odd)
+        answer = server.get(table_path("bronze.orders", tab), params=query, headers=login(server, "ann"))
+        assert (answer.status_code, "<script>" in answer.text) == (200, False)
+
+
+def test_rows_lead_to_the_form_that_is_filled_in(server: TestClient) -> None:
+    links = show(server, table_path("bronze.orders", "quarantine")).links
+    assert trigger_path(REPLAY_DAG_ID, table="bronze.orders", reason=f"rule: {EVIL}") in links
+    assert "?row=r1" in links
+    page = show(server, ROW)
+    assert trigger_path(REPLAY_DAG_ID, table="bronze.orders", ids="r1") in page.links
+    fix = trigger_path(REPLAY_DAG_ID, table="bronze.orders", ids="r1", set_column="amount", set_how="set")
+    assert fix in page.links
+    assert page.row("amount") == "amount 100000000000000000000 Fix amount"
+    words = " ".join(page.texts)
+    assert "reopened <script>" in words, "the history names who decided"
+    assert "lakehouse quarantine discard bronze.orders r1" in words
+
+
+def test_rows_come_in_parts(server: TestClient) -> None:
+    path = table_path("bronze.orders", "quarantine")
+    assert "4 rows" in text(server, path)
+    assert "r1" not in text(server, f"{path}?page_no=2")
+    assert "0 rows" in text(server, f"{path}?status=discarded")
+    assert "has no row nothing in quarantine" in text(server, f"{path}?row=nothing")
+
+
+@pytest.mark.usefixtures("without_logs")
+def test_who_may_not_read_the_logs_of_the_dag_sees_no_value_of_a_row(server: TestClient) -> None:
+    missing = "that needs the right to read the task logs of the DAG shop"
+    for path in (
+        table_path("bronze.orders", "quarantine"),
+        ROW,
+        table_path("silver.orders", "quality"),
+    ):
+        words = text(server, path)
+        assert missing in words
+        assert "order_id" not in words
+        assert "?row=r1" not in " ".join(show(server, path).links)
+    assert "4 rows wait in quarantine" in text(server, ROW), "the counts hold no value"
+    for tab in ("overview", "versions", "quality"):
+        assert f"observed {EVIL}" not in text(server, table_path("silver.orders", tab)), "not in the refusal either"
+    assert f"observed {EVIL}" not in text(server, table_path("silver.orders"))

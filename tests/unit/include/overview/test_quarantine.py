@@ -1,0 +1,65 @@
+"""Why and for how long rows wait in quarantine, and the history of one of them."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from include.control.quarantine.events import Decision, QuarantineEvents, RowEvent
+from include.overview.quarantine import row_history, waiting_rows
+from include.paths import LakehousePaths
+from tests.support.documents.specs import silver_spec
+from tests.support.ledger.quarantine_rows import SEEN, quarantine, refused
+
+ORDERS, TOO_LOW, NO_KEY = silver_spec(), "expect_between(amount): no negative prices", "not_null(order_id)"
+ANN = Decision("ann", "a test order", "a run")
+DAY = timedelta(days=1)
+
+
+@pytest.fixture
+def paths(tmp_path: Path) -> LakehousePaths:
+    return LakehousePaths(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("after", "answer"),
+    [
+        (2 * DAY, "3 rows wait in quarantine, for 2 different reasons; all have waited for less than 7 days."),
+        (7.5 * DAY, "3 rows wait in quarantine, for 2 different reasons; 1 of them has waited for more than 7 days."),
+        (9 * DAY, "3 rows wait in quarantine, for 2 different reasons; all of them have waited for more than 7 days."),
+    ],
+)
+def test_the_sentence_says_how_many_rows_wait_and_for_how_long(
+    paths: LakehousePaths, after: timedelta, answer: str
+) -> None:
+    quarantine(paths, ORDERS.table, refused(1, TOO_LOW), refused(2, TOO_LOW, of_day=2), refused(3, NO_KEY, of_day=2))
+    waiting = waiting_rows(ORDERS, paths, SEEN + after)
+    assert waiting.answer == answer
+    assert [(each.reason, each.rows) for each in waiting.reasons] == [(TOO_LOW, 2), (NO_KEY, 1)]
+
+
+def test_a_table_without_a_quarantine_has_no_waiting_row(paths: LakehousePaths) -> None:
+    assert waiting_rows(ORDERS, paths, SEEN).answer == "No row waits in quarantine."
+
+
+def test_a_row_has_the_history_of_its_own_decisions(paths: LakehousePaths) -> None:
+    table_id = quarantine(paths, ORDERS.table, refused(1, TOO_LOW), refused(2, TOO_LOW))
+    events = QuarantineEvents(paths)
+    events.record(RowEvent.DISCARDED, ORDERS.table, table_id, ["r1"], ANN)
+    events.record(RowEvent.REOPENED, ORDERS.table, table_id, ["r1", "r2"], ANN)
+    history = row_history(ORDERS.table, "r1", paths, events)
+    assert history
+    assert (history.row.id, history.row.record) == ("r1", '{"order_id":"o1"}')
+    assert [(event["event"], event["said_by"]) for event in history.events] == [
+        ("discarded", "ann"),
+        ("reopened", "ann"),
+    ]
+    assert waiting_rows(ORDERS, paths, SEEN).rows == 2
+
+
+@pytest.mark.parametrize("odd", ["r3", "", "' OR 1=1 --", "r%", "\0", "x" * 5000])
+def test_no_other_text_is_the_id_of_a_row(paths: LakehousePaths, odd: str) -> None:
+    quarantine(paths, ORDERS.table, refused(1, TOO_LOW))
+    assert row_history(ORDERS.table, odd, paths, QuarantineEvents(paths)) is None
