@@ -44,7 +44,9 @@ class Settings(BaseSettings):
     """
 
     # An error must not show the value: it may be a password.
-    model_config = SettingsConfigDict(env_prefix="LAKEHOUSE_", frozen=True, hide_input_in_errors=True)
+    model_config = SettingsConfigDict(
+        env_prefix="LAKEHOUSE_", env_ignore_empty=True, frozen=True, hide_input_in_errors=True
+    )
 
     root: LakeRoot = PROJECT / "data" / "lakehouse"
     runs: Path | None = None

@@ -60,3 +60,10 @@ def test_a_wrong_setting_ends_a_command_with_one_line_that_names_the_variable(mo
     answer = CliRunner().invoke(app, ["tables"])
     assert answer.exit_code == 2
     assert answer.stderr == "LAKEHOUSE_LANDING: s3:// cannot hold files: write a folder, or s3://bucket/prefix\n"
+
+
+def test_an_empty_variable_sets_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise an empty folder would be the current one."""
+    for name in ("VIEWS", "METRICS_TOKEN_FILE", "AIRFLOW", "LEASE_STORE", "ROOT"):
+        monkeypatch.setenv(f"LAKEHOUSE_{name}", "")
+    assert Settings() == Settings.model_construct()
