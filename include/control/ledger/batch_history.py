@@ -45,8 +45,10 @@ class BatchHistory:
         return newest_batches(table_id, islice(self.closed(table, table_id), MOST_BATCHES))
 
     def recent_after(self, batch: RecentBatch, intent: Intent, stored: RecentBatches | None) -> RecentBatches:
-        """Return the newest batches after a close."""
-        if stored is None or stored.table_id != intent.table_id:
+        """Return the newest batches after a close; from the events if the state lacks them, or a batch before it."""
+        of_stream = (each.batch_seq for each in stored.batches if each.stream == batch.stream) if stored else ()
+        is_gap = batch.batch_seq > max(of_stream, default=0) + 1
+        if stored is None or stored.table_id != intent.table_id or is_gap:
             stored = self.recent(intent.table, intent.table_id)
         return newest_batches(intent.table_id, [*stored.batches, batch])
 

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from include.contracts.job.report import RowCounts
+from include.control.ledger import ledger
 from include.control.ledger.ledger import Ledger
 from include.control.ledger.states.recent_batches import MOST_BATCHES, RecentBatches
 from include.control.ledger.states.table_state import TableStates
+from include.control.ledger.states.waiting_rows import WaitingRows
 from include.paths import LakehousePaths
 from tests.support.documents.specs import silver_spec
 from tests.support.ledger.delta_tables import load_batch
@@ -48,3 +52,21 @@ def test_a_batch_that_was_closed_twice_is_one_batch_with_its_last_row_counts(tmp
     assert recent is not None
     assert [(batch.token, batch.rows.applied) for batch in recent.batches] == [(winner.token, 1)]
     assert Ledger(paths).history.recent(SPEC.table, recent.table_id) == recent
+
+
+def test_a_failure_after_a_close_leaves_no_gap_and_no_wrong_number(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = LakehousePaths(tmp_path)
+    first = load_batch(tmp_path, SPEC, rows=1)
+    states, none = TableStates(paths), WaitingRows(table_id=first.intent.table_id)
+    states.change(SPEC.table, (WaitingRows, lambda _: none))
+    second = load_batch(tmp_path, SPEC, closed=False)
+    with monkeypatch.context() as dies:
+        dies.setattr(ledger, "measure", lambda _: 1 / 0)
+        Ledger(paths).record_closed(second, RowCounts(read=2, quarantined=2))
+    assert states.read(SPEC.table, WaitingRows) is None
+    load_batch(tmp_path, SPEC, rows=3)
+    recent = stored(paths)
+    assert recent is not None
+    assert [batch.version for batch in recent.batches] == [first.version, second.version, second.version + 1]
