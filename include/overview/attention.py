@@ -128,7 +128,7 @@ def _of(table: TableOverview, now: datetime) -> Iterator[Attention]:
 
 
 def _refusal_cause(refused: GateResult) -> str:
-    """Return why a version was refused. The gate's own text may have samples and errors with values of rows."""
+    """Return why a version was refused. The gate's own text may have values of rows: samples, errors, texts."""
     failed = [check for check in refused.checks if check.refuses]
     if not failed:
         return refused.refused.partition("\n")[0]
@@ -138,7 +138,7 @@ def _refusal_cause(refused: GateResult) -> str:
     elif first.unexpected_rows is not None:
         result = f"is failed by {counted(first.unexpected_rows, 'row')}"
     else:
-        result = "failed" if first.samples or first.observed is None else f"observed {first.observed}"
+        result = f"observed {first.observed}" if isinstance(first.observed, int | float) else "failed"
     reason = f" ({first.reason})" if first.reason else ""
     return f"{refused.table} version {refused.version} refused: {first.bounded_rule} {result}{reason}{others}"
 

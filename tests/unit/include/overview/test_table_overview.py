@@ -59,7 +59,9 @@ def test_the_cause_of_a_refusal_has_no_value_of_a_row() -> None:
     check = CheckResult(rule="expect_column_values_to_not_be_null(n)", action="fail", passed=False)
     for found, result in (
         ({"unexpected_rows": 2, "samples": ("secret",)}, "is failed by 2 rows"),
-        ({"samples": ("secret",), "observed": "secret"}, "failed"),
+        ({"observed": "secret"}, "failed"),
+        ({"observed": ["secret"]}, "failed"),
+        ({"observed": 7}, "observed 7"),
         ({"error": "secret is no number"}, "could not be checked"),
     ):
         checks = (check.model_copy(update=found), check)
