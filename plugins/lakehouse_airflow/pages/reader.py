@@ -6,11 +6,19 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from functools import cache
+from threading import BoundedSemaphore
 
 from include.control.storage.s3_access import store_access
+from include.errors import NotReadyError
 from include.overview.lakehouse import LakehouseReader
 from include.settings import Settings
 from lakehouse_airflow.hooks.store_access import reach_store
+
+MOST_AT_ONCE, PATIENCE_S = 8, 5.0
+"""The pages that may read at the same time, and how long one more waits. The API server has 40 threads for all pages,
+also for Airflow's own; a store that does not answer would take them all."""
+
+_places = BoundedSemaphore(MOST_AT_ONCE)
 
 
 @contextmanager
@@ -19,15 +27,23 @@ def lakehouse() -> Iterator[LakehouseReader]:
 
     The credentials of Airflow's connection are those of the block alone. The API server's environment does not get
     them: its other code, such as the reader of remote logs, may have another identity.
+
+    Raises:
+        NotReadyError: as many pages as may read at the same time wait for the store.
     """
     settings = Settings().absolute()
-    variables = {name: value for name, value in os.environ.items() if name.startswith("AWS_")}
-    reach_store(variables, settings)
-    with store_access(variables) if settings.s3_connection else nullcontext():
-        yield _reader(settings.model_dump_json(include={"root", "lease_store", "tables"}))
+    if not _places.acquire(timeout=PATIENCE_S):
+        raise NotReadyError(f"{settings.root}: other pages wait for its storage", "Try again when the storage answers.")
+    try:
+        variables = {name: value for name, value in os.environ.items() if name.startswith("AWS_")}
+        reach_store(variables, settings)
+        with store_access(variables) if settings.s3_connection else nullcontext():
+            yield _reader(settings.model_dump_json(include={"root", "lease_store", "tables"}))
+    finally:
+        _places.release()
 
 
 @cache
-def _reader(_places: str) -> LakehouseReader:
+def _reader(_settings: str) -> LakehouseReader:
     settings = Settings().absolute()
     return LakehouseReader(settings.paths, settings.tables)

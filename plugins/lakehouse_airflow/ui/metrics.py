@@ -38,11 +38,12 @@ def metrics(
     """
     try:
         token = _token(Settings())
-    except OSError:
+    except (OSError, UnicodeDecodeError):
         return PlainTextResponse(_UNREADABLE, status.HTTP_403_FORBIDDEN)
     if not token:
         return PlainTextResponse(_NO_TOKEN, status.HTTP_403_FORBIDDEN)
-    if not secrets.compare_digest(authorization.encode(), f"Bearer {token}".encode()):
+    # Starlette reads the bytes of a header as Latin-1.
+    if not secrets.compare_digest(authorization.encode("latin-1"), f"Bearer {token}".encode()):
         headers = {"WWW-Authenticate": "Bearer"}
         return PlainTextResponse("this is not the token of the metrics\n", status.HTTP_401_UNAUTHORIZED, headers)
     encode, content_type = choose_encoder(accept)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 
 import pytest
 from fastapi.testclient import TestClient
 
 from include.settings import Settings
+from lakehouse_airflow.pages import reader
+from lakehouse_airflow.pages.reader import MOST_AT_ONCE
 from lakehouse_airflow.ui.links import lakehouse_path, table_path, trigger_path
 from tests.support.airflow.logins import login
 from tests.support.airflow.shown_lakehouse import EVIL, make_shown_lakehouse
@@ -99,3 +102,15 @@ def test_a_lakehouse_that_cannot_be_read_says_why(server: TestClient, monkeypatc
     answer = server.get(PAGE, headers=login(server, "ann"))
     assert answer.status_code == 503
     assert "no folder of table specs at /nowhere" in answer.text
+
+
+def test_pages_that_wait_for_the_storage_leave_threads_for_airflows_own_pages(
+    server: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reader, "PATIENCE_S", 0.1)
+    with ExitStack() as waiting:
+        for _ in range(MOST_AT_ONCE):
+            waiting.enter_context(reader.lakehouse())
+        answer = server.get(PAGE, headers=login(server, "ann"))
+        assert (answer.status_code, "other pages wait for its storage" in answer.text) == (503, True)
+    assert server.get(PAGE, headers=login(server, "ann")).status_code == 200

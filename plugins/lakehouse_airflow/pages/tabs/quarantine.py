@@ -86,7 +86,7 @@ def _columns(record: str) -> list[tuple[str, str]]:
     """Return the columns of a row with their values as JSON; none for a text that could not be parsed."""
     try:
         parsed = json.loads(record, parse_float=str, parse_int=str)
-    except ValueError:
+    except (ValueError, RecursionError):
         return []
     items = parsed.items() if isinstance(parsed, dict) else ()
     return [(name, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)) for name, value in items]
