@@ -65,14 +65,14 @@ class Ledger:
         self._files = OpsTable.of(paths, "files", FILES)
         self.history = BatchHistory(self._batches)
         self._last_recorded: tuple[str, tuple[FileFact, ...]] = ("", ())
-        self._last_intent_at: tuple[str, datetime] | None = None
+        self._intent_at: dict[str, datetime] = {}
 
     def record_intent(self, intent: Intent, files: Sequence[FileFact] = ()) -> None:
         """Record an intent with its sources; the files come first, since an intent implies that they are recorded."""
         self._files.append([file_event(FileEvent.PLANNED, intent, file) for file in files])
         at = utc_now()
         self._batches.append([{**batch_event(BatchEvent.INTENT, intent), "recorded_at": at}])
-        self._last_recorded, self._last_intent_at = (intent.token, tuple(files)), (intent.token, at)
+        self._last_recorded, self._intent_at = (intent.token, tuple(files)), {intent.token: at}
 
     def record_committed(self, winners: Iterable[Winner]) -> None:
         """Record the attempts of one table that the log let win, oldest first."""
@@ -100,7 +100,6 @@ class Ledger:
                 known.
         """
         at, intent, history = utc_now(), winner.intent, self.history
-        token, started_at = self._last_intent_at or ("", None)
         files = [file for file in self.files_of(intent) if file.path in rows_of_file] if rows_of_file else []
         self._files.append([loaded_event(winner, file, rows_of_file[file.path]) for file in files])
         event = batch_event(BatchEvent.CLOSED, intent, winner.version)
@@ -110,13 +109,12 @@ class Ledger:
         self._batches.append([{**event, "rows": rows.model_dump_json(), "recorded_at": at}])
         with tolerate_state_errors(intent.table):
             now = measure(self.paths.table(intent.table))
-            started_at = started_at if token == intent.token else None
             self._states.change(
                 intent.table,
                 (Streams, partial(advance_streams, winner, rows)),
                 (Measures, lambda measures: newer_measures(measures, now)),
                 (RecentBatches, partial(history.recent_after, closed_batch(winner, rows, at), intent)),
-                (Totals, partial(history.totals_after, winner, rows, started_at, at)),
+                (Totals, partial(history.totals_after, winner, rows, self._intent_at.get(intent.token), at)),
                 (FailedFiles, partial(self._failed_after, intent)),
                 (WaitingRows, waiting),
             )
