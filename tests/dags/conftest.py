@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from include.settings import PROJECT
+from include.settings import PROJECT, Settings
 from tests.support.airflow.airflow_home import use_private_airflow
+from tests.support.airflow.shown_lakehouse import make_shown_lakehouse
 
 use_private_airflow()
 
@@ -60,3 +61,13 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
         Base.metadata.create_all(settings.engine)
         yield TestClient(create_app("core"), follow_redirects=False)
         purge_cached_app()
+
+
+@pytest.fixture(scope="module")
+def shown_lakehouse(server: TestClient, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The lakehouse of the server, with tables in every condition."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LAKEHOUSE_TABLES", str(tmp_path_factory.mktemp("specs")))
+        lakehouse = Settings()
+        make_shown_lakehouse(lakehouse.root, lakehouse.tables)  # type: ignore[arg-type]
+        yield

@@ -8,7 +8,6 @@ import shutil
 import socket
 import subprocess
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
@@ -20,22 +19,13 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from include.settings import Settings
 from lakehouse_airflow.ui.links import lakehouse_path
 from tests.support.airflow.logins import login
-from tests.support.airflow.shown_lakehouse import make_shown_lakehouse
 from tests.support.waiting import wait_for
+
+pytestmark = pytest.mark.usefixtures("shown_lakehouse")
 
 METRICS = lakehouse_path("metrics")
 TOKEN = "s3cret-Token"
 OPENMETRICS = "application/openmetrics-text; version=1.0.0"
-
-
-@pytest.fixture(scope="module", autouse=True)
-def lakehouse(server: TestClient, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """The lakehouse of the server."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("LAKEHOUSE_TABLES", str(tmp_path_factory.mktemp("specs")))
-        settings = Settings()
-        make_shown_lakehouse(settings.root, settings.tables)  # type: ignore[arg-type]
-        yield
 
 
 @pytest.fixture

@@ -2,31 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import ExitStack
 
 import pytest
 from fastapi.testclient import TestClient
 
-from include.settings import Settings
 from lakehouse_airflow.pages import reader
 from lakehouse_airflow.pages.reader import MOST_AT_ONCE
 from lakehouse_airflow.ui.links import lakehouse_path, table_path, trigger_path
 from tests.support.airflow.logins import login
-from tests.support.airflow.shown_lakehouse import EVIL, make_shown_lakehouse
+from tests.support.airflow.shown_lakehouse import EVIL
 from tests.support.airflow.shown_page import Shown
 
+pytestmark = pytest.mark.usefixtures("shown_lakehouse")
+
 PAGE = lakehouse_path("tables")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def lakehouse(server: TestClient, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """The lakehouse of the server."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("LAKEHOUSE_TABLES", str(tmp_path_factory.mktemp("specs")))
-        settings = Settings()
-        make_shown_lakehouse(settings.root, settings.tables)  # type: ignore[arg-type]
-        yield
 
 
 def show(server: TestClient, query: str = "", user: str = "ann") -> Shown:

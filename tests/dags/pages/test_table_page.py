@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 
 import pytest
 from fastapi.testclient import TestClient
@@ -11,8 +10,9 @@ from fastapi.testclient import TestClient
 from include.settings import Settings
 from lakehouse_airflow.ui.links import lakehouse_path, run_path, table_path
 from tests.support.airflow.logins import login
-from tests.support.airflow.shown_lakehouse import make_shown_lakehouse
 from tests.support.airflow.shown_page import Shown
+
+pytestmark = pytest.mark.usefixtures("shown_lakehouse")
 
 BRONZE = ("bronze.orders", "bronze.bills", "bronze.stale", "bronze.unchecked", "bronze.never")
 ALL_TABS = ["overview", "versions", "quality", "files", "quarantine", "storage", "lineage", "spec"]
@@ -23,16 +23,6 @@ TABS = {
     "gold.revenue_daily": [tab for tab in ALL_TABS if tab not in ("files", "quarantine")],
 }
 PAGES = [table_path(table, tab) for table, tabs in TABS.items() for tab in tabs]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def lakehouse(server: TestClient, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """The lakehouse of the server."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("LAKEHOUSE_TABLES", str(tmp_path_factory.mktemp("specs")))
-        settings = Settings()
-        make_shown_lakehouse(settings.root, settings.tables)  # type: ignore[arg-type]
-        yield
 
 
 def show(server: TestClient, path: str, user: str = "ann") -> Shown:

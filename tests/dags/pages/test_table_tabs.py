@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -10,23 +9,14 @@ from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessE
 from airflow.api_fastapi.auth.managers.simple.simple_auth_manager import SimpleAuthManager
 from fastapi.testclient import TestClient
 
-from include.settings import Settings
 from lakehouse_airflow.ui.links import REPLAY_DAG_ID, table_path, trigger_path
 from tests.support.airflow.logins import login
-from tests.support.airflow.shown_lakehouse import EVIL, make_shown_lakehouse
+from tests.support.airflow.shown_lakehouse import EVIL
 from tests.support.airflow.shown_page import Shown
 
+pytestmark = pytest.mark.usefixtures("shown_lakehouse")
+
 ROW = f"{table_path('bronze.orders', 'quarantine')}?row=r1"
-
-
-@pytest.fixture(scope="module", autouse=True)
-def lakehouse(server: TestClient, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """The lakehouse of the server."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("LAKEHOUSE_TABLES", str(tmp_path_factory.mktemp("specs")))
-        settings = Settings()
-        make_shown_lakehouse(settings.root, settings.tables)  # type: ignore[arg-type]
-        yield
 
 
 @pytest.fixture
