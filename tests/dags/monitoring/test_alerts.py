@@ -154,7 +154,7 @@ def test_a_refused_version_is_told_at_once_and_not_again_by_the_dag(airflow: Air
     for notifier in ("Pager", "Chat"):
         [[subject, body, dag, key]] = messages(airflow, "one", notifier)
         assert (subject, dag, len(key)) == ("bronze.orders: refused", "shop", 16)
-        assert "bronze.orders version 1 refused: expect_table_row_count_to_be_between() observed 0" in body
+        assert "bronze.orders version 1 refused: expect_table_row_count_to_be_between(min_value=1) observed 0" in body
         assert '<a href="https://airflow.example.org/team/lakehouse/tables/bronze.orders">' in body
 
 
