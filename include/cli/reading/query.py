@@ -84,17 +84,15 @@ class Query:
             StorageError: a data file cannot be read.
         """
         try:
-            yield self.connection.execute(self.sql).to_arrow_reader()
+            reader = self.connection.execute(self.sql).to_arrow_reader()
+            yield pa.RecordBatchReader.from_batches(reader.schema, _batches(reader))
         except duckdb.CatalogException as error:
             raise self._unknown_table(error) from error
         except duckdb.PermissionException as error:
             cause = "a query reads the tables of the lakehouse, and no file or other place"
             raise QueryError(cause, first_line(error)) from error
         except duckdb.InvalidInputException as error:
-            if "arrow_scan" not in str(error):
-                raise QueryError(f"the query failed: {first_line(error)}") from error
-            way_out = "If the file is gone, VACUUM has deleted it: read a later version."
-            raise StorageError(f"a data file cannot be read: {first_line(error)}", way_out) from error
+            raise _failure(error) from error
         except duckdb.Error as error:
             raise QueryError(f"the query failed: {first_line(error)}", *str(error).split("\n")[1:]) from error
 
@@ -124,6 +122,21 @@ class Query:
         if unbuilt:
             return NotReadyError(f"{unbuilt[0]} was not built yet", f"`lakehouse run --table {unbuilt[0]}` builds it.")
         return QueryError(first_line(error), *str(error).split("\n")[1:], "`lakehouse tables` lists the tables.")
+
+
+def _batches(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+    """Yield the batches of a query, whose failure after the first of them comes from Arrow as an `OSError`."""
+    try:
+        yield from reader
+    except OSError as error:
+        raise _failure(error) from error
+
+
+def _failure(error: Exception) -> MillraceError:
+    if "arrow_scan" not in str(error):
+        return QueryError(f"the query failed: {first_line(error)}")
+    way_out = "If the file is gone, VACUUM has deleted it: read a later version."
+    return StorageError(f"a data file cannot be read: {first_line(error)}", way_out)
 
 
 def open_query(sql: str, settings: Settings, at: datetime | None = None) -> Query:

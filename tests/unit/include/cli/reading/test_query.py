@@ -162,6 +162,11 @@ def test_what_cannot_be_written_leaves_no_file(lakehouse: Lakehouse, tmp_path: P
     kept.write_text("before")
     failed = lakehouse("query", "SELECT error(name) FROM silver.orders", "--parquet", str(kept))
     assert (failed.exit_code, kept.read_text()) == (ExitCode.WRONG_USAGE, "before")
+    late = "SELECT CASE WHEN n = 2000000 THEN error('late') ELSE n END FROM range(3000000) AS numbers(n)"
+    for form in (["--parquet", str(kept)], ["--csv"]):
+        failed = lakehouse("query", late, *form)
+        assert failed.exit_code == ExitCode.WRONG_USAGE
+        assert "the query failed: Invalid Input Error: late" in " ".join(failed.stderr.split())
     assert [path.name for path in tmp_path.glob("*.parquet*")] == ["kept.parquet"]
     assert "same name" in lakehouse("query", "SELECT 1 AS a, 2 AS a", "--json").stderr
     assert lakehouse("query", "SELECT 1 WHERE false", "--json").stdout == "[]\n"
