@@ -52,21 +52,21 @@ def table_doc(spec: MaybeInvalidSpec, owner: str = "") -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def files_doc(spec: MaybeInvalidSpec, owner: str = "") -> str:
+def files_doc(spec: MaybeInvalidSpec, of_table: str) -> str:
     """Return the page of the task that waits for the landing files of a table; the page of the table follows.
 
     Args:
         spec: the spec of the bronze table.
-        owner: the owner of a table whose spec names none.
+        of_table: the page of the table, as `table_doc` returns it.
     """
     if not isinstance(spec, BronzeSpec):
-        return table_doc(spec, owner)
+        return of_table
     source = spec.landing_source
     wait = f"""Waits for the landing folder of the run's interval, `{source.landing}/{source.path}`: at most
 {source.wait.timeout} (hours:minutes:seconds), with a look every {source.wait.poke_interval} (`source.wait` of the
 spec). It takes no worker while it waits. In a backfill it looks once. If it fails, clear it with the tasks after it
 when the source has delivered."""
-    return "\n\n".join([wait, table_doc(spec, owner)])
+    return f"{wait}\n\n{of_table}"
 
 
 def _link(table: str) -> str:

@@ -34,7 +34,8 @@ def add_table(
         days: `first_day` and `last_day` of the data.
     """
     own: dict[str, Any] = {**days, **({"owner": spec.owner} if spec.owner else {})}
-    of_job = {**own, "conn_id": conn_id, "doc_md": table_doc(spec, owner)}
+    page = table_doc(spec, owner)
+    of_job = {**own, "conn_id": conn_id, "doc_md": page}
     asks_people = isinstance(spec, BronzeSpec) and spec.needs_column_approval
     write = TableWriteOperator(
         task_id=spec.table,
@@ -66,7 +67,7 @@ def add_table(
             table=spec.table,
             # A look at a folder takes no Spark.
             pool=DEFAULT_POOL,
-            doc_md=files_doc(spec, owner),
+            doc_md=files_doc(spec, page),
             **own,
         )
         write.set_upstream(sensor)
