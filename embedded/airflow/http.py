@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Self
 
 import httpx
-from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_exponential_jitter
+from tenacity import Retrying, retry_if_exception, retry_if_result, stop_after_delay, wait_exponential_jitter
 
 from embedded.errors import StackError
 
@@ -24,6 +24,11 @@ def _is_safe_to_retry(error: BaseException) -> bool:
     return isinstance(error, httpx.ConnectError) or (
         isinstance(error, httpx.TransportError) and error.request.method == "GET"
     )
+
+
+def _met_another_change(answer: httpx.Response) -> bool:
+    """Whether Airflow undid a change, because the scheduler had made another one in the same instant."""
+    return answer.status_code == httpx.codes.CONFLICT and answer.request.method == "PATCH"
 
 
 class AirflowHttp:
@@ -71,10 +76,10 @@ class AirflowHttp:
 
     def _send(self, method: str, path: str, **request: Any) -> httpx.Response:
         patiently = Retrying(
-            retry=retry_if_exception(_is_safe_to_retry),
+            retry=retry_if_exception(_is_safe_to_retry) | retry_if_result(_met_another_change),
             stop=stop_after_delay(PATIENCE_S),
             wait=wait_exponential_jitter(multiplier=0.2, max=3),
-            reraise=True,
+            retry_error_callback=lambda last: last.outcome.result() if last.outcome else None,
         )
         try:
             return patiently(self._http.request, method, path, **request)

@@ -71,6 +71,18 @@ def test_a_note_of_a_person_stays_below_the_day_however_often_the_run_starts(dat
     assert start(run, database).note == "Data of 2013-01-05 (UTC)\nafter the outage"
 
 
+def test_a_note_written_with_the_end_of_a_run_stays_below_the_day(database: Session) -> None:
+    run = started(database, DagRunType.SCHEDULED, {})
+    run.dag_run_note = None
+    database.commit()
+    run.note = "not run"
+    run.state = DagRunState.SUCCESS
+    run.notify_dagrun_state_changed(msg="success")
+    database.commit()
+    database.expire_all()
+    assert run.note == "Data of 2013-01-05 (UTC)\nnot run"
+
+
 def test_the_longest_note_that_airflow_stores_is_no_error(database: Session) -> None:
     note = started(database, DagRunType.SCHEDULED, {}, note="x" * 1000).note
     assert note is not None

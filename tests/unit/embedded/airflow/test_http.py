@@ -19,6 +19,7 @@ class Served:
 
     url: str = ""
     answers: dict[str, tuple[int, Any]] = field(default_factory=dict)
+    answers_in_turn: dict[str, list[tuple[int, Any]]] = field(default_factory=dict)
     requests: list[tuple[str, str]] = field(default_factory=list)
     drop_next: int = 0
     password: str = "right"
@@ -43,7 +44,8 @@ def served() -> Iterator[Served]:
             elif self.headers.get("Authorization") != "Bearer t":
                 self.reply(401, {"detail": "who are you?"})
             else:
-                self.reply(*state.answers[path])
+                in_turn = state.answers_in_turn.get(path)
+                self.reply(*(in_turn.pop(0) if in_turn else state.answers[path]))
 
         def reply(self, status: int, body: Any) -> None:
             self.send_response(status)
@@ -110,3 +112,14 @@ def test_a_change_is_not_sent_twice_when_the_connection_breaks(served: Served) -
 def test_a_peek_at_a_server_that_is_not_there_yet_gives_nothing() -> None:
     with AirflowHttp(f"http://127.0.0.1:{free_port()}", "admin", "x") as http:
         assert http.peek("/api/v2/monitor/health") is None
+
+
+def test_a_change_that_met_another_one_is_made_again(served: Served) -> None:
+    conflict, done = (409, {"detail": {"reason": "Unique constraint violation"}}), (200, {"note": "x"})
+    served.answers_in_turn["/run"] = [conflict, conflict, done]
+    with AirflowHttp(served.url, "admin", "right") as http:
+        assert http.ask("PATCH", "/run", json={"note": "x"}) == {"note": "x"}
+        served.answers["/run"] = conflict
+        with pytest.raises(AirflowApiError, match="409"):
+            http.ask("POST", "/run")
+    assert [method for method, path in served.requests if path == "/run"] == ["PATCH"] * 4 + ["POST"]
