@@ -51,6 +51,8 @@ def inspect(file: FileFact, landing: Landing, spec: BronzeSpec, needed: Collecti
         NotReadyError: the storage does not deliver the file; this is no defect.
         StorageError: the storage refuses.
     """
+    if defect := landing.name_defect(file.path):
+        return replace(file, defect=defect)
     path = LandingFile(landing, file.path)
     try:
         checksum, defect = _checksum_and_defect(path, file.checksum)

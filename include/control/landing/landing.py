@@ -63,6 +63,9 @@ class Landing(Protocol):
     def location(self, path: str) -> str:
         """Return the full path or URL of a file or folder."""
 
+    def name_defect(self, path: str) -> str:
+        """Return why Spark cannot read a file of this name; empty if it can."""
+
     def files(self, folder: str, is_selected: Callable[[str], bool]) -> Iterable[FileFact] | None:
         """Return the files below the folder whose paths below it are selected; None if there is no such folder."""
 

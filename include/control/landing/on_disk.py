@@ -18,7 +18,11 @@ class LocalLanding:
     """A `Landing` below a folder."""
 
     path_root = ""
-    spark_options: Mapping[str, str] = {}
+    # Without the cache, which has the file system of the tables.
+    spark_options: Mapping[str, str] = {
+        "fs.file.impl": "io.millrace.formats.LandingFileSystem",
+        "fs.file.impl.disable.cache": "true",
+    }
 
     def __init__(self, root: str) -> None:
         self._root = root
@@ -27,6 +31,10 @@ class LocalLanding:
     def location(self, path: str) -> str:
         """Return the full path of a file or folder."""
         return f"{self._root}/{path}"
+
+    def name_defect(self, path: str) -> str:
+        """Return an empty text: Spark reads a file of any name."""
+        return ""
 
     def files(self, folder: str, is_selected: Callable[[str], bool]) -> Iterator[FileFact] | None:
         """Return the files below the folder whose paths below it are selected; None if there is no such folder."""

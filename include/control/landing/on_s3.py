@@ -42,6 +42,16 @@ class S3Landing:
         """Return the URL of an object or a prefix."""
         return f"{self._root}/{path}" if self._root else path
 
+    def name_defect(self, path: str) -> str:
+        """Return why Spark cannot read an object of this name; empty if it can.
+
+        Hadoop takes names with these characters for patterns, and parses the names below a pattern as URLs.
+        """
+        special = sorted(set(path.removeprefix(S3)) & set("{}[]*?\\"))
+        if ":" not in path.removeprefix(S3) or not special:
+            return ""
+        return f"Spark reads no object with both a colon and {special[0]} in its name: have it delivered under another"
+
     def files(self, folder: str, is_selected: Callable[[str], bool]) -> Iterator[FileFact] | None:
         """Return the objects below the prefix whose names below it are selected; None if there is no object at all."""
         objects = self._objects(folder)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gzip
+import io
 from datetime import date
 from pathlib import Path
 
+import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -112,3 +114,26 @@ def test_parquet_files_with_different_types_for_a_column_load_together(bronze: L
     assert bronze.rows(ORDERS, "order_id", "day", "_rescued") == [
         ("o0", date(2013, 1, 1), None), ("o1", date(2013, 1, 1), None), ("o2", None, '{"day":"20130101"}')
     ]  # fmt: skip
+
+
+def test_a_file_of_any_format_may_have_a_colon_in_its_name(bronze: Lakehouse) -> None:
+    parquet, avro = io.BytesIO(), io.BytesIO()
+    pq.write_table(pa.table({"order_id": ["o1"]}), parquet)
+    fields = [{"name": "order_id", "type": "string"}]
+    fastavro.writer(avro, {"type": "record", "name": "order", "fields": fields}, [{"order_id": "o1"}])
+    contents = {
+        "csv": b"order_id\no1\n",
+        "csv.gz": gzip.compress(b"order_id\no1\n"),
+        "json": b'[{"order_id": "o1"}]',
+        "json.zst": zstandard.compress(lines(1, 1)),
+        "parquet": parquet.getvalue(),
+        "avro": avro.getvalue(),
+    }
+    for suffix, content in contents.items():
+        source = {"landing": "orders", "files": f"*.{suffix}", "format": suffix.partition(".")[0]}
+        table = f"bronze.{suffix.replace('.', '_')}"
+        bronze.specs(bronze_document(table, source=source, columns={"order_id": {"type": "string"}}))
+        bronze.deliver(1, f"08:00.{suffix}", content)
+        report = bronze.run(table)
+        assert report.outcome is Outcome.COMMITTED, report.message
+        assert bronze.rows(table, "order_id", "_source_file") == [("o1", f"orders/date=2013-01-01/08:00.{suffix}")]

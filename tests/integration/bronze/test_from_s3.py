@@ -69,6 +69,16 @@ def test_every_object_is_loaded_once_and_named_by_its_path_below_the_root(lakeho
     assert (refused["source"], refused["position"]) == ("orders/date=2013-01-01/eu/d.json", 2)
 
 
+def test_an_object_that_spark_cannot_name_is_broken_and_the_others_are_loaded(
+    lakehouse: Lakehouse, bucket: Bucket
+) -> None:
+    for number, name in enumerate(("08:00.json", "a[1].json", "08:00[1].json")):
+        bucket.put(f"{DAY}/{name}", lines(order(number, 5)))
+    report = lakehouse.run(ORDERS)
+    assert (report.outcome, report.rows.read) == (Outcome.BAD_INPUT, 2)
+    assert "08:00[1].json: Spark reads no object with both a colon and [ in its name" in report.message
+
+
 def test_the_ledger_knows_each_object_by_its_entity_tag(lakehouse: Lakehouse, bucket: Bucket) -> None:
     bucket.put(f"{DAY}/a.json", lines(order(1, 5)))
     tag = bucket.client.head_object(Bucket=bucket.name, Key=f"{DAY}/a.json")["ETag"].strip('"')

@@ -99,7 +99,7 @@ def main(folder: Path, master: str) -> None:
     lakehouse.deliver(1, "a.json", [order(1, 5, 8), order(2, 7, 8)])
     first = lakehouse.run_all(1, BRONZE, SILVER, GOLD)
     ended: dict[str, JobReport] = dict(zip((BRONZE, SILVER, GOLD), first, strict=True))
-    lakehouse.deliver(2, "a.json", [order(1, 6, 9), order(3, 1, 9)])
+    lakehouse.deliver(2, "09:00.json", [order(1, 6, 9), order(3, 1, 9)])
     lakehouse.run(BRONZE, 2)
     ended |= {"without frozen rows": run_without_cached_rows(lakehouse), **run_against_rival(lakehouse)}
     results = {name: (report.outcome, report.message, report.attempts) for name, report in ended.items()}
