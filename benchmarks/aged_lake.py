@@ -37,6 +37,7 @@ from include.control.planning.planner import Planner
 from include.paths import LakehousePaths
 from include.settings import Settings
 
+DOMAIN = "bench"
 FIRST_DAY = datetime(1990, 1, 1, tzinfo=UTC)
 _LOG_KEPT = 20
 _AT_ONCE = 2000
@@ -84,17 +85,17 @@ def describe(folder: Path, chains: int = 1) -> None:
     for chain in range(chains):
         for document in _DOCUMENTS:
             text = yaml.safe_dump(document, sort_keys=False).replace("{}", str(chain))
-            name = f"{document['table']}.yaml".replace("{}", str(chain)).replace(".a", "/bench/a", 1)
+            name = f"{document['table']}.yaml".replace("{}", str(chain)).replace(".a", f"/{DOMAIN}/a", 1)
             (folder / "tables" / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / "tables" / name).write_text(text)
 
 
-def make(folder: Path, number: int, chains: int = 1) -> None:
-    """Chains of three tables with so many batches each."""
+def make(folder: Path, number: int, chains: int = 1, of_first: int = 0) -> None:
+    """Make chains of three tables with so many batches each; those of the first chain have `of_first`, if stated."""
     describe(folder, chains)
     ops = OpsTables(LakehousePaths(folder / "root"))
     for spec in load_catalog(folder / "tables").specs.values():
-        _age(folder, spec, number, ops)
+        _age(folder, spec, of_first if of_first and spec.table.endswith(".a0") else number, ops)
 
 
 def add_history(folder: Path, number: int) -> None:
