@@ -20,11 +20,11 @@ from include.overview.known_catalog import KnownCatalog
 from include.overview.table_overview import FailedTask, Questions, TableOverview, overview_of
 from include.paths import LakehousePaths
 
-FailedTasks = Callable[[Collection[str], Collection[str]], Mapping[str, Sequence[FailedTask]]]
-"""Returns table -> the tasks that have failed lately, the newest first, for some domains and tables."""
+FailedTasks = Callable[[Collection[str]], Mapping[str, Sequence[FailedTask]]]
+"""Returns table -> the tasks that have failed lately, the newest first, for some tables."""
 
 
-def no_failed_tasks(_domains: Collection[str], _tables: Collection[str]) -> Mapping[str, Sequence[FailedTask]]:
+def no_failed_tasks(_tables: Collection[str]) -> Mapping[str, Sequence[FailedTask]]:
     """Return no task, for a process that cannot read Airflow's database; a `FailedTasks`."""
     return {}
 
@@ -70,7 +70,7 @@ class LakehouseReader:
 
         Args:
             now: the time.
-            failed: returns the tasks that have failed lately, for the domains and the tables of the lakehouse.
+            failed: returns the tasks that have failed lately, for the tables of the lakehouse.
 
         Raises:
             SpecError: there is no folder of specs.
@@ -82,7 +82,7 @@ class LakehouseReader:
             asked = ops.deletes.tables() | ops.new_columns.tables()
             questions = {table: _questions(table, ops) for table in asked}
         tables = _tables(catalog)
-        failures = failed(catalog.domains, tables)
+        failures = failed(tables)
         return [
             overview_of(
                 catalog.invalid.get(table) or catalog.specs[table],
@@ -107,7 +107,7 @@ class LakehouseReader:
             return None
         with self.ledger() as ops:
             questions = _questions(table, ops)
-        failures = failed([spec.domain], [table]).get(table, ())
+        failures = failed([table]).get(table, ())
         return overview_of(spec, self._states.read_one(table), questions, failures, now)
 
 

@@ -26,6 +26,7 @@ INTERNALS: dict[str, tuple[str, ...]] = {
     "airflow.utils.session:create_session": (),
     "airflow.models.dagrun:DagRun": ("conf", "note", "consumed_asset_events"),
     "airflow.models.taskinstance:TaskInstance": ("operator", "state", "end_date", "map_index"),
+    "airflow.models.renderedtifields:RenderedTaskInstanceFields": ("rendered_fields",),
     "airflow.models.xcom:XComModel": ("get_many", "deserialize_value"),
 }
 """Module and name -> the members that are used.

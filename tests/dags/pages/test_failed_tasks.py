@@ -3,28 +3,53 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
+from airflow.dag_processing.dagbag import DagBag, sync_bag_to_db
 from airflow.models.dagbag import DBDagBag
 from airflow.models.dagrun import DagRun
+from airflow.models.renderedtifields import RenderedTaskInstanceFields
 from airflow.timetables.base import DataInterval
 from airflow.utils.state import DagRunState
 from airflow.utils.types import DagRunTriggeredByType, DagRunType
 from fastapi.testclient import TestClient
 from sqlalchemy.orm import Session
 
+from lakehouse_airflow.operators.quality_gate import QualityGateOperator
+from lakehouse_airflow.operators.table_write import TableWriteOperator
+from lakehouse_airflow.pages.failed_tasks import OPERATORS
+from lakehouse_airflow.sensors.landing import LandingSensor
 from lakehouse_airflow.ui.links import lakehouse_path, table_path
 from tests.support.airflow.logins import login
+from tests.support.airflow.shop_runs import HAND_WRITTEN
 from tests.support.airflow.shown_page import Shown
 
 DAY = datetime(2013, 3, 1, tzinfo=UTC)
 NOW = datetime.now(UTC)
+BUNDLE = "dags-folder"
 
 
 @pytest.fixture(scope="module")
 def run(database: Session) -> DagRun:
     """A run of the flights."""
-    dag = DBDagBag().get_latest_version_of_dag("flights", session=database)
+    return start("flights", database)
+
+
+@pytest.fixture(scope="module")
+def mapped(database: Session, tmp_path_factory: pytest.TempPathFactory) -> DagRun:
+    """A run of a DAG that somebody has written by hand, with the operators in a mapped task group."""
+    folder = tmp_path_factory.mktemp("dags")
+    (folder / "mapped.py").write_text(HAND_WRITTEN)
+    bag = DagBag(dag_folder=str(folder), bundle_path=Path(folder), bundle_name=BUNDLE)
+    assert bag.import_errors == {}
+    sync_bag_to_db(bag, BUNDLE, None, session=database)
+    database.commit()
+    return start("mapped", database)
+
+
+def start(dag_id: str, database: Session) -> DagRun:
+    dag = DBDagBag().get_latest_version_of_dag(dag_id, session=database)
     assert dag is not None
     run = dag.create_dagrun(
         run_id="scheduled__of_march",
@@ -43,6 +68,13 @@ def run(database: Session) -> DagRun:
 def end_task(run: DagRun, database: Session, task_id: str, state: str, at: datetime = NOW) -> None:
     [task] = [task for task in run.get_task_instances(session=database) if task.task_id == task_id]
     task.state, task.end_date = state, at
+    database.commit()
+
+
+def render(run: DagRun, database: Session, task_id: str, **fields: str) -> None:
+    """Record the rendered arguments of a task, as its worker does before it works."""
+    [task] = [task for task in run.get_task_instances(session=database) if task.task_id == task_id]
+    database.merge(RenderedTaskInstanceFields(task, render_templates=False, rendered_fields=fields))
     database.commit()
 
 
@@ -68,3 +100,20 @@ def test_a_failed_task_is_named_with_a_link_until_it_is_dealt_with(
     end_task(run, database, "silver.weather_gate", "success")
     end_task(run, database, "bronze.planes.files", "failed", NOW - timedelta(days=8))
     assert "run failed" not in words(show(server))
+
+
+def test_a_failed_task_of_a_hand_written_dag_is_found_by_the_table_that_it_works_on(
+    server: TestClient, database: Session, mapped: DagRun
+) -> None:
+    render(mapped, database, "load.write", table="silver.planes", env_vars="{}")
+    end_task(mapped, database, "load.write", "failed")
+    page = show(server)
+    assert "run failed" in page.row("silver.planes")
+    assert "/dags/mapped/runs/scheduled__of_march/tasks/load.write/mapped/0" in page.links
+    render(mapped, database, "load.gate", table="silver.weather", specs="/specs/of/another/tool")
+    end_task(mapped, database, "load.gate", "failed")
+    assert "run failed" not in show(server).row("silver.weather"), "its spec is elsewhere"
+
+
+def test_the_operators_have_these_names() -> None:
+    assert {each.__name__ for each in (TableWriteOperator, QualityGateOperator, LandingSensor)} == set(OPERATORS)
