@@ -13,6 +13,7 @@ from include.contracts.spec.duration import RETENTION
 from include.contracts.spec.table_spec import GoldSpec
 from include.contracts.time_format import MINUTE
 from include.control.gates.result import GateResult
+from include.overview.observations import observed_text
 from include.overview.table_overview import Condition, TableOverview
 from include.specs.invalid_spec import InvalidSpec
 
@@ -128,26 +129,31 @@ def _of(table: TableOverview, now: datetime) -> Iterator[Attention]:
 
 
 def _refusal_cause(refused: GateResult) -> str:
-    """Return why a version was refused. The gate's own text may have values of rows: samples, errors, texts."""
-    failed = [check for check in refused.checks if check.refuses]
+    """Return why a version was refused. The gate's own text may have values of rows: samples, errors, observations."""
+    about, failed = (
+        f"{refused.table} version {refused.version} refused",
+        [each for each in refused.checks if each.refuses],
+    )
     if not failed:
-        return refused.refused.partition("\n")[0]
+        return about
     first, others = failed[0], f"; and {len(failed) - 1} more failed" if failed[1:] else ""
     if first.error:
         result = "could not be checked"
     elif first.unexpected_rows is not None:
         result = f"is failed by {counted(first.unexpected_rows, 'row')}"
     else:
-        result = f"observed {first.observed}" if isinstance(first.observed, int | float) else "failed"
+        observed = observed_text(first, may_see_rows=False)
+        result = f"observed {observed}" if observed else "failed"
     reason = f" ({first.reason})" if first.reason else ""
-    return f"{refused.table} version {refused.version} refused: {first.bounded_rule} {result}{reason}{others}"
+    return f"{about}: {first.bounded_rule} {result}{reason}{others}"
 
 
 def _given_up_files(table: TableOverview) -> Iterator[Attention]:
     if number := table.given_up_files:
         files = table.failed_files.files if table.failed_files else ()
         first, more = files[0], f", and {counted(number - 1, 'more file')}" if number > 1 else ""
-        cause = f"{first.path} was given up after {first.attempts} attempts: {first.reason}{more}"
+        # Without the reason, which may have values of rows: the first line of a CSV file without a header.
+        cause = f"{first.path} was given up after {first.attempts} attempts{more}"
         way_out = "`lakehouse replay` tries them again, and `lakehouse give-up` says that nobody waits for them."
         subjects = tuple(file.path for file in files[:number])
         yield Attention(table, Kind.GIVEN_UP, cause, Action.DELIVER, way_out, first.at, subjects=subjects)

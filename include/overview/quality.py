@@ -11,6 +11,7 @@ from include.contracts.job.report import CheckResult
 from include.control.gates.gates import Gates, RecordedResult
 from include.control.gates.result import GateResult
 from include.control.gates.verdicts import Verdicts
+from include.overview.observations import is_counted
 
 MOST_RESULTS = 30
 """The number of gate results that are read."""
@@ -30,12 +31,16 @@ class RulePoint:
     at: datetime
     check: CheckResult
 
-    @property
-    def measure(self) -> float | None:
-        """What a chart shows: the number that was observed, else the number of rows that fail; None for neither."""
+    def measure(self, *, may_see_rows: bool) -> float | None:
+        """Return what a chart shows: the number that was observed, else the number of rows that fail.
+
+        None for neither, and for a value of a row that a reader may not see.
+        """
         observed = self.check.observed
         is_number = isinstance(observed, int | float) and not isinstance(observed, bool)
-        return float(observed) if is_number else self.check.unexpected_rows
+        if is_number and (may_see_rows or is_counted(self.check)):
+            return float(observed)
+        return self.check.unexpected_rows
 
 
 @dataclass(frozen=True)

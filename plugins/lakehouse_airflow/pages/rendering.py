@@ -15,6 +15,7 @@ from markupsafe import Markup
 from include.clock import utc_now
 from include.contracts.time_format import ISO_SECOND, MINUTE
 from include.errors import MillraceError
+from include.overview.observations import observed_text
 from lakehouse_airflow.pages import paths
 from lakehouse_airflow.pages.sparkline import sparkline
 
@@ -98,4 +99,4 @@ _TEMPLATES = Environment(
     loader=FileSystemLoader(_FOLDER), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
 )
 _TEMPLATES.filters.update(ago=ago, bounds=bounds, how_long=how_long, number=number, duration=duration)
-_TEMPLATES.globals.update(paths=paths, sparkline=sparkline, style_version=STYLE_VERSION)
+_TEMPLATES.globals.update(observed_text=observed_text, paths=paths, sparkline=sparkline, style_version=STYLE_VERSION)

@@ -43,7 +43,7 @@ def test_a_file_needs_a_person_after_its_last_attempt(tmp_path: Path) -> None:
         Ledger(paths).record_files(FileEvent.FAILED, SPEC.table, table_id(paths.table(SPEC.table)), day(), files)
     [item] = needed(tmp_path)
     assert (item.kind, item.action) == (Kind.GIVEN_UP, Action.DELIVER)
-    assert item.cause == f"{EVIL} was given up after 3 attempts: {EVIL}, and 1 more file"
+    assert item.cause == f"{EVIL} was given up after 3 attempts, and 1 more file"
     assert set(item.subjects) == {EVIL, "b.json"}
 
 

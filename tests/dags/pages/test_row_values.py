@@ -1,0 +1,94 @@
+"""No page shows a value of a row to somebody who may only view assets, wherever the ledger has such a value."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import pytest
+from fastapi.testclient import TestClient
+
+from include.contracts.job.report import CheckResult
+from include.control.gates.gates import Gates
+from include.control.gates.result import GateResult
+from include.control.ledger.deletes import DeleteRecords, Deletes
+from include.control.ledger.events import FileEvent
+from include.control.ledger.ledger import Ledger
+from include.control.log.batch import FileFact
+from include.paths import LakehousePaths
+from include.settings import Settings
+from lakehouse_airflow.ui.links import URL_PREFIX, table_path
+from lakehouse_airflow.ui.web_app import app
+from tests.support.airflow.logins import login
+from tests.support.documents.specs import bronze_spec
+from tests.support.ledger.delta_tables import day, load_batch
+from tests.support.ledger.quarantine_rows import quarantine, refused
+
+SALARY, SHOWN_SALARY, NAME = 987654, "987,654", "Ada Lovelace"
+"""Values of a row, and how a page writes the number."""
+
+SPEC = bronze_spec()
+TABS = ("", "overview", "versions", "quality", "files", "quarantine", "storage", "lineage", "spec")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def lakehouse(shown_lakehouse: None) -> None:
+    """Values of rows in each part of the ledger that may have them."""
+    root = Settings().root
+    paths = LakehousePaths(root)
+    for _ in range(2):
+        batch = load_batch(root, SPEC)  # type: ignore[arg-type]
+        checks = [
+            check("expect_column_max_to_be_between(salary)", observed=SALARY),
+            check("expect_column_mean_to_be_between(salary)", observed=float(SALARY)),
+            check("expect_column_sum_to_be_between(salary)", observed={"own": SALARY, "source": SALARY}),
+            check("expect_column_distribution_to_be_stable(name)", observed={"psi": 0.5, "changed_most": NAME}),
+            check("expect_column_values_to_be_in_set(name)", unexpected_rows=3, samples=(NAME,)),
+            check("expect_column_to_exist(name)", error=f"the value {NAME} cannot be cast"),
+            check("expect_table_row_count_to_equal()", observed=41),
+        ]
+        Gates(paths).record(
+            GateResult(
+                table=SPEC.table, table_id=batch.intent.table_id, version=batch.version, suite_hash=SPEC.suite_hash,
+                passed=False, checks=tuple(checks), refused=f"{SPEC.table} observed {SALARY}\nFix it.",
+            )
+        )  # fmt: skip
+    headless = FileFact("orders/no header.csv", 1, 1, "sum", defect=f"has no column id; its columns are {NAME}")
+    for _ in range(3):
+        Ledger(paths).record_files(FileEvent.FAILED, SPEC.table, batch.intent.table_id, day(4), [headless])
+    record = f'{{"name": "{NAME}", "salary": {SALARY}}}'
+    reason = f"value does not fit its type: salary is no int: {NAME}"
+    quarantine(paths, SPEC.table, refused(70, reason, record=record, received=record))
+    deletes = Deletes(SPEC.table, "", day().start, "bronze.x", "", 99, 3, 4, (f"name={NAME}",), "it lacks them")
+    DeleteRecords(paths).record_asked(deletes, "run-1")
+
+
+def check(rule: str, **more: object) -> CheckResult:
+    return CheckResult.model_validate({"rule": rule, "action": "fail", "passed": False, **more})
+
+
+def pages() -> list[str]:
+    """Every route, and each tab of the table with what an address can ask for."""
+    place = defaultdict(lambda: "orders", table=SPEC.table, dag_id="shop", tab="overview")
+    routes = [URL_PREFIX + route.path.replace(":path", "").format_map(place) for route in app.routes]
+    tabs = [table_path(SPEC.table, tab) for tab in TABS]
+    quarantine = table_path(SPEC.table, "quarantine")
+    return [*routes, *tabs, f"{quarantine}?row=r70", f"{quarantine}?reason=no&status=waiting"]
+
+
+def values_in(server: TestClient, path: str) -> set[str]:
+    answer = server.get(path, headers=login(server, "ann"))
+    return {value for value in (str(SALARY), SHOWN_SALARY, NAME) if value in answer.text}
+
+
+@pytest.mark.usefixtures("without_logs")
+def test_who_may_only_view_assets_sees_no_value_of_a_row(server: TestClient) -> None:
+    assert {path: values_in(server, path) for path in pages()} == {path: set() for path in pages()}
+    quality = server.get(table_path(SPEC.table, "quality"), headers=login(server, "ann")).text
+    assert "3 rows fail" in quality
+    assert ">41<" in quality, "a count is no value of a row"
+
+
+def test_who_may_read_the_logs_of_the_dag_sees_them(server: TestClient) -> None:
+    seen = {tab: values_in(server, table_path(SPEC.table, tab)) for tab in TABS}
+    assert {tab for tab, values in seen.items() if values} == {"versions", "quality", "files", "quarantine"}
+    assert seen["quality"] >= {SHOWN_SALARY, NAME}
