@@ -13,6 +13,7 @@ from include.control.ledger.states.streams import Streams
 from include.control.log.batch import Stream
 from include.control.ops_tables import OpsTables
 from include.control.quarantine.rows import count_by_status
+from include.control.quarantine.stored_rows import StoredRows
 from include.errors import MillraceError
 from include.paths import LakehousePaths
 
@@ -72,7 +73,7 @@ def _facts(table: str, ops: OpsTables) -> TableFacts:
     override = verdicts.override_in_force if verdicts else None
     streams = ops.states.read(table, Streams)
     last = streams.ends.get(Stream(table).name) if streams else None
-    counts = count_by_status(table, ops.paths)
+    counts = count_by_status(StoredRows(table, ops.paths, ops.quarantine))
     return TableFacts(
         table=table,
         version=measures.version,

@@ -11,10 +11,8 @@ from include.contracts.job.requests import RowFilter
 from include.contracts.row_status import RowStatus
 from include.contracts.spec.duration import RETENTION
 from include.contracts.spec.table_spec import BronzeSpec, SilverSpec
-from include.control.ledger.resolution import table_id
-from include.control.quarantine.events import QuarantineEvents
-from include.control.quarantine.rows import QuarantinedRow, Refusal, count_old_rows, quarantined_rows, refusals
-from include.paths import LakehousePaths
+from include.control.quarantine.rows import Refusal, count_old_rows, quarantined_rows, refusals
+from include.control.quarantine.stored_rows import QuarantinedRow, StoredRows
 
 
 @dataclass(frozen=True)
@@ -70,19 +68,19 @@ class RowHistory:
     events: Sequence[Mapping[str, Any]]
 
 
-def waiting_rows(spec: BronzeSpec | SilverSpec, paths: LakehousePaths, now: datetime) -> Waiting:
+def waiting_rows(spec: BronzeSpec | SilverSpec, rows: StoredRows, now: datetime) -> Waiting:
     """Read why and for how long rows of a table wait."""
     warn_after = spec.quarantine.warn_after
-    rows, oldest = count_old_rows(spec.table, paths)
+    count, oldest = count_old_rows(rows)
     if oldest is None:
         return Waiting(warn_after)
-    old_rows, _ = count_old_rows(spec.table, paths, now - RETENTION.parse(warn_after))
-    return Waiting(warn_after, refusals(spec.table, paths), rows, old_rows, oldest)
+    old_rows, _ = count_old_rows(rows, now - RETENTION.parse(warn_after))
+    return Waiting(warn_after, refusals(rows), count, old_rows, oldest)
 
 
-def row_history(table: str, row_id: str, paths: LakehousePaths, events: QuarantineEvents) -> RowHistory | None:
+def row_history(rows: StoredRows, row_id: str) -> RowHistory | None:
     """Read one quarantined row with its history; None if there is no such row."""
-    rows = quarantined_rows(table, paths, RowFilter(ids=(row_id,), statuses=tuple(RowStatus)))
-    if not rows:
+    found = quarantined_rows(rows, RowFilter(ids=(row_id,), statuses=tuple(RowStatus)))
+    if not found:
         return None
-    return RowHistory(rows[0], events.events_of_row(table, table_id(paths.table(table)), row_id))
+    return RowHistory(found[0], rows.events_of(row_id))

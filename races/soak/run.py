@@ -18,6 +18,7 @@ from embedded.stack_processes import STACK_VARIABLE, of_stack, stop
 from include.contracts.job.requests import RowFilter
 from include.contracts.row_status import PENDING
 from include.control.quarantine.rows import quarantined_rows
+from include.control.quarantine.stored_rows import StoredRows
 from include.processes import end_processes
 from include.settings import Settings
 from races.soak.crowd import Crowd, ending, last_words
@@ -109,7 +110,7 @@ class _Soak:
         self._say("the disturbance is over; loading the rest")
         for day in (*range(1, DAYS + 1), 1):
             self._load(day)
-        if quarantined_rows(SILVER, self._paths, RowFilter(statuses=PENDING)):
+        if quarantined_rows(StoredRows(SILVER, self._paths), RowFilter(statuses=PENDING)):
             self._run_until_ok("a plain replay", self._crowd.lives.replay())
         wrong = [*wrong, *problems(self._paths, self._feed.events)]
         counts = {table: len(batches(self._paths, table)) for table in TABLES}

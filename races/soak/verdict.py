@@ -17,6 +17,7 @@ from include.control.log.delta_log import commits_after, latest_version
 from include.control.log.stored_tables import is_table, open_table
 from include.control.ops_tables import OpsTables
 from include.control.quarantine.rows import quarantined_rows
+from include.control.quarantine.stored_rows import StoredRows
 from include.errors import ConservationError
 from include.paths import LakehousePaths
 from races.drivers import torn
@@ -93,7 +94,7 @@ def _of_quarantine(paths: LakehousePaths, events: Collection[Event]) -> Iterator
     ids = Counter(_column(path, "row_id") if is_table(path) else ())
     if len(ids) != (expected := len(list(refused(events)))) or ids.total() != expected:
         yield f"quarantine: {ids.total()} rows with {len(ids)} ids, but {expected} events were refused"
-    if waiting := quarantined_rows(SILVER, paths, RowFilter(statuses=PENDING)):
+    if waiting := quarantined_rows(StoredRows(SILVER, paths), RowFilter(statuses=PENDING)):
         yield f"quarantine: {len(waiting)} rows still wait"
 
 

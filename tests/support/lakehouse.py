@@ -19,7 +19,8 @@ from include.control.ledger.resolution import table_id
 from include.control.ledger.states.table_state import TableStates
 from include.control.ledger.states.waiting_rows import WaitingRows
 from include.control.log.stored_tables import is_table, open_table
-from include.control.quarantine.rows import QuarantinedRow, quarantined_rows
+from include.control.quarantine.rows import quarantined_rows
+from include.control.quarantine.stored_rows import QuarantinedRow, StoredRows
 from include.paths import LakehousePaths
 from spark_jobs.jobs import (
     bronze_ingest,
@@ -138,7 +139,7 @@ class Lakehouse:
 
     def waiting(self, table: str, *statuses: RowStatus) -> list[QuarantinedRow]:
         """Return the quarantined rows of a table with these statuses; by default those that wait."""
-        return quarantined_rows(table, self.paths, RowFilter(statuses=statuses or PENDING))
+        return quarantined_rows(StoredRows(table, self.paths), RowFilter(statuses=statuses or PENDING))
 
     def run_all(self, number: int, *tables: str, **more: Any) -> list[JobReport]:
         """Run tables one after another for day `number`."""

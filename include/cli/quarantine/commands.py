@@ -73,17 +73,19 @@ def quarantine_show(
 ) -> None:
     """Show quarantined rows: their origin, why they were refused, and their status; by id with their history."""
     from include.cli.quarantine.listing import edit_lines, histories, row_filter, row_table
-    from include.control.quarantine.rows import newest_rows, quarantined_rows
+    from include.control.quarantine.rows import count_rows, newest_rows, quarantined_rows
+    from include.control.quarantine.stored_rows import StoredRows
     from include.settings import Settings
 
     settings, statuses = Settings(), status or (RowStatus if ids else PENDING)
-    selected, paths = row_filter(table, settings, ids or (), (interval, to), reason, statuses), settings.paths
+    selected = row_filter(table, settings, ids or (), (interval, to), reason, statuses)
+    rows = StoredRows(table, settings.paths)
     if json:
-        typer.echo("\n".join(edit_lines(quarantined_rows(table, paths, selected))))
+        typer.echo("\n".join(edit_lines(quarantined_rows(rows, selected))))
     elif ids:
-        show(*histories(table, quarantined_rows(table, paths, selected), settings))
+        show(*histories(table, quarantined_rows(rows, selected), settings))
     else:
-        shown, count = newest_rows(table, paths, selected, limit)
+        shown, count = newest_rows(rows, selected, limit), count_rows(rows, selected)
         show(row_table(shown), f"{len(shown):,} of {counted(count, 'quarantined row')} of {table}")
 
 

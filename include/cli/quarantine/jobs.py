@@ -24,7 +24,8 @@ from include.contracts.row_status import PENDING, RowStatus
 from include.contracts.spec.table_spec import GoldSpec
 from include.control.planning.planner import replay_interval
 from include.control.quarantine.edited_rows import edited_rows
-from include.control.quarantine.rows import SUMMARY, quarantined_rows
+from include.control.quarantine.rows import quarantined_rows
+from include.control.quarantine.stored_rows import SUMMARY, StoredRows
 from include.errors import BadInputError, ExitCode
 from include.settings import Settings
 
@@ -58,7 +59,7 @@ def request_for(
     selected = row_filter(table, settings, row_ids, days, reason, PENDING)
     if selected.ids:
         in_any_status = selected.model_copy(update={"statuses": tuple(RowStatus)})
-        require_status(quarantined_rows(table, settings.paths, in_any_status, SUMMARY), PENDING, "tried")
+        require_status(quarantined_rows(StoredRows(table, settings.paths), in_any_status, SUMMARY), PENDING, "tried")
     sql_of_column = dict(map(assignment, assign or ()))
     if sql_of_column:
         from include.sql.closed_expression import require_closed
@@ -90,7 +91,7 @@ def run_request(table: str, request: QuarantineRequest, settings: Settings, job:
         SparkUnavailableError: there is no Spark to start.
     """
     paths, spec = settings.paths, command_catalog(settings.tables).spec(table)
-    interval = replay_interval(spec, quarantined_rows(table, paths, request.rows, SUMMARY), paths)
+    interval = replay_interval(spec, quarantined_rows(StoredRows(table, paths), request.rows, SUMMARY), paths)
     if interval is None:
         show(f"No waiting row of {table} is selected: no Spark was started.")
         return ExitCode.OK

@@ -28,14 +28,8 @@ from include.control.ledger.resolution import table_id
 from include.control.quarantine.ageing import ageing_note
 from include.control.quarantine.events import Decision, QuarantineEvents, RowEvent
 from include.control.quarantine.row_ids import whole_id
-from include.control.quarantine.rows import (
-    SUMMARY,
-    QuarantinedRow,
-    Refusal,
-    count_by_status,
-    quarantined_rows,
-    refusals,
-)
+from include.control.quarantine.rows import Refusal, count_by_status, quarantined_rows, refusals
+from include.control.quarantine.stored_rows import SUMMARY, QuarantinedRow, StoredRows
 from include.control.quarantine.waiting import recount_waiting
 from include.errors import MillraceError
 from include.settings import Settings
@@ -94,9 +88,10 @@ def overview(settings: Settings, domain: str | None, statuses: Iterable[RowStatu
         if isinstance(spec, InvalidSpec):
             continue
         try:
-            if refused := refusals(spec.table, paths, selected):
+            rows = StoredRows(spec.table, paths)
+            if refused := refusals(rows, selected):
                 result.refusals[spec.table] = refused
-            result.settled += count_by_status(spec.table, paths)
+            result.settled += count_by_status(rows)
             result.warnings += [f"warning: {note}" for note in ageing_note(spec, paths, datetime.now(UTC))]
         except MillraceError as error:
             result.warnings.append(f"{spec.table}: {error}")
@@ -141,7 +136,7 @@ def decide(
     event, before = _EVENT[status]
     paths = settings.paths
     selected = row_filter(table, settings, ids, days, reason, RowStatus if ids else before)
-    rows = quarantined_rows(table, paths, selected, SUMMARY)
+    rows = quarantined_rows(StoredRows(table, paths), selected, SUMMARY)
     require_status(rows, before, event.value)
     if rows:
         decision = Decision(getpass.getuser(), why, BY_HAND)

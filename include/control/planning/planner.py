@@ -33,7 +33,7 @@ from include.control.planning.advice import Advice, with_files, with_messages
 from include.control.planning.full_snapshots import FullSnapshots, delay_message, delay_notes, require_whole
 from include.control.planning.source_ranges import changed_ranges, pin_sources
 from include.control.quarantine.ageing import ageing_note
-from include.control.quarantine.rows import QuarantinedRow
+from include.control.quarantine.stored_rows import QuarantinedRow
 from include.paths import LakehousePaths
 from include.settings import Settings
 from include.specs.invalid_spec import InvalidSpec, MaybeInvalidSpec

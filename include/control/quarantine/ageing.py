@@ -8,6 +8,7 @@ from include.contracts.counted import counted
 from include.contracts.spec.duration import RETENTION
 from include.contracts.spec.table_spec import AnySpec, GoldSpec
 from include.control.quarantine.rows import count_old_rows
+from include.control.quarantine.stored_rows import StoredRows
 from include.paths import LakehousePaths
 
 
@@ -15,7 +16,7 @@ def ageing_note(spec: AnySpec, paths: LakehousePaths, now: datetime) -> tuple[st
     """Return a note if rows of the table have waited for longer than `quarantine.warn_after`; else nothing."""
     if isinstance(spec, GoldSpec):
         return ()
-    rows, oldest = count_old_rows(spec.table, paths, now - RETENTION.parse(spec.quarantine.warn_after))
+    rows, oldest = count_old_rows(StoredRows(spec.table, paths), now - RETENTION.parse(spec.quarantine.warn_after))
     if oldest is None:
         return ()
     wait = counted(rows, f"row of {spec.table} waits", f"rows of {spec.table} wait")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from include.control.log.table_queries import text_literals
-from include.control.quarantine.rows import StoredRows
+from include.control.quarantine.stored_rows import StoredRows
 from include.errors import UnknownNameError
 from include.paths import LakehousePaths
 from include.specs.problem import did_you_mean

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from include.control.ledger.states.table_state import TableStates, tolerate_state_errors
 from include.control.ledger.states.waiting_rows import WaitingRows
 from include.control.quarantine.rows import count_old_rows
+from include.control.quarantine.stored_rows import StoredRows
 from include.paths import LakehousePaths
 
 
@@ -28,7 +29,7 @@ def waiting_after_batch(
 
 def count_waiting(table: str, table_id: str, paths: LakehousePaths) -> WaitingRows:
     """Count the waiting rows of a table in its quarantine."""
-    rows, oldest = count_old_rows(table, paths)
+    rows, oldest = count_old_rows(StoredRows(table, paths))
     return WaitingRows(table_id=table_id, rows=rows, oldest=oldest)
 
 

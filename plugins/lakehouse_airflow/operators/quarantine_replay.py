@@ -25,7 +25,7 @@ from lakehouse_airflow.operators.task_result import TaskResult
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from include.control.quarantine.rows import QuarantinedRow
+    from include.control.quarantine.stored_rows import QuarantinedRow
 
 _SHOWN = 50
 
@@ -110,7 +110,8 @@ class QuarantineReplayOperator(SparkJobOperator):
         from include.catalog import load_catalog
         from include.control.planning.planner import replay_interval
         from include.control.quarantine.row_ids import whole_id
-        from include.control.quarantine.rows import SUMMARY, quarantined_rows
+        from include.control.quarantine.rows import quarantined_rows
+        from include.control.quarantine.stored_rows import SUMMARY, StoredRows
         from include.errors import SpecError
 
         settings = prepare_process()
@@ -121,7 +122,7 @@ class QuarantineReplayOperator(SparkJobOperator):
         except SpecError as error:
             raise AirflowFailException(str(error)) from None
         whole = selection.model_copy(update={"ids": ids})
-        rows = quarantined_rows(self.table, paths, whole, SUMMARY)
+        rows = quarantined_rows(StoredRows(self.table, paths), whole, SUMMARY)
         return whole, rows, replay_interval(spec, rows, paths)
 
     def _announce(self, context: Context, report: JobReport, interval: Interval) -> None:

@@ -15,7 +15,7 @@ from include.contracts.job.column_fix import Copy
 from include.contracts.job.requests import QuarantineRequest
 from include.control.quarantine.edited_rows import EditedRow, edited_rows
 from include.control.quarantine.events import ReceivedRow
-from include.control.quarantine.rows import QuarantinedRow
+from include.control.quarantine.stored_rows import QuarantinedRow
 from include.errors import BadInputError, first_line
 from include.specs.problem import did_you_mean
 from spark_jobs.layers.bronze.bronze import BronzeIngest

@@ -8,7 +8,8 @@ from typing import Any
 from include.contracts.job.requests import QuarantineRequest
 from include.control.log.batch import Intent, StreamPosition, Winner, new_token
 from include.control.quarantine.events import Decision
-from include.control.quarantine.rows import QuarantinedRow, quarantined_rows
+from include.control.quarantine.rows import quarantined_rows
+from include.control.quarantine.stored_rows import QuarantinedRow, StoredRows
 from spark_jobs.protocol.batches import BatchPlan, BatchWork, Closing
 from spark_jobs.runtime.context import JobContext
 
@@ -60,5 +61,5 @@ class ReplayWork:
 
 def pending_rows(context: JobContext, request: QuarantineRequest) -> Sequence[QuarantinedRow]:
     """Return the requested rows, in the order in which they were refused."""
-    rows = quarantined_rows(context.spec.table, context.paths, request.rows)
+    rows = quarantined_rows(StoredRows(context.spec.table, context.paths), request.rows)
     return sorted(rows, key=lambda row: (row.batch_seq, row.id))

@@ -19,6 +19,7 @@ from include.control.log.stored_tables import is_table
 from include.control.planning.source_ranges import require_same_sources
 from include.control.quarantine.events import Decision, ReceivedRow
 from include.control.quarantine.rows import quarantined_rows
+from include.control.quarantine.stored_rows import StoredRows
 from spark_jobs.delta_io.landing_reads import SOURCE_FILE
 from spark_jobs.delta_io.reads import read_appended, read_removed, read_version
 from spark_jobs.layers.received_rows import received_frame
@@ -156,7 +157,7 @@ class SilverSource:
         _, upto = sources.ranges[source]
         last = self._context.ops.ledger.newest_number(source, sources.source_ids[source], upto)
         row_filter = RowFilter(starts=tuple(starts), statuses=(*PENDING, RowStatus.REPLAYED))
-        refused = [row for row in quarantined_rows(source, paths, row_filter) if row.batch_seq <= last]
+        refused = [row for row in quarantined_rows(StoredRows(source, paths), row_filter) if row.batch_seq <= last]
         return [row.received_row for row in refused if row.status is not RowStatus.REPLAYED or row.replayed_in > last]
 
     def new_snapshots(self, sources: BatchSources) -> set[datetime]:

@@ -9,6 +9,7 @@ from deltalake import DeltaTable
 
 from include.contracts.row_status import RowStatus
 from include.control.quarantine.rows import count_by_status
+from include.control.quarantine.stored_rows import StoredRows
 from include.errors import ExitCode, Outcome
 from tests.support.documents.specs import bronze_document, silver_document
 from tests.support.lakehouse import Lakehouse, order, tombstones_path
@@ -63,7 +64,7 @@ def test_what_lies_beside_a_table_that_was_removed_neither_hides_nor_replaces_an
 
     assert lakehouse.rows(SILVER, "order_id", "amount") == [("o3", 4)], "an earlier table's delete is none of this one"
     assert buried(lakehouse) == ["o2"]
-    assert count_by_status(SILVER, lakehouse.paths) == {RowStatus.OPEN: 2}
+    assert count_by_status(StoredRows(SILVER, lakehouse.paths)) == {RowStatus.OPEN: 2}
     assert ["-2" in row.record for row in lakehouse.waiting(BRONZE)] == [True]
     lakehouse.deliver(2, "late.json", [order(2, 9, 8, seq=2)])
     load(lakehouse, 2)

@@ -9,6 +9,7 @@ import pytest
 
 from include.contracts.job.findings import Findings
 from include.control.quarantine.rows import refusals
+from include.control.quarantine.stored_rows import StoredRows
 from tests.support.documents.specs import bronze_document, silver_document
 from tests.support.lakehouse import Lakehouse, order
 
@@ -98,7 +99,7 @@ def test_a_value_that_does_not_fit_is_named_row_by_row_and_counted_by_column(lak
     assert [(one.reason, one.rows) for one in found.refused] == [(rule, 2)]
     waiting = lakehouse.waiting(SILVER)
     assert {row.reasons for row in waiting} == {(f"{rule}: many",), (f"{rule}: few: or none",)}
-    assert [(one.reason, one.rows) for one in refusals(SILVER, lakehouse.paths)] == [(rule, 2)]
+    assert [(one.reason, one.rows) for one in refusals(StoredRows(SILVER, lakehouse.paths))] == [(rule, 2)]
 
 
 def test_bronze_reports_the_records_that_it_refused(lakehouse: Lakehouse) -> None:

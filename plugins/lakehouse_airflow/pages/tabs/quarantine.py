@@ -11,10 +11,10 @@ from include.contracts.job.requests import RowFilter
 from include.contracts.row_status import PENDING, RowStatus
 from include.contracts.spec.table_spec import BronzeSpec, SilverSpec
 from include.control.quarantine.events import RowEvent
-from include.control.quarantine.rows import newest_rows
+from include.control.quarantine.rows import count_rows, newest_rows
+from include.control.quarantine.stored_rows import StoredRows
 from include.overview.quarantine import RowHistory, row_history, waiting_rows
 from include.overview.table_overview import TableOverview
-from include.paths import LakehousePaths
 from lakehouse_airflow.pages.tab import ShownTable, Tab
 from lakehouse_airflow.ui.links import REPLAY_DAG_ID, trigger_path
 
@@ -29,7 +29,8 @@ def _values(shown: ShownTable) -> Mapping[str, Any]:
     if not isinstance(spec, BronzeSpec | SilverSpec):
         return {}
     with shown.reader.ledger() as ops:
-        waiting = waiting_rows(spec, ops.paths, shown.now)
+        rows = StoredRows(table, ops.paths, ops.quarantine)
+        waiting = waiting_rows(spec, rows, shown.now)
         values = {
             "answer": waiting.answer,
             "reasons": [(refusal, _replay(table, reason=refusal.reason)) for refusal in waiting.reasons],
@@ -37,23 +38,21 @@ def _values(shown: ShownTable) -> Mapping[str, Any]:
         if not shown.may_see_rows:
             return values
         if row_id := shown.query.get("row", ""):
-            history = row_history(table, row_id, ops.paths, ops.quarantine)
+            history = row_history(rows, row_id)
             return {**values, "row_id": row_id, **(_row_values(table, history) if history else {"row": None})}
-        return {**values, "row_id": "", **_list_values(table, ops.paths, shown.query)}
+        return {**values, "row_id": "", **_list_values(rows, shown.query)}
 
 
-def _list_values(table: str, paths: LakehousePaths, query: Mapping[str, str]) -> dict[str, Any]:
-    """Return the values for the list of rows."""
-    reason, status = query.get("reason", ""), query.get("status", "")
-    number = query.get("page_no", "")
-    page_no = int(number) if number.isdecimal() and 0 < len(number) < 7 else 1
+def _list_values(rows: StoredRows, query: Mapping[str, str]) -> dict[str, Any]:
+    """Return the values for the list of rows, which begins after the row that the address names."""
+    reason, status, after = query.get("reason", ""), query.get("status", ""), query.get("after", "")
     wanted = RowFilter(reason=reason, statuses=_STATUSES.get(status, PENDING))
-    rows, count = newest_rows(table, paths, wanted, _ROWS, _ROWS * (page_no - 1))
+    shown = newest_rows(rows, wanted, _ROWS + 1, after)
     return {
-        "rows": rows,
-        "count": count,
-        "first": _ROWS * (page_no - 1),
-        "page_no": page_no,
+        "rows": shown[:_ROWS],
+        "count": count_rows(rows, wanted),
+        "is_first": not after,
+        "next": shown[_ROWS - 1].id if len(shown) > _ROWS else "",
         "query": {"reason": reason, "status": status if status in _STATUSES else _WAITING},
         "statuses": list(_STATUSES),
     }

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from include.control.quarantine.events import Decision, QuarantineEvents, RowEvent
+from include.control.quarantine.stored_rows import StoredRows
 from include.overview.quarantine import row_history, waiting_rows
 from include.paths import LakehousePaths
 from tests.support.documents.specs import silver_spec
@@ -35,13 +36,13 @@ def test_the_sentence_says_how_many_rows_wait_and_for_how_long(
     paths: LakehousePaths, after: timedelta, answer: str
 ) -> None:
     quarantine(paths, ORDERS.table, refused(1, TOO_LOW), refused(2, TOO_LOW, of_day=2), refused(3, NO_KEY, of_day=2))
-    waiting = waiting_rows(ORDERS, paths, SEEN + after)
+    waiting = waiting_rows(ORDERS, StoredRows(ORDERS.table, paths), SEEN + after)
     assert waiting.answer == answer
     assert [(each.reason, each.rows) for each in waiting.reasons] == [(TOO_LOW, 2), (NO_KEY, 1)]
 
 
 def test_a_table_without_a_quarantine_has_no_waiting_row(paths: LakehousePaths) -> None:
-    assert waiting_rows(ORDERS, paths, SEEN).answer == "No row waits in quarantine."
+    assert waiting_rows(ORDERS, StoredRows(ORDERS.table, paths), SEEN).answer == "No row waits in quarantine."
 
 
 def test_a_row_has_the_history_of_its_own_decisions(paths: LakehousePaths) -> None:
@@ -49,17 +50,17 @@ def test_a_row_has_the_history_of_its_own_decisions(paths: LakehousePaths) -> No
     events = QuarantineEvents(paths)
     events.record(RowEvent.DISCARDED, ORDERS.table, table_id, ["r1"], ANN)
     events.record(RowEvent.REOPENED, ORDERS.table, table_id, ["r1", "r2"], ANN)
-    history = row_history(ORDERS.table, "r1", paths, events)
+    history = row_history(StoredRows(ORDERS.table, paths), "r1")
     assert history
     assert (history.row.id, history.row.record) == ("r1", '{"order_id":"o1"}')
     assert [(event["event"], event["said_by"]) for event in history.events] == [
         ("discarded", "ann"),
         ("reopened", "ann"),
     ]
-    assert waiting_rows(ORDERS, paths, SEEN).rows == 2
+    assert waiting_rows(ORDERS, StoredRows(ORDERS.table, paths), SEEN).rows == 2
 
 
 @pytest.mark.parametrize("odd", ["r3", "", "' OR 1=1 --", "r%", "\0", "x" * 5000])
 def test_no_other_text_is_the_id_of_a_row(paths: LakehousePaths, odd: str) -> None:
     quarantine(paths, ORDERS.table, refused(1, TOO_LOW))
-    assert row_history(ORDERS.table, odd, paths, QuarantineEvents(paths)) is None
+    assert row_history(StoredRows(ORDERS.table, paths), odd) is None

@@ -17,7 +17,8 @@ from include.contracts.job.requests import RowFilter
 from include.contracts.row_status import RowStatus
 from include.control.quarantine.edited_rows import edited_rows
 from include.control.quarantine.events import Decision, QuarantineEvents, ReceivedRow, RowEvent
-from include.control.quarantine.rows import QuarantinedRow, quarantined_rows
+from include.control.quarantine.rows import quarantined_rows
+from include.control.quarantine.stored_rows import QuarantinedRow, StoredRows
 from include.errors import ExitCode
 from include.paths import LakehousePaths
 from tests.support.cli import Lakehouse
@@ -42,7 +43,7 @@ def paths(place: Mapping[str, str]) -> LakehousePaths:
 
 
 def statuses(paths: LakehousePaths) -> dict[str, str]:
-    rows = quarantined_rows(ORDERS, paths, RowFilter(statuses=tuple(RowStatus)))
+    rows = quarantined_rows(StoredRows(ORDERS, paths), RowFilter(statuses=tuple(RowStatus)))
     return {row.id: row.status.value for row in rows}
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from include.contracts.job.requests import RowFilter
 from include.contracts.row_status import PENDING, RowStatus
 from include.control.log.batch import BatchSources, Stream, Winner
-from include.control.quarantine import rows as quarantine_rows
+from include.control.quarantine import stored_rows
 from include.control.quarantine.ageing import ageing_note
 from include.control.quarantine.events import Decision, QuarantineEvents, ReceivedRow, RowEvent
 from include.control.quarantine.row_states import RowState, row_states
@@ -22,10 +22,12 @@ from include.control.quarantine.rows import (
     Refusal,
     count_by_status,
     count_old_rows,
+    count_rows,
     newest_rows,
     quarantined_rows,
     refusals,
 )
+from include.control.quarantine.stored_rows import QuarantinedRow, StoredRows
 from include.paths import LakehousePaths
 from tests.support.documents.specs import gold_spec, silver_spec
 from tests.support.ledger.delta_tables import day, intent_of
@@ -51,16 +53,16 @@ def orders(paths: LakehousePaths) -> str:
 
 def test_each_reason_has_its_rows_its_intervals_and_its_last_batch(paths: LakehousePaths, orders: str) -> None:
     assert orders
-    assert refusals(ORDERS, paths) == [
+    assert refusals(StoredRows(ORDERS, paths)) == [
         Refusal(TOO_LOW, RowStatus.OPEN, rows=3, first_seen=SEEN, first=FIRST, last=FIRST + DAY, batch_seq=2),
         Refusal(NO_KEY, RowStatus.OPEN, 1, first_seen=SEEN + DAY, first=FIRST + DAY, last=FIRST + DAY, batch_seq=2),
     ]
-    assert refusals("gold.revenue_daily", paths) == []
+    assert refusals(StoredRows("gold.revenue_daily", paths)) == []
 
 
 def test_rows_come_newest_batch_first_and_can_be_chosen(paths: LakehousePaths, orders: str) -> None:
     def ids(**wanted: object) -> list[str]:
-        return [row.id for row in quarantined_rows(ORDERS, paths, RowFilter(**wanted))]
+        return [row.id for row in quarantined_rows(StoredRows(ORDERS, paths), RowFilter(**wanted))]
 
     QuarantineEvents(paths).record(RowEvent.DISCARDED, ORDERS, orders, ["r2"], ANN)
     assert ids() == ["r3", "r1"]
@@ -68,8 +70,8 @@ def test_rows_come_newest_batch_first_and_can_be_chosen(paths: LakehousePaths, o
     assert ids(reason="not_null") == ["r3"]
     assert ids(starts=(day(1).start,)) == ["r1"]
     assert ids(ids=("r3", "r9")) == ["r3"]
-    assert count_by_status(ORDERS, paths) == {RowStatus.OPEN: 2, RowStatus.DISCARDED: 1}
-    assert quarantined_rows("gold.revenue_daily", paths, RowFilter()) == []
+    assert count_by_status(StoredRows(ORDERS, paths)) == {RowStatus.OPEN: 2, RowStatus.DISCARDED: 1}
+    assert quarantined_rows(StoredRows("gold.revenue_daily", paths), RowFilter()) == []
 
 
 DECIDED = st.lists(
@@ -104,6 +106,14 @@ def decide(paths: LakehousePaths, table_id: str, what: str, number: int, seq: in
         events.record_outcome(Winner(intent, seq), [(row.id, ["not_null(a): it's so"])] if "again" in what else [], ANN)
 
 
+def parts_of(rows: StoredRows, wanted: RowFilter, most: int) -> tuple[list[list[QuarantinedRow]], int]:
+    """Return the rows as pages show them, part by part, and their number."""
+    parts = [newest_rows(rows, wanted, most)]
+    while parts[-1]:
+        parts.append(newest_rows(rows, wanted, most, parts[-1][-1].id))
+    return parts[:-1] or parts, count_rows(rows, wanted)
+
+
 @settings(max_examples=40, deadline=None)
 @given(stored=REFUSED, decided=DECIDED, wanted=FILTERS, most=st.integers(1, 4))
 def test_queries_that_read_only_a_part_give_the_same_answer_as_all_rows(
@@ -119,12 +129,12 @@ def test_queries_that_read_only_a_part_give_the_same_answer_as_all_rows(
     for seq, (what, number) in enumerate(decided):
         decide(paths, table_id, what, number, seq)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(quarantine_rows, "_MAX_IDS", 2)
-        every = quarantined_rows(ORDERS, paths, RowFilter(statuses=tuple(RowStatus)))
-        chosen = quarantined_rows(ORDERS, paths, wanted)
-        first, count = newest_rows(ORDERS, paths, wanted, most)
-        counted, old = count_by_status(ORDERS, paths), count_old_rows(ORDERS, paths, day(3).end)
-        found = refusals(ORDERS, paths, wanted.statuses)
+        patch.setattr(stored_rows, "_MAX_IDS", 2)
+        every = quarantined_rows(StoredRows(ORDERS, paths), RowFilter(statuses=tuple(RowStatus)))
+        chosen = quarantined_rows(StoredRows(ORDERS, paths), wanted)
+        parts, count = parts_of(StoredRows(ORDERS, paths), wanted, most)
+        counted, old = count_by_status(StoredRows(ORDERS, paths)), count_old_rows(StoredRows(ORDERS, paths), day(3).end)
+        found = refusals(StoredRows(ORDERS, paths), wanted.statuses)
     known = row_states(QuarantineEvents(paths).events_of(ORDERS, table_id))
     states = {row["row_id"]: known.get(row["row_id"], RowState()) for row in rows}
     assert {row.id: row.status for row in every} == {row_id: state.status for row_id, state in states.items()}
@@ -144,7 +154,8 @@ def test_queries_that_read_only_a_part_give_the_same_answer_as_all_rows(
         and (not wanted.starts or row.interval_start in wanted.starts)
         and any(wanted.reason in reason for reason in row.reasons or ([] if wanted.reason else [""]))
     ]
-    assert (first, count) == (chosen[:most], len(chosen))
+    assert [len(part) for part in parts[:-1]] == [most] * (len(parts) - 1)
+    assert ([row for part in parts for row in part], count) == (chosen, len(chosen))
     meant = [row for row in every if row.status in wanted.statuses]
     reasons = Counter((reason, row.status) for row in meant for reason in row.reasons)
     assert {(refusal.reason, refusal.status): refusal.rows for refusal in found} == reasons
@@ -163,22 +174,22 @@ def test_queries_that_read_only_a_part_give_the_same_answer_as_all_rows(
 def test_a_replay_tries_a_row_with_its_fix(paths: LakehousePaths, orders: str) -> None:
     fixed = ReceivedRow("r1", '{"order_id":"o1","amount":7}', "amount = 7")
     QuarantineEvents(paths).record_fixes(ORDERS, orders, [fixed], ANN)
-    (row,) = quarantined_rows(ORDERS, paths, RowFilter(statuses=(RowStatus.FIXED,)))
+    (row,) = quarantined_rows(StoredRows(ORDERS, paths), RowFilter(statuses=(RowStatus.FIXED,)))
     assert row.received_row == fixed
 
 
 def test_decisions_about_rows_of_an_earlier_table_do_not_count(paths: LakehousePaths, orders: str) -> None:
     QuarantineEvents(paths).record(RowEvent.DISCARDED, ORDERS, "the id of an earlier table", ["r1"], ANN)
     assert orders
-    assert count_by_status(ORDERS, paths) == {RowStatus.OPEN: 3}
+    assert count_by_status(StoredRows(ORDERS, paths)) == {RowStatus.OPEN: 3}
 
 
 def test_rows_of_an_earlier_table_with_the_same_name_do_not_count(paths: LakehousePaths, orders: str) -> None:
     quarantine(paths, ORDERS, refused(9, TOO_LOW), table_id="the id of an earlier table")
     assert orders
-    assert count_by_status(ORDERS, paths) == {RowStatus.OPEN: 3}
+    assert count_by_status(StoredRows(ORDERS, paths)) == {RowStatus.OPEN: 3}
     shutil.rmtree(paths.table(ORDERS))
-    assert quarantined_rows(ORDERS, paths, RowFilter()) == []
+    assert quarantined_rows(StoredRows(ORDERS, paths), RowFilter()) == []
 
 
 def test_a_note_warns_of_rows_that_wait_for_too_long(paths: LakehousePaths, orders: str) -> None:
