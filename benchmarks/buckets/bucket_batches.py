@@ -1,4 +1,5 @@
-"""``python -m benchmarks.buckets.bucket_batches FOLDER BATCHES``: days of two tables in a bucket, by one driver.
+"""``python -m benchmarks.buckets.bucket_batches FOLDER BATCHES [once|daily]``: days of two tables in a bucket, by one
+driver; each table refuses one order, on the first day or each day, which then waits in its quarantine.
 
 What each batch asked of the store is written to FOLDER/batches.jsonl, and each request to FOLDER/requests.jsonl.
 """
@@ -33,12 +34,18 @@ _COLUMNS = {
     "at": {"type": "timestamp"},
 }
 _RULE = {"expect_table_row_count_to_be_between": {"min_value": 1}, "action": "fail", "reason": "it has rows"}
+_REFUSED = {
+    "bronze": {"expect_column_values_to_be_between": {"column": "amount", "max_value": 99}, "action": "quarantine"},
+    "silver": {"expect_column_values_to_be_between": {"column": "amount", "min_value": 0}, "action": "quarantine"},
+}
+"""Layer -> the rule that an amount of 100, or of -1, does not meet."""
+
 _DOCUMENTS = (
     {
         "table": "bronze.orders",
         "source": {"landing": "orders", "format": "json", "files": "*.json"},
         "columns": _COLUMNS,
-        "expectations": [_RULE],
+        "expectations": [_RULE, {**_REFUSED["bronze"], "reason": "it is a toy"}],
     },
     {
         "table": "silver.orders",
@@ -46,7 +53,7 @@ _DOCUMENTS = (
         "keys": ["id"],
         "sequence_by": ["at"],
         "columns": _COLUMNS,
-        "expectations": [_RULE],
+        "expectations": [_RULE, {**_REFUSED["silver"], "reason": "it is no refund"}],
     },
 )
 
@@ -66,8 +73,8 @@ class BatchRequests:
     by_place: Counter[tuple[str, str]]
 
 
-def run(folder: Path, batches: int) -> None:
-    """Deliver and load one day after another."""
+def run(folder: Path, batches: int, refusals: str = "") -> None:
+    """Deliver and load one day after another; each table refuses an order `once`, `daily`, or never."""
     for document in _DOCUMENTS:
         layer, _, name = str(document["table"]).partition(".")
         spec = folder / "tables" / layer / "bench" / f"{name}.yaml"
@@ -80,7 +87,7 @@ def run(folder: Path, batches: int) -> None:
         conf = SparkConf().setAll([*launch_conf(Settings().jars, "local[2]").items()])
         spark = SparkSession.builder.master("local[2]").config(conf=conf).getOrCreate()
         for number in range(1, batches + 1):
-            _deliver(folder, number)
+            _deliver(folder, number, refused=refusals == "daily" or (refusals == "once" and number == 1))
             for document in _DOCUMENTS:
                 before = len(requests_in(log))
                 _run(folder, str(document["table"]), number)
@@ -111,12 +118,13 @@ def _place(key: str) -> str:
     return "/".join(parts[:2]) + ("/_delta_log" if "_delta_log" in parts else "")
 
 
-def _deliver(folder: Path, number: int) -> None:
-    """Deliver twenty orders, half of them existing ones."""
+def _deliver(folder: Path, number: int, *, refused: bool) -> None:
+    """Deliver twenty orders, half of them existing ones, and one that each table refuses."""
     file = folder / "landing" / "orders" / f"date={day(number).start:%Y-%m-%d}" / "orders.json"
     file.parent.mkdir(parents=True)
     at = f"{day(number).start:%Y-%m-%d}T00:00:00Z"
-    rows = ({"id": 10 * number + index, "amount": index, "at": at} for index in range(20))
+    rows = [{"id": 10 * number + index, "amount": index, "at": at} for index in range(20)]
+    rows += [{"id": -number, "amount": amount, "at": at} for amount in (100, -1) if refused]
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
@@ -138,4 +146,4 @@ def _run(folder: Path, table: str, number: int) -> None:
 
 
 if __name__ == "__main__":
-    run(Path(sys.argv[1]), int(sys.argv[2]))
+    run(Path(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:])

@@ -218,7 +218,7 @@ def overview_of(
         part = state.part(kind)
         return part if part and table_id in (None, part.table_id) else None
 
-    measures, recent = current(Measures), current(RecentBatches)
+    measures, recent, waiting = current(Measures), current(RecentBatches), current(WaitingRows)
     versions = [end.version for end in streams.ends.values()] if streams else []
     table = TableOverview(
         spec,
@@ -227,7 +227,7 @@ def overview_of(
         measures=measures,
         streams=streams,
         batches=recent.batches if recent else (),
-        waiting=current(WaitingRows),
+        waiting=None if waiting is None or waiting.closing else waiting,
         failed=failed,
         failed_files=current(FailedFiles),
         totals=current(Totals),

@@ -11,7 +11,6 @@ import logging
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, Protocol
 
 from include.contracts.interval import Interval
@@ -27,7 +26,7 @@ from include.control.ledger.resolution import resolve, winner_at
 from include.control.log.batch import BatchSources, FileFact, Intent, Stream, StreamPosition, Winner, new_token
 from include.control.log.conflicting_commits import find_lost_race, lost_race_to
 from include.control.log.delta_log import read_commit
-from include.control.quarantine.waiting import waiting_after_batch
+from include.control.quarantine.waiting import BatchWaiting
 from include.errors import LeaseLostError, MillraceError, first_line
 from spark_jobs.delta_io.conflict_policy import Remedy, WriteKind, remedy_of
 from spark_jobs.delta_io.conflicts import Conflict, conflict_of, is_lost_with_an_executor
@@ -53,11 +52,14 @@ class Closing:
         rows: row counts of the batch.
         rows_of_file: source file -> its row counts; bronze only.
         findings: notes about its rows for a person.
+        quarantine_grew: number of rows that it has added to the quarantine; None if it changed the quarantine, or rows
+            in it, in other ways.
     """
 
     rows: RowCounts
     rows_of_file: Mapping[str, FileRows] = field(default_factory=dict)
     findings: Findings = field(default_factory=Findings)
+    quarantine_grew: int | None = 0
 
 
 class BatchWork(Protocol):
@@ -199,7 +201,7 @@ class BatchWriter:
         rows = self._ledger.closed_rows(last) if last else None
         self.result.finished = last is not None and rows is None
         if last and rows is None:  # Its writer died after the commit.
-            self._close(last)
+            self._close(last, is_own=False)
         elif rows is not None:
             self.result.rows = rows
         plan = self._work.plan(position)
@@ -215,11 +217,11 @@ class BatchWriter:
         self._close(winner)
         return self.result
 
-    def _close(self, winner: Winner) -> None:
+    def _close(self, winner: Winner, *, is_own: bool = True) -> None:
         closing = self._work.close(winner)
         check_conservation(self._request.path, winner, closing.rows)
-        table, table_id = winner.intent.table, winner.intent.table_id
-        waiting = partial(waiting_after_batch, table, table_id, self._ledger.paths, closing.rows.quarantined)
+        # Its writer may have changed the quarantine before it died.
+        waiting = BatchWaiting(winner, self._ledger.paths, closing.quarantine_grew if is_own else None)
         self._ledger.record_closed(winner, closing.rows, closing.rows_of_file, waiting=waiting)
         self.result.rows, self.result.findings = closing.rows, closing.findings
 

@@ -73,8 +73,11 @@ class QuarantineWrite:
     read_again: Sequence[datetime] = ()
     reads_all: bool = False
 
-    def run(self, open_session: OpenSession, refused: Callable[[SparkSession], DataFrame]) -> None:
+    def run(self, open_session: OpenSession, refused: Callable[[SparkSession], DataFrame]) -> int | None:
         """Commit the change to the quarantine once; start no Spark job where there is nothing to change.
+
+        Returns:
+            The number of added rows, none of which was in quarantine before; None if rows were replaced.
 
         Args:
             open_session: opens a separate session.
@@ -82,7 +85,7 @@ class QuarantineWrite:
         """
         has_outdated = self._has_outdated_rows()
         if not self.rows and not has_outdated:
-            return
+            return 0
         table = quarantine_of(self.winner.intent.table, self.paths)
 
         def write(session: SparkSession) -> None:
@@ -92,6 +95,7 @@ class QuarantineWrite:
                 append(refused(session), table.path)
 
         write_once(open_session, table, self.winner, write)
+        return None if has_outdated else self.rows
 
     def _replace(self, refused: DataFrame, path: LakePath) -> None:
         """Replace the outdated rows; rows that are in the quarantine already keep their `first_seen`."""

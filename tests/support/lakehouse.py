@@ -115,6 +115,11 @@ class Lakehouse:
         self.reports.append(report)
         saved = JobReport.load(args.report)
         assert saved == report, "the report on disk is the one that was returned"
+        waiting = TableStates(self.paths).read(table, WaitingRows)
+        if waiting and waiting.table_id == report.table_id and not waiting.closing:
+            oldest = min((row.first_seen for row in self.waiting(table)), default=None)
+            counted = (len(self.waiting(table)), oldest)
+            assert (waiting.rows, waiting.oldest) == counted, "the state counts the rows in quarantine"
         return report
 
     def ask(self, job: Job, table: str, request: QuarantineRequest, **more: Any) -> JobReport:
@@ -125,10 +130,7 @@ class Lakehouse:
     def replay(self, table: str, *, dry_run: bool = False, **request: Any) -> JobReport:
         """Replay quarantined rows of a table, after a fix if the request has one."""
         asked = QuarantineRequest(said_by="ann", **request)
-        report = self.ask(Job.QUARANTINE_REPLAY, table, asked, dry_run=dry_run)
-        waiting = TableStates(self.paths).read(table, WaitingRows)
-        assert waiting is None or waiting.rows == len(self.waiting(table)), "the state counts the rows in quarantine"
-        return report
+        return self.ask(Job.QUARANTINE_REPLAY, table, asked, dry_run=dry_run)
 
     def rebuild(self, table: str, *, dry_run: bool = False, **request: Any) -> JobReport:
         """Rebuild a table, or continue or cancel a rebuild."""

@@ -7,7 +7,7 @@ tokens with sources; only the log of the table decides which token won (ADR 0002
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from itertools import groupby
@@ -45,7 +45,7 @@ from include.control.ledger.states.recent_batches import RecentBatches, closed_b
 from include.control.ledger.states.streams import Streams, advance_streams
 from include.control.ledger.states.table_state import TableStates, tolerate_state_errors
 from include.control.ledger.states.totals import Totals
-from include.control.ledger.states.waiting_rows import WaitingRows
+from include.control.ledger.states.waiting_rows import WaitingChange, WaitingRows
 from include.control.log.batch import FileFact, Intent, Winner
 from include.paths import LakehousePaths
 
@@ -88,7 +88,7 @@ class Ledger:
         rows: RowCounts,
         rows_of_file: Mapping[str, FileRows] = {},
         *,
-        waiting: Callable[[WaitingRows | None], WaitingRows | None] = lambda _: None,
+        waiting: WaitingChange | None = None,
     ) -> None:
         """Record that the secondary writes of a batch are complete, with its row counts.
 
@@ -96,16 +96,15 @@ class Ledger:
             winner: the batch.
             rows: its row counts.
             rows_of_file: in bronze, path -> the row counts of the file.
-            waiting: returns how many rows wait in quarantine after the batch, for the stored number; None if it is not
-                known.
+            waiting: how the batch changes the number of rows that wait in quarantine; None if it is not known.
         """
         at, intent, history = utc_now(), winner.intent, self.history
         files = [file for file in self.files_of(intent) if file.path in rows_of_file] if rows_of_file else []
         self._files.append([loaded_event(winner, file, rows_of_file[file.path]) for file in files])
         event = batch_event(BatchEvent.CLOSED, intent, winner.version)
-        if rows.quarantined:
+        if waiting.changes if waiting else rows.quarantined:
             with tolerate_state_errors(intent.table):  # Whoever dies after the event leaves no wrong number.
-                self._states.change(intent.table, (WaitingRows, lambda _: None))
+                self._states.change(intent.table, (WaitingRows, waiting.begin if waiting else lambda _: None))
         self._batches.append([{**event, "rows": rows.model_dump_json(), "recorded_at": at}])
         with tolerate_state_errors(intent.table):
             now = measure(self.paths.table(intent.table))
@@ -116,7 +115,7 @@ class Ledger:
                 (RecentBatches, partial(history.recent_after, closed_batch(winner, rows, at), intent)),
                 (Totals, partial(history.totals_after, winner, rows, self._intent_at.get(intent.token), at)),
                 (FailedFiles, partial(self._failed_after, intent)),
-                (WaitingRows, waiting),
+                (WaitingRows, waiting.end if waiting else lambda _: None),
             )
 
     def _failed_after(self, intent: Intent, stored: FailedFiles | None) -> FailedFiles | None:

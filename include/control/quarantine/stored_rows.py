@@ -96,6 +96,11 @@ class StoredRows:
         self._table, self._paths = table, paths
         self._events = events or QuarantineEvents(paths)
 
+    @property
+    def version(self) -> int:
+        """The version of the quarantine that is read; -1 if there is none."""
+        return self._stored.version() if self._stored else -1
+
     def select(self, columns: str, condition: str) -> list[dict[str, Any]]:
         """Return the result of a query over the rows of this table."""
         if self._stored is None:

@@ -136,7 +136,8 @@ class BronzeIngest:
             ConservationError: the commit of a replay does not have as many rows as were accepted.
         """
         if winner.intent.sources.rebuild:
-            return Closing(rows_of_rebuild(self._context.paths.table(self.spec.table), winner))
+            rows = rows_of_rebuild(self._context.paths.table(self.spec.table), winner)
+            return Closing(rows, quarantine_grew=None)
         plan = BatchPlan(winner.intent.sources, self._context.ops.ledger.files_of(winner.intent))
         counts = self._count_records(winner, plan)
         rows = self._row_counts(winner, counts)
@@ -144,10 +145,10 @@ class BronzeIngest:
             with self._context.open_session({}) as session:
                 refused = refused_again(self._read_checked(session, plan))
             record_outcome(self._context, winner, rows, refused)
-            return Closing(rows)
+            return Closing(rows, quarantine_grew=None)
         replaced = [file.path for file in plan.files] if plan.sources.replaces_files else []
         quarantine = QuarantineWrite(self._context.paths, winner, counts["quarantined"], replaced)
-        quarantine.run(self._context.open_session, lambda session: self._refused_rows(session, winner, plan))
+        grew = quarantine.run(self._context.open_session, lambda session: self._refused_rows(session, winner, plan))
         kinds = {name: column.type for name, column in self.spec.columns.items()}
         table = self._context.paths.table(self.spec.table)
         rescued = rescued_fields(added_files(table, winner), winner, kinds)
@@ -164,7 +165,7 @@ class BronzeIngest:
             rescued=rescued,
             lacking=lacking_files(plan.files, rows_of_file, self._declared.columns),
         )
-        return Closing(rows, rows_of_file, findings)
+        return Closing(rows, rows_of_file, findings, grew)
 
     def received_schema(self, session: SparkSession) -> StructType:
         """Return the columns of a record before it is checked; `_corrupt_record` has a record that cannot be parsed."""

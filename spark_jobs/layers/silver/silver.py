@@ -119,20 +119,21 @@ class SilverMerge:
             ConservationError: the commit changed a different number of rows.
         """
         if winner.intent.sources.restores is not None:
-            return Closing(close_restore(winner, self._context.paths))
+            return Closing(close_restore(winner, self._context.paths), quarantine_grew=None)
         if winner.intent.sources.rebuild:
-            return Closing(rows_of_rebuild(self._path, winner))
+            return Closing(rows_of_rebuild(self._path, winner), quarantine_grew=None)
         counts = self._counts.get(winner.token)
         if counts is None:  # The driver that has written the batch died.
             with self._context.open_session({}) as session:
                 counts = self._row_actions.find(session, winner.intent, winner.version - 1).counts
         paths, open_session = self._context.paths, self._context.open_session
         replaced = self._source.replaced_files(winner.intent.sources)
+        grew: int | None = None
         if not winner.intent.sources.replay:
             again = self._source.intervals_read_again(winner.intent)
             consumed, _ = winner.intent.sources.ranges[self.spec.source]
             quarantine = QuarantineWrite(paths, winner, counts.quarantined, replaced, again, consumed is None)
-            quarantine.run(open_session, lambda session: self._refused(session, winner))
+            grew = quarantine.run(open_session, lambda session: self._refused(session, winner))
         tombstones = tombstones_of(self.spec, paths, winner.intent.table_id)
         deletes = counts.deletes and not self.spec.snapshot
         if deletes or (replaced and is_table(tombstones.path)):
@@ -147,7 +148,7 @@ class SilverMerge:
         elif counts.quarantined:
             refused = quarantined_by_reason(paths.quarantine(self.spec.table), winner)
             findings = merge_findings([Findings(refused=refused), findings])
-        return Closing(rows, findings=findings)
+        return Closing(rows, findings=findings, quarantine_grew=grew)
 
     def _plan_snapshots(self, last: BatchSources, table_id: str, *sources: BatchSources) -> BatchPlan | None:
         """Plan the complete snapshots of the first of the sources that has any; smaller sources come first."""

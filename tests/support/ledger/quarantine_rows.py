@@ -6,9 +6,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
-from deltalake import DeltaTable, write_deltalake
+from deltalake import CommitProperties, DeltaTable, write_deltalake
 
 from include.control.ledger.resolution import table_id as id_of
+from include.control.log.batch import Intent
 from include.paths import LakehousePaths
 
 FIRST = datetime(2013, 1, 1, tzinfo=UTC)
@@ -48,14 +49,18 @@ def refused(number: int, *reasons: str, of_day: int = 1, **more: Any) -> dict[st
     }
 
 
-def quarantine(paths: LakehousePaths, table: str, *rows: dict[str, Any], table_id: str = "") -> str:
+def quarantine(
+    paths: LakehousePaths, table: str, *rows: dict[str, Any], table_id: str = "", by: Intent | None = None
+) -> str:
     """Append rows to the quarantine of a table, create the table if necessary, and return its id.
 
-    The rows belong to `table_id`, by default to the existing table.
+    The rows belong to `table_id`, by default to the existing table; the commit is that of the batch `by`.
     """
     if not DeltaTable.is_deltatable(str(paths.table(table))):
         DeltaTable.create(str(paths.table(table)), pa.schema([("n", pa.int64())]))
     target = id_of(paths.table(table))
     owned = [{**row, "_table_id": table_id or target} for row in rows]
-    write_deltalake(paths.quarantine(table), pa.Table.from_pylist(owned, COLUMNS), mode="append")
+    commit = CommitProperties(custom_metadata={"userMetadata": by.user_metadata()}) if by else None
+    new_rows = pa.Table.from_pylist(owned, COLUMNS)
+    write_deltalake(paths.quarantine(table), new_rows, mode="append", commit_properties=commit)
     return target

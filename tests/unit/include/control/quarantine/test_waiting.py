@@ -2,39 +2,106 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from include.control.ledger.resolution import table_id
 from include.control.ledger.states.table_state import TableStates
 from include.control.ledger.states.waiting_rows import WaitingRows
+from include.control.log.batch import Stream, Winner
 from include.control.quarantine import waiting as waiting_module
 from include.control.quarantine.events import Decision, QuarantineEvents, RowEvent
-from include.control.quarantine.waiting import recount_waiting, waiting_after_batch
+from include.control.quarantine.rows import count_old_rows
+from include.control.quarantine.stored_rows import StoredRows
+from include.control.quarantine.waiting import BatchWaiting, recount_waiting
 from include.paths import LakehousePaths
+from tests.support.ledger.delta_tables import intent_of
 from tests.support.ledger.quarantine_rows import SEEN, quarantine, refused
 
 TABLE = "bronze.orders"
 
 
-def test_a_batch_that_refuses_nothing_where_nothing_waits_reads_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.fixture
+def paths(tmp_path: Path) -> LakehousePaths:
+    return LakehousePaths(tmp_path)
+
+
+def batch(target: str, seq: int, stream: str = "main") -> Winner:
+    return Winner(intent_of(target, seq, stream=Stream(TABLE, stream)), seq)
+
+
+def test_a_batch_that_refuses_nothing_reads_nothing_however_many_rows_wait(
+    paths: LakehousePaths, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    stored = WaitingRows(table_id="t", rows=7, oldest=SEEN, upto=4)
     monkeypatch.setattr(waiting_module, "count_old_rows", None)
-    stored = WaitingRows(table_id="t")
-    assert waiting_after_batch(TABLE, "t", LakehousePaths(tmp_path), 0, stored) is stored
-    assert waiting_after_batch(TABLE, "t", LakehousePaths(tmp_path), 1, stored) is None, "what cannot be counted"
+    monkeypatch.setattr(waiting_module, "latest_version", None)
+    quiet = BatchWaiting(batch("t", 1), paths, added=0)
+    assert not quiet.changes
+    assert quiet.end(stored) is stored
+    assert quiet.end(None) is None, "what cannot be counted"
 
 
-def test_a_batch_counts_the_rows_that_wait_after_it(tmp_path: Path) -> None:
-    paths = LakehousePaths(tmp_path)
-    target = quarantine(paths, TABLE, refused(1, "a"), refused(2, "a", of_day=2))
-    after = partial(waiting_after_batch, TABLE, target, paths)
-    counted = WaitingRows(table_id=target, rows=2, oldest=SEEN)
-    assert after(0, None) == after(2, WaitingRows(table_id=target)) == counted
-    assert after(0, WaitingRows(table_id="earlier")) == counted, "the state is of another table"
+def test_a_batch_adds_its_rows_to_the_number_without_a_look_at_the_others(
+    paths: LakehousePaths, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = quarantine(paths, TABLE, refused(1, "a"))
+    first = BatchWaiting(batch(target, 1), paths, added=1)
+    known = first.end(None)
+    assert known == WaitingRows(table_id=target, rows=1, oldest=SEEN, upto=0)
+    second = BatchWaiting(batch(target, 2), paths, added=2)
+    quarantine(paths, TABLE, refused(2, "a", of_day=2), refused(3, "a", of_day=2), by=second.winner.intent)
+    marked = second.begin(known)
+    assert marked is not None
+    assert marked.closing == second.winner.token, "nobody trusts the number while the batch ends"
+    monkeypatch.setattr(waiting_module, "count_old_rows", None)
+    assert second.end(marked) == WaitingRows(table_id=target, rows=3, oldest=SEEN, upto=1)
+
+
+STEPS = st.lists(st.tuples(st.sampled_from(["write", "end", "die", "discard", "replace"]), st.booleans()), max_size=12)
+
+
+@settings(max_examples=60, deadline=None)
+@given(STEPS)
+def test_in_any_order_of_writers_deaths_and_decisions_the_number_is_that_of_the_quarantine(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, bool]]
+) -> None:
+    paths = LakehousePaths(tmp_path_factory.mktemp("lake"))
+    target, number = quarantine(paths, TABLE, refused(0, "a")), 1
+    states, events = TableStates(paths), QuarantineEvents(paths)
+    running: dict[bool, BatchWaiting] = {}
+    dead: dict[bool, Winner] = {}
+
+    def close(change: BatchWaiting, *, dies: bool = False) -> None:
+        if change.changes:
+            states.change(TABLE, (WaitingRows, change.begin))
+        if not dies:
+            states.change(TABLE, (WaitingRows, change.end))
+
+    for what, stream in steps:
+        if what == "discard":
+            with recount_waiting(TABLE, target, paths):
+                events.record(RowEvent.DISCARDED, TABLE, target, [f"r{number - 1}"], Decision("ann", "", "run"))
+        elif what in ("write", "replace") and stream not in running:
+            if stream in dead:
+                close(BatchWaiting(dead.pop(stream), paths, added=None))
+            winner, rows = batch(target, number, str(stream)), number % 3
+            if rows:
+                quarantine(paths, TABLE, *(refused(number + at, "a") for at in range(rows)), by=winner.intent)
+            running[stream] = BatchWaiting(winner, paths, None if what == "replace" else rows)
+            number += rows + 1
+        elif what in ("end", "die") and stream in running:
+            change = running.pop(stream)
+            close(change, dies=what == "die")
+            if what == "die":
+                dead[stream] = change.winner
+        stored = states.read(TABLE, WaitingRows)
+        if stored and not stored.closing and not running:
+            rows, oldest = count_old_rows(StoredRows(TABLE, paths))
+            assert (stored.rows, stored.oldest) == (rows, oldest), f"after {what}"
 
 
 def test_a_decision_changes_the_number_and_a_crash_leaves_none(tmp_path: Path) -> None:
