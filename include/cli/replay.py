@@ -5,7 +5,7 @@ from __future__ import annotations
 import getpass
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import typer
@@ -19,11 +19,12 @@ from include.contracts.file_status import FileStatus
 from include.contracts.interval import Interval
 from include.contracts.spec.table_spec import BronzeSpec
 from include.control.landing.file_states import FileState
+from include.control.landing.giving_up import give_up
 from include.control.ledger.events import FileEvent
 from include.control.ledger.ledger import Ledger
 from include.control.ledger.resolution import table_id
 from include.control.log.batch import FileFact
-from include.errors import MillraceError
+from include.errors import BadInputError, MillraceError
 from include.settings import Settings
 from include.specs.problem import did_you_mean
 
@@ -102,13 +103,10 @@ def give_up_files(names: Sequence[str], reason: str, settings: Settings) -> list
         raise typer.BadParameter("why should runs go on without the file? State it with --reason")
     paths, ledger = settings.paths, Ledger(settings.paths)
     for spec, file in find_files(names, settings)[0]:
-        identity = table_id(paths.table(spec.table))
-        failure = ledger.failed_files(spec.table, identity).get(file.path)
-        if failure is None:
-            msg = f"{file.path} is {file.status}: only a file that could not be loaded can be given up"
-            raise typer.BadParameter(msg)
-        fact = replace(failure.file, defect=f"by {getpass.getuser()}: {reason} ({failure.file.defect})")
-        ledger.record_files(FileEvent.GIVEN_UP, spec.table, identity, file.interval, [fact])
+        try:
+            give_up(spec.table, table_id(paths.table(spec.table)), file, getpass.getuser(), reason, ledger)
+        except BadInputError as error:
+            raise typer.BadParameter(str(error)) from None
     return [file for _, file in find_files(names, settings)[0]]
 
 

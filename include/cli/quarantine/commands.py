@@ -158,9 +158,10 @@ def quarantine_discard(
 ) -> None:
     """Give rows up: they stay in quarantine, but nobody is reminded of them. `reopen` reverts this."""
     from include.cli.quarantine.listing import decide
+    from include.control.quarantine.events import RowEvent
     from include.settings import Settings
 
-    show(decide(table, Settings(), ids or (), (interval, to), reason, RowStatus.DISCARDED, why, everything=everything))
+    show(decide(table, Settings(), ids or (), (interval, to), reason, RowEvent.DISCARDED, why, everything=everything))
 
 
 @quarantine.command("reopen")
@@ -175,6 +176,7 @@ def quarantine_reopen(
 ) -> None:
     """Revert a discard: the rows wait again, with their fixes."""
     from include.cli.quarantine.listing import decide
+    from include.control.quarantine.events import RowEvent
     from include.settings import Settings
 
-    show(decide(table, Settings(), ids or (), (interval, to), reason, RowStatus.OPEN, why, everything=everything))
+    show(decide(table, Settings(), ids or (), (interval, to), reason, RowEvent.REOPENED, why, everything=everything))

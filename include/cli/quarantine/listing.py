@@ -26,11 +26,11 @@ from include.contracts.row_status import PENDING, RowStatus
 from include.contracts.time_format import MINUTE
 from include.control.ledger.resolution import table_id
 from include.control.quarantine.ageing import ageing_note
+from include.control.quarantine.decisions import BEFORE, record_decision
 from include.control.quarantine.events import Decision, QuarantineEvents, RowEvent
 from include.control.quarantine.row_ids import whole_id
 from include.control.quarantine.rows import Refusal, count_by_status, quarantined_rows, refusals
 from include.control.quarantine.stored_rows import SUMMARY, QuarantinedRow, StoredRows
-from include.control.quarantine.waiting import recount_waiting
 from include.errors import MillraceError
 from include.settings import Settings
 from include.specs.invalid_spec import InvalidSpec
@@ -45,11 +45,6 @@ _EDITABLE = ("_rescued", "_corrupt_record")
 _COLOURS = {
     RowStatus.OPEN: "yellow", RowStatus.FIXED: "cyan", RowStatus.REPLAYED: "green", RowStatus.DISCARDED: "dim"
 }  # fmt: skip
-_EVENT = {
-    RowStatus.DISCARDED: (RowEvent.DISCARDED, PENDING),
-    RowStatus.OPEN: (RowEvent.REOPENED, (RowStatus.DISCARDED,)),
-}
-"""Status that a person can set -> (its event, the statuses that the rows must have before)."""
 
 
 @dataclass
@@ -121,7 +116,7 @@ def decide(
     ids: Sequence[str],
     days: Days,
     reason: str,
-    status: RowStatus,
+    event: RowEvent,
     why: str,
     *,
     everything: bool,
@@ -133,16 +128,11 @@ def decide(
         typer.BadParameter: no option selects rows, or a named row has the wrong status.
     """
     require_selection(ids, days, reason, everything=everything)
-    event, before = _EVENT[status]
-    paths = settings.paths
+    paths, before = settings.paths, BEFORE[event]
     selected = row_filter(table, settings, ids, days, reason, RowStatus if ids else before)
     rows = quarantined_rows(StoredRows(table, paths), selected, SUMMARY)
     require_status(rows, before, event.value)
-    if rows:
-        decision = Decision(getpass.getuser(), why, BY_HAND)
-        target = table_id(paths.table(table))
-        with recount_waiting(table, target, paths):
-            QuarantineEvents(paths).record(event, table, target, [row.id for row in rows], decision)
+    record_decision(event, table, rows, Decision(getpass.getuser(), why, BY_HAND), paths)
     return f"{counted(len(rows), 'row')} of {table} {event.value}"
 
 

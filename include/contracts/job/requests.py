@@ -6,6 +6,7 @@ a closed list of operations instead.
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Self
 
@@ -15,6 +16,15 @@ from include.contracts.interval import Instant
 from include.contracts.job.column_fix import ColumnFix
 from include.contracts.row_status import PENDING, RowStatus
 from include.contracts.strict_model import StrictModel
+
+
+class FormAction(StrEnum):
+    """What the form of the quarantine does with what it selects."""
+
+    REPLAY = "replay rows"
+    DISCARD = "discard rows"
+    REOPEN = "reopen rows"
+    GIVE_UP = "give up a landing file"
 
 
 class RequestFile(StrictModel):

@@ -9,6 +9,7 @@ from airflow.sdk import DAG, BaseNotifier, Param
 
 from include.catalog import load_catalog
 from include.contracts.job.column_fix import FIX_KINDS
+from include.contracts.job.requests import FormAction
 from include.contracts.spec.table_spec import GoldSpec
 from include.settings import Settings
 from lakehouse_airflow.alerts.approval import ApprovalAlert
@@ -26,7 +27,10 @@ row gets into its table at most once, however often this runs.
 Trigger it with the form. If it changes values, another person must approve it under *Required Actions*
 (`LAKEHOUSE_SECOND_PERSON`). While *Dry run* is on it writes nothing, and its log says what would become of each row.
 Rows that the rules still refuse stay in quarantine, with one more attempt. The tables that read this one read the rows
-in their next run."""
+in their next run.
+
+With another *Action* it starts no Spark: it discards rows, reopens discarded ones, or gives up a landing file that
+could not be loaded, so that runs and full snapshots go on without it. The history names who triggered it, and why."""
 
 
 def build_quarantine_replay_dag(
@@ -80,6 +84,13 @@ def _form(tables: list[str]) -> dict[str, Param]:
     """Return the fields of the form, in its order."""
     return {
         "table": Param(tables[0] if tables else "", type="string", enum=tables or [""], title="Table"),
+        "action": Param(
+            FormAction.REPLAY.value,
+            type="string",
+            enum=[action.value for action in FormAction],
+            title="Action",
+            description_md="*Discard* gives rows up, and *reopen* lets discarded rows wait again.",
+        ),
         "ids": _text(
             "Ids",
             "The rows, by their ids or how these begin, as `lakehouse quarantine show` lists them; blanks between.",
@@ -103,12 +114,13 @@ def _form(tables: list[str]) -> dict[str, Param]:
             title="Map of values",
             description_md='For *map*: old and new values, such as `{"NYC": "JFK"}`; others stay as they are.',
         ),
-        "why": _text("Why", "For the history of the rows."),
+        "file": _text("Landing file", "For *give up a landing file*: its path, as the tab *Files* shows it."),
+        "why": _text("Why", "For the history; *discard* and *give up* need it."),
         "dry_run": Param(
             True,
             type="boolean",
             title="Dry run",
-            description_md="Only say in the log what would become of each row. Off: replay the rows.",
+            description_md="Only say in the log what would become of each row. Off: carry the action out.",
         ),
     }
 

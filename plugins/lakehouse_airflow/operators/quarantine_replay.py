@@ -13,11 +13,12 @@ from include.contracts.asset_event import event_extra
 from include.contracts.interval import Interval
 from include.contracts.job.args import Job
 from include.contracts.job.report import JobReport
-from include.contracts.job.requests import RowFilter
+from include.contracts.job.requests import FormAction, RowFilter
 from include.errors import Outcome
 from lakehouse_airflow.assets import REPLAYED_TABLE, table_asset
 from lakehouse_airflow.hooks.store_access import prepare_process
-from lakehouse_airflow.operators.quarantine_form import read_request
+from lakehouse_airflow.operators.quarantine.decision import decide_rows, give_up_file
+from lakehouse_airflow.operators.quarantine.form import action_of, read_request
 from lakehouse_airflow.operators.second_person import SecondPersonApprovalOperator, approved_by
 from lakehouse_airflow.operators.spark_job import SparkJobOperator
 from lakehouse_airflow.operators.task_result import TaskResult
@@ -44,7 +45,10 @@ class FixApprovalOperator(SecondPersonApprovalOperator):
         Raises:
             AirflowFailException: the form does not say which rows, or how to fix them.
         """
-        form, request = context["params"], read_request(context)
+        form = context["params"]
+        if action_of(context) is FormAction.GIVE_UP:
+            return None
+        request = read_request(context)
         if form["dry_run"] or not request.has_fixes:
             self.log.info("No value is changed: nobody is asked.")
             return None
@@ -62,9 +66,12 @@ class FixApprovalOperator(SecondPersonApprovalOperator):
 class QuarantineReplayOperator(SparkJobOperator):
     """Replay the quarantined rows that the form of the run selects; no Spark is started if none of them waits.
 
-    The form's fields are Params of the run: `table`, `ids`, `reason`, `all_rows`, `set_column`, `set_how`, `set_value`,
-    `set_by`, `set_values`, `why`, `dry_run`. None of them is read as SQL: the right to trigger a DAG is no right to run
-    expressions in the driver. If the form changes values, a person must have approved them in the run's task `APPROVE`.
+    The form may also ask to discard or to reopen rows, or to give up a landing file: `FormAction`.
+
+    The form's fields are Params of the run: `table`, `action`, `ids`, `reason`, `all_rows`, `set_column`, `set_how`,
+    `set_value`, `set_by`, `set_values`, `file`, `why`, `dry_run`. None of them is read as SQL: the right to trigger a
+    DAG is no right to run expressions in the driver. If the form changes values, a person must have approved them in
+    the run's task `APPROVE`.
 
     The parameters are those of `SparkJobOperator`, without table.
     """
@@ -83,7 +90,10 @@ class QuarantineReplayOperator(SparkJobOperator):
                 the gate refused the version of the replay.
             MillraceError, AirflowException: as `run_job_or_raise`.
         """
-        request, dry_run = read_request(context), bool(context["params"]["dry_run"])
+        action, dry_run = action_of(context), bool(context["params"]["dry_run"])
+        if action is FormAction.GIVE_UP:
+            return self._decided(give_up_file(self.table, context))
+        request = read_request(context)
         if request.has_fixes and not dry_run:
             who = approved_by(context)
             request = request.model_copy(update={"said_by": f"{request.said_by}, approved by {who}"})
@@ -91,7 +101,9 @@ class QuarantineReplayOperator(SparkJobOperator):
         request = request.model_copy(update={"rows": selection})
         for row in rows[:_SHOWN]:
             self.log.info("%s %s, tried %s times: %s", row.id, row.status, row.attempts, "; ".join(row.reasons))
-        self.log.info("%s: the form selects %s rows that wait in quarantine", self.table, len(rows))
+        self.log.info("%s: the form selects %s rows", self.table, len(rows))
+        if action is not FormAction.REPLAY:
+            return self._decided(decide_rows(action, self.table, rows, request, context))
         if interval is None:
             return TaskResult.of_nothing(f"{self.table}: the form selects no row that waits in quarantine").to_xcom()
         report = self.run_job_or_raise(context, interval, dry_run=dry_run, request=request)
@@ -103,6 +115,10 @@ class QuarantineReplayOperator(SparkJobOperator):
             raise AirflowFailException(report.message)
         self._announce(context, report, interval)
         return TaskResult.of_report(report).to_xcom()
+
+    def _decided(self, message: str) -> dict[str, Any]:
+        self.log.info("%s", message)
+        return TaskResult.of_nothing(message).to_xcom()
 
     def _waiting_rows(self, selection: RowFilter) -> tuple[RowFilter, list[QuarantinedRow], Interval | None]:
         """Return the selection with whole ids, its rows that wait, and the interval of their report, if any waits."""

@@ -108,6 +108,11 @@ def trigger_path(dag_id: str, **fields: Any) -> str:
     return f"{_path(f'{URL_PREFIX}/trigger', dag_id)}?{urlencode(fields)}"
 
 
+def quarantine_form_path(table: str, action: str = "", **fields: str) -> str:
+    """Return the path of the quarantine's form for a table, filled in; without an action, to replay rows."""
+    return trigger_path(REPLAY_DAG_ID, table=table, **({"action": action} if action else {}), **fields)
+
+
 def waiting_text(task: Any) -> str:
     """Return how the form names a task instance, given by itself or its key.
 

@@ -54,6 +54,8 @@ def test_a_file_has_its_state_and_a_failed_one_a_command_that_is_safe_to_paste(s
     assert "loaded" in page.row(f"orders/7 {EVIL}.json")
     words = " ".join(page.texts)
     assert "lakehouse replay 'orders/$(reboot) <script>alert('\"'\"'x'\"'\"')</script>" in words
+    give_up = {"action": "give up a landing file", "file": f"orders/$(reboot) {EVIL}.json"}
+    assert trigger_path(REPLAY_DAG_ID, table="bronze.orders", **give_up) in page.links
     assert show(server, f"{path}?begins=orders/5").row(f"orders/5 {EVIL}.json")
     assert "orders/5" not in text(server, f"{path}?day=2013-01-02")
 
@@ -78,7 +80,7 @@ def test_rows_lead_to_the_form_that_is_filled_in(server: TestClient) -> None:
     assert page.row("amount") == "amount 100000000000000000000 Fix amount"
     words = " ".join(page.texts)
     assert "reopened <script>" in words, "the history names who decided"
-    assert "lakehouse quarantine discard bronze.orders r1" in words
+    assert trigger_path(REPLAY_DAG_ID, table="bronze.orders", action="discard rows", ids="r1") in page.links
 
 
 def test_rows_come_in_parts(server: TestClient) -> None:

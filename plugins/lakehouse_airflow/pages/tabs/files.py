@@ -7,11 +7,13 @@ from collections.abc import Mapping
 from datetime import UTC, date, datetime
 from typing import Any
 
+from include.contracts.job.requests import FormAction
 from include.contracts.spec.table_spec import BronzeSpec
 from include.contracts.time_format import ISO_MICROSECOND
 from include.overview.landing_files import FileFilter, LandingFiles, landing_files
 from include.overview.table_overview import TableOverview
 from lakehouse_airflow.pages.tab import ShownTable, Tab
+from lakehouse_airflow.ui.links import quarantine_form_path
 
 _FILES, _FAILURES = 50, 20
 _EPOCH = "1970"
@@ -28,7 +30,11 @@ def _values(shown: ShownTable) -> Mapping[str, Any]:
     return {
         "answer": part.answer,
         "files": part.files,
-        "failures": [(failure, shlex.quote(failure.file.path)) for failure in failures[:_FAILURES]],
+        "failures": [
+            (failure, shlex.quote(path), quarantine_form_path(table.table, FormAction.GIVE_UP, file=path))
+            for failure in failures[:_FAILURES]
+            for path in [failure.file.path]
+        ],
         "more_failures": max(len(failures) - _FAILURES, 0),
         "query": {"day": wanted.day.isoformat() if wanted.day else "", "begins": wanted.prefix},
         "is_first": wanted.before is None,

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from include.contracts.job.requests import RowFilter
+from include.contracts.job.requests import FormAction, RowFilter
 from include.contracts.row_status import PENDING, RowStatus
 from include.contracts.spec.table_spec import BronzeSpec, SilverSpec
 from include.control.quarantine.events import RowEvent
@@ -16,7 +15,7 @@ from include.control.quarantine.stored_rows import StoredRows
 from include.overview.quarantine import RowHistory, row_history, waiting_rows
 from include.overview.table_overview import TableOverview
 from lakehouse_airflow.pages.tab import ShownTable, Tab
-from lakehouse_airflow.ui.links import REPLAY_DAG_ID, trigger_path
+from lakehouse_airflow.ui.links import quarantine_form_path as form
 
 _ROWS = 25
 _WAITING = "waiting"
@@ -33,7 +32,10 @@ def _values(shown: ShownTable) -> Mapping[str, Any]:
         waiting = waiting_rows(spec, rows, shown.now)
         values = {
             "answer": waiting.answer,
-            "reasons": [(refusal, _replay(table, reason=refusal.reason)) for refusal in waiting.reasons],
+            "reasons": [
+                (refusal, form(table, reason=refusal.reason), form(table, FormAction.DISCARD, reason=refusal.reason))
+                for refusal in waiting.reasons
+            ],
         }
         if not shown.may_see_rows:
             return values
@@ -68,7 +70,7 @@ def _row_values(table: str, history: RowHistory) -> dict[str, Any]:
             (
                 name,
                 value,
-                _replay(table, ids=row.id, set_column=name, set_how="set") if waits and name[:1] != "_" else "",
+                form(table, ids=row.id, set_column=name, set_how="set") if waits and name[:1] != "_" else "",
             )
             for name, value in _columns(row.received or row.record)
         ],
@@ -76,8 +78,9 @@ def _row_values(table: str, history: RowHistory) -> dict[str, Any]:
             ("pinned to a replay" if event["event"] == RowEvent.PLANNED else event["event"], event)
             for event in history.events
         ],
-        "replay": _replay(table, ids=row.id) if waits else "",
-        "quoted": shlex.join([table, row.id]),
+        "replay": form(table, ids=row.id) if waits else "",
+        "discard": form(table, FormAction.DISCARD, ids=row.id),
+        "reopen": form(table, FormAction.REOPEN, ids=row.id),
     }
 
 
@@ -89,10 +92,6 @@ def _columns(record: str) -> list[tuple[str, str]]:
         return []
     items = parsed.items() if isinstance(parsed, dict) else ()
     return [(name, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)) for name, value in items]
-
-
-def _replay(table: str, **fields: str) -> str:
-    return trigger_path(REPLAY_DAG_ID, table=table, **fields)
 
 
 def _has_quarantine(table: TableOverview) -> bool:

@@ -14,16 +14,27 @@ from airflow.sdk.exceptions import AirflowFailException, TaskAwaitingInput
 from include.contracts.job.args import Job, JobArgs
 from include.contracts.job.column_fix import SetValue
 from include.contracts.job.requests import QuarantineRequest
+from include.contracts.row_status import RowStatus
+from include.control.ledger.events import FileEvent
+from include.control.ledger.ledger import Ledger
+from include.control.ledger.resolution import table_id
+from include.control.ledger.states.table_state import TableStates
+from include.control.ledger.states.waiting_rows import WaitingRows
+from include.control.log.batch import FileFact
+from include.control.quarantine.rows import count_by_status
+from include.control.quarantine.stored_rows import StoredRows
 from include.paths import LakehousePaths
 from lakehouse_airflow.assets import REPLAYED_TABLE, table_asset
 from lakehouse_airflow.operators.quarantine_replay import FixApprovalOperator, QuarantineReplayOperator
+from tests.support.ledger.delta_tables import day
 from tests.support.ledger.quarantine_rows import FIRST, quarantine, refused
 from tests.unit.plugins.lakehouse_airflow.operators.conftest import House
 
 MakeRun = Callable[..., dict[str, Any]]
 ORDERS = "bronze.orders"
 FORM = {
-    "table": ORDERS, "ids": None, "reason": None, "all_rows": False, "set_column": None, "set_how": None,
+    "table": ORDERS, "action": "replay rows", "file": None,
+    "ids": None, "reason": None, "all_rows": False, "set_column": None, "set_how": None,
     "set_value": None, "set_by": None, "set_values": None, "why": None, "dry_run": True,
 }  # fmt: skip
 DONE = """
@@ -134,6 +145,14 @@ def test_where_no_row_is_meant_no_spark_is_started(asked: Callable[..., dict[str
         ({"all_rows": True, "set_column": "amount", "set_how": "map"}, "map needs the field Map of values"),
         ({"all_rows": True, "set_column": "amount", "set_how": "trim", "set_value": "5"}, "trim does not accept"),
         ({"all_rows": True, "set_column": "amount", "set_how": "sql", "set_value": "5"}, "sql does not accept"),
+        ({"all_rows": True, "action": "discard rows"}, "Why"),
+        ({"ids": "r1", "action": "reopen rows"}, "r1 cannot be reopened: only a row that is discarded can"),
+        (
+            {"ids": "r1", "action": "discard rows", "why": "so", "set_column": "a", "set_how": "trim"},
+            "no column is fixed",
+        ),
+        ({"action": "give up a landing file", "file": "orders/a.json"}, "Why"),
+        ({"action": "give up a landing file", "file": "orders/a.json", "why": "so"}, "has no landing file"),
     ],
 )
 def test_a_form_that_says_too_little_fails_with_what_to_fill_in(
@@ -165,3 +184,40 @@ def test_a_second_person_is_asked_where_values_are_changed(
     if is_asked:
         assert told["subject"] == f"Change quarantined rows of {ORDERS}, and replay them?"
         assert "**ann** asks for: `amount set to '{{ var.value.x }}'`" in told["body"]
+
+
+def test_rows_are_discarded_and_reopened_with_the_name_and_the_reason_of_the_person(
+    house: House, asked: Callable[..., dict[str, Any]]
+) -> None:
+    paths = LakehousePaths(house.root)
+    form = {"ids": "r1", "why": "a test order"}
+    dry = replay().execute(asked(action="discard rows", **form))
+    assert dry["message"] == "1 row of bronze.orders would be discarded"
+    assert count_by_status(StoredRows(ORDERS, paths)) == {RowStatus.OPEN: 2}
+    context = asked(action="discard rows", dry_run=False, **form)
+    replay().execute(context)
+    assert count_by_status(StoredRows(ORDERS, paths)) == {RowStatus.OPEN: 1, RowStatus.DISCARDED: 1}
+    waiting = TableStates(paths).read(ORDERS, WaitingRows)
+    assert waiting is not None
+    assert waiting.rows == 1
+    [event] = StoredRows(ORDERS, paths).events_of("r1")
+    assert (event["said_by"], event["why"], event["run_id"]) == ("ann", "a test order", context["run_id"])
+    again = replay().execute(asked(action="reopen rows", all_rows=True, dry_run=False))
+    assert again["message"] == "1 row of bronze.orders reopened"
+    assert count_by_status(StoredRows(ORDERS, paths)) == {RowStatus.OPEN: 2}
+
+
+def test_a_failed_file_is_given_up_with_the_name_and_the_reason_of_the_person(
+    house: House, asked: Callable[..., dict[str, Any]]
+) -> None:
+    ledger, context = (
+        Ledger(LakehousePaths(house.root)),
+        asked(action="give up a landing file", file="orders/a.gz", why="the shop was closed", dry_run=False),
+    )
+    target = table_id(LakehousePaths(house.root).table(ORDERS))
+    file = FileFact("orders/a.gz", 1, 1, "sum", defect="cut off")
+    ledger.record_files(FileEvent.FAILED, ORDERS, target, day(), [file])
+    assert FixApprovalOperator(task_id="approve").execute(context) is None
+    assert replay().execute(context)["message"] == "orders/a.gz of bronze.orders given up"
+    failure = Ledger(LakehousePaths(house.root)).failed_files(ORDERS, target)["orders/a.gz"]
+    assert (failure.given_up, failure.file.defect) == (True, "by ann: the shop was closed (cut off)")

@@ -9,7 +9,8 @@ from airflow.sdk.exceptions import AirflowFailException
 from pydantic import TypeAdapter, ValidationError
 
 from include.contracts.job.column_fix import ColumnFix
-from include.contracts.job.requests import QuarantineRequest, RowFilter
+from include.contracts.job.requests import FormAction, QuarantineRequest, RowFilter
+from include.contracts.row_status import PENDING, RowStatus
 from lakehouse_airflow.operators.second_person import who_asked
 
 if TYPE_CHECKING:
@@ -25,17 +26,38 @@ def read_request(context: Context) -> QuarantineRequest:
     Raises:
         AirflowFailException: it does not say which rows, or gives only a part of a fix.
     """
-    form = context["params"]
+    form, action = context["params"], action_of(context)
     ids, reason = tuple(str(form["ids"] or "").replace(",", " ").split()), str(form["reason"] or "")
     if not (ids or reason or form["all_rows"]):
         raise AirflowFailException("Which rows? Fill in Ids or Reason, or tick All rows; then trigger this again.")
-    run = context["dag_run"]
-    return QuarantineRequest(
-        rows=RowFilter(ids=ids, reason=reason),
-        fixes=_fixes_of(form),
-        said_by=str(who_asked(context) or f"DAG {run.dag_id}"),
-        why=str(form["why"] or ""),
-    )
+    fixes, why = _fixes_of(form), str(form["why"] or "")
+    if fixes and action is not FormAction.REPLAY:
+        raise AirflowFailException(f"To {action} no column is fixed. Empty these fields; then trigger this again.")
+    if action is FormAction.DISCARD:
+        require_why(why)
+    statuses = (RowStatus.DISCARDED,) if action is FormAction.REOPEN else PENDING
+    rows = RowFilter(ids=ids, reason=reason, statuses=statuses)
+    return QuarantineRequest(rows=rows, fixes=fixes, said_by=asked_by(context), why=why)
+
+
+def action_of(context: Context) -> FormAction:
+    """Return what the form asks for."""
+    return FormAction(context["params"]["action"])
+
+
+def asked_by(context: Context) -> str:
+    """Return the person who triggered the run, for the history; the DAG if no person did."""
+    return str(who_asked(context) or f"DAG {context['dag_run'].dag_id}")
+
+
+def require_why(why: str) -> None:
+    """Check that the form gives a reason.
+
+    Raises:
+        AirflowFailException: it gives none.
+    """
+    if not why.strip():
+        raise AirflowFailException("Why? Fill in the reason, which is kept for others; then trigger this again.")
 
 
 def _fixes_of(form: Mapping[str, Any]) -> dict[str, ColumnFix]:
