@@ -109,15 +109,7 @@ class CommitHistory:
             return
         with tolerate_state_errors(write.table):
             identity = table_id(self._paths.table(write.table))
-            self._states.change(write.table, (Contention, partial(self._contention_after, write, identity)))
-
-    def _contention_after(self, write: TableWrite, identity: str, stored: Contention | None) -> Contention:
-        """Return the sums after a write; if the state lacks them, from the events that are still kept."""
-        is_missing = stored is None
-        sums = stored if stored and stored.table_id == identity else Contention(table_id=identity)
-        for each in self.of(write.table) if is_missing else [write]:
-            sums = add_contention(sums, each.waited.seconds, each.attempts, each.lost)
-        return sums
+            self._states.change(write.table, (Contention, partial(_contention_after, write, identity)))
 
     def of(self, table: str) -> list[TableWrite]:
         """Return the writes to a table, oldest first."""
@@ -131,6 +123,15 @@ class CommitHistory:
         """Yield the commits of an operation, the newest first; read only as many as the caller takes."""
         conditions = {"event": [COMMITTED], "operation": [operation]}
         return map(_write, self._events.descending(table, "recorded_at", COMMITS.names[1:], **conditions))
+
+
+def _contention_after(write: TableWrite, identity: str, stored: Contention | None) -> Contention:
+    """Return the sums after a write; they start at zero where the state lacks them.
+
+    The events that are still kept are not added: scraped after a zero they would look like new waits.
+    """
+    sums = stored if stored and stored.table_id == identity else Contention(table_id=identity)
+    return add_contention(sums, write.waited.seconds, write.attempts, write.lost)
 
 
 def _write(event: Mapping[str, Any]) -> TableWrite:

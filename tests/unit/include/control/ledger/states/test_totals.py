@@ -99,3 +99,18 @@ def test_what_was_lost_to_other_writers_stays_counted_after_its_events_are_dropp
     sums = TableStates(paths).read(SPEC.table, Contention)
     assert sums is not None
     assert (sums.waited_s, sums.retries, sums.lost) == (68, 25, {RACE.conflict: 25})
+
+
+def test_after_a_lost_state_these_sums_start_at_zero_so_that_no_old_wait_looks_like_a_new_one(tmp_path: Path) -> None:
+    paths = LakehousePaths(tmp_path)
+    load_batch(tmp_path, SPEC)
+    write = TableWrite(SPEC.table, "r", datetime.now(UTC), attempts=2, waited=LeaseWait(seconds=2, holders="other"))
+    for _ in range(5):
+        CommitHistory(paths).record(write)
+    (tmp_path / "_millrace" / "state" / SPEC.table).unlink()
+    load_batch(tmp_path, SPEC)
+    assert TableStates(paths).read(SPEC.table, Contention) is None, "a scrape now says 0"
+    CommitHistory(paths).record(write)
+    sums = TableStates(paths).read(SPEC.table, Contention)
+    assert sums is not None
+    assert (sums.waited_s, sums.retries) == (2, 1)
