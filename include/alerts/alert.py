@@ -29,6 +29,7 @@ class Alert:
         action: what helps.
         way_out: what else helps.
         link: the address of its page.
+        is_resolved: whether the causes are gone: the message says that nobody has to do anything any more.
     """
 
     key: str
@@ -41,15 +42,24 @@ class Alert:
     action: str
     way_out: str
     link: str
+    is_resolved: bool = False
+
+    @property
+    def event_action(self) -> str:
+        """What a pager does with the message, in the words of PagerDuty: `trigger` or `resolve`."""
+        return "resolve" if self.is_resolved else "trigger"
 
     @property
     def title(self) -> str:
         """The subject, in one line."""
-        return " ".join(f"{self.table or 'The lakehouse'}: {self.kind}".split())
+        start = "Resolved: " if self.is_resolved else ""
+        return " ".join(f"{start}{self.table or 'The lakehouse'}: {self.kind}".split())
 
     @property
     def text(self) -> str:
         """The message as plain text."""
+        if self.is_resolved:
+            return f"{self.title}\nNobody has to do anything any more. It was: {self.cause}\n{self.link}"
         lines = (f"{self.title}\n{self.cause}", self.action and f"What helps: {self.action}", self.way_out, self.link)
         return "\n".join(line for line in lines if line)
 

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from include.alerts.alert import Alert, alert_of, digest_of
+from include.alerts.open_alerts import Notify, OpenAlert, OpenAlerts
 from include.alerts.told import DueAlert, ToldAlerts
 from include.overview.attention import Attention
 
 MOST_MESSAGES = 10
 """If more causes are new at the same time, one message is about all of them."""
-
-Notify = Callable[[Alert], None]
 
 
 @dataclass(frozen=True)
@@ -41,6 +40,7 @@ def tell(
     items: Sequence[Attention],
     notifiers: Mapping[str, Notify],
     told: ToldAlerts,
+    sent: OpenAlerts,
     now: datetime,
     links: Links,
     *,
@@ -52,12 +52,13 @@ def tell(
         items: the causes that exist now.
         notifiers: name -> the function that sends a message.
         told: knows what was told before.
+        sent: remembers the messages until their causes are gone.
         now: the time.
         links: the addresses of pages.
         forget: as in `ToldAlerts.claim`.
     """
     due = told.claim(items, notifiers, now, forget=forget)
-    alerts: dict[str, Alert] = {}
+    alerts: dict[str, OpenAlert] = {}
     failures: dict[str, Exception] = {}
     successes: dict[str, set[str]] = {}
     try:
@@ -69,12 +70,14 @@ def tell(
                 except Exception as error:  # noqa: BLE001  the other notifiers are told, and this one the next time
                     failures[name] = error
                 else:
-                    alerts[alert.key] = alert
+                    names = tuple(name for each in causes for name in each.item.names)
+                    alerts[alert.key] = OpenAlert(alert=alert, causes=names)
                     for each in causes:
                         successes.setdefault(each.item.names[0], set()).add(name)
     finally:
+        sent.add(alerts)
         told.settle((each, successes.get(each.item.names[0], ())) for each in due)
-    return Told(tuple(alerts.values()), failures)
+    return Told(tuple(each.alert for each in alerts.values()), failures)
 
 
 def _messages(due: Sequence[DueAlert], links: Links) -> list[tuple[Alert, Sequence[DueAlert]]]:

@@ -6,25 +6,19 @@ the claim back. If a process dies in between, its claim ends after some minutes,
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
-from tenacity import retry, retry_if_result, stop_after_attempt, wait_random
+from pydantic import BaseModel, ConfigDict
 
+from include.alerts.shared_object import SharedObject
 from include.contracts.interval import Instant
-from include.control.leases.store import ledger_lease
-from include.control.storage.objects_on_s3 import object_store
-from include.errors import ConflictError
 from include.overview.attention import Attention
 from include.paths import LakehousePaths
 
 CLAIM_FOR = timedelta(minutes=10)
 """A claim of a process that has died ends after this time."""
-
-_KEY = "told"
 
 
 class ToldCause(BaseModel):
@@ -44,8 +38,6 @@ class ToldCause(BaseModel):
 Causes = dict[str, ToldCause]
 """Name of a cause -> what was told about it."""
 
-_CAUSES = TypeAdapter(Causes)
-
 
 @dataclass(frozen=True)
 class DueAlert:
@@ -59,9 +51,7 @@ class ToldAlerts:
     """Reads and changes the object of one lakehouse."""
 
     def __init__(self, paths: LakehousePaths) -> None:
-        self._folder = paths.alerts
-        self._lease_store = paths.lease_store
-        self._objects = object_store(paths.alerts)
+        self._causes = SharedObject(paths, "told")
 
     def claim(
         self, items: Sequence[Attention], notifiers: Collection[str], now: datetime, *, forget: bool
@@ -90,7 +80,7 @@ class ToldAlerts:
                 for name in each.item.names
             }
 
-        self._change(claimed)
+        self._causes.change(ToldCause, claimed)
         return due
 
     def settle(self, results: Iterable[tuple[DueAlert, Collection[str]]]) -> None:
@@ -108,32 +98,7 @@ class ToldAlerts:
                 after[name] = ToldCause(told=tuple(dict.fromkeys((*before, *told))))
             return after
 
-        self._change(settled)
-
-    def _change(self, change: Callable[[Causes], Causes]) -> None:
-        with ledger_lease(self._folder, self._lease_store):
-            if not self._try_change(change):
-                raise ConflictError(
-                    f"{self._folder}: other processes changed the told alerts each time",
-                    "Run this again. If it comes again, the store of the lakehouse takes no conditional puts.",
-                )
-
-    @retry(
-        retry=retry_if_result(lambda is_done: not is_done),
-        wait=wait_random(0, 0.05),
-        stop=stop_after_attempt(100),
-        retry_error_callback=lambda _: False,
-    )
-    def _try_change(self, change: Callable[[Causes], Causes]) -> bool:
-        stored = self._objects.get(_KEY)
-        before = _causes(stored.body) if stored else {}
-        after = change(before)
-        if after == before:
-            return True
-        body = json.dumps({name: cause.model_dump(mode="json") for name, cause in after.items()}).encode()
-        return bool(
-            self._objects.put_if_match(_KEY, body, stored.etag) if stored else self._objects.put_if_absent(_KEY, body)
-        )
+        self._causes.change(ToldCause, settled)
 
 
 def _due(
@@ -144,10 +109,3 @@ def _due(
     missing = tuple(name for name in notifiers if any(name not in cause.told for cause in known))
     is_claimed = any(cause.claimed_at and now - cause.claimed_at < CLAIM_FOR for cause in known)
     return DueAlert(item, missing) if missing and not is_claimed else None
-
-
-def _causes(body: bytes) -> Causes:
-    try:
-        return _CAUSES.validate_json(body)
-    except ValidationError:
-        return {}  # A power loss has cut the object: causes are rather told twice than never.

@@ -15,24 +15,31 @@ from lakehouse_airflow.ui.links import lakehouse_path, table_path, url_of
 
 if TYPE_CHECKING:
     from include.alerts.alert import Alert
+    from include.alerts.telling import Told
     from include.overview.attention import Attention
 
 
-def tell_all(notifiers: Sequence[BaseNotifier], context: Mapping[str, Any]) -> Sequence[Alert]:
-    """Tell the notifiers of every cause that needs a person; return the messages.
+def tell_all(
+    notifiers: Sequence[BaseNotifier], resolved_notifiers: Sequence[BaseNotifier], context: Mapping[str, Any]
+) -> Sequence[Alert]:
+    """Tell the notifiers of every cause that needs a person, and others of causes that are gone; return the former.
 
     Raises:
         AirflowException: a notifier failed; it is told the next time, and the others were told.
         SpecError, MillraceError: the lakehouse cannot be read.
     """
     # Imported here: parsing a DAG file must not load the Delta reader.
+    from include.alerts.open_alerts import OpenAlerts, tell_resolved
     from include.clock import utc_now
     from include.overview.attention import attention_needed
     from include.overview.lakehouse import LakehouseReader, no_failed_tasks
 
     settings, now = prepare_process(), utc_now()
     tables = LakehouseReader(settings.paths, settings.tables).read(now, no_failed_tasks)
-    return _tell(attention_needed(tables, now), notifiers, context, forget=True)
+    items = attention_needed(tables, now)
+    told = _tell(items, notifiers, context, forget=True)
+    failures = tell_resolved(items, _senders(resolved_notifiers, context), OpenAlerts(settings.paths), now)
+    return _alerts_of(told, failures)
 
 
 def tell_refusal(table: str, notifiers: Sequence[BaseNotifier], context: Mapping[str, Any]) -> Sequence[Alert]:
@@ -44,28 +51,39 @@ def tell_refusal(table: str, notifiers: Sequence[BaseNotifier], context: Mapping
     settings, now = prepare_process(), utc_now()
     overview = LakehouseReader(settings.paths, settings.tables).read_table(table, now, no_failed_tasks)
     items = attention_needed([overview] if overview else [], now)
-    return _tell([item for item in items if item.kind is Kind.REFUSED], notifiers, context, forget=False)
+    return _alerts_of(_tell([item for item in items if item.kind is Kind.REFUSED], notifiers, context, forget=False))
 
 
 def _tell(
     items: Sequence[Attention], notifiers: Sequence[BaseNotifier], context: Mapping[str, Any], *, forget: bool
-) -> Sequence[Alert]:
+) -> Told:
+    from include.alerts.open_alerts import OpenAlerts
     from include.alerts.telling import Links, tell
     from include.alerts.told import ToldAlerts
     from include.clock import utc_now
+
+    links = Links(lambda table: url_of(table_path(table)), url_of(lakehouse_path("tables")))
+    paths, senders = prepare_process().paths, _senders(notifiers, context)
+    return tell(items, senders, ToldAlerts(paths), OpenAlerts(paths), utc_now(), links, forget=forget)
+
+
+def _alerts_of(told: Told, further_failures: Mapping[str, Exception] = {}) -> Sequence[Alert]:
+    """Return the messages; raise if a notifier has failed."""
+    if failures := {**told.failures, **further_failures}:
+        # The text of such an error may have the address of a webhook, which is a secret.
+        errors = ", ".join(f"{name} ({type(error).__name__})" for name, error in failures.items())
+        raise AirflowException(f"not every alert was sent: {errors} failed\nIt is told the next time.")
+    return told.alerts
+
+
+def _senders(notifiers: Sequence[BaseNotifier], context: Mapping[str, Any]) -> dict[str, Any]:
+    """Return name of a notifier -> the function that sends a message by it."""
 
     def sender(notifier: BaseNotifier) -> Any:
         # A notifier renders its own attributes, once: each message needs a copy.
         return lambda alert: copy.copy(notifier)({**context, "alert": alert})
 
-    links = Links(lambda table: url_of(table_path(table)), url_of(lakehouse_path("tables")))
-    senders = {name: sender(notifier) for name, notifier in _named(notifiers).items()}
-    told = tell(items, senders, ToldAlerts(prepare_process().paths), utc_now(), links, forget=forget)
-    if told.failures:
-        # The text of such an error may have the address of a webhook, which is a secret.
-        errors = ", ".join(f"{name} ({type(error).__name__})" for name, error in told.failures.items())
-        raise AirflowException(f"not every alert was sent: {errors} failed\nIt is told the next time.")
-    return told.alerts
+    return {name: sender(notifier) for name, notifier in _named(notifiers).items()}
 
 
 def _named(notifiers: Sequence[BaseNotifier]) -> dict[str, BaseNotifier]:

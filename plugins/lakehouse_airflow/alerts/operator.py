@@ -19,13 +19,17 @@ class LakehouseAlertsOperator(BaseOperator):
     The context of the notifiers has the message as `alert`; their templates name its attributes (`Alert`).
 
     :param notifiers: notifiers of any provider.
+    :param resolved_notifiers: the notifiers that are told, once, when the causes of a message are gone.
     """
 
     ui_color = "#f3d9c4"
 
-    def __init__(self, *, notifiers: Sequence[BaseNotifier], **kwargs: Any) -> None:
+    def __init__(
+        self, *, notifiers: Sequence[BaseNotifier], resolved_notifiers: Sequence[BaseNotifier] = (), **kwargs: Any
+    ) -> None:
         super().__init__(**kwargs)
         self.notifiers = notifiers
+        self.resolved_notifiers = resolved_notifiers
 
     def execute(self, context: Context) -> int:
         """Return the number of messages.
@@ -34,7 +38,7 @@ class LakehouseAlertsOperator(BaseOperator):
             AirflowException: a notifier failed, and is told the next time; the others were told.
             SpecError, MillraceError: the lakehouse cannot be read.
         """
-        alerts = tell_all(self.notifiers, dict(context))
+        alerts = tell_all(self.notifiers, self.resolved_notifiers, dict(context))
         for alert in alerts:
             self.log.info("told: %s", alert.text)
         if not alerts:

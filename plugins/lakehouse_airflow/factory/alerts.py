@@ -18,12 +18,18 @@ the next run tells it."""
 
 
 def build_alerts_dag(
-    *, notifiers: Sequence[BaseNotifier], owner: str, schedule: str = "*/5 * * * *", **dag_arguments: Any
+    *,
+    notifiers: Sequence[BaseNotifier],
+    resolved_notifiers: Sequence[BaseNotifier] = (),
+    owner: str,
+    schedule: str = "*/5 * * * *",
+    **dag_arguments: Any,
 ) -> DAG:
     """Build the DAG with the task that tells.
 
     Args:
         notifiers: notifiers of any provider; their templates find the message as `alert`.
+        resolved_notifiers: those that are also told, once, when the causes of a message are gone: `alert.is_resolved`.
         owner: the owner of the task.
         schedule: how often it looks, as a cron expression in UTC.
         dag_arguments: further arguments of Airflow's `DAG`; they replace those of the factory.
@@ -39,5 +45,7 @@ def build_alerts_dag(
         "default_args": {"owner": owner, "execution_timeout": timedelta(minutes=10)},
     }
     with DAG(dag_id="lakehouse_alerts", schedule=schedule, **{**own, **dag_arguments}) as dag:
-        LakehouseAlertsOperator(task_id="tell", task_display_name="Tell", notifiers=notifiers)
+        LakehouseAlertsOperator(
+            task_id="tell", task_display_name="Tell", notifiers=notifiers, resolved_notifiers=resolved_notifiers
+        )
     return dag

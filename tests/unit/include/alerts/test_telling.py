@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from include.alerts.alert import Alert
+from include.alerts.open_alerts import OpenAlerts, tell_resolved
 from include.alerts.telling import MOST_MESSAGES, Links, Told, tell
 from include.alerts.told import CLAIM_FOR, ToldAlerts
 from include.overview.attention import Attention, Kind, attention_needed
@@ -57,9 +58,20 @@ def run(tmp_path: Path) -> Callable[..., Told]:
     def run(
         items: Sequence[Attention], later: timedelta = timedelta(), *, forget: bool = True, **inboxes: Inbox
     ) -> Told:
-        return tell(items, inboxes, ToldAlerts(LakehousePaths(tmp_path)), NOW + later, LINKS, forget=forget)
+        paths = LakehousePaths(tmp_path)
+        return tell(items, inboxes, ToldAlerts(paths), OpenAlerts(paths), NOW + later, LINKS, forget=forget)
 
     return run
+
+
+@pytest.fixture
+def resolve(tmp_path: Path) -> Callable[..., dict[str, Exception]]:
+    """Tell what is gone."""
+
+    def resolve(items: Sequence[Attention], later: timedelta = timedelta(), **inboxes: Inbox) -> dict[str, Exception]:
+        return tell_resolved(items, inboxes, OpenAlerts(LakehousePaths(tmp_path)), NOW + later)
+
+    return resolve
 
 
 def test_each_kind_of_cause_is_told_once_with_cause_action_and_link(
@@ -158,3 +170,60 @@ def test_a_damaged_object_tells_rather_twice_than_never(
     (tmp_path / "_millrace" / "alerts" / "told").write_text('{"bronze.or')
     run(items[:1], mail=mail)
     assert len(mail.alerts) == 2
+
+
+def test_a_message_is_resolved_once_when_all_its_causes_are_gone(
+    run: Callable[..., Told], resolve: Callable[..., dict[str, Exception]], items: list[Attention]
+) -> None:
+    pager = Inbox()
+    files = replace(items[0], kind=Kind.GIVEN_UP, subjects=("a.json", "b.json"))
+    run([files], pager=pager)
+    for now in ([files], [replace(files, subjects=("b.json",))], [], []):
+        resolve(now, pager=pager)
+    opened, closed = pager.alerts
+    assert (opened.event_action, closed.event_action) == ("trigger", "resolve")
+    assert (closed.key, closed.link) == (opened.key, opened.link)
+    assert closed.text.startswith(f"Resolved: {opened.title}\nNobody has to do anything any more.")
+
+
+def test_a_cause_that_comes_back_opens_its_message_again(
+    run: Callable[..., Told], resolve: Callable[..., dict[str, Exception]], items: list[Attention]
+) -> None:
+    pager, chat = Inbox(), Inbox(failures=1)
+    for now in (items[:1], [], items[:1], []):
+        run(now, pager=pager)
+        resolve(now, pager=pager, chat=chat)
+    assert [alert.event_action for alert in pager.alerts] == ["trigger", "resolve"] * 2
+    assert [alert.event_action for alert in chat.alerts] == ["resolve"], "it was down the first time"
+
+
+def test_only_the_notifier_that_failed_is_told_again_that_it_is_resolved(
+    run: Callable[..., Told], resolve: Callable[..., dict[str, Exception]], items: list[Attention]
+) -> None:
+    pager, chat = Inbox(), Inbox(failures=1)
+    run(items[:1], mail=Inbox())
+    assert list(resolve([], pager=pager, chat=chat)) == ["chat"]
+    for _ in range(2):
+        assert resolve([], pager=pager, chat=chat) == {}
+    assert (len(pager.alerts), len(chat.alerts)) == (1, 1)
+
+
+def test_a_wrong_spec_resolves_nothing_of_its_table(
+    run: Callable[..., Told], resolve: Callable[..., dict[str, Exception]], items: list[Attention]
+) -> None:
+    pager, refused = Inbox(), next(item for item in items if item.kind is Kind.REFUSED)
+    run([refused], mail=Inbox())
+    resolve([replace(refused, kind=Kind.WRONG_SPEC)], pager=pager)
+    assert pager.alerts == []
+    resolve([], pager=pager)
+    assert pager.tables == [refused.table.table]
+
+
+def test_processes_at_the_same_time_tell_once_that_a_cause_is_gone(
+    run: Callable[..., Told], resolve: Callable[..., dict[str, Exception]], items: list[Attention]
+) -> None:
+    pager = Inbox()
+    run(items, mail=Inbox())
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda _: resolve([], pager=pager), range(16)))
+    assert sorted(pager.tables) == sorted(item.table.table for item in items)
