@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time
 from pathlib import Path
 
 import typer
@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from include.catalog import Catalog
 from include.cli.catalog import command_catalog, leave_out_of_warning
-from include.contracts.interval import Interval
+from include.contracts.interval import Interval, utc_days
 from include.contracts.time_format import ISO_SECOND
 from include.control.log.batch import new_token
 from include.errors import SpecError, UnknownNameError
@@ -111,12 +111,10 @@ def parse_intervals(text: str, to: str | None = None) -> tuple[Interval, ...]:
         first, last = date.fromisoformat(text), date.fromisoformat(text if to is None else to)
         if last < first:
             raise ValueError(f"--to {last} is before --interval {first}")
-        days = (first + timedelta(days=number) for number in range((last - first).days + 1))
-        midnights = (datetime.combine(day, time(), UTC) for day in days)
-        return tuple(Interval(start=start, end=start + timedelta(days=1)) for start in midnights)
+        return utc_days(first, last)
     except ValidationError as error:
         raise typer.BadParameter(error.errors()[0]["msg"].removeprefix("Value error, ")) from error
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:
         msg = f"{error}; write a day as 2013-01-01, or two instants as 2013-01-01T00:00Z/2013-01-01T06:00Z"
         raise typer.BadParameter(msg) from error
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from typing import Annotated, Self
 
 from pydantic import AfterValidator, model_validator
@@ -53,3 +53,16 @@ class Interval(StrictModel):
 
     def __str__(self) -> str:
         return f"[{self.start:{ISO_SECOND}}, {self.end:{ISO_SECOND}})"
+
+
+def utc_days(first: date, last: date) -> tuple[Interval, ...]:
+    """Return the UTC days from `first` to `last`, both included; none if `last` is before `first`.
+
+    >>> [day.label for day in utc_days(date(2013, 1, 31), date(2013, 2, 1))]
+    ['2013-01-31', '2013-02-01']
+
+    Raises:
+        OverflowError: a day has no end, because it is the last one of the calendar.
+    """
+    midnights = [datetime.combine(first, time(), UTC) + timedelta(days=n) for n in range((last - first).days + 1)]
+    return tuple(Interval(start=start, end=start + timedelta(days=1)) for start in midnights)

@@ -9,7 +9,7 @@ from include.cli.output import console, show, show_problem
 from include.cli.progress import new_bar
 from include.cli.runs.driver import Driver, DriverEnd
 from include.cli.runs.reports import ending, failure_lines, note_lines, report_line, report_table, window_table, worst
-from include.cli.runs.table_plans import TablePlan, plan_tables
+from include.cli.runs.table_plans import plan_tables
 from include.cli.selection import Selection, new_run_id
 from include.contracts.interval import Interval
 from include.contracts.job.args import WRITER_OF_LAYER
@@ -17,6 +17,7 @@ from include.contracts.job.interval_args import MAINTENANCE_JOBS, DomainArgs, In
 from include.contracts.job.report import JobReport
 from include.contracts.time_format import FILE_NAME
 from include.control.log.stored_tables import is_table
+from include.control.planning.run_plans import TablePlan
 from include.disk_space import disk_full
 from include.errors import ExitCode, Outcome
 from include.run_retention import delete_old_runs

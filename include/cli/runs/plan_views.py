@@ -10,9 +10,10 @@ from rich.table import Table
 from rich.text import Text
 
 from include.cli.runs.reports import merge_notes
-from include.cli.runs.table_plans import Kind, TablePlan, reached_intervals
+from include.cli.runs.table_plans import reached_intervals
 from include.cli.views import MISSING, count, new_table, size
 from include.contracts.counted import counted
+from include.control.planning.run_plans import Kind, TablePlan
 from include.errors import ExitCode
 
 MAX_SHOWN = 31

@@ -1,95 +1,18 @@
-"""Plan a run of several tables and intervals; a missing source is part of the plan, not an error."""
+"""Plan the tables and intervals that a command selects."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from enum import StrEnum
 
 from include.cli.progress import in_progress
 from include.cli.runs.reports import worst
 from include.cli.selection import Selection
 from include.contracts.interval import Interval
-from include.contracts.job.blocked import blocked_message
 from include.contracts.job.interval_args import CONTINUE_AFTER
-from include.contracts.spec.table_spec import BronzeSpec
-from include.control.planning.advice import Advice
 from include.control.planning.planner import Planner
-from include.errors import ExitCode, MillraceError, NotDeliveredError, NotReadyError
+from include.control.planning.run_plans import RunPlanner, TablePlan
+from include.errors import ExitCode
 from include.settings import Settings
-from include.specs.invalid_spec import InvalidSpec, MaybeInvalidSpec
-
-
-class Kind(StrEnum):
-    """What happens to one table in one interval."""
-
-    WRITES = "writes"
-    NOTHING = "nothing to do"
-    SKIPPED = "skipped"
-    REFUSED = "refused"
-    NOT_READY = "not ready"
-    FAILS = "fails"
-
-
-@dataclass(frozen=True)
-class TablePlan:
-    """What the run of an interval would do to one table.
-
-    Attributes:
-        table: the table.
-        interval: the interval.
-        advice: the planner's advice for the current state; None if the table's log cannot be read.
-        after: its sources that the same run would change first, so that it reads more than the advice states.
-        obstacle: why the run would fail: the cause first, the ways out on further lines.
-        waits_for: its sources that would fail in the same run, so that it is not run.
-        skipped: why the run skips the table, as requested.
-        exit_code: the exit code of the table's run.
-    """
-
-    table: str
-    interval: Interval
-    advice: Advice | None
-    after: tuple[str, ...] = ()
-    obstacle: str = ""
-    waits_for: tuple[str, ...] = ()
-    skipped: str = ""
-    exit_code: ExitCode = ExitCode.OK
-
-    @property
-    def has_new_data(self) -> bool:
-        """Whether the run would bring readers something new, as far as can be known before it."""
-        return bool(self.after) or (self.advice is not None and self.advice.has_new_data)
-
-    @property
-    def is_idle(self) -> bool:
-        """Whether the run would have nothing to do and succeed, or cannot begin, because of a source or the spec."""
-        if self.waits_for or self.exit_code is ExitCode.BAD_SPEC:
-            return True
-        done = bool(self.skipped) or (self.advice is not None and self.advice.nothing_new)
-        return done and not self.after and self.exit_code is ExitCode.OK
-
-    @property
-    def kind(self) -> Kind:
-        """The plan in one word; a run that writes and then fails counts as failed."""
-        if self.skipped:
-            return Kind.SKIPPED
-        if self.exit_code is ExitCode.OK:
-            return Kind.WRITES if self.has_new_data else Kind.NOTHING
-        refused = dict.fromkeys((ExitCode.GATE_FAILED, ExitCode.DELETES_REFUSED), Kind.REFUSED)
-        return {ExitCode.NOT_READY: Kind.NOT_READY, **refused}.get(self.exit_code, Kind.FAILS)
-
-    @property
-    def message(self) -> str:
-        """The plan in one line."""
-        reason = (self.skipped or self.obstacle).split("\n", 1)[0].removeprefix(self.table).removeprefix(":").strip()
-        if self.skipped:
-            return f"skipped: {reason}"
-        if reason and not self.has_new_data:
-            return reason
-        parts = [f"reads what {' and '.join(self.after)} will bring"] if self.after else []
-        if self.advice and not (self.after and self.advice.nothing_new):
-            parts.append(f"nothing to do: {self.advice.message}" if self.advice.nothing_new else self.advice.message)
-        return "; ".join(filter(None, [*parts, reason]))
 
 
 def plan_tables(
@@ -103,7 +26,7 @@ def plan_tables(
         reprocess: whether the intervals' rows are read again.
         skip_missing: whether a table is skipped if its landing folder is missing.
     """
-    planner = _RunPlanner(Planner(selection.catalog, settings), reprocess, skip_missing)
+    planner = RunPlanner(Planner(selection.catalog, settings), reprocess=reprocess, skip_missing=skip_missing)
     intervals = in_progress(selection.intervals, "planning the intervals")
     return [plan for interval in intervals for plan in planner.interval(selection.specs, interval)]
 
@@ -123,83 +46,3 @@ def reached_intervals(plans: Iterable[TablePlan]) -> tuple[list[Interval], ExitC
         if not all(plan.exit_code in CONTINUE_AFTER or plan.waits_for for plan in of_tables):
             break
     return intervals, code
-
-
-class _RunPlanner:
-    """Plan one run; the plans of later intervals take the work of earlier intervals as done."""
-
-    def __init__(self, planner: Planner, reprocess: bool, skip_missing: bool) -> None:
-        self._planner = planner
-        self._reprocess = reprocess
-        self._skip_missing = skip_missing
-        self._done: set[str] = set()
-        self._files: set[str] = set()
-
-    def interval(self, specs: Iterable[MaybeInvalidSpec], interval: Interval) -> list[TablePlan]:
-        """Return the plans of one interval, in build order."""
-        by_table: dict[str, TablePlan] = {}
-        for spec in specs:
-            sources = [by_table[table] for table in spec.source_tables if table in by_table]
-            by_table[spec.table] = self._plan(spec, interval, sources)
-        plans = list(by_table.values())
-        self._done |= {plan.table for plan in plans if plan.has_new_data}
-        self._files |= {path for plan in plans if plan.advice for path in plan.advice.files}
-        return plans
-
-    def _plan(self, spec: MaybeInvalidSpec, interval: Interval, sources: list[TablePlan]) -> TablePlan:
-        nothing = TablePlan(spec.table, interval, self._current_state(spec))
-        awaited = () if isinstance(spec, InvalidSpec) else sources
-        if failed := {source.table: source.obstacle for source in awaited if source.exit_code is not ExitCode.OK}:
-            obstacle = blocked_message(spec.table, failed)
-            return replace(nothing, obstacle=obstacle, waits_for=tuple(failed), exit_code=ExitCode.NOT_READY)
-        after = tuple(source.table for source in sources if source.has_new_data)
-        try:
-            advice = self._advice(spec, interval)
-        except NotReadyError as error:
-            # An earlier interval of the same run builds the source, and this interval reads it again.
-            if after or (self._reprocess and (after := tuple(self._done.intersection(spec.source_tables)))):
-                return replace(nothing, after=after)
-            is_missing = any(source.skipped for source in sources) or isinstance(error, NotDeliveredError)
-            if is_missing and self._skip_missing:
-                return replace(nothing, skipped=str(error))
-            return replace(nothing, obstacle=str(error), exit_code=error.exit_code)
-        except MillraceError as error:
-            return replace(nothing, obstacle=str(error), exit_code=error.exit_code)
-        if advice.misfit:
-            return replace(nothing, obstacle=advice.misfit, exit_code=ExitCode.BAD_INPUT)
-        obstacle, code = _ending(advice, after)
-        return TablePlan(spec.table, interval, advice, after, obstacle, exit_code=code)
-
-    def _advice(self, spec: MaybeInvalidSpec, interval: Interval) -> Advice:
-        """Return the planner's advice, without the work of earlier intervals of the run."""
-        is_done = spec.table in self._done
-        if is_done and not isinstance(spec, BronzeSpec) and not self._reprocess:
-            state, message = self._planner.standing(spec), f"nothing new in {', '.join(spec.source_tables)}"
-            return replace(state, nothing_new=True, message=message, has_new_data=False, refused="")
-        advice = self._planner.advise(spec, interval, reprocess=self._reprocess)
-        if not is_done or not isinstance(spec, BronzeSpec):
-            return advice
-        new = tuple(path for path in advice.files if path not in self._files)
-        is_idle = not (new or advice.young_files or advice.failing_files)
-        has_new_data = bool(new) and advice.has_new_data
-        return replace(advice, files=new, nothing_new=is_idle, has_new_data=has_new_data, refused="")
-
-    def _current_state(self, spec: MaybeInvalidSpec) -> Advice | None:
-        """Return the state of the table, as the advice of a run that does nothing."""
-        try:
-            return replace(self._planner.standing(spec), has_new_data=False)
-        except MillraceError:
-            return None  # the advice for the interval reports the same error
-
-
-def _ending(advice: Advice, after: tuple[str, ...]) -> tuple[str, ExitCode]:
-    """Return why the run of a table would fail (empty if it would not), and its exit code."""
-    if advice.failing_files:
-        return f"{advice.table}: files cannot be loaded: {'; '.join(advice.failing_files)}", ExitCode.BAD_INPUT
-    if advice.young_files:
-        return f"{advice.table}: files are younger than min_age and wait", ExitCode.NOT_READY
-    if advice.approval_needed and not after:
-        return advice.approval_needed, ExitCode.DELETES_REFUSED
-    # The gate checks new rows together with those of the refused version.
-    is_refused = advice.refused and not (advice.has_new_data or after)
-    return (advice.refused, ExitCode.GATE_FAILED) if is_refused else ("", ExitCode.OK)

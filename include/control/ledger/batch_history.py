@@ -40,6 +40,23 @@ class BatchHistory:
             row = next(closes)  # the last close of a batch that was closed twice
             yield closed_batch(recorded_winner(row), RowCounts.model_validate_json(row["rows"]), row["recorded_at"])
 
+    def of_intervals(self, table: str, table_id: str, starts: Collection[datetime]) -> list[RecentBatch]:
+        """Return the closed batches of the intervals with these starts, in the order of their versions."""
+        columns, closed = ("token", "version", "intent", "rows", "recorded_at"), [BatchEvent.CLOSED]
+        rows = self._batches.find(table, columns, event=closed, table_id=[table_id], interval_start=starts)
+        # Of a batch that was closed twice, the last close counts.
+        closes = sorted({row["token"]: row for row in rows}.values(), key=itemgetter("version"))
+        return [
+            closed_batch(recorded_winner(row), RowCounts.model_validate_json(row["rows"]), row["recorded_at"])
+            for row in closes
+        ]
+
+    def seconds(self, table: str, batches: Collection[RecentBatch]) -> list[float]:
+        """Return the seconds from the intent of each of these batches to its close."""
+        numbers, tokens = {batch.batch_seq for batch in batches}, {batch.token for batch in batches}
+        started = self._started(table, batch_seq=numbers, token=tokens) if batches else {}
+        return [_seconds(started[batch.token], batch.at) for batch in batches if batch.token in started]
+
     def recent(self, table: str, table_id: str) -> RecentBatches:
         """Return the newest closed batches of the table, from the events."""
         return newest_batches(table_id, islice(self.closed(table, table_id), MOST_BATCHES))

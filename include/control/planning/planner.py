@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 
@@ -40,25 +40,41 @@ from include.specs.invalid_spec import InvalidSpec, MaybeInvalidSpec
 from include.specs.problem import SpecsRefusedError
 
 
-class Planner:
-    """The planner of one lakehouse, at the time of `clock`; it opens the ledger (`ops`) once for all plans."""
+@dataclass(frozen=True)
+class Standing:
+    """The state of a table, without regard to its sources; it is the same for every interval, until a batch changes it.
 
-    def __init__(self, catalog: Catalog, settings: Settings, clock: Clock = utc_now) -> None:
+    Attributes:
+        position: the position of its stream; None if there is no table yet.
+        advice: the advice that follows from the table alone.
+    """
+
+    position: StreamPosition | None
+    advice: Advice
+
+
+class Planner:
+    """The planner of one lakehouse, at the time of `clock`; it opens the ledger once, unless it is lent `ops`."""
+
+    def __init__(
+        self, catalog: Catalog, settings: Settings, clock: Clock = utc_now, ops: OpsTables | None = None
+    ) -> None:
         self._catalog = catalog
         self._settings = settings
         self._clock = clock
-        self.ops = OpsTables(settings.paths, keep_commits=settings.keep_commits)
+        self.ops = ops or OpsTables(settings.paths, keep_commits=settings.keep_commits)
         self._diffs: dict[str, TableDiff] = {}
 
-    def standing(self, spec: MaybeInvalidSpec) -> Advice:
-        """Return the state of the table of `spec`, without regard to its sources.
+    def standing(self, spec: MaybeInvalidSpec) -> Standing:
+        """Return the state of the table of `spec`.
 
         Raises:
             SpecsRefusedError: the spec is wrong.
             TornLogError: a log does not continue where it was last resolved.
         """
         valid = _require_valid(spec)
-        return self._state(valid, stream_position(valid, self.ops.paths, self.ops.ledger))
+        position = stream_position(valid, self.ops.paths, self.ops.ledger)
+        return Standing(position, self._state(valid, position))
 
     def due_intervals(self, spec: BronzeSpec, folders: Folders) -> tuple[tuple[Interval, ...], int]:
         """Return the intervals for which a run has work, oldest first, and the number of files that are too young.
@@ -87,8 +103,16 @@ class Planner:
             due.add(Interval(start=last.intent.interval_start, end=last.intent.interval_end))
         return tuple(sorted(due, key=lambda interval: interval.start)), len(young)
 
-    def advise(self, spec: MaybeInvalidSpec, interval: Interval, *, reprocess: bool = False) -> Advice:
+    def advise(
+        self, spec: MaybeInvalidSpec, interval: Interval, *, reprocess: bool = False, standing: Standing | None = None
+    ) -> Advice:
         """Return what a run of `spec` for `interval` would do now.
+
+        Args:
+            spec: the spec of the table.
+            interval: the interval.
+            reprocess: whether the interval's rows are read again.
+            standing: the state of the table, for callers that plan several intervals; by default it is read.
 
         Raises:
             SpecError: the spec is wrong, or the spec of a table that it reads directly or indirectly.
@@ -97,10 +121,10 @@ class Planner:
             BadInputError: the broker has deleted Kafka messages that no batch has read.
             TornLogError: a log does not continue where it was last resolved.
         """
-        valid, ops = _require_valid(spec), self.ops
+        valid = _require_valid(spec)
         self._catalog.require_sound_sources(valid)
-        position = stream_position(valid, ops.paths, ops.ledger)
-        state = self._state(valid, position)
+        known = standing or self.standing(valid)
+        position, state = known.position, known.advice
         if not isinstance(valid, BronzeSpec):
             return self._with_sources(state, valid, position, interval, reprocess=reprocess)
         if valid.reads_kafka:

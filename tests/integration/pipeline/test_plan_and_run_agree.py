@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from include.catalog import load_catalog
 from include.cli.runs.reports import ending, worst
-from include.cli.runs.table_plans import TablePlan, plan_tables, reached_intervals
+from include.cli.runs.table_plans import plan_tables, reached_intervals
 from include.cli.selection import Selection
 from include.contracts.job.interval_args import DomainArgs
 from include.contracts.job.report import JobReport
@@ -27,6 +27,7 @@ from include.control.ledger.ledger import Ledger
 from include.control.ledger.resolution import table_id
 from include.control.planning.advice import Advice
 from include.control.planning.planner import Planner
+from include.control.planning.run_plans import TablePlan
 from include.errors import ExitCode, Outcome
 from include.settings import Settings
 from spark_jobs.jobs.run_intervals import run_intervals
@@ -238,7 +239,7 @@ def asked(lakehouse: Lakehouse, question: Question) -> list[TablePlan]:
 
 def standing(lakehouse: Lakehouse, tables: tuple[str, ...]) -> dict[str, Advice]:
     planner = Planner(catalog(lakehouse), settings_of(lakehouse))
-    return {table: planner.standing(catalog(lakehouse).spec(table)) for table in tables}
+    return {table: planner.standing(catalog(lakehouse).spec(table)).advice for table in tables}
 
 
 def settings_of(lakehouse: Lakehouse) -> Settings:
