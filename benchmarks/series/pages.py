@@ -9,12 +9,13 @@ import sys
 from pathlib import Path
 from statistics import median, quantiles
 
-from benchmarks.aged_lake import make
+from benchmarks.aged_lake import DOMAIN, day, land, make
 from benchmarks.bench import Bench
 from benchmarks.cost import measure
 from benchmarks.result import Result
 from benchmarks.rounds import Side
 from benchmarks.web.refused_rows import refuse, row_id
+from include.catalog import load_catalog
 from include.paths import LakehousePaths
 from include.settings import PROJECT
 
@@ -27,6 +28,11 @@ TARGET_MS = 300
 
 _TABLES = "/lakehouse/tables"
 _BRONZE, _SILVER = f"{_TABLES}/bronze.a0", f"{_TABLES}/silver.a0"
+_MONTH = range(OLD - 15, OLD + 16)
+"""The days of a backfill plan; one batch is of each day, so that half of their files are loaded."""
+
+_CHAIN = "".join(f"&table={layer}.a0" for layer in ("bronze", "silver", "gold"))
+_PLAN = f"/lakehouse/backfill-plan/{DOMAIN}?first={day(_MONTH[0]).label}&last={day(_MONTH[-1]).label}{_CHAIN}"
 PAGES = {
     "Lakehouse": _TABLES,
     "Lakehouse, searched and ordered by rows": f"{_TABLES}?q=a33&sort=rows",
@@ -45,6 +51,7 @@ PAGES = {
     "Storage": f"{_SILVER}/storage",
     "Lineage": f"{_SILVER}/lineage",
     "Spec": f"{_SILVER}/spec",
+    "Backfill plan, a month of three tables": _PLAN,
 }
 """Name -> address of each page that is measured."""
 
@@ -59,6 +66,9 @@ def run(bench: Bench) -> list[Result]:
     bench.console.print(f"  making {name}")
     lake, log = bench.fresh("pages"), bench.folder / "logs" / "pages.log"
     make(lake, BATCHES, CHAINS, OLD)
+    bronze = load_catalog(lake / "tables").specs["bronze.a0"]
+    for seq in _MONTH:
+        land(lake, bronze, seq)
     refuse(LakehousePaths(lake / "root"), "bronze.a0", WAITING)
     command = [sys.executable, "-m", "benchmarks.web.page_times", str(lake), str(TIMES), *PAGES.values()]
     path = os.pathsep.join((str(PROJECT), str(PROJECT / "plugins")))

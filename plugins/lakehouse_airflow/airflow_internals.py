@@ -21,10 +21,19 @@ INTERNALS: dict[str, tuple[str, ...]] = {
     "airflow.api_fastapi.core_api.security:requires_access_dag": (),
     "airflow.api_fastapi.core_api.security:requires_access_asset": (),
     "airflow.api_fastapi.core_api.security:GetUserDep": (),
-    "airflow.models.dag:DagModel": ("get_dagmodel", "is_stale", "is_paused", "next_dagrun_create_after"),
+    "airflow.models.dag:DagModel": (
+        "get_dagmodel",
+        "is_stale",
+        "is_paused",
+        "next_dagrun_create_after",
+        "dag_display_name",
+        "timetable_summary",
+        "timetable_periodic",
+        "asset_expression",
+    ),
     "airflow.models.pool:Pool": ("get_pool", "create_or_update_pool"),
     "airflow.utils.session:create_session": (),
-    "airflow.models.dagrun:DagRun": ("conf", "note", "consumed_asset_events"),
+    "airflow.models.dagrun:DagRun": ("conf", "note", "consumed_asset_events", "logical_date", "state"),
     "airflow.models.taskinstance:TaskInstance": ("operator", "state", "end_date", "map_index"),
     "airflow.models.renderedtifields:RenderedTaskInstanceFields": ("rendered_fields",),
     "airflow.models.xcom:XComModel": ("get_many", "deserialize_value"),
@@ -37,5 +46,6 @@ INTERNALS: dict[str, tuple[str, ...]] = {
 - The gate reads earlier events of an asset that is none of its inlets.
 - A listener creates the pool when Airflow starts: there is no other place that has the database. Another one
   writes the day into the note of a run.
-- The web pages check rights, and read XComs, tasks that failed and the next run of a DAG, as Airflow's own pages do.
+- The web pages check rights, and read XComs, tasks that failed, the runs of a DAG, its next run, and the DAGs that wait
+  for an asset, as Airflow's own pages do.
 """

@@ -15,6 +15,7 @@ from include.clock import utc_now
 from include.contracts.spec.values import LAYERS
 from include.overview.attention import attention_needed
 from include.overview.table_overview import SEVERITY, TableOverview
+from lakehouse_airflow.pages.airflow_dags import domains_with_dag
 from lakehouse_airflow.pages.failed_tasks import failed_tasks
 from lakehouse_airflow.pages.reader import lakehouse
 from lakehouse_airflow.pages.rendering import page
@@ -76,6 +77,7 @@ def lakehouse_page(
         page_no=max(page_no, 1),
         counts=_counts(tables),
         choices=_choices(tables),
+        plans=domains_with_dag(session, {table.spec.domain for table in part}),
         query={**chosen, "q": q, "sort": sort},
     )
 

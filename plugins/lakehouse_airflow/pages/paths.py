@@ -14,6 +14,8 @@ from lakehouse_airflow.ui.links import (
     REPLAY_DAG_ID,
     REQUIRED_ACTIONS,
     airflow_path,
+    backfill_form_path,
+    backfill_plan_path,
     dag_path,
     lakehouse_path,
     run_path,
@@ -22,7 +24,18 @@ from lakehouse_airflow.ui.links import (
     trigger_path,
 )
 
-__all__ = ["action_path", "airflow_path", "lakehouse_path", "run_of", "same_page", "style_path", "table_path"]
+__all__ = [
+    "action_path",
+    "airflow_path",
+    "backfill_form_path",
+    "backfill_plan_path",
+    "dag_path",
+    "lakehouse_path",
+    "run_of",
+    "same_page",
+    "style_path",
+    "table_path",
+]
 
 _FORMS = {
     Action.OVERRIDE: OVERRIDE_DAG_ID,

@@ -18,7 +18,10 @@ MOST_AT_ONCE, PATIENCE_S = 8, 5.0
 """The pages that may read at the same time, and how long one more waits. The API server has 40 threads for all pages,
 also for Airflow's own; a store that does not answer would take them all."""
 
-_places = BoundedSemaphore(MOST_AT_ONCE)
+MOST_PLANS = 2
+"""The pages among them that may plan at the same time: a plan lists landing folders, which no limit breaks off."""
+
+_places, _plans = BoundedSemaphore(MOST_AT_ONCE), BoundedSemaphore(MOST_PLANS)
 
 
 @contextmanager
@@ -41,6 +44,22 @@ def lakehouse() -> Iterator[LakehouseReader]:
             yield _reader(settings.model_dump_json(include={"root", "lease_store", "tables"}))
     finally:
         _places.release()
+
+
+@contextmanager
+def lakehouse_to_plan() -> Iterator[LakehouseReader]:
+    """Lend the reader as `lakehouse` does, to a page that makes a plan.
+
+    Raises:
+        NotReadyError: as many pages as may plan at the same time do, or wait for a store.
+    """
+    if not _plans.acquire(timeout=PATIENCE_S):
+        raise NotReadyError("Other plans are being made, or wait for their landing folders", "Try again in a moment.")
+    try:
+        with lakehouse() as reader:
+            yield reader
+    finally:
+        _plans.release()
 
 
 @cache

@@ -13,6 +13,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from include.clock import utc_now
+from include.contracts.counted import counted
 from include.contracts.time_format import ISO_SECOND, MINUTE
 from include.errors import MillraceError
 from include.overview.observations import observed_text
@@ -61,6 +62,17 @@ def duration(length: timedelta) -> str:
     return "less than a minute"
 
 
+def about(seconds: float) -> str:
+    """Return an estimated time, as exact as an estimate is.
+
+    >>> [about(seconds) for seconds in (0.2, 42.4, 500, 9000)]
+    ['1 second', '42 seconds', '8 minutes', '2.5 hours']
+    """
+    if seconds < 90:
+        return counted(max(round(seconds), 1), "second")
+    return f"{seconds / 60:.0f} minutes" if seconds < 90 * 60 else f"{seconds / 3600:.1f} hours"
+
+
 def how_long(moment: datetime) -> Markup:
     """Return the time between a moment and now, with the moment itself as its title."""
     place = Markup('<time datetime="{}" title="since {} UTC">{}</time>')
@@ -98,5 +110,5 @@ def number(count: int | None) -> str:
 _TEMPLATES = Environment(
     loader=FileSystemLoader(_FOLDER), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
 )
-_TEMPLATES.filters.update(ago=ago, bounds=bounds, how_long=how_long, number=number, duration=duration)
+_TEMPLATES.filters.update(about=about, ago=ago, bounds=bounds, how_long=how_long, number=number, duration=duration)
 _TEMPLATES.globals.update(observed_text=observed_text, paths=paths, sparkline=sparkline, style_version=STYLE_VERSION)

@@ -139,6 +139,22 @@ def table_path(table: str, tab: str = "") -> str:
     return _path(f"{URL_PREFIX}/tables", table, *([tab] if tab else []))
 
 
+def backfill_plan_path(dag_id: str) -> str:
+    """Return the path of the page that plans a backfill of a DAG."""
+    return _path(f"{URL_PREFIX}/backfill-plan", dag_id)
+
+
+def backfill_form_path(dag_id: str, **fields: Any) -> str:
+    """Return the path of the form of a backfill of a DAG, with these fields filled in; empty ones are left out."""
+    stated = {name: value for name, value in fields.items() if value}
+    return _path(f"{URL_PREFIX}/backfill", dag_id) + (f"?{urlencode(stated)}" if stated else "")
+
+
+def backfills_path(dag_id: str) -> str:
+    """Return the path of Airflow's list of the backfills of a DAG."""
+    return f"{_path('/dags', dag_id)}/backfills"
+
+
 def airflow_path(page: str = "") -> str:
     """Return the path of one of Airflow's own pages; without one, of its first page."""
     return _path(f"/{page}")

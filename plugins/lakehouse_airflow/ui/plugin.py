@@ -26,7 +26,8 @@ class LazyPages:
 class MillracePlugin(AirflowPlugin):
     """All pages under `/lakehouse`, their entry *Lakehouse* in the navigation, and the glossary in the menu *Docs*.
 
-    The pages open in a tab of their own: Airflow's frame for them would let no link lead out of it.
+    The pages open in a tab of their own: Airflow's frame for them would let no link lead out of it. *Backfill plan* is
+    a tab of every DAG. Airflow shows such a tab in that frame alone, so its page has no links there.
 
     Listeners write the day into the note of a run, and create the pool of Spark tasks if it is missing.
     """
@@ -37,6 +38,12 @@ class MillracePlugin(AirflowPlugin):
     ]
     external_views = [  # noqa: RUF012
         {"name": "Lakehouse", "href": lakehouse_path("tables"), "destination": "nav"},
+        {
+            "name": "Backfill plan",
+            "href": f"{lakehouse_path('backfill-plan')}/{{DAG_ID}}?framed=yes",
+            "destination": "dag",
+            "url_route": "backfill-plan",
+        },
         {"name": "Millrace glossary", "href": glossary_path(), "destination": "nav", "category": "docs"},
     ]
     listeners = [pool, run_notes]  # noqa: RUF012

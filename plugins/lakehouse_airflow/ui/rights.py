@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity
@@ -11,14 +12,26 @@ from fastapi import Depends, HTTPException, Request
 MAY_READ_LOGS = Depends(requires_access_dag("GET", DagAccessEntity.TASK_LOGS))
 """The right to pages with results of a DAG; a route without a DAG needs it for all DAGs."""
 
+MAY_READ_DAG = Depends(requires_access_dag("GET"))
+"""The right to pages about a DAG, whose id is in the address."""
+
 MAY_VIEW = Depends(requires_access_asset("GET"))
 """The right to pages about tables: a table is an asset, whose description and events Airflow shows with this right."""
 
 
 def may_see_rows(domain: str, request: Request, user: Any) -> bool:
     """Whether a user may see values of rows: those who may read the logs of the tasks of the domain's DAG."""
+    return _is_granted(requires_access_dag("GET", DagAccessEntity.TASK_LOGS, domain), request, user)
+
+
+def may_read_dag(dag_id: str, request: Request, user: Any) -> bool:
+    """Whether a user may see that there is a DAG."""
+    return _is_granted(requires_access_dag("GET", param_dag_id=dag_id), request, user)
+
+
+def _is_granted(require: Callable[[Request, Any], None], request: Request, user: Any) -> bool:
     try:
-        requires_access_dag("GET", DagAccessEntity.TASK_LOGS, domain)(request, user)
+        require(request, user)
     except HTTPException:
         return False
     return True

@@ -1,7 +1,6 @@
 """The form of a DAG with the fields that a link has filled in: Airflow's own form cannot be opened with values.
 
-The page asks Airflow's public API for the fields and for the run, in the name of the user who has opened it. So it
-needs no rights of its own, and Airflow checks the rights and the values as for its own form.
+The page asks Airflow's public API for the fields and for the run, in the name of the user who has opened it.
 """
 
 from __future__ import annotations
@@ -9,20 +8,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from html import escape
 from typing import Any
-from urllib.parse import parse_qs, quote, urlsplit
+from urllib.parse import parse_qs, quote
 
-import httpx
-from fastapi import APIRouter, Depends, HTTPException, Request
+from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 from markdown_it import MarkdownIt
 from starlette import status
 
-from lakehouse_airflow.ui.links import AIRFLOW, run_path
+from lakehouse_airflow.ui.airflow_requests import OF_THIS_SITE, REFUSED, ask_airflow, content, reason
+from lakehouse_airflow.ui.links import run_path
 from lakehouse_airflow.ui.rights import MAY_READ_LOGS
 from lakehouse_airflow.ui.web_page import html_page
-
-_USER = ("authorization", "cookie", "referer")
-"""The headers of a request by which Airflow knows the user, and that the user has used a form."""
 
 _MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable("table")
 
@@ -39,20 +35,7 @@ async def show_form(dag_id: str, request: Request) -> Response:
     return _form_page(await _details(request, dag_id), request.query_params)
 
 
-def _refuse_other_sites(request: Request) -> None:
-    """Refuse a form that another site sends: browsers let it, and may add the user's cookie.
-
-    Airflow's own API needs no such check, because browsers send JSON to another site only with its consent.
-    """
-    headers = request.headers
-    site, origin = headers.get("sec-fetch-site"), headers.get("origin")
-    # Browsers name the site only to an address that is https or local.
-    is_own = site == "same-origin" if site else origin is None or urlsplit(origin).netloc == headers.get("host")
-    if not is_own:
-        raise HTTPException(status.HTTP_403_FORBIDDEN, "the form was sent by another site")
-
-
-@router.post("/trigger/{dag_id}", dependencies=[Depends(_refuse_other_sites)])
+@router.post("/trigger/{dag_id}", dependencies=[OF_THIS_SITE])
 async def trigger(dag_id: str, request: Request) -> Response:
     """Start a run with the values of the form and lead to it; if Airflow refuses them, show the form with the reason.
 
@@ -64,34 +47,15 @@ async def trigger(dag_id: str, request: Request) -> Response:
     form = {name: values[-1] for name, values in parse_qs((await request.body()).decode()).items()}
     conf = {name: _value(param["schema"], form.get(name, "")) for name, param in details["params"].items()}
     body = {"logical_date": None, "conf": conf}
-    answer = await _ask(request, "POST", f"/api/v2/dags/{quote(dag_id, safe='')}/dagRuns", json=body)
-    if answer.status_code in (status.HTTP_400_BAD_REQUEST, status.HTTP_422_UNPROCESSABLE_CONTENT):
-        return _form_page(details, form, _reason(answer))
-    run_id = _content(answer)["dag_run_id"]
+    answer = await ask_airflow(request, "POST", f"/api/v2/dags/{quote(dag_id, safe='')}/dagRuns", json=body)
+    if answer.status_code in REFUSED:
+        return _form_page(details, form, reason(answer))
+    run_id = content(answer)["dag_run_id"]
     return RedirectResponse(run_path(dag_id, run_id), status.HTTP_303_SEE_OTHER)
 
 
 async def _details(request: Request, dag_id: str) -> Any:
-    return _content(await _ask(request, "GET", f"/api/v2/dags/{quote(dag_id, safe='')}/details"))
-
-
-async def _ask(request: Request, method: str, path: str, **arguments: Any) -> httpx.Response:
-    """Send a request of the same user to Airflow's own application, without a network."""
-    headers = {name: request.headers[name] for name in _USER if name in request.headers}
-    transport = httpx.ASGITransport(app=request.scope[AIRFLOW])
-    async with httpx.AsyncClient(transport=transport, base_url=str(request.base_url.replace(path=""))) as airflow:
-        return await airflow.request(method, path, headers=headers, **arguments)
-
-
-def _content(answer: httpx.Response) -> Any:
-    if answer.is_success:
-        return answer.json()
-    raise HTTPException(answer.status_code, _reason(answer))
-
-
-def _reason(answer: httpx.Response) -> str:
-    detail = answer.json().get("detail", "")
-    return detail if isinstance(detail, str) else str(detail)
+    return content(await ask_airflow(request, "GET", f"/api/v2/dags/{quote(dag_id, safe='')}/details"))
 
 
 def _form_page(details: Mapping[str, Any], values: Mapping[str, str], problem: str = "") -> Response:

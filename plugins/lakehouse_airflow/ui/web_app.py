@@ -7,12 +7,13 @@ from fastapi import FastAPI, Request, Response
 from include.errors import MillraceError
 from lakehouse_airflow.pages import router as pages
 from lakehouse_airflow.pages.rendering import error_page
-from lakehouse_airflow.ui import data_docs, documentation, metrics, trigger_form
+from lakehouse_airflow.ui import backfill_form, data_docs, documentation, metrics, trigger_form
 
 app = FastAPI(title="Millrace", docs_url=None, redoc_url=None, openapi_url=None)
 app.include_router(data_docs.router)
 app.include_router(documentation.router)
 app.include_router(trigger_form.router)
+app.include_router(backfill_form.router)
 app.include_router(pages.router)
 app.include_router(metrics.router)
 

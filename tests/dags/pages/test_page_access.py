@@ -48,8 +48,8 @@ def test_nobody_reads_a_page_without_a_login_and_the_right_to_it(server: TestCli
 
 
 def test_no_page_about_tables_runs_in_the_event_loop() -> None:
-    routes = [route for route in app.routes if route.path.startswith(("/tables", "/pages"))]
-    assert len(routes) >= 4
+    routes = [route for route in app.routes if route.path.startswith(("/tables", "/pages", "/backfill-plan"))]
+    assert len(routes) >= 5
     assert [route.path for route in routes if inspect.iscoroutinefunction(route.endpoint)] == []
 
 
@@ -62,6 +62,7 @@ def test_the_menu_leads_to_the_glossary_and_the_glossary_to_the_guides(server: T
     views = [view for plugin in get_plugin_info() if plugin["name"] == "millrace" for view in plugin["external_views"]]
     assert [(view.get("category"), view["href"]) for view in views] == [
         (None, f"{URL_PREFIX}/tables"),
+        (None, f"{URL_PREFIX}/backfill-plan/{{DAG_ID}}?framed=yes"),
         ("docs", GLOSSARY),
     ]
     glossary = server.get(GLOSSARY, headers=login(server, "ann"))

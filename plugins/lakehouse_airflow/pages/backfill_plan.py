@@ -1,0 +1,139 @@
+"""The page Backfill plan of a DAG: what would a run of this window do, and what follows from it?"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from airflow.api_fastapi.common.db.common import SessionDep
+from airflow.api_fastapi.core_api.security import GetUserDep
+from airflow.models.dag import DagModel
+from fastapi import HTTPException, Request
+from fastapi.responses import HTMLResponse
+from starlette import status
+
+from include.catalog import Catalog
+from include.clock import utc_now
+from include.contracts.counted import counted
+from include.contracts.spec.table_spec import BronzeSpec
+from include.control.planning.planner import Planner
+from include.control.planning.run_plans import Kind, RunPlanner
+from include.overview.lakehouse import LakehouseReader, no_failed_tasks
+from include.overview.window_plan import WindowPlan, past_batches, plan_window, readers_of
+from include.settings import Settings
+from lakehouse_airflow.pages.airflow_dags import current_dag, run_states, waiting_dags
+from lakehouse_airflow.pages.reader import lakehouse, lakehouse_to_plan
+from lakehouse_airflow.pages.rendering import about, page
+from lakehouse_airflow.pages.shown_days import backfill_runs, remarks, shown_days
+from lakehouse_airflow.pages.window import Window, WrongWindowError, last_days, window_of
+from lakehouse_airflow.ui.rights import may_read_dag, may_see_rows
+
+PLAN_SECONDS = 20.0
+"""How long a page may plan: twice as long as brokers may take that do not answer."""
+
+_EVERY_DAY = "0 0 * * *"
+
+
+def backfill_plan_page(dag_id: str, request: Request, user: GetUserDep, session: SessionDep) -> HTMLResponse:
+    """Show the form for a window and, once it states one, what its run would do.
+
+    Raises:
+        HTTPException: 404 if Airflow has no such DAG.
+        NotReadyError: not even the first day could be planned in time.
+    """
+    dag, query, now = current_dag(session, dag_id), request.query_params, utc_now()
+    if dag is None:
+        raise HTTPException(status.HTTP_404_NOT_FOUND, f"Airflow has no DAG {dag_id}")
+    with lakehouse() as reader:
+        catalog = reader.catalog()
+    is_framed = bool(query.get("framed"))
+    if dag_id not in catalog.domains:
+        return page("backfill_plan/no_tables.html", status.HTTP_404_NOT_FOUND, dag=dag, framed=is_framed)
+    tables = [spec.table for spec in catalog.of_domain(dag_id)]
+    shown: dict[str, Any] = {"dag": dag, "framed": is_framed, "tables": tables, "problem": ""}
+    if not (query.get("first") or query.get("last")):
+        return page("backfill_plan/page.html", **shown, window=last_days(now.date()), is_planned=False)
+    try:
+        window = window_of(query, query.getlist("table"), tables)
+    except WrongWindowError as error:
+        shown |= {"window": last_days(now.date()), "problem": str(error), "is_planned": False}
+        return page("backfill_plan/page.html", status.HTTP_400_BAD_REQUEST, **shown)
+    shown |= {"window": window, "is_planned": True, "sources": _sources(catalog, dag_id)}
+    shown |= _planned(catalog, dag, window, now, may_see=may_see_rows(dag_id, request, user), session=session)
+    shown["waiting"] = [each for each in shown["waiting"] if may_read_dag(each.dag_id, request, user)]
+    return page("backfill_plan/page.html", **shown)
+
+
+def _planned(
+    catalog: Catalog, dag: DagModel, window: Window, now: datetime, *, may_see: bool, session: SessionDep
+) -> dict[str, Any]:
+    """Return what the template shows of a plan."""
+    with lakehouse_to_plan() as reader:
+        plan, readers = _plan(reader, catalog, dag.dag_id, window, now)
+    runs = run_states(session, dag.dag_id, [day.start for day in plan.intervals])
+    days = shown_days(plan, runs, now, may_see_rows=may_see)
+    backfill = backfill_runs(days)
+    return {
+        "plan": plan,
+        "days": days,
+        "answer": _answer(plan, sum(day.writes > 0 for day in days)),
+        "kinds": [kind for kind in Kind if any(kind in work.kinds for work in plan.tables)],
+        "readers": readers,
+        "waiting": [each for each in waiting_dags(session, plan.changed) if each.dag_id != dag.dag_id],
+        "backfill": backfill,
+        "remarks": list(remarks(days, may_see_rows=may_see)),
+        "commands": _commands(dag.dag_id, window, backfill.behavior),
+        "is_daily": dag.timetable_summary == _EVERY_DAY,
+    }
+
+
+def _plan(reader: LakehouseReader, catalog: Catalog, domain: str, window: Window, now: datetime) -> Any:
+    """Return the plan with what is known of past batches, and the tables besides that would be behind."""
+    specs = [spec for spec in catalog.of_domain(domain) if not window.tables or spec.table in window.tables]
+    overviews = {each.table: each for each in reader.read(now, no_failed_tasks)}
+    with reader.ledger() as ops:
+        planner = RunPlanner(Planner(catalog, Settings().absolute(), ops=ops), reprocess=window.reprocess)
+        plan = plan_window(planner, specs, window.days, PLAN_SECONDS)
+        starts = [day.start for day in plan.intervals]
+        past = {spec.table: past_batches(ops.ledger, overviews[spec.table], starts) for spec in specs}
+    planned = {spec.table for spec in specs}
+    return WindowPlan(plan.plans, plan.unplanned, past), readers_of(plan.changed, planned, overviews)
+
+
+def _sources(catalog: Catalog, domain: str) -> Mapping[str, str]:
+    """Return table -> where its rows come from: the pattern of its landing files, its topics, or tables."""
+    return {
+        spec.table: spec.source.label if isinstance(spec, BronzeSpec) else ", ".join(dict.fromkeys(spec.source_tables))
+        for spec in catalog.of_domain(domain)
+    }
+
+
+def _answer(plan: WindowPlan, days_that_write: int) -> str:
+    """Return in one sentence what a run of the window would do."""
+    work, days = plan.tables, len(plan.intervals)
+    written = [each.table for each in work if each.batches]
+    if not written:
+        return f"A run of {counted(days, 'this day', f'these {days} days')} would write nothing."
+    files = sum(len(each.advice.files) - len(each.advice.failing_files) for each in plan.plans if each.advice)
+    loads = f"load {counted(files, 'landing file')} and " if files else ""
+    time = f", in about {about(plan.seconds)}" if plan.seconds else ""
+    tables, of_days = counted(len(written), "table"), f"{days_that_write} of {counted(days, 'day')}"
+    return f"A run would {loads}write {tables} on {of_days}{time}."
+
+
+def _commands(dag_id: str, window: Window, behavior: str) -> dict[str, str]:
+    """Return what it is for -> a command that does the same as the window."""
+    conf = ["--dag-run-conf", json.dumps({"reprocess": True})] if window.reprocess else []
+    dates = ["--from-date", f"{window.first}T00:00Z", "--to-date", f"{window.last}T23:59Z"]
+    backfill = ["airflow", "backfill", "create", "--dag-id", dag_id, *dates, "--reprocess-behavior", behavior, *conf]
+    select = ["--domain", dag_id, "--interval", str(window.first), "--to", str(window.last)]
+    select += [word for table in window.tables for word in ("--table", table)]
+    select += ["--reprocess"] if window.reprocess else []
+    return {
+        "in Airflow": shlex.join(backfill),
+        "without Airflow": shlex.join(["lakehouse", "run", *select]),
+        "this plan": shlex.join(["lakehouse", "plan", *select]),
+    }

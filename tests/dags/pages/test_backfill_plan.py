@@ -1,0 +1,316 @@
+"""The page Backfill plan: real requests to Airflow's real API server, about real landing folders and a real ledger."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity
+from airflow.api_fastapi.auth.managers.simple.simple_auth_manager import SimpleAuthManager
+from airflow.dag_processing.dagbag import DagBag, sync_bag_to_db
+from airflow.models.dagrun import DagRun
+from airflow.utils.state import DagRunState
+from airflow.utils.types import DagRunTriggeredByType, DagRunType
+from fastapi.testclient import TestClient
+from sqlalchemy.orm import Session
+from typer.testing import CliRunner
+
+from include.cli.app import app
+from include.contracts.job.report import CheckResult
+from include.control.gates.gates import Gates
+from include.control.gates.result import GateResult
+from include.control.landing.on_disk import LocalLanding
+from include.control.ledger.events import FileEvent
+from include.control.ledger.ledger import Ledger
+from include.control.ledger.resolution import table_id
+from include.control.log.batch import FileFact
+from include.control.planning.run_plans import Kind
+from include.paths import LakehousePaths
+from include.settings import Settings
+from lakehouse_airflow.pages import reader
+from lakehouse_airflow.pages.reader import MOST_PLANS
+from lakehouse_airflow.ui.links import backfill_form_path, backfill_plan_path, dag_path, table_path
+from tests.dags.conftest import BUNDLE
+from tests.support.airflow.logins import login
+from tests.support.airflow.shown_lakehouse import EVIL
+from tests.support.airflow.shown_page import Shown
+from tests.support.documents.specs import (
+    bronze_document,
+    bronze_spec,
+    gold_document,
+    silver_document,
+    silver_spec,
+    write_specs,
+)
+from tests.support.ledger.delta_tables import day, judge, load_batch, sources_reading
+from tests.support.listing import list_files
+
+PAGE = backfill_plan_path("flights")
+WINDOW = "?first=2013-01-01&last=2013-01-04"
+BILLS = bronze_spec(table="bronze.bills")
+DEFECT = f"no JSON {EVIL}"
+SECRET = f"4711 {EVIL}"
+KINDS = [kind.value for kind in Kind]
+WAITING = """
+from airflow.sdk import DAG
+from lakehouse_airflow.assets import table_asset
+serving = DAG("serving", schedule=[table_asset("gold.revenue_daily")], is_paused_upon_creation=False)
+needed = table_asset("gold.revenue_daily") & table_asset("gold.elsewhere")
+both = DAG("both", schedule=needed, is_paused_upon_creation=False)
+other = DAG("other", schedule=[table_asset("gold.elsewhere")])
+"""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def planned_lakehouse(
+    server: TestClient, database: Session, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[None]:
+    """The DAG `flights` with a chain of tables: day 1 is loaded, day 2 is new, day 3 has not come, day 4 is broken.
+
+    A table of another domain reads the chain, one reads Kafka, and a refused one quotes a hostile value.
+    """
+    folder = tmp_path_factory.mktemp("planned")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LAKEHOUSE_TABLES", str(folder / "tables"))
+        patch.setenv("LAKEHOUSE_LANDING", str(folder / "landing"))
+        topic = bronze_document("bronze.clicks", source={"kafka": "main", "topics": ["clicks"], "format": "json"})
+        chain = (bronze_document(), silver_document(), gold_document())
+        write_specs(folder / "tables", *chain, bronze_document("bronze.bills"), topic, domain="flights")
+        write_specs(folder / "tables", gold_document("gold.finance"), domain="finance")
+        hostile = f"{EVIL.replace('/', '')}.json"
+        for feed, number, name in (
+            ("orders", 1, "a.json"),
+            ("orders", 2, "b.json"),
+            ("orders", 4, hostile),
+            ("bills", 1, "a.json"),
+        ):
+            file = folder / "landing" / feed / f"date=2013-01-0{number}" / name
+            file.parent.mkdir(parents=True)
+            file.write_text('{"order_id": "1"}\n')
+        settings = Settings()
+        root, landing = Path(settings.root), LocalLanding(settings.landing)
+        orders = bronze_spec()
+        batch = load_batch(root, orders, rows=7, files=list_files(orders, landing, day(1)))
+        judge(root, orders, batch.version)
+        read = load_batch(root, silver_spec(), sources=sources_reading(root, bronze__orders=(None, batch.version)))
+        judge(root, silver_spec(), read.version)
+        broken = [
+            FileFact(file.path, file.size, file.mtime_ns, "sum", defect=DEFECT)
+            for file in list_files(orders, landing, day(4))
+        ]
+        Ledger(settings.paths).record_files(FileEvent.FAILED, orders.table, batch.intent.table_id, day(4), broken)
+        _refuse(settings.paths, load_batch(root, BILLS, files=list_files(BILLS, landing, day(1))).version)
+        yield
+
+
+def _refuse(paths: LakehousePaths, version: int) -> None:
+    check = CheckResult(rule="expect_column_max_to_be_between(amount)", action="fail", passed=False, observed=SECRET)
+    Gates(paths).record(
+        GateResult(
+            table=BILLS.table, table_id=table_id(paths.table(BILLS.table)), version=version,
+            suite_hash=BILLS.suite_hash, passed=False, checks=(check,), refused=f"{BILLS.table} observed {SECRET}",
+        )
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module", autouse=True)
+def waiting_dags(database: Session, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """DAGs that wait for tables."""
+    folder = tmp_path_factory.mktemp("waiting")
+    (folder / "waiting.py").write_text(WAITING)
+    bag = DagBag(dag_folder=str(folder), bundle_path=folder, bundle_name=BUNDLE)
+    assert bag.import_errors == {}
+    sync_bag_to_db(bag, BUNDLE, None, session=database)
+    database.commit()
+
+
+def show(server: TestClient, query: str = WINDOW, user: str = "ann") -> Shown:
+    return Shown(server.get(PAGE + query, headers=login(server, user)))
+
+
+def words(page: Shown) -> str:
+    return " ".join(page.texts)
+
+
+def planned_rows(page: Shown) -> list[tuple[str, str, str]]:
+    """Return (table, kind, message) of each table of each day."""
+    return [(row[0], row[1], row[2]) for row in page.rows if len(row) > 2 and row[1] in KINDS]
+
+
+@pytest.mark.parametrize("options", [(), ("--table", "bronze.orders"), ("--reprocess",)])
+def test_the_page_says_what_lakehouse_plan_says(server: TestClient, options: tuple[str, ...]) -> None:
+    command = ("plan", "--domain", "flights", "--interval", "2013-01-01", "--to", "2013-01-04", "--json", *options)
+    answer = CliRunner().invoke(app, command)
+    plans: list[dict[str, Any]] = json.loads(answer.stdout)
+    assert {plan["kind"] for plan in plans} >= {Kind.WRITES, Kind.NOT_READY, Kind.FAILS}
+    query = {"--table": "&table=bronze.orders", "--reprocess": "&reprocess=yes", "": ""}[options[0] if options else ""]
+    page = show(server, WINDOW + query)
+    messages = [" ".join(plan["message"].split()).removeprefix("nothing to do: ") for plan in plans]
+    assert planned_rows(page) == [
+        (plan["table"], plan["kind"], message) for plan, message in zip(plans, messages, strict=True)
+    ]
+
+
+def test_days_tables_and_commands(server: TestClient) -> None:
+    page = show(server)
+    text = words(page)
+    assert "A run would load 1 landing file and write 3 tables on 2 of 4 days" in text
+    assert "no landing folder" in text
+    assert "orders/date={interval_start:%Y-%m-%d}/*.json" in text, "the pattern of the missing files"
+    assert "Kafka main: clicks" in text
+    assert ["bronze.orders", "nothing to do", "0 new of 1 file", "7", "1 batch"] in page.rows
+    assert "airflow backfill create --dag-id flights --from-date 2013-01-01T00:00Z --to-date 2013-01-04T23:59Z" in text
+    assert "lakehouse run --domain flights --interval 2013-01-01 --to 2013-01-04" in text
+    assert table_path("silver.orders") in page.links
+    assert dag_path("flights") in page.links
+
+
+def test_the_time_follows_from_past_batches_and_a_table_without_one_is_named(server: TestClient) -> None:
+    text = words(show(server))
+    assert "in about 1 second." in text
+    assert "No past batch tells the time of gold.revenue_daily" in text
+
+
+def test_who_is_downstream_runs_or_is_behind(server: TestClient) -> None:
+    rows = [" ".join(row) for row in show(server).rows]
+    assert "serving runs once for the events that have come by the time it starts" in rows
+    assert "both waits also for gold.elsewhere, unless their events have come before" in rows
+    assert any(row.startswith("gold.finance finance silver.orders never run") for row in rows)
+    assert not [row for row in rows if row.startswith("other ")]
+
+
+def test_the_runs_that_airflow_has_decide_which_behavior_runs_every_day_with_work(
+    server: TestClient, database: Session
+) -> None:
+    facts = {"dag_id": "flights", "run_type": DagRunType.SCHEDULED, "triggered_by": DagRunTriggeredByType.TEST}
+    states = {1: DagRunState.FAILED, 3: DagRunState.SUCCESS, 4: DagRunState.RUNNING}
+    runs = [
+        DagRun(
+            run_id=f"run-{number}",
+            logical_date=day(number).start,
+            data_interval=(day(number).start, day(number).end),
+            run_after=day(number).end,
+            state=state,
+            **facts,
+        )
+        for number, state in states.items()
+    ]
+    database.add_all(runs)
+    database.commit()
+    try:
+        page = show(server, f"{WINDOW}&table=gold.revenue_daily")
+        rows = [" ".join(row) for row in page.rows]
+        assert "Missing Runs 1" in rows
+        assert "Missing and Errored Runs the least that runs every day with work 2" in rows
+        assert any(row.startswith("All Runs 3 1 of the days has a run that has not ended") for row in rows)
+        assert "--reprocess-behavior failed" in words(page)
+        assert "its run in Airflow: failed" in words(page)
+    finally:
+        for run in runs:
+            database.delete(run)
+        database.commit()
+
+
+def test_days_that_are_not_over_are_left_out_of_a_backfill(server: TestClient) -> None:
+    text = words(show(server, "?first=2100-01-01&last=2100-01-02"))
+    assert "2 of the days are not over: a backfill leaves them out." in text
+
+
+def test_an_empty_form_plans_nothing(server: TestClient) -> None:
+    page = show(server, "")
+    assert "Both days are run. Nothing is written" in words(page)
+    assert planned_rows(page) == []
+
+
+@pytest.mark.parametrize(
+    ("query", "problem"),
+    [
+        ("?first=2013-01-01&last=2013-04-03", "These are 93 days; a page plans at most 92."),
+        ("?first=2013-01-02&last=2013-01-01", "To, 2013-01-01, is before From, 2013-01-02."),
+        ("?first=2013-01-01", "To is '', which is no day"),
+        (f"?first={EVIL}&last=1", "which is no day: write it as 2013-01-31."),
+        ("?first=9999-12-31&last=9999-12-31", "9999-12-31 is the last day of the calendar"),
+        (f"{WINDOW}&table={EVIL}", "This DAG loads no table"),
+        (f"{WINDOW}&table=gold.finance", "This DAG loads no table 'gold.finance'."),
+    ],
+)
+def test_a_window_that_cannot_be_planned_is_named_above_the_form(server: TestClient, query: str, problem: str) -> None:
+    answer = server.get(PAGE + query, headers=login(server, "ann"))
+    assert answer.status_code == 400
+    assert "<script>" not in answer.text
+    answer.status_code = 200
+    assert problem in words(Shown(answer))
+
+
+def test_no_text_of_a_source_becomes_html(server: TestClient) -> None:
+    for query in (WINDOW, f"{WINDOW}&framed={EVIL}&reprocess={EVIL}"):
+        page = show(server, query)
+        assert "alert('x')" in words(page), "the hostile text is on the page"
+        assert not {"script", "iframe", "object", "style"} & set(page.tags)
+
+
+def test_the_page_in_airflows_frame_has_no_link_that_would_open_in_it(server: TestClient) -> None:
+    page = show(server, f"{WINDOW}&framed=yes")
+    assert planned_rows(page) == planned_rows(show(server))
+    form = backfill_form_path("flights", first="2013-01-01", last="2013-01-04", behavior="none", framed="yes")
+    assert [link for link in page.links if not link.startswith("#") and ".css" not in link] == [form]
+
+
+def test_other_dags_have_no_plan(server: TestClient) -> None:
+    headers = login(server, "ann")
+    answer = server.get(backfill_plan_path("table_maintenance"), headers=headers)
+    assert (answer.status_code, "loads no tables" in answer.text) == (404, True)
+    for unknown in ("nothing", "~", EVIL.replace("/", "")):
+        answer = server.get(backfill_plan_path(unknown), headers=headers)
+        assert (answer.status_code, answer.json()) == (404, {"detail": f"Airflow has no DAG {unknown}"})
+
+
+def allow(monkeypatch: pytest.MonkeyPatch, *dags: str, logs: bool = True) -> None:
+    """Give everybody the right to some DAGs alone, which a manager of roles for each DAG can do."""
+
+    def is_authorized_dag(_manager: SimpleAuthManager, **asked: Any) -> bool:
+        return asked["details"].id in dags and (logs or asked["access_entity"] is not DagAccessEntity.TASK_LOGS)
+
+    monkeypatch.setattr(SimpleAuthManager, "is_authorized_dag", is_authorized_dag)
+
+
+def test_a_user_of_another_dag_has_no_plan_and_sees_no_dag_downstream_without_the_right_to_it(
+    server: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    allow(monkeypatch, "serving")
+    assert server.get(PAGE + WINDOW, headers=login(server, "ann")).status_code == 403
+    allow(monkeypatch, "flights", "both")
+    names = [row[0] for row in show(server).rows if row]
+    assert "both" in names
+    assert "serving" not in names
+
+
+def test_who_may_not_read_the_logs_of_the_dag_sees_no_value_of_a_row(
+    server: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for secret in (SECRET, DEFECT):
+        assert secret in words(show(server))
+    allow(monkeypatch, "flights", logs=False)
+    page = show(server)
+    for secret in ("4711", "no JSON"):
+        assert secret not in words(page)
+    assert ("bronze.bills", "refused", "its gate refuses the last batch") in planned_rows(page)
+    assert "no landing folder" in words(page)
+
+
+def test_plans_that_wait_for_a_store_leave_room_for_the_other_pages(
+    server: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reader, "PATIENCE_S", 0.1)
+    headers = login(server, "ann")
+    with ExitStack() as waiting:
+        for _ in range(MOST_PLANS):
+            waiting.enter_context(reader.lakehouse_to_plan())
+        answer = server.get(PAGE + WINDOW, headers=headers)
+        assert (answer.status_code, "Other plans are being made" in answer.text) == (503, True)
+        assert server.get(PAGE, headers=headers).status_code == 200
+    assert server.get(PAGE + WINDOW, headers=headers).status_code == 200
