@@ -43,7 +43,7 @@ class Form(HTMLParser):
         self.tags.append(tag)
         self.action = named["action"] if tag == "form" else self.action
         self._is_chosen = tag == "textarea" or (tag == "option" and "selected" in named)
-        if "name" in named:
+        if "name" in named and tag != "meta":
             self._field = named["name"]
             self.values[self._field] = named.get("value", "")
 

@@ -15,7 +15,6 @@ from markupsafe import Markup
 from include.clock import utc_now
 from include.contracts.counted import counted
 from include.contracts.time_format import ISO_SECOND, MINUTE
-from include.errors import MillraceError
 from include.overview.observations import observed_text
 from lakehouse_airflow.pages import paths
 from lakehouse_airflow.pages.sparkline import sparkline
@@ -44,10 +43,17 @@ def style_sheet() -> Response:
     return Response(_STYLE, media_type="text/css", headers={"Cache-Control": "private, max-age=31536000, immutable"})
 
 
-def error_page(error: MillraceError) -> HTMLResponse:
-    """Return the page that says why there is no page: the cause, and the way out."""
-    cause, _, way_out = str(error).partition("\n")
-    return page("error.html", 503, cause=cause, way_out=way_out)
+def error_page(title: str, status: int, cause: str, way_out: str = "", login: str = "") -> HTMLResponse:
+    """Return the page that says why there is no page: the cause, and the way out.
+
+    Args:
+        title: its title.
+        status: the status of the answer.
+        cause: the cause.
+        way_out: what helps, if there is something.
+        login: the path of the log-in, if it would help.
+    """
+    return page("error.html", status, title=title, cause=cause, way_out=way_out, login=login)
 
 
 def duration(length: timedelta) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fastapi import APIRouter, HTTPException
-from fastapi.responses import HTMLResponse
+from fastapi.responses import FileResponse, Response
 from markdown_it import MarkdownIt
 from starlette import status
 
@@ -12,18 +12,22 @@ from lakehouse_airflow.ui.rights import MAY_READ_LOGS
 from lakehouse_airflow.ui.web_page import html_page
 
 _FOLDER = PROJECT / "docs"
+_PICTURES = (".png", ".svg")
+_PICTURE_HEADERS = {"Content-Security-Policy": "default-src 'none'", "X-Content-Type-Options": "nosniff"}
 router = APIRouter(dependencies=[MAY_READ_LOGS])
 
 
 @router.get("/docs/{page:path}")
-def read_documentation(page: str) -> HTMLResponse:
-    """Return a page, such as `glossary.md`, as HTML.
+def read_documentation(page: str) -> Response:
+    """Return a page, such as `glossary.md`, as HTML, or a picture that pages show.
 
     Raises:
         HTTPException: 404 if there is no such page.
     """
     file = (_FOLDER / page).resolve()
-    if not file.is_relative_to(_FOLDER) or file.suffix != ".md" or not file.is_file():
+    if not file.is_relative_to(_FOLDER) or file.suffix not in (".md", *_PICTURES) or not file.is_file():
         raise HTTPException(status.HTTP_404_NOT_FOUND, "there is no such page of docs/")
+    if file.suffix in _PICTURES:
+        return FileResponse(file, headers=_PICTURE_HEADERS)
     body = MarkdownIt("commonmark", {"html": False}).enable("table").render(file.read_text(encoding="utf-8"))
     return html_page(file.stem, body)

@@ -160,6 +160,12 @@ def airflow_path(page: str = "") -> str:
     return _path(f"/{page}")
 
 
+def login_path(path: str, query: str = "") -> str:
+    """Return the path of Airflow's log-in, which then leads to a path of this site."""
+    target = f"{path}?{query}" if query else path
+    return f"{airflow_path('api/v2/auth/login')}?{urlencode({'next': target})}"
+
+
 def dag_path(dag_id: str) -> str:
     """Return the path of a DAG."""
     return _path("/dags", dag_id)

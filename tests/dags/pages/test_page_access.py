@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import inspect
 import re
-from urllib.parse import urljoin
+from urllib.parse import parse_qs, urljoin, urlsplit
 
 import pytest
+from airflow.api_fastapi.app import get_auth_manager
+from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
 from airflow.plugins_manager import get_plugin_info
 from fastapi.testclient import TestClient
 
@@ -29,6 +31,8 @@ PATHS = [URL_PREFIX + route.path.replace(":path", "").format(**PLACE) for route 
 ROUTES = [path for path in PATHS if path != f"{URL_PREFIX}/metrics"]
 """All pages; the metrics have a token of their own."""
 
+BROWSER = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+
 PAGE = next(route for route in ROUTES if "/pages/" in route)
 
 
@@ -45,6 +49,45 @@ def test_nobody_reads_a_page_without_a_login_and_the_right_to_it(server: TestCli
     assert server.get(path).status_code == 401
     assert server.get(path, headers={"Authorization": "Bearer forged"}).status_code == 403
     assert server.get(path, headers=login(server, "eve")).status_code == 403
+
+
+@pytest.mark.parametrize("path", ROUTES)
+@pytest.mark.parametrize("cookie", ["", "_token=forged"])
+def test_a_browser_without_a_login_is_led_to_it_and_back_to_the_page(
+    server: TestClient, path: str, cookie: str
+) -> None:
+    address = f"{path}?reason=a%26b&status=open"
+    answer = server.get(address, headers={**BROWSER, "Cookie": cookie})
+    assert answer.status_code == 307
+    form = urlsplit(server.get(answer.headers["location"]).headers["location"])
+    assert (form.path, parse_qs(form.query)) == ("/auth/login", {"next": [address]})
+
+
+def test_a_browser_whose_login_has_expired_is_led_to_it(server: TestClient) -> None:
+    expired = get_auth_manager().generate_jwt(
+        SimpleAuthManagerUser(username="ann", role="viewer"), expiration_time_in_seconds=-60
+    )
+    answer = server.get(f"{URL_PREFIX}/tables", headers={**BROWSER, "Cookie": f"_token={expired}"})
+    assert (answer.status_code, answer.headers["location"][:27]) == (307, "/api/v2/auth/login?next=%2F")
+    assert "_token=;" in answer.headers["set-cookie"].replace('""', "")
+
+
+def test_a_form_that_was_sent_without_a_login_says_how_to_send_it_again(server: TestClient) -> None:
+    answer = server.post(f"{URL_PREFIX}/trigger/gate_override", data={"reason": "long"}, headers=BROWSER)
+    assert answer.status_code == 401
+    assert "The form was not sent." in answer.text
+    assert 'href="/api/v2/auth/login?next=%2F"' in answer.text
+
+
+def test_a_browser_gets_the_reason_of_a_refusal_as_a_page(server: TestClient) -> None:
+    for user, path, status, reason in [
+        ("eve", "tables", 403, "Forbidden"),
+        ("ann", "tables/bronze.%3Cb%3E", 404, "no spec creates the table bronze.&lt;b&gt;"),
+        ("ann", "nothing", 404, "Not Found"),
+    ]:
+        answer = server.get(f"{URL_PREFIX}/{path}", headers={**BROWSER, **login(server, user)})
+        assert (answer.status_code, answer.headers["content-type"]) == (status, "text/html; charset=utf-8")
+        assert reason in answer.text
 
 
 def test_no_page_about_tables_runs_in_the_event_loop() -> None:
@@ -72,6 +115,16 @@ def test_the_menu_leads_to_the_glossary_and_the_glossary_to_the_guides(server: T
     for guide in guides:
         page = server.get(urljoin(GLOSSARY, guide), headers=login(server, "ann"))
         assert (page.status_code, "<h1>" in page.text) == (200, True), guide
+
+
+def test_a_guide_shows_its_pictures(server: TestClient) -> None:
+    address = f"{URL_PREFIX}/docs/guides/see-the-lakehouse.md"
+    page = server.get(address, headers=login(server, "ann"))
+    pictures = re.findall(r'<img src="([^"]+)"', page.text)
+    assert pictures
+    answers = [server.get(urljoin(address, picture), headers=login(server, "ann")) for picture in pictures]
+    assert {(answer.status_code, answer.headers["content-type"]) for answer in answers} == {(200, "image/png")}
+    assert "img-src 'self'" in page.headers["content-security-policy"]
 
 
 @pytest.mark.parametrize("page", ["../README.md", "%2e%2e/README.md", "pictures", "", "nothing.md", "/etc/hosts"])
