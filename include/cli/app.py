@@ -18,9 +18,8 @@ from include.cli.metrics import metrics
 from include.cli.output import ErrorsToExitCodes, missing_root, show
 from include.cli.quarantine.commands import quarantine
 from include.cli.table_commands import diff, gate, query, rebuild, views
-from include.contracts.counted import counted
 from include.contracts.file_status import FileStatus
-from include.errors import ExitCode, SpecError
+from include.errors import ExitCode
 
 app = typer.Typer(
     name="lakehouse",
@@ -77,17 +76,11 @@ def check(
     tables: Annotated[Path | None, typer.Option(help="Folder of the table specs; default LAKEHOUSE_TABLES.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Check every table spec, without Spark and without data."""
-    from include.cli.listings.specs import spec_facts, spec_table
+    """Check every table spec, without Spark and without data. With --json, wrong specs give their problems."""
+    from include.cli.listings.specs import show_specs
     from include.settings import Settings
-    from include.specs.checks.sql import checked_catalog
 
-    folder = tables or Settings().tables
-    catalog = checked_catalog(folder)
-    if not catalog.specs:
-        raise SpecError(f"no table specs in {folder}", "A spec is in <layer>/<domain>/<table>.yaml below it.")
-    facts, summary = spec_facts(catalog), f"{counted(len(catalog.specs), 'table')} in {folder}: every spec is fine."
-    show_listing(facts, lambda: spec_table(facts), summary, as_json=as_json)
+    show_specs(tables or Settings().tables, as_json=as_json)
 
 
 @app.command()

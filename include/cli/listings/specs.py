@@ -1,18 +1,22 @@
-"""`lakehouse check`: list the tables that have a spec."""
+"""`lakehouse check`: list the tables that have a spec, or the problems of the specs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
+import typer
 from rich.table import Table
 
+from include.catalog import Catalog
+from include.cli.listings.as_json import json_array, show_listing
 from include.cli.views import new_table
+from include.contracts.counted import counted
 from include.contracts.spec.table_spec import AnySpec, BronzeSpec, GoldSpec, SilverSpec
-
-if TYPE_CHECKING:
-    from include.catalog import Catalog
+from include.errors import SpecError
+from include.specs.checks.sql import checked_catalog
+from include.specs.problem import SpecsRefusedError
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,25 @@ class SpecFacts:
     columns: int
     row_rules: int
     table_rules: int
+
+
+def show_specs(folder: Path, *, as_json: bool) -> None:
+    """Print the tables of a folder of specs; the problems of wrong specs are in JSON as well.
+
+    Raises:
+        SpecsRefusedError: specs are wrong.
+        SpecError: there is no such folder, or no spec in it.
+    """
+    try:
+        catalog = checked_catalog(folder)
+    except SpecsRefusedError as error:
+        if as_json:
+            typer.echo(json_array(error.problems))
+        raise
+    if not catalog.specs:
+        raise SpecError(f"no table specs in {folder}", "A spec is in <layer>/<domain>/<table>.yaml below it.")
+    facts, summary = spec_facts(catalog), f"{counted(len(catalog.specs), 'table')} in {folder}: every spec is fine."
+    show_listing(facts, lambda: spec_table(facts), summary, as_json=as_json)
 
 
 def spec_facts(catalog: Catalog) -> list[SpecFacts]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -94,6 +95,23 @@ class TestCheck:
         files = (folder / "gold/shop/revenue_daily.yaml", folder / "silver/shop/orders.yaml")
         places = [f"{file}:{_line_of(word, file)}" for file, word in zip(files, ("refresh_by", "kees"), strict=True)]
         assert [line.strip().split(": ")[0] for line in lines] == places
+
+    def test_a_program_gets_all_problems_as_json(self, lakehouse: Lakehouse, place: Mapping[str, str]) -> None:
+        folder = write_specs(Path(place["LAKEHOUSE_TABLES"]), silver_document(kees={"a": [1, None]}))
+        answer = lakehouse("check", "--json")
+        assert answer.exit_code == ExitCode.BAD_SPEC
+        file = folder / "silver/shop/orders.yaml"
+        assert json.loads(answer.stdout) == [
+            {
+                "file": str(file),
+                "line": _line_of("kees", file),
+                "key": "kees",
+                "value": {"a": [1, None]},
+                "message": "unknown key",
+                "fix": "did you mean 'keys'?",
+            }
+        ]
+        assert answer.stderr.startswith("1 problem in 1 table spec")
 
     def test_another_folder_may_be_named(self, lakehouse: Lakehouse, tmp_path: Path) -> None:
         write_specs(tmp_path / "other", bronze_document("bronze.other"))
