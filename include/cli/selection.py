@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from include.catalog import Catalog
 from include.cli.catalog import command_catalog, leave_out_of_warning
 from include.contracts.interval import Interval, utc_days
+from include.contracts.lake_path import S3
 from include.contracts.time_format import ISO_SECOND
 from include.control.log.batch import new_token
 from include.errors import SpecError, UnknownNameError
@@ -75,7 +76,9 @@ def with_downstream(catalog: Catalog, domain: str, tables: Set[str]) -> tuple[Ma
 
 
 def relative_to_landing(path: str, landing: str) -> str:
-    """Return a path relative to the landing root, even if it was typed relative to the current folder."""
+    """Return a path relative to the landing root, even if it was typed in full, or relative to the current folder."""
+    if path.startswith(S3):
+        return path.removeprefix(f"{landing}/")
     absolute = os.path.abspath(path)
     is_below = absolute.startswith(f"{landing}/") and os.path.exists(absolute)
     return absolute.removeprefix(f"{landing}/") if is_below else path

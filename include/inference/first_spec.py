@@ -87,17 +87,6 @@ class GuessedSource:
         return text
 
 
-def infer_spec(landing: Landing, folder: str, table: str) -> str:
-    """Return the text of a spec of `table` for the files below `<landing>/<folder>`; `lakehouse check` accepts it.
-
-    Raises:
-        NotReadyError: there is no such folder, or no file of a known format with content.
-        BadInputError: a file does not have the format of its name, or no column has a name that a table can use.
-    """
-    with guessed_source(landing, folder) as source:
-        return source.bronze_text(table)
-
-
 @contextmanager
 def guessed_source(landing: Landing, folder: str) -> Iterator[GuessedSource]:
     """Read the files below `<landing>/<folder>`, and yield the guess, with the rows.

@@ -11,6 +11,7 @@ from pathlib import PurePosixPath
 from unicodedata import combining, normalize
 
 from include.control.landing.landing import Landing, data_file_filter
+from include.control.landing.on_disk import TOP
 from include.errors import NotReadyError
 from include.inference.delivered_files import DAY_FOLDER, has_known_format
 from include.inference.first_silver import silver_text
@@ -18,9 +19,6 @@ from include.inference.first_spec import guessed_source
 
 _OF_A_TIME = re.compile(r".*=.*|[\d_.T:-]+")
 """A folder of one day, hour or other part of a source, such as `date=2013-01-01` or `2013`."""
-
-TOP = "."
-"""The landing root as a folder of the landing."""
 
 _NO_SILVER = """\
 # decide: no column and no pair of columns identifies a row of the delivered files, so that no silver table is proposed.

@@ -19,17 +19,29 @@ def infer(
     domain: Annotated[
         str | None, typer.Option(help="The business area of the table.", autocompletion=domain_names)
     ] = None,
-    write: Annotated[bool, typer.Option("--write", help="Write it below LAKEHOUSE_TABLES, into --domain.")] = False,
+    write: Annotated[
+        bool, typer.Option("--write", help="Write it below LAKEHOUSE_TABLES, into --domain, with a first silver spec.")
+    ] = False,
 ) -> None:
-    """Print a first spec for the files that a source has delivered: their columns, with types that fit the values."""
-    from include.cli.authoring.infer import inferred_spec, write_spec
+    """Print a first spec for the files that a source has delivered: their columns, with types that fit the values.
+
+    With --write, a silver spec is written as well if something in the files identifies a row, as `init` does.
+    """
+    from include.cli.authoring.infer import inferred_tables, write_source_specs
+    from include.cli.output import show_problem
     from include.settings import Settings
 
     if write and not domain:
         raise typer.BadParameter("--write needs --domain: the business area that the table belongs to")
     settings = Settings()
-    name, text = inferred_spec(folder, table, settings)
-    typer.echo(f"wrote {write_spec(settings.tables, domain, name, text)}" if write and domain else text, nl=write)
+    tables = inferred_tables(folder, table, domain, settings)
+    if not write or not domain:
+        typer.echo(tables.bronze, nl=False)
+        if tables.silver:
+            show_problem(f"There is a first spec of silver.{tables.name} too: --write --domain NAME writes both.")
+        return
+    for file in write_source_specs(settings.tables, domain, tables):
+        typer.echo(f"wrote {file}")
 
 
 def init(

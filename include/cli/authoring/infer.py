@@ -1,21 +1,22 @@
-"""`lakehouse infer`: print or write a first spec for the files of a source."""
+"""`lakehouse infer`: print or write first specs for the files of a source."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
+from include.cli.catalog import command_catalog
 from include.cli.selection import relative_to_landing
 from include.contracts.lake_path import S3
 from include.contracts.spec.values import NAME
 from include.control.landing.landing import landing_of
 from include.errors import SpecError
-from include.inference.first_spec import infer_spec
+from include.inference.new_domain import SourceTables, source_tables
 from include.settings import Settings
 
 
-def inferred_spec(folder: str, table: str | None, settings: Settings) -> tuple[str, str]:
-    """Return the name of the table and the text of its spec.
+def inferred_tables(folder: str, table: str | None, domain: str | None, settings: Settings) -> SourceTables:
+    """Return the tables that are proposed for the files of a folder.
 
     Raises:
         SpecError: the name is not valid for a bronze table.
@@ -27,22 +28,31 @@ def inferred_spec(folder: str, table: str | None, settings: Settings) -> tuple[s
     if not re.fullmatch(rf"bronze\.{NAME}", name):
         way_out = "Write --table bronze.<name> in small letters, digits and _."
         raise SpecError(f"{name!r} is not a valid name of a bronze table", way_out)
-    return name, infer_spec(landing_of(folder, settings.landing), folder.strip("/"), name)
+    landing = landing_of(folder, settings.landing)
+    return source_tables(landing, folder.strip("/"), name.partition(".")[2], domain or "<domain>", ())
 
 
-def write_spec(tables: Path, domain: str, name: str, text: str) -> Path:
-    """Write a spec to its place, and return its file.
+def write_source_specs(folder: Path, domain: str, tables: SourceTables) -> list[Path]:
+    """Write the specs of a source into a folder of specs, and return their files. A silver spec is never replaced.
 
     Raises:
-        SpecError: there is a spec already, or the name of the domain is not valid.
+        SpecError: the bronze table exists already, or the name of the domain is not valid.
     """
     require_domain_name(domain)
-    file = tables / "bronze" / domain / f"{name.partition('.')[2]}.yaml"
-    if file.exists():
-        raise SpecError(f"{file} exists already, and is not overwritten", "Leave out --write to print the new spec.")
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(text, encoding="utf-8")
-    return file
+    known = command_catalog(folder).tables if folder.exists() else ()
+    texts = {"bronze": tables.bronze, "silver": tables.silver}
+    files = {folder / layer / domain / f"{tables.name}.yaml": layer for layer, text in texts.items() if text}
+    exist = [file for file, layer in files.items() if file.exists() or f"{layer}.{tables.name}" in known]
+    if any(files[file] == "bronze" for file in exist):
+        raise SpecError(
+            f"the table bronze.{tables.name} has a spec already, which is not overwritten",
+            "Leave out --write to print the new spec, or state another name by --table.",
+        )
+    new = [file for file in files if file not in exist]
+    for file in new:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(texts[files[file]], encoding="utf-8")
+    return new
 
 
 def require_domain_name(domain: str) -> None:

@@ -13,8 +13,9 @@ from include.cli.progress import in_progress
 from include.cli.selection import relative_to_landing
 from include.contracts.lake_path import S3
 from include.control.landing.landing import landing_of
+from include.control.landing.on_disk import TOP
 from include.errors import MillraceError, SpecError, UnknownNameError
-from include.inference.new_domain import TOP, SourceTables, dag_text, source_folders, source_tables, table_name
+from include.inference.new_domain import SourceTables, dag_text, source_folders, source_tables, table_name
 from include.settings import Settings
 from include.specs.checks.sql import checked_catalog
 
@@ -70,7 +71,8 @@ def new_domain(name: str, folder: str, dags: Path, settings: Settings) -> NewDom
             f"the domain {name} exists already: {found[0]}",
             "Nothing was written. `lakehouse infer FOLDER --domain ... --write` adds a table to it.",
         )
-    landing, top = landing_of(folder, settings.landing), _below_landing(folder, settings.landing)
+    top = _below_landing(folder, settings.landing)
+    landing = landing_of(top, settings.landing)
     tables = command_catalog(settings.tables).tables if settings.tables.exists() else ()
     taken = {table.partition(".")[2] for table in tables}
     sources, failures = list[SourceTables](), dict[str, MillraceError]()
@@ -116,10 +118,10 @@ def _below_landing(folder: str, landing: str) -> str:
         UnknownNameError: it exists, but is not below the landing root.
     """
     path = relative_to_landing(folder, landing).rstrip("/")
-    if folder.startswith(S3):
-        return path
-    if os.path.abspath(folder) == os.path.abspath(landing) or path in ("", TOP):
+    if path == landing or os.path.abspath(folder) == os.path.abspath(landing) or path in ("", TOP):
         return TOP
+    if path.startswith(S3):
+        return path
     if os.path.isdir(folder) and not os.path.isdir(f"{landing}/{path}"):
         absolute = os.path.abspath(folder)
         raise UnknownNameError(

@@ -13,6 +13,9 @@ from include.control.log.batch import FileFact
 from include.control.storage.stored_bytes import stored_bytes
 from include.errors import BadInputError, NotReadyError, StorageError
 
+TOP = "."
+"""The landing root as a folder of the landing."""
+
 
 class LocalLanding:
     """A `Landing` below a folder."""
@@ -69,10 +72,10 @@ class LocalLanding:
         Raises:
             BadInputError: a path is no UTF-8 text, so that it cannot be recorded.
         """
-        top = self.location(folder)
+        top, above = self.location(folder), "" if folder == TOP else f"{folder}/"
         for parent, _, names in os.walk(top, onerror=_raise_unless_missing):
             within = f"{parent[len(top) + 1 :]}/".lstrip("/")
-            for path in (f"{folder}/{within}{name}" for name in names if is_selected(within + name)):
+            for path in (f"{above}{within}{name}" for name in names if is_selected(within + name)):
                 try:
                     path.encode()
                 except UnicodeEncodeError as error:

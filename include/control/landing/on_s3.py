@@ -11,6 +11,7 @@ from typing import Any, BinaryIO
 import smart_open
 
 from include.contracts.lake_path import S3
+from include.control.landing.on_disk import TOP
 from include.control.log.batch import FileFact
 from include.control.storage.s3_access import s3_client, spark_options, translate_storage_errors
 from include.control.storage.stored_bytes import stored_bytes
@@ -40,7 +41,9 @@ class S3Landing:
 
     def location(self, path: str) -> str:
         """Return the URL of an object or a prefix."""
-        return f"{self._root}/{path}" if self._root else path
+        if not self._root:
+            return path
+        return self._root if path == TOP else f"{self._root}/{path}"
 
     def name_defect(self, path: str) -> str:
         """Return why Spark cannot read an object of this name; empty if it can.
@@ -60,7 +63,8 @@ class S3Landing:
         prefix = _bucket_and_key(f"{self.location(folder)}/")[1]
         files = (entry for entry in chain([first], objects) if entry["Key"][-1] != "/")
         named = ((entry["Key"].removeprefix(prefix), entry) for entry in files)
-        return (_fact(f"{folder}/{name}", entry) for name, entry in named if is_selected(name))
+        above = "" if folder == TOP else f"{folder}/"
+        return (_fact(above + name, entry) for name, entry in named if is_selected(name))
 
     def _objects(self, folder: str) -> Iterator[dict[str, Any]]:
         """Yield the listing's entries below the prefix page by page: each entry takes a kilobyte of memory."""

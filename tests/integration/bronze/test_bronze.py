@@ -59,6 +59,16 @@ def test_a_name_that_looks_like_a_glob_or_a_url_is_the_name_of_one_file(lakehous
     }
 
 
+def test_files_in_the_landing_root_itself_are_counted_by_their_names(lakehouse: Lakehouse) -> None:
+    lakehouse.specs(bronze_document(source={"landing": ".", "path": ".", "files": "*.json", "format": "json"}))
+    lakehouse.deliver(1, "a.json", [order(1, 5)]).rename(lakehouse.folder / "landing" / "a.json")
+    report = lakehouse.run(ORDERS)
+    assert (report.outcome, report.rows.read) == (Outcome.COMMITTED, 1), report.message
+    (file,) = file_states(Ledger(lakehouse.paths), ORDERS, report.table_id)
+    assert (file.path, file.rows and file.rows.written) == ("a.json", 1)
+    assert lakehouse.rows(ORDERS, "_source_file") == [("a.json",)]
+
+
 def test_the_table_needs_no_newer_reader_and_the_ledger_counts_each_file(lakehouse: Lakehouse) -> None:
     lakehouse.deliver(1, "a.json", [order(1, 5), order(2, 7)])
     lakehouse.deliver(1, "b.json", "")

@@ -17,12 +17,17 @@ from include.contracts.spec.table_spec import BronzeSpec, parse_spec
 from include.control.landing.on_disk import LocalLanding
 from include.errors import BadInputError, ExitCode, NotReadyError
 from include.inference.delivered_files import MAX_FILES, delivered_files
-from include.inference.first_spec import infer_spec
+from include.inference.first_spec import guessed_source
 from tests.support.cli import Lakehouse
 
 
+def text_of(landing: Path, folder: str = "orders") -> str:
+    with guessed_source(LocalLanding(str(landing)), folder) as source:
+        return source.bronze_text(f"bronze.{folder}")
+
+
 def inferred(landing: Path, folder: str = "orders") -> BronzeSpec:
-    spec = parse_spec(yaml.safe_load(infer_spec(LocalLanding(str(landing)), folder, f"bronze.{folder}")))
+    spec = parse_spec(yaml.safe_load(text_of(landing, folder)))
     assert isinstance(spec, BronzeSpec)
     return spec
 
@@ -55,7 +60,7 @@ def test_json_lines_give_every_field_and_nested_fields_as_text(tmp_path: Path) -
     spec = inferred(tmp_path)
     assert kinds(spec) == {"id": "bigint", "by": "string", "at": "timestamp"}
     assert (spec.landing_source.files, spec.landing_source.path) == ("*.json.gz", ".")
-    text = infer_spec(LocalLanding(str(tmp_path)), "orders", "bronze.orders")
+    text = text_of(tmp_path)
     assert "no column name, so its values go to _rescued: 'Odd name'" in text
 
 
@@ -106,7 +111,7 @@ def test_only_the_newest_finished_files_of_the_most_frequent_format_are_read(tmp
     found = delivered_files(LocalLanding(str(tmp_path)), "orders")
     assert [Path(path).name for path in found.paths] == [f"{number:03d}.csv" for number in range(5, MAX_FILES + 5)]
     assert found.left_out == 1
-    text = infer_spec(LocalLanding(str(tmp_path)), "orders", "bronze.orders")
+    text = text_of(tmp_path)
     assert "# ignored by `files` below, files with other suffixes: 1" in text
 
 
@@ -120,7 +125,7 @@ def test_a_file_with_a_wrong_byte_is_named(tmp_path: Path, name: str) -> None:
     put(tmp_path / "orders" / name, bad)
     put(tmp_path / "orders" / f"c{name[1:]}", good)
     with pytest.raises(BadInputError, match=rf"orders/{name} does not read as \w+: .*(?i:utf-8|unicode)"):
-        infer_spec(LocalLanding(str(tmp_path)), "orders", "bronze.orders")
+        text_of(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["z.csv", "z.csv.gz"])
@@ -136,14 +141,14 @@ def test_an_empty_newest_file_is_ignored(tmp_path: Path, name: str) -> None:
 def test_only_empty_files_give_nothing_to_guess_from(tmp_path: Path) -> None:
     put(tmp_path / "orders/a.csv", "")
     with pytest.raises(NotReadyError, match="are empty"):
-        infer_spec(LocalLanding(str(tmp_path)), "orders", "bronze.orders")
+        text_of(tmp_path)
 
 
 def test_a_column_that_some_files_lack_is_marked(tmp_path: Path) -> None:
     put(tmp_path / "orders/a.csv", "id\n1\n")
     put(tmp_path / "orders/b.csv", "id\n1\n")
     put(tmp_path / "orders/c.csv", "id,colour\n1,red\n")
-    text = infer_spec(LocalLanding(str(tmp_path)), "orders", "bronze.orders")
+    text = text_of(tmp_path)
     assert "  id: {type: bigint}\n  colour: {type: string}  # 2 of the files lack it\n" in text
 
 
@@ -156,23 +161,44 @@ def test_files_without_a_usable_column_name_are_refused(lakehouse: Lakehouse, pl
 
 def test_nothing_to_guess_from_is_not_ready_and_unreadable_files_are_bad_input(tmp_path: Path) -> None:
     with pytest.raises(NotReadyError, match=r"orders holds no file that ends in \.csv"):
-        infer_spec(LocalLanding(str(tmp_path)), "orders", "bronze.orders")
+        text_of(tmp_path)
     put(tmp_path / "visits/a.avro", "id\n1\n")
     with pytest.raises(BadInputError, match=r"visits/a\.avro does not read as avro: not an Avro file"):
-        infer_spec(LocalLanding(str(tmp_path)), "visits", "bronze.visits")
+        text_of(tmp_path, "visits")
     put(tmp_path / "orders/a.parquet", "id\n1\n")
     with pytest.raises(BadInputError, match=r"orders/a\.parquet does not read as parquet: "):
-        infer_spec(LocalLanding(str(tmp_path)), "orders", "bronze.orders")
+        text_of(tmp_path)
 
 
 def test_the_command_prints_a_spec_or_writes_it_once(lakehouse: Lakehouse, place: Mapping[str, str]) -> None:
-    put(Path(place["LAKEHOUSE_LANDING"]) / "Shop Orders/a.csv", "id\n1\n")
+    put(Path(place["LAKEHOUSE_LANDING"]) / "Shop Orders/a.csv", "id,amount\n1,5\n2,5\n")
     printed = lakehouse("infer", "Shop Orders")
     assert (printed.exit_code, "table: bronze.shop_orders\n" in printed.stdout) == (0, True)
+    assert "silver.shop_orders too: --write" in printed.stderr
     assert lakehouse("infer", "Shop Orders", "--write").exit_code == 2, "it does not say where"
     wrote = lakehouse("infer", "Shop Orders", "--domain", "shop", "--write")
     assert wrote.exit_code == 0, wrote.stderr
-    file = Path(place["LAKEHOUSE_TABLES"]) / "bronze/shop/shop_orders.yaml"
-    assert file.read_text() == printed.stdout
-    again = lakehouse("infer", "Shop Orders", "--domain", "shop", "--write")
-    assert (again.exit_code, "not overwritten" in again.stderr) == (ExitCode.BAD_SPEC, True)
+    bronze, silver = (
+        Path(place["LAKEHOUSE_TABLES"]) / layer / "shop/shop_orders.yaml" for layer in ("bronze", "silver")
+    )
+    assert wrote.stdout == f"wrote {bronze}\nwrote {silver}\n"
+    assert bronze.read_text() == printed.stdout
+    assert "keys: [id]" in silver.read_text()
+    assert lakehouse("check").exit_code == 0
+    for domain in ("shop", "store"):
+        again = lakehouse("infer", "Shop Orders", "--domain", domain, "--write")
+        assert (again.exit_code, "not overwritten" in again.stderr) == (ExitCode.BAD_SPEC, True), domain
+
+
+def test_a_silver_spec_is_written_only_with_a_key_and_never_replaced(
+    lakehouse: Lakehouse, place: Mapping[str, str]
+) -> None:
+    landing, tables = Path(place["LAKEHOUSE_LANDING"]), Path(place["LAKEHOUSE_TABLES"])
+    put(landing / "lines/a.csv", "sku,amount\n1,1\n1,1\n")
+    assert lakehouse("infer", "lines", "--domain", "shop", "--write").stdout.count("wrote") == 1
+    assert "no silver table is proposed" in (tables / "bronze/shop/lines.yaml").read_text()
+    put(landing / "bills/a.csv", "id\n1\n2\n")
+    silver = put(tables / "silver/shop/bills.yaml", "mine")
+    wrote = lakehouse("infer", "bills", "--domain", "shop", "--write")
+    assert wrote.stdout == f"wrote {tables / 'bronze/shop/bills.yaml'}\n"
+    assert silver.read_text() == "mine"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from include.cli.authoring.infer import write_spec
+from include.cli.authoring.infer import require_domain_name
 from include.errors import SpecError
 from tests.support.documents.refusals import only_problem, problems_of
 from tests.support.documents.specs import bronze_document, silver_document, write_specs
@@ -128,7 +128,7 @@ def test_a_folder_without_a_valid_name_is_no_domain(tmp_path: Path) -> None:
     found = only_problem(write_specs(tmp_path, bronze_document(), domain="My Domain!"))
     assert "the folder 'My Domain!' is not a valid name of a domain" in str(found)
     with pytest.raises(SpecError, match=r"'\.\./\.\.' is not a valid name of a domain"):
-        write_spec(tmp_path / "tables", "../..", "bronze.orders", "")
+        require_domain_name("../..")
     assert not list(tmp_path.rglob("orders.yaml")) or found.file.parent.name == "My Domain!"
 
 

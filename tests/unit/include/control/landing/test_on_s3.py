@@ -21,7 +21,7 @@ from include.control.landing.landing import Landing, LandingFile, is_as_listed, 
 from include.control.log.batch import FileFact
 from include.control.storage import s3_access
 from include.errors import NotReadyError, StorageError
-from include.inference.first_spec import infer_spec
+from include.inference.first_spec import guessed_source
 from tests.support.deliveries import orders_spec_of
 from tests.support.documents.specs import bronze_spec
 from tests.support.ledger.delta_tables import day
@@ -167,7 +167,8 @@ def test_an_error_of_the_store_within_a_file_is_no_defect_of_the_file(
 
 def test_a_spec_is_guessed_from_a_bucket_too(bucket: Bucket, landing: Landing) -> None:
     bucket.put(f"{DAY}/a.csv", "id;at\n1;2013-01-01T00:00:00Z\n")
-    text = infer_spec(landing, "orders", "bronze.orders")
+    with guessed_source(landing, "orders") as source:
+        text = source.bronze_text("bronze.orders")
     assert "landing: orders, files: '*.csv', format: csv, delimiter: ;" in text
     assert "at: {type: timestamp}" in text
 

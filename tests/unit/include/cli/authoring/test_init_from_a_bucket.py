@@ -1,0 +1,74 @@
+"""`lakehouse init` and `infer` on files in a bucket: the same specs as from a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from embedded.servers.s3 import Bucket, s3_bucket
+from tests.support.cli import Lakehouse
+
+ORDERS = "id,amount\n1,2\n2,3\n"
+
+
+@pytest.fixture(scope="module")
+def store() -> Iterator[Bucket]:
+    with s3_bucket("init") as bucket:
+        for day in (1, 2):
+            bucket.put(f"landing/orders/date=2013-01-0{day}/a.csv", ORDERS)
+        bucket.put("landing/shop/lines/2013/a.csv", ORDERS)
+        bucket.put("landing-of-others/a.csv", ORDERS)
+        yield bucket
+
+
+@pytest.fixture
+def bucket(store: Bucket, place: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bucket:
+    """The bucket with the landing root, which the environment names; no spec is there yet."""
+    for name, value in store.environment.items():
+        monkeypatch.setenv(name, value)
+    place |= {"LAKEHOUSE_LANDING": f"s3://{store.name}/landing", "LAKEHOUSE_TABLES": str(tmp_path / "specs")}
+    return store
+
+
+def landings(folder: Path) -> dict[str, str]:
+    """Return the bronze tables below a folder of specs, each with its landing folder."""
+    specs = (yaml.safe_load(file.read_text()) for file in folder.rglob("bronze/**/*.yaml"))
+    return {spec["table"]: spec["source"]["landing"] for spec in specs}
+
+
+@pytest.mark.parametrize("folder", ["s3://init/landing", "s3://init/landing/", "."])
+@pytest.mark.usefixtures("bucket")
+def test_a_domain_is_laid_out_from_the_landing_root(lakehouse: Lakehouse, tmp_path: Path, folder: str) -> None:
+    answer = lakehouse("init", "store", folder, "--dags", str(tmp_path / "dags"))
+    assert answer.exit_code == 0, answer.output
+    assert landings(tmp_path / "specs") == {"bronze.orders": "orders", "bronze.shop_lines": "shop/lines"}
+    assert answer.stdout.endswith("  lakehouse run --domain store --interval 2013-01-01 --to 2013-01-02\n")
+    assert lakehouse("check").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("folder", "landing"),
+    [("s3://init/landing/orders", "orders"), ("orders", "orders"), ("s3://init/landing-of-others", None)],
+)
+@pytest.mark.usefixtures("bucket")
+def test_one_source_is_named_by_its_place_below_the_landing_root(
+    lakehouse: Lakehouse, tmp_path: Path, folder: str, landing: str | None
+) -> None:
+    answer = lakehouse("init", "store", folder, "--dags", str(tmp_path / "dags"))
+    assert answer.exit_code == 0, answer.output
+    assert list(landings(tmp_path / "specs").values()) == [landing or folder]
+    assert yaml.safe_load(lakehouse("infer", folder).stdout)["source"]["landing"] == (landing or folder)
+
+
+def test_files_in_the_landing_root_itself_are_a_source(
+    lakehouse: Lakehouse, bucket: Bucket, place: dict[str, str], tmp_path: Path
+) -> None:
+    place["LAKEHOUSE_LANDING"] = f"s3://{bucket.name}/landing-of-others"
+    answer = lakehouse("init", "store", place["LAKEHOUSE_LANDING"], "--dags", str(tmp_path / "dags"))
+    assert answer.exit_code == 0, answer.output
+    assert list(landings(tmp_path / "specs").values()) == ["."]
+    plan = lakehouse("plan", "--interval", "2013-01-01", "--table", next(iter(landings(tmp_path / "specs"))))
+    assert "1 file" in plan.stdout, plan.output
