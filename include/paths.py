@@ -28,7 +28,7 @@ class LakehousePaths:
 
     root: LakePath
     lease_store: Path | None = field(default=None, kw_only=True)
-    views: Path | None = field(default=None, kw_only=True)
+    views: LakePath | None = field(default=None, kw_only=True)
 
     def root_of(self, table: str) -> LakePath:
         """Return the folder that holds a table, its quarantine and its tombstones; a rebuild has another one."""

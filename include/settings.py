@@ -11,7 +11,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from include.contracts.airflow_access import AirflowAccess
 from include.contracts.lake_path import S3Path
-from include.contracts.roots import LakeRoot, LandingRoot
+from include.contracts.roots import Folder, LakeRoot, LandingRoot, ViewsRoot
 from include.paths import OWN, LakehousePaths, RunPaths
 
 PROJECT = Path(__file__).resolve().parent.parent
@@ -27,7 +27,8 @@ class Settings(BaseSettings):
         keep_commits_days: the number of days for which `ops.commits` keeps contended runs.
         lease_store: a folder that all machines share, for leases outside a bucket whose store has no conditional puts.
             Each table then has one writer of any kind at a time (ADR 0021).
-        views: a folder for views of the certified versions, which gates keep up to date; all machines share it.
+        views: a folder or `s3://bucket/prefix` for views of the certified versions, which gates keep up to date; all
+            machines share it.
         landing: folder into which source systems deliver their files, or `s3://bucket/prefix`.
         tables: folder of the table specs.
         jars: folder of the jars every Spark session runs with.
@@ -49,20 +50,20 @@ class Settings(BaseSettings):
     )
 
     root: LakeRoot = PROJECT / "data" / "lakehouse"
-    runs: Path | None = None
+    runs: Folder | None = None
     keep_runs_days: int = Field(default=90, ge=1)
     keep_commits_days: int = Field(default=365, ge=1)
-    lease_store: Path | None = None
-    views: Path | None = None
+    lease_store: Folder | None = None
+    views: ViewsRoot = None
     landing: LandingRoot = str(PROJECT / "data" / "landing")
-    tables: Path = PROJECT / "include" / "tables"
-    jars: Path = PROJECT / ".jars"
+    tables: Folder = PROJECT / "include" / "tables"
+    jars: Folder = PROJECT / ".jars"
     s3_connection: str = ""
     second_person: bool = True
     kafka: dict[str, dict[str, str]] = Field(default_factory=dict, repr=False)
     airflow: AirflowAccess | None = None
     metrics_token: SecretStr = SecretStr("")
-    metrics_token_file: Path | None = None
+    metrics_token_file: Folder | None = None
 
     @property
     def paths(self) -> LakehousePaths:

@@ -113,7 +113,10 @@ def query(
 def views(
     engine: Annotated[Engine, typer.Option(help="The engine whose SQL to print.")] = Engine.DUCKDB,
     write: Annotated[
-        Path | None, typer.Option(help="Instead write all scripts, a DuckDB file and a list in JSON to this folder.")
+        str | None,
+        typer.Option(
+            metavar="FOLDER", help="Instead write all scripts, a DuckDB file and a list in JSON there; or to s3://..."
+        ),
     ] = None,
 ) -> None:
     """Print a SQL script with a view for each certified version, for other engines. LAKEHOUSE_VIEWS keeps a folder.
@@ -121,10 +124,15 @@ def views(
     The views stay on their versions until you run the script again.
     """
     from include.cli.reading.views import view_script, write_views
+    from include.contracts.lake_path import lake_path
     from include.settings import Settings
 
     if write:
-        show(*write_views(Settings(), write))
+        try:
+            folder = lake_path(write)
+        except ValueError as error:
+            raise typer.BadParameter(str(error)) from error
+        show(*write_views(Settings(), folder))
     else:
         typer.echo(view_script(Settings(), engine), nl=False)
 

@@ -1,4 +1,4 @@
-"""The roots of a lakehouse and of its landing area, as types of fields: a folder, or a prefix of a bucket."""
+"""The places of an installation, as types of fields: a folder, or a prefix of a bucket."""
 
 from __future__ import annotations
 
@@ -17,8 +17,26 @@ def _normalize_root(value: object) -> object:
     return bucket_url(os.fspath(value)) or str(Path(value).resolve())
 
 
+def _lake_path_or_none(value: object) -> LakePath | None:
+    return None if value is None else lake_path(value)
+
+
+def _require_folder(value: object) -> object:
+    if isinstance(value, str | os.PathLike) and "://" in os.fspath(value):
+        raise ValueError(f"{os.fspath(value)} is no folder: this cannot be in a bucket")
+    return value
+
+
 LakeRoot = Annotated[LakePath, PlainValidator(lake_path), PlainSerializer(str)]
 """The root of a lakehouse: a folder, or `s3://bucket/prefix`."""
+
+ViewsRoot = Annotated[
+    LakePath | None, PlainValidator(_lake_path_or_none), PlainSerializer(str, when_used="unless-none")
+]
+"""The place of the views of certified versions: a folder, `s3://bucket/prefix`, or None."""
+
+Folder = Annotated[Path, BeforeValidator(_require_folder)]
+"""A folder or a file of this machine. Without the check `s3://bucket` would name a folder `s3:` of this machine."""
 
 LandingRoot = Annotated[str, BeforeValidator(_normalize_root)]
 """The root of the landing area: an absolute folder, or `s3://bucket/prefix`.

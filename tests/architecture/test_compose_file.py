@@ -212,6 +212,30 @@ def test_a_secret_reaches_only_the_services_that_need_it(services: dict[str, Ser
     assert {name for name, volume in writable if volume.startswith("secrets-")} == {"secrets", WEB}
 
 
+@pytest.mark.parametrize(("name", "program"), [("object-store", "versitygw"), ("lakehouse", "lakehouse")])
+def test_a_service_without_its_secret_names_the_file_and_does_not_start(
+    services: dict[str, Service], tmp_path: Path, name: str, program: str
+) -> None:
+    for missing in (0, 1):
+        secrets = tmp_path / f"run{missing}"
+        script = services[name]["entrypoint"][2].replace("$$", "$").replace("/run/millrace", str(secrets))
+        files = [Path(file) for file in re.findall(r"cat (\S+?)\)", script)]
+        assert len(files) == 2
+        for file in files:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(f"secret of {file.name}")
+        started = tmp_path / program
+        started.write_text("#!/bin/sh\necho started\n")
+        started.chmod(0o755)
+        command = ["/usr/bin/env", f"PATH={tmp_path}:/usr/bin:/bin", "sh", "-euc", script]
+        assert run(*command).stdout == "started\n"
+        files[missing].unlink()
+        refused = run(*command)
+        assert (refused.returncode != 0, refused.stdout) == (True, "")
+        assert str(files[missing]) in refused.stderr
+        assert "secret of" not in refused.stderr
+
+
 def test_what_must_outlive_a_container_is_in_a_named_volume(model: dict[str, Any]) -> None:
     secrets = {f"secrets-{secret}" for secret in FOLDERS}
     assert model["volumes"].keys() == {"database", "logs", "objects", "runs", "topics", *secrets}

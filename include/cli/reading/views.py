@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from include.contracts.lake_path import LakePath
 from include.control.gates.gates import Gates
 from include.control.log.stored_tables import tables_in
+from include.control.storage.stored_files import files_in
 from include.control.views.folder import DUCKDB_FILE, SCRIPTS, rewrite_views
 from include.control.views.scripts import View
 from include.errors import QueryError, first_line
@@ -17,22 +19,28 @@ def view_script(settings: Settings, engine: str) -> str:
     return SCRIPTS[engine](view for view in _views(settings).values() if view)
 
 
-def write_views(settings: Settings, folder: Path) -> list[str]:
-    """Bring a folder of views up to date, and return what a person should know of it.
+def write_views(settings: Settings, folder: LakePath) -> list[str]:
+    """Bring views in a folder or a bucket up to date, and return what a person should know of them.
 
     Raises:
         QueryError: the folder cannot be written.
+        MillraceError: the bucket cannot be written.
     """
     try:
-        is_new = rewrite_views(folder, lambda _: _views(settings))
+        is_new = rewrite_views(folder, lambda _: _views(settings), settings.lease_store)
     except OSError as error:
         raise QueryError(f"{folder} cannot be written: {first_line(error)}", "Name another folder.") from error
-    lines = [f"{'wrote' if is_new else 'up to date:'} {', '.join(sorted(path.name for path in folder.glob('[!.]*')))}"]
-    if not (folder / DUCKDB_FILE).exists():
-        lines.append(f"There is no {DUCKDB_FILE}: it needs the package duckdb-extension-delta, and tables on disk.")
-    if settings.views is None or settings.views.resolve() != folder.resolve():
-        lines.append(f"Set LAKEHOUSE_VIEWS={folder} for all processes of Millrace: then gates keep it up to date.")
+    names = [file.name for file in files_in(folder) if not file.name.startswith(".")]
+    lines = [f"{'wrote' if is_new else 'up to date:'} {', '.join(names)}"]
+    if DUCKDB_FILE not in names:
+        lines.append(f"There is no {DUCKDB_FILE}: it needs the package duckdb-extension-delta, and everything on disk.")
+    if settings.views is None or _absolute(settings.views) != _absolute(folder):
+        lines.append(f"Set LAKEHOUSE_VIEWS={folder} for all processes of Millrace: then gates keep them up to date.")
     return lines
+
+
+def _absolute(place: LakePath) -> LakePath:
+    return place.resolve() if isinstance(place, Path) else place
 
 
 def _views(settings: Settings) -> dict[str, View | None]:

@@ -103,7 +103,11 @@ class Gates:
             return
         try:
             with uncached_reads():  # another gate may have certified a newer version
-                rewrite_views(folder, lambda is_new: self.views(tables_in(self._paths.root) if is_new else [table]))
+                rewrite_views(
+                    folder,
+                    lambda is_new: self.views(tables_in(self._paths.root) if is_new else [table]),
+                    self._paths.lease_store,
+                )
         except Exception as error:  # noqa: BLE001  no batch fails because of a view
             log.warning("%s: the views in %s were not rewritten: %s", table, folder, first_line(error))
 

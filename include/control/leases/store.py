@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
 from pathlib import Path
 
-from include.contracts.lake_path import LakePath
+from include.contracts.lake_path import LakePath, S3Path
 from include.control.leases.leases import Leases
 from include.control.storage.objects import LocalObjectStore
 from include.control.storage.objects_on_s3 import object_store
@@ -35,6 +35,16 @@ def ledger_lease(table: LakePath, lease_store: Path | None) -> AbstractContextMa
     if lease_store is None:
         return nullcontext()
     return Leases(LocalObjectStore(lease_store), _holder("the ledger")).table(f"ops.{table.name}")
+
+
+def views_lease(views: S3Path, lease_store: Path | None, patience: timedelta) -> AbstractContextManager[object]:
+    """Hold the lease of views in a bucket; it is kept next to them, or in the folder for leases.
+
+    Raises:
+        LeaseLostError: the lease was not free in time.
+    """
+    leases = Leases(object_store(lease_store or views), _holder("views"), patience_s=patience.total_seconds())
+    return leases.table("views")
 
 
 def _holder(name: str) -> str:

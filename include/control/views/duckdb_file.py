@@ -6,10 +6,12 @@ import logging
 from importlib.util import find_spec
 from pathlib import Path
 
-from include.control.views.scripts import View, duckdb_script
+from include.control.views.scripts import View, duckdb_script, sql_text
 from include.errors import first_line
 
 log = logging.getLogger(__name__)
+
+_EXISTING = """SELECT format('{}."{}"', schema_name, view_name), comment FROM duckdb_views() WHERE NOT internal"""
 
 
 def delta_extension() -> Path | None:
@@ -25,14 +27,27 @@ def delta_extension() -> Path | None:
     return next((file for file in files if file.exists()), None)
 
 
-def write_duckdb_file(file: Path, views: list[View], extension: Path) -> None:
-    """Create a DuckDB file with these views, without those that DuckDB cannot open, such as of a damaged table."""
+def update_duckdb_file(file: Path, views: list[View], extension: Path) -> None:
+    """Bring the views of a DuckDB file up to date; the file is created if there is none.
+
+    DuckDB opens a table when it creates its view. So only views of another version or place are created: the comment of
+    a view says of which version it is. A table that DuckDB cannot open, such as a damaged one, has no view.
+    """
     import duckdb
 
     with duckdb.connect(file) as connection:
         connection.load_extension(str(extension))
-        for view in views:
+        existing = dict(connection.execute(_EXISTING).fetchall())
+        wanted = {view.named(): view for view in views}
+        for name in existing.keys() - wanted.keys():
+            connection.execute(f"DROP VIEW {name}")
+        for name, view in wanted.items():
+            comment = f"version {view.version} of {view.path}"
+            if existing.get(name) == comment:
+                continue
             try:
                 connection.execute(duckdb_script([view]))
+                connection.execute(f"COMMENT ON VIEW {name} IS {sql_text(comment)}")
             except duckdb.Error as error:
+                connection.execute(f"DROP VIEW IF EXISTS {name}")
                 log.warning("%s: DuckDB cannot open version %s: %s", view.table, view.version, first_line(error))

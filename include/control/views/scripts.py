@@ -43,7 +43,7 @@ def duckdb_script(views: Iterable[View]) -> str:
     """
 
     def create(view: View) -> str:
-        rows = f"FROM delta_scan({_text(view.path)}, version => {view.version})"
+        rows = f"FROM delta_scan({sql_text(view.path)}, version => {view.version})"
         return f"CREATE OR REPLACE VIEW {view.named()} AS {rows};"
 
     return _script(views, "CREATE SCHEMA IF NOT EXISTS {};".format, create)
@@ -79,7 +79,7 @@ def trino_script(views: Iterable[View]) -> str:
 
     def create(view: View) -> str:
         layer, name = view.table.split(".")
-        call = f"CALL system.register_table('{layer}{_RAW}', '{name}', {_text(view.path)});"
+        call = f"CALL system.register_table('{layer}{_RAW}', '{name}', {sql_text(view.path)});"
         rows = f"SELECT * FROM {view.named(_RAW)} FOR VERSION AS OF {view.version}"
         return f"-- Once: {call}\nCREATE OR REPLACE VIEW {view.named()} AS {rows};"
 
@@ -93,5 +93,6 @@ def _script(views: Iterable[View], create_schema: Callable[[str], str], create_v
     return "\n".join([_HEAD, *map(create_schema, layers), *map(create_view, every), ""])
 
 
-def _text(value: str) -> str:
+def sql_text(value: str) -> str:
+    """Return a text as a literal of SQL."""
     return "'" + value.replace("'", "''") + "'"

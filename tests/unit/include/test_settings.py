@@ -9,6 +9,7 @@ from pydantic import ValidationError
 from typer.testing import CliRunner
 
 from include.cli.app import app
+from include.contracts.lake_path import S3Path
 from include.settings import Settings
 
 
@@ -53,6 +54,16 @@ def test_the_landing_root_is_an_absolute_folder_or_a_prefix_of_a_bucket(
     monkeypatch.setenv("LAKEHOUSE_LANDING", "hdfs://lake/feeds")
     with pytest.raises(ValueError, match="hdfs://lake/feeds cannot hold files: write a folder, or s3://bucket/prefix"):
         Settings()
+
+
+def test_only_tables_landing_files_and_views_may_be_in_a_bucket(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAKEHOUSE_VIEWS", "s3a://lake/views/")
+    assert Settings().views == S3Path("s3://lake/views")
+    assert Settings().environment()["LAKEHOUSE_VIEWS"] == "s3://lake/views"
+    monkeypatch.setenv("LAKEHOUSE_LEASE_STORE", "s3://lake/leases")
+    answer = CliRunner().invoke(app, ["tables"])
+    assert answer.exit_code == 2
+    assert answer.stderr == "LAKEHOUSE_LEASE_STORE: s3://lake/leases is no folder: this cannot be in a bucket\n"
 
 
 def test_a_wrong_setting_ends_a_command_with_one_line_that_names_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:

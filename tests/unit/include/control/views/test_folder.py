@@ -13,10 +13,11 @@ import sqlglot
 from deltalake import DeltaTable
 
 from include.control.gates.gates import Gates
+from include.control.views import duckdb_file
 from include.control.views import folder as view_folder
 from include.control.views.duckdb_file import delta_extension
 from include.control.views.folder import DUCKDB_FILE, INDEX, SCRIPTS
-from include.control.views.scripts import View
+from include.control.views.scripts import View, duckdb_script
 from include.paths import LakehousePaths
 from tests.support.reading.certified_lake import ORDERS, orders, write_version
 
@@ -124,18 +125,47 @@ def test_gates_that_pass_at_once_lose_no_view(paths: LakehousePaths) -> None:
 def test_a_damaged_table_keeps_no_other_view_back(paths: LakehousePaths, caplog: pytest.LogCaptureFixture) -> None:
     assert paths.views is not None
     write_version(paths, orders("a"))
-    (paths.table("gold.order") / "_delta_log" / f"{0:020}.json").write_text("damaged")
+    log = paths.table("gold.order") / "_delta_log" / f"{0:020}.json"
+    sound = log.read_text()
+    log.write_text("damaged")
+    (paths.views / DUCKDB_FILE).unlink()
     write_version(paths, orders("b"))
     with reader(paths.views / DUCKDB_FILE) as opened:
         assert names(opened) == "b"
     assert "gold.order: DuckDB cannot open version 0" in caplog.text
+    log.write_text(sound)
+    write_version(paths, orders("c"))
+    with reader(paths.views / DUCKDB_FILE) as opened:
+        assert names(opened, "SELECT name FROM gold.order") == "early", "it is tried again"
+
+
+def test_duckdb_opens_only_the_table_whose_certificate_moved(
+    paths: LakehousePaths, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert paths.views is not None
+    opened: list[str] = []
+
+    def record(views: list[View]) -> str:
+        opened.extend(view.table for view in views)
+        return duckdb_script(views)
+
+    monkeypatch.setattr(duckdb_file, "duckdb_script", record)
+    for name, tables in (("a", {ORDERS, "gold.order"}), ("b", {ORDERS})):
+        write_version(paths, orders(name))
+        assert set(opened) == tables
+        opened.clear()
+    view_folder.rewrite_views(paths.views, lambda _: {"gold.order": None})
+    with reader(paths.views / DUCKDB_FILE) as database:
+        assert database.sql("SELECT view_name FROM duckdb_views() WHERE NOT internal").fetchall() == [("orders",)]
+        assert names(database) == "b"
+    assert opened == []
 
 
 def test_a_writer_that_died_takes_no_certificate_back(paths: LakehousePaths, monkeypatch: pytest.MonkeyPatch) -> None:
     assert paths.views is not None
     write_version(paths, orders("a"))
     with monkeypatch.context() as dies:
-        dies.setattr(view_folder, "write_duckdb_file", lambda *_: 1 / 0)
+        dies.setattr(view_folder, "update_duckdb_file", lambda *_: 1 / 0)
         write_version(paths, orders("b"))
     write_version(paths, orders("x"), table="silver.other")
     assert json.loads((paths.views / INDEX).read_text())[ORDERS]["version"] == 1
