@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import shutil
+from collections import Counter
+from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
 
+from include.overview.lakehouse import LakehouseReader
 from include.settings import Settings
 from lakehouse_airflow.ui.links import lakehouse_path, run_path, table_path
 from tests.support.airflow.logins import login
@@ -106,6 +109,29 @@ def test_a_wrong_spec_is_shown_with_its_problems(server: TestClient) -> None:
 )
 def test_there_is_no_page_of_another_table_or_tab(server: TestClient, path: str) -> None:
     assert server.get(path, headers=login(server, "ann")).status_code == 404
+
+
+@pytest.mark.parametrize(("read", "times"), [("read_table", 1), ("catalog", 2)])
+def test_a_spec_that_is_removed_while_its_page_is_made_is_not_found(
+    server: TestClient, monkeypatch: pytest.MonkeyPatch, read: str, times: int
+) -> None:
+    file, path = Settings().tables / "bronze/shop/never.yaml", table_path("bronze.never", "spec")
+    text, as_before, reads = file.read_text(), getattr(LakehouseReader, read), Counter[str]()
+    assert "table: bronze.never" in " ".join(show(server, path).texts)
+
+    def read_then_remove(*arguments: Any) -> Any:
+        result = as_before(*arguments)
+        reads[read] += 1
+        if reads[read] == times:
+            file.unlink()
+        return result
+
+    monkeypatch.setattr(LakehouseReader, read, read_then_remove)
+    try:
+        answer = server.get(path, headers=login(server, "ann"))
+    finally:
+        file.write_text(text)
+    assert (answer.status_code, "the spec of bronze.never was removed" in answer.text) == (404, True), answer.text
 
 
 def test_a_spec_in_no_tables_place_has_a_page(server: TestClient) -> None:

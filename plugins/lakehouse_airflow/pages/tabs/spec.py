@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from fastapi import HTTPException
+from starlette import status
+
 from include.control.changes.table_diff import changes_since
 from include.control.log.batch import Stream, Winner
 from include.control.ops_tables import OpsTables
@@ -14,17 +17,18 @@ from lakehouse_airflow.pages.tab import ShownTable, Tab
 
 
 def _values(shown: ShownTable) -> Mapping[str, Any]:
-    spec, catalog = shown.overview.spec, shown.reader.catalog()
-    problems = spec.problems if isinstance(spec, InvalidSpec) else ()
-    file = problems[0].file if problems else catalog.files[spec.table]
+    table, catalog = shown.overview.table, shown.reader.catalog()
+    problems = catalog.invalid[table].problems if table in catalog.invalid else ()
+    file = problems[0].file if problems else catalog.files.get(table)
+    try:
+        text = file.read_text(encoding="utf-8", errors="replace") if file else None
+    except FileNotFoundError:
+        text = None
+    if file is None or text is None:
+        raise HTTPException(status.HTTP_404_NOT_FOUND, f"the spec of {table} was removed just now")
     with shown.reader.ledger() as ops:
         changes = _changes(shown.overview, ops)
-    return {
-        "problems": problems,
-        "file": file.name,
-        "text": file.read_text(encoding="utf-8", errors="replace"),
-        "changes": changes,
-    }
+    return {"problems": problems, "file": file.name, "text": text, "changes": changes}
 
 
 def _changes(table: TableOverview, ops: OpsTables) -> tuple[str, ...]:
