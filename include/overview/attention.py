@@ -126,6 +126,7 @@ def _of(table: TableOverview, now: datetime) -> Iterator[Attention]:
     if table.has_far_too_many_files and table.measures:
         cause = f"it has {table.measures.files:,} data files; after maintenance {table.expected_files:,} would do"
         yield Attention(table, Kind.HEALTH, cause, Action.MAINTAIN)
+    yield from _endangered_readers(table, now)
 
 
 def _refusal_cause(refused: GateResult) -> str:
@@ -167,3 +168,12 @@ def _old_rows(table: TableOverview, now: datetime) -> Iterator[Attention]:
     if now - waiting.oldest > RETENTION.parse(warn_after):
         cause = f"{counted(waiting.rows, 'row waits', 'rows wait')}, the first of them for more than {warn_after}"
         yield Attention(table, Kind.OLD_ROWS, cause, Action.REPLAY, since=waiting.oldest)
+
+
+def _endangered_readers(table: TableOverview, now: datetime) -> Iterator[Attention]:
+    if readers := table.readers_in_danger(now):
+        behind = ", ".join(f"{reader.name} (version {reader.version})" for reader in readers)
+        cause = f"VACUUM is refused, because it would soon cut off {behind}"
+        way_out = "Run what is behind, or get the refused newer versions past their gate."
+        since, names = min(reader.since for reader in readers if reader.since), tuple(reader.name for reader in readers)
+        yield Attention(table, Kind.HEALTH, cause, Action.RUN, way_out, since, subjects=names)

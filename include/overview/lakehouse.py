@@ -17,6 +17,7 @@ from include.control.ledger.states.table_state import TableState
 from include.control.ops_tables import OpsTables
 from include.control.storage.read_cache import cached_reads
 from include.overview.known_catalog import KnownCatalog
+from include.overview.readers import with_all_readers, with_readers
 from include.overview.table_overview import FailedTask, Questions, TableOverview, overview_of
 from include.paths import LakehousePaths
 
@@ -83,7 +84,7 @@ class LakehouseReader:
             questions = {table: _questions(table, ops) for table in asked}
         tables = _tables(catalog)
         failures = failed(tables)
-        return [
+        return with_all_readers(
             overview_of(
                 catalog.invalid.get(table) or catalog.specs[table],
                 states.get(table, _NO_STATE),
@@ -92,7 +93,7 @@ class LakehouseReader:
                 now,
             )
             for table in tables
-        ]
+        )
 
     def ledger_sizes(self) -> dict[str, OpsSize]:
         """Return the size of each table of the ledger that exists: name -> size."""
@@ -108,7 +109,11 @@ class LakehouseReader:
         with self.ledger() as ops:
             questions = _questions(table, ops)
         failures = failed([table]).get(table, ())
-        return overview_of(spec, self._states.read_one(table), questions, failures, now)
+        overview = overview_of(spec, self._states.read_one(table), questions, failures, now)
+        readers = [each for each in (*catalog.specs.values(), *catalog.invalid.values()) if table in each.source_tables]
+        return with_readers(
+            overview, (overview_of(each, self._states.read_one(each.table), Questions(), (), now) for each in readers)
+        )
 
 
 def _questions(table: str, ops: OpsTables) -> Questions:

@@ -22,6 +22,7 @@ from include.control.ledger.states.table_state import Part, TableState
 from include.control.ledger.states.totals import Totals
 from include.control.ledger.states.waiting_rows import WaitingRows
 from include.control.maintenance.health import FILES_PER_TABLE, LEAST_SMALL_FILES, target_file_bytes
+from include.control.maintenance.retention import Reader, readers_in_danger, retention_of
 from include.overview.freshness import Freshness, freshness_of
 from include.specs.invalid_spec import InvalidSpec
 
@@ -108,6 +109,7 @@ class TableOverview:
         freshness: the age of its newest row against its rule; None without a rule or a result.
         questions: the open questions about it.
         failed: the tasks about it that have failed lately, the newest first.
+        readers: those that read it, each with its version.
     """
 
     spec: AnySpec | InvalidSpec
@@ -125,6 +127,7 @@ class TableOverview:
     freshness: Freshness | None = None
     questions: Questions = field(default_factory=Questions)
     failed: Sequence[FailedTask] = ()
+    readers: tuple[Reader, ...] = ()
 
     @property
     def table(self) -> str:
@@ -176,6 +179,12 @@ class TableOverview:
     def last(self) -> RecentBatch | None:
         """The last batch."""
         return self.batches[-1] if self.batches else None
+
+    def readers_in_danger(self, now: datetime) -> tuple[Reader, ...]:
+        """Return the readers for whose sake VACUUM is refused."""
+        return (
+            () if isinstance(self.spec, InvalidSpec) else readers_in_danger(self.readers, retention_of(self.spec), now)
+        )
 
     @property
     def runs(self) -> list[RunRows]:

@@ -21,6 +21,8 @@ from include.control.planning.planner import stream_position
 from include.paths import LakehousePaths
 from include.specs.invalid_spec import MaybeInvalidSpec
 
+CERTIFIED_READERS = "readers of the certified version"
+
 
 @dataclass(frozen=True)
 class Reader:
@@ -45,7 +47,7 @@ def retention_of(spec: TableSpec) -> timedelta:
 def readers_of(spec: TableSpec, catalog: Catalog, paths: LakehousePaths) -> tuple[Reader, ...]:
     """Return the readers of the certified version, and each downstream table at the version that it has consumed."""
     certified = Gates(paths).certified(spec.table)
-    positions = {"readers of the certified version": certified} if certified is not None else {}
+    positions = {CERTIFIED_READERS: certified} if certified is not None else {}
     ledger, path = Ledger(paths), paths.table(spec.table)
     readers: list[MaybeInvalidSpec] = [other for other in catalog.specs.values() if spec.table in other.source_tables]
     # An invalid spec may not state what it reads; the log of its table has what it has read.

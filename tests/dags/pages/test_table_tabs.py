@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 from fastapi.testclient import TestClient
 
+from include.clock import utc_now
+from lakehouse_airflow.pages import table_page
 from lakehouse_airflow.ui.links import REPLAY_DAG_ID, table_path, trigger_path
 from tests.support.airflow.logins import login
 from tests.support.airflow.shown_lakehouse import EVIL
@@ -38,6 +42,17 @@ def text(server: TestClient, path: str) -> str:
 )
 def test_a_tab_begins_with_its_answer(server: TestClient, table: str, tab: str, sentence: str) -> None:
     assert sentence in text(server, table_path(table, tab))
+
+
+def test_the_storage_shows_for_whose_sake_vacuum_is_refused(
+    server: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, reader = table_path("silver.orders", "storage"), "readers of the certified version"
+    assert "VACUUM is refused" not in text(server, path)
+    assert f"{reader} 3 it is the newest" in text(server, table_path("bronze.orders", "storage"))
+    monkeypatch.setattr(table_page, "utc_now", lambda: utc_now() + timedelta(days=16))
+    assert "ago VACUUM is refused" in show(server, path).row(reader)
+    assert "cut off readers of the certified version (version 1)" in text(server, path)
 
 
 def test_a_rule_has_its_result_and_the_values_that_fail(server: TestClient) -> None:

@@ -36,7 +36,13 @@ def _values(shown: ShownTable) -> Mapping[str, Any]:
         return {}
     with shown.reader.ledger() as ops:
         storage = storage_of(spec, ops.paths, ops.commits)
-    return {"storage": storage, "retain": spec.maintenance.vacuum.retain, "schedule": _schedule()}
+    return {
+        "storage": storage,
+        "retain": spec.maintenance.vacuum.retain,
+        "schedule": _schedule(),
+        "readers": shown.overview.readers,
+        "in_danger": shown.overview.readers_in_danger(shown.now),
+    }
 
 
 def _schedule() -> Schedule | None:
