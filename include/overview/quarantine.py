@@ -11,7 +11,7 @@ from include.contracts.job.requests import RowFilter
 from include.contracts.row_status import RowStatus
 from include.contracts.spec.duration import RETENTION
 from include.contracts.spec.table_spec import BronzeSpec, SilverSpec
-from include.control.quarantine.rows import Refusal, count_old_rows, quarantined_rows, refusals
+from include.control.quarantine.rows import Refusal, count_old_rows, count_rows, quarantined_rows, refusals
 from include.control.quarantine.stored_rows import QuarantinedRow, StoredRows
 
 
@@ -71,11 +71,12 @@ class RowHistory:
 def waiting_rows(spec: BronzeSpec | SilverSpec, rows: StoredRows, now: datetime) -> Waiting:
     """Read why and for how long rows of a table wait."""
     warn_after = spec.quarantine.warn_after
-    count, oldest = count_old_rows(rows)
-    if oldest is None:
+    count = count_rows(rows, RowFilter())
+    if not count:
         return Waiting(warn_after)
+    reasons = refusals(rows)
     old_rows, _ = count_old_rows(rows, now - RETENTION.parse(warn_after))
-    return Waiting(warn_after, refusals(rows), count, old_rows, oldest)
+    return Waiting(warn_after, reasons, count, old_rows, min(each.first_seen for each in reasons))
 
 
 def row_history(rows: StoredRows, row_id: str) -> RowHistory | None:

@@ -51,10 +51,11 @@ def refusals(rows: StoredRows, statuses: Sequence[RowStatus] = PENDING) -> list[
         for reason in map(without_value, row.reasons):
             part = Refusal(reason, row.status, 1, row.first_seen, start, start, row.batch_seq)
             groups[reason, row.status].append(part)
-    for condition in rows.conditions_without_events(row_filter):
+    if condition := rows.condition_without_events(row_filter):
         for group in rows.select(_GROUP, f"{condition} GROUP BY reasons"):
-            for reason in map(without_value, group.pop("reasons") or ()):
-                groups[reason, RowStatus.OPEN].append(Refusal(reason, RowStatus.OPEN, **group))
+            facts = {name: value for name, value in group.items() if name != "reasons"}
+            for reason in map(without_value, group["reasons"] or ()):
+                groups[reason, RowStatus.OPEN].append(Refusal(reason, RowStatus.OPEN, **facts))
     merged = [
         Refusal(
             *key,
@@ -72,7 +73,7 @@ def refusals(rows: StoredRows, statuses: Sequence[RowStatus] = PENDING) -> list[
 def quarantined_rows(rows: StoredRows, row_filter: RowFilter, columns: Sequence[str] = WHOLE) -> list[QuarantinedRow]:
     """Return the quarantined rows of a table that pass the filter, the newest batch first."""
     selected = rows.with_events(row_filter, columns)
-    for condition in rows.conditions_without_events(row_filter):
+    if condition := rows.condition_without_events(row_filter):
         selected += rows.without_events(condition, columns)
     return sorted(selected, key=lambda row: row.place)
 
@@ -89,16 +90,16 @@ def newest_rows(rows: StoredRows, row_filter: RowFilter, limit: int, after: str 
     before = quarantined_rows(rows, RowFilter(ids=(after,), statuses=tuple(RowStatus)), SUMMARY) if after else []
     selected = [row for row in rows.with_events(row_filter) if not before or row.place > before[0].place]
     further = _after(before[0]) if before else "true"
-    for condition in rows.conditions_without_events(row_filter):
+    if condition := rows.condition_without_events(row_filter):
         selected += rows.without_events(f"{condition} AND {further} ORDER BY {ORDER} LIMIT {limit}", SUMMARY)
     return rows.add_records(sorted(selected, key=lambda row: row.place)[:limit])
 
 
 def count_rows(rows: StoredRows, row_filter: RowFilter) -> int:
     """Return the number of quarantined rows of a table that pass the filter."""
-    conditions = rows.conditions_without_events(row_filter)
-    counts: list[int] = [rows.select("count(*) AS rows", condition)[0]["rows"] for condition in conditions]
-    return len(rows.with_events(row_filter)) + sum(counts)
+    condition = rows.condition_without_events(row_filter)
+    others: int = rows.select("count(*) AS rows", condition)[0]["rows"] if condition else 0
+    return len(rows.with_events(row_filter)) + others
 
 
 def count_by_status(rows: StoredRows) -> Counter[RowStatus]:
@@ -119,7 +120,7 @@ def count_old_rows(rows: StoredRows, limit: datetime | None = None) -> tuple[int
         return 0, None
     times = [row.first_seen for row in rows.with_events(RowFilter()) if limit is None or row.first_seen < limit]
     count = len(times)
-    for condition in rows.conditions_without_events(RowFilter()):
+    if condition := rows.condition_without_events(RowFilter()):
         [group] = rows.select("count(*) AS rows, min(first_seen) AS first_seen", f"{condition} AND {is_old}")
         count += group["rows"]
         times += [group["first_seen"]] if group["rows"] else []

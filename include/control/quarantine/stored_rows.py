@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
@@ -25,8 +25,8 @@ SUMMARY = ("row_id", "reasons", "source", "position", "_interval_start", "_batch
 WHOLE = (*SUMMARY, "record", "received")
 """All columns, with the row itself."""
 
-_MAX_IDS = 1000
-"""The number of ids in one query. With some ten thousands DataFusion ends the process."""
+_BETWEEN = "\x1f"
+"""The character between ids in a literal; no id has it."""
 
 
 @dataclass(frozen=True)
@@ -95,6 +95,7 @@ class StoredRows:
     def __init__(self, table: str, paths: LakehousePaths, events: QuarantineEvents | None = None) -> None:
         self._table, self._paths = table, paths
         self._events = events or QuarantineEvents(paths)
+        self._results: dict[str, list[dict[str, Any]]] = {}
 
     @property
     def version(self) -> int:
@@ -102,48 +103,46 @@ class StoredRows:
         return self._stored.version() if self._stored else -1
 
     def select(self, columns: str, condition: str) -> list[dict[str, Any]]:
-        """Return the result of a query over the rows of this table."""
+        """Return the result of a query over the rows of this table; the same query is asked once."""
         if self._stored is None:
             return []
         of_table = f"_table_id = {text_literals([self._table_id])}"
-        return query(self._stored, f"SELECT {columns} FROM stored WHERE {of_table} AND {condition}")
+        sql = f"SELECT {columns} FROM stored WHERE {of_table} AND {condition}"
+        if sql not in self._results:
+            self._results[sql] = query(self._stored, sql)
+        return self._results[sql]
 
     def with_events(self, row_filter: RowFilter, columns: Sequence[str] = SUMMARY) -> list[QuarantinedRow]:
         """Return the rows with events that pass the filter."""
-        rows = self._read_with_events(row_filter.ids, columns) if columns != SUMMARY else self._summaries
+        states, wanted = self._states, row_filter.statuses
+        ids = {row_id for row_id, state in states.items() if state.status in wanted}
+        if row_filter.ids:
+            ids &= set(row_filter.ids)
+        stored = self.select(identifiers(columns), _is_among(ids)) if ids else []
         return [
             row
-            for row in rows
-            if row.status in row_filter.statuses
-            and (not row_filter.ids or row.id in row_filter.ids)
-            and (not row_filter.starts or row.interval_start in row_filter.starts)
+            for row in (_row(each, states[each["row_id"]]) for each in stored)
+            if (not row_filter.starts or row.interval_start in row_filter.starts)
             and (not row_filter.reason or any(row_filter.reason in reason for reason in row.reasons))
         ]
 
     def without_events(self, condition: str, columns: Sequence[str]) -> list[QuarantinedRow]:
-        """Return rows that one of `conditions_without_events` selects."""
+        """Return rows that an SQL condition selects."""
         return [_row(stored, RowState()) for stored in self.select(identifiers(columns), condition)]
 
-    def conditions_without_events(self, row_filter: RowFilter) -> Iterator[str]:
-        """Yield SQL conditions that select the rows without events that pass the filter, each row by one condition."""
+    def condition_without_events(self, row_filter: RowFilter) -> str:
+        """Return the SQL condition of the rows without events that pass the filter; empty if there can be none."""
         if self._stored is None or RowStatus.OPEN not in row_filter.statuses:
-            return
-        conditions = ["true"]
+            return ""
+        conditions = [f"NOT {_is_among(self._states)}"] if self._states else ["true"]
+        if row_filter.ids:
+            conditions.append(_is_among(row_filter.ids))
         if row_filter.starts:
             conditions.append(f"_interval_start IN ({', '.join(map(timestamp_literal, row_filter.starts))})")
         if row_filter.reason:
             # No spec can contain the character between the reasons.
             conditions.append(f"strpos(array_to_string(reasons, chr(31)), {text_literals([row_filter.reason])}) > 0")
-        if row_filter.ids:
-            others = sorted(set(row_filter.ids) - self._states.keys())
-            yield from (" AND ".join([*conditions, f"row_id IN ({text_literals(chunk)})"]) for chunk in _chunks(others))
-            return
-        chunks = list(_chunks(sorted(self._states))) or [[]]
-        for number, ids in enumerate(chunks):
-            start = [f"row_id >= {text_literals(ids[:1])}"] if number > 0 else []
-            end = [f"row_id < {text_literals(chunks[number + 1][:1])}"] if number + 1 < len(chunks) else []
-            others = [f"row_id NOT IN ({text_literals(ids)})"] if ids else []
-            yield " AND ".join([*conditions, *start, *end, *others])
+        return " AND ".join(conditions)
 
     def events_of(self, row_id: str) -> list[dict[str, Any]]:
         """Return all events about one row, oldest first."""
@@ -151,11 +150,8 @@ class StoredRows:
 
     def add_records(self, rows: Sequence[QuarantinedRow]) -> list[QuarantinedRow]:
         """Return rows that were read by their `SUMMARY` with `record` and `received`."""
-        columns = identifiers(("row_id", "record", "received"))
-        chunks = (
-            self.select(columns, f"row_id IN ({text_literals(ids)})") for ids in _chunks([row.id for row in rows])
-        )
-        records = {record["row_id"]: record for chunk in chunks for record in chunk}
+        found = self.select(identifiers(("row_id", "record", "received")), _is_among(row.id for row in rows))
+        records = {record["row_id"]: record for record in found}
         return [
             replace(row, record=record["record"] or "", received=row.received or record["received"] or "")
             for row in rows
@@ -178,19 +174,16 @@ class StoredRows:
             return {}
         return row_states(self._events.state_changes(self._table, self._table_id, STATE_COLUMNS))
 
-    @cached_property
-    def _summaries(self) -> list[QuarantinedRow]:
-        """All rows with events."""
-        return self._read_with_events((), SUMMARY)
 
-    def _read_with_events(self, wanted: Collection[str], columns: Sequence[str]) -> list[QuarantinedRow]:
-        ids = sorted(self._states.keys() & set(wanted) if wanted else self._states)
-        chunks = (self.select(identifiers(columns), f"row_id IN ({text_literals(chunk)})") for chunk in _chunks(ids))
-        return [_row(stored, self._states[stored["row_id"]]) for chunk in chunks for stored in chunk]
+def _is_among(ids: Iterable[str]) -> str:
+    """Return an SQL condition that holds for the rows with these ids.
 
-
-def _chunks(ids: Sequence[str]) -> Iterator[Sequence[str]]:
-    return (ids[first : first + _MAX_IDS] for first in range(0, len(ids), _MAX_IDS))
+    They are a single literal, which DataFusion joins. A list of a thousand literals takes 0.15 s to plan, and one of
+    some ten thousands ends the process.
+    """
+    texts = text_literals([_BETWEEN.join(sorted(ids))])
+    split = f"SELECT unnest(string_to_array({texts}, {text_literals([_BETWEEN])})) AS id"
+    return f"EXISTS (SELECT 1 FROM ({split}) AS among WHERE among.id = stored.row_id)"
 
 
 def _row(stored: dict[str, Any], state: RowState) -> QuarantinedRow:

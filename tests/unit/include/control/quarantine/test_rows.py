@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from include.contracts.job.requests import RowFilter
 from include.contracts.row_status import PENDING, RowStatus
 from include.control.log.batch import BatchSources, Stream, Winner
-from include.control.quarantine import stored_rows
 from include.control.quarantine.ageing import ageing_note
 from include.control.quarantine.events import Decision, QuarantineEvents, ReceivedRow, RowEvent
 from include.control.quarantine.row_states import RowState, row_states
@@ -128,13 +127,11 @@ def test_queries_that_read_only_a_part_give_the_same_answer_as_all_rows(
     table_id = quarantine(paths, ORDERS, *rows)
     for seq, (what, number) in enumerate(decided):
         decide(paths, table_id, what, number, seq)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(stored_rows, "_MAX_IDS", 2)
-        every = quarantined_rows(StoredRows(ORDERS, paths), RowFilter(statuses=tuple(RowStatus)))
-        chosen = quarantined_rows(StoredRows(ORDERS, paths), wanted)
-        parts, count = parts_of(StoredRows(ORDERS, paths), wanted, most)
-        counted, old = count_by_status(StoredRows(ORDERS, paths)), count_old_rows(StoredRows(ORDERS, paths), day(3).end)
-        found = refusals(StoredRows(ORDERS, paths), wanted.statuses)
+    every = quarantined_rows(StoredRows(ORDERS, paths), RowFilter(statuses=tuple(RowStatus)))
+    chosen = quarantined_rows(StoredRows(ORDERS, paths), wanted)
+    parts, count = parts_of(StoredRows(ORDERS, paths), wanted, most)
+    counted, old = count_by_status(StoredRows(ORDERS, paths)), count_old_rows(StoredRows(ORDERS, paths), day(3).end)
+    found = refusals(StoredRows(ORDERS, paths), wanted.statuses)
     known = row_states(QuarantineEvents(paths).events_of(ORDERS, table_id))
     states = {row["row_id"]: known.get(row["row_id"], RowState()) for row in rows}
     assert {row.id: row.status for row in every} == {row_id: state.status for row_id, state in states.items()}
