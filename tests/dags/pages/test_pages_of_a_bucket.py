@@ -8,17 +8,20 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from airflow.models.dag import DagModel
 from deltalake import DeltaTable
 from fastapi.testclient import TestClient
+from sqlalchemy.orm import Session
 
 from embedded.servers.s3 import Bucket, s3_bucket
 from include.contracts.job.report import RowCounts
 from include.contracts.lake_path import S3Path
 from include.control.ledger.ledger import Ledger
 from include.control.log.batch import Stream, Winner
-from include.control.storage.s3_access import delta_rs_options, store_access
+from include.control.storage.s3_access import delta_rs_options, s3_client, store_access
 from include.paths import LakehousePaths
-from lakehouse_airflow.ui.links import lakehouse_path, table_path
+from lakehouse_airflow.ui.links import backfill_plan_path, lakehouse_path, table_path
+from tests.dags.conftest import BUNDLE
 from tests.support.airflow.logins import login
 from tests.support.airflow.shown_page import Shown
 from tests.support.documents.specs import bronze_document, write_specs
@@ -36,7 +39,7 @@ def bucket() -> Iterator[Bucket]:
 @pytest.fixture
 def lakehouse(bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A lakehouse with one batch, whose credentials only the connection has."""
-    paths = LakehousePaths(S3Path(f"s3://{bucket.name}/lake"))
+    paths = LakehousePaths(S3Path(f"s3://{bucket.name}/{tmp_path.name}"))
     write_specs(tmp_path, bronze_document())
     with store_access(bucket.environment):
         path = paths.table("bronze.orders")
@@ -68,3 +71,29 @@ def test_pages_read_the_bucket_by_the_connection_and_leave_the_environment_as_it
     assert "load of 2013-01-01" in " ".join(versions.texts)
     assert {name: os.environ[name] for name in WRONG} == WRONG
     assert "AWS_ENDPOINT_URL_S3" not in os.environ
+
+
+@pytest.mark.usefixtures("lakehouse")
+def test_a_plan_lists_the_landing_folders_in_the_bucket_by_the_connection(
+    server: TestClient, database: Session, bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_specs(tmp_path, bronze_document("bronze.bills"))
+    landing = f"s3://{bucket.name}/landing"
+    monkeypatch.setenv("LAKEHOUSE_LANDING", landing)
+    with store_access(bucket.environment):
+        s3_client().put_object(Bucket=bucket.name, Key="landing/bills/date=2013-01-02/a.json", Body=b"{}\n")
+    dag = DagModel(dag_id="shop", bundle_name=BUNDLE, is_stale=False)
+    database.add(dag)
+    database.commit()
+    try:
+        address = f"{backfill_plan_path('shop')}?first=2013-01-01&last=2013-01-02"
+        rows = Shown(server.get(address, headers=login(server, "ann"))).rows
+    finally:
+        database.delete(dag)
+        database.commit()
+    planned = [row[:3] for row in rows if row[:1] == ["bronze.bills"]][1:]
+    assert planned == [
+        ["bronze.bills", "not ready", f"no landing folder {landing}/bills/date=2013-01-01"],
+        ["bronze.bills", "writes", planned[1][2]],
+    ]
+    assert planned[1][2].startswith("1 new of 1 file")
