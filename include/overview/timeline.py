@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 
-from include.control.gates.gates import RecordedResult
 from include.control.gates.result import GateResult
 from include.control.ledger.commit_history import BATCH, TableWrite
 from include.control.ledger.states.recent_batches import RecentBatch
@@ -36,13 +37,13 @@ def timeline(table: str, table_id: str, ops: OpsTables, upto: int | None = None,
     """Return the versions of a table from `upto` downward, with at most `limit` batches."""
     batches = list(islice(ops.ledger.history.closed(table, table_id, upto), limit))
     least = batches[-1].version if len(batches) == limit else 0
-    results: dict[int, GateResult] = {}
+    results: dict[int, list[GateResult]] = defaultdict(list)
     for recorded in ops.gates.results_between(table, table_id, least, upto):
-        results[recorded.result.version] = _in_force(results.get(recorded.result.version), recorded)
+        results[recorded.result.version].append(recorded.result)
     writes = ops.commits.between(table, least, upto)
     of_token = {write.token: write for write in writes if write.operation == BATCH}
     entries = [
-        VersionEntry(batch.version, batch.at, batch, of_token.get(batch.token), results.get(batch.version))
+        VersionEntry(batch.version, batch.at, batch, of_token.get(batch.token), result_in_force(results[batch.version]))
         for batch in batches
     ]
     entries += [
@@ -53,5 +54,7 @@ def timeline(table: str, table_id: str, ops: OpsTables, upto: int | None = None,
     return sorted(entries, key=lambda entry: entry.version, reverse=True)
 
 
-def _in_force(before: GateResult | None, recorded: RecordedResult) -> GateResult:
-    return before if before and before.override and not recorded.result.override else recorded.result
+def result_in_force(results: Sequence[GateResult]) -> GateResult | None:
+    """Return the newest of the results of one version, oldest first; an override before others; None without any."""
+    overrides = [result for result in results if result.override]
+    return (overrides or list(results))[-1] if results else None

@@ -16,7 +16,7 @@ INTERNALS: dict[str, tuple[str, ...]] = {
         "_submit_sp",
     ),
     "airflow.sdk.execution_time.context:InletEventsAccessor": ("ascending", "limit"),
-    "airflow.api_fastapi.auth.managers.models.resource_details:DagAccessEntity": ("TASK_LOGS",),
+    "airflow.api_fastapi.auth.managers.models.resource_details:DagAccessEntity": ("TASK_LOGS", "RUN"),
     "airflow.api_fastapi.common.db.common:SessionDep": (),
     "airflow.api_fastapi.core_api.security:requires_access_dag": (),
     "airflow.api_fastapi.core_api.security:requires_access_asset": (),
@@ -33,10 +33,15 @@ INTERNALS: dict[str, tuple[str, ...]] = {
     ),
     "airflow.models.pool:Pool": ("get_pool", "create_or_update_pool"),
     "airflow.utils.session:create_session": (),
-    "airflow.models.dagrun:DagRun": ("conf", "note", "consumed_asset_events", "logical_date", "state"),
-    "airflow.models.taskinstance:TaskInstance": ("operator", "state", "end_date", "map_index"),
+    "airflow.models.dagrun:DagRun": (
+        *("conf", "note", "consumed_asset_events", "created_at", "logical_date", "run_type", "state"),
+    ),
+    "airflow.models.taskinstance:TaskInstance": (
+        *("operator", "state", "end_date", "map_index", "start_date", "scheduled_dttm", "queued_dttm", "try_number"),
+    ),
+    "airflow.models.taskinstancehistory:TaskInstanceHistory": ("start_date", "end_date"),
     "airflow.models.renderedtifields:RenderedTaskInstanceFields": ("rendered_fields",),
-    "airflow.models.xcom:XComModel": ("get_many", "deserialize_value"),
+    "airflow.models.xcom:XComModel": ("get_many", "deserialize_value", "key", "value"),
 }
 """Module and name -> the members that are used.
 
@@ -46,6 +51,6 @@ INTERNALS: dict[str, tuple[str, ...]] = {
 - The gate reads earlier events of an asset that is none of its inlets.
 - A listener creates the pool when Airflow starts: there is no other place that has the database. Another one
   writes the day into the note of a run.
-- The web pages check rights, and read XComs, tasks that failed, the runs of a DAG, its next run, and the DAGs that wait
-  for an asset, as Airflow's own pages do.
+- The web pages check rights, and read a run with its tasks, their earlier tries and XComs, tasks that failed, the runs
+  of a DAG, its next run, and the DAGs that wait for an asset, as Airflow's own pages do.
 """

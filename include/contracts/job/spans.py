@@ -8,6 +8,10 @@ from datetime import UTC, datetime
 from time import monotonic
 
 START, PLAN, VERDICT, DRIVER = "start", "plan", "verdict", "driver"
+"""The spans of a task outside its job."""
+
+BATCH, GATE, TOTAL, WAITED = "batch", "gate", "total", "waited"
+"""The spans of a job: its batches, with the time for which they waited for the lease, and its gate."""
 
 
 class TaskSpans:

@@ -9,6 +9,7 @@ from operator import itemgetter
 from typing import Any
 
 from include.contracts.job.report import RowCounts
+from include.control.events.conditions import Span
 from include.control.ledger.events import BatchEvent, recorded_winner
 from include.control.ledger.ops_table import OpsTable
 from include.control.ledger.states.recent_batches import (
@@ -42,8 +43,23 @@ class BatchHistory:
 
     def of_intervals(self, table: str, table_id: str, starts: Collection[datetime]) -> list[RecentBatch]:
         """Return the closed batches of the intervals with these starts, in the order of their versions."""
+        return self._closed(table, table_id, interval_start=starts)
+
+    def of_run(self, table: str, table_id: str, run_id: str, recorded: Span) -> list[RecentBatch]:
+        """Return the closed batches of a run, in the order of their versions.
+
+        Args:
+            table: the table.
+            table_id: its id.
+            run_id: the run.
+            recorded: when they were closed, so that little history is read.
+        """
+        return self._closed(table, table_id, run_id=[run_id], recorded_at=recorded)
+
+    def _closed(self, table: str, table_id: str, **where: Collection[Any] | Span) -> list[RecentBatch]:
+        """Return the closed batches that meet conditions, in the order of their versions."""
         columns, closed = ("token", "version", "intent", "rows", "recorded_at"), [BatchEvent.CLOSED]
-        rows = self._batches.find(table, columns, event=closed, table_id=[table_id], interval_start=starts)
+        rows = self._batches.find(table, columns, event=closed, table_id=[table_id], **where)
         # Of a batch that was closed twice, the last close counts.
         closes = sorted({row["token"]: row for row in rows}.values(), key=itemgetter("version"))
         return [

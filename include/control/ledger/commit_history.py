@@ -119,6 +119,10 @@ class CommitHistory:
         """Return the writes that committed versions from `least` to `greatest`, oldest first."""
         return [_write(event) for event in self._events.find(table, version=Span(least, greatest))]
 
+    def of_run(self, table: str, run_id: str, recorded: Span) -> list[TableWrite]:
+        """Return the writes of a run to a table, oldest first; `recorded` is when, so that little history is read."""
+        return [_write(event) for event in self._events.find(table, run_id=[run_id], recorded_at=recorded)]
+
     def newest(self, table: str, operation: str) -> Iterator[TableWrite]:
         """Yield the commits of an operation, the newest first; read only as many as the caller takes."""
         conditions = {"event": [COMMITTED], "operation": [operation]}

@@ -13,6 +13,7 @@ from include.contracts.asset_event import batch_extra
 from include.contracts.interval import Interval
 from include.contracts.job.args import CheckedVersion, Job
 from include.contracts.job.spans import VERDICT, spans_line
+from include.contracts.job.task_result import TaskResult
 from include.errors import Outcome, SpecError
 from include.settings import Settings
 from lakehouse_airflow.assets import is_announced, outlets_with_event, table_asset
@@ -21,13 +22,13 @@ from lakehouse_airflow.intervals import label_interval, run_dates
 from lakehouse_airflow.operators.gate_decision import GateDecision, findings_in
 from lakehouse_airflow.operators.gate_override import may_be_overridden, way_out
 from lakehouse_airflow.operators.spark_job import SparkJobOperator
-from lakehouse_airflow.operators.task_result import TaskResult
 from lakehouse_airflow.retries import error_of
 from lakehouse_airflow.ui.links import (
     CHECKED_KEY,
     OVERRIDE_DAG_ID,
     DataDocsLink,
     OverrideLink,
+    RunLink,
     TableLink,
     data_docs_path,
     form_path,
@@ -61,7 +62,7 @@ class QualityGateOperator(SparkJobOperator):
 
     template_fields: Sequence[str] = (*SparkJobOperator.template_fields, "specs")
     ui_color = "#c9dfc5"
-    operator_extra_links = (TableLink(), DataDocsLink(), OverrideLink())
+    operator_extra_links = (TableLink(), RunLink(), DataDocsLink(), OverrideLink())
     job = Job.QUALITY_GATE
 
     def __init__(self, *, table: str, specs: str = "", **kwargs: Any) -> None:
@@ -117,6 +118,7 @@ class QualityGateOperator(SparkJobOperator):
             batch_seq=written.batch_seq if written else None,
             version=decision.version,
             certified_version=decision.certified,
+            seconds=self.report.timings_s if self.report else self.spans.seconds,
         ).to_xcom()
 
     def get_openlineage_facets_on_complete(self, ti: Any) -> Lineage:

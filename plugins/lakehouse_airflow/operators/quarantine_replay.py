@@ -14,6 +14,7 @@ from include.contracts.interval import Interval
 from include.contracts.job.args import Job
 from include.contracts.job.report import JobReport
 from include.contracts.job.requests import FormAction, RowFilter
+from include.contracts.job.task_result import TaskResult
 from include.errors import Outcome
 from lakehouse_airflow.assets import REPLAYED_TABLE, table_asset
 from lakehouse_airflow.hooks.store_access import prepare_process
@@ -21,7 +22,6 @@ from lakehouse_airflow.operators.quarantine.decision import decide_rows, give_up
 from lakehouse_airflow.operators.quarantine.form import action_of, read_request
 from lakehouse_airflow.operators.second_person import SecondPersonApprovalOperator, approved_by
 from lakehouse_airflow.operators.spark_job import SparkJobOperator
-from lakehouse_airflow.operators.task_result import TaskResult
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

@@ -16,6 +16,7 @@ from include.contracts.job.args import Job, JobArgs
 from include.contracts.job.report import JobReport
 from include.contracts.job.requests import RequestFile
 from include.contracts.job.spans import DRIVER, TaskSpans, spans_line
+from include.contracts.job.task_result import TaskResult
 from include.disk_space import disk_full
 from include.errors import ExitCode, Outcome
 from include.run_retention import delete_old_runs
@@ -26,7 +27,7 @@ from lakehouse_airflow.hooks.spark_job import SparkJobHook
 from lakehouse_airflow.hooks.store_access import prepare_process
 from lakehouse_airflow.operators.try_files import TryFiles
 from lakehouse_airflow.retries import DEFAULT_POLICY, GOOD, RETRIES, RETRY_DELAY, error_of
-from lakehouse_airflow.ui.links import TableLink
+from lakehouse_airflow.ui.links import FAILED_KEY, RunLink, TableLink
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -57,7 +58,7 @@ class SparkJobOperator(BaseOperator):
     template_fields: Sequence[str] = ("table", "application", "application_args", "conf", "env_vars")
     overwrite_rtif_after_execution = False
     ui_color = "#e7d9b8"
-    operator_extra_links: Sequence[BaseOperatorLink] = (TableLink(),)
+    operator_extra_links: Sequence[BaseOperatorLink] = (TableLink(), RunLink())
     job: Job
     """The job that the task runs."""
 
@@ -163,6 +164,9 @@ class SparkJobOperator(BaseOperator):
         with suppress(OSError):  # The disk is full; the log has the spans.
             report.save(files.report)
         counts = ", ".join(f"{count} {action}" for action, count in report.rows.model_dump().items() if count)
+        if report.outcome not in GOOD:
+            # The task returns nothing, but the page of its run shows what its job did.
+            context["ti"].xcom_push(FAILED_KEY, TaskResult.of_report(report).of_table(self.table).to_xcom())
         self.log.info("rows: %s; version %s; %s", counts or "none", report.version, spans_line(report.timings_s))
         for note in report.notes:
             self.log.warning("%s", note)

@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from include.contracts.job.args import Job
+from include.contracts.job.task_result import TaskResult
 from lakehouse_airflow.hooks.store_access import prepare_process
 from lakehouse_airflow.intervals import label_interval, run_dates
 from lakehouse_airflow.operators.spark_job import SparkJobOperator
-from lakehouse_airflow.operators.task_result import TaskResult
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 from include.contracts.asset_event import event_extra
 from include.contracts.job.args import Job
 from include.contracts.job.requests import RebuildRequest
+from include.contracts.job.task_result import TaskResult
 from include.errors import Outcome
 from lakehouse_airflow.assets import REBUILT_TABLE, table_asset
 from lakehouse_airflow.intervals import label_interval, run_dates
 from lakehouse_airflow.operators.second_person import approved_by, who_asked
 from lakehouse_airflow.operators.spark_job import SparkJobOperator
-from lakehouse_airflow.operators.task_result import TaskResult
 from lakehouse_airflow.operators.waiting_task import places, waiting_task, what_follows
 
 if TYPE_CHECKING:

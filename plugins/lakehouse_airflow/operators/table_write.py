@@ -10,6 +10,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from include.contracts.interval import Interval
 from include.contracts.job.args import WRITER_OF_LAYER, Job
 from include.contracts.job.spans import PLAN
+from include.contracts.job.task_result import TaskResult
 from include.contracts.spec.table_spec import BronzeSpec
 from include.errors import HOPELESS, MillraceError, MisfitError, NotDeliveredError, Outcome
 from include.spark_conf import LARGE_LOAD
@@ -20,9 +21,8 @@ from lakehouse_airflow.hooks.store_access import may_fork, prepare_process
 from lakehouse_airflow.intervals import due_interval
 from lakehouse_airflow.landing_wait import LandingWait, WaitsForLanding
 from lakehouse_airflow.operators.spark_job import SparkJobOperator, wants_reprocess
-from lakehouse_airflow.operators.task_result import TaskResult
 from lakehouse_airflow.retries import error_of
-from lakehouse_airflow.ui.links import DeleteApprovalLink, RebuildLink, TableLink
+from lakehouse_airflow.ui.links import DeleteApprovalLink, RebuildLink, RunLink, TableLink
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -41,7 +41,7 @@ class TableWriteOperator(WaitsForLanding, SparkJobOperator):
     The others are those of `SparkJobOperator`.
     """
 
-    operator_extra_links = (TableLink(), DeleteApprovalLink(), RebuildLink())
+    operator_extra_links = (TableLink(), RunLink(), DeleteApprovalLink(), RebuildLink())
 
     asks_at_source_version: int | None = None
     """The version of the source at which the task stopped, because a person must allow its deletes."""
@@ -90,7 +90,7 @@ class TableWriteOperator(WaitsForLanding, SparkJobOperator):
             self.log.warning("%s", note)
         if advice.nothing_new:
             self.log.info("%s: nothing new: %s; no Spark is started", self.table, advice.message)
-            return TaskResult.of_advice(advice).of_table(self.table).to_xcom()
+            return self._nothing_new(advice)
         self.log.info("%s: %s", self.table, advice.message)
         self.large_load = advice.bytes >= LARGE_LOAD
         report = self.run_job(context, interval)
@@ -99,6 +99,18 @@ class TableWriteOperator(WaitsForLanding, SparkJobOperator):
             raise error from None
         self._announce_new_columns(context)
         return TaskResult.of_report(report).of_table(self.table).to_xcom()
+
+    def _nothing_new(self, advice: Advice) -> dict[str, Any]:
+        result = TaskResult(
+            outcome=Outcome.NO_OP,
+            message=advice.message,
+            table=self.table,
+            batch_seq=advice.batch_seq,
+            version=advice.version,
+            certified_version=advice.certified_version,
+            seconds=self.spans.seconds,
+        )
+        return result.to_xcom()
 
     def get_openlineage_facets_on_complete(self, ti: Any) -> Lineage:
         """Return the sources and the table, with the lineage of its columns and what the task has written."""

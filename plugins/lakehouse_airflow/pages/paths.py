@@ -18,6 +18,7 @@ from lakehouse_airflow.ui.links import (
     backfill_plan_path,
     dag_path,
     lakehouse_path,
+    run_page_path,
     run_path,
     table_path,
     task_path,
@@ -31,10 +32,15 @@ __all__ = [
     "backfill_plan_path",
     "dag_path",
     "lakehouse_path",
+    "quarantine_path",
+    "replay_path",
     "run_of",
+    "run_page_of",
+    "run_path",
     "same_page",
     "style_path",
     "table_path",
+    "task_path",
 ]
 
 _FORMS = {
@@ -66,11 +72,31 @@ def action_path(item: Attention) -> str:
 
 
 def run_of(batch: RecentBatch, domain: str) -> str:
-    """Return the address of the run that made a batch; empty for a run of the command line."""
-    if batch.run_id.startswith("cli__"):
-        return ""
-    dag_id = {BatchKind.REPLAY: REPLAY_DAG_ID, BatchKind.REBUILD: REBUILD_DAG_ID}.get(batch.kind, domain)
-    return run_path(dag_id, batch.run_id)
+    """Return the address of Airflow's page of the run that made a batch; empty for a run of the command line."""
+    return "" if _is_of_cli(batch) else run_path(_dag_of(batch, domain), batch.run_id)
+
+
+def run_page_of(batch: RecentBatch, domain: str) -> str:
+    """Return the address of the page about what that run did; empty for a run of the command line."""
+    return "" if _is_of_cli(batch) else run_page_path(_dag_of(batch, domain), batch.run_id)
+
+
+def _is_of_cli(batch: RecentBatch) -> bool:
+    return batch.run_id.startswith("cli__")
+
+
+def _dag_of(batch: RecentBatch, domain: str) -> str:
+    return {BatchKind.REPLAY: REPLAY_DAG_ID, BatchKind.REBUILD: REBUILD_DAG_ID}.get(batch.kind, domain)
+
+
+def quarantine_path(table: str, reason: str) -> str:
+    """Return the address of the rows of a table that are in quarantine for a reason."""
+    return f"{table_path(table, 'quarantine')}?{urlencode({'reason': reason})}"
+
+
+def replay_path(table: str, reason: str) -> str:
+    """Return the address of the form that replays the rows of a table that wait for a reason."""
+    return trigger_path(REPLAY_DAG_ID, table=table, reason=reason)
 
 
 def same_page(query: dict[str, str], **changed: str) -> str:

@@ -15,6 +15,9 @@ URL_PREFIX = "/lakehouse"
 CHECKED_KEY = "judged"
 """Key of the XCom in which a gate's task names the version that it decided about."""
 
+FAILED_KEY = "failed_job"
+"""Key of the XCom with the result of a job that has failed, whose task therefore returns nothing."""
+
 AIRFLOW = "airflow_application"
 """Key of a request's scope, under which Millrace's pages find Airflow's own application."""
 
@@ -26,7 +29,6 @@ DELETES_DAG_ID = "delete_approval"
 MAINTENANCE_DAG_ID = "table_maintenance"
 REBUILD_DAG_ID = "table_rebuild"
 REPLAY_DAG_ID = "quarantine_replay"
-MAINTENANCE_DAG_ID = "table_maintenance"
 
 REQUIRED_ACTIONS = "required_actions"
 """Airflow's page with all questions that wait for an answer."""
@@ -40,6 +42,16 @@ class TableLink(BaseOperatorLink):
     def get_link(self, operator: Any, *, ti_key: TaskInstanceKey) -> str:
         """Return the path of the page; empty for a gate whose table has its spec elsewhere, which has no page."""
         return "" if getattr(operator, "specs", "") else table_path(operator.table)
+
+
+class RunLink(BaseOperatorLink):
+    """From a task to the page about what its run did."""
+
+    name = "Run"
+
+    def get_link(self, operator: Any, *, ti_key: TaskInstanceKey) -> str:
+        """Return the path of the page."""
+        return run_page_path(ti_key.dag_id, ti_key.run_id)
 
 
 class DataDocsLink(BaseOperatorLink):
@@ -174,6 +186,16 @@ def dag_path(dag_id: str) -> str:
 def run_path(dag_id: str, run_id: str) -> str:
     """Return the path of a run."""
     return _path("/dags", dag_id, "runs", run_id)
+
+
+def run_page_path(dag_id: str, run_id: str) -> str:
+    """Return the path of Millrace's page about what a run did."""
+    return _path(f"{URL_PREFIX}/runs", dag_id, run_id)
+
+
+def run_tab_path() -> str:
+    """Return the same for a tab of Airflow, which fills in the run; the page then has no head of its own."""
+    return f"{_path(f'{URL_PREFIX}/runs')}/{{DAG_ID}}/{{RUN_ID}}?frame=1"
 
 
 def task_path(task: Any) -> str:

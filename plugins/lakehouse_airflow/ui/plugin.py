@@ -9,7 +9,7 @@ from airflow.plugins_manager import AirflowPlugin
 
 from lakehouse_airflow import pool
 from lakehouse_airflow.ui import run_notes
-from lakehouse_airflow.ui.links import AIRFLOW, URL_PREFIX, glossary_path, lakehouse_path
+from lakehouse_airflow.ui.links import AIRFLOW, URL_PREFIX, glossary_path, lakehouse_path, run_tab_path
 
 
 class LazyPages:
@@ -27,7 +27,7 @@ class MillracePlugin(AirflowPlugin):
     """All pages under `/lakehouse`, their entry *Lakehouse* in the navigation, and the glossary in the menu *Docs*.
 
     The pages open in a tab of their own: Airflow's frame for them would let no link lead out of it. *Backfill plan* is
-    a tab of every DAG. Airflow shows such a tab in that frame alone, so its page has no links there.
+    a tab of every DAG, and what a run did is one of every run. Airflow shows such a tab in that frame alone.
 
     Listeners write the day into the note of a run, and create the pool of Spark tasks if it is missing.
     """
@@ -45,5 +45,6 @@ class MillracePlugin(AirflowPlugin):
             "url_route": "backfill-plan",
         },
         {"name": "Millrace glossary", "href": glossary_path(), "destination": "nav", "category": "docs"},
+        {"name": "Lakehouse", "href": run_tab_path(), "destination": "dag_run", "url_route": "lakehouse-run"},
     ]
     listeners = [pool, run_notes]  # noqa: RUF012

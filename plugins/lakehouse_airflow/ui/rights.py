@@ -19,6 +19,10 @@ MAY_VIEW = Depends(requires_access_asset("GET"))
 """The right to pages about tables: a table is an asset, whose description and events Airflow shows with this right."""
 
 
+MAY_READ_RUN = Depends(requires_access_dag("GET", DagAccessEntity.RUN))
+"""The right to pages about a run of a DAG, as Airflow's own page of the run needs it."""
+
+
 def may_see_rows(domain: str, request: Request, user: Any) -> bool:
     """Whether a user may see values of rows: those who may read the logs of the tasks of the domain's DAG."""
     return _is_granted(requires_access_dag("GET", DagAccessEntity.TASK_LOGS, domain), request, user)

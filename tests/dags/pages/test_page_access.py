@@ -90,9 +90,10 @@ def test_a_browser_gets_the_reason_of_a_refusal_as_a_page(server: TestClient) ->
         assert reason in answer.text
 
 
-def test_no_page_about_tables_runs_in_the_event_loop() -> None:
-    routes = [route for route in app.routes if route.path.startswith(("/tables", "/pages", "/backfill-plan"))]
-    assert len(routes) >= 5
+def test_no_page_about_tables_or_runs_is_made_in_the_event_loop() -> None:
+    places = ("/tables", "/runs", "/pages", "/backfill-plan")
+    routes = [route for route in app.routes if route.path.startswith(places)]
+    assert len(routes) >= 6
     assert [route.path for route in routes if inspect.iscoroutinefunction(route.endpoint)] == []
 
 
@@ -107,6 +108,7 @@ def test_the_menu_leads_to_the_glossary_and_the_glossary_to_the_guides(server: T
         (None, f"{URL_PREFIX}/tables"),
         (None, f"{URL_PREFIX}/backfill-plan/{{DAG_ID}}?framed=yes"),
         ("docs", GLOSSARY),
+        (None, f"{URL_PREFIX}/runs/{{DAG_ID}}/{{RUN_ID}}?frame=1"),
     ]
     glossary = server.get(GLOSSARY, headers=login(server, "ann"))
     assert "<td><strong>certified version</strong></td>" in glossary.text

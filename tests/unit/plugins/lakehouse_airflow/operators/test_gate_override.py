@@ -10,6 +10,7 @@ import pytest
 from airflow.sdk.exceptions import AirflowFailException
 from deltalake import CommitProperties, DeltaTable
 
+from include.contracts.job.task_result import TaskResult
 from include.control.gates.gates import Gates
 from include.control.log.batch import BatchSources, Stream, Winner
 from include.paths import LakehousePaths
@@ -17,7 +18,6 @@ from lakehouse_airflow.assets import OVERRIDDEN_TABLE, table_asset
 from lakehouse_airflow.operators import gate_override, quality_gate
 from lakehouse_airflow.operators.gate_override import GateOverrideOperator, RefusalOperator, may_be_overridden, way_out
 from lakehouse_airflow.operators.quality_gate import QualityGateOperator
-from lakehouse_airflow.operators.task_result import TaskResult
 from tests.support.ledger.delta_tables import intent_of
 from tests.support.ledger.small_lake import commit_batch, judge
 from tests.unit.plugins.lakehouse_airflow.operators.conftest import DAY, House

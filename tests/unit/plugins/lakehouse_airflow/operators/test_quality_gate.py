@@ -17,13 +17,13 @@ from deltalake import write_deltalake
 
 from include.contracts.job.args import CheckedVersion, Job, JobArgs
 from include.contracts.job.report import CheckResult
+from include.contracts.job.task_result import TaskResult
 from include.errors import ConflictError, Outcome
 from include.paths import LakehousePaths
 from lakehouse_airflow.assets import table_asset
 from lakehouse_airflow.operators import quality_gate
 from lakehouse_airflow.operators.gate_decision import findings_in
 from lakehouse_airflow.operators.quality_gate import QualityGateOperator
-from lakehouse_airflow.operators.task_result import TaskResult
 from lakehouse_airflow.ui.links import CHECKED_KEY
 from tests.support.documents.specs import bronze_document, write_specs
 from tests.support.ledger.small_lake import commit_batch, judge
@@ -221,6 +221,7 @@ def test_however_it_ends_it_names_the_checked_version_and_links_to_the_data_docs
     assert context["ti"].pushed == {CHECKED_KEY: checked}
     assert links_of(task) == {
         "Table": "/lakehouse/tables/bronze.orders",
+        "Run": "/lakehouse/runs/shop/scheduled__2013-01-06T00%3A00%3A00%2B00%3A00",
         "Data Docs": "/lakehouse/data-docs/shop/scheduled__2013-01-06T00%3A00%3A00%2B00%3A00/bronze.orders",
         "Gate override": "" if passed else FORM,
     }
@@ -241,11 +242,11 @@ def test_links_hold_below_a_path_of_airflows_own(monkeypatch: pytest.MonkeyPatch
     assert links["Data Docs"].startswith("/airflow/lakehouse/data-docs/shop/")
 
 
-def test_a_gate_that_checked_nothing_links_only_to_its_table(house: House, run_of: MakeRun) -> None:
+def test_a_gate_that_checked_nothing_links_only_to_its_table_and_its_run(house: House, run_of: MakeRun) -> None:
     task, context = gate(), run_of(left=left(None, Outcome.NO_OP))
     task.execute(context)
     assert context["ti"].pushed == {}
-    assert [name for name, path in links_of(task).items() if path] == ["Table"]
+    assert [name for name, path in links_of(task).items() if path] == ["Table", "Run"]
 
 
 def test_the_severity_of_a_finding_is_its_log_level() -> None:

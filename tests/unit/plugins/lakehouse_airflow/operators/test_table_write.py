@@ -24,6 +24,7 @@ from lakehouse_airflow.assets import MAY_PROPOSE_COLUMNS, PROPOSED_COLUMNS
 from lakehouse_airflow.hooks import store_access
 from lakehouse_airflow.operators.table_write import TableWriteOperator
 from lakehouse_airflow.retries import DEFAULT_POLICY, RETRIES
+from lakehouse_airflow.ui.links import FAILED_KEY
 from tests.support.documents.specs import write_spec
 from tests.support.ledger.small_lake import commit_batch, judge
 from tests.unit.plugins.lakehouse_airflow.operators.conftest import COMMITTED, DAY, House, driver_log, writer
@@ -35,7 +36,9 @@ MakeRun = Callable[..., dict[str, Any]]
 def test_a_committed_batch_ends_in_a_small_result(house: House, run_of: MakeRun) -> None:
     house.deliver()
     house.job(COMMITTED)
-    assert writer().execute(run_of()) == {
+    result = writer().execute(run_of())
+    assert result.pop("seconds").keys() == {"plan", "driver"}
+    assert result == {
         "outcome": "committed",
         "message": "loaded 1 of 1 files",
         "table": "bronze.orders",
@@ -43,6 +46,7 @@ def test_a_committed_batch_ends_in_a_small_result(house: House, run_of: MakeRun)
         "version": 1,
         "certified_version": 1,
         "rows": {"read": 1, "applied": 1, "inserted": 1},
+        "refused": [],
     }
 
 
@@ -164,11 +168,12 @@ def test_a_task_that_stops_until_a_person_decides_links_to_the_form_for_that(
     def links() -> list[str]:
         return [path for link in task.operator_extra_links if (path := link.get_link(task, ti_key=key))]
 
-    page = "/lakehouse/tables/bronze.orders"
-    assert links() == [page]
+    pages = ["/lakehouse/tables/bronze.orders", "/lakehouse/runs/shop/manual__1"]
+    assert links() == pages
     with pytest.raises(AirflowFailException, match="stop"):
-        task.execute(run_of())
-    assert links() == [page] + ([f"/lakehouse/trigger/{form}&task=shop%2Fmanual__1%2Fbronze.orders"] if form else [])
+        task.execute(run := run_of())
+    assert run["ti"].pushed[FAILED_KEY]["message"] == "stop", "for the page of the run"
+    assert links() == pages + ([f"/lakehouse/trigger/{form}&task=shop%2Fmanual__1%2Fbronze.orders"] if form else [])
 
 
 @pytest.mark.usefixtures("warm_server")

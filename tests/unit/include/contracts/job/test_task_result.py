@@ -6,8 +6,8 @@ import json
 
 from hypothesis import given
 
+from include.contracts.job.task_result import TaskResult
 from include.errors import Outcome
-from lakehouse_airflow.operators.task_result import TaskResult
 from tests.support.texts import texts
 
 

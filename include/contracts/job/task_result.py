@@ -1,16 +1,19 @@
-"""The result that a task hands to the tasks after it."""
+"""The result that a task hands to the tasks after it, and to the pages about its run."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Mapping
+from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from include.contracts.job.findings import RefusedRows, merge_by_reason, without_value
 from include.contracts.job.report import JobReport
+from include.contracts.job.spans import WAITED
 from include.errors import Outcome
 
-if TYPE_CHECKING:
-    from include.control.planning.advice import Advice
+MOST_REASONS = 20
+"""The most frequent reasons of refused rows that a result names."""
 
 
 class TaskResult(BaseModel):
@@ -24,6 +27,8 @@ class TaskResult(BaseModel):
         version: the table version of that batch.
         certified_version: the version that readers may use.
         rows: the row counts that are not 0.
+        refused: the refused rows by reason, the most frequent first, without values and samples.
+        seconds: the spans of the task and its job, as `TaskSpans` has them.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -35,24 +40,21 @@ class TaskResult(BaseModel):
     version: int | None = None
     certified_version: int | None = None
     rows: dict[str, int] = Field(default_factory=dict)
+    refused: tuple[RefusedRows, ...] = ()
+    seconds: dict[str, float] = Field(default_factory=dict)
 
     @classmethod
     def of_report(cls, report: JobReport) -> Self:
         """Return the result of a job that ran."""
         counts = {action: count for action, count in report.rows.model_dump().items() if count}
         fields = report.model_dump(include={"outcome", "message", "batch_seq", "version", "certified_version"})
-        return cls(**fields, rows=counts)
-
-    @classmethod
-    def of_advice(cls, advice: Advice) -> Self:
-        """Return the result of a task that had nothing to do."""
-        return cls(
-            outcome=Outcome.NO_OP,
-            message=advice.message,
-            batch_seq=advice.batch_seq,
-            version=advice.version,
-            certified_version=advice.certified_version,
+        plain = (
+            rows.model_copy(update={"reason": without_value(rows.reason).replace("\0", "\u2400"), "samples": ()})
+            for rows in report.findings.refused
         )
+        waited = {WAITED: report.waited_s} if report.waited_s else {}
+        refused = merge_by_reason(plain)[:MOST_REASONS]
+        return cls(**fields, rows=counts, refused=refused, seconds={**report.timings_s, **waited})
 
     @classmethod
     def of_nothing(cls, reason: str) -> Self:
@@ -62,6 +64,10 @@ class TaskResult(BaseModel):
     def of_table(self, table: str) -> Self:
         """Return the same result of a task that wrote `table`."""
         return self.model_copy(update={"table": table})
+
+    def with_seconds(self, seconds: Mapping[str, float]) -> Self:
+        """Return the same result with the spans of the task."""
+        return self.model_copy(update={"seconds": dict(seconds)})
 
     def to_xcom(self) -> dict[str, Any]:
         """Return the result as plain JSON; NUL, which PostgreSQL's JSON cannot store, is replaced by its symbol."""

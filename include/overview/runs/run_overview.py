@@ -1,0 +1,81 @@
+"""What a run did, in one sentence, and what to do next."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from include.contracts.counted import counted
+from include.errors import Outcome
+from include.overview.attention import Action, Attention, Kind, attention_needed
+from include.overview.runs.run import Run
+from include.overview.runs.table_run import TROUBLE, UNFINISHED, TableOutcome, TableRun
+from include.overview.table_overview import FailedTask, TableOverview
+
+_BLOCKING = (Kind.WRONG_SPEC, Kind.REFUSED, Kind.APPROVAL, Kind.GIVEN_UP)
+"""The kinds of trouble that may have stopped a run; stale rows and many small files have not."""
+
+_CLEAR = "Its log says why. When the cause is gone, clear it with the tasks after it."
+_WAYS_OUT = {
+    Outcome.CONFLICT: "Other writers came first until its retries were used up. Clear it when they are done.",
+    Outcome.NOT_READY: "What it reads was not there yet. Clear it when the data has arrived.",
+    Outcome.SPARK_UNAVAILABLE: "Spark did not answer. Clear it when Spark runs again.",
+    Outcome.DISK_FULL: "A disk was full. Free space, then clear it.",
+}
+"""How a job has ended -> what helps."""
+
+
+def answer(run: Run, tables: Sequence[TableRun]) -> str:
+    """Return in one sentence what a run did to its tables, or how far it is.
+
+    >>> tables = [TableRun(name, (), TableOutcome.CERTIFIED) for name in "ab"]
+    >>> answer(Run("shop", "r1", "success"), tables)
+    '2 tables: 2 certified.'
+    """
+    if not run.own_tasks:
+        return "This run has no task of Millrace."
+    if not tables:
+        return "No task of this run has named its table yet."
+    counts = Counter(each.outcome for each in tables)
+    parts = ", ".join(f"{counts[outcome]:,} {outcome.value}" for outcome in TableOutcome if counts[outcome])
+    done = len(tables) - sum(counts[outcome] for outcome in UNFINISHED)
+    progress = f"; {counted(done, 'table is', 'tables are')} done" if 0 < done < len(tables) else ""
+    return f"{counted(len(tables), 'table')}: {parts}{progress}."
+
+
+def next_steps(tables: Sequence[TableRun], now: datetime) -> list[Attention]:
+    """Return what a person should do after a run, the worst first: only what is still to be done."""
+    items = [item for each in tables for item in _steps(each, now)]
+    kinds = list(Kind)
+    return sorted(items, key=lambda item: kinds.index(item.kind))
+
+
+def _steps(shown: TableRun, now: datetime) -> Iterator[Attention]:
+    overview = shown.overview
+    if overview is None:
+        return
+    if shown.outcome in TROUBLE and shown.settled_by is None:
+        items = [item for item in attention_needed([replace(overview, failed=())], now) if item.kind in _BLOCKING]
+        yield from items or _look_at_task(shown, overview, now)
+    waiting = overview.waiting.rows if overview.waiting else 0
+    if (quarantined := shown.rows.quarantined) and waiting:
+        cause = (
+            f"{counted(quarantined, 'row')} of this run went into quarantine; "
+            f"{counted(waiting, 'row waits', 'rows wait')} there now"
+        )
+        since = overview.waiting.oldest if overview.waiting else None
+        yield Attention(overview, Kind.OLD_ROWS, cause, Action.REPLAY, since=since)
+
+
+def _look_at_task(shown: TableRun, overview: TableOverview, now: datetime) -> Iterator[Attention]:
+    if not shown.failed:
+        return
+    task = shown.failed[0]
+    more = f", and {counted(len(shown.failed) - 1, 'more task')} of this table" if shown.failed[1:] else ""
+    tries = f" after {counted(task.tries, 'try', 'tries')}" if task.tries > 1 else ""
+    cause = f"the task {task.label} failed{tries}{more}"
+    failed = FailedTask(task.dag_id, task.run_id, task.task_id, task.map_index, task.ended or now)
+    way_out = _WAYS_OUT.get(task.result.outcome, _CLEAR) if task.result else _CLEAR
+    yield Attention(replace(overview, failed=(failed,)), Kind.FAILED, cause, Action.LOOK, way_out, since=task.ended)

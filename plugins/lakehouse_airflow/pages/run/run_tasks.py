@@ -1,0 +1,188 @@
+"""A run with its tasks and their results, from Airflow's database."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from airflow.api_fastapi.common.db.common import SessionDep
+from airflow.models.dagrun import DagRun
+from airflow.models.renderedtifields import RenderedTaskInstanceFields
+from airflow.models.taskinstance import TaskInstance
+from airflow.models.taskinstancehistory import TaskInstanceHistory
+from airflow.models.xcom import XComModel
+from airflow.sdk.exceptions import AirflowFailException
+from pydantic import ValidationError
+from sqlalchemy import select
+
+from include.contracts.interval import Interval
+from include.contracts.job.args import CheckedVersion
+from include.contracts.job.task_result import TaskResult
+from include.contracts.spec.values import TABLE
+from include.overview.runs.run import Run, RunTask, Work
+from lakehouse_airflow.intervals import interval_of
+from lakehouse_airflow.ui.links import CHECKED_KEY, FAILED_KEY
+from lakehouse_airflow.ui.run_notes import dates_of
+
+_RETURN_KEY = "return_value"
+"""Airflow's key of the XCom with what a task has returned."""
+
+_WORK = {
+    "LandingSensor": Work.FILES,
+    "TableWriteOperator": Work.WRITE,
+    "QualityGateOperator": Work.GATE,
+    "QuarantineReplayOperator": Work.REPLAY,
+    "TableRebuildOperator": Work.REBUILD,
+    "TableMaintenanceOperator": Work.MAINTENANCE,
+    **dict.fromkeys(
+        (
+            *("SecondPersonApprovalOperator", "FixApprovalOperator", "ColumnApprovalOperator"),
+            *("RefusalOperator", "GateOverrideOperator", "AskedDeletesOperator", "AllowDeletesOperator"),
+            *("OpenQuestionsOperator", "RunWaitingTaskOperator"),
+        ),
+        Work.APPROVAL,
+    ),
+}
+"""The name of an operator, as Airflow stores it -> what its tasks do."""
+
+_SUFFIXES = (".files", "_gate", "_optimize", "_vacuum")
+"""The tasks of the factory are named after their table, with one of these at the end."""
+
+_OF_FORM = (Work.REPLAY, Work.REBUILD, Work.APPROVAL)
+"""Tasks about the table that the form of the run names."""
+
+
+class _Place(NamedTuple):
+    """A task instance within its run."""
+
+    task_id: str
+    map_index: int
+
+
+class _Left(NamedTuple):
+    """What a task has left: its result, and the version that a gate has decided about."""
+
+    result: TaskResult | None = None
+    checked: CheckedVersion | None = None
+
+
+def read_run(session: SessionDep, dag_id: str, run_id: str) -> Run | None:
+    """Read a run with its tasks; None if there is no such run."""
+    run = session.scalar(select(DagRun).where(DagRun.dag_id == dag_id, DagRun.run_id == run_id))
+    if run is None:
+        return None
+    form = run.conf or {}
+    tasks = list(_tasks(session, dag_id, run_id, str(form.get("table") or "")))
+    return Run(
+        dag_id,
+        run_id,
+        state=str(run.state or ""),
+        kind=str(getattr(run.run_type, "value", run.run_type)),
+        created=run.created_at or run.start_date,
+        interval=_interval(run) if any(task.work is Work.WRITE for task in tasks) else None,
+        started=run.start_date,
+        ended=run.end_date,
+        is_dry_run=any(task.work is Work.REPLAY for task in tasks) and bool(form.get("dry_run", True)),
+        tasks=_with_rendered_tables(session, tasks),
+    )
+
+
+def _interval(run: DagRun) -> Interval | None:
+    try:
+        return interval_of(dates_of(run), may_span=True)
+    except AirflowFailException:
+        return None
+
+
+def _tasks(session: SessionDep, dag_id: str, run_id: str, of_form: str) -> Iterator[RunTask]:
+    ti = TaskInstance
+    columns = (ti.task_id, ti.map_index, ti.state, ti.operator, ti.try_number)
+    times = (ti.scheduled_dttm, ti.queued_dttm, ti.start_date, ti.end_date)
+    rows = session.execute(select(*columns, *times).where(ti.dag_id == dag_id, ti.run_id == run_id)).all()
+    left = _left(session, dag_id, run_id)
+    earlier = _earlier_seconds(session, dag_id, run_id, {row.task_id for row in rows if row.try_number > 1})
+    for row in rows:
+        place = _Place(row.task_id, row.map_index)
+        result, checked = left.get(place, _Left())
+        work = _WORK.get(row.operator or "") or (Work.WRITE if result and result.table else None)
+        table = (result.table if result else "") or (checked.table if checked else "")
+        if not table and work:
+            table = of_form if work in _OF_FORM else _table_of_name(row.task_id)
+        yield RunTask(
+            dag_id,
+            run_id,
+            *place,
+            state=row.state or "",
+            work=work,
+            table=table,
+            tries=row.try_number,
+            asked_at=row.scheduled_dttm or row.queued_dttm,
+            started=row.start_date,
+            ended=row.end_date,
+            earlier_s=earlier.get(place, 0.0),
+            result=result,
+            checked=checked.version if checked else None,
+        )
+
+
+def _left(session: SessionDep, dag_id: str, run_id: str) -> dict[_Place, _Left]:
+    """Return what the tasks of a run have left in XComs; what is no result of Millrace is left out."""
+    keys = (_RETURN_KEY, FAILED_KEY, CHECKED_KEY)
+    of_run = XComModel.get_many(run_id=run_id, dag_ids=dag_id).where(XComModel.key.in_(keys))
+    columns = (XComModel.task_id, XComModel.map_index, XComModel.key, XComModel.value)
+    left: dict[_Place, _Left] = {}
+    for row in session.execute(of_run.with_only_columns(*columns)):
+        place, value = _Place(row.task_id, row.map_index), XComModel.deserialize_value(row)
+        before = left.get(place, _Left())
+        try:
+            if row.key == CHECKED_KEY:
+                left[place] = before._replace(checked=CheckedVersion.model_validate(value))
+            else:
+                left[place] = before._replace(result=TaskResult.model_validate(value))
+        except ValidationError:
+            continue
+    return left
+
+
+def _earlier_seconds(session: SessionDep, dag_id: str, run_id: str, retried: Collection[str]) -> dict[_Place, float]:
+    """Return the seconds that the earlier tries of some tasks took."""
+    if not retried:
+        return {}
+    tih = TaskInstanceHistory
+    of_tasks = (tih.dag_id == dag_id, tih.run_id == run_id, tih.task_id.in_(retried))
+    seconds: dict[_Place, float] = {}
+    for row in session.execute(select(tih.task_id, tih.map_index, tih.start_date, tih.end_date).where(*of_tasks)):
+        if row.start_date and row.end_date:
+            place = _Place(row.task_id, row.map_index)
+            seconds[place] = seconds.get(place, 0.0) + (row.end_date - row.start_date).total_seconds()
+    return seconds
+
+
+def _table_of_name(task_id: str) -> str:
+    """Return the table after which a task of the factory is named; empty for another name.
+
+    >>> _table_of_name("silver.flights_gate"), _table_of_name("silver.flights"), _table_of_name("load.write")
+    ('silver.flights', 'silver.flights', '')
+    """
+    table = next((task_id.removesuffix(end) for end in _SUFFIXES if task_id.endswith(end)), task_id)
+    return table if TABLE.fullmatch(table) else ""
+
+
+def _with_rendered_tables(session: SessionDep, tasks: list[RunTask]) -> list[RunTask]:
+    """Return the tasks, those with another name with the table that Airflow has rendered when they began."""
+    nameless = {task.task_id for task in tasks if task.work and not task.table and task.started}
+    if not nameless:
+        return tasks
+    rtif = RenderedTaskInstanceFields
+    of_tasks = (rtif.dag_id == tasks[0].dag_id, rtif.run_id == tasks[0].run_id, rtif.task_id.in_(nameless))
+    query = select(rtif.task_id, rtif.map_index, rtif.rendered_fields).where(*of_tasks)
+    tables = {_Place(row.task_id, row.map_index): _table_in(row.rendered_fields) for row in session.execute(query)}
+    return [
+        task if task.table else replace(task, table=tables.get(_Place(task.task_id, task.map_index), ""))
+        for task in tasks
+    ]
+
+
+def _table_in(fields: Any) -> str:
+    return str(fields.get("table") or "") if isinstance(fields, Mapping) else ""

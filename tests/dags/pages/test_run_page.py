@@ -1,0 +1,201 @@
+"""The page of a run: real requests to Airflow's real API server, about real runs and a real ledger."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity
+from airflow.api_fastapi.auth.managers.simple.simple_auth_manager import SimpleAuthManager
+from airflow.utils.state import DagRunState
+from airflow.utils.types import DagRunType
+from fastapi.testclient import TestClient
+from sqlalchemy.orm import Session
+
+from include.contracts.job.findings import RefusedRows
+from include.contracts.job.task_result import TaskResult
+from include.errors import Outcome
+from lakehouse_airflow.ui.links import (
+    CHECKED_KEY,
+    FAILED_KEY,
+    OVERRIDE_DAG_ID,
+    REPLAY_DAG_ID,
+    run_page_path,
+    run_path,
+    table_path,
+    trigger_path,
+)
+from tests.dags.conftest import BUNDLE
+from tests.support.airflow.logins import login
+from tests.support.airflow.shown_lakehouse import EVIL
+from tests.support.airflow.shown_page import Shown
+from tests.support.airflow.shown_runs import Ended, add_run, add_shop
+
+REASON = f"rule: {EVIL}"
+SECONDS = {"plan": 0.5, "batch": 3.0, "gate": 1.0, "waited": 2.0, "total": 4.5}
+ORDERS = TaskResult(
+    outcome=Outcome.COMMITTED, message=f"12 rows {EVIL}", table="bronze.orders", batch_seq=2, version=2,
+    rows={"read": 12, "applied": 8, "quarantined": 4}, seconds=SECONDS,
+    refused=(RefusedRows(reason=REASON, action="quarantine", rows=4),),
+)  # fmt: skip
+
+
+def checked(table: str, version: int) -> dict[str, Any]:
+    return {CHECKED_KEY: {"table": table, "version": version, "suite_hash": "5u17e"}}
+
+
+LOADED = {"return_value": ORDERS.to_xcom()}
+LOST = TaskResult(outcome=Outcome.CONFLICT, message=f"lost to {EVIL}", table="bronze.bills", seconds=SECONDS)
+SHOP = {
+    "bronze.orders.files": Ended("success", {}),
+    "bronze.orders": Ended("success", LOADED, tries=2, seconds=(4, 14)),
+    "bronze.orders_gate": Ended("success", checked("bronze.orders", 2)),
+    "silver.orders": Ended("success", {"return_value": {**ORDERS.to_xcom(), "table": "silver.orders", "refused": []}}),
+    "silver.orders_gate": Ended("failed", checked("silver.orders", 2)),
+    "gold.revenue_daily": Ended("upstream_failed", {}),
+    "bronze.bills": Ended("failed", {FAILED_KEY: LOST.to_xcom()}, tries=3),
+    "bronze.bills_gate": Ended("upstream_failed", {}),
+    "bronze.stale.files": Ended("deferred", {}, seconds=(4,)),
+    "bronze.unchecked": Ended("running", {}, seconds=(4,)),
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def runs(database: Session, shown_lakehouse: None, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """A run of each kind of DAG."""
+    add_shop(database, tmp_path_factory.mktemp("dags"), BUNDLE)
+    add_run(database, "shop", "run-2", SHOP, state=DagRunState.FAILED)
+    replay = TaskResult(
+        outcome=Outcome.COMMITTED, message=EVIL, version=4, certified_version=4, rows={"read": 3, "applied": 3}
+    )
+    form = {"table": "bronze.orders", "dry_run": False, "reason": EVIL}
+    manual: dict[str, Any] = {"kind": DagRunType.MANUAL}
+    left = {"approve": Ended("success", {}), "replay": Ended("success", {"return_value": replay.to_xcom()})}
+    add_run(database, REPLAY_DAG_ID, "manual__1", left, conf=form, **manual)
+    add_run(database, REPLAY_DAG_ID, "manual__2", left, conf={**form, "table": EVIL}, **manual)
+    dry = {"dry_run": Ended("success", {"return_value": {"subject": EVIL, "body": EVIL}})}
+    add_run(database, "table_rebuild", "manual__1", dry, conf={"table": "silver.orders"}, **manual)
+    joined = TaskResult(outcome=Outcome.COMMITTED, message="bronze.weather: joined 9 files", version=7)
+    optimized = {"bronze.weather_optimize": Ended("success", {"return_value": joined.to_xcom()})}
+    add_run(database, "table_maintenance", "scheduled__1", optimized)
+    add_run(database, "mails", "manual__1", {"send": Ended("failed", {})}, state=DagRunState.FAILED, **manual)
+
+
+def show(server: TestClient, dag_id: str = "shop", run_id: str = "run-2", query: str = "") -> Shown:
+    return Shown(server.get(run_page_path(dag_id, run_id) + query, headers=login(server, "ann")))
+
+
+def text(page: Shown) -> str:
+    return " ".join(page.texts)
+
+
+def row(page: Shown, table: str) -> str:
+    """Return the row of a table among the tables of the run."""
+    return next(" ".join(each) for each in page.rows if each[:1] == [table])
+
+
+def test_each_table_says_how_the_run_ended_for_it_with_its_rows(server: TestClient) -> None:
+    page = show(server)
+    assert "8 tables: 1 refused, 1 failed, 1 did not run, 1 waits, 1 running, 2 not started, 1 certified" in text(page)
+    orders = row(page, "bronze.orders")
+    assert "12 read: 12 applied" in orders, "the ledger knows better than a task that reports it a second time"
+    assert "certified" in orders
+    assert "write: 2 tries" in orders
+    silver = row(page, "silver.orders")
+    assert "refused" in silver
+    assert "expect_column_max_to_be_between(amount, max_value=9)" in silver
+    assert "waits for its landing files" in row(page, "bronze.stale")
+    assert "bronze.unchecked works" in row(page, "bronze.unchecked")
+
+
+def test_the_time_of_a_table_is_split(server: TestClient) -> None:
+    orders = row(show(server), "bronze.orders")
+    assert "planning 0.5 s, waiting for other writers 2.0 s, Spark 1.0 s, gate" in orders
+    assert "waiting for files 6.0 s" in orders
+
+
+def test_what_to_do_next_leads_to_filled_in_forms_and_failed_tasks_to_their_logs(server: TestClient) -> None:
+    links = show(server).links
+    task = "shop/run-2/silver.orders_gate"
+    override = trigger_path(OVERRIDE_DAG_ID, table="silver.orders", version=2, task=task)
+    replay = trigger_path(REPLAY_DAG_ID, table="bronze.orders", reason=REASON)
+    assert {override, replay, f"{run_path('shop', 'run-2')}/tasks/bronze.bills"} <= set(links)
+    assert links.index(override) < links.index(table_path("bronze.orders"), links.index(override))
+    assert any(link.startswith(f"{table_path('bronze.orders', 'quarantine')}?reason=rule") for link in links)
+
+
+@pytest.mark.parametrize(
+    ("dag_id", "run_id", "sentence"),
+    [
+        (REPLAY_DAG_ID, "manual__1", "1 table: 1 certified."),
+        (REPLAY_DAG_ID, "manual__2", EVIL),
+        ("table_rebuild", "manual__1", "1 table: 1 not started."),
+        ("table_maintenance", "scheduled__1", "bronze.weather: joined 9 files"),
+        ("mails", "manual__1", "This run has no task of Millrace."),
+        ("shop", "run-2", "Data of 2013-01-02 (UTC)"),
+    ],
+)
+def test_each_kind_of_run_has_a_page_without_foreign_html(
+    server: TestClient, dag_id: str, run_id: str, sentence: str
+) -> None:
+    for query in ("", "?frame=1", "?page_no=2", "?page_no=-1"):
+        page = show(server, dag_id, run_id, query)
+        assert not {"script", "iframe", "object", "style"} & set(page.tags)
+        assert not [name for name in page.attributes if name.startswith("on") or name == "style"]
+        assert [link for link in page.links if not link.startswith(("/", "?", "#"))] == []
+    assert sentence in text(show(server, dag_id, run_id))
+
+
+def test_a_failed_task_of_another_kind_is_named_too(server: TestClient) -> None:
+    assert f"{run_path('mails', 'manual__1')}/tasks/send" in show(server, "mails", "manual__1").links
+
+
+def test_the_tab_of_airflow_has_no_second_head(server: TestClient) -> None:
+    assert "header" in show(server).tags
+    assert "header" not in show(server, query="?frame=1").tags
+
+
+def test_a_lakehouse_that_cannot_be_read_leaves_what_airflow_knows(
+    server: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LAKEHOUSE_TABLES", "/nowhere")
+    page = show(server)
+    assert "no folder of table specs at /nowhere" in text(page)
+    assert "12 read: 8 applied, 4 quarantined" in row(page, "bronze.orders")
+    assert "1 refused, 1 failed" in text(page)
+
+
+def test_there_is_no_page_of_another_run(server: TestClient) -> None:
+    for dag_id, run_id in (("shop", "nothing"), ("nothing", "run-2"), ("shop", "../../etc")):
+        assert server.get(run_page_path(dag_id, run_id), headers=login(server, "ann")).status_code == 404
+
+
+def _deny(monkeypatch: pytest.MonkeyPatch, denied: DagAccessEntity, dag_id: str) -> None:
+    """Take a right about a DAG from everybody, which a manager of roles for each DAG can do."""
+    may = SimpleAuthManager.is_authorized_dag
+
+    def is_authorized_dag(manager: SimpleAuthManager, **asked: Any) -> bool:
+        is_denied = asked["access_entity"] is denied and asked["details"].id == dag_id
+        return not is_denied and bool(may(manager, **asked))
+
+    monkeypatch.setattr(SimpleAuthManager, "is_authorized_dag", is_authorized_dag)
+
+
+def test_a_user_of_another_dag_reads_no_page_of_this_one(server: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    _deny(monkeypatch, DagAccessEntity.RUN, "shop")
+    assert server.get(run_page_path("shop", "run-2"), headers=login(server, "ann")).status_code == 403
+    assert server.get(run_page_path("mails", "manual__1"), headers=login(server, "ann")).status_code == 200
+
+
+@pytest.mark.parametrize("user", ["ann", "bob", "dan"])
+def test_values_of_rows_need_the_right_to_read_the_logs(
+    server: TestClient, monkeypatch: pytest.MonkeyPatch, user: str
+) -> None:
+    path, headers = run_page_path("shop", "run-2"), login(server, user)
+    values = (f"observed {EVIL}", f"lost to {EVIL}", f"12 rows {EVIL}")
+    whole = text(Shown(server.get(path, headers=headers)))
+    assert [value for value in values if value not in whole] == []
+    _deny(monkeypatch, DagAccessEntity.TASK_LOGS, "shop")
+    counts = text(Shown(server.get(path, headers=headers)))
+    assert [value for value in values if value in counts] == []
+    assert "12 read" in counts

@@ -1,0 +1,115 @@
+"""What a run did to a table: from the state of the table, or from the ledger for a run that the state has forgotten."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from include.contracts.job.contention import LeaseWait, LostRace
+from include.contracts.job.report import RowCounts
+from include.contracts.job.task_result import TaskResult
+from include.control.ledger.commit_history import TableWrite
+from include.control.ops_tables import OpsTables
+from include.errors import Outcome
+from include.overview.attention import Action, Kind
+from include.overview.lakehouse import LakehouseReader, no_failed_tasks
+from include.overview.runs.run import Run, RunTask, Work
+from include.overview.runs.run_overview import answer, next_steps
+from include.overview.runs.table_run import TableOutcome, TableRun, table_runs, with_history
+from include.paths import LakehousePaths
+from tests.support.documents.specs import bronze_document, bronze_spec, write_specs
+from tests.support.ledger.delta_tables import judge, load_batch
+
+SPEC = bronze_spec()
+NOW = datetime.now(UTC)
+LOADED = TaskResult(outcome=Outcome.COMMITTED, message="", version=1)
+HOUR = timedelta(hours=1)
+
+
+def task(work: Work, state: str = "success", **more: object) -> RunTask:
+    return replace(RunTask("shop", "run-2", f"orders.{work.name}", -1, state, work, SPEC.table), **more)  # type: ignore[arg-type]
+
+
+def run_of(*tasks: RunTask) -> Run:
+    return Run("shop", "run-2", "success", created=NOW - HOUR, started=NOW - HOUR, ended=NOW + HOUR, tasks=tasks)
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A table with three batches, of which `run-2` has written the second one, which was refused."""
+    root = tmp_path_factory.mktemp("lake")
+    write_specs(root / "specs", bronze_document())
+    for rows in (5, 12, 7):
+        batch = load_batch(root, SPEC, rows=rows)
+        judge(root, SPEC, batch.version, passed=rows != 12)
+    wait, lost = LeaseWait(seconds=9, holders="run-1"), LostRace(conflict="ConcurrentAppendException", run_id="run-9")
+    for run_id in ("run-1", "run-2"):
+        OpsTables(LakehousePaths(root)).commits.record(
+            TableWrite(SPEC.table, run_id, NOW, version=2, waited=wait, lost=(lost,))
+        )
+    return root
+
+
+def shown(root: Path, run: Run, *, is_forgotten: bool = False) -> TableRun:
+    paths = LakehousePaths(root)
+    overview = LakehouseReader(paths, root / "specs").read_table(SPEC.table, NOW, no_failed_tasks)
+    assert overview is not None
+    if is_forgotten:
+        overview = replace(overview, batches=overview.batches[2:] * 30)
+    [table] = table_runs(run, {SPEC.table: overview})
+    return with_history(table, run, OpsTables(paths))
+
+
+@pytest.mark.parametrize("is_forgotten", [False, True], ids=["by the state", "by the ledger"])
+def test_a_run_has_its_own_batches_gate_result_and_conflicts(root: Path, is_forgotten: bool) -> None:
+    run = run_of(task(Work.WRITE), task(Work.GATE, "failed", checked=2))
+    table = shown(root, run, is_forgotten=is_forgotten)
+    assert table.outcome is TableOutcome.REFUSED
+    assert [(batch.run_id, batch.version) for batch in table.batches] == [("run-2", 2)]
+    assert table.rows == RowCounts(read=12, applied=12, inserted=12)
+    assert table.result is not None
+    assert (table.result.version, table.result.passed) == (2, False)
+    [write] = table.writes
+    assert (write.run_id, write.waited.holders, write.lost[0].run_id) == ("run-2", "run-1", "run-9")
+    assert table.settled_by == 3
+    assert next_steps([table], NOW) == [], "readers have a newer version by now"
+
+
+def test_a_failed_task_is_to_be_looked_at_and_says_what_helps(root: Path) -> None:
+    lost = TaskResult(outcome=Outcome.CONFLICT, message="lost")
+    run = run_of(task(Work.WRITE, "failed", result=lost, tries=3, ended=NOW), task(Work.GATE, "upstream_failed"))
+    [step] = next_steps([shown(root, run)], NOW)
+    assert (step.kind, step.action) == (Kind.FAILED, Action.LOOK)
+    assert step.cause == "the task orders.WRITE failed after 3 tries"
+    assert step.way_out.startswith("Other writers came first")
+
+
+@pytest.mark.parametrize(
+    ("tasks", "outcome"),
+    [
+        ([task(Work.WRITE), task(Work.GATE, "failed")], TableOutcome.FAILED),
+        ([task(Work.WRITE, "upstream_failed")], TableOutcome.BLOCKED),
+        ([task(Work.FILES, "deferred"), task(Work.WRITE, "")], TableOutcome.WAITS),
+        ([task(Work.FILES), task(Work.WRITE, "running")], TableOutcome.RUNNING),
+        ([task(Work.FILES, "")], TableOutcome.TO_COME),
+        ([task(Work.WRITE), task(Work.GATE)], TableOutcome.NOTHING_NEW),
+        ([task(Work.WRITE, "skipped")], TableOutcome.SKIPPED),
+        ([task(Work.MAINTENANCE)], TableOutcome.MAINTAINED),
+        ([task(Work.APPROVAL)], TableOutcome.DECIDED),
+        ([task(Work.WRITE, result=LOADED)], TableOutcome.UNCHECKED),
+    ],
+)  # fmt: skip
+def test_the_tasks_say_how_the_run_has_ended_for_a_table(tasks: list[RunTask], outcome: TableOutcome) -> None:
+    run = run_of(*tasks)
+    [table] = table_runs(run, {})
+    assert table.outcome is outcome
+    assert answer(run, [table]) == f"1 table: 1 {outcome.value}."
+
+
+def test_a_run_without_tasks_of_millrace_says_so() -> None:
+    run = run_of(RunTask("shop", "run-2", "mail", -1, "success"))
+    assert table_runs(run, {}) == []
+    assert answer(run, []) == "This run has no task of Millrace."
