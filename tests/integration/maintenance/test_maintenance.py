@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
+import millrace
 from embedded.spark.server import SparkServer
 from include.contracts.job.args import Job
 from include.contracts.job.interval_args import MAINTENANCE_JOBS, MaintenanceArgs
@@ -57,6 +59,11 @@ def files(shop: Lakehouse, table: str) -> set[str]:
     return {file.relative_to(path).as_posix() for file in path.rglob("*.parquet") if "_delta_log" not in file.parts}
 
 
+def data_files(shop: Lakehouse, version: int) -> set[str]:
+    """The data files of a version of silver."""
+    return set(DeltaTable(str(shop.paths.table(SILVER)), version=version).file_uris())
+
+
 def amounts(shop: Lakehouse, table: str, version: int | None) -> list[tuple[str, int]]:
     """(order, amount) of each row of a version, as another reader than Spark reads it."""
     columns = ["order_id", "amount"]
@@ -81,6 +88,7 @@ def aged(shop: Lakehouse, folder: Path, table: str, upto: int, days: int) -> Lak
 
 
 def _age(path: Path, commit: Path, days: int) -> None:
+    then = commit.stat().st_mtime - days * DAY_S
     actions = [json.loads(line) for line in commit.read_text().splitlines()]
     for action in actions:
         for kind, key in (("commitInfo", "timestamp"), ("add", "modificationTime"), ("remove", "deletionTimestamp")):
@@ -88,13 +96,15 @@ def _age(path: Path, commit: Path, days: int) -> None:
                 action[kind][key] -= days * DAY_S * 1000
     commit.write_text("".join(f"{json.dumps(action)}\n" for action in actions))
     written = [action[kind]["path"] for action in actions for kind in ("add", "cdc") if kind in action]
-    then = commit.stat().st_mtime - days * DAY_S
     for file in (commit, *(path / name for name in written)):
         os.utime(file, (then, then))
 
 
 @pytest.mark.parametrize(("table", "downstream"), [(BRONZE, SILVER), (SILVER, GOLD)], ids=["bin-pack", "Z-order"])
-def test_optimize_joins_files_and_is_no_new_data_for_readers(shop: Lakehouse, table: str, downstream: str) -> None:
+def test_optimize_joins_files_and_is_no_new_data_for_readers(
+    shop: Lakehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table: str, downstream: str
+) -> None:
+    monkeypatch.setenv("LAKEHOUSE_VIEWS", str(tmp_path / "views"))
     path = shop.paths.table(table)
     rows, version, certified = amounts(shop, table, None), latest_version(path), Gates(shop.paths).certified(table)
     many = len(DeltaTable(str(path)).file_uris())
@@ -112,6 +122,8 @@ def test_optimize_joins_files_and_is_no_new_data_for_readers(shop: Lakehouse, ta
     assert commit is not None
     assert (commit.operation, commit.changes_data, commit.txns) == ("OPTIMIZE", False, {})
     assert report.certified_version == version + 1
+    views = json.loads((tmp_path / "views" / "certified.json").read_text())
+    assert (views.keys(), views[table]["version"]) == ({BRONZE, SILVER, GOLD}, version + 1)
     assert amounts(shop, table, version) == amounts(shop, table, report.certified_version) == rows
 
     lake = file_contents(shop.paths.root)
@@ -151,14 +163,19 @@ def test_a_table_is_ordered_once_and_again_after_a_fifth_of_it_was_written(serve
 
 @pytest.mark.slow
 def test_vacuum_deletes_only_what_no_version_within_the_retention_needs(shop: Lakehouse, tmp_path: Path) -> None:
+    before_third = datetime.now(UTC)
     shop.run_all(3, BRONZE, SILVER)
     first = read_commit(shop.paths.table(SILVER), 1)
-    old = aged(shop, tmp_path / "old", SILVER, upto=2, days=40)
+    # Version 1 was replaced 40 days ago, and version 2, which a reader has open, 14 days ago.
+    old = aged(aged(shop, tmp_path / "older", SILVER, upto=2, days=26), tmp_path / "old", SILVER, upto=3, days=14)
+    read = millrace.certified(SILVER, old.paths.root, at=before_third)
+    dataset, replaced = read.dataset(), data_files(old, 2) - data_files(old, 3)
+    assert (read.version, len(replaced)) == (2, 1), "version 3 replaced a file of the version that is read"
     before = files(old, SILVER)
 
     dry = old.run(SILVER, 3, job=Job.TABLE_VACUUM, dry_run=True)
 
-    assert dry.outcome == Outcome.NO_OP
+    assert dry.outcome == Outcome.NO_OP, dry.message
     assert files(old, SILVER) == before
     report = old.run(SILVER, 3, job=Job.TABLE_VACUUM)
     deleted = before - files(old, SILVER)
@@ -168,6 +185,7 @@ def test_vacuum_deletes_only_what_no_version_within_the_retention_needs(shop: La
     assert first is not None
     assert len(deleted & set(first.added)) == 1, "the file that the second version replaced 40 days ago"
     assert all(file in first.added or file.startswith("_change_data/") for file in deleted)
+    assert {row["order_id"]: row["amount"] for row in dataset.to_table().to_pylist()} == dict(amounts(old, SILVER, 2))
     assert [dict(amounts(old, SILVER, version))["o1"] for version in (2, 3)] == [11, 12]
     with pytest.raises(OSError, match=r"parquet|Object"):
         amounts(old, SILVER, 1)
