@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -57,11 +57,14 @@ class Catalog:
         files: table -> the YAML file of its spec.
         invalid: table -> its wrong spec. Until the spec is fixed, the table and all tables that read it are not run;
             every other table is.
+        well_formed: file -> its spec, also a wrong one if each of its settings has the right form. Only checks that
+            are to find all problems at once use it.
     """
 
     specs: dict[str, AnySpec]
     files: dict[str, Path] = field(default_factory=dict)
     invalid: dict[str, InvalidSpec] = field(default_factory=dict)
+    well_formed: dict[Path, AnySpec] = field(default_factory=dict)
 
     @property
     def problems(self) -> tuple[SpecProblem, ...]:
@@ -159,16 +162,20 @@ def load_catalog(folder: Path) -> Catalog:
         raise SpecError(f"no folder of table specs at {folder}", "Set LAKEHOUSE_TABLES to the folder that has them.")
     # Editors keep files that begin with a dot next to an open file.
     paths = sorted(path for path in folder.rglob("*.yaml") if not path.name.startswith("."))
-    files = [read_spec_file(path) for path in paths]
+    misnamed = [
+        SpecProblem(path, 1, "", None, "a spec's file name ends in .yaml", f"rename it to {path.stem}.yaml")
+        for path in folder.rglob("*.yml")
+    ]
+    return catalog_of_files([read_spec_file(path) for path in paths], folder, misnamed)
+
+
+def catalog_of_files(files: list[SpecFile], folder: Path, more: Iterable[SpecProblem] = ()) -> Catalog:
+    """Check specs that were read from `folder`; `more` are problems of other files there."""
     checks = [_check_file(file, folder) for file in files if file.document]
     checked = {file.path: file for file, _, _ in checks}
     files = [checked.get(file.path, file) for file in files]
     file_of_table = _file_of_table(files, folder)
-    problems = [
-        SpecProblem(path, 1, "", None, "a spec's file name ends in .yaml", f"rename it to {path.stem}.yaml")
-        for path in folder.rglob("*.yml")
-    ]
-    problems += [problem for file in files for problem in file.problems]
+    problems = [*more, *(problem for file in files for problem in file.problems)]
     problems += [problem for _, _, of_file in checks for problem in of_file]
     problems += _check_between_files(files, file_of_table)
     invalid = invalid_specs(problems, file_of_table, folder) if problems else {}
@@ -179,7 +186,12 @@ def load_catalog(folder: Path) -> Catalog:
         if spec and file.path not in wrong_files and spec.table not in invalid
     ]
     sound.sort(key=lambda entry: _build_order(entry[0]))
-    return Catalog({spec.table: spec for spec, _ in sound}, {spec.table: path for spec, path in sound}, invalid)
+    return Catalog(
+        {spec.table: spec for spec, _ in sound},
+        {spec.table: path for spec, path in sound},
+        invalid,
+        {file.path: spec for file, spec, _ in checks if spec},
+    )
 
 
 def _check_file(file: SpecFile, folder: Path) -> tuple[SpecFile, AnySpec | None, list[SpecProblem]]:

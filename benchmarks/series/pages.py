@@ -50,6 +50,10 @@ PAGES = {
     "Quarantine without rows": f"{_SILVER}/quarantine",
     "Storage": f"{_SILVER}/storage",
     "Lineage": f"{_SILVER}/lineage",
+    "Lineage of all tables": "/lakehouse/lineage",
+    "Lineage of a domain": "/lakehouse/lineage?domain=bench",
+    "Lineage around a table": "/lakehouse/lineage?table=silver.a0",
+    "Lineage of a column": "/lakehouse/lineage?table=silver.a0&column=n",
     "Spec": f"{_SILVER}/spec",
     "Backfill plan, a month of three tables": _PLAN,
 }

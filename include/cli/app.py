@@ -17,7 +17,7 @@ from include.cli.listings.as_json import AsJson, show_listing
 from include.cli.metrics import metrics
 from include.cli.output import ErrorsToExitCodes, missing_root, show
 from include.cli.quarantine.commands import quarantine
-from include.cli.table_commands import diff, gate, query, rebuild, views
+from include.cli.table_commands import diff, gate, lineage, query, rebuild, views
 from include.contracts.file_status import FileStatus
 from include.errors import ExitCode
 
@@ -109,6 +109,7 @@ def plan(
 
 
 app.command()(diff)
+app.command()(lineage)
 
 
 @app.command()

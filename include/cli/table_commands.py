@@ -47,6 +47,23 @@ def diff(
     raise typer.Exit(show_diffs(tables or (), Settings(), as_json=as_json))
 
 
+def lineage(
+    name: Annotated[
+        str, typer.Argument(help="A table, or a column such as silver.flights.status.", autocompletion=table_names)
+    ],
+    as_json: AsJson = False,
+) -> None:
+    """Show where a table or a column comes from, where it goes, and what a change of the column breaks."""
+    from include.cli.catalog import command_catalog
+    from include.cli.listings.lineage import lineage_items, lineage_remark, lineage_view
+    from include.settings import Settings
+
+    catalog, is_column = command_catalog(Settings().tables), name.count(".") > 1
+    items = lineage_items(name, catalog)
+    remarks = (lineage_remark(items, catalog),) if is_column else ()
+    show_listing(items, lambda: lineage_view(items, of_column=is_column), *remarks, as_json=as_json)
+
+
 def rebuild(
     table: Annotated[str, typer.Argument(help="A table.", autocompletion=table_names)],
     downstream: Annotated[

@@ -30,6 +30,11 @@ class DescribedColumn:
     rules: Sequence[Expectation]
 
 
+def column_names(spec: AnySpec) -> tuple[str, ...]:
+    """Return the columns that the spec declares, also those of silver that the table does not store."""
+    return (*spec.group_by, *spec.measures) if isinstance(spec, GoldSpec) else tuple(spec.columns)
+
+
 def described_columns(spec: AnySpec) -> list[DescribedColumn]:
     """Return the columns that the table stores, in their order."""
     if isinstance(spec, GoldSpec):

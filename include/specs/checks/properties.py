@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
+from include.specs.checks.columns import stored_columns_in, unknown_column
 from include.specs.document import Document, mapping_at
 from include.specs.problem import Defect
 
@@ -33,7 +35,7 @@ _SET_OTHERWISE = {
     "delta.appendOnly": "leave it out: merges, deletes and repair must be able to change the table",
 }
 
-_COUNTED_COLUMNS = "delta.dataSkippingNumIndexedCols"
+_COUNTED_COLUMNS, _STATS_COLUMNS = "delta.dataSkippingNumIndexedCols", "delta.dataSkippingStatsColumns"
 _NAMED_COLUMNS = {"bronze": "a,b,_interval_start", "silver": "a,b,_batch_seq"}
 """Layer whose tables list the columns with statistics -> an example."""
 
@@ -53,5 +55,10 @@ def check_properties(document: Document) -> Iterator[Defect]:
         elif name == _COUNTED_COLUMNS and (example := _NAMED_COLUMNS.get(str(document.get("table")).split(".")[0])):
             fix = f"name the columns: delta.dataSkippingStatsColumns: {example}"
             yield Defect(path, "this table has statistics only of named columns", value, fix)
+        elif name == _STATS_COLUMNS and document.get("on_drift") != "evolve":
+            stored = stored_columns_in(document) or []
+            for column in (part.strip().strip("`") for part in str(value).split(",")):
+                if stored and not column.startswith("_") and column.lower() not in stored:
+                    yield replace(unknown_column(path, column, stored), value=value)
         elif not str(name).startswith("delta."):
             yield Defect(path, "not a Delta table property: their names start with 'delta.'", value, "leave it out")

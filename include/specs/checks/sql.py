@@ -6,7 +6,7 @@ Only `lakehouse check` does this, because sqlglot takes half a second to load. S
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 
@@ -29,7 +29,7 @@ class SpecExpression:
         text: the SQL.
         columns: the columns that it may name without an alias; None if the table may have more columns.
         is_aggregate: whether it must be an aggregate over many rows; else it must be a value of one row.
-        aliases: the aliases that may stand before a column.
+        aliases: the aliases that may stand before a column, each with the columns of its table; None as above.
         grouped: SQL expressions that have one value for all rows of a group.
     """
 
@@ -37,7 +37,7 @@ class SpecExpression:
     text: str
     columns: tuple[str, ...] | None
     is_aggregate: bool = False
-    aliases: tuple[str, ...] = ()
+    aliases: Mapping[str, tuple[str, ...] | None] = field(default_factory=dict)
     grouped: tuple[str, ...] = ()
 
 
@@ -55,12 +55,19 @@ def checked_catalog(folder: Path) -> Catalog:
 
 
 def sql_problems(catalog: Catalog) -> list[SpecProblem]:
-    """Return the problems in the SQL of the sound specs that can be found without Spark."""
+    """Return the problems in the SQL of the specs that can be found without Spark.
+
+    A spec that is wrong for another reason is read, too, so that its owner sees all problems at once; but not where it
+    has a problem already.
+    """
     problems: list[SpecProblem] = []
-    for spec in catalog.specs.values():
-        defects = [defect for expression in _expressions(spec, catalog.specs) for defect in _defects(expression)]
-        file = read_spec_file(catalog.files[spec.table]) if defects else None
-        problems += [file.problem(defect) for defect in defects if file]
+    reported = {(problem.file, problem.key) for problem in catalog.problems}
+    specs = {**{spec.table: spec for spec in catalog.well_formed.values()}, **catalog.specs}
+    for path, spec in catalog.well_formed.items():
+        defects = [defect for expression in _expressions(spec, specs) for defect in _defects(expression)]
+        file = read_spec_file(path) if defects else None
+        found = [file.problem(defect) for defect in defects if file]
+        problems += [problem for problem in found if (problem.file, problem.key) not in reported]
     return problems
 
 
@@ -72,10 +79,12 @@ def _defects(expression: SpecExpression) -> Iterator[Defect]:
     for name in sql.unknown_functions:
         fix = closest_word(name.lower(), sorted(FUNCTIONS)) or "Spark has no function of this name"
         yield Defect(expression.path, f"unknown function {name!r}", expression.text, fix)
-    names = {name.lower() for name in (*(expression.columns or ()), *expression.aliases)}
-    for column in sql.columns if expression.columns is not None else ():
-        if column[0].lower() not in names and not column[0].startswith("_"):
-            fix = did_you_mean(column[0], expression.columns or ())
+    for column in sql.columns:
+        name, columns = column[0], expression.columns
+        if name in expression.aliases:
+            name, columns = (*column, "_")[1], expression.aliases[name]
+        if columns is not None and name.lower() not in map(str.lower, columns) and not name.startswith("_"):
+            fix = did_you_mean(name, dict.fromkeys(columns))
             yield Defect(expression.path, f"there is no column {'.'.join(column)!r} here", expression.text, fix)
     for name in () if expression.is_aggregate else sql.aggregates:
         message = f"the aggregate {name!r} is not allowed here: this is evaluated for each row"
@@ -104,11 +113,11 @@ def _expressions(spec: AnySpec, specs: Mapping[str, AnySpec]) -> Iterator[SpecEx
 
 def _of_silver(spec: SilverSpec, specs: Mapping[str, AnySpec]) -> Iterator[SpecExpression]:
     # An expression may also name a column of an earlier expression.
-    received = table_columns(specs.get(spec.source))
-    columns = None if received is None else (*received, *spec.columns)
+    columns = table_columns(specs.get(spec.source))
     for name, column in spec.columns.items():
         if column.expression is not None:
             yield SpecExpression(("columns", name, "from"), column.expression, columns)
+        columns = None if columns is None else (*columns, name)
     for key in ("apply_as_deletes", "apply_as_truncates"):
         if (text := getattr(spec, key)) is not None:
             yield SpecExpression((key,), text, columns)
@@ -118,20 +127,21 @@ def _of_gold(spec: GoldSpec, specs: Mapping[str, AnySpec]) -> Iterator[SpecExpre
     of_sources = {alias: table_columns(specs.get(source.table)) for alias, source in spec.sources.items()}
     known = [columns for columns in of_sources.values() if columns is not None]
     joined = tuple(chain.from_iterable(known)) if len(known) == len(of_sources) else None
-    of_group = None if joined is None else (*joined, *spec.group_by, *spec.measures)
-    aliases = tuple(spec.sources)
     for alias, source in spec.sources.items():
         if source.where is not None:
             yield SpecExpression(("sources", alias, "where"), source.where, of_sources[alias])
         if source.on is not None:
-            yield SpecExpression(("sources", alias, "on"), source.on, joined, aliases=aliases)
+            yield SpecExpression(("sources", alias, "on"), source.on, joined, aliases=of_sources)
     for alias, text in spec.refresh_from.items():
         yield SpecExpression(("refresh_from", alias), text, of_sources.get(alias))
     for name, text in spec.group_by.items():
-        yield SpecExpression(("group_by", name), text, joined, aliases=aliases)
+        yield SpecExpression(("group_by", name), text, joined, aliases=of_sources)
     grouped = (*spec.group_by.values(), *spec.group_by, *spec.measures)
+    # As in silver, a measure may also name a group or an earlier measure.
+    columns = None if joined is None else (*joined, *spec.group_by)
     for name, text in spec.measures.items():
-        yield SpecExpression(("measures", name), text, of_group, True, aliases, grouped)
+        yield SpecExpression(("measures", name), text, columns, True, of_sources, grouped)
+        columns = None if columns is None else (*columns, name)
 
 
 def _of_rules(spec: AnySpec, specs: Mapping[str, AnySpec]) -> Iterator[SpecExpression]:

@@ -21,8 +21,9 @@ from openlineage.client.naming.dataset import DatasetNaming
 
 from include.catalog import Catalog, load_catalog
 from include.contracts.job.report import JobReport
-from include.contracts.spec.table_spec import AnySpec, BronzeSpec, GoldSpec
+from include.contracts.spec.table_spec import AnySpec, BronzeSpec
 from include.errors import Outcome
+from include.overview.lineage.origins import DELIVERED
 from include.settings import Settings
 from lakehouse_airflow.lineage.columns import column_lineage
 from lakehouse_airflow.lineage.commits import Committed, committed_by
@@ -41,7 +42,7 @@ def lineage_of_write(table: str, report: JobReport | None, run_id: str, settings
     written = report if report and report.outcome is Outcome.COMMITTED else None
     committed = committed_by(run_id, path, written.version) if written else Committed()
     sources = _sources(spec, settings, committed)
-    lineage = column_lineage(spec, sources, _source_types(spec, catalog))
+    lineage = column_lineage(spec, sources, catalog.specs)
     facets = {**table_facets(spec, path, report.version if report else None), "columnLineage": lineage}
     inputs = _inputs(spec, catalog, settings, sources, lineage, committed, written)
     output = _output(name_of(path), facets, _output_statistics(written, committed) if written else {})
@@ -64,24 +65,11 @@ def lineage_of_job(table: str, report: JobReport | None, settings: Settings) -> 
 
 
 def _sources(spec: AnySpec, settings: Settings, committed: Committed) -> dict[str, Sequence[DatasetNaming]]:
-    """Return the datasets of each source: the alias of a gold table's source, or empty for the only source."""
+    """Return the datasets of each table that it reads; of a bronze table those of its files or topics."""
     if isinstance(spec, BronzeSpec):
         topics = committed.sources.offsets if committed.sources else ()
-        return {"": names_of_source(spec.source, settings, topics)}
-    if isinstance(spec, GoldSpec):
-        return {alias: [name_of(settings.paths.table(source.table))] for alias, source in spec.sources.items()}
-    return {"": [name_of(settings.paths.table(spec.source))]}
-
-
-def _source_types(spec: AnySpec, catalog: Catalog) -> dict[str, str]:
-    """Return the types of the columns of a silver table's source; bronze reads text, gold states its casts itself."""
-    sources = [catalog.specs.get(table) for table in spec.source_tables]
-    return {
-        name: column.type
-        for bronze in sources
-        if isinstance(bronze, BronzeSpec)
-        for name, column in bronze.columns.items()
-    }
+        return {DELIVERED: names_of_source(spec.source, settings, topics)}
+    return {table: [name_of(settings.paths.table(table))] for table in spec.source_tables}
 
 
 def _inputs(
@@ -96,20 +84,20 @@ def _inputs(
     """Return the sources, each once, with the version up to which the batch has read it."""
     statistics: dict[str, InputDatasetFacet] = {}
     # Of several sources, nobody knows how many rows came from which.
-    if written and sum(map(len, sources.values())) == 1:
+    if written and sum(len(sources[table]) for table in spec.source_tables or (DELIVERED,)) == 1:
         statistics["inputStatistics"] = InputStatisticsInputDatasetFacet(
             rowCount=written.rows.read, fileCount=committed.landing_files or None
         )
     if isinstance(spec, BronzeSpec):
         fields = (origin.field for column in lineage.fields.values() for origin in column.inputFields)
         facets = source_facets(fields)
-        return [_input(name, facets, statistics) for name in sources[""]]
+        return [_input(name, facets, statistics) for name in sources[DELIVERED]]
     ranges = committed.sources.ranges if committed.sources else {}
-    names = dict(zip(spec.source_tables, (names[0] for names in sources.values()), strict=True))
-    versions = {table: ranges[table][1] if table in ranges else None for table in names}
+    versions = {table: ranges[table][1] if table in ranges else None for table in sources}
     return [
         _input(name, table_facets(catalog.spec(table), settings.paths.table(table), versions[table]), statistics)
-        for table, name in names.items()
+        for table, names in sources.items()
+        for name in names
     ]
 
 

@@ -32,6 +32,7 @@ __all__ = [
     "backfill_plan_path",
     "dag_path",
     "lakehouse_path",
+    "lineage_path",
     "quarantine_path",
     "replay_path",
     "run_of",
@@ -54,6 +55,12 @@ _FORMS = {
 def style_path(version: str) -> str:
     """Return the address of a version of the style sheet."""
     return f"{lakehouse_path('pages.css')}?{urlencode({'v': version})}"
+
+
+def lineage_path(table: str = "", column: str = "") -> str:
+    """Return the address of the page Lineage, of all tables, or around a table, or of a column of it."""
+    query = urlencode({name: value for name, value in (("table", table), ("column", column)) if value})
+    return f"{lakehouse_path('lineage')}{'?' if query else ''}{query}"
 
 
 def action_path(item: Attention) -> str:

@@ -91,7 +91,7 @@ def test_a_browser_gets_the_reason_of_a_refusal_as_a_page(server: TestClient) ->
 
 
 def test_no_page_about_tables_or_runs_is_made_in_the_event_loop() -> None:
-    places = ("/tables", "/runs", "/pages", "/backfill-plan")
+    places = ("/tables", "/lineage", "/runs", "/pages", "/backfill-plan")
     routes = [route for route in app.routes if route.path.startswith(places)]
     assert len(routes) >= 6
     assert [route.path for route in routes if inspect.iscoroutinefunction(route.endpoint)] == []

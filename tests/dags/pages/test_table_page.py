@@ -85,11 +85,9 @@ def test_the_lineage_says_how_far_each_table_has_read(server: TestClient) -> Non
     assert "bronze.orders certified version 3 shop-data" in text
     assert "silver.orders has read bronze.orders: nothing yet, version 3 is certified" in text
     assert "gold.revenue_daily never run silver.orders: nothing yet, version 1 is certified" in text
-    assert "order_id bronze.orders.order_id" in text
     assert "delivers them" in " ".join(show(server, table_path("bronze.orders", "lineage")).texts)
     farther = " ".join(show(server, table_path("gold.revenue_daily", "lineage")).texts)
     assert "bronze.orders 2 steps away" in farther
-    assert "revenue silver.orders.amount" in farther
 
 
 def test_a_wrong_spec_is_shown_with_its_problems(server: TestClient) -> None:

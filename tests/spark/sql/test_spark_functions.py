@@ -12,10 +12,7 @@ from include.sql.expression import SqlExpression
 from include.sql.spark_functions import AGGREGATES, FUNCTIONS, WITHOUT_PARENTHESES
 from tests.unit.include.specs.checks.test_sql import VALID
 
-FRAME = (
-    "order_id string, amount int, day date, event_at timestamp, event_seq int, later_column int, _rescued string, "
-    "_source_file string"
-)
+FRAME = "order_id string, amount int, day date, event_at timestamp, event_seq int, _rescued string, _source_file string"
 
 
 def spark_functions(spark: SparkSession) -> list[str]:

@@ -177,8 +177,10 @@ class TestKeysAndValues:
         problem = only_problem(tmp_path)
         assert (problem.key, problem.value) == ("delta['delta.dataSkippingNumIndexedCols']", "8")
         assert problem.fix.startswith("name the columns: delta.dataSkippingStatsColumns")
-        write_specs(tmp_path, *others, document(delta={"delta.dataSkippingStatsColumns": "order_id"}))
+        write_specs(tmp_path, *others, document(delta={"delta.dataSkippingStatsColumns": "`order_id`, _batch_seq"}))
         assert problems_of(tmp_path) == ()
+        write_specs(tmp_path, *others, document(delta={"delta.dataSkippingStatsColumns": "day,oder_id"}))
+        assert only_problem(tmp_path).fix == "did you mean 'order_id'?"
 
     @pytest.mark.parametrize(
         ("delta", "fix"),

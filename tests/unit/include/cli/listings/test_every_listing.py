@@ -39,6 +39,7 @@ LISTINGS = {
     ("check",): {LONG},
     ("plan", "--interval", "2013-01-01"): {LONG, BRONZE},
     ("diff", f"bronze.{LONG}"): {LONG},
+    ("lineage", f"bronze.{LONG}.amount"): {LONG, "amount", "cast(amount as int)"},
     ("tables",): {LONG, BRONZE, "7"},
     ("files", BRONZE): {FILE},
     ("columns", BRONZE): {LONG},
@@ -51,6 +52,7 @@ LISTINGS = {
 
 KEYS = {
     ("check",): {"table", "layer", "domain", "reads", "keys", "columns", "row_rules", "table_rules"},
+    ("lineage", f"bronze.{LONG}.amount"): {"relation", "steps", "table", "column", "how", "text", "key", "line"},
     ("tables",): {"table", "version", "certified_version", "rows", "bytes", "quarantined", "damage", "has_valid_spec"},
     ("files", BRONZE): {"path", "status", "seen_at", "interval", "size", "tries", "batch_seq", "rows", "reason"},
     ("quarantine", "list"): {"table", "reason", "status", "rows", "first_seen", "first", "last", "batch_seq"},

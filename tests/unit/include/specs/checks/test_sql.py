@@ -38,7 +38,6 @@ VALID = [
     "hash(amount)", "parse_json('{}')", "collate(order_id, 'UTF8_LCASE')", "order_id collate unicode",
     "variant_get(parse_json('{}'), '$.a', 'int')", "nullifzero(amount)", "amount div 2", "-amount % 3",
     "convert_timezone('UTC', 'America/New_York', event_at)", "array(1, 2, 3)[1]", "string(amount)", "uuid()",
-    "later_column",
 ]  # fmt: skip
 
 
@@ -70,6 +69,8 @@ def test_what_spark_understands_is_not_refused(tmp_path: Path, sql: str) -> None
         ("`to_dat`(day)", "unknown function 'to_dat'"),
         ("amuont + 1", "there is no column 'amuont' here (got 'amuont + 1'); did you mean 'amount'?"),
         ("o.amount", "there is no column 'o.amount' here"),
+        ("later_column", "there is no column 'later_column' here"),
+        ("upper(x)", "there is no column 'x' here"),
         ("sum(amount)", "the aggregate 'sum' is not allowed here"),
         ("amount / max(amount)", "the aggregate 'max' is not allowed here"),
         ("abs(amount", "not an expression: parentheses are opened 1 times and closed 0 times"),
@@ -90,6 +91,8 @@ def test_an_error_in_the_sql_of_a_column_is_found_with_its_place(tmp_path: Path,
         ({"measures": {"m": "o.amount"}}, "measures.m", "o.amount has a value in each row"),
         ({"measures": {"m": "sum(max(o.amount))"}}, "measures.m", "'max' is inside another aggregate"),
         ({"measures": {"m": "sum(amuont)"}}, "measures.m", "no column 'amuont'"),
+        ({"measures": {"m": "sum(o.`amuont`)"}}, "measures.m", "no column 'o.amuont' here"),
+        ({"measures": {"m": "m + count(*)"}}, "measures.m", "no column 'm' here"),
         ({"measures": {"m": "summ(o.amount)"}}, "measures.m", "unknown function 'summ'"),
         ({"group_by": {"day": "max(o.day)"}}, "group_by.day", "'max' is not allowed here"),
         ({"refresh_from": {"o": "dya"}}, "refresh_from.o", "no column 'dya'"),
@@ -142,6 +145,15 @@ def test_transforms_of_messages_name_the_columns_of_messages(tmp_path: Path) -> 
     source = {"kafka": "main", "topics": ["a"], "format": "json", "transforms": {"amount": "cast(kee as int)"}}
     (found,) = problems(tmp_path, bronze_document(source=source))
     assert (found.key, "did you mean 'key'?" in str(found)) == ("source.transforms.amount", True)
+
+
+def test_the_sql_of_a_spec_that_is_wrong_elsewhere_is_checked_too(tmp_path: Path) -> None:
+    gold = gold_document(refresh_from={"o": "dya"}, group_by={"day": "o.dya"})
+    catalog = load_catalog(write_specs(tmp_path, bronze_document(), silver_document(keyz=1), gold))
+    assert "gold.revenue_daily" in catalog.invalid
+    assert sql_problems(catalog) == []
+    catalog = load_catalog(write_specs(tmp_path, silver_document(keys=["odrer_id"])))
+    assert [problem.key for problem in sql_problems(catalog)] == ["refresh_from.o"]
 
 
 def test_check_reports_errors_in_sql_with_all_other_errors(tmp_path: Path, lakehouse: Lakehouse) -> None:

@@ -9,16 +9,18 @@ from openlineage.client.naming.dataset import LocalFileSystem
 
 from include.catalog import load_catalog
 from include.contracts.spec.table_spec import AnySpec, BronzeSpec, GoldSpec, SilverSpec
+from include.overview.lineage.origins import DELIVERED
 from lakehouse_airflow.lineage.columns import column_lineage
 from tests.support.documents.specs import SHIPPED, bronze_spec, gold_spec, silver_spec
 
 STATUS_SET = {"column": "status", "value_set": ["paid"]}
 
 
-def lineage(spec: AnySpec, **source_types: str) -> ColumnLineageDatasetFacet:
-    """Return the lineage of a table whose sources are in folders of their own names."""
-    aliases = getattr(spec, "sources", {"": None})
-    return column_lineage(spec, {alias: [LocalFileSystem(f"/{alias}")] for alias in aliases}, source_types)
+def lineage(spec: AnySpec, *sources: AnySpec) -> ColumnLineageDatasetFacet:
+    """Return the lineage of a table; the sources of a gold table are in folders named after their aliases."""
+    aliases = {source.table: alias for alias, source in getattr(spec, "sources", {}).items()}
+    folders = {table: [LocalFileSystem(f"/{aliases.get(table, '')}")] for table in spec.source_tables or (DELIVERED,)}
+    return column_lineage(spec, folders, {source.table: source for source in sources})
 
 
 def steps(fields: list[InputField]) -> dict[str, list[tuple[str, str]]]:
@@ -59,7 +61,7 @@ def test_silver_follows_expressions_and_names_what_decides_about_rows() -> None:
         },
         expectations=[{"expect_column_values_to_be_in_set": STATUS_SET, "action": "quarantine"}],
     )
-    facet = lineage(spec, event_at="timestamp", order_id="string")
+    facet = lineage(spec, bronze_spec())
     assert origins(facet) == {
         "id": {"order_id": [("DIRECT", "TRANSFORMATION")]},
         "event_at": {"event_at": [("DIRECT", "IDENTITY")]},

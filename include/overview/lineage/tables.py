@@ -52,11 +52,37 @@ def upstream(table: str, tables: Mapping[str, TableOverview]) -> list[Relative]:
 
 def downstream(table: str, tables: Mapping[str, TableOverview]) -> list[Relative]:
     """Return the tables that get rows from a table, the nearest first."""
-    readers: dict[str, list[str]] = {name: [] for name in tables}
-    for name, each in tables.items():
-        for source in each.spec.source_tables:
-            readers.setdefault(source, []).append(name)
+    readers = readers_of({name: each.spec.source_tables for name, each in tables.items()})
     return _relatives(table, readers, tables)
+
+
+def readers_of(sources: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
+    """Return table -> the tables that read it, from table -> the tables that it reads.
+
+    >>> readers_of({"silver.a": ["bronze.a"], "silver.b": ["bronze.a"]})
+    {'bronze.a': ['silver.a', 'silver.b']}
+    """
+    readers: dict[str, list[str]] = {}
+    for table, of_table in sources.items():
+        for source in dict.fromkeys(of_table):
+            readers.setdefault(source, []).append(table)
+    return readers
+
+
+def steps_along(table: str, edges: Mapping[str, Iterable[str]]) -> dict[str, int]:
+    """Return the tables to which edges lead, the nearest first, each with the number of steps to it, from 1.
+
+    >>> steps_along("gold.a", {"gold.a": ["silver.a"], "silver.a": ["bronze.a"]})
+    {'silver.a': 1, 'bronze.a': 2}
+    """
+    steps = {table: 0}
+    queue = [table]
+    for at in queue:
+        for name in edges.get(at, ()):
+            if name not in steps:
+                steps[name] = steps[at] + 1
+                queue.append(name)
+    return {name: steps[name] for name in queue[1:]}
 
 
 def source_reads(table: TableOverview, tables: Mapping[str, TableOverview]) -> tuple[SourceRead, ...]:
@@ -74,12 +100,6 @@ def source_reads(table: TableOverview, tables: Mapping[str, TableOverview]) -> t
 
 
 def _relatives(table: str, edges: Mapping[str, Iterable[str]], tables: Mapping[str, TableOverview]) -> list[Relative]:
-    """Return the tables that edges lead to, once each, by the number of steps."""
-    steps: dict[str, int] = {table: 0}
-    queue = [table]
-    for at in queue:
-        for name in edges.get(at, ()):
-            if name not in steps and name in tables:
-                steps[name] = steps[at] + 1
-                queue.append(name)
-    return [Relative(tables[name], steps[name], source_reads(tables[name], tables)) for name in queue[1:]]
+    """Return the tables with a spec that edges lead to, once each, by the number of steps."""
+    steps = steps_along(table, edges)
+    return [Relative(tables[name], steps[name], source_reads(tables[name], tables)) for name in steps if name in tables]

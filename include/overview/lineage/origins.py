@@ -1,0 +1,172 @@
+"""Which columns a table's columns come from, and how, by the specs alone.
+
+A column whose value becomes part of another one is direct. A column that decides which rows or which values count is
+indirect: for one column, or for all of them (`origins_of_rows`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from include.contracts.spec.expectation_arguments import COLUMN_ARGUMENTS, COLUMN_LIST_ARGUMENTS
+from include.contracts.spec.table_spec import AnySpec, BronzeSpec, GoldSpec, SilverSpec
+from include.overview.columns import column_names
+from include.sql.expression import SqlExpression, Use
+
+DELIVERED = ""
+"""The table of what a source system delivers: the fields of its records, or the parts of its messages."""
+
+_DIRECT = (Use.IDENTITY, Use.TRANSFORMATION, Use.AGGREGATION)
+
+
+@dataclass(frozen=True)
+class Origin:
+    """A column on which a column, or every row, of a table depends.
+
+    Attributes:
+        table: a source of the table; the table itself for a column that an expression computes from another one of
+            it; `DELIVERED` for bronze.
+        field: the column of that table.
+        subtype: what happens to it, in the words of OpenLineage, such as `IDENTITY` or `JOIN`.
+        is_direct: whether its value becomes part of the column.
+        text: the Spark SQL, the cast or the rule.
+    """
+
+    table: str
+    field: str
+    subtype: str
+    is_direct: bool
+    text: str = ""
+
+
+def origins_of_columns(spec: AnySpec, specs: Mapping[str, AnySpec]) -> dict[str, list[Origin]]:
+    """Return column -> what it comes from; a column that comes from none, such as `count(*)`, has no origin.
+
+    Args:
+        spec: the spec of the table.
+        specs: table -> spec. Of a source without one, a column of each name is taken for one of text.
+    """
+    origins: dict[str, list[Origin]] = {}
+    names = _Names(spec, specs, origins)
+    if isinstance(spec, GoldSpec):
+        for name, sql in {**spec.group_by, **spec.measures}.items():
+            origins[name] = list(names.of_sql(sql))
+        return origins
+    for name in spec.columns:
+        origins[name] = list(_of_stored_column(spec, name, names))
+    if isinstance(spec, SilverSpec):
+        sequence = [origin for name in spec.sequence_by for origin in origins[name]]
+        origins |= dict.fromkeys(spec.period_columns, sequence)
+    return origins
+
+
+def origins_of_rows(spec: AnySpec, specs: Mapping[str, AnySpec]) -> list[Origin]:
+    """Return the columns of the sources that decide which rows a table has.
+
+    These are keys, order, deletes and rules; joins, filters and groups.
+    """
+    of_columns = origins_of_columns(spec, specs)
+    names = _Names(spec, specs, of_columns)
+    if isinstance(spec, GoldSpec):
+        found = [origin for sql in spec.group_by.values() for origin in names.of_sql(sql, "GROUP_BY")]
+        found += [origin for source in spec.sources.values() for origin in names.of_sql(source.on or "", "JOIN")]
+        for alias, source in spec.sources.items():
+            found += names.of_sql(source.where or "", "FILTER", alias)
+        return found
+    found = []
+    if isinstance(spec, SilverSpec):
+        deletes = (spec.apply_as_deletes, spec.apply_as_truncates)
+        found += _behind_columns(of_columns, spec.keys, "JOIN", "rows are merged by key")
+        found += _behind_columns(of_columns, spec.sequence_by, "SORT", "the last event of a key counts")
+        found += [origin for sql in deletes for origin in names.of_sql(sql or "", "FILTER")]
+    for rule in spec.row_rules:
+        named = [rule.arguments[name] for name in COLUMN_ARGUMENTS if name in rule.arguments]
+        named += [column for name in COLUMN_LIST_ARGUMENTS for column in rule.arguments.get(name, ())]
+        found += _behind_columns(of_columns, named, "FILTER", rule.rule)
+    return list(of_sources(found, spec.table, of_columns))
+
+
+def of_sources(origins: Iterable[Origin], table: str, of_columns: Mapping[str, list[Origin]]) -> Iterator[Origin]:
+    """Yield the origins with those of a source in place of each other column of the table itself."""
+    for origin in origins:
+        if origin.table != table:
+            yield origin
+            continue
+        for behind in of_sources(of_columns[origin.field], table, of_columns):
+            is_direct = origin.is_direct and behind.is_direct
+            subtype = origin.subtype if behind.is_direct and origin.subtype != Use.IDENTITY else behind.subtype
+            yield replace(behind, subtype=subtype, is_direct=is_direct, text=origin.text or behind.text)
+
+
+@dataclass(frozen=True)
+class _Names:
+    """The columns that an expression of a spec may name.
+
+    As in Spark, a column of a source comes before one of the table itself that an earlier expression computes.
+    """
+
+    spec: AnySpec
+    specs: Mapping[str, AnySpec]
+    earlier: Collection[str]
+
+    def of_sql(self, sql: str, subtype: str = "", alias: str = "") -> Iterator[Origin]:
+        """Yield the columns of an expression, each with its own use, or all as `subtype`, which decides about rows."""
+        for name, use in SqlExpression(sql).uses:
+            text = "" if use is Use.IDENTITY and not subtype else sql
+            for table, field in self._places(name, alias):
+                yield Origin(table, field, subtype or use, not subtype and use in _DIRECT, text)
+
+    def type_of(self, origin: Origin) -> str:
+        """Return the type of a column of the source of a bronze or silver table: text where it is not known."""
+        source = self.specs.get(origin.table)
+        column = source.columns.get(origin.field) if isinstance(source, BronzeSpec) else None
+        return column.type if column else "string"
+
+    def _places(self, name: tuple[str, ...], alias: str) -> Iterator[tuple[str, str]]:
+        """Yield the table and the column that a name means; none if that is not known."""
+        sources = self._sources
+        if len(name) > 1 and name[0] in sources and not alias:
+            alias, name = name[0], name[1:]
+        candidates = [sources[alias]] if alias else list(dict.fromkeys(sources.values()))
+        for table in candidates:
+            source = self.specs.get(table)
+            for column in column_names(source) if source else ():
+                if column.lower() == name[0].lower():
+                    yield table, column
+                    return
+        own = next((column for column in self.earlier if column.lower() == name[0].lower()), "")
+        if own and not alias and not isinstance(self.spec, BronzeSpec):
+            yield self.spec.table, own
+        elif len(candidates) == 1:
+            yield candidates[0], name[0]
+
+    @property
+    def _sources(self) -> dict[str, str]:
+        if isinstance(self.spec, GoldSpec):
+            return {alias: source.table for alias, source in self.spec.sources.items()}
+        return {"": self.spec.source if isinstance(self.spec, SilverSpec) else DELIVERED}
+
+
+def _of_stored_column(spec: BronzeSpec | SilverSpec, name: str, names: _Names) -> Iterator[Origin]:
+    column = spec.columns[name]
+    for origin in names.of_sql(_sql_of(spec, name)):
+        is_cast = origin.subtype == Use.IDENTITY and origin.table != spec.table and names.type_of(origin) != column.type
+        text = f"cast({origin.field} as {column.type})" if is_cast else origin.text
+        yield replace(origin, subtype=Use.TRANSFORMATION if is_cast else origin.subtype, text=text)
+
+
+def _behind_columns(
+    of_columns: Mapping[str, list[Origin]], names: Iterable[str], subtype: str, text: str
+) -> Iterator[Origin]:
+    """Yield what columns of the table, such as its keys, come from, all as `subtype`."""
+    for name in names:
+        for origin in of_columns.get(name, ()):
+            yield Origin(origin.table, origin.field, subtype, False, text)
+
+
+def _sql_of(spec: BronzeSpec | SilverSpec, name: str) -> str:
+    expression = spec.columns[name].expression
+    if expression is None and isinstance(spec, BronzeSpec) and spec.reads_kafka:
+        expression = spec.kafka_source.transforms.get(name)
+    return expression or f"`{name}`"

@@ -1,0 +1,94 @@
+"""The tables by layer, with lines from each table to those that read it.
+
+A table reads only tables of the layer before it. So the layers are columns, and only the order within them has to be
+found: a table stands near its sources.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from include.contracts.spec.values import LAYERS
+from include.overview.lineage.tables import readers_of
+from include.overview.table_overview import TableOverview
+
+MOST_BOXES = 50
+"""The tables that a layer shows; a list of more is not read as a picture."""
+
+_ROW = 10
+"""The height of a box in the units of the lines."""
+
+
+@dataclass(frozen=True)
+class Graph:
+    """What a picture of tables shows.
+
+    Attributes:
+        layers: layer -> its tables, from top to bottom.
+        lines: layer -> the lines from its tables to those of the next layer, as paths of an SVG that is 100 wide.
+        left_out: layer -> the number of its tables that are not shown.
+    """
+
+    layers: Mapping[str, Sequence[TableOverview]]
+    lines: Mapping[str, Sequence[str]]
+    left_out: Mapping[str, int]
+
+    @property
+    def rows(self) -> int:
+        """The number of tables of the longest layer."""
+        return max(map(len, self.layers.values()))
+
+    @property
+    def height(self) -> int:
+        """The height of the SVGs of lines."""
+        return _ROW * self.rows
+
+
+def graph_of(tables: Sequence[TableOverview]) -> Graph:
+    """Return the picture of these tables, without those in no layer, whose files are in no table's place."""
+    layers = {layer: [table for table in tables if table.spec.layer == layer] for layer in LAYERS}
+    sources = {table.table: table.spec.source_tables for table in tables}
+    readers = readers_of(sources)
+    bronze, silver, gold = LAYERS
+    for layer, beside, neighbours in ((silver, bronze, sources), (gold, silver, sources), (bronze, silver, readers)):
+        layers[layer] = _near(layers[layer], neighbours, _places(layers[beside]))
+    shown = {layer: of_layer[:MOST_BOXES] for layer, of_layer in layers.items()}
+    lines = {
+        layer: [
+            _line(row, places[reader])
+            for row, table in enumerate(shown[layer])
+            for reader in readers.get(table.table, ())
+            if reader in places
+        ]
+        for layer, following in ((bronze, silver), (silver, gold))
+        for places in [_places(shown[following])]
+    }
+    return Graph(shown, lines, {layer: len(layers[layer]) - len(shown[layer]) for layer in LAYERS})
+
+
+def _places(tables: Sequence[TableOverview]) -> dict[str, int]:
+    return {table.table: row for row, table in enumerate(tables)}
+
+
+def _near(
+    tables: Sequence[TableOverview], neighbours: Mapping[str, Sequence[str]], places: Mapping[str, int]
+) -> list[TableOverview]:
+    """Return the tables, each as near as can be to its neighbours; those without come last."""
+
+    def row(table: TableOverview) -> float:
+        rows = [places[name] for name in neighbours.get(table.table, ()) if name in places]
+        return fmean(rows) if rows else len(places)
+
+    return sorted(tables, key=row)
+
+
+def _line(start: int, end: int) -> str:
+    """Return the path of a line.
+
+    >>> _line(0, 2)
+    'M0 5C50 5 50 25 100 25'
+    """
+    from_y, to_y = (row * _ROW + _ROW // 2 for row in (start, end))
+    return f"M0 {from_y}C50 {from_y} 50 {to_y} 100 {to_y}"

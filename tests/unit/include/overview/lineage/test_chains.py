@@ -1,0 +1,87 @@
+"""The columns before and after a column, with the SQL of each step."""
+
+from __future__ import annotations
+
+from include.catalog import load_catalog
+from include.contracts.spec.table_spec import AnySpec
+from include.overview.lineage.chains import ROWS, ColumnChains, Step
+from include.overview.lineage.origins import DELIVERED
+from tests.support.documents.specs import SHIPPED, bronze_spec, gold_spec, silver_spec
+
+TEXT = {"type": "string"}
+
+
+def chains(*specs: AnySpec) -> ColumnChains:
+    return ColumnChains({spec.table: spec for spec in specs})
+
+
+def flat(steps: tuple[Step, ...]) -> list[tuple[str, str, str, str]]:
+    return [
+        (step.table, step.column, step.how, step.text) for first in steps for step in first.all_steps
+    ]  # fmt: skip
+
+
+def test_a_column_of_gold_is_followed_up_to_what_is_delivered() -> None:
+    found = ColumnChains(load_catalog(SHIPPED).specs).comes_from("gold.route_performance_daily", "max_arr_delay_min")
+    assert flat(found) == [
+        ("silver.flights", "arr_delay_min", "aggregated", "max(f.arr_delay_min)"),
+        ("bronze.flight_events", "arr_delay_min", "as it is", ""),
+        (DELIVERED, "arr_delay_min", "computed", "cast(arr_delay_min as int)"),
+    ]
+
+
+def test_a_column_goes_to_columns_and_decides_about_rows() -> None:
+    found = ColumnChains(load_catalog(SHIPPED).specs).goes_to("bronze.weather", "origin")
+    assert [(table, column, how) for table, column, how, _ in flat(found)] == [
+        ("silver.weather", "origin", "as it is"),
+        ("gold.delay_by_weather", ROWS, "joins or merges rows"),
+        ("silver.weather", ROWS, "joins or merges rows"),
+    ]
+
+
+def test_a_column_that_is_used_twice_is_one_step() -> None:
+    gold = gold_spec(measures={"share": "sum(o.amount) / max(if(o.amount > 1, 1, 0))"})
+    [step] = chains(bronze_spec(), silver_spec(), gold).comes_from(gold.table, "share")
+    assert (step.uses, step.text.count("sum(")) == (("AGGREGATION", "CONDITIONAL"), 1)
+
+
+def test_a_column_of_the_same_table_is_a_step_of_its_own() -> None:
+    columns = {**silver_spec().columns, "label": {"from": "upper(order_id)"}, "initial": {"from": "left(label, 1)"}}
+    silver = silver_spec(columns=columns)
+    specs = chains(bronze_spec(), silver)
+    assert [step[:2] for step in flat(specs.comes_from(silver.table, "initial"))] == [
+        (silver.table, "label"),
+        ("bronze.orders", "order_id"),
+        (DELIVERED, "order_id"),
+    ]
+    assert (silver.table, "initial") in {step[:2] for step in flat(specs.goes_to("bronze.orders", "order_id"))}
+
+
+def test_an_expression_with_its_own_name_means_the_column_of_the_source() -> None:
+    silver = silver_spec(columns={**silver_spec().columns, "order_id": {"from": "trim(order_id)"}})
+    [step] = chains(bronze_spec(), silver).comes_from(silver.table, "order_id")
+    assert (step.table, step.column) == ("bronze.orders", "order_id")
+
+
+def test_fields_of_structs_columns_without_alias_and_odd_names_are_followed() -> None:
+    bronze = bronze_spec(on_drift="evolve")
+    silver = silver_spec(columns={**silver_spec().columns, "size": {"from": "`Größe`.cm + DAY.x"}})
+    gold = gold_spec(measures={"m": "max(Amount)", "n": "count(o.size.x)", "k": "m + 1"})
+    specs = chains(bronze, silver, gold)
+    assert [(step.table, step.column) for step in specs.comes_from(silver.table, "size")] == [
+        ("bronze.orders", "Größe"),
+        ("bronze.orders", "day"),
+    ]
+    assert {name: [(s.table, s.column) for s in specs.comes_from(gold.table, name)] for name in gold.measures} == {
+        "m": [("silver.orders", "amount")],
+        "n": [("silver.orders", "size")],
+        "k": [(gold.table, "m")],
+    }
+
+
+def test_sql_that_cannot_be_read_a_table_without_a_spec_and_no_column_have_no_steps() -> None:
+    gold = gold_spec(measures={"m": "(select max(x) from y)", "n": "sum(o.amount"})
+    specs = chains(gold)
+    assert specs.comes_from(gold.table, "m") == specs.comes_from(gold.table, "n") == ()
+    assert specs.comes_from("silver.nothing", "x") == specs.comes_from(gold.table, "nothing") == ()
+    assert specs.goes_to("silver.orders", "amount") == ()
