@@ -55,6 +55,8 @@ PAGES = {
     "Lineage around a table": "/lakehouse/lineage?table=silver.a0",
     "Lineage of a column": "/lakehouse/lineage?table=silver.a0&column=n",
     "Spec": f"{_SILVER}/spec",
+    "Run of all tables": "/lakehouse/runs/bench/run%205",
+    "Run of old tables": "/lakehouse/runs/bench/run%205000",
     "Backfill plan, a month of three tables": _PLAN,
 }
 """Name -> address of each page that is measured."""

@@ -23,6 +23,9 @@ from include.settings import PROJECT
 HEALTH = "/api/v2/monitor/health"
 """What monitors and Docker ask to see whether the API server lives."""
 
+ADDED_RUNS = "benchmarks.web.added_runs"
+"""The module that adds the runs whose pages are measured."""
+
 _USER = "ann"
 _PATIENCE_S = 180
 _DAGS = f"""from datetime import UTC, datetime
@@ -54,15 +57,15 @@ class ApiServer:
 
 @contextmanager
 def api_server(lake: Path) -> Iterator[ApiServer]:
-    """Run an API server about the lakehouse in a folder; Airflow knows the DAG of its domain.
+    """Run an API server about the lakehouse in a folder; Airflow knows the DAG of its domain and two of its runs.
 
     Raises:
         SystemExit: it does not start; the message has its last lines.
     """
     with TemporaryDirectory(prefix="millrace-") as home:
         variables = _environment(lake, Path(home))
-        for command in (("db", "migrate"), ("dags", "reserialize")):
-            _airflow(variables, *command)
+        for command in (("airflow", "db", "migrate"), ("airflow", "dags", "reserialize"), (ADDED_RUNS, str(lake))):
+            _run(variables, *command)
         port, log = free_port(), Path(home) / "api_server.log"
         serve = [sys.executable, "-m", "airflow", "api-server", "--host", "127.0.0.1", "--port", str(port)]
         with log.open("wb") as output:
@@ -93,12 +96,10 @@ def _environment(lake: Path, home: Path) -> dict[str, str]:
     }
 
 
-def _airflow(variables: dict[str, str], *command: str) -> None:
-    ended = subprocess.run(
-        [sys.executable, "-m", "airflow", *command], env=variables, capture_output=True, text=True, check=False
-    )
+def _run(variables: dict[str, str], *command: str) -> None:
+    ended = subprocess.run([sys.executable, "-m", *command], env=variables, capture_output=True, text=True, check=False)
     if ended.returncode:
-        raise SystemExit(f"airflow {' '.join(command)}: {ended.stderr[-2000:]}")
+        raise SystemExit(f"{' '.join(command)}: {ended.stderr[-2000:]}")
 
 
 def _wait(url: str, server: subprocess.Popen[bytes], log: Path) -> None:

@@ -30,9 +30,11 @@ _WAYS_OUT = {
 def answer(run: Run, tables: Sequence[TableRun]) -> str:
     """Return in one sentence what a run did to its tables, or how far it is.
 
-    >>> tables = [TableRun(name, (), TableOutcome.CERTIFIED) for name in "ab"]
-    >>> answer(Run("shop", "r1", "success"), tables)
-    '2 tables: 2 certified.'
+    >>> from include.overview.runs.run import RunTask, Work
+    >>> task = RunTask("shop", "r1", "silver.orders", -1, "running", Work.WRITE, "silver.orders")
+    >>> outcomes = (TableOutcome.RUNNING, TableOutcome.CERTIFIED, TableOutcome.CERTIFIED)
+    >>> answer(Run("shop", "r1", "running", tasks=[task]), [TableRun("", [task], outcome) for outcome in outcomes])
+    '3 tables: 1 running, 2 certified; 2 tables are done.'
     """
     if not run.own_tasks:
         return "This run has no task of Millrace."

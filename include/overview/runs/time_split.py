@@ -21,6 +21,7 @@ class Phase(StrEnum):
     SPARK = "Spark"
     GATE = "gate"
     OTHER = "start and end"
+    SO_FAR = "works so far"
 
 
 TimeSplit = Mapping[Phase, float]
@@ -32,7 +33,7 @@ def time_split(tasks: Iterable[RunTask], now: datetime) -> dict[Phase, float]:
 
     A task waits for a slot from when all that it depends on is done until a worker starts it: for the pool, for another
     run of the same task, for the worker. What the report of its job does not explain, such as the start of processes,
-    is `OTHER`; a task without a report has nothing else.
+    is `OTHER`; a task without a report has nothing else. A task that still works has left no report yet.
     """
     seconds = dict.fromkeys(Phase, 0.0)
     for task in tasks:
@@ -58,6 +59,8 @@ def _of_task(task: RunTask, now: datetime) -> dict[Phase, float]:
         return {**waits, Phase.SLOT: 0.0, Phase.FILES: whole}
     if task.work is Work.APPROVAL:
         return {}
+    if task.is_running:
+        return {**waits, Phase.SO_FAR: whole}
     spans = task.result.seconds if task.result else {}
     lease, check = spans.get(WAITED, 0.0), spans.get(GATE, 0.0)
     parts = {
@@ -72,7 +75,7 @@ def _of_task(task: RunTask, now: datetime) -> dict[Phase, float]:
 
 
 def _whole_s(task: RunTask, now: datetime) -> float:
-    end = task.ended or (now if task.is_running else None)
+    end = task.ended or (now if task.is_running or task.work is Work.FILES else None)
     return (end - task.started).total_seconds() if task.started and end else 0.0
 
 

@@ -47,7 +47,7 @@ def test_a_task_without_a_report_has_its_whole_time_and_a_waiting_one_the_time_u
     waiting = replace(plain, state="queued", started=None, ended=None)
     assert time_split([waiting], at(99)) == {Phase.SLOT: 99.0}
     running = replace(plain, state="running", ended=None)
-    assert time_split([running], at(99)) == {Phase.SLOT: 3.0, Phase.OTHER: 96.0}
+    assert time_split([running], at(99)) == {Phase.SLOT: 3.0, Phase.SO_FAR: 96.0}
     blocked = replace(plain, state="upstream_failed", started=None, ended=at(9))
     assert time_split([blocked], at(99)) == {}
 
@@ -55,6 +55,8 @@ def test_a_task_without_a_report_has_its_whole_time_and_a_waiting_one_the_time_u
 def test_a_wait_for_files_takes_no_slot_and_an_approval_no_time() -> None:
     files = replace(WRITE, work=Work.FILES, result=None, earlier_s=0.0)
     assert time_split([files, replace(files, work=Work.APPROVAL)], NOON) == {Phase.FILES: 14.0}
+    still = replace(files, state="deferred", ended=None)
+    assert time_split([still], at(99)) == {Phase.FILES: 96.0}
 
 
 def test_phases_of_several_tables_add_up_in_their_order() -> None:
