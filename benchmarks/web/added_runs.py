@@ -1,5 +1,7 @@
-"""``python -m benchmarks.web.added_runs LAKE``: put two runs of an aged lakehouse into Airflow's database, as a scheduler
-and workers would have left them: `run 5` of all tables, and `run 5000` of those that are that old.
+"""``python -m benchmarks.web.added_runs LAKE``: put two runs of an aged lakehouse into Airflow's database.
+
+They are as a scheduler and workers would have left them: `run 5` of all tables, and `run 5000` of those that are that
+old.
 """
 
 from __future__ import annotations
