@@ -7,6 +7,8 @@ from datetime import datetime
 from include.contracts.counted import counted
 from include.contracts.spec.duration import RETENTION
 from include.contracts.spec.table_spec import AnySpec, GoldSpec
+from include.control.ledger.states.table_state import TableStates
+from include.control.ledger.states.waiting_rows import WaitingRows
 from include.control.quarantine.rows import count_old_rows
 from include.control.quarantine.stored_rows import StoredRows
 from include.paths import LakehousePaths
@@ -16,7 +18,11 @@ def ageing_note(spec: AnySpec, paths: LakehousePaths, now: datetime) -> tuple[st
     """Return a note if rows of the table have waited for longer than `quarantine.warn_after`; else nothing."""
     if isinstance(spec, GoldSpec):
         return ()
-    rows, oldest = count_old_rows(StoredRows(spec.table, paths), now - RETENTION.parse(spec.quarantine.warn_after))
+    limit = now - RETENTION.parse(spec.quarantine.warn_after)
+    waiting = TableStates(paths).read(spec.table, WaitingRows)
+    if waiting and not waiting.closing and (waiting.oldest is None or waiting.oldest >= limit):
+        return ()  # Each run asks this: it opens the quarantine only if rows are late, or nobody has counted them.
+    rows, oldest = count_old_rows(StoredRows(spec.table, paths), limit)
     if oldest is None:
         return ()
     wait = counted(rows, f"row of {spec.table} waits", f"rows of {spec.table} wait")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -12,12 +13,15 @@ from include.control.ledger.resolution import table_id
 from include.control.ledger.states.table_state import TableStates
 from include.control.ledger.states.waiting_rows import WaitingRows
 from include.control.log.batch import Stream, Winner
+from include.control.quarantine import ageing
 from include.control.quarantine import waiting as waiting_module
+from include.control.quarantine.ageing import ageing_note
 from include.control.quarantine.events import Decision, QuarantineEvents, RowEvent
 from include.control.quarantine.rows import count_old_rows
 from include.control.quarantine.stored_rows import StoredRows
 from include.control.quarantine.waiting import BatchWaiting, recount_waiting
 from include.paths import LakehousePaths
+from tests.support.documents.specs import bronze_spec
 from tests.support.ledger.delta_tables import intent_of
 from tests.support.ledger.quarantine_rows import SEEN, quarantine, refused
 
@@ -116,3 +120,14 @@ def test_a_decision_changes_the_number_and_a_crash_leaves_none(tmp_path: Path) -
     with pytest.raises(ZeroDivisionError), recount_waiting(TABLE, target, paths):
         _ = 1 / 0
     assert states.read(TABLE, WaitingRows) is None
+
+
+def test_a_note_about_late_rows_needs_no_look_at_the_quarantine_while_the_state_says_that_none_is_late(
+    paths: LakehousePaths, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = quarantine(paths, TABLE, refused(1, "a"))
+    with recount_waiting(TABLE, target, paths):
+        pass
+    assert len(ageing_note(bronze_spec(), paths, SEEN + timedelta(days=8))) == 1
+    monkeypatch.setattr(ageing, "count_old_rows", None)
+    assert ageing_note(bronze_spec(), paths, SEEN + timedelta(days=6)) == ()
