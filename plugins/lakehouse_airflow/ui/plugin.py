@@ -24,7 +24,9 @@ class LazyPages:
 
 
 class MillracePlugin(AirflowPlugin):
-    """All pages under `/lakehouse`, their entry *Lakehouse* in the navigation, and the glossary in the menu *Docs*.
+    """All pages under `/lakehouse`, their entry *Lakehouse* in the menu *Browse*, and the glossary in *Docs*.
+
+    Outside of a menu Airflow 3.3 would show the entry as a button that does nothing.
 
     The pages open in a tab of their own: Airflow's frame for them would let no link lead out of it. *Backfill plan* is
     a tab of every DAG, and what a run did is one of every run. Airflow shows such a tab in that frame alone.
@@ -37,7 +39,7 @@ class MillracePlugin(AirflowPlugin):
         {"app": LazyPages(), "url_prefix": URL_PREFIX, "name": "Millrace"}
     ]
     external_views = [  # noqa: RUF012
-        {"name": "Lakehouse", "href": lakehouse_path("tables"), "destination": "nav"},
+        {"name": "Lakehouse", "href": lakehouse_path("tables"), "destination": "nav", "category": "browse"},
         {
             "name": "Backfill plan",
             "href": f"{lakehouse_path('backfill-plan')}/{{DAG_ID}}?framed=yes",

@@ -12,7 +12,8 @@ _HEADERS = {
     "X-Content-Type-Options": "nosniff",
 }
 _STYLE = (
-    ":root{color-scheme:light dark} body{max-width:60em;margin:2em auto;padding:0 1em;font-family:sans-serif;"
+    ":root{color-scheme:light dark} body{background:Canvas;color:CanvasText;"
+    "max-width:60em;margin:2em auto;padding:0 1em;font-family:sans-serif;"
     "line-height:1.4} td,th{padding:.3em;text-align:left} label{display:block;margin-top:1em;font-weight:bold} "
     "input,select,textarea,button{font:inherit;margin:.2em 0;padding:.3em} "
     "img{max-width:100%} td,th{overflow-wrap:anywhere} "

@@ -105,7 +105,7 @@ def test_a_user_who_may_read_the_dags_task_logs_reads_its_pages(server: TestClie
 def test_the_menu_leads_to_the_glossary_and_the_glossary_to_the_guides(server: TestClient) -> None:
     views = [view for plugin in get_plugin_info() if plugin["name"] == "millrace" for view in plugin["external_views"]]
     assert [(view.get("category"), view["href"]) for view in views] == [
-        (None, f"{URL_PREFIX}/tables"),
+        ("browse", f"{URL_PREFIX}/tables"),
         (None, f"{URL_PREFIX}/backfill-plan/{{DAG_ID}}?framed=yes"),
         ("docs", GLOSSARY),
         (None, f"{URL_PREFIX}/runs/{{DAG_ID}}/{{RUN_ID}}?frame=1"),
