@@ -3,7 +3,7 @@ PYTHON := .venv/bin/python
 .DEFAULT_GOAL := help
 # Spark's tests and the whole stack at once, as `make -j test` would have it, starve each other.
 .NOTPARALLEL:
-.PHONY: help machine setup demo demo-kafka compose-demo up down test test-all test-slow spark e2e unit faults race soak bench image lint kafka
+.PHONY: help machine setup demo demo-kafka compose-demo up down test test-all test-slow spark e2e unit faults race soak bench image lint kafka browser screenshots
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,10 +35,10 @@ SUITES := $(PYTHON) -m tests.suites
 test: setup kafka ## the tests that pin behaviour, and a day through a real Airflow
 	@$(SUITES) unit spark e2e
 
-test-all: setup kafka ## all tests but the long proofs: killed drivers, races, every format, backfills as well
+test-all: setup kafka browser ## all tests but the long proofs: killed drivers, races, every format, backfills as well
 	@$(SUITES) unit spark e2e spark-slow e2e-slow
 
-test-slow: setup kafka ## what `make test-all` has beyond `make test`
+test-slow: setup kafka browser ## what `make test-all` has beyond `make test`
 	@$(SUITES) spark-slow e2e-slow
 
 spark: setup kafka ## only the tests with Spark or Airflow inside
@@ -47,7 +47,7 @@ spark: setup kafka ## only the tests with Spark or Airflow inside
 unit: setup ## only the tests and examples that need neither: a few minutes
 	@$(SUITES) unit
 
-e2e: setup kafka ## only the tests of the whole stack: a real Airflow, backfills, kills
+e2e: setup kafka browser ## only the tests of the whole stack: a real Airflow, backfills, kills
 	@$(SUITES) e2e e2e-slow
 
 faults: setup kafka ## the long proofs: drivers and servers that die at every further place, full disks, a week in any order (an hour)
@@ -74,3 +74,9 @@ lint: setup ## ruff, mypy and the import contracts
 
 kafka: setup ## a Kafka broker of our own, for tests and the Kafka demo (43 MB)
 	@$(PYTHON) -m embedded.jars --kafka-broker
+
+browser: setup ## a browser for the tests of the web pages and for pictures, unless this machine has Chromium (100 MB)
+	@sh embedded/browser.sh
+
+screenshots: setup browser ## the pictures of the documentation, taken anew from the demo's own data
+	@$(PYTHON) -m demo.screenshots.take

@@ -7,10 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from demo.screenshots.pictures import PICTURES
+
 GLOSSARY = Path("docs/glossary.md")
 OPERATORS, EXAMPLES = Path("docs/guides/use-the-operators.md"), Path("docs/examples")
 MOST_WORDS = 25
 PAGES = sorted([*Path().glob("*.md"), *Path("docs").rglob("*.md"), *Path("benchmarks").glob("*.md")])
+DRAWN = {"flow.svg"}
+"""The pictures that no command makes."""
+MOST_BYTES = 100_000
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 
 
@@ -52,3 +57,12 @@ def test_links_lead_to_a_file_and_a_heading(page: Path) -> None:
         if not file.exists() or (anchor and anchor not in anchors(file)):
             broken.append(target)
     assert broken == []
+
+
+def test_each_picture_is_taken_by_make_screenshots_and_a_page_shows_it() -> None:
+    endings = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".svg")
+    pictures = [path.resolve() for path in Path("docs").rglob("*") if path.suffix in endings]
+    assert sorted(path.name for path in pictures) == sorted({*PICTURES, *DRAWN})
+    shown = {(page.parent / target).resolve() for page in PAGES for target in links(page)}
+    assert [path for path in pictures if path not in shown] == []
+    assert [path for path in pictures if path.stat().st_size > MOST_BYTES] == []

@@ -19,7 +19,7 @@ from embedded.servers.kafka_broker import KafkaBroker, running_broker
 from embedded.stack import Stack, remaining_processes
 from include.settings import PROJECT, Settings
 from tests.e2e import trials
-from tests.e2e.days import FIRST, PATIENCE_S, THIRD, RunDay
+from tests.e2e.days import FIRST, PATIENCE_S, SECOND, THIRD, RunDay
 from tests.e2e.killing import KilledAndCleared, kill_and_clear
 from tests.e2e.people import APPROVER
 from tests.e2e.rows import Rows, rows_of_domain
@@ -115,3 +115,11 @@ def good_rows(killed_run: KilledAndCleared, lakehouse: Settings) -> dict[str, Ro
     """The rows of the domain `judged` after that day; a test that loads a later day asks for them first."""
     assert killed_run.run.state == "success"
     return rows_of_domain("judged", lakehouse.tables, lakehouse.root)
+
+
+@pytest.fixture(scope="session")
+def refused_run(api: AirflowApi, good_rows: dict[str, Rows], start_day: RunDay, lakehouse: Settings) -> Run:
+    """The second day of the domain `judged`: a row in quarantine, and a silver version that its gate refused."""
+    assert good_rows["silver.judged_readings"].total() == 2
+    trials.deliver(lakehouse.landing, "judged", SECOND, [("c", 3), ("d", 4), ("e", 5), ("f", -6)])
+    return api.wait_for_run(start_day("judged", SECOND), PATIENCE_S)

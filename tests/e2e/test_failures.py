@@ -17,7 +17,6 @@ from include.settings import Settings
 from tests.e2e import trials
 from tests.e2e.days import FIRST, PATIENCE_S, SECOND, THIRD, RunDay
 from tests.e2e.killing import KilledAndCleared
-from tests.e2e.rows import Rows
 from tests.e2e.waiting import drivers, wait_for
 
 pytestmark = pytest.mark.slow
@@ -44,13 +43,6 @@ def test_a_run_by_hand_whose_task_is_killed_half_way_and_cleared_ends_right(
     assert killed_run.cleared.try_number > killed_run.killed.try_number
     assert certified_rows(lakehouse, SILVER) == [("a", 1), ("b", 2)]
     assert certified_rows(lakehouse, "gold.judged_totals", "sensor, total") == [("a", 1), ("b", 2)]
-
-
-@pytest.fixture(scope="module")
-def refused_run(api: AirflowApi, good_rows: dict[str, Rows], start_day: RunDay, lakehouse: Settings) -> Run:
-    assert good_rows[SILVER].total() == 2
-    trials.deliver(lakehouse.landing, "judged", SECOND, [("c", 3), ("d", 4), ("e", 5)])
-    return api.wait_for_run(start_day("judged", SECOND), PATIENCE_S)
 
 
 @pytest.mark.timeout(600)

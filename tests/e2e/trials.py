@@ -1,6 +1,7 @@
 """Small domains beside the flights, each made for one kind of trouble: their specs, DAG files and landing files.
 
-- `judged`: silver may have three rows at most, so that a fourth one makes the gate refuse it; gold stands below.
+- `judged`: silver may have three rows at most, so that a fourth one makes the gate refuse it; gold stands below. Bronze
+  puts negative readings into quarantine.
 - `overruled`: the same, and a person lets the refused version pass.
 - `hasty`: a bronze table whose tasks get ten seconds.
 - `revived`: a bronze table to load while the Spark server is dead.
@@ -22,6 +23,7 @@ from tests.support.documents.specs import Document, write_specs
 
 READINGS = {"sensor": {"type": "string"}, "value": {"type": "int"}}
 AT_MOST_THREE = "expect_table_row_count_to_be_between"
+NO_NEGATIVE = "no reading is negative"
 SUBMIT_CONNECTION = "spark_submit_here"
 
 CLUSTER, TOPIC = "main", "readings"
@@ -87,7 +89,10 @@ def add_specs(tables: Path) -> None:
     """Add the specs of the trial domains to a folder of specs."""
     refused = {AT_MOST_THREE: {"max_value": 3}, "action": "fail", "reason": "there are three sensors"}
     silver = {**_silver("judged"), "expectations": [refused]}
-    write_specs(tables, _bronze("judged"), silver, _gold("judged"), domain="judged")
+    between = {"column": "value", "min_value": 0}
+    not_negative = {"expect_column_values_to_be_between": between, "action": "quarantine", "reason": NO_NEGATIVE}
+    bronze = {**_bronze("judged"), "expectations": [not_negative]}
+    write_specs(tables, bronze, silver, _gold("judged"), domain="judged")
     overruled = {**_silver("overruled"), "expectations": [refused]}
     write_specs(tables, _bronze("overruled"), overruled, _gold("overruled"), domain="overruled")
     write_specs(tables, _bronze("hasty"), domain="hasty")
