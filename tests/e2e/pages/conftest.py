@@ -1,0 +1,50 @@
+"""A person with a browser: Chromium, whose requests and log are watched."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page
+
+from demo.screenshots.browser import NoBrowserError, chromium, log_in
+from embedded.airflow.standalone import USER, passwords
+from embedded.stack import Stack
+from tests.e2e.pages.watched import Watched, watch
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    try:
+        with chromium() as browser:
+            yield browser
+    except NoBrowserError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture
+def context(browser: Browser, stack: Stack) -> Iterator[BrowserContext]:
+    """A new profile of the browser, in which nobody is logged in."""
+    with browser.new_context(base_url=stack.address.url, viewport={"width": 1280, "height": 800}) as context:
+        yield context
+
+
+@pytest.fixture
+def watched(context: BrowserContext, stack: Stack) -> Iterator[Watched]:
+    """What the browser does; at the end it has asked no other host, and its log has no complaint about our pages."""
+    watched = watch(context)
+    yield watched
+    assert {urlsplit(url.removeprefix("blob:")).netloc for url in watched.requests} == {
+        urlsplit(stack.address.url).netloc
+    }
+    assert watched.complaints == []
+
+
+@pytest.fixture
+def person(context: BrowserContext, watched: Watched, stack: Stack) -> Page:
+    """A page of Airflow, at which somebody has just logged in by the form."""
+    page = context.new_page()
+    page.goto("/")
+    log_in(page, USER, passwords(stack.home)[USER])
+    return page

@@ -1,0 +1,162 @@
+"""The pages of the web UI in a real browser, on a lakehouse that has run two days with trouble in it."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+from playwright.sync_api import BrowserContext, Page, expect
+
+from demo.screenshots.browser import log_in
+from embedded.airflow.api import AirflowApi, Run
+from embedded.airflow.standalone import USER, passwords
+from embedded.stack import Stack
+from tests.e2e import trials
+from tests.e2e.days import PATIENCE_S
+from tests.e2e.pages.stumbles import stumbles
+from tests.e2e.pages.watched import Watched
+from tests.e2e.people import answer_all
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("refused_run"), pytest.mark.timeout(600)]
+
+BRONZE, SILVER = "bronze.judged_readings", "silver.judged_readings"
+LAKEHOUSE = "/lakehouse/tables"
+REACHABLE = """() => [...document.querySelectorAll("a[href], button, input, select, textarea, [tabindex='0']")]
+    .filter(element => element.checkVisibility() && element.type !== "hidden").map(element => element.outerHTML)"""
+"""Script: what the keyboard should reach, in its order."""
+FOCUSED = """() => {
+    const element = document.activeElement, style = getComputedStyle(element), box = element.getBoundingClientRect();
+    const isInWindow = box.right > 0 && box.bottom > 0 && box.left < innerWidth && box.top < innerHeight;
+    return [element.outerHTML, isInWindow && style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 1];
+}"""
+"""Script: where the keyboard is, and whether a person sees that."""
+TABS = {
+    BRONZE: ("Overview", "Versions", "Quality", "Files", "Quarantine", "Storage", "Lineage", "Spec"),
+    SILVER: ("Overview", "Versions", "Quality", "Quarantine", "Storage", "Lineage", "Spec"),
+}
+
+
+def lakehouse(person: Page) -> Page:
+    """The list of all tables, as the navigation of Airflow opens it: in a tab of its own."""
+    person.get_by_role("button", name="Browse").click()
+    with person.context.expect_page() as opened:
+        person.get_by_role("menuitem", name="Lakehouse").click()
+    expect(opened.value).to_have_url(re.compile(f"{LAKEHOUSE}$"))
+    return opened.value
+
+
+def test_a_refused_row_is_found_fixed_and_replayed(person: Page, api: AirflowApi, approver: AirflowApi) -> None:
+    page = lakehouse(person)
+    page.get_by_role("table").get_by_role("link", name=BRONZE, exact=True).click()
+    for tab in TABS[BRONZE]:
+        page.get_by_role("navigation", name=f"About {BRONZE}").get_by_role("link", name=tab, exact=True).click()
+        expect(page).to_have_title(f"{BRONZE} · {tab} · Millrace")
+        expect(page.get_by_role("heading", level=1)).to_contain_text(BRONZE)
+
+    page.get_by_role("link", name="Quarantine", exact=True).click()
+    rows = page.get_by_role("table", name="Rows, the newest batch first")
+    row = rows.get_by_role("row").filter(has_text=trials.NO_NEGATIVE).get_by_role("link")
+    row_id = row.inner_text()
+    row.click()
+    page.get_by_role("link", name="Fix value").click()
+
+    assert page.get_by_label("Table", exact=True).input_value() == BRONZE
+    assert page.get_by_label("Ids").input_value() == row_id
+    assert page.get_by_label("Fix column").input_value() == "value"
+    page.get_by_label("Value", exact=True).fill("6")
+    page.get_by_label("Why").fill("the sensor was upside down")
+    page.get_by_label("Dry run").uncheck()
+    page.get_by_role("button", name="Trigger").click()
+    page.wait_for_url("**/dags/quarantine_replay/runs/*")
+
+    [run] = api.runs("quarantine_replay")
+    assert answer_all(approver, run, {f"Change quarantined rows of {BRONZE}, and replay them?": "Approve"})
+    assert api.wait_for_run(run, PATIENCE_S).state == "success"
+    page.goto(f"{LAKEHOUSE}/{BRONZE}/quarantine")
+    expect(page.get_by_text("0 rows")).to_be_visible()
+    page.get_by_label("Status").select_option("replayed")
+    page.get_by_role("button", name="Show").click()
+    page.get_by_role("link", name=row_id).click()
+    expect(page.get_by_text("the sensor was upside down").first).to_be_visible()
+
+
+def test_a_refused_version_leads_to_the_form_that_lets_it_pass(person: Page, refused_run: Run) -> None:
+    page = lakehouse(person)
+    item = page.get_by_role("region", name="Needs a person").get_by_role("listitem").filter(has_text=SILVER)
+    expect(item).to_contain_text(trials.AT_MOST_THREE)
+    item.get_by_role("link", name="let this version pass").click()
+    assert page.get_by_label("Table", exact=True).input_value() == SILVER
+    assert page.get_by_label("Version").input_value().isdecimal()
+    assert page.get_by_label("Reason").input_value() == ""
+
+
+def test_every_page_can_be_read_by_anybody_in_light_and_dark_wide_and_narrow(person: Page) -> None:
+    page = lakehouse(person)
+    seen: dict[str, list[str]] = {}
+    waiting = [page.url]
+    while waiting:
+        address = waiting.pop()
+        if (path := urlsplit(address).path) in seen or not is_ours(path):
+            continue
+        page.goto(address)
+        seen[path] = stumbles(page)
+        waiting += page.locator("a[href]").evaluate_all("links => links.map(link => link.href)")
+    assert {f"{LAKEHOUSE}/{table}/{tab.lower()}" for table, tabs in TABS.items() for tab in tabs} <= seen.keys()
+    assert {"/lakehouse/trigger/gate_override", "/lakehouse/trigger/quarantine_replay"} <= seen.keys()
+    assert [problem for problems in seen.values() for problem in problems] == []
+
+
+def is_ours(path: str) -> bool:
+    """Whether a page is one of Millrace's own, and of the domain that has had trouble, if it is of any."""
+    names = path.split("/")[3:]
+    is_own = path.startswith("/lakehouse/") and not path.startswith(("/lakehouse/docs/", "/lakehouse/data-docs/"))
+    return is_own and (not names or "judged" in names[0] or path.startswith("/lakehouse/trigger/"))
+
+
+@pytest.mark.parametrize("path", [LAKEHOUSE, f"{LAKEHOUSE}/{BRONZE}/quarantine", "/lakehouse/trigger/gate_override"])
+def test_the_keyboard_reaches_every_link_and_field_in_order_and_shows_where_it_is(person: Page, path: str) -> None:
+    person.goto(path)
+    expected = person.evaluate(REACHABLE)
+    assert len(expected) > 4
+    reached = []
+    for _ in expected:
+        person.keyboard.press("Tab")
+        reached.append(person.evaluate(FOCUSED))
+    assert [element for element, _ in reached] == expected
+    assert [element for element, is_seen in reached if not is_seen] == []
+
+
+def test_the_keyboard_alone_opens_a_table(person: Page) -> None:
+    person.goto(LAKEHOUSE)
+    for _ in range(200):
+        person.keyboard.press("Tab")
+        if person.evaluate("document.activeElement.textContent") == SILVER:
+            break
+    person.keyboard.press("Enter")
+    person.wait_for_url(f"**{LAKEHOUSE}/{SILVER}")
+
+
+def test_who_is_logged_out_logs_in_and_comes_back(person: Page, context: BrowserContext, stack: Stack) -> None:
+    address = f"{LAKEHOUSE}?state=refused&sort=rows"
+    person.goto(address)
+    context.clear_cookies()
+    assert httpx.get(f"{stack.address.url}{address}").status_code == httpx.codes.UNAUTHORIZED
+    person.reload()
+    expect(person).to_have_url(re.compile(r"/auth/login/?\?next="))
+    log_in(person, USER, passwords(stack.home)[USER])
+    expect(person).to_have_url(f"{stack.address.url}{address}")
+    expect(person.get_by_role("heading", level=1)).to_have_text("Lakehouse")
+
+
+def test_what_the_policy_forbids_would_be_noticed(person: Page, watched: Watched) -> None:
+    person.goto(LAKEHOUSE)
+    assert watched.complaints == []
+    person.evaluate("document.body.append(Object.assign(new Image(), {src: 'http://127.0.0.1:1/'}))")
+    person.evaluate("document.body.append(Object.assign(document.createElement('script'), {textContent: '0'}))")
+    person.wait_for_function("document.scripts.length == 1")
+    assert ["Content Security Policy" in complaint for complaint in watched.complaints] == [True, True]
+    watched.complaints.clear()
+    watched.requests.clear()
+    person.reload()
