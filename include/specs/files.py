@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -85,7 +86,7 @@ class SpecFile:
 
     def line(self, path: KeyPath) -> int:
         """Return the line (from 1) of the key at `path`, or of the last part of the path that the file has."""
-        node = yaml.compose(self.text, SpecLoader) if self.text else None
+        node = self._node
         line = node.start_mark.line if node else 0
         for part in path:
             child = _child(node, part)
@@ -93,6 +94,10 @@ class SpecFile:
                 break
             line, node = child
         return line + 1
+
+    @cached_property
+    def _node(self) -> yaml.Node | None:
+        return yaml.compose(self.text, SpecLoader) if self.text else None
 
 
 def read_spec_file(path: Path) -> SpecFile:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import StrEnum
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import cast
 
 from sqlglot import Token, TokenType, exp
@@ -40,7 +40,7 @@ class Use(StrEnum):
 class SqlExpression:
     """A text that should be an expression.
 
-    >>> sql = SqlExpression("sum(o.amount) + to_dat(day)")
+    >>> sql = expression_of("sum(o.amount) + to_dat(day)")
     >>> (sql.unknown_functions, sql.columns, sql.aggregates)
     (['to_dat'], [('o', 'amount'), ('day',)], ['sum'])
     """
@@ -79,7 +79,7 @@ class SqlExpression:
     def uses(self) -> list[tuple[tuple[str, ...], Use]]:
         """Each column and what the expression does with it; none if sqlglot cannot parse the text.
 
-        >>> sql = SqlExpression("case when o.paid then sum(o.amount) end")
+        >>> sql = expression_of("case when o.paid then sum(o.amount) end")
         >>> [(".".join(name), use.value) for name, use in sql.uses]
         [('o.paid', 'CONDITIONAL'), ('o.amount', 'AGGREGATION')]
         """
@@ -146,6 +146,12 @@ class SqlExpression:
                 within.pop()
             word, before = token.text.lower(), called.get(id(token), TokenType.DOT)
             name = word if word in AGGREGATES and before not in (TokenType.DOT, *_QUANTIFIED) else ""
+
+
+@lru_cache(maxsize=2048)
+def expression_of(text: str) -> SqlExpression:
+    """Return the expression of a text; one that was seen lately is not parsed again."""
+    return SqlExpression(text)
 
 
 def _use_of(column: exp.Expression) -> Use:

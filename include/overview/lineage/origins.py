@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from include.contracts.spec.expectation_arguments import COLUMN_ARGUMENTS, COLUMN_LIST_ARGUMENTS
 from include.contracts.spec.table_spec import AnySpec, BronzeSpec, GoldSpec, SilverSpec
 from include.overview.columns import column_names
-from include.sql.expression import SqlExpression, Use
+from include.sql.expression import Use, expression_of
 
 DELIVERED = ""
 """The table of what a source system delivers: the fields of its records, or the parts of its messages."""
@@ -112,7 +112,7 @@ class _Names:
 
     def of_sql(self, sql: str, subtype: str = "", alias: str = "") -> Iterator[Origin]:
         """Yield the columns of an expression, each with its own use, or all as `subtype`, which decides about rows."""
-        for name, use in SqlExpression(sql).uses:
+        for name, use in expression_of(sql).uses:
             text = "" if use is Use.IDENTITY and not subtype else sql
             for table, field in self._places(name, alias):
                 yield Origin(table, field, subtype or use, not subtype and use in _DIRECT, text)

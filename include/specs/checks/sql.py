@@ -14,7 +14,7 @@ from include.catalog import Catalog, load_catalog
 from include.contracts.spec.table_spec import AnySpec, BronzeSpec, GoldSpec, SilverSpec
 from include.specs.files import read_spec_file
 from include.specs.problem import Defect, KeyPath, SpecProblem, SpecsRefusedError, closest_word, did_you_mean
-from include.sql.expression import SqlExpression
+from include.sql.expression import expression_of
 from include.sql.spark_functions import FUNCTIONS
 
 _OF_MESSAGES = ("key", "value", "headers", "topic", "partition", "offset", "timestamp", "timestampType")
@@ -72,7 +72,7 @@ def sql_problems(catalog: Catalog) -> list[SpecProblem]:
 
 
 def _defects(expression: SpecExpression) -> Iterator[Defect]:
-    sql = SqlExpression(expression.text)
+    sql = expression_of(expression.text)
     if sql.unreadable:
         yield Defect(expression.path, f"not an expression: {sql.unreadable}", expression.text)
         return
@@ -93,7 +93,7 @@ def _defects(expression: SpecExpression) -> Iterator[Defect]:
         yield Defect(expression.path, f"the aggregate {name!r} is inside another aggregate", expression.text)
     if not expression.is_aggregate or sql.may_aggregate:
         return
-    grouped = {name[-1].lower() for text in expression.grouped for name in SqlExpression(text).columns}
+    grouped = {name[-1].lower() for text in expression.grouped for name in expression_of(text).columns}
     ungrouped = next((".".join(name) for name in sql.columns if name[-1].lower() not in grouped), "")
     if ungrouped:
         message = f"{ungrouped} has a value in each row, and one value is needed"
