@@ -72,6 +72,8 @@ PICTURES: Mapping[str, Picture] = {
     "overview.png": Picture(f"/lakehouse/tables/{SILVER}", 800),
     "versions.png": Picture(f"/lakehouse/tables/{SILVER}/versions", 680),
     "backfill-plan.png": Picture(f"/lakehouse/backfill-plan/{DOMAIN}?first={LAST}&last={LAST_DELIVERED}", 900),
+    "run.png": Picture(f"/lakehouse/runs/{DOMAIN}/{RUN}", 1000),
+    "lineage.png": Picture(f"/lakehouse/lineage?table={SILVER}&column=arr_delay_min", 900),
     "quality.png": Picture(f"/lakehouse/tables/{SILVER}/quality", 520),
 }
 """Name of a file in `docs/pictures` -> what it shows."""
