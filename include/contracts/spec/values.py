@@ -18,6 +18,16 @@ LAYERS = ("bronze", "silver", "gold")
 TABLE = re.compile(rf"(?:{'|'.join(LAYERS)})\.{NAME}")
 """The name of a table."""
 
+
+def layer_order(layer: str) -> int:
+    """Return the place of a layer, upstream first; another word than a layer, as in a wrong spec, comes last.
+
+    >>> sorted(["gold", "bronce", "bronze"], key=layer_order)
+    ['bronze', 'gold', 'bronce']
+    """
+    return LAYERS.index(layer) if layer in LAYERS else len(LAYERS)
+
+
 SIMPLE_TYPES = frozenset(
     {"string", "boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "date", "timestamp", "binary"}
 )

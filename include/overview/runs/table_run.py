@@ -9,6 +9,7 @@ from enum import StrEnum
 
 from include.contracts.job.findings import RefusedRows, merge_by_reason
 from include.contracts.job.report import RowCounts, total
+from include.contracts.spec.values import layer_order
 from include.control.events.conditions import Span
 from include.control.gates.result import GateResult
 from include.control.ledger.commit_history import TableWrite
@@ -81,6 +82,11 @@ class TableRun:
     writes: Sequence[TableWrite] = ()
 
     @property
+    def layer(self) -> str:
+        """The layer of the table."""
+        return self.table.partition(".")[0]
+
+    @property
     def rows(self) -> RowCounts:
         """The counts of the rows that the run has read for the table; those of a restore do not count again."""
         loads = [batch.rows for batch in self.batches if batch.kind is not BatchKind.RESTORE]
@@ -140,9 +146,13 @@ class TableRun:
 
 
 def table_runs(run: Run, overviews: dict[str, TableOverview]) -> list[TableRun]:
-    """Return what a run did to each of its tables, the worst outcome first, as tasks and states of tables say it."""
+    """Return what a run did to each of its tables, as tasks and states of tables say it.
+
+    The worst outcome comes first; tables of the same outcome are in the order of layers and names.
+    """
     tasks: dict[str, list[RunTask]] = {}
-    for task in run.own_tasks:
+    works = [*Work, None]
+    for task in sorted(run.own_tasks, key=lambda task: works.index(task.work)):
         if task.table:
             tasks.setdefault(task.table, []).append(task)
     if any(task.work is Work.REBUILD for task in run.own_tasks):
@@ -152,7 +162,7 @@ def table_runs(run: Run, overviews: dict[str, TableOverview]) -> list[TableRun]:
                 tasks.setdefault(table, [task for task in run.own_tasks if task.work is Work.REBUILD])
     tables = [_table_run(run, table, of_table, overviews.get(table)) for table, of_table in tasks.items()]
     order = list(TableOutcome)
-    return sorted(tables, key=lambda each: order.index(each.outcome))
+    return sorted(tables, key=lambda each: (order.index(each.outcome), layer_order(each.layer), each.table))
 
 
 def with_history(shown: TableRun, run: Run, ops: OpsTables) -> TableRun:

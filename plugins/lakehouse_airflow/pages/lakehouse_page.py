@@ -12,7 +12,7 @@ from airflow.api_fastapi.common.db.common import SessionDep
 from fastapi.responses import HTMLResponse
 
 from include.clock import utc_now
-from include.contracts.spec.values import LAYERS
+from include.contracts.spec.values import layer_order
 from include.overview.attention import attention_needed
 from include.overview.table_overview import SEVERITY, TableOverview
 from lakehouse_airflow.pages.airflow_dags import domains_with_dag
@@ -61,7 +61,7 @@ def lakehouse_page(
         tables = reader.read(now, partial(failed_tasks, session))
     chosen = {"domain": domain, "layer": layer, "state": state, "owner": owner}
     shown = [table for table in tables if _matches(table, q.strip().lower(), chosen)]
-    shown.sort(key=_SORTS.get(sort, lambda table: (table.spec.domain, _layer_order(table), table.table)))
+    shown.sort(key=_SORTS.get(sort, lambda table: (table.spec.domain, layer_order(table.spec.layer), table.table)))
     items = attention_needed(shown, now)
     first = _ROWS * (max(page_no, 1) - 1)
     part = shown[first : first + _ROWS]
@@ -111,7 +111,3 @@ def _choices(tables: Sequence[TableOverview]) -> dict[str, list[str]]:
     """Return filter -> the values that tables have."""
     names = ("domain", "layer", "state", "owner")
     return {name: sorted({value for table in tables if (value := _facts(table)[name])}) for name in names}
-
-
-def _layer_order(table: TableOverview) -> int:
-    return LAYERS.index(table.spec.layer) if table.spec.layer in LAYERS else len(LAYERS)

@@ -17,7 +17,7 @@ from starlette import status
 
 from include.clock import utc_now
 from include.contracts.job.report import RowCounts, total
-from include.contracts.spec.values import LAYERS
+from include.contracts.spec.values import layer_order
 from include.errors import MillraceError
 from include.overview.attention import Action, Attention
 from include.overview.lakehouse import no_failed_tasks
@@ -134,13 +134,8 @@ def _with_tasks(steps: Sequence[Attention], tables: Sequence[TableRun]) -> list[
 
 def _layers(tables: Sequence[TableRun], splits: Mapping[str, TimeSplit]) -> list[tuple[str, int, RowCounts, TimeSplit]]:
     """Return (layer, number of tables, their rows, their time) for each layer of the run."""
-    order = {layer: number for number, layer in enumerate(LAYERS)}
-
-    def layer_of(each: TableRun) -> str:
-        return each.table.partition(".")[0]
-
-    ascending = sorted(tables, key=lambda each: (order.get(layer_of(each), len(order)), layer_of(each)))
-    groups = ((layer, list(of_layer)) for layer, of_layer in groupby(ascending, layer_of))
+    ascending = sorted(tables, key=lambda each: (layer_order(each.layer), each.layer))
+    groups = ((layer, list(of_layer)) for layer, of_layer in groupby(ascending, lambda each: each.layer))
     return [
         (layer, len(group), total(each.rows for each in group), add_up(splits[each.table] for each in group))
         for layer, group in groups
