@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from functools import cache
 from threading import BoundedSemaphore
 
+from include.clock import utc_now
 from include.control.storage.s3_access import store_access
-from include.errors import NotReadyError
-from include.overview.lakehouse import LakehouseReader
+from include.errors import MillraceError, NotReadyError
+from include.overview.lakehouse import LakehouseReader, no_failed_tasks
 from include.settings import Settings
 from lakehouse_airflow.hooks.store_access import reach_store
 
@@ -64,5 +66,15 @@ def lakehouse_to_plan() -> Iterator[LakehouseReader]:
 
 @cache
 def _reader(_settings: str) -> LakehouseReader:
+    """Return a reader that has read specs and states, out of reach of Python's garbage collector.
+
+    A full collection looks at each object of the process, and stops all its threads meanwhile: for half a second, every
+    few pages, with Airflow's modules and the specs and states of a thousand tables.
+    """
     settings = Settings().absolute()
-    return LakehouseReader(settings.paths, settings.tables)
+    reader = LakehouseReader(settings.paths, settings.tables)
+    with suppress(MillraceError):  # The page that needs what cannot be read says so.
+        reader.read(utc_now(), no_failed_tasks)
+    gc.collect()
+    gc.freeze()
+    return reader

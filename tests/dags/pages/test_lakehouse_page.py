@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 from contextlib import ExitStack
 
 import pytest
 from fastapi.testclient import TestClient
 
+from include.overview.lakehouse import LakehouseReader
 from lakehouse_airflow.pages import reader
 from lakehouse_airflow.pages.reader import MOST_AT_ONCE
 from lakehouse_airflow.ui.links import lakehouse_path, table_path, trigger_path
@@ -104,3 +106,12 @@ def test_pages_that_wait_for_the_storage_leave_threads_for_airflows_own_pages(
         answer = server.get(PAGE, headers=login(server, "ann"))
         assert (answer.status_code, "other pages wait for its storage" in answer.text) == (503, True)
     assert server.get(PAGE, headers=login(server, "ann")).status_code == 200
+
+
+def test_what_a_process_has_read_is_out_of_reach_of_the_garbage_collector(server: TestClient) -> None:
+    reader._reader.cache_clear()
+    gc.unfreeze()
+    show(server)
+    assert gc.get_freeze_count() > 10_000
+    show(server)
+    assert not any(isinstance(each, LakehouseReader) for each in gc.get_objects())
