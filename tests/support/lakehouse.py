@@ -21,6 +21,7 @@ from include.control.ledger.states.waiting_rows import WaitingRows
 from include.control.log.stored_tables import is_table, open_table
 from include.control.quarantine.rows import quarantined_rows
 from include.control.quarantine.stored_rows import QuarantinedRow, StoredRows
+from include.errors import Outcome
 from include.paths import LakehousePaths
 from spark_jobs.jobs import (
     bronze_ingest,
@@ -115,6 +116,8 @@ class Lakehouse:
         self.reports.append(report)
         saved = JobReport.load(args.report)
         assert saved == report, "the report on disk is the one that was returned"
+        if report.outcome is Outcome.FAILED:
+            return report  # Its store may refuse everything.
         waiting = TableStates(self.paths).read(table, WaitingRows)
         if waiting and waiting.table_id == report.table_id and not waiting.closing:
             oldest = min((row.first_seen for row in self.waiting(table)), default=None)
