@@ -28,7 +28,9 @@ def _is_safe_to_retry(error: BaseException) -> bool:
 
 def _met_another_change(answer: httpx.Response) -> bool:
     """Whether Airflow undid a change, because the scheduler had made another one in the same instant."""
-    return answer.status_code == httpx.codes.CONFLICT and answer.request.method == "PATCH"
+    is_conflict = answer.status_code == httpx.codes.CONFLICT and answer.request.method == "PATCH"
+    # An answer to a question that somebody has answered is a conflict, too, and stays one.
+    return is_conflict and "Unique constraint violation" in answer.text
 
 
 class AirflowHttp:
