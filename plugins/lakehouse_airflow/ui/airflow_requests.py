@@ -6,7 +6,7 @@ So a page needs no rights of its own, and Airflow checks the rights and the valu
 from __future__ import annotations
 
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import httpx
 from fastapi import Depends, HTTPException, Request
@@ -44,6 +44,15 @@ async def ask_airflow(request: Request, method: str, path: str, **arguments: Any
     transport = httpx.ASGITransport(app=request.scope[AIRFLOW])
     async with httpx.AsyncClient(transport=transport, base_url=str(request.base_url.replace(path=""))) as airflow:
         return await airflow.request(method, path, headers=headers, **arguments)
+
+
+async def dag_details(request: Request, dag_id: str) -> Any:
+    """Return what Airflow's API says of a DAG.
+
+    Raises:
+        HTTPException: there is no such DAG, or the user may not read it.
+    """
+    return content(await ask_airflow(request, "GET", f"/api/v2/dags/{quote(dag_id, safe='')}/details"))
 
 
 def content(answer: httpx.Response) -> Any:

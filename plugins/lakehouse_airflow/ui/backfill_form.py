@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import parse_qsl, quote
+from urllib.parse import parse_qsl
 
 from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 from starlette import status
 
 from lakehouse_airflow.pages.rendering import page
-from lakehouse_airflow.ui.airflow_requests import OF_THIS_SITE, REFUSED, ask_airflow, content, reason
+from lakehouse_airflow.ui.airflow_requests import OF_THIS_SITE, REFUSED, ask_airflow, content, dag_details, reason
 from lakehouse_airflow.ui.links import backfill_form_path, backfills_path
 from lakehouse_airflow.ui.rights import MAY_READ_DAG
 
@@ -31,7 +31,7 @@ async def show_form(dag_id: str, request: Request) -> Response:
     Raises:
         HTTPException: as Airflow's API: there is no such DAG, or the user may not read it.
     """
-    return _form_page(await _details(request, dag_id), request.query_params)
+    return _form_page(await dag_details(request, dag_id), request.query_params)
 
 
 @router.post("/backfill/{dag_id}", dependencies=[OF_THIS_SITE])
@@ -42,7 +42,7 @@ async def create_backfill(dag_id: str, request: Request) -> Response:
         HTTPException: as Airflow's API: there is no such DAG, or the user may not run it; or the form is none of this
             site.
     """
-    details = await _details(request, dag_id)
+    details = await dag_details(request, dag_id)
     form = _DEFAULTS | dict(parse_qsl((await request.body()).decode()))
     answer = await ask_airflow(request, "POST", "/api/v2/backfills", json=_body(dag_id, form))
     if answer.status_code in REFUSED:
@@ -63,10 +63,6 @@ def _body(dag_id: str, form: Mapping[str, str]) -> dict[str, Any]:
         "max_active_runs": form["at_once"],
         "dag_run_conf": {"reprocess": True} if form["reprocess"] else None,
     }
-
-
-async def _details(request: Request, dag_id: str) -> Any:
-    return content(await ask_airflow(request, "GET", f"/api/v2/dags/{quote(dag_id, safe='')}/details"))
 
 
 def _form_page(details: Mapping[str, Any], values: Mapping[str, str], problem: str = "") -> Response:

@@ -15,7 +15,7 @@ from fastapi.responses import RedirectResponse, Response
 from markdown_it import MarkdownIt
 from starlette import status
 
-from lakehouse_airflow.ui.airflow_requests import OF_THIS_SITE, REFUSED, ask_airflow, content, reason
+from lakehouse_airflow.ui.airflow_requests import OF_THIS_SITE, REFUSED, ask_airflow, content, dag_details, reason
 from lakehouse_airflow.ui.links import run_path
 from lakehouse_airflow.ui.rights import MAY_READ_LOGS
 from lakehouse_airflow.ui.web_page import html_page
@@ -32,7 +32,7 @@ async def show_form(dag_id: str, request: Request) -> Response:
     Raises:
         HTTPException: as Airflow's API: there is no such DAG, or the user may not read it.
     """
-    return _form_page(await _details(request, dag_id), request.query_params)
+    return _form_page(await dag_details(request, dag_id), request.query_params)
 
 
 @router.post("/trigger/{dag_id}", dependencies=[OF_THIS_SITE])
@@ -43,7 +43,7 @@ async def trigger(dag_id: str, request: Request) -> Response:
         HTTPException: as Airflow's API: there is no such DAG, or the user may not trigger it; or the form is none of
             this site.
     """
-    details = await _details(request, dag_id)
+    details = await dag_details(request, dag_id)
     form = {name: values[-1] for name, values in parse_qs((await request.body()).decode()).items()}
     conf = {name: _value(param["schema"], form.get(name, "")) for name, param in details["params"].items()}
     body = {"logical_date": None, "conf": conf}
@@ -52,10 +52,6 @@ async def trigger(dag_id: str, request: Request) -> Response:
         return _form_page(details, form, reason(answer))
     run_id = content(answer)["dag_run_id"]
     return RedirectResponse(run_path(dag_id, run_id), status.HTTP_303_SEE_OTHER)
-
-
-async def _details(request: Request, dag_id: str) -> Any:
-    return content(await ask_airflow(request, "GET", f"/api/v2/dags/{quote(dag_id, safe='')}/details"))
 
 
 def _form_page(details: Mapping[str, Any], values: Mapping[str, str], problem: str = "") -> Response:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,40 +19,19 @@ from sqlalchemy.orm import Session
 from typer.testing import CliRunner
 
 from include.cli.app import app
-from include.contracts.job.report import CheckResult
-from include.control.gates.gates import Gates
-from include.control.gates.result import GateResult
-from include.control.landing.on_disk import LocalLanding
-from include.control.ledger.events import FileEvent
-from include.control.ledger.ledger import Ledger
-from include.control.ledger.resolution import table_id
-from include.control.log.batch import FileFact
 from include.control.planning.run_plans import Kind
-from include.paths import LakehousePaths
-from include.settings import Settings
 from lakehouse_airflow.pages import reader
 from lakehouse_airflow.pages.reader import MOST_PLANS
 from lakehouse_airflow.ui.links import backfill_form_path, backfill_plan_path, dag_path, table_path
 from tests.dags.conftest import BUNDLE
 from tests.support.airflow.logins import login
+from tests.support.airflow.planned_lakehouse import DEFECT, SECRET, make_planned_lakehouse
 from tests.support.airflow.shown_lakehouse import EVIL
 from tests.support.airflow.shown_page import Shown
-from tests.support.documents.specs import (
-    bronze_document,
-    bronze_spec,
-    gold_document,
-    silver_document,
-    silver_spec,
-    write_specs,
-)
-from tests.support.ledger.delta_tables import day, judge, load_batch, sources_reading
-from tests.support.listing import list_files
+from tests.support.ledger.delta_tables import day
 
 PAGE = backfill_plan_path("flights")
 WINDOW = "?first=2013-01-01&last=2013-01-04"
-BILLS = bronze_spec(table="bronze.bills")
-DEFECT = f"no JSON {EVIL}"
-SECRET = f"4711 {EVIL}"
 KINDS = [kind.value for kind in Kind]
 WAITING = """
 from airflow.sdk import DAG
@@ -77,44 +55,8 @@ def planned_lakehouse(
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LAKEHOUSE_TABLES", str(folder / "tables"))
         patch.setenv("LAKEHOUSE_LANDING", str(folder / "landing"))
-        topic = bronze_document("bronze.clicks", source={"kafka": "main", "topics": ["clicks"], "format": "json"})
-        chain = (bronze_document(), silver_document(), gold_document())
-        write_specs(folder / "tables", *chain, bronze_document("bronze.bills"), topic, domain="flights")
-        write_specs(folder / "tables", gold_document("gold.finance"), domain="finance")
-        hostile = f"{EVIL.replace('/', '')}.json"
-        for feed, number, name in (
-            ("orders", 1, "a.json"),
-            ("orders", 2, "b.json"),
-            ("orders", 4, hostile),
-            ("bills", 1, "a.json"),
-        ):
-            file = folder / "landing" / feed / f"date=2013-01-0{number}" / name
-            file.parent.mkdir(parents=True)
-            file.write_text('{"order_id": "1"}\n')
-        settings = Settings()
-        root, landing = Path(settings.root), LocalLanding(settings.landing)
-        orders = bronze_spec()
-        batch = load_batch(root, orders, rows=7, files=list_files(orders, landing, day(1)))
-        judge(root, orders, batch.version)
-        read = load_batch(root, silver_spec(), sources=sources_reading(root, bronze__orders=(None, batch.version)))
-        judge(root, silver_spec(), read.version)
-        broken = [
-            FileFact(file.path, file.size, file.mtime_ns, "sum", defect=DEFECT)
-            for file in list_files(orders, landing, day(4))
-        ]
-        Ledger(settings.paths).record_files(FileEvent.FAILED, orders.table, batch.intent.table_id, day(4), broken)
-        _refuse(settings.paths, load_batch(root, BILLS, files=list_files(BILLS, landing, day(1))).version)
+        make_planned_lakehouse(folder)
         yield
-
-
-def _refuse(paths: LakehousePaths, version: int) -> None:
-    check = CheckResult(rule="expect_column_max_to_be_between(amount)", action="fail", passed=False, observed=SECRET)
-    Gates(paths).record(
-        GateResult(
-            table=BILLS.table, table_id=table_id(paths.table(BILLS.table)), version=version,
-            suite_hash=BILLS.suite_hash, passed=False, checks=(check,), refused=f"{BILLS.table} observed {SECRET}",
-        )
-    )  # fmt: skip
 
 
 @pytest.fixture(scope="module", autouse=True)
