@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 from itertools import takewhile
 from math import inf
+from pathlib import Path
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -29,6 +30,7 @@ from include.control.storage.steady_clock import steady_now_s
 from include.control.storage.stored_files import (
     delete_files,
     files_in,
+    is_file,
     names_in,
     read_bytes,
     read_text,
@@ -181,6 +183,9 @@ class EventLog:
 
     def _read(self) -> None:
         """Read the log from the version that was read last or, if commits are missing, from a checkpoint."""
+        if self._is_newest(self._state.version):
+            self._note_last_version(self._state.version)
+            return
         commits, checkpoints = self._versions_after(self._state.version)
         newest = max(commits, default=-1)
         self._note_last_version(newest)
@@ -190,6 +195,15 @@ class EventLog:
                 self._state.apply(max(checkpoints), self._checkpoint(max(checkpoints)))
         for version in range(self._state.version + 1, newest + 1):
             self._state.apply(version, self._commit(version))
+
+    def _is_newest(self, version: int) -> bool:
+        """Whether a version on a disk has a commit and the next one has none; False for a bucket.
+
+        This takes two looks at a file instead of a listing of thousands. A clean-up deletes older commits first: if it
+        had deleted the next commit, the second look would find this one missing, too.
+        """
+        following, own = (self._log / f"{number:020d}{_COMMIT}" for number in (version + 1, version))
+        return version > 0 and isinstance(own, Path) and not is_file(following) and is_file(own)
 
     def _last_version(self) -> int:
         """Return the newest version, without reading its commit; -1 if there is no table."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from operator import itemgetter
@@ -203,7 +203,7 @@ class OpsTable:
         span it must lie. Data files and row groups without such events are not read.
         """
         query = self._query(columns, where)
-        files = self._files_with(table, dict(query.conditions))
+        files = _with_conditions(self._files(table), dict(query.conditions))
         return self._oldest_first([self._evaluate(file, query) for file in files], columns)
 
     def descending(
@@ -233,9 +233,10 @@ class OpsTable:
 
         The further conditions `where`, as in `find`, only leave out data files.
         """
-        existing = {file.path for file in self._files(table)}
+        files = self._files(table)
+        existing = {file.path for file in files}
         cached = {path: rows for path, rows in self._results.get((table, query), {}).items() if path in existing}
-        needed = self._files_with(table, {**dict(query.conditions), **_conditions(where)})
+        needed = _with_conditions(files, {**dict(query.conditions), **_conditions(where)})
         new = {file.path: self._evaluate(file, query) for file in needed if file.path not in cached}
         self._results[table, query] = cached | new
         return [self._results[table, query][file.path] for file in needed]
@@ -251,10 +252,6 @@ class OpsTable:
 
     def _files(self, table: str) -> list[EventFile]:
         return [file for file in self._log.files() if file.table == table]
-
-    def _files_with(self, table: str, conditions: Mapping[str, Condition]) -> list[EventFile]:
-        """Return the data files in which an event may meet the conditions."""
-        return [file for file in self._files(table) if may_meet(conditions, file.ends(conditions))]
 
     def _evaluate(self, file: EventFile, query: EventQuery) -> pa.Table:
         conditions = dict(query.conditions)
@@ -273,6 +270,11 @@ class OpsTable:
             pa.concat_tables(results).sort_by("recorded_at").select(columns or self._schema.names).to_pylist()
         )
         return rows
+
+
+def _with_conditions(files: Iterable[EventFile], conditions: Mapping[str, Condition]) -> list[EventFile]:
+    """Return the data files in which an event may meet the conditions."""
+    return [file for file in files if may_meet(conditions, file.ends(conditions))]
 
 
 def _conditions(where: Mapping[str, Collection[Any] | Span]) -> dict[str, Condition]:
