@@ -6,9 +6,8 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Error, Page, sync_playwright
 
 PATIENCE_MS = 60_000
 """How long a page may take: Airflow's server on a machine under load answers late."""
@@ -25,14 +24,17 @@ def chromium() -> Iterator[Browser]:
     Raises:
         NoBrowserError: this machine has no Chromium, and Playwright has installed none.
     """
+    # Chromium has no sandbox for root.
+    arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
     with sync_playwright() as playwright:
-        path = shutil.which("chromium") or playwright.chromium.executable_path
-        if not Path(path).exists():
-            msg = "no browser: run `make browser`, or install Chromium (Debian/Ubuntu: apt install chromium)"
-            raise NoBrowserError(msg)
-        # Chromium has no sandbox for root.
-        arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
-        browser = playwright.chromium.launch(executable_path=path, args=arguments)
+        try:
+            # Without a path Playwright starts what it has installed: a Chromium that has no windows at all.
+            browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=arguments)
+        except Error as error:
+            if "Executable doesn't exist" not in error.message:
+                raise
+            way_out = "Run `make browser`, or install Chromium (Debian/Ubuntu: apt install chromium)."
+            raise NoBrowserError(f"this machine has no browser\n{way_out}") from error
         try:
             yield browser
         finally:

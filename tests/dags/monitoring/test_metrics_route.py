@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import shutil
 import socket
 import subprocess
 import threading
@@ -19,6 +18,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from include.settings import Settings
 from lakehouse_airflow.ui.links import lakehouse_path
 from tests.support.airflow.logins import login
+from tests.support.commands import require_command
 from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.usefixtures("shown_lakehouse")
@@ -95,8 +95,8 @@ def test_a_lakehouse_that_cannot_be_read_fails_the_scrape(server: TestClient, mo
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(shutil.which("prometheus") is None, reason="it needs Debian's package prometheus")
 def test_prometheus_scrapes_them_and_answers_queries(server: TestClient, token_file: Path, tmp_path: Path) -> None:
+    require_command("prometheus", package="prometheus")
     scraped, own = free_port(), free_port()
     config = {
         "global": {"scrape_interval": "1s", "scrape_timeout": "1s"},

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page
 
-from demo.screenshots.browser import NoBrowserError, chromium, log_in
+from demo.screenshots.browser import chromium, log_in
 from embedded.airflow.standalone import USER, passwords
 from embedded.stack import Stack
 from tests.e2e.pages.watched import Watched, watch
@@ -16,11 +16,8 @@ from tests.e2e.pages.watched import Watched, watch
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    try:
-        with chromium() as browser:
-            yield browser
-    except NoBrowserError as error:
-        pytest.skip(str(error))
+    with chromium() as browser:
+        yield browser
 
 
 @pytest.fixture

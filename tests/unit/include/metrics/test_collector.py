@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import subprocess
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -29,6 +28,7 @@ from include.overview.lakehouse import LakehouseReader
 from include.paths import LakehousePaths
 from include.settings import PROJECT
 from tests.support.airflow.shown_lakehouse import EVIL, make_shown_lakehouse
+from tests.support.commands import require_command
 from tests.support.documents.specs import bronze_spec
 from tests.support.ledger.delta_tables import day, judge, load_batch
 
@@ -141,8 +141,8 @@ def test_openmetrics_is_valid_and_has_the_same_samples(lake: Path) -> None:
     assert {sample.name for family in families for sample in family.samples} == {name for name, _ in scraped(lake)}
 
 
-@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool comes with Debian's package prometheus")
 def test_promtool_accepts_each_name(lake: Path) -> None:
+    require_command("promtool", package="prometheus")
     checked = subprocess.run(
         ["promtool", "check", "metrics"], input=generate_latest(collector(lake)), capture_output=True, check=False
     )
@@ -168,8 +168,8 @@ def test_each_query_names_metrics_and_labels_that_exist(lake: Path) -> None:
         assert used <= set.intersection(*(labels[metric] for metric in metrics)), query
 
 
-@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool comes with Debian's package prometheus")
 def test_promtool_accepts_each_query(tmp_path: Path) -> None:
+    require_command("promtool", package="prometheus")
     rules = [{"record": f"query:{number}", "expr": query} for number, query in enumerate(queries())]
     (tmp_path / "rules.yml").write_text(json.dumps({"groups": [{"name": "all", "rules": rules}]}))  # JSON is YAML
     command = ["promtool", "check", "rules", "--lint=none", str(tmp_path / "rules.yml")]
