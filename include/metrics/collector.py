@@ -11,7 +11,7 @@ from prometheus_client.registry import Collector
 from include.clock import Clock, utc_now
 from include.metrics.table_metrics import TABLE_METRICS, Number, TableMetric
 from include.overview.lakehouse import FailedTasks, LakehouseReader, no_failed_tasks
-from include.overview.table_overview import TableOverview
+from include.overview.tables.table_overview import TableOverview
 
 LEDGER_METRICS = {
     "millrace_ledger_bytes": "Size of the data files of a table of the ledger.",

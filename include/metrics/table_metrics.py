@@ -18,8 +18,9 @@ from include.control.ledger.states.recent_batches import BatchKind
 from include.control.ledger.states.totals import Totals
 from include.control.ledger.states.waiting_rows import WaitingRows
 from include.overview.attention import Kind, attention_needed
-from include.overview.freshness import Freshness
-from include.overview.table_overview import SEVERITY, TableOverview
+from include.overview.tables.condition import SEVERITY
+from include.overview.tables.freshness import Freshness
+from include.overview.tables.table_overview import TableOverview
 
 Number: TypeAlias = float | int | datetime | None
 """A value of a metric: a time is exported in seconds since 1970, and None is left out."""

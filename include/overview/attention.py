@@ -14,7 +14,8 @@ from include.contracts.spec.table_spec import GoldSpec
 from include.contracts.time_format import MINUTE
 from include.control.gates.result import GateResult
 from include.overview.observations import observed_text
-from include.overview.table_overview import Condition, TableOverview
+from include.overview.tables.condition import Condition
+from include.overview.tables.table_overview import TableOverview
 from include.specs.invalid_spec import InvalidSpec
 
 

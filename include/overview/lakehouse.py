@@ -18,7 +18,10 @@ from include.control.ops_tables import OpsTables
 from include.control.storage.read_cache import cached_reads
 from include.overview.known_catalog import KnownCatalog
 from include.overview.readers import with_all_readers, with_readers
-from include.overview.table_overview import FailedTask, Questions, TableOverview, overview_of
+from include.overview.tables.failed_task import FailedTask
+from include.overview.tables.overview_from_state import overview_of
+from include.overview.tables.questions import Questions
+from include.overview.tables.table_overview import TableOverview
 from include.paths import LakehousePaths
 
 FailedTasks = Callable[[Collection[str]], Mapping[str, Sequence[FailedTask]]]

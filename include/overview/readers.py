@@ -13,7 +13,7 @@ from datetime import datetime
 from include.control.ledger.states.recent_batches import MOST_BATCHES
 from include.control.log.batch import Stream
 from include.control.maintenance.retention import CERTIFIED_READERS, Reader
-from include.overview.table_overview import TableOverview
+from include.overview.tables.table_overview import TableOverview
 
 
 def with_all_readers(tables: Iterable[TableOverview]) -> list[TableOverview]:

@@ -14,7 +14,7 @@ from include.control.ledger.ledger import Ledger
 from include.control.ledger.states.recent_batches import BatchKind
 from include.control.planning.run_plans import Kind, RunPlanner, TablePlan
 from include.errors import NotReadyError
-from include.overview.table_overview import TableOverview
+from include.overview.tables.table_overview import TableOverview
 from include.specs.invalid_spec import MaybeInvalidSpec
 
 

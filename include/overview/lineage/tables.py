@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from include.control.log.batch import Stream
-from include.overview.table_overview import TableOverview
+from include.overview.tables.table_overview import TableOverview
 
 
 @dataclass(frozen=True)

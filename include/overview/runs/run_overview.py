@@ -12,7 +12,8 @@ from include.errors import Outcome
 from include.overview.attention import Action, Attention, Kind, attention_needed
 from include.overview.runs.run import Run
 from include.overview.runs.table_run import TROUBLE, UNFINISHED, TableOutcome, TableRun
-from include.overview.table_overview import FailedTask, TableOverview
+from include.overview.tables.failed_task import FailedTask
+from include.overview.tables.table_overview import TableOverview
 
 _BLOCKING = (Kind.WRONG_SPEC, Kind.REFUSED, Kind.APPROVAL, Kind.GIVEN_UP)
 """The kinds of trouble that may have stopped a run; stale rows and many small files have not."""

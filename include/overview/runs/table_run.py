@@ -17,7 +17,7 @@ from include.control.ledger.states.recent_batches import MOST_BATCHES, BatchKind
 from include.control.ops_tables import OpsTables
 from include.errors import Outcome
 from include.overview.runs.run import BLOCKED, FAILED, SKIPPED, Run, RunTask, Work
-from include.overview.table_overview import TableOverview
+from include.overview.tables.table_overview import TableOverview
 from include.overview.timeline import result_in_force
 
 _LATER = timedelta(days=1)

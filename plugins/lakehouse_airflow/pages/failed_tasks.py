@@ -13,7 +13,7 @@ from airflow.models.taskinstance import TaskInstance
 from sqlalchemy import and_, select
 
 from include.clock import utc_now
-from include.overview.table_overview import FailedTask
+from include.overview.tables.failed_task import FailedTask
 
 OPERATORS = ("TableWriteOperator", "QualityGateOperator", "LandingSensor")
 """The operators whose tasks are about one table, in a DAG of the factory or in any other."""

@@ -14,7 +14,8 @@ from fastapi.responses import HTMLResponse
 from include.clock import utc_now
 from include.contracts.spec.values import layer_order
 from include.overview.attention import attention_needed
-from include.overview.table_overview import SEVERITY, TableOverview
+from include.overview.tables.condition import SEVERITY
+from include.overview.tables.table_overview import TableOverview
 from lakehouse_airflow.pages.airflow_dags import domains_with_dag
 from lakehouse_airflow.pages.failed_tasks import failed_tasks
 from lakehouse_airflow.pages.reader import lakehouse

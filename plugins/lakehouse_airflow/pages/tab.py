@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from include.overview.lakehouse import LakehouseReader
-from include.overview.table_overview import TableOverview
+from include.overview.tables.table_overview import TableOverview
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from statistics import fmean
 
 from include.contracts.spec.values import LAYERS
 from include.overview.lineage.tables import readers_of
-from include.overview.table_overview import TableOverview
+from include.overview.tables.table_overview import TableOverview
 
 MOST_BOXES = 50
 """The tables that a layer shows; a list of more is not read as a picture."""

@@ -19,7 +19,8 @@ from include.contracts.spec.table_spec import BronzeSpec
 from include.contracts.spec.values import LAYERS
 from include.overview.columns import column_names
 from include.overview.lineage.tables import downstream, upstream
-from include.overview.table_overview import SEVERITY, TableOverview
+from include.overview.tables.condition import SEVERITY
+from include.overview.tables.table_overview import TableOverview
 from include.specs.invalid_spec import InvalidSpec
 from lakehouse_airflow.pages.failed_tasks import failed_tasks
 from lakehouse_airflow.pages.lineage.graph import graph_of

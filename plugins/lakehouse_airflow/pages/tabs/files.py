@@ -11,7 +11,7 @@ from include.contracts.job.requests import FormAction
 from include.contracts.spec.table_spec import BronzeSpec
 from include.contracts.time_format import ISO_MICROSECOND
 from include.overview.landing_files import FileFilter, LandingFiles, landing_files
-from include.overview.table_overview import TableOverview
+from include.overview.tables.table_overview import TableOverview
 from lakehouse_airflow.pages.tab import ShownTable, Tab
 from lakehouse_airflow.ui.links import quarantine_form_path
 

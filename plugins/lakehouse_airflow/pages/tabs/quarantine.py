@@ -13,7 +13,7 @@ from include.control.quarantine.events import RowEvent
 from include.control.quarantine.rows import count_rows, newest_rows
 from include.control.quarantine.stored_rows import StoredRows
 from include.overview.quarantine import RowHistory, row_history, waiting_rows
-from include.overview.table_overview import TableOverview
+from include.overview.tables.table_overview import TableOverview
 from lakehouse_airflow.pages.tab import ShownTable, Tab
 from lakehouse_airflow.ui.links import quarantine_form_path as form
 

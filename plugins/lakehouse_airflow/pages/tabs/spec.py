@@ -11,7 +11,7 @@ from starlette import status
 from include.control.changes.table_diff import changes_since
 from include.control.log.batch import Stream, Winner
 from include.control.ops_tables import OpsTables
-from include.overview.table_overview import TableOverview
+from include.overview.tables.table_overview import TableOverview
 from include.specs.invalid_spec import InvalidSpec
 from lakehouse_airflow.pages.tab import ShownTable, Tab
 

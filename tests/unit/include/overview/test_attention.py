@@ -13,7 +13,7 @@ from include.control.log.batch import FileFact
 from include.control.maintenance.health import FILES_PER_TABLE
 from include.overview.attention import Action, Attention, Kind, attention_needed
 from include.overview.lakehouse import LakehouseReader, no_failed_tasks
-from include.overview.table_overview import TableOverview
+from include.overview.tables.table_overview import TableOverview
 from include.paths import LakehousePaths
 from tests.support.airflow.shown_lakehouse import EVIL
 from tests.support.documents.specs import bronze_document, bronze_spec, write_specs

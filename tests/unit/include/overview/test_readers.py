@@ -11,7 +11,7 @@ from include.control.ledger.states.recent_batches import MOST_BATCHES
 from include.control.maintenance.retention import CERTIFIED_READERS, readers_of
 from include.overview.attention import Action, Kind, attention_needed
 from include.overview.lakehouse import LakehouseReader, no_failed_tasks
-from include.overview.table_overview import TableOverview
+from include.overview.tables.table_overview import TableOverview
 from include.paths import LakehousePaths
 from tests.support.documents.specs import (
     bronze_document,

@@ -13,7 +13,9 @@ from include.control.ops_tables import OpsTables
 from include.control.planning.planner import Planner
 from include.control.planning.run_plans import Kind, RunPlanner
 from include.errors import NotReadyError
-from include.overview.table_overview import Questions, TableOverview, overview_of
+from include.overview.tables.overview_from_state import overview_of
+from include.overview.tables.questions import Questions
+from include.overview.tables.table_overview import TableOverview
 from include.overview.window_plan import WindowPlan, past_batches, plan_window, readers_of
 from include.paths import LakehousePaths
 from include.settings import Settings

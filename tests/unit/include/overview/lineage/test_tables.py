@@ -5,7 +5,7 @@ from __future__ import annotations
 from include.control.ledger.states.streams import StreamEnd, Streams
 from include.control.log.batch import BatchSources
 from include.overview.lineage.tables import downstream, source_reads, upstream
-from include.overview.table_overview import TableOverview
+from include.overview.tables.table_overview import TableOverview
 from tests.support.documents.specs import bronze_spec, gold_spec, silver_spec
 from tests.support.ledger.delta_tables import intent_of
 

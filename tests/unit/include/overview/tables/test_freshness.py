@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from include.contracts.job.report import CheckResult
 from include.control.gates.verdicts import summarize
-from include.overview.freshness import freshness_of
+from include.overview.tables.freshness import freshness_of
 from tests.support.documents.specs import silver_spec
 from tests.support.ledger.gate_results import verdict
 

@@ -14,7 +14,10 @@ from include.control.ledger.states.table_state import StatePart, TableState
 from include.control.ledger.states.waiting_rows import WaitingRows
 from include.control.log.batch import BatchSources, Winner
 from include.overview.attention import Action, attention_needed
-from include.overview.table_overview import Condition, Questions, TableOverview, overview_of
+from include.overview.tables.condition import Condition
+from include.overview.tables.overview_from_state import overview_of
+from include.overview.tables.questions import Questions
+from include.overview.tables.table_overview import TableOverview
 from tests.support.documents.specs import silver_spec
 from tests.support.ledger.delta_tables import FLIGHTS, day, intent_of
 from tests.support.ledger.gate_results import verdict

@@ -1,92 +1,30 @@
-"""One table in the list of all tables: its condition, and the facts by which a person judges it."""
+"""The facts about one table by which a person judges it."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
-from enum import StrEnum
 
 from include.contracts.spec.bronze_sources import LandingSource
 from include.contracts.spec.table_spec import AnySpec, BronzeSpec
 from include.control.gates.result import GateResult
 from include.control.gates.verdicts import Verdicts
-from include.control.ledger.deletes import Deletes
-from include.control.ledger.new_columns import NewColumn
 from include.control.ledger.states.contention import Contention
 from include.control.ledger.states.failed_files import FailedFiles
 from include.control.ledger.states.measures import Measures
-from include.control.ledger.states.recent_batches import BatchKind, RecentBatch, RecentBatches
+from include.control.ledger.states.recent_batches import BatchKind, RecentBatch
 from include.control.ledger.states.streams import Streams
-from include.control.ledger.states.table_state import Part, TableState
 from include.control.ledger.states.totals import Totals
 from include.control.ledger.states.waiting_rows import WaitingRows
 from include.control.maintenance.health import FILES_PER_TABLE, LEAST_SMALL_FILES, target_file_bytes
 from include.control.maintenance.retention import Reader, readers_in_danger, retention_of
-from include.overview.freshness import Freshness, freshness_of
+from include.overview.tables.condition import Condition
+from include.overview.tables.failed_task import FailedTask
+from include.overview.tables.freshness import Freshness
+from include.overview.tables.questions import Questions
 from include.specs.invalid_spec import InvalidSpec
-
-
-class Condition(StrEnum):
-    """The condition of a table, the worst first."""
-
-    WRONG_SPEC = "wrong spec"
-    REFUSED = "refused"
-    FAILED = "run failed"
-    APPROVAL = "waits for approval"
-    STALE = "stale"
-    UNCHECKED = "not checked"
-    CERTIFIED = "certified"
-    NEVER_RUN = "never run"
-
-
-SEVERITY = list(Condition)
-"""The conditions in their order."""
-
-
-@dataclass(frozen=True)
-class Questions:
-    """What runs have asked about a table and nobody has answered.
-
-    Attributes:
-        deletes: deletes that need an approval.
-        columns: fields of records without a declared column.
-    """
-
-    deletes: Sequence[Deletes] = ()
-    columns: Sequence[NewColumn] = ()
-
-
-@dataclass(frozen=True)
-class FailedTask:
-    """A task about a table that has failed, and was neither run again nor marked as successful since.
-
-    Attributes:
-        dag_id: its DAG.
-        run_id: its run.
-        task_id: the task.
-        map_index: its index if it is mapped, else -1.
-        at: when it failed.
-    """
-
-    dag_id: str
-    run_id: str
-    task_id: str
-    map_index: int
-    at: datetime
-
-
-@dataclass(frozen=True)
-class RunRows:
-    """The rows that one run has applied to a table.
-
-    Attributes:
-        run_id: the run.
-        applied: rows that changed the table.
-    """
-
-    run_id: str
-    applied: int
 
 
 @dataclass(frozen=True)
@@ -187,12 +125,12 @@ class TableOverview:
         )
 
     @property
-    def runs(self) -> list[RunRows]:
+    def applied_by_run(self) -> list[int]:
         """The rows that each of the last runs has applied, oldest first."""
-        runs: dict[str, int] = {}
+        applied = Counter[str]()
         for batch in self.batches:
-            runs[batch.run_id] = runs.get(batch.run_id, 0) + batch.rows.applied
-        return [RunRows(run_id, applied) for run_id, applied in runs.items()]
+            applied[batch.run_id] += batch.rows.applied
+        return list(applied.values())
 
     @property
     def expected_files(self) -> int | None:
@@ -213,72 +151,3 @@ class TableOverview:
         """Whether maintenance would have to join many small files."""
         expected, files = self.expected_files, self.measures.files if self.measures else None
         return expected is not None and files is not None and files >= expected + LEAST_SMALL_FILES
-
-
-def overview_of(
-    spec: AnySpec | InvalidSpec, state: TableState, questions: Questions, failed: Sequence[FailedTask], now: datetime
-) -> TableOverview:
-    """Return a table in the list, from its spec, its state, the open questions about it, and its failed tasks."""
-    measures, streams = state.part(Measures), state.part(Streams)
-    table_id = next((part.table_id for part in (streams, measures) if part), None)
-
-    def current(kind: type[Part]) -> Part | None:
-        """Return a part of the state, unless it is of an earlier table of this name."""
-        part = state.part(kind)
-        return part if part and table_id in (None, part.table_id) else None
-
-    measures, recent, waiting = current(Measures), current(RecentBatches), current(WaitingRows)
-    versions = [end.version for end in streams.ends.values()] if streams else []
-    table = TableOverview(
-        spec,
-        newest=max([*versions, *([measures.version] if measures else [])], default=None),
-        verdicts=current(Verdicts),
-        measures=measures,
-        streams=streams,
-        batches=recent.batches if recent else (),
-        waiting=None if waiting is None or waiting.closing else waiting,
-        failed=failed,
-        failed_files=current(FailedFiles),
-        totals=current(Totals),
-        contention=current(Contention),
-    )
-    if isinstance(spec, InvalidSpec):
-        return table
-    freshness = freshness_of(spec, table.verdicts, table.last)
-    table = replace(table, freshness=freshness, questions=_still_open(questions, spec, streams))
-    condition, since = _condition(table, now)
-    return replace(table, condition=condition, since=since)
-
-
-def _condition(table: TableOverview, now: datetime) -> tuple[Condition, datetime | None]:
-    """Return the condition of a table with a sound spec, and when it began."""
-    verdicts, questions, freshness = table.verdicts, table.questions, table.freshness
-    closed = {batch.version: batch.at for batch in table.batches}
-    if table.refusal:
-        return Condition.REFUSED, closed.get(table.refusal.version)
-    if questions.deletes or questions.columns:
-        return Condition.APPROVAL, min((column.since for column in questions.columns), default=None)
-    if table.failed:
-        return Condition.FAILED, table.failed[-1].at
-    if table.newest is None:
-        return Condition.NEVER_RUN, None
-    checked = max(verdicts.walked, verdicts.upto) if verdicts else -1
-    # A version above the checked one without a batch is one of maintenance, which changes no row.
-    unchecked = [at for version, at in closed.items() if version > checked]
-    if verdicts is None or unchecked:
-        return Condition.UNCHECKED, min(unchecked, default=None)
-    if freshness and now > freshness.stale_at:
-        return Condition.STALE, freshness.stale_at
-    return Condition.CERTIFIED, closed.get(verdicts.upto)
-
-
-def _still_open(questions: Questions, spec: AnySpec, streams: Streams | None) -> Questions:
-    """Return the questions that still stop a run: later batches, or another spec, may have settled them."""
-    read = [end.intent.sources for end in streams.ends.values()] if streams else []
-    deletes = [
-        deletes
-        for deletes in questions.deletes
-        if not any((sources.ranges.get(deletes.source) or (None, -1))[1] >= deletes.source_version for sources in read)
-    ]
-    asks = isinstance(spec, BronzeSpec) and spec.needs_column_approval
-    return Questions(deletes, questions.columns if asks else ())

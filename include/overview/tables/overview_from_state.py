@@ -1,0 +1,81 @@
+"""The overview of a table from its spec and its state: which facts are of this table, and what its condition is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from include.contracts.spec.table_spec import AnySpec
+from include.control.gates.verdicts import Verdicts
+from include.control.ledger.states.contention import Contention
+from include.control.ledger.states.failed_files import FailedFiles
+from include.control.ledger.states.measures import Measures
+from include.control.ledger.states.recent_batches import RecentBatches
+from include.control.ledger.states.streams import Streams
+from include.control.ledger.states.table_state import Part, TableState
+from include.control.ledger.states.totals import Totals
+from include.control.ledger.states.waiting_rows import WaitingRows
+from include.overview.tables.condition import Condition
+from include.overview.tables.failed_task import FailedTask
+from include.overview.tables.freshness import freshness_of
+from include.overview.tables.questions import Questions, still_open
+from include.overview.tables.table_overview import TableOverview
+from include.specs.invalid_spec import InvalidSpec
+
+
+def overview_of(
+    spec: AnySpec | InvalidSpec, state: TableState, questions: Questions, failed: Sequence[FailedTask], now: datetime
+) -> TableOverview:
+    """Return a table in the list, from its spec, its state, the open questions about it, and its failed tasks."""
+    measures, streams = state.part(Measures), state.part(Streams)
+    table_id = next((part.table_id for part in (streams, measures) if part), None)
+
+    def current(kind: type[Part]) -> Part | None:
+        """Return a part of the state, unless it is of an earlier table of this name."""
+        part = state.part(kind)
+        return part if part and table_id in (None, part.table_id) else None
+
+    measures, recent, waiting = current(Measures), current(RecentBatches), current(WaitingRows)
+    versions = [end.version for end in streams.ends.values()] if streams else []
+    table = TableOverview(
+        spec,
+        newest=max([*versions, *([measures.version] if measures else [])], default=None),
+        verdicts=current(Verdicts),
+        measures=measures,
+        streams=streams,
+        batches=recent.batches if recent else (),
+        waiting=None if waiting is None or waiting.closing else waiting,
+        failed=failed,
+        failed_files=current(FailedFiles),
+        totals=current(Totals),
+        contention=current(Contention),
+    )
+    if isinstance(spec, InvalidSpec):
+        return table
+    freshness = freshness_of(spec, table.verdicts, table.last)
+    table = replace(table, freshness=freshness, questions=still_open(questions, spec, streams))
+    condition, since = _condition(table, now)
+    return replace(table, condition=condition, since=since)
+
+
+def _condition(table: TableOverview, now: datetime) -> tuple[Condition, datetime | None]:
+    """Return the condition of a table with a sound spec, and when it began."""
+    verdicts, questions, freshness = table.verdicts, table.questions, table.freshness
+    closed = {batch.version: batch.at for batch in table.batches}
+    if table.refusal:
+        return Condition.REFUSED, closed.get(table.refusal.version)
+    if questions.deletes or questions.columns:
+        return Condition.APPROVAL, min((column.since for column in questions.columns), default=None)
+    if table.failed:
+        return Condition.FAILED, table.failed[-1].at
+    if table.newest is None:
+        return Condition.NEVER_RUN, None
+    checked = max(verdicts.walked, verdicts.upto) if verdicts else -1
+    # A version above the checked one without a batch is one of maintenance, which changes no row.
+    unchecked = [at for version, at in closed.items() if version > checked]
+    if verdicts is None or unchecked:
+        return Condition.UNCHECKED, min(unchecked, default=None)
+    if freshness and now > freshness.stale_at:
+        return Condition.STALE, freshness.stale_at
+    return Condition.CERTIFIED, closed.get(verdicts.upto)
