@@ -15,7 +15,8 @@ import typer
 
 from include.cli.completion import table_names
 from include.cli.listings.as_json import AsJson, show_listing
-from include.cli.output import missing_root, show
+from include.cli.output import missing_root, show, show_problem
+from include.errors import ExitCode
 
 
 class Engine(StrEnum):
@@ -149,9 +150,14 @@ def views(
             folder = lake_path(write)
         except ValueError as error:
             raise typer.BadParameter(str(error)) from error
-        show(*write_views(Settings(), folder))
+        lines, damage = write_views(Settings(), folder)
+        show(*lines)
     else:
-        typer.echo(view_script(Settings(), engine), nl=False)
+        script, damage = view_script(Settings(), engine)
+        typer.echo(script, nl=False)
+    for line in damage:
+        show_problem(line)
+    raise typer.Exit(ExitCode.FAILED if damage else ExitCode.OK)
 
 
 @gate.command("show")

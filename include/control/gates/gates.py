@@ -30,7 +30,7 @@ from include.control.log.stored_tables import tables_in
 from include.control.storage.read_cache import uncached_reads
 from include.control.views.folder import rewrite_views
 from include.control.views.scripts import View
-from include.errors import first_line
+from include.errors import MillraceError, first_line
 from include.paths import LakehousePaths
 
 log = logging.getLogger(__name__)
@@ -101,24 +101,31 @@ class Gates:
         folder = self._paths.views
         if folder is None:
             return
+
+        def current(is_new: bool) -> dict[str, View | None]:
+            views, damage = self.views(tables_in(self._paths.root) if is_new else [table])
+            for damaged, error in damage.items():
+                log.warning("%s: its view was not rewritten: %s", damaged, first_line(error))
+            return views
+
         try:
             with uncached_reads():  # another gate may have certified a newer version
-                rewrite_views(
-                    folder,
-                    lambda is_new: self.views(tables_in(self._paths.root) if is_new else [table]),
-                    self._paths.lease_store,
-                )
+                rewrite_views(folder, current, self._paths.lease_store)
         except Exception as error:  # noqa: BLE001  no batch fails because of a view
             log.warning("%s: the views in %s were not rewritten: %s", table, folder, first_line(error))
 
-    def views(self, tables: Iterable[str]) -> dict[str, View | None]:
-        """Return table -> the view of its certified version; None if it has none."""
-        views = dict[str, View | None]()
+    def views(self, tables: Iterable[str]) -> tuple[dict[str, View | None], dict[str, Exception]]:
+        """Return table -> the view of its certified version, None if it has none; and damaged table -> error."""
+        views, damage = dict[str, View | None](), dict[str, Exception]()
         for table in tables:
-            path, version = self._paths.table(table), self.certified(table)
+            try:
+                path, version = self._paths.table(table), self.certified(table)
+            except (MillraceError, OSError) as error:
+                damage[table] = error
+                continue
             place = str(path.absolute() if isinstance(path, Path) else path)
             views[table] = None if version is None else View(table, place, version)
-        return views
+        return views, damage
 
     def result(self, table: str, version: int, suite_hash: str) -> GateResult | None:
         """Return the newest result of exactly this version by exactly these rules; an override wins over all others.

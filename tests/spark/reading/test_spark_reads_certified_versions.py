@@ -19,7 +19,7 @@ def test_a_frame_and_a_view_have_the_certified_rows(spark: SparkSession, lake: P
     paths = LakehousePaths(lake / "läke `x`")
     write_version(paths, orders("a"), table=TABLE)
     write_version(paths, orders("bad", "worse"), table=TABLE, passed=False)
-    view = Gates(paths).views([TABLE])[TABLE]
+    view = Gates(paths).views([TABLE])[0][TABLE]
     assert view is not None
     for statement in SCRIPTS["spark"]([view]).split(";\n")[:-1]:
         spark.sql(statement)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import duckdb
 import pytest
 
 from include.control.views.duckdb_file import delta_extension
+from include.control.views.folder import INDEX
 from include.errors import ExitCode
 from include.paths import LakehousePaths
 from tests.support.cli import Lakehouse
@@ -46,3 +48,22 @@ def test_a_folder_is_written_and_says_how_it_stays_up_to_date(lakehouse: Lakehou
     (tmp_path / "file").write_text("no folder")
     failed = lakehouse("views", "--write", str(tmp_path / "file"))
     assert (failed.exit_code, "cannot be written" in failed.stderr) == (ExitCode.WRONG_USAGE, True)
+
+
+def test_a_damaged_table_is_named_and_keeps_no_other_view_back(
+    lakehouse: Lakehouse, paths: LakehousePaths, tmp_path: Path
+) -> None:
+    write_version(paths, orders("c"), table="gold.sales")
+    folder = ("views", "--write", str(tmp_path / "views"))
+    assert lakehouse(*folder).exit_code == ExitCode.OK
+    for commit in (paths.table("gold.sales") / "_delta_log").glob("*.json"):
+        commit.write_text("damaged")
+    write_version(paths, orders("d"))
+    written, printed = lakehouse(*folder), lakehouse("views")
+    assert (written.exit_code, printed.exit_code) == (ExitCode.FAILED, ExitCode.FAILED)
+    assert all(result.stderr.startswith("gold.sales: its view is not written: ") for result in (written, printed))
+    versions = {
+        table: entry["version"] for table, entry in json.loads((tmp_path / "views" / INDEX).read_text()).items()
+    }
+    assert versions == {"gold.sales": 1, "silver.orders": 1}, "the damaged one keeps its view"
+    assert ("silver" in printed.stdout, "gold" in printed.stdout) == (True, False)

@@ -139,6 +139,16 @@ def test_a_damaged_table_keeps_no_other_view_back(paths: LakehousePaths, caplog:
         assert names(opened, "SELECT name FROM gold.order") == "early", "it is tried again"
 
 
+def test_a_table_that_was_damaged_before_there_was_a_folder_keeps_no_view_back(
+    paths: LakehousePaths, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert paths.views is not None
+    (paths.table("gold.order") / "_delta_log" / f"{0:020}.json").write_text("damaged")
+    write_version(paths, orders("a"))
+    assert json.loads((paths.views / INDEX).read_text()).keys() == {ORDERS}
+    assert "gold.order: its view was not rewritten" in caplog.text
+
+
 def test_duckdb_opens_only_the_table_whose_certificate_moved(
     paths: LakehousePaths, monkeypatch: pytest.MonkeyPatch
 ) -> None:
