@@ -108,6 +108,11 @@ class WindowPlan:
         return [_work(table, plans, self.past.get(table, PastBatches())) for table, plans in of_table.items()]
 
     @property
+    def partial(self) -> list[str]:
+        """The tables with a landing folder that has more files than were compared."""
+        return list(dict.fromkeys(plan.table for plan in self.plans if plan.is_partial))
+
+    @property
     def seconds(self) -> float:
         """The estimated seconds of all batches one after the other, of the tables that have a past batch."""
         return sum(work.seconds or 0.0 for work in self.tables)
@@ -131,7 +136,7 @@ def plan_window(
         planner: plans the run.
         specs: the tables, in build order.
         intervals: the intervals, in order of time.
-        seconds: how long the plan may take. One listing of a landing folder is never broken off.
+        seconds: how long the plan may take. When a single listing of a landing folder ends, the planner decides.
         clock: returns the time in seconds.
 
     Raises:

@@ -20,6 +20,9 @@ ReadFile = Callable[[FileFact], FileFact]
 """Reads a listed file, and returns it with its checksum, its columns and its defect. It raises `NotReadyError` or
 `StorageError` if the storage does not deliver the file."""
 
+IsEnough = Callable[[int], bool]
+"""Whether to stop after this number of files has been compared."""
+
 _CHUNK = 5_000
 """The number of files that are looked up at once: quick, and with little memory."""
 
@@ -38,6 +41,7 @@ class MatchedFiles:
         seen: loaded files with a new time and the same content; they were read.
         touched: given-up files with a new time and the same content; they were read.
         failures: path -> the earlier failure of an unread or given-up file.
+        is_partial: whether the comparison was stopped early: there are more files.
     """
 
     unread: tuple[FileFact, ...]
@@ -47,11 +51,17 @@ class MatchedFiles:
     seen: tuple[FileFact, ...]
     touched: tuple[FileFact, ...]
     failures: Mapping[str, Failure]
+    is_partial: bool = False
 
     @property
     def count(self) -> int:
-        """The number of all files."""
+        """The number of all files that were compared."""
         return len(self.unread) + len(self.given_up) + self.loaded
+
+
+def compare_all(_files: int) -> bool:
+    """Never stop; an `IsEnough`."""
+    return False
 
 
 def match_files(
@@ -60,12 +70,14 @@ def match_files(
     failures: Callable[[Collection[str]], Mapping[str, Failure]],
     source: LandingSource,
     read_file: ReadFile,
+    is_enough: IsEnough = compare_all,
 ) -> MatchedFiles:
     """Compare files with the ledger: by their listing, and by their content if only their time may be new.
 
     A file that the storage does not deliver stays unread. `failures` returns the earlier failures of files by path.
+    `is_enough` is asked after some thousands of files, and before each file is read; then no further file is.
     """
-    new, renewed, unchanged = _match_listing(files, loaded)
+    new, renewed, unchanged, is_partial = _match_listing(files, loaded, is_enough)
     failed = failures([file.path for file in new]) if new else {}
     given_up = given_up_files(failed, source)
     abandoned = [given_up[file.path] for file in new if is_unchanged(file, given_up)]
@@ -75,6 +87,8 @@ def match_files(
     for file in split_by_age(unread, source)[1]:
         if file.path not in renewed and file.path not in given_up:
             continue
+        if is_enough(unchanged + len(new)):
+            break
         with suppress(NotReadyError, StorageError):
             content = read_file(file)
             if file.path in given_up and given_up[file.path].checksum == content.checksum:
@@ -90,11 +104,17 @@ def match_files(
         seen=tuple(seen),
         touched=tuple(touched),
         failures=failed,
+        is_partial=is_partial,
     )
 
 
-def _match_listing(files: Iterable[FileFact], loaded: LoadedFiles) -> tuple[tuple[FileFact, ...], set[str], int]:
-    """Return (files whose listing the ledger lacks, the paths of those that it knows, the number of all others)."""
+def _match_listing(
+    files: Iterable[FileFact], loaded: LoadedFiles, is_enough: IsEnough
+) -> tuple[tuple[FileFact, ...], set[str], int, bool]:
+    """Return (files whose listing the ledger lacks, the paths of those that it knows, the number of all others).
+
+    The last value is whether there are more files, which were not compared.
+    """
     unread: list[FileFact] = []
     renewed: set[str] = set()
     count, listed = 0, iter(files)
@@ -104,7 +124,9 @@ def _match_listing(files: Iterable[FileFact], loaded: LoadedFiles) -> tuple[tupl
         count += len(chunk) - len(new)
         unread += new
         renewed |= known.keys() & {file.path for file in new}
-    return _by_path(unread), renewed, count
+        if is_enough(count + len(unread)):
+            return _by_path(unread), renewed, count, next(listed, None) is not None
+    return _by_path(unread), renewed, count, False
 
 
 def read_listed(landing: Landing, spec: BronzeSpec, file: FileFact) -> FileFact:

@@ -37,6 +37,7 @@ class Advice:
         failing_files: unchanged landing files that failed before, each with its defect.
         files: bronze: the landing files to load, relative to the landing root.
         bytes: bronze: their size in bytes.
+        is_partial: bronze: the folder has more files than were compared: there may be more new ones than `files`.
         sources: silver and gold: source table -> (version consumed, version to consume up to).
         notes: remarks, such as a change of the spec since the last batch.
     """
@@ -56,6 +57,7 @@ class Advice:
     failing_files: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     bytes: int = 0
+    is_partial: bool = False
     sources: dict[str, tuple[int | None, int]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
@@ -69,16 +71,19 @@ def with_files(base: Advice, source: LandingSource, matches: MatchedFiles) -> Ad
     are_young = counted(len(young), "of them is younger", "of them are younger")
     waiting = f"; {are_young} than min_age, so that a run waits" if young else ""
     repeated = f"; {len(failing)} of them failed before: {'; '.join(failing)}" if failing else ""
+    of_all = counted(matches.count, "file")
+    compared = f"the first {of_all} that were compared; the folder has more" if matches.is_partial else of_all
     return replace(
         base,
-        nothing_new=base.nothing_new and not new,
+        nothing_new=base.nothing_new and not new and not matches.is_partial,
         has_new_data=base.has_new_data or len(settled) > len(failing),
         young_files=len(young),
         failing_files=failing,
-        message=f"{len(new)} new of {counted(matches.count, 'file')}" + waiting + repeated + base.message,
+        message=f"{len(new)} new of {compared}" + waiting + repeated + base.message,
         files=tuple(file.path for file in settled),
         notes=(*base.notes, *given_up_notes(matches.given_up)),
         bytes=sum(file.size for file in settled),
+        is_partial=matches.is_partial,
     )
 
 

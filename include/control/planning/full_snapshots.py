@@ -14,7 +14,7 @@ from include.contracts.interval import Interval
 from include.contracts.spec.table_spec import BronzeSpec, SilverSpec
 from include.contracts.time_format import MINUTE
 from include.control.landing.landing import interval_files, landing_of
-from include.control.landing.matching import match_files, read_listed
+from include.control.landing.matching import IsEnough, compare_all, match_files, read_listed
 from include.control.ledger.deletes import are_allowed, ways_to_allow
 from include.control.ledger.events import Failure
 from include.control.ledger.resolution import table_id
@@ -96,6 +96,7 @@ class FullSnapshots:
         landing: the landing root.
         ops: the ledger's tables.
         allowed: the start of the interval whose snapshot may delete all keys that it lacks, as a person has allowed.
+        is_enough: says when to stop comparing the files of a landing folder.
     """
 
     catalog: Catalog
@@ -103,6 +104,7 @@ class FullSnapshots:
     landing: str
     ops: OpsTables
     allowed: datetime | None = None
+    is_enough: IsEnough = compare_all
 
     def plan(self, sources: BatchSources, last: BatchSources) -> SnapshotPlan:
         """Return the snapshots that a batch with the pinned `sources` reads; `last` has those of the batch before."""
@@ -213,7 +215,9 @@ class FullSnapshots:
                 raise  # the folder of the whole feed is missing, for example because a share is not mounted
             return []  # only the folder of the interval is missing
         loaded, read_file = ledger.loaded_files(bronze.table, intent.table_id), partial(read_listed, landing, bronze)
-        return [file.path for file in match_files(files, loaded, given_up_by_person, source, read_file).unread]
+        matches = match_files(files, loaded, given_up_by_person, source, read_file, self.is_enough)
+        more = [f"files after the first {matches.count:,}, as far as is known"] if matches.is_partial else []
+        return [*(file.path for file in matches.unread), *more]
 
 
 def _first_names(names: list[str]) -> str:

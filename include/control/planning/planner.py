@@ -22,7 +22,7 @@ from include.control.gates.overrides import override_note
 from include.control.gates.restore import restore_obstacle
 from include.control.landing.deliveries import Folders, delivered_files
 from include.control.landing.landing import Landing, interval_files, is_as_listed, landing_of
-from include.control.landing.matching import MatchedFiles, match_files, read_listed, split_by_age
+from include.control.landing.matching import IsEnough, MatchedFiles, compare_all, match_files, read_listed, split_by_age
 from include.control.ledger.deletes import are_too_many, refusal_message
 from include.control.ledger.events import FileEvent
 from include.control.ledger.ledger import Ledger
@@ -54,14 +54,28 @@ class Standing:
 
 
 class Planner:
-    """The planner of one lakehouse, at the time of `clock`; it opens the ledger once, unless it is lent `ops`."""
+    """The planner of one lakehouse.
+
+    Args:
+        catalog: the specs.
+        settings: the places of the lakehouse.
+        clock: returns the time of the plan.
+        ops: the ledger; by default it is opened.
+        is_enough: says when to stop comparing the files of a landing folder; by default all are compared.
+    """
 
     def __init__(
-        self, catalog: Catalog, settings: Settings, clock: Clock = utc_now, ops: OpsTables | None = None
+        self,
+        catalog: Catalog,
+        settings: Settings,
+        clock: Clock = utc_now,
+        ops: OpsTables | None = None,
+        is_enough: IsEnough = compare_all,
     ) -> None:
         self._catalog = catalog
         self._settings = settings
         self._clock = clock
+        self._is_enough = is_enough
         self.ops = ops or OpsTables(settings.paths, keep_commits=settings.keep_commits)
         self._diffs: dict[str, TableDiff] = {}
 
@@ -142,6 +156,7 @@ class Planner:
             lambda paths: ledger.failures(spec.table, table_id, path=paths),
             spec.landing_source,
             partial(read_listed, landing, spec),
+            self._is_enough,
         )
 
     def _with_sources(
@@ -161,7 +176,8 @@ class Planner:
         is_new, approval_needed = bool(ranges or reprocess or last.waiting), ""
         if is_new and isinstance(spec, SilverSpec) and spec.snapshot:
             sources = sources.model_copy(update={"reprocess": reprocess})
-            plan = FullSnapshots(self._catalog, spec, self._settings.landing, ops).plan(sources, last)
+            snapshots = FullSnapshots(self._catalog, spec, self._settings.landing, ops, is_enough=self._is_enough)
+            plan = snapshots.plan(sources, last)
             delay = plan.delays.get(interval.start)
             if plan.sources is None and delay and delay.is_empty:
                 approval_needed = delay_message(spec.table, interval.start, delay)

@@ -19,6 +19,7 @@ class Kind(StrEnum):
     """What happens to one table in one interval."""
 
     WRITES = "writes"
+    UNKNOWN = "not known"
     NOTHING = "nothing to do"
     SKIPPED = "skipped"
     REFUSED = "refused"
@@ -56,6 +57,11 @@ class TablePlan:
         return bool(self.after) or (self.advice is not None and self.advice.has_new_data)
 
     @property
+    def is_partial(self) -> bool:
+        """Whether its landing folder has more files than were compared."""
+        return self.advice is not None and self.advice.is_partial
+
+    @property
     def is_idle(self) -> bool:
         """Whether the run would have nothing to do and succeed, or cannot begin, because of a source or the spec."""
         if self.waits_for or self.exit_code is ExitCode.BAD_SPEC:
@@ -69,7 +75,7 @@ class TablePlan:
         if self.skipped:
             return Kind.SKIPPED
         if self.exit_code is ExitCode.OK:
-            return Kind.WRITES if self.has_new_data else Kind.NOTHING
+            return Kind.WRITES if self.has_new_data else Kind.UNKNOWN if self.is_partial else Kind.NOTHING
         refused = dict.fromkeys((ExitCode.GATE_FAILED, ExitCode.DELETES_REFUSED), Kind.REFUSED)
         return {ExitCode.NOT_READY: Kind.NOT_READY, **refused}.get(self.exit_code, Kind.FAILS)
 
@@ -159,7 +165,7 @@ class RunPlanner:
         if not is_done or not isinstance(spec, BronzeSpec):
             return advice
         new = tuple(path for path in advice.files if path not in self._files)
-        is_idle = not (new or advice.young_files or advice.failing_files)
+        is_idle = not (new or advice.young_files or advice.failing_files or advice.is_partial)
         has_new_data = bool(new) and advice.has_new_data
         message = "an earlier interval of the run does it" if is_idle and not advice.nothing_new else advice.message
         size = advice.bytes if new else 0

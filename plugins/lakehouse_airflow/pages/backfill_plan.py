@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import time
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
@@ -33,6 +34,9 @@ from lakehouse_airflow.ui.rights import may_read_dag, may_see_rows
 
 PLAN_SECONDS = 20.0
 """How long a page may plan: twice as long as brokers may take that do not answer."""
+
+PLAN_FILES = 100_000
+"""The most files of one landing folder that a page compares with the ledger: seconds, and some 100 MB."""
 
 _EVERY_DAY = "0 0 * * *"
 
@@ -80,6 +84,8 @@ def _planned(
         "plan": plan,
         "days": days,
         "answer": _answer(plan, sum(day.writes > 0 for day in days)),
+        "plan_files": PLAN_FILES,
+        "plan_seconds": PLAN_SECONDS,
         "kinds": [kind for kind in Kind if any(kind in work.kinds for work in plan.tables)],
         "readers": readers,
         "waiting": [each for each in waiting_dags(session, plan.changed) if each.dag_id != dag.dag_id],
@@ -92,11 +98,16 @@ def _planned(
 
 def _plan(reader: LakehouseReader, catalog: Catalog, domain: str, window: Window, now: datetime) -> Any:
     """Return the plan with what is known of past batches, and the tables besides that would be behind."""
+    until = time.monotonic() + PLAN_SECONDS
+
+    def is_enough(files: int) -> bool:
+        return files >= PLAN_FILES or time.monotonic() > until
+
     specs = [spec for spec in catalog.of_domain(domain) if not window.tables or spec.table in window.tables]
     overviews = {each.table: each for each in reader.read(now, no_failed_tasks)}
     with reader.ledger() as ops:
-        planner = RunPlanner(Planner(catalog, Settings().absolute(), ops=ops), reprocess=window.reprocess)
-        plan = plan_window(planner, specs, window.days, PLAN_SECONDS)
+        planner = Planner(catalog, Settings().absolute(), ops=ops, is_enough=is_enough)
+        plan = plan_window(RunPlanner(planner, reprocess=window.reprocess), specs, window.days, PLAN_SECONDS)
         starts = [day.start for day in plan.intervals]
         past = {spec.table: past_batches(ops.ledger, overviews[spec.table], starts) for spec in specs}
     planned = {spec.table for spec in specs}
@@ -115,13 +126,15 @@ def _answer(plan: WindowPlan, days_that_write: int) -> str:
     """Return in one sentence what a run of the window would do."""
     work, days = plan.tables, len(plan.intervals)
     written = [each.table for each in work if each.batches]
+    if not written and plan.partial:
+        return "No landing file that was compared is new, and not all were compared."
     if not written:
         return f"A run of {counted(days, 'this day', f'these {days} days')} would write nothing."
     files = sum(len(each.advice.files) - len(each.advice.failing_files) for each in plan.plans if each.advice)
-    loads = f"load {counted(files, 'landing file')} and " if files else ""
-    time = f", in about {about(plan.seconds)}" if plan.seconds else ""
+    loads = f"load {'at least ' * bool(plan.partial)}{counted(files, 'landing file')} and " if files else ""
+    lasts = f", in about {about(plan.seconds)}" if plan.seconds else ""
     tables, of_days = counted(len(written), "table"), f"{days_that_write} of {counted(days, 'day')}"
-    return f"A run would {loads}write {tables} on {of_days}{time}."
+    return f"A run would {loads}write {tables} on {of_days}{lasts}."
 
 
 def _commands(dag_id: str, window: Window, behavior: str) -> dict[str, str]:

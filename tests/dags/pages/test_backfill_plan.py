@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,7 +22,7 @@ from typer.testing import CliRunner
 
 from include.cli.app import app
 from include.control.planning.run_plans import Kind
-from lakehouse_airflow.pages import reader
+from lakehouse_airflow.pages import backfill_plan, reader
 from lakehouse_airflow.pages.reader import MOST_PLANS
 from lakehouse_airflow.ui.links import backfill_form_path, backfill_plan_path, dag_path, table_path
 from tests.dags.conftest import BUNDLE
@@ -256,3 +258,16 @@ def test_plans_that_wait_for_a_store_leave_room_for_the_other_pages(
         assert (answer.status_code, "Other plans are being made" in answer.text) == (503, True)
         assert server.get(PAGE, headers=headers).status_code == 200
     assert server.get(PAGE + WINDOW, headers=headers).status_code == 200
+
+
+def test_a_folder_with_more_files_than_a_page_compares_is_named(
+    server: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(backfill_plan, "PLAN_FILES", 5000)
+    folder = Path(os.environ["LAKEHOUSE_LANDING"]) / "orders" / "date=2013-01-05"
+    folder.mkdir()
+    for number in range(5001):
+        (folder / f"{number}.json").write_text("{}")
+    page = show(server, "?first=2013-01-05&last=2013-01-05&table=bronze.orders")
+    assert "A run would load at least 5,000 landing files and write 1 table on 1 of 1 day" in words(page)
+    assert "A landing folder of bronze.orders has more files than a page compares: 5,000," in words(page)

@@ -15,11 +15,13 @@ from include.control.ledger.events import FileEvent
 from include.control.ledger.ledger import Ledger
 from include.control.log.batch import FileFact, Stream
 from include.control.planning.advice import Advice
-from include.control.planning.planner import stream_position
+from include.control.planning.planner import Planner, stream_position
+from include.control.planning.run_plans import Kind, RunPlanner
 from include.errors import NotReadyError, TornLogError
 from include.paths import LakehousePaths
+from include.settings import Settings
 from tests.support.deliveries import Deliver
-from tests.support.documents.specs import bronze_spec
+from tests.support.documents.specs import bronze_spec, catalog_of
 from tests.support.ledger.delta_tables import (
     append,
     commit,
@@ -222,3 +224,22 @@ def test_a_table_that_was_never_written_has_no_position(root: Path) -> None:
     paths = LakehousePaths(root)
     assert stream_position(BRONZE, paths, Ledger(paths)) is None
     assert not root.exists()
+
+
+def test_a_plan_that_stops_early_says_so_and_takes_nothing_for_known(
+    root: Path, landing: Path, deliver: Deliver
+) -> None:
+    folder = deliver("0.json").parent
+    for number in range(1, 5001):
+        (folder / f"{number}.json").write_text("{}")
+    settings = Settings(root=root, landing=str(landing), tables=landing)
+    planner = Planner(catalog_of(BRONZE), settings, is_enough=lambda files: files >= 5000)
+    advice = planner.advise(BRONZE, day())
+    assert (len(advice.files), advice.is_partial) == (5000, True)
+    assert advice.message == "5000 new of the first 5,000 files that were compared; the folder has more"
+    winner = load_batch(root, BRONZE, files=tuple(list_files(BRONZE, LocalLanding(str(landing)), day())))
+    judge(root, BRONZE, winner.version)
+    [plan] = RunPlanner(planner).interval([BRONZE], day())
+    assert (plan.kind, plan.is_idle, plan.has_new_data) == (Kind.UNKNOWN, False, False)
+    [whole] = RunPlanner(Planner(catalog_of(BRONZE), settings)).interval([BRONZE], day())
+    assert (whole.kind, whole.message) == (Kind.NOTHING, "nothing to do: 0 new of 5,001 files")
