@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, TypeVar
 
 from include.contracts.spec.table_spec import SPEC_OF_LAYER, AnySpec, BronzeSpec, SilverSpec
 from include.contracts.spec.values import LAYERS
@@ -27,9 +28,11 @@ from include.specs.checks.properties import check_properties
 from include.specs.document import stated_sources, without_defects
 from include.specs.files import SpecFile, read_spec_file
 from include.specs.invalid_spec import InvalidSpec, MaybeInvalidSpec, invalid_specs, table_of_place
-from include.specs.links import check_links, check_place, find_cycle
+from include.specs.links import build_steps, check_links, check_place, find_cycle, upstream
 from include.specs.problem import Defect, SpecProblem, SpecsRefusedError, did_you_mean
 from include.specs.shape import validate_shape
+
+_Spec = TypeVar("_Spec", bound=MaybeInvalidSpec)
 
 _CHECKS = (
     check_columns,
@@ -53,7 +56,8 @@ class Catalog:
     """The specs of all tables.
 
     Attributes:
-        specs: table -> sound spec, in build order: bronze, silver, gold; within a layer by domain and name.
+        specs: table -> sound spec, in build order: bronze, silver, gold; gold tables after those that they read;
+            then by domain and name.
         files: table -> the YAML file of its spec.
         invalid: table -> its wrong spec. Until the spec is fixed, the table and all tables that read it are not run;
             every other table is.
@@ -100,8 +104,10 @@ class Catalog:
         Raises:
             SpecError: a table upstream has one; the message names its file.
         """
-        invalid = [self.invalid[table] for table in self._upstream(spec) if table in self.invalid]
-        if invalid:
+        if not self.invalid:
+            return
+        sources = {table: sound.source_tables for table, sound in self.specs.items()}
+        if invalid := [self.invalid[table] for table in upstream(spec.source_tables, sources) if table in self.invalid]:
             tables = " and ".join(source.table for source in invalid)
             places = ", ".join(f"{source.cause.file}:{source.cause.line}" for source in invalid)
             msg = f"{spec.table}: it reads {tables}, whose spec is wrong\nFix {places}, then `lakehouse check`."
@@ -122,11 +128,10 @@ class Catalog:
         Raises:
             UnknownNameError: no spec is in a folder of that name; the message names the closest domain.
         """
-        every: list[MaybeInvalidSpec] = [*self.specs.values(), *self.invalid.values()]
-        specs = [spec for spec in every if spec.domain == domain]
+        specs = tuple(spec for spec in self._every if spec.domain == domain)
         if not specs:
             raise UnknownNameError(f"no table has the domain {domain!r}", did_you_mean(domain, self.domains))
-        return tuple(sorted(specs, key=_build_order) if self.invalid else specs)
+        return specs
 
     @property
     def domains(self) -> tuple[str, ...]:
@@ -136,18 +141,13 @@ class Catalog:
     @property
     def tables(self) -> tuple[str, ...]:
         """Every table that a spec creates, sound or wrong, in build order."""
-        named = [spec for spec in self.invalid.values() if spec.layer in LAYERS]
-        return tuple(spec.table for spec in sorted((*self.specs.values(), *named), key=_build_order))
+        return tuple(spec.table for spec in self._every)
 
-    def _upstream(self, spec: AnySpec) -> Iterator[str]:
-        """Yield every table that `spec` reads, directly or through others, once."""
-        visited, queue = set[str](), list(spec.source_tables) if self.invalid else []
-        while queue:
-            table = queue.pop(0)
-            if table not in visited:
-                visited.add(table)
-                yield table
-                queue += self.specs[table].source_tables if table in self.specs else ()
+    @cached_property
+    def _every(self) -> Sequence[MaybeInvalidSpec]:
+        """The specs of all tables, sound or wrong, in build order."""
+        named = [spec for spec in self.invalid.values() if spec.layer in LAYERS]
+        return in_build_order([*self.specs.values(), *named])
 
 
 def load_catalog(folder: Path) -> Catalog:
@@ -185,9 +185,8 @@ def catalog_of_files(files: list[SpecFile], folder: Path, more: Iterable[SpecPro
         for file, spec, _ in checks
         if spec and file.path not in wrong_files and spec.table not in invalid
     ]
-    sound.sort(key=lambda entry: _build_order(entry[0]))
     return Catalog(
-        {spec.table: spec for spec, _ in sound},
+        {spec.table: spec for spec in in_build_order(spec for spec, _ in sound)},
         {spec.table: path for spec, path in sound},
         invalid,
         {file.path: spec for file, spec, _ in checks if spec},
@@ -240,12 +239,19 @@ def _check_between_files(files: list[SpecFile], file_of_table: Mapping[str, Spec
             fix = "give it another name, or remove one of the files"
             yield file.problem(Defect(("table",), message, table, fix))
         yield from map(file.problem, check_links(file.sound, sound))
-    graph = {table: [name for _, name in stated_sources(file.document)] for table, file in file_of_table.items()}
+    graph = {
+        table: {name: path for path, name in stated_sources(file.document)} for table, file in file_of_table.items()
+    }
     while tables := find_cycle(graph):
+        *_, source, reader = tables
         message = f"the tables read one another: {' -> '.join(tables)}"
-        yield file_of_table[tables[0]].problem(Defect(("table",), message, tables[0]))
-        del graph[tables[0]]
+        fix = f"let {reader} read only tables that are built without it"
+        yield file_of_table[reader].problem(Defect(graph[reader][source], message, source, fix))
+        del graph[reader]
 
 
-def _build_order(spec: MaybeInvalidSpec) -> tuple[int, str, str]:
-    return LAYERS.index(spec.layer), spec.domain, spec.name
+def in_build_order(specs: Iterable[_Spec]) -> list[_Spec]:
+    """Return the specs, sources first: by layer, gold tables after those that they read, then by domain and name."""
+    listed = list(specs)
+    steps = build_steps({spec.table: spec.source_tables for spec in listed})
+    return sorted(listed, key=lambda spec: (LAYERS.index(spec.layer), steps[spec.table], spec.domain, spec.name))

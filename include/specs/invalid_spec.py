@@ -10,6 +10,7 @@ from include.contracts.spec.table_spec import AnySpec
 from include.contracts.spec.values import LAYERS, TABLE
 from include.specs.document import stated_sources
 from include.specs.files import SpecFile
+from include.specs.links import upstream
 from include.specs.problem import SpecProblem
 
 
@@ -21,7 +22,8 @@ class InvalidSpec:
         table: `<layer>.<name>`; the file's place if neither place nor text names a table.
         domain: the folder's domain; empty if the file is in none.
         problems: all problems of the spec, in the order of lines.
-        source_tables: the tables of lower layers that it names as sources, as far as it can be read.
+        source_tables: the tables that it names as sources, as far as it can be read; none of a higher layer, and none
+            that reads this table.
         owner: the owner that it states; empty for none.
     """
 
@@ -67,6 +69,7 @@ def invalid_specs(
     for problem in sorted(problems, key=lambda problem: (problem.file, problem.line, problem.key)):
         by_file.setdefault(problem.file, []).append(problem)
     table_of_file = {file.path: table for table, file in files.items()}
+    stated = {table: [name for _, name in stated_sources(file.document)] for table, file in files.items()}
     invalid: dict[str, InvalidSpec] = {}
     for path, own in by_file.items():
         # Neither the table of the file's place nor the table that the file creates is run.
@@ -74,13 +77,13 @@ def invalid_specs(
         for table in dict.fromkeys([placed, created] if created and TABLE.fullmatch(created) else [placed]):
             earlier = invalid[table].problems if table in invalid else ()
             file = files.get(table, SpecFile(path, "", {}))
-            owner, sources = file.document.get("owner"), (name for _, name in stated_sources(file.document))
+            owner, sources = file.document.get("owner"), dict.fromkeys(stated.get(table, ()))
             parts = file.path.relative_to(folder).parts
             invalid[table] = InvalidSpec(
                 table=table,
                 domain=parts[1] if len(parts) == 3 and TABLE.fullmatch(table) else "",
                 problems=(*earlier, *own),
-                source_tables=tuple(dict.fromkeys(source for source in sources if _is_in_lower_layer(source, table))),
+                source_tables=tuple(source for source in sources if _may_read(table, source, stated)),
                 owner=owner if isinstance(owner, str) else "",
             )
     return invalid
@@ -96,6 +99,10 @@ def table_of_place(place: PurePosixPath) -> str:
     return table if len(place.parts) == 3 and TABLE.fullmatch(table) else str(place)
 
 
-def _is_in_lower_layer(source: str, table: str) -> bool:
-    layers = [name.partition(".")[0] for name in (source, table)]
-    return set(layers) <= set(LAYERS) and LAYERS.index(layers[0]) < LAYERS.index(layers[1])
+def _may_read(table: str, source: str, stated: Mapping[str, Iterable[str]]) -> bool:
+    """Whether the source is in a lower layer; of gold also in gold, unless it reads the table itself."""
+    of_source, of_table = (name.partition(".")[0] for name in (source, table))
+    if of_source not in LAYERS or of_table not in LAYERS:
+        return False
+    is_lower = LAYERS.index(of_source) < LAYERS.index(of_table)
+    return is_lower or (of_source == of_table == "gold" and table not in upstream([source], stated))

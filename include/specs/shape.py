@@ -19,6 +19,7 @@ _FORM_OF_PATTERN = {
     rf"^bronze\.{NAME}$": "a bronze table is written bronze.<name>, in small letters, digits and _",
     rf"^silver\.{NAME}$": "a silver table is written silver.<name>, in small letters, digits and _",
     rf"^gold\.{NAME}$": "a gold table is written gold.<name>, in small letters, digits and _",
+    rf"^(silver|gold)\.{NAME}$": "gold reads silver and gold tables: silver.<name> or gold.<name>, in small letters",
     rf"^{NAME}$": "a name starts with a small letter and has only small letters, digits and _",
 }
 _MESSAGES = {

@@ -223,16 +223,16 @@ class SilverSpec(TableSpec, ChangeData):
 
 
 class GoldSource(StrictModel):
-    """One silver table that a gold table reads.
+    """One table that a gold table reads.
 
     Attributes:
-        table: the silver table.
+        table: the silver or gold table.
         where: Spark SQL over the table's own columns that filters its rows.
         join: how it joins the sources above it; left out for the first source.
         on: Spark SQL of the join, with columns as `<alias>.<column>`.
     """
 
-    table: str = Field(pattern=rf"^silver\.{NAME}$")
+    table: str = Field(pattern=rf"^(silver|gold)\.{NAME}$")
     where: str | None = None
     join: Literal["inner", "left"] | None = None
     on: str | None = None
@@ -248,7 +248,7 @@ class GoldSpec(TableSpec):
     """A gold table: measures by group, recomputed for what changed.
 
     Attributes:
-        sources: alias -> silver table; the rows of the first source are counted.
+        sources: alias -> silver or gold table; the rows of the first source are counted.
         refresh_by: the group column whose changed values are recomputed, such as a date.
         refresh_from: alias -> Spark SQL over that source's own columns that gives the value of `refresh_by` that a
             changed row affects.
@@ -265,7 +265,7 @@ class GoldSpec(TableSpec):
 
     @property
     def source_tables(self) -> tuple[str, ...]:
-        """The silver tables it reads, in the order of the spec."""
+        """The silver and gold tables that it reads, in the order of the spec."""
         return tuple(source.table for source in self.sources.values())
 
 

@@ -32,7 +32,7 @@ def check_gold_names(document: Document) -> Iterator[Defect]:
 
 
 def check_gold_columns(document: Document, documents: Mapping[str, Document]) -> Iterator[Defect]:
-    """Check that each `<alias>.<column>` is in the alias's silver table; `documents` has all specs by table."""
+    """Check that each `<alias>.<column>` is in the alias's table; `documents` has all specs by table."""
     sources = mapping_at(document, "sources")
     for path, expression in _expressions_with_aliases(document, sources):
         for alias, column in qualified_names(expression):

@@ -66,6 +66,19 @@ def test_all_tables_are_shown_by_layer_with_their_state_and_lines_between_them(s
     assert {lineage_path("bronze.orders"), lineage_path("gold.revenue_daily")} <= set(page.links)
 
 
+def test_a_gold_table_stands_below_the_gold_table_that_it_reads_with_a_line_between_them(server: TestClient) -> None:
+    specs = Settings().tables
+    gold = gold_document("gold.a", sources={"o": {"table": "gold.revenue_daily"}}, measures={"n": "sum(o.orders)"})
+    write_specs(specs, gold, domain="more")
+    try:
+        page = show(server, lineage_path())
+        assert page.tags.count("path") == 3
+        tables = (lineage_path("gold.revenue_daily"), lineage_path("gold.a"))
+        assert [link for link in page.links if link in tables] == list(tables)
+    finally:
+        shutil.rmtree(specs / "gold" / "more")
+
+
 @pytest.mark.usefixtures("other_domain")
 def test_a_filter_leaves_tables_columns_and_what_is_beside_a_domain(server: TestClient) -> None:
     of_domain = show(server, f"{lineage_path()}?domain=other")

@@ -6,8 +6,10 @@ import copy
 import pickle
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 from include.catalog import Catalog, load_catalog
 from include.contracts.spec.table_spec import BronzeSpec, GoldSpec, SilverSpec
@@ -30,6 +32,17 @@ from tests.support.documents.specs import (
 )
 
 ORDERS = (bronze_document(), silver_document(), gold_document())
+FIX = "let {} read only tables that are built without it"
+
+
+def gold_of(table: str, *sources: str, **changes: Any) -> dict[str, Any]:
+    """Return the spec of a gold table that reads these tables, joined by day; by default `silver.orders`."""
+    of_alias = {
+        f"s{number}": {"table": source, **({"join": "left", "on": f"s0.day = s{number}.day"} if number else {})}
+        for number, source in enumerate(sources or ["silver.orders"])
+    }
+    parts = {"sources": of_alias, "refresh_from": dict.fromkeys(of_alias, "day"), "group_by": {"day": "s0.day"}}
+    return gold_document(table, **parts, measures={"n": "count(*)"}, **changes)
 
 
 class TestSoundSpecs:
@@ -44,6 +57,18 @@ class TestSoundSpecs:
         write_specs(tmp_path, silver_document(), bronze_document("bronze.z"), bronze_document())
         specs = load_catalog(tmp_path).of_domain("shop")
         assert [spec.table for spec in specs] == ["bronze.orders", "bronze.z", "silver.b", "silver.orders", "gold.a"]
+
+    def test_a_gold_table_comes_after_the_gold_tables_that_it_reads(self, tmp_path: Path) -> None:
+        write_specs(tmp_path, *ORDERS, gold_of("gold.alone"))
+        write_specs(tmp_path, gold_of("gold.a", "gold.z"), gold_of("gold.c", "gold.a", "gold.alone"))
+        write_specs(tmp_path, gold_of("gold.z", "gold.revenue_daily"), domain="finance")
+        gold = ["gold.alone", "gold.revenue_daily", "gold.z", "gold.a", "gold.c"]
+        catalog = load_catalog(tmp_path)
+        assert (catalog.problems, list(catalog.specs)[2:]) == ((), gold)
+        write_spec(tmp_path, "gold/finance/z.yaml", yaml.safe_dump(gold_of("gold.z", "gold.revenue_daily", owner=7)))
+        catalog = load_catalog(tmp_path)
+        assert (set(catalog.invalid), list(catalog.tables)[2:]) == ({"gold.z"}, gold)
+        assert catalog.invalid["gold.z"].source_tables == ("gold.revenue_daily",)
 
     def test_a_table_may_read_one_of_another_domain(self, tmp_path: Path) -> None:
         write_specs(tmp_path, bronze_document(), silver_document(), domain="shop")
@@ -158,6 +183,33 @@ class TestWrongSpecs:
         catalog = load_catalog(tmp_path)
         assert sum("read one another" in problem.message for problem in catalog.problems) == 2
         assert set(catalog.invalid) == set(pairs)
+
+    def test_a_cycle_of_gold_tables_is_named_with_its_path_and_their_order_is_still_found(self, tmp_path: Path) -> None:
+        write_specs(
+            tmp_path, *ORDERS, gold_of("gold.a", "gold.c", "gold.revenue_daily"), gold_of("gold.self", "gold.self")
+        )
+        write_specs(
+            tmp_path, gold_of("gold.b", "gold.a"), gold_of("gold.c", "gold.b", owner=7), gold_of("gold.d", "gold.c")
+        )
+        catalog = load_catalog(tmp_path)
+        cycles = [problem for problem in catalog.problems if "read one another" in problem.message]
+        assert [(p.key, p.value, p.message.rpartition(": ")[2], p.fix) for p in cycles] == [
+            ("sources.s0.table", "gold.c", "gold.a -> gold.b -> gold.c -> gold.a", FIX.format("gold.a")),
+            ("sources.s0.table", "gold.self", "gold.self -> gold.self", FIX.format("gold.self")),
+        ]
+        assert {table: spec.source_tables for table, spec in catalog.invalid.items()} == {
+            "gold.a": ("gold.revenue_daily",), "gold.c": (), "gold.self": ()
+        }  # fmt: skip
+        for table in ("gold.b", "gold.d"):
+            with pytest.raises(SpecError, match=f"{table}: it reads gold"):
+                catalog.require_sound_sources(catalog.spec(table))
+        assert [spec.table for spec in catalog.of_domain("shop")][3:] == [
+            "gold.revenue_daily",
+            "gold.self",
+            "gold.a",
+            "gold.d",
+            "gold.b",
+        ]
 
     def test_a_file_in_no_domain_is_told_and_belongs_to_none(self, tmp_path: Path) -> None:
         write_spec(write_specs(tmp_path, *ORDERS), "stray.yaml", "table: stray\n")

@@ -1,7 +1,7 @@
 """The tables by layer, with lines from each table to those that read it.
 
-A table reads only tables of the layer before it. So the layers are columns, and only the order within them has to be
-found: a table stands near its sources.
+A table reads tables of the layer before it, and gold also of gold. So the layers are columns, and only the order within
+them has to be found: a table stands near its sources, and in gold below those that it reads.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from statistics import fmean
 from include.contracts.spec.values import LAYERS
 from include.overview.lineage.tables import readers_of
 from include.overview.tables.table_overview import TableOverview
+from include.specs.links import build_steps
 
 MOST_BOXES = 50
 """The tables that a layer shows; a list of more is not read as a picture."""
@@ -27,7 +28,8 @@ class Graph:
 
     Attributes:
         layers: layer -> its tables, from top to bottom.
-        lines: layer -> the lines from its tables to those of the next layer, as paths of an SVG that is 100 wide.
+        lines: layer -> the lines from its tables to those of the next layer, in gold to those of gold, as paths of an
+            SVG that is 100 wide.
         left_out: layer -> the number of its tables that are not shown.
     """
 
@@ -50,19 +52,20 @@ def graph_of(tables: Sequence[TableOverview]) -> Graph:
     """Return the picture of these tables, without those in no layer, whose files are in no table's place."""
     layers = {layer: [table for table in tables if table.spec.layer == layer] for layer in LAYERS}
     sources = {table.table: table.spec.source_tables for table in tables}
-    readers = readers_of(sources)
+    readers, steps = readers_of(sources), build_steps(sources)
     bronze, silver, gold = LAYERS
     for layer, beside, neighbours in ((silver, bronze, sources), (gold, silver, sources), (bronze, silver, readers)):
-        layers[layer] = _near(layers[layer], neighbours, _places(layers[beside]))
+        near = _near(layers[layer], neighbours, _places(layers[beside]))
+        layers[layer] = sorted(near, key=lambda table: steps[table.table])
     shown = {layer: of_layer[:MOST_BOXES] for layer, of_layer in layers.items()}
     lines = {
         layer: [
-            _line(row, places[reader])
+            _line(row, places[reader], 0 if following == layer else 100)
             for row, table in enumerate(shown[layer])
             for reader in readers.get(table.table, ())
             if reader in places
         ]
-        for layer, following in ((bronze, silver), (silver, gold))
+        for layer, following in ((bronze, silver), (silver, gold), (gold, gold))
         for places in [_places(shown[following])]
     }
     return Graph(shown, lines, {layer: len(layers[layer]) - len(shown[layer]) for layer in LAYERS})
@@ -84,11 +87,12 @@ def _near(
     return sorted(tables, key=row)
 
 
-def _line(start: int, end: int) -> str:
-    """Return the path of a line.
+def _line(start: int, end: int, end_x: int) -> str:
+    """Return the path of a line from the left to `end_x`; a line that ends on the left, too, is an arc.
 
-    >>> _line(0, 2)
+    >>> _line(0, 2, 100)
     'M0 5C50 5 50 25 100 25'
     """
     from_y, to_y = (row * _ROW + _ROW // 2 for row in (start, end))
-    return f"M0 {from_y}C50 {from_y} 50 {to_y} 100 {to_y}"
+    bend = 50 if end_x else 90
+    return f"M0 {from_y}C{bend} {from_y} {bend} {to_y} {end_x} {to_y}"

@@ -39,6 +39,22 @@ def test_a_column_goes_to_columns_and_decides_about_rows() -> None:
     ]
 
 
+def test_a_column_is_followed_through_gold_tables_that_read_gold_tables() -> None:
+    daily = gold_spec()
+    total = gold_spec(table="gold.total", sources={"d": {"table": daily.table}}, measures={"all": "sum(d.revenue)"})
+    specs = chains(bronze_spec(), silver_spec(), daily, total)
+    assert [step[:3] for step in flat(specs.comes_from(total.table, "all"))] == [
+        (daily.table, "revenue", "aggregated"),
+        ("silver.orders", "amount", "aggregated"),
+        ("bronze.orders", "amount", "as it is"),
+        (DELIVERED, "amount", "computed"),
+    ]
+    assert [step[:2] for step in flat(specs.goes_to("silver.orders", "amount"))] == [
+        (daily.table, "revenue"),
+        (total.table, "all"),
+    ]
+
+
 def test_a_column_that_is_used_twice_is_one_step() -> None:
     gold = gold_spec(measures={"share": "sum(o.amount) / max(if(o.amount > 1, 1, 0))"})
     [step] = chains(bronze_spec(), silver_spec(), gold).comes_from(gold.table, "share")

@@ -38,7 +38,12 @@ class TestGold:
                 "no spec creates",
                 "did you mean 'silver.orders'?",
             ),
-            ({"sources": {"o": {"table": "bronze.orders"}}}, "sources.o.table", "a silver table is written", ""),
+            (
+                {"sources": {"o": {"table": "bronze.orders"}}},
+                "sources.o.table",
+                "gold reads silver and gold tables",
+                "",
+            ),
             (
                 {"sources": {"o": {"table": "silver.orders", "where": "o.amount > 0"}}},
                 "sources.o.where",

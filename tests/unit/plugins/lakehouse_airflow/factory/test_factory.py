@@ -150,6 +150,20 @@ def test_layers_and_tables_keep_the_build_order_and_each_table_waits_for_the_gat
     ]
 
 
+def test_a_gold_table_waits_for_the_gate_of_a_gold_table_that_it_reads(tables: Path) -> None:
+    sources = {"o": {"table": "gold.revenue_daily"}}
+    write_specs(tables, gold_document("gold.first", sources=sources, measures={"n": "sum(o.orders)"}))
+    dag = build_domain_dag("shop", schedule="0 0 * * *", start_date=START, owner="platform")
+    assert dag.get_task("gold.first").upstream_task_ids == {"gold.revenue_daily_gate"}
+    assert [asset.name for asset in dag.get_task("gold.first_gate").inlets] == ["gold.revenue_daily"]
+    write_specs(tables, gold_document(sources={"o": {"table": "gold.first"}}, measures={"n": "sum(o.n)"}))
+    dag = build_domain_dag("shop", schedule="0 0 * * *", start_date=START, owner="platform")
+    assert "read one another: gold.first -> gold.revenue_daily -> gold.first" in "".join(
+        str(dag.get_task(table).doc_md) for table in ("gold.first", "gold.revenue_daily")
+    )
+    assert len(dag.tasks) == 9
+
+
 def test_a_source_of_another_domain_is_no_task_to_wait_for(tables: Path) -> None:
     write_spec(tables, "silver/sales/orders.yaml", (tables / "silver/shop/orders.yaml").read_text())
     (tables / "silver/shop/orders.yaml").unlink()
