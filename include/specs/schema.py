@@ -13,7 +13,13 @@ from pydantic import BaseModel
 from include.contracts.spec.bronze_sources import SOURCE_KINDS
 from include.contracts.spec.common_settings import ColumnSpec
 from include.contracts.spec.expectation import Action, Expectation, Severity
-from include.contracts.spec.expectation_arguments import ARGUMENT_SCHEMAS, ARGUMENTS, BAND_ARGUMENTS, ROW_EXPECTATIONS
+from include.contracts.spec.expectation_arguments import (
+    ARGUMENT_SCHEMAS,
+    ARGUMENTS,
+    BAND_ARGUMENTS,
+    ROW_EXPECTATIONS,
+    argument_schema,
+)
 from include.contracts.spec.table_spec import SPEC_OF_LAYER, BronzeSpec
 from include.contracts.spec.values import DECIMAL, SIMPLE_TYPES
 from include.contracts.strict_model import StrictModel
@@ -112,7 +118,7 @@ def _arguments_schema(name: str) -> dict[str, Any]:
         "type": "object",
         "additionalProperties": False,
         "required": list(takes.required),
-        "properties": {argument: ARGUMENT_SCHEMAS[argument] for argument in takes.all_names},
+        "properties": {argument: argument_schema(name, argument) for argument in takes.all_names},
         **one_of,
     }
 

@@ -80,6 +80,8 @@ def _fix(path: KeyPath, model: type[BaseModel], error: ErrorDetails) -> str:
             return did_you_mean(path[-1], _known_keys(model, error["loc"][:-1]))
         case "unknown_word":
             return did_you_mean(context["word"], context["vocabulary"])
+        case "not_on_spark":
+            return str(context["fix"])
         case "literal_error" | "enum":
             return did_you_mean(value, context["expected"].replace("'", "").replace(" or ", ", ").split(", "))
         case "tuple_type" if isinstance(value, str):

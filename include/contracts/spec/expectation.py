@@ -9,6 +9,7 @@ from pydantic import Field, model_serializer, model_validator
 from pydantic_core import PydanticCustomError
 
 from include.contracts.spec.expectation_arguments import ARGUMENTS, ROW_EXPECTATIONS
+from include.contracts.spec.gx_expectations import NOT_ON_SPARK
 from include.contracts.strict_model import StrictModel
 
 
@@ -75,6 +76,10 @@ class Expectation(StrictModel):
 
     @model_validator(mode="after")
     def _is_known_and_fits_its_action(self) -> Self:
+        if self.name in NOT_ON_SPARK:
+            why, instead = NOT_ON_SPARK[self.name]
+            context = {"key": self.name, "fix": instead or "leave the rule out"}
+            raise PydanticCustomError("not_on_spark", f"this expectation cannot check a table: {why}", context)
         if self.name not in ARGUMENTS:
             context = {"word": self.name, "vocabulary": sorted(ARGUMENTS), "key": self.name}
             raise PydanticCustomError("unknown_word", "unknown expectation", context)

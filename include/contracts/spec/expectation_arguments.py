@@ -2,48 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
+from include.contracts.spec.arguments import BOUNDS, COLUMN, COLUMN_BOUNDS, STRICT, Arguments
 from include.contracts.spec.duration import AGE
+from include.contracts.spec.gx_expectations import GX_ARGUMENT_SCHEMAS, GX_EXPECTATIONS, ignored_rows
 
 COLUMN_ARGUMENTS = ("column", "column_A", "column_B")
 """The arguments that name one column each; `column_list` and `column_set` name several."""
 
 COLUMN_LIST_ARGUMENTS = ("column_list", "column_set")
 
-
-@dataclass(frozen=True)
-class Arguments:
-    """The arguments of one expectation.
-
-    Attributes:
-        required: the arguments that must be given.
-        optional: the arguments that may be given.
-        one_of: when not empty, at least one of these must be given.
-    """
-
-    required: tuple[str, ...] = ()
-    optional: tuple[str, ...] = ()
-    one_of: tuple[str, ...] = ()
-
-    @property
-    def all_names(self) -> tuple[str, ...]:
-        """Every argument that the expectation takes."""
-        return (*self.required, *self.one_of, *self.optional)
-
-
-_BOUNDS = ("min_value", "max_value")
-_STRICT = ("strict_min", "strict_max")
-_COLUMN = Arguments(required=("column",), optional=("mostly",))
-_COLUMN_BOUNDS = Arguments(required=("column",), one_of=_BOUNDS, optional=_STRICT)
-_COLUMN_VALUES_BOUNDS = Arguments(required=("column",), one_of=_BOUNDS, optional=(*_STRICT, "mostly"))
+_COLUMN_VALUES_BOUNDS = Arguments(required=("column",), one_of=BOUNDS, optional=(*STRICT, "mostly"))
 _COLUMN_SET = Arguments(required=("column", "value_set"), optional=("mostly",))
 _COLUMN_REGEX = Arguments(required=("column", "regex"), optional=("mostly",))
 
 ROW_EXPECTATIONS = {
-    "expect_column_values_to_not_be_null": _COLUMN,
-    "expect_column_values_to_be_null": _COLUMN,
+    "expect_column_values_to_not_be_null": COLUMN,
+    "expect_column_values_to_be_null": COLUMN,
     "expect_column_values_to_be_between": _COLUMN_VALUES_BOUNDS,
     "expect_column_value_lengths_to_be_between": _COLUMN_VALUES_BOUNDS,
     "expect_column_values_to_be_in_set": _COLUMN_SET,
@@ -57,20 +33,21 @@ ROW_EXPECTATIONS = {
 """The expectations that can check a single row, and so may quarantine or drop it."""
 
 VERSION_EXPECTATIONS = {
-    "expect_column_values_to_be_unique": _COLUMN,
+    "expect_column_values_to_be_unique": COLUMN,
     "expect_column_distinct_values_to_be_in_set": Arguments(required=("column", "value_set")),
-    "expect_column_max_to_be_between": _COLUMN_BOUNDS,
-    "expect_column_mean_to_be_between": _COLUMN_BOUNDS,
-    "expect_column_min_to_be_between": _COLUMN_BOUNDS,
-    "expect_column_sum_to_be_between": _COLUMN_BOUNDS,
-    "expect_column_proportion_of_unique_values_to_be_between": _COLUMN_BOUNDS,
-    "expect_column_unique_value_count_to_be_between": _COLUMN_BOUNDS,
+    "expect_column_max_to_be_between": COLUMN_BOUNDS,
+    "expect_column_mean_to_be_between": COLUMN_BOUNDS,
+    "expect_column_min_to_be_between": COLUMN_BOUNDS,
+    "expect_column_sum_to_be_between": COLUMN_BOUNDS,
+    "expect_column_proportion_of_unique_values_to_be_between": COLUMN_BOUNDS,
+    "expect_column_unique_value_count_to_be_between": COLUMN_BOUNDS,
     "expect_column_to_exist": Arguments(required=("column",), optional=("column_index",)),
     "expect_compound_columns_to_be_unique": Arguments(required=("column_list",), optional=("mostly",)),
-    "expect_table_column_count_to_be_between": Arguments(one_of=_BOUNDS),
+    "expect_table_column_count_to_be_between": Arguments(one_of=BOUNDS),
     "expect_table_columns_to_match_set": Arguments(required=("column_set",), optional=("exact_match",)),
-    "expect_table_row_count_to_be_between": Arguments(one_of=_BOUNDS, optional=_STRICT),
+    "expect_table_row_count_to_be_between": Arguments(one_of=BOUNDS, optional=STRICT),
     "expect_table_row_count_to_equal": Arguments(required=("value",)),
+    **GX_EXPECTATIONS,
 }
 """The expectations of Great Expectations that can check only a whole table version."""
 
@@ -99,8 +76,8 @@ ARGUMENTS = {**ROW_EXPECTATIONS, **VERSION_EXPECTATIONS, **COMPARISONS}
 
 BAND_ARGUMENTS = {
     **dict.fromkeys(("min_value", "min_percent", "mostly"), 1),
-    **dict.fromkeys(("max_value", "max_percent", "max_age", "max_change", "max_psi", "tolerance_percent"), -1),
-    **dict.fromkeys(_STRICT, 0),
+    **dict.fromkeys(("max_value", "max_percent", "max_age", "max_change", "max_psi", "threshold", "tolerance_percent"), -1),
+    **dict.fromkeys(STRICT, 0),
 }
 """Argument of a narrower band -> 1 if a greater value is narrower, -1 if a smaller value is, 0 for the others."""
 
@@ -143,5 +120,12 @@ ARGUMENT_SCHEMAS: dict[str, dict[str, Any]] = {
     "measure": {"type": "string"},
     "source_measure": {"type": "string"},
     "tolerance_percent": _PERCENT,
+    **GX_ARGUMENT_SCHEMAS,
 }
 """Argument -> the JSON Schema of its value, for the catalog's checks and for the editors' schema."""
+
+
+def argument_schema(name: str, argument: str) -> dict[str, Any]:
+    """Return the JSON Schema of an argument's value for the expectation `name`."""
+    schema = ARGUMENT_SCHEMAS[argument]
+    return {**schema, "enum": list(ignored_rows(ARGUMENTS[name]))} if argument == "ignore_row_if" else schema

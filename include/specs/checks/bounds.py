@@ -23,6 +23,9 @@ _OF_VALUES = frozenset(
         "expect_column_values_to_be_in_set",
         "expect_column_values_to_not_be_in_set",
         "expect_column_distinct_values_to_be_in_set",
+        "expect_column_distinct_values_to_contain_set",
+        "expect_column_distinct_values_to_equal_set",
+        "expect_column_most_common_value_to_be_in_set",
         "expect_column_max_to_be_between",
         "expect_column_min_to_be_between",
     }
@@ -32,7 +35,10 @@ _OF_VALUES = frozenset(
 _OF_FRACTIONS = frozenset(
     {
         "expect_column_mean_to_be_between",
+        "expect_column_median_to_be_between",
+        "expect_column_stdev_to_be_between",
         "expect_column_sum_to_be_between",
+        "expect_column_proportion_of_non_null_values_to_be_between",
         "expect_column_proportion_of_unique_values_to_be_between",
     }
 )

@@ -5,18 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 from include.contracts.spec.duration import AGE
 from include.contracts.spec.expectation import ROW_ACTIONS
 from include.contracts.spec.expectation_arguments import (
-    ARGUMENT_SCHEMAS,
     ARGUMENTS,
+    BAND_ARGUMENTS,
     COLUMN_ARGUMENTS,
     COLUMN_LIST_ARGUMENTS,
+    argument_schema,
 )
 from include.specs.checks.bounds import check_band, check_bounds, check_kinds
 from include.specs.checks.columns import declared_columns, stored_columns_in, unknown_column
+from include.specs.checks.nested_arguments import Invalid, invalid_nested
 from include.specs.document import Document, list_at, stated_rules
 from include.specs.problem import Defect, KeyPath, did_you_mean
 
@@ -35,6 +38,7 @@ _KINDS: dict[str, tuple[str, tuple[type, ...]]] = {
     "integer": ("a whole number", (int,)),
     "number": ("a number", (int, float)),
     "boolean": ("true or false", (bool,)),
+    "object": ("a mapping", (dict,)),
 }
 """JSON Schema type -> its name for people, and the Python types of its values."""
 
@@ -47,8 +51,8 @@ def check_expectations(document: Document) -> Iterator[Defect]:
             rule = document["expectations"][path[1]]
             action, takes = rule.get("action"), ARGUMENTS[name].all_names
             yield from _check_arguments(path, name, all_arguments)
-            valid = (key for key, value in all_arguments.items() if key in takes and not _invalid_value(key, value))
-            arguments = {key: all_arguments[key] for key in valid}
+            stated = {key: value for key, value in all_arguments.items() if key in takes}
+            arguments = {key: value for key, value in stated.items() if not _invalid_value(name, key, value)}
             yield from check_bounds(path, arguments)
             yield from _check_warn((*path[:2], "warn"), name, arguments, rule.get("warn"), document)
             yield from _check_action(path, arguments, action, document)
@@ -63,7 +67,7 @@ def _check_arguments(path: KeyPath, name: str, arguments: Mapping[str, Any]) -> 
         if argument not in takes.all_names:
             fix = did_you_mean(argument, takes.all_names)
             yield Defect((*path, argument), "the expectation takes no such argument", value, fix)
-        elif invalid := _invalid_value(argument, value):
+        elif invalid := _invalid_value(name, argument, value):
             yield Defect((*path, argument), *invalid)
     for argument in takes.required:
         if argument not in arguments:
@@ -81,7 +85,7 @@ def _check_warn(
     defects = [
         Defect((*path, argument), *invalid)
         for argument, value in warn.items()
-        if argument in ARGUMENT_SCHEMAS and (invalid := _invalid_value(argument, value))
+        if argument in BAND_ARGUMENTS and (invalid := _invalid_value(name, argument, value))
     ]
     if not defects:
         column = {"column": arguments["column"]} if "column" in arguments else {}
@@ -90,13 +94,15 @@ def _check_warn(
     yield from defects or check_band(path, name, arguments, warn)
 
 
-def _invalid_value(argument: str, value: object) -> tuple[str, object, str] | None:
-    """Return what is wrong with a value, the wrong value, and a fix; None for a valid value."""
-    schema = ARGUMENT_SCHEMAS[argument]
+def _invalid_value(name: str, argument: str, value: Any) -> Invalid | None:
+    """Return what is wrong with the value of an argument of the expectation `name`; None for a valid value."""
+    schema = argument_schema(name, argument)
     kinds = [_KINDS[name] for name in ([schema["type"]] if isinstance(schema["type"], str) else schema["type"])]
     types = tuple(kind for _, of_kind in kinds for kind in of_kind)
     if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
         return f"{' or '.join(name for name, _ in kinds)} is needed here", value, ""
+    if schema["type"] == "object" or schema.get("items", {}).get("type") == "array":
+        return invalid_nested(argument, schema, value)
     items = schema.get("items", {}).get("enum")
     for word in value if items and isinstance(value, list) else ():
         if word not in items:
@@ -108,13 +114,16 @@ def _invalid_value(argument: str, value: object) -> tuple[str, object, str] | No
         return "unknown value", value, did_you_mean(value, schema["enum"])
     if "pattern" in schema and not re.search(schema["pattern"], str(value)):
         return f"{_FORMS[argument][0]} is needed here", value, _FORMS[argument][1]
-    if argument == "regex" and (reason := _broken_pattern(str(value))):
-        return f"not a regular expression: {reason}", value, ""
-    if argument == "max_age":
-        try:
+    for pattern in {"regex": [value], "regex_list": value}.get(argument, ()):
+        if reason := _broken_pattern(str(pattern)):
+            return f"not a regular expression: {reason}", pattern, ""
+    try:
+        if argument == "max_age":
             AGE.parse(value)
-        except ValueError as error:
-            return str(error), value, ""
+        if argument == "strftime_format":  # %D, for example, writes a date, and reads none
+            datetime.strptime(datetime(2013, 1, 31, tzinfo=UTC).strftime(value), value).astimezone(UTC)
+    except ValueError as error:
+        return str(error), value, ""
     return _out_of_range(schema, value)
 
 
@@ -129,7 +138,7 @@ def _broken_pattern(text: str) -> str:
     return ""
 
 
-def _out_of_range(schema: Mapping[str, Any], value: Any) -> tuple[str, object, str] | None:
+def _out_of_range(schema: Mapping[str, Any], value: Any) -> Invalid | None:
     if "exclusiveMinimum" in schema and value <= schema["exclusiveMinimum"]:
         return f"this must be greater than {schema['exclusiveMinimum']}", value, ""
     if "minimum" in schema and value < schema["minimum"]:

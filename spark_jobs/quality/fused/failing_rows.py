@@ -10,6 +10,7 @@ from pyspark.sql.types import StructType
 from include.contracts.spec.expectation import Expectation
 from spark_jobs.quality.fused.one_pass import Facts, Figures, group_figure
 from spark_jobs.quality.fused.rule import ROWS, FusedRule, Samples
+from spark_jobs.quality.rules.bounds import literal
 from spark_jobs.quality.rules.figure_bounds import NotFusedError
 from spark_jobs.quality.rules.row_rules import fails
 from spark_jobs.quality.verdicts.rule_result import RuleResult
@@ -61,3 +62,27 @@ def distinct_in_set(rule: Expectation, schema: StructType) -> FusedRule:
     of_rows = row_rule(rule.model_copy(update={"name": "expect_column_values_to_be_in_set"}), schema)
     # Values fail this rule, not rows: the result has no row counts.
     return FusedRule(of_rows.figures, lambda facts: RuleResult(of_rows.evaluate(facts).passed), of_rows.samples)
+
+
+def distinct_contain_set(rule: Expectation, _schema: StructType) -> FusedRule:
+    """Compile a rule that each value of a set occurs in a column."""
+    column, values = rule.arguments["column"], rule.arguments["value_set"]
+    figure = f"which of {values} occur in {column}"
+
+    def evaluate(facts: Facts) -> RuleResult:
+        missing = [value for value, occurs in zip(values, facts[figure], strict=True) if not occurs]
+        return RuleResult(not missing, {"observed_value": {"missing": missing} if missing else None})
+
+    occurring = F.array(*[F.bool_or(F.col(column) == literal(value)) for value in values])
+    return FusedRule(Figures({figure: occurring}), evaluate)
+
+
+def distinct_equal_set(rule: Expectation, schema: StructType) -> FusedRule:
+    """Compile a rule that the values of a column are exactly those of a set."""
+    within, all_of = distinct_in_set(rule, schema), distinct_contain_set(rule, schema)
+
+    def evaluate(facts: Facts) -> RuleResult:
+        missing = all_of.evaluate(facts)
+        return RuleResult(within.evaluate(facts).passed and missing.passed, missing.details)
+
+    return FusedRule(Figures({**within.figures.flat, **all_of.figures.flat}), evaluate, within.samples)

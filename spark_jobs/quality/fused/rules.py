@@ -24,6 +24,8 @@ COMPILERS: dict[str, Compile] = {
     "expect_column_values_to_be_unique": rows.unique,
     "expect_compound_columns_to_be_unique": rows.unique,
     "expect_column_distinct_values_to_be_in_set": rows.distinct_in_set,
+    "expect_column_distinct_values_to_contain_set": rows.distinct_contain_set,
+    "expect_column_distinct_values_to_equal_set": rows.distinct_equal_set,
     "expect_column_unique_value_count_to_be_between": figures.distinct_count,
     "expect_column_proportion_of_unique_values_to_be_between": figures.distinct_share,
     "expect_table_row_count_to_be_between": figures.row_count,

@@ -18,10 +18,13 @@ from spark_jobs.quality.rules.bounds import is_time, value_bound
 
 NUMBERS, TEXT, TIMES, BOOLEANS = "numbers", "text", "dates", "booleans"
 
+_ON_COLUMNS = ("expect_column_to_exist", "expect_table_columns_to_match_ordered_list")
+"""The expectations that fail, instead of not being checked, if a column that they name is missing."""
+
 
 def unfit_causes(schema: StructType, rule: Expectation) -> tuple[str, ...]:
     """Return why a rule cannot be evaluated on a frame of this schema, one line per cause; empty if it can."""
-    if rule.name == "expect_column_to_exist":
+    if rule.name in _ON_COLUMNS:
         return ()
     columns = [rule.arguments[key] for key in ("column", "column_A", "column_B") if key in rule.arguments]
     columns += rule.arguments.get("column_list", ())
@@ -39,7 +42,7 @@ def unfit_causes(schema: StructType, rule: Expectation) -> tuple[str, ...]:
 
 def _misfits(rule: Expectation, kinds: Mapping[str, str]) -> Iterator[str]:
     """Yield what cannot be compared: columns of different kinds, and a column with values of another kind."""
-    if "column_A" in rule.arguments and len(set(kinds.values())) > 1:
+    if "column_A" in rule.arguments and "value_pairs_set" not in rule.arguments and len(set(kinds.values())) > 1:
         yield " and ".join(f"{column} holds {kind}" for column, kind in kinds.items())
     if rule.name not in _COMPARED or not kinds:
         return
@@ -83,5 +86,13 @@ _COMPARED: dict[str, tuple[tuple[str, ...], Callable[[object, str], bool]]] = {
     "expect_column_values_to_be_between": (("min_value", "max_value"), _is_valid_bound),
     "expect_column_values_to_be_in_set": (("value_set",), _is_valid_value),
     "expect_column_values_to_not_be_in_set": (("value_set",), _is_valid_value),
+    "expect_column_distinct_values_to_be_in_set": (("value_set",), _is_valid_value),
+    "expect_column_distinct_values_to_contain_set": (("value_set",), _is_valid_value),
+    "expect_column_distinct_values_to_equal_set": (("value_set",), _is_valid_value),
+    # Great Expectations compares the most common values in Python, where no text equals a date.
+    "expect_column_most_common_value_to_be_in_set": (
+        ("value_set",),
+        lambda value, kind: kind != TIMES and _is_valid_value(value, kind),
+    ),
 }
 """Expectation -> the arguments that its column is compared with, and the check of their values."""

@@ -14,7 +14,6 @@ from pyspark.sql import DataFrame, SparkSession
 
 from include.contracts.job.report import CheckResult
 from include.contracts.spec.expectation import Expectation
-from include.contracts.spec.expectation_arguments import ARGUMENTS, COMPARISONS
 from spark_jobs.quality.suites import check_rules
 
 
@@ -175,20 +174,6 @@ def test_a_version_that_spark_cannot_read_blames_no_rule(spark: SparkSession, pl
         data_file.unlink()
     with pytest.raises(PySparkException, match="FAILED_READ_FILE"):
         check_rules(df, PASSING[1:2])
-
-
-def test_every_expectation_of_a_spec_can_be_evaluated_with_all_its_arguments(planes: DataFrame) -> None:
-    values: dict[str, Any] = {
-        **{"column": "seats", "column_A": "seats", "column_B": "speed"},
-        **{"column_list": ["seats", "maker"], "column_set": ["seats"], "column_index": 0},
-        **{"min_value": 1, "max_value": 2, "strict_min": True, "strict_max": True, "mostly": 0.5},
-        **{"value_set": [1], "value": 20, "regex": "1", "or_equal": True, "exact_match": False},
-    }
-    names = sorted(ARGUMENTS.keys() - COMPARISONS.keys())
-    rules = [rule(name, "warn", **{key: values[key] for key in ARGUMENTS[name].all_names}) for name in names]
-    checks = check_rules(planes, rules)
-    assert [check.rule for check in checks if check.error] == []
-    assert {check.passed for check in checks} == {True, False}
 
 
 def test_great_expectations_keeps_no_frame_in_memory(spark: SparkSession, planes: DataFrame) -> None:

@@ -88,8 +88,10 @@ def distinct() -> st.SearchStrategy[Expectation]:
         _bounds(_SHARES),
     )
     values = {"word": ["a", "ab"], "whole": [0, 1, 5], "yes": [True]}
-    among = st.sampled_from([*values]).map(
-        lambda name: rule("expect_column_distinct_values_to_be_in_set", {"column": name, "value_set": values[name]})
+    among = st.builds(
+        lambda kind, name: rule(f"expect_column_distinct_values_to_{kind}_set", {"column": name, "value_set": values[name]}),
+        st.sampled_from(["be_in", "contain", "equal"]),
+        st.sampled_from([*values]),
     )
     return counted | share | among
 
