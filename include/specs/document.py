@@ -9,6 +9,7 @@ import copy
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from include.contracts.spec.expectation_arguments import SQL
 from include.specs.problem import Defect, KeyPath
 
 Document = Mapping[str, Any]
@@ -39,7 +40,9 @@ def stated_rules(document: Document) -> Iterator[tuple[KeyPath, str, dict[str, A
     """Yield each expectation of the document: its key path, its name and its arguments."""
     for index, rule in enumerate(list_at(document, "expectations")):
         for name, arguments in rule.items() if isinstance(rule, dict) else ():
-            if str(name).startswith("expect_") and isinstance(arguments or {}, dict):
+            if name == SQL and isinstance(arguments, str):
+                yield ("expectations", index, name), name, {"condition": arguments}
+            elif str(name).startswith("expect_") and isinstance(arguments or {}, dict):
                 yield ("expectations", index, name), name, arguments or {}
 
 

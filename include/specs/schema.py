@@ -18,6 +18,7 @@ from include.contracts.spec.expectation_arguments import (
     ARGUMENTS,
     BAND_ARGUMENTS,
     ROW_EXPECTATIONS,
+    SQL,
     argument_schema,
 )
 from include.contracts.spec.table_spec import SPEC_OF_LAYER, BronzeSpec
@@ -114,13 +115,14 @@ def _require_action(condition: dict[str, Any], *actions: Action) -> dict[str, An
 def _arguments_schema(name: str) -> dict[str, Any]:
     takes = ARGUMENTS[name]
     one_of = {"anyOf": [{"required": [argument]} for argument in takes.one_of]} if takes.one_of else {}
-    return {
+    schema = {
         "type": "object",
         "additionalProperties": False,
         "required": list(takes.required),
         "properties": {argument: argument_schema(name, argument) for argument in takes.all_names},
         **one_of,
     }
+    return {"anyOf": [{"type": "string"}, schema]} if name == SQL else schema
 
 
 def _close(schema: Any) -> None:

@@ -96,6 +96,11 @@ class SqlExpression:
         return [name for name, is_nested in self._aggregates() if is_nested]
 
     @property
+    def reads_other_rows(self) -> bool:
+        """Whether it contains a window or a query, so that its value does not follow from one row."""
+        return any(token.token_type in (TokenType.OVER, TokenType.SELECT) for token in self._tokens)
+
+    @property
     def may_aggregate(self) -> bool:
         """Whether it may give one value for many rows."""
         return bool(self.aggregates) or self._has_scopes or any(before is TokenType.DOT for before, _ in self._calls)

@@ -11,8 +11,9 @@ from pyspark.sql import DataFrame
 
 from include.contracts.job.report import CheckResult
 from include.contracts.spec.expectation import Expectation
-from include.contracts.spec.expectation_arguments import COMPARISONS
+from include.contracts.spec.expectation_arguments import COMPARISONS, OWN_EXPECTATIONS, SQL
 from spark_jobs.quality.fused.comparisons import FRESH, compare_version, freshness_rule
+from spark_jobs.quality.fused.failing_rows import condition_error
 from spark_jobs.quality.fused.one_pass import compute_figures, require_readable
 from spark_jobs.quality.fused.rule import FusedRule
 from spark_jobs.quality.fused.rules import compile_rule
@@ -20,11 +21,12 @@ from spark_jobs.quality.fused.samples import collect_samples
 from spark_jobs.quality.rules.fit import unfit_causes
 from spark_jobs.quality.verdicts.comparable_version import ComparableVersion
 from spark_jobs.quality.verdicts.json_safe import json_safe
-from spark_jobs.quality.verdicts.rule_result import RuleResult
+from spark_jobs.quality.verdicts.rule_result import RuleResult, one_line
 
 MAX_SAMPLES = 5
 
-_COLUMN_ARGUMENTS = {"column", "column_A", "column_B", "column_list"}
+_IN_RULE = {"column", "column_A", "column_B", "column_list", "condition"}
+"""The arguments that are part of `Expectation.rule`."""
 
 
 def check_rules(
@@ -66,11 +68,16 @@ def _evaluate(df: DataFrame, rules: Sequence[Expectation], version: ComparableVe
         elif rule.name in COMPARISONS and version is None:
             error = "the rows are not a version of a table: there is nothing to compare them with"
             results[number] = RuleResult(False, error=error)
+        elif rule.name == SQL and (cause := condition_error(df, rule.arguments["condition"])):
+            results[number] = RuleResult(False, error=cause)
         elif version and rule.name == FRESH:
             fused[number] = freshness_rule(rule, schema, version)
         elif rule.name not in COMPARISONS and (compiled := compile_rule(rule, schema)):
             fused[number] = compiled
     results |= _by_figures(df, fused)
+    # Great Expectations knows none of these: alone, each is blamed for its own error.
+    own = {number for number in fused.keys() - results.keys() if rules[number].name in OWN_EXPECTATIONS}
+    results |= {number: _by_figures_alone(df, fused[number]) for number in own}
     others = {number: rule for number, rule in enumerate(rules) if number not in results}
     if version:
         comparisons = {number: rule for number, rule in others.items() if rule.name in COMPARISONS}
@@ -83,14 +90,26 @@ def _evaluate(df: DataFrame, rules: Sequence[Expectation], version: ComparableVe
 def _by_figures(df: DataFrame, rules: Mapping[int, FusedRule]) -> dict[int, RuleResult]:
     """Return the results of one pass; no results if one of the rules breaks it, such as an invalid pattern."""
     try:
-        facts = compute_figures(df, [rule.figures for rule in rules.values()])
-        results = {number: rule.evaluate(facts) for number, rule in rules.items()}
-        samples = {number: rules[number].samples for number, result in results.items() if not result.passed}
-        values = collect_samples(df, {number: sampled for number, sampled in samples.items() if sampled})
+        return _in_one_pass(df, rules)
     except PySparkException:
         # Spark does not say which rule failed: the caller evaluates each rule alone, if the frame can be read.
         require_readable(df)
         return {}
+
+
+def _by_figures_alone(df: DataFrame, rule: FusedRule) -> RuleResult:
+    try:
+        return _in_one_pass(df, {0: rule})[0]
+    except PySparkException as error:
+        require_readable(df)
+        return RuleResult(False, error=one_line(str(error)))
+
+
+def _in_one_pass(df: DataFrame, rules: Mapping[int, FusedRule]) -> dict[int, RuleResult]:
+    facts = compute_figures(df, [rule.figures for rule in rules.values()])
+    results = {number: rule.evaluate(facts) for number, rule in rules.items()}
+    samples = {number: rules[number].samples for number, result in results.items() if not result.passed}
+    values = collect_samples(df, {number: sampled for number, sampled in samples.items() if sampled})
     for number, failing in values.items():
         if failing:
             details = {**results[number].details, "partial_unexpected_list": failing}
@@ -115,7 +134,7 @@ def _check(rule: Expectation, result: RuleResult) -> CheckResult:
         passed=result.passed,
         severity=rule.stated_severity.value,
         reason=rule.reason,
-        expected={key: json_safe(value) for key, value in rule.arguments.items() if key not in _COLUMN_ARGUMENTS},
+        expected={key: json_safe(value) for key, value in rule.arguments.items() if key not in _IN_RULE},
         observed=json_safe(details.get("observed_value")),
         # Without an element_count the unexpected are distinct values, not rows.
         unexpected_rows=details.get("unexpected_count") if "element_count" in details else None,

@@ -8,7 +8,7 @@ from typing import Any, Self
 from pydantic import Field, model_serializer, model_validator
 from pydantic_core import PydanticCustomError
 
-from include.contracts.spec.expectation_arguments import ARGUMENTS, ROW_EXPECTATIONS
+from include.contracts.spec.expectation_arguments import ARGUMENTS, ROW_EXPECTATIONS, SQL
 from include.contracts.spec.gx_expectations import NOT_ON_SPARK
 from include.contracts.strict_model import StrictModel
 
@@ -72,7 +72,10 @@ class Expectation(StrictModel):
             msg = f"an expectation has exactly one key that starts with expect_, this one has {names or 'none'}"
             raise ValueError(msg)
         rest = {key: value for key, value in document.items() if key != names[0]}
-        return {"name": names[0], "arguments": document[names[0]] or {}, **rest}
+        arguments = document[names[0]] or {}
+        if names[0] == SQL and isinstance(arguments, str):
+            arguments = {"condition": arguments}
+        return {"name": names[0], "arguments": arguments, **rest}
 
     @model_validator(mode="after")
     def _is_known_and_fits_its_action(self) -> Self:
@@ -135,5 +138,6 @@ class Expectation(StrictModel):
 
     @property
     def rule(self) -> str:
-        """The short name under which refusals are counted: the expectation and the columns that it checks."""
-        return f"{self.name}({', '.join(self.checked_columns)})"
+        """The short name under which refusals are counted: the expectation and its columns, or its condition."""
+        checked = " ".join(str(self.arguments.get("condition", "")).split()) or ", ".join(self.checked_columns)
+        return f"{self.name}({checked})"

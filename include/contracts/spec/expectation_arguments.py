@@ -17,6 +17,9 @@ _COLUMN_VALUES_BOUNDS = Arguments(required=("column",), one_of=BOUNDS, optional=
 _COLUMN_SET = Arguments(required=("column", "value_set"), optional=("mostly",))
 _COLUMN_REGEX = Arguments(required=("column", "regex"), optional=("mostly",))
 
+SQL = "expect_sql"
+"""Millrace's own expectation that a condition in SQL is not false; a spec may state the condition alone, as text."""
+
 ROW_EXPECTATIONS = {
     "expect_column_values_to_not_be_null": COLUMN,
     "expect_column_values_to_be_null": COLUMN,
@@ -29,6 +32,7 @@ ROW_EXPECTATIONS = {
     "expect_column_pair_values_a_to_be_greater_than_b": Arguments(
         required=("column_A", "column_B"), optional=("or_equal", "mostly")
     ),
+    SQL: Arguments(required=("condition",), optional=("mostly",)),
 }
 """The expectations that can check a single row, and so may quarantine or drop it."""
 
@@ -70,6 +74,9 @@ COMPARISONS = {
     ),
 }
 """Millrace's own expectations: they compare a version with its interval, its past, or other tables."""
+
+OWN_EXPECTATIONS = frozenset({SQL, *COMPARISONS})
+"""The expectations that Great Expectations does not have."""
 
 ARGUMENTS = {**ROW_EXPECTATIONS, **VERSION_EXPECTATIONS, **COMPARISONS}
 """Expectation -> its arguments; a test compares them with the installed Great Expectations."""
@@ -120,6 +127,7 @@ ARGUMENT_SCHEMAS: dict[str, dict[str, Any]] = {
     "measure": {"type": "string"},
     "source_measure": {"type": "string"},
     "tolerance_percent": _PERCENT,
+    "condition": {"type": "string"},
     **GX_ARGUMENT_SCHEMAS,
 }
 """Argument -> the JSON Schema of its value, for the catalog's checks and for the editors' schema."""

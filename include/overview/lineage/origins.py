@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from include.contracts.spec.expectation_arguments import COLUMN_ARGUMENTS, COLUMN_LIST_ARGUMENTS
+from include.contracts.spec.expectation_arguments import COLUMN_ARGUMENTS, COLUMN_LIST_ARGUMENTS, SQL
 from include.contracts.spec.table_spec import AnySpec, BronzeSpec, GoldSpec, SilverSpec
 from include.overview.columns import column_names
 from include.sql.expression import Use, expression_of
@@ -83,6 +83,8 @@ def origins_of_rows(spec: AnySpec, specs: Mapping[str, AnySpec]) -> list[Origin]
     for rule in spec.row_rules:
         named = [rule.arguments[name] for name in COLUMN_ARGUMENTS if name in rule.arguments]
         named += [column for name in COLUMN_LIST_ARGUMENTS for column in rule.arguments.get(name, ())]
+        if rule.name == SQL:
+            named += [name[-1] for name in expression_of(rule.arguments["condition"]).columns]
         found += _behind_columns(of_columns, named, "FILTER", rule.rule)
     return list(of_sources(found, spec.table, of_columns))
 

@@ -11,6 +11,7 @@ from itertools import chain
 from pathlib import Path
 
 from include.catalog import Catalog, load_catalog
+from include.contracts.spec.expectation_arguments import SQL
 from include.contracts.spec.table_spec import AnySpec, BronzeSpec, GoldSpec, SilverSpec
 from include.specs.files import read_spec_file
 from include.specs.problem import Defect, KeyPath, SpecProblem, SpecsRefusedError, closest_word, did_you_mean
@@ -31,6 +32,7 @@ class SpecExpression:
         is_aggregate: whether it must be an aggregate over many rows; else it must be a value of one row.
         aliases: the aliases that may stand before a column, each with the columns of its table; None as above.
         grouped: SQL expressions that have one value for all rows of a group.
+        is_rule: whether it is the condition of a rule, which judges a row by its own columns alone.
     """
 
     path: KeyPath
@@ -39,6 +41,7 @@ class SpecExpression:
     is_aggregate: bool = False
     aliases: Mapping[str, tuple[str, ...] | None] = field(default_factory=dict)
     grouped: tuple[str, ...] = ()
+    is_rule: bool = False
 
 
 def checked_catalog(folder: Path) -> Catalog:
@@ -88,7 +91,11 @@ def _defects(expression: SpecExpression) -> Iterator[Defect]:
             yield Defect(expression.path, f"there is no column {'.'.join(column)!r} here", expression.text, fix)
     for name in () if expression.is_aggregate else sql.aggregates:
         message = f"the aggregate {name!r} is not allowed here: this is evaluated for each row"
-        yield Defect(expression.path, message, expression.text, "aggregate in the measures of a gold table")
+        fix = "use an expectation on the table" if expression.is_rule else "aggregate in the measures of a gold table"
+        yield Defect(expression.path, message, expression.text, fix)
+    if expression.is_rule and sql.reads_other_rows:
+        message, fix = "a condition has no query and no window: it is evaluated for one row", "compute it in a column"
+        yield Defect(expression.path, message, expression.text, fix)
     for name in sql.nested_aggregates if expression.is_aggregate else ():
         yield Defect(expression.path, f"the aggregate {name!r} is inside another aggregate", expression.text)
     if not expression.is_aggregate or sql.may_aggregate:
@@ -146,12 +153,21 @@ def _of_gold(spec: GoldSpec, specs: Mapping[str, AnySpec]) -> Iterator[SpecExpre
 
 def _of_rules(spec: AnySpec, specs: Mapping[str, AnySpec]) -> Iterator[SpecExpression]:
     for index, rule in enumerate(spec.expectations):
+        if rule.name == SQL:
+            path = ("expectations", index, rule.name, "condition")
+            columns = row_columns(spec) if rule.is_row_rule else table_columns(spec)
+            yield SpecExpression(path, str(rule.arguments["condition"]), columns, is_rule=True)
         of_table = {"measure": spec.table, "source_measure": str(rule.arguments.get("source"))}
         for key, table in of_table.items():
             if isinstance(text := rule.arguments.get(key), str):
                 yield SpecExpression(
                     ("expectations", index, rule.name, key), text, table_columns(specs.get(table)), True
                 )
+
+
+def row_columns(spec: AnySpec) -> tuple[str, ...] | None:
+    """Return the columns of a row that a row rule sees, before the row is stored; None as `table_columns`."""
+    return tuple(spec.columns) if isinstance(spec, SilverSpec) else table_columns(spec)
 
 
 def table_columns(spec: AnySpec | None) -> tuple[str, ...] | None:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from functools import partial
 
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
+from pyspark.sql.types import BooleanType, StructType
 
 from include.contracts.spec.expectation import Expectation
-from spark_jobs.quality.fused.one_pass import Facts, Figures, group_figure
+from include.sql.expression import expression_of
+from spark_jobs.quality.fused.one_pass import Facts, Figures, group_figure, require_readable
 from spark_jobs.quality.fused.rule import ROWS, FusedRule, Samples
 from spark_jobs.quality.rules.bounds import literal
 from spark_jobs.quality.rules.figure_bounds import NotFusedError
 from spark_jobs.quality.rules.row_rules import fails
-from spark_jobs.quality.verdicts.rule_result import RuleResult
+from spark_jobs.quality.verdicts.rule_result import RuleResult, one_line
 
 
 def row_rule(rule: Expectation, _schema: StructType) -> FusedRule:
@@ -33,6 +36,30 @@ def row_rule(rule: Expectation, _schema: StructType) -> FusedRule:
     value = F.struct(*columns) if len(columns) > 1 else F.col(columns[0])
     samples = None if rule.name == "expect_column_values_to_not_be_null" else Samples(value, failing)
     return FusedRule(Figures(flat), partial(_share_of_rows, mostly, figure, considered), samples)
+
+
+def sql_rule(rule: Expectation, schema: StructType) -> FusedRule:
+    """Compile a rule that a condition in SQL is not false; NULL is no failure, and no part of the share `mostly`."""
+    condition = rule.arguments["condition"]
+    failing, figure = fails(rule.model_copy(update={"arguments": {"condition": condition}})), f"failing {condition}"
+    considered = f"with a value of {condition}"
+    flat = {ROWS: F.count(F.lit(1)), figure: F.count_if(failing), considered: F.count(F.expr(condition))}
+    named = {name[-1].lower() for name in expression_of(condition).columns}
+    columns = [column for column in schema.names if column.lower() in named]
+    # As text, because values of any type have an order then.
+    value = F.to_json(F.struct(*columns), {"ignoreNullFields": "false"})
+    evaluate = partial(_share_of_rows, _mostly(rule), figure, considered)
+    return FusedRule(Figures(flat), evaluate, Samples(value, failing) if columns else None)
+
+
+def condition_error(df: DataFrame, condition: str) -> str:
+    """Return why Spark cannot read the text as a condition on a row of `df`; empty if it can. No job is run."""
+    try:
+        kind = df.select(F.expr(condition)).schema[0].dataType
+    except PySparkException as error:
+        require_readable(df)
+        return one_line(str(error))
+    return "" if isinstance(kind, BooleanType) else f"it is not a condition: its value is {kind.simpleString()}"
 
 
 def _share_of_rows(mostly: float, failing: str, considered: str, facts: Facts) -> RuleResult:

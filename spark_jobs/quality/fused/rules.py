@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from include.contracts.spec.expectation import Expectation
-from include.contracts.spec.expectation_arguments import ARGUMENTS, ROW_EXPECTATIONS
+from include.contracts.spec.expectation_arguments import ARGUMENTS, ROW_EXPECTATIONS, SQL
 from include.errors import SpecError
 from spark_jobs.quality.fused import failing_rows as rows
 from spark_jobs.quality.fused import figures
@@ -21,6 +21,7 @@ from spark_jobs.quality.rules.figure_bounds import NotFusedError
 
 COMPILERS: dict[str, Compile] = {
     **dict.fromkeys(ROW_EXPECTATIONS, rows.row_rule),
+    SQL: rows.sql_rule,
     "expect_column_values_to_be_unique": rows.unique,
     "expect_compound_columns_to_be_unique": rows.unique,
     "expect_column_distinct_values_to_be_in_set": rows.distinct_in_set,

@@ -14,7 +14,7 @@ from great_expectations.expectations.registry import get_expectation_impl
 
 from include.contracts.job.report import CheckResult
 from include.contracts.spec.expectation import Action
-from include.contracts.spec.expectation_arguments import COMPARISONS
+from include.contracts.spec.expectation_arguments import OWN_EXPECTATIONS
 from include.control.gates.result import GateResult
 
 _SEVERITY = {Action.FAIL: "critical", Action.WARN: "warning"}
@@ -55,7 +55,7 @@ def suite_result(
 
 def _is_renderable(check: CheckResult) -> bool:
     """Whether Great Expectations knows the rule and accepts its arguments: otherwise it renders no page at all."""
-    if _name(check) in COMPARISONS:
+    if _name(check) in OWN_EXPECTATIONS:
         return False
     try:
         get_expectation_impl(_name(check))(**_arguments(check))

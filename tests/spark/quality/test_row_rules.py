@@ -191,7 +191,7 @@ def test_every_row_expectation_with_all_its_arguments_compiles(spark: SparkSessi
     values: dict[str, Any] = {
         **{"column": "delay", "column_A": "delay", "column_B": "delay", "or_equal": True},
         **{"min_value": 1, "max_value": 2, "strict_min": True, "strict_max": True},
-        **{"value_set": [1], "regex": "a"},
+        **{"value_set": [1], "regex": "a", "condition": "delay > 0"},
     }
     for name in sorted(ROW_EXPECTATIONS):
         arguments = {key: values[key] for key in ARGUMENTS[name].all_names if key != "mostly"}

@@ -14,6 +14,7 @@ from include.contracts.spec.expectation_arguments import (
     ARGUMENTS,
     BAND_ARGUMENTS,
     COMPARISONS,
+    OWN_EXPECTATIONS,
     ROW_EXPECTATIONS,
     VERSION_EXPECTATIONS,
 )
@@ -33,7 +34,7 @@ LEFT_OUT = {
 GIVEN_BY_MILLRACE = {"regex", "column_set", "column_list", "partition_object", "threshold", "type_list"}
 """Arguments that Great Expectations gives a default which says nothing; a spec must state them."""
 
-OF_GREAT_EXPECTATIONS = sorted(ARGUMENTS.keys() - COMPARISONS.keys())
+OF_GREAT_EXPECTATIONS = sorted(ARGUMENTS.keys() - OWN_EXPECTATIONS)
 
 
 @pytest.fixture(scope="module")
@@ -73,8 +74,8 @@ def test_no_expectation_is_of_two_kinds() -> None:
 def test_millrace_gives_its_own_expectations_no_name_that_great_expectations_has(fields_of: Any) -> None:
     from great_expectations.exceptions import ExpectationNotFoundError
 
-    assert COMPARISONS
-    for name in COMPARISONS:
+    assert OWN_EXPECTATIONS
+    for name in OWN_EXPECTATIONS:
         with pytest.raises(ExpectationNotFoundError):
             fields_of(name)
 

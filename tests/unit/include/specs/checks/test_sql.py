@@ -162,3 +162,42 @@ def test_check_reports_errors_in_sql_with_all_other_errors(tmp_path: Path, lakeh
     assert answer.exit_code == 10
     assert "did you mean 'to_date'?" in answer.stderr
     assert "keyz" in answer.stderr
+
+
+@pytest.mark.parametrize("action", ["quarantine", "drop", "warn", "fail"])
+def test_a_rule_in_sql_may_name_what_its_rows_have(tmp_path: Path, action: str) -> None:
+    rules = [
+        {"expect_sql": "amount >= 0 OR order_id = 'refund'", "action": action},
+        {"expect_sql": {"condition": "order_id rlike '^[a-z]{2}$'"}, "action": action},
+    ]
+    assert problems(tmp_path, bronze_document(expectations=rules), silver_document(expectations=rules)) == []
+
+
+@pytest.mark.parametrize(
+    ("condition", "said"),
+    [
+        ("amuont > 0", "there is no column 'amuont' here (got 'amuont > 0'); did you mean 'amount'?"),
+        ("to_dat(day) > day", "unknown function 'to_dat'"),
+        ("amount > avg(amount)", "the aggregate 'avg' is not allowed here"),
+        ("amount > (select max(amount) from x)", "no query and no window"),
+        ("row_number() over (order by day) > 1", "no query and no window"),
+        ("amount > (1", "not an expression: parentheses"),
+    ],
+)
+def test_an_error_in_a_rule_in_sql_is_named(tmp_path: Path, condition: str, said: str) -> None:
+    rules = [{"expect_sql": condition, "action": "warn"}]
+    found = problems(tmp_path, bronze_document(), silver_document(expectations=rules))
+    assert said in str(found[0])
+    assert found[0].key == "expectations[0].expect_sql.condition"
+    line = found[0].file.read_text().splitlines()[found[0].line - 1]
+    assert "expect_sql" in line
+
+
+def test_a_row_rule_sees_columns_that_the_table_does_not_store(tmp_path: Path) -> None:
+    def of(action: str) -> list[SpecProblem]:
+        rules = [{"expect_sql": "amount > 0", "action": action}]
+        document = silver_document(expectations=rules, except_column_list=["amount"])
+        return problems(tmp_path, bronze_document(), document)
+
+    assert of("quarantine") == []
+    assert "there is no column 'amount' here" in str(of("fail")[0])
