@@ -25,7 +25,7 @@ from spark_jobs.quality.verdicts.rule_result import RuleResult, one_line
 
 MAX_SAMPLES = 5
 
-_IN_RULE = {"column", "column_A", "column_B", "column_list", "condition"}
+_IN_RULE = {"column", "column_A", "column_B", "column_list", "condition", "query"}
 """The arguments that are part of `Expectation.rule`."""
 
 

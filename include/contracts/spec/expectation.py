@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from textwrap import shorten
 from typing import Any, Self
 
 from pydantic import Field, model_serializer, model_validator
@@ -10,6 +11,7 @@ from pydantic_core import PydanticCustomError
 
 from include.contracts.spec.expectation_arguments import ARGUMENTS, ROW_EXPECTATIONS, SQL
 from include.contracts.spec.gx_expectations import NOT_ON_SPARK
+from include.contracts.spec.tables_in_braces import OWN_TABLE, tables_in_braces
 from include.contracts.strict_model import StrictModel
 
 
@@ -32,6 +34,8 @@ class Severity(StrEnum):
     WARNING = "warning"
     INFO = "info"
 
+
+_MAX_SQL = 120
 
 ROW_ACTIONS = frozenset({Action.QUARANTINE, Action.DROP})
 
@@ -138,6 +142,13 @@ class Expectation(StrictModel):
 
     @property
     def rule(self) -> str:
-        """The short name under which refusals are counted: the expectation and its columns, or its condition."""
-        checked = " ".join(str(self.arguments.get("condition", "")).split()) or ", ".join(self.checked_columns)
-        return f"{self.name}({checked})"
+        """The short name under which refusals are counted: the expectation and its columns, or the start of its SQL."""
+        sql = self.arguments.get("condition") or self.arguments.get("query") or ""
+        return f"{self.name}({shorten(str(sql), _MAX_SQL) or ', '.join(self.checked_columns)})"
+
+    @property
+    def other_tables(self) -> list[str]:
+        """The tables whose certified versions it reads, without its own table and its sources."""
+        named = [str(self.arguments["other_table"])] if "other_table" in self.arguments else []
+        in_query = tables_in_braces(str(self.arguments.get("query", "")))
+        return [*named, *(table for table in in_query if table != OWN_TABLE)]

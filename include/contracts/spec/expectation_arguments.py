@@ -20,6 +20,9 @@ _COLUMN_REGEX = Arguments(required=("column", "regex"), optional=("mostly",))
 SQL = "expect_sql"
 """Millrace's own expectation that a condition in SQL is not false; a spec may state the condition alone, as text."""
 
+QUERY = "expect_query_to_return_no_rows"
+"""Millrace's own expectation on a query, which names its tables in braces."""
+
 ROW_EXPECTATIONS = {
     "expect_column_values_to_not_be_null": COLUMN,
     "expect_column_values_to_be_null": COLUMN,
@@ -69,6 +72,7 @@ COMPARISONS = {
     "expect_table_columns_to_be_stable": Arguments(optional=("allow",)),
     "expect_column_null_share_to_be_stable": Arguments(required=("column", "max_change")),
     "expect_column_distribution_to_be_stable": Arguments(required=("column", "max_psi")),
+    QUERY: Arguments(required=("query",)),
     "expect_table_to_reconcile_with_source": Arguments(
         required=("source", "measure", "source_measure"), optional=("tolerance_percent",)
     ),
@@ -128,6 +132,7 @@ ARGUMENT_SCHEMAS: dict[str, dict[str, Any]] = {
     "source_measure": {"type": "string"},
     "tolerance_percent": _PERCENT,
     "condition": {"type": "string"},
+    "query": {"type": "string"},
     **GX_ARGUMENT_SCHEMAS,
 }
 """Argument -> the JSON Schema of its value, for the catalog's checks and for the editors' schema."""

@@ -105,8 +105,8 @@ def _related(table: str, catalog: Catalog) -> set[str]:
 
 
 def _named_tables(spec: AnySpec) -> set[str]:
-    arguments = [rule.arguments.get(key) for rule in spec.expectations for key in ("other_table", "source")]
-    return {*spec.source_tables, *(name for name in arguments if isinstance(name, str))}
+    compared = [table for rule in spec.expectations for table in (*rule.other_tables, rule.arguments.get("source"))]
+    return {*spec.source_tables, *(name for name in compared if isinstance(name, str))}
 
 
 def _renamed(file: SpecFile, column: str, new: str) -> SpecFile:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from include.contracts.spec.table_spec import SPEC_OF_LAYER
+from include.contracts.spec.tables_in_braces import OWN_TABLE, tables_in_braces
 from include.specs.checks.columns import stored_columns_in, unknown_column
 from include.specs.document import Document, list_at, mapping_at, stated_rules, stated_sources
 from include.specs.problem import Defect, KeyPath, did_you_mean
@@ -42,6 +43,11 @@ def check_compared(document: Document) -> Iterator[Defect]:
 def check_other_tables(document: Document, documents: Mapping[str, Document]) -> Iterator[Defect]:
     """Find other tables that no spec creates, and columns that they lack; `documents` has all specs by table."""
     for path, _, arguments in stated_rules(document):
+        query = arguments.get("query")
+        for table in tables_in_braces(query) if isinstance(query, str) else ():
+            if table != OWN_TABLE and table not in documents:
+                fix = did_you_mean(table, documents)
+                yield Defect((*path, "query"), f"no spec creates the table {table}", query, fix)
         other = arguments.get("other_table")
         if not isinstance(other, str) or other.partition(".")[0] not in SPEC_OF_LAYER:
             continue

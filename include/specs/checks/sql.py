@@ -11,11 +11,12 @@ from itertools import chain
 from pathlib import Path
 
 from include.catalog import Catalog, load_catalog
-from include.contracts.spec.expectation_arguments import SQL
+from include.contracts.spec.expectation_arguments import QUERY, SQL
 from include.contracts.spec.table_spec import AnySpec, BronzeSpec, GoldSpec, SilverSpec
 from include.specs.files import read_spec_file
 from include.specs.problem import Defect, KeyPath, SpecProblem, SpecsRefusedError, closest_word, did_you_mean
 from include.sql.expression import expression_of
+from include.sql.query import Query
 from include.sql.spark_functions import FUNCTIONS
 
 _OF_MESSAGES = ("key", "value", "headers", "topic", "partition", "offset", "timestamp", "timestampType")
@@ -68,6 +69,7 @@ def sql_problems(catalog: Catalog) -> list[SpecProblem]:
     specs = {**{spec.table: spec for spec in catalog.well_formed.values()}, **catalog.specs}
     for path, spec in catalog.well_formed.items():
         defects = [defect for expression in _expressions(spec, specs) for defect in _defects(expression)]
+        defects += _query_defects(spec, specs)
         file = read_spec_file(path) if defects else None
         found = [file.problem(defect) for defect in defects if file]
         problems += [problem for problem in found if (problem.file, problem.key) not in reported]
@@ -163,6 +165,26 @@ def _of_rules(spec: AnySpec, specs: Mapping[str, AnySpec]) -> Iterator[SpecExpre
                 yield SpecExpression(
                     ("expectations", index, rule.name, key), text, table_columns(specs.get(table)), True
                 )
+
+
+def _query_defects(spec: AnySpec, specs: Mapping[str, AnySpec]) -> Iterator[Defect]:
+    for index, rule in enumerate(spec.expectations):
+        if rule.name != QUERY or not isinstance(text := rule.arguments.get("query"), str):
+            continue
+        path, query = ("expectations", index, rule.name, "query"), Query(text)
+        if query.error:
+            fix = "write one SELECT that names its tables in braces: {table}, {silver.customers}"
+            yield Defect(path, f"not a query of a rule: {query.error}", text, fix)
+            continue
+        for name in query.unknown_functions:
+            fix = closest_word(name.lower(), sorted(FUNCTIONS)) or "Spark has no function of this name"
+            yield Defect(path, f"unknown function {name!r}", text, fix)
+        of_tables = [table_columns(specs.get(table)) for table in (spec.table, *rule.other_tables)]
+        known = [columns for columns in of_tables if columns is not None]
+        if len(known) == len(of_tables):
+            columns = list(dict.fromkeys(chain.from_iterable(known)))
+            for name in query.unknown_columns(columns):
+                yield Defect(path, f"there is no column {name!r} here", text, did_you_mean(name, columns))
 
 
 def row_columns(spec: AnySpec) -> tuple[str, ...] | None:

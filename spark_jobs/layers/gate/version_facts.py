@@ -31,7 +31,7 @@ def version_facts(context: JobContext, version: int, certified: int | None) -> d
 
 def other_tables(context: JobContext) -> dict[str, int | None]:
     """Return the other tables that rules name -> their certified version."""
-    named = {rule.arguments["other_table"] for rule in context.spec.table_rules if "other_table" in rule.arguments}
+    named = {table for rule in context.spec.table_rules for table in rule.other_tables}
     return {table: context.ops.gates.certified(table) for table in sorted(named)}
 
 

@@ -19,9 +19,11 @@ from pyspark.sql.types import StructType, TimestampType
 
 from include.contracts.spec.duration import AGE
 from include.contracts.spec.expectation import Expectation
+from include.contracts.spec.expectation_arguments import QUERY
 from spark_jobs.quality.fused.distributions import distribution_is_stable, null_share_is_stable
 from spark_jobs.quality.fused.one_pass import Facts, Figures, collect_together, require_readable
 from spark_jobs.quality.fused.other_tables import values_exist_in_other_table
+from spark_jobs.quality.fused.queries import query_returns_no_rows
 from spark_jobs.quality.fused.rule import FusedRule
 from spark_jobs.quality.rules.figure_bounds import EPOCH
 from spark_jobs.quality.verdicts.comparable_version import IN_TABLE, ComparableVersion
@@ -119,6 +121,7 @@ def _reconciles(df: DataFrame, rule: Expectation, checked: ComparableVersion) ->
 _COMPARE: dict[str, Callable[[DataFrame, Expectation, ComparableVersion], RuleResult]] = {
     "expect_table_row_count_to_be_near_median": _rows_near_median,
     "expect_table_columns_to_be_stable": _columns_stable,
+    QUERY: query_returns_no_rows,
     "expect_table_to_reconcile_with_source": _reconciles,
     "expect_column_values_to_exist_in_other_table": values_exist_in_other_table,
     "expect_compound_columns_to_exist_in_other_table": values_exist_in_other_table,

@@ -201,3 +201,27 @@ def test_a_row_rule_sees_columns_that_the_table_does_not_store(tmp_path: Path) -
 
     assert of("quarantine") == []
     assert "there is no column 'amount' here" in str(of("fail")[0])
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("SELECT order_id FROM {table} WHERE amount < 0", ""),
+        ("SELECT t.order_id FROM {table} t LEFT ANTI JOIN {bronze.orders} o USING (order_id)", ""),
+        ("SELECT amuont FROM {table}", "there is no column 'amuont' here"),
+        ("SELECT to_dat(day) FROM {table}", "unknown function 'to_dat'"),
+        ("DELETE FROM {table}", "it is not one SELECT"),
+        ("SELECT * FROM {table}, silver.orders", "only tables in braces have an exact version"),
+    ],
+)
+def test_the_query_of_a_rule_only_reads(tmp_path: Path, query: str, said: str) -> None:
+    rules = [{"expect_query_to_return_no_rows": {"query": query}, "action": "warn"}]
+    found = problems(tmp_path, bronze_document(), silver_document(expectations=rules))
+    assert [said in str(problem) for problem in found] == ([True] if said else [])
+
+
+def test_a_table_in_the_query_of_a_rule_exists(tmp_path: Path) -> None:
+    query = "SELECT * FROM {table} JOIN {silver.costumers} USING (order_id)"
+    rules = [{"expect_query_to_return_no_rows": {"query": query}, "action": "warn"}]
+    (problem,) = load_catalog(write_specs(tmp_path, bronze_document(), silver_document(expectations=rules))).problems
+    assert "no spec creates the table silver.costumers" in problem.message

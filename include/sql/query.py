@@ -1,0 +1,86 @@
+"""One query of a rule, which names its tables in braces: `SELECT * FROM {table} JOIN {silver.customers} USING (id)`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+
+from sqlglot import exp
+from sqlglot.dialects.spark import Spark
+from sqlglot.errors import SqlglotError
+
+from include.contracts.spec.tables_in_braces import OWN_TABLE, tables_in_braces, with_names
+from include.errors import first_line
+from include.sql.spark_functions import FUNCTIONS, SYNTAX
+
+_SPARK = Spark()
+
+
+class Query:
+    """A text that should be one query over tables in braces.
+
+    >>> query = Query("SELECT id, to_dat(day) FROM {table} JOIN {silver.orders} o USING (id)")
+    >>> (query.error, query.unknown_functions, query.unknown_columns(["id"]))
+    ('', ['to_dat'], ['day'])
+    """
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    @cached_property
+    def error(self) -> str:
+        """Why it is not one query that reads the checked table and other tables in braces; empty if it is one."""
+        try:
+            trees = _SPARK.parse(with_names(self.text, view_of))
+        except SqlglotError as error:
+            return f"it cannot be parsed: {first_line(error)}"
+        if len(trees) != 1 or not isinstance(trees[0], exp.Query):
+            return "it is not one SELECT"
+        if foreign := sorted({table.sql("spark") for table in _foreign_tables(trees[0])}):
+            return f"it reads {', '.join(foreign)}, and only tables in braces have an exact version"
+        return "" if OWN_TABLE in tables_in_braces(self.text) else "it does not read {table}"
+
+    @property
+    def unknown_functions(self) -> list[str]:
+        """The functions that Spark does not have."""
+        names = (function.name for function in self._tree.find_all(exp.Anonymous))
+        return [name for name in dict.fromkeys(names) if name.lower() not in FUNCTIONS | SYNTAX]
+
+    def unknown_columns(self, columns: Iterable[str]) -> list[str]:
+        """Return the columns that neither the tables have, which have these columns, nor the query itself names."""
+        tree = self._tree
+        tables = {table.alias_or_name.lower() for table in tree.find_all(exp.Table, exp.CTE, exp.Subquery, exp.Lateral)}
+        own = [alias.alias for alias in tree.find_all(exp.Alias)]
+        own += [column.name for alias in tree.find_all(exp.TableAlias) for column in alias.columns]
+        own += [parameter.name for function in tree.find_all(exp.Lambda) for parameter in function.expressions]
+        known = {name.lower() for name in (*columns, *own)}
+        unknown = []
+        for parts in dict.fromkeys(tuple(part.name for part in column.parts) for column in tree.find_all(exp.Column)):
+            # Parts after the name of the column are fields of a struct.
+            name = parts[1] if len(parts) > 1 and parts[0].lower() in tables else parts[0]
+            if name.lower() not in known and not name.startswith("_") and name != "*":
+                unknown.append(".".join(parts))
+        return unknown
+
+    @cached_property
+    def _tree(self) -> exp.Expression:
+        return _SPARK.parse(with_names(self.text, view_of))[0] or exp.Null()
+
+
+def view_of(table: str) -> str:
+    """Return the name of the view that stands for a table in braces.
+
+    >>> view_of("table"), view_of("silver.customers")
+    ('_checked_table', '_checked_silver_customers')
+    """
+    return f"_checked_{table.replace('.', '_')}"
+
+
+def _foreign_tables(tree: exp.Expression) -> Iterator[exp.Table]:
+    """Yield each table of the query, parsed with views, that is neither such a view nor a part of the query."""
+    own = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
+    for table in tree.find_all(exp.Table):
+        is_name = isinstance(table.this, exp.Identifier) and not table.args.get("db")
+        if not is_name or (table.name.lower() not in own and not table.name.startswith("_checked_")):
+            yield table
+
