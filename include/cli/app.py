@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from include.cli.authoring.commands import infer, init, schema
+from include.cli.authoring.commands import infer, init, schema, suggest
 from include.cli.completion import domain_names, table_names
 from include.cli.listings.as_json import AsJson, show_listing
 from include.cli.metrics import metrics
@@ -267,6 +267,7 @@ def columns(
 
 app.command()(init)
 app.command()(infer)
+app.command()(suggest)
 
 
 @app.command()

@@ -49,7 +49,7 @@ class Query:
     def unknown_columns(self, columns: Iterable[str]) -> list[str]:
         """Return the columns that neither the tables have, which have these columns, nor the query itself names."""
         tree = self._tree
-        tables = {table.alias_or_name.lower() for table in tree.find_all(exp.Table, exp.CTE, exp.Subquery, exp.Lateral)}
+        tables = {table.alias_or_name.lower() for table in tree.find_all(exp.Table, exp.CTE, exp.Subquery, exp.Lateral, exp.Values)}
         own = [alias.alias for alias in tree.find_all(exp.Alias)]
         own += [column.name for alias in tree.find_all(exp.TableAlias) for column in alias.columns]
         own += [parameter.name for function in tree.find_all(exp.Lambda) for parameter in function.expressions]

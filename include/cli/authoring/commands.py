@@ -10,7 +10,8 @@ from typing import Annotated
 
 import typer
 
-from include.cli.completion import domain_names
+from include.cli.completion import domain_names, table_names
+from include.cli.listings.as_json import AsJson
 
 
 def infer(
@@ -67,6 +68,22 @@ def init(
         show_problem(f"{source}: no table is proposed: {error}")
     show("Review the comments in them, then load what was delivered:", f"  {next_command(proposed)}")
     raise typer.Exit(worst(error.exit_code for error in proposed.failures.values()))
+
+
+def suggest(
+    table: Annotated[str, typer.Argument(help="A table with a certified version.", autocompletion=table_names)],
+    as_json: AsJson = False,
+) -> None:
+    """Print rules that fit the certified version of a table and that its spec lacks, each with the evidence for it.
+
+    The version is read without Spark. Every rule passes on it; paste those that should hold for later versions, too.
+    """
+    from include.cli.authoring.suggest import as_items, suggested_yaml, suggestions
+    from include.cli.listings.as_json import json_array
+    from include.settings import Settings
+
+    version, found = suggestions(table, Settings())
+    typer.echo(json_array(as_items(found)) if as_json else suggested_yaml(version, found), nl=as_json)
 
 
 def schema(
