@@ -138,11 +138,10 @@ def _of_column(
         yield from _between(column, rows)
     elif values := _listed(connection, relation, column):
         evidence = f"{counted(len(values), 'value')} in {counted(column.values, 'row')}"
-        arguments = {"column": name, "value_set": values}
-        yield Suggestion("expect_column_values_to_be_in_set", arguments, evidence)
+        yield Suggestion("expect_column_values_to_be_in_set", {"column": name, "value_set": values}, evidence)
         return
     if column.values >= _LEAST_ROWS and column.shortest and column.shortest == column.longest:
-        arguments = {"column": name, "min_value": column.shortest, "max_value": column.longest}
+        arguments: dict[str, Any] = {"column": name, "min_value": column.shortest, "max_value": column.longest}
         evidence = f"each of {counted(column.values, 'value')} has {counted(column.shortest, 'character')}"
         yield Suggestion("expect_column_value_lengths_to_be_between", arguments, evidence)
 
@@ -191,11 +190,11 @@ def _listed(connection: DuckDBPyConnection, relation: str, column: _Column) -> l
 
 
 def _is_text(kind: pa.DataType) -> bool:
-    return pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+    return any(is_type(kind) for is_type in (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view))
 
 
 def _is_number(kind: pa.DataType) -> bool:
-    return pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+    return any(is_type(kind) for is_type in (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal))
 
 
 def _identifier(name: str) -> str:

@@ -49,13 +49,18 @@ class Query:
     def unknown_columns(self, columns: Iterable[str]) -> list[str]:
         """Return the columns that neither the tables have, which have these columns, nor the query itself names."""
         tree = self._tree
-        tables = {table.alias_or_name.lower() for table in tree.find_all(exp.Table, exp.CTE, exp.Subquery, exp.Lateral, exp.Values)}
+        tables = {
+            table.alias_or_name.lower()
+            for table in tree.find_all(exp.Table, exp.CTE, exp.Subquery, exp.Lateral, exp.Values)
+        }
         own = [alias.alias for alias in tree.find_all(exp.Alias)]
         own += [column.name for alias in tree.find_all(exp.TableAlias) for column in alias.columns]
         own += [parameter.name for function in tree.find_all(exp.Lambda) for parameter in function.expressions]
         known = {name.lower() for name in (*columns, *own)}
         unknown = []
-        for parts in dict.fromkeys(tuple(part.name for part in column.parts) for column in tree.find_all(exp.Column)):
+        for parts in dict.fromkeys(
+            tuple(part.name for part in column.parts) for column in tree.find_all(exp.Column, bfs=False)
+        ):
             # Parts after the name of the column are fields of a struct.
             name = parts[1] if len(parts) > 1 and parts[0].lower() in tables else parts[0]
             if name.lower() not in known and not name.startswith("_") and name != "*":
@@ -63,7 +68,7 @@ class Query:
         return unknown
 
     @cached_property
-    def _tree(self) -> exp.Expression:
+    def _tree(self) -> exp.Expr:
         return _SPARK.parse(with_names(self.text, view_of))[0] or exp.Null()
 
 
@@ -76,11 +81,10 @@ def view_of(table: str) -> str:
     return f"_checked_{table.replace('.', '_')}"
 
 
-def _foreign_tables(tree: exp.Expression) -> Iterator[exp.Table]:
+def _foreign_tables(tree: exp.Expr) -> Iterator[exp.Table]:
     """Yield each table of the query, parsed with views, that is neither such a view nor a part of the query."""
     own = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
     for table in tree.find_all(exp.Table):
         is_name = isinstance(table.this, exp.Identifier) and not table.args.get("db")
         if not is_name or (table.name.lower() not in own and not table.name.startswith("_checked_")):
             yield table
-

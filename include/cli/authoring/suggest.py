@@ -49,7 +49,9 @@ def suggestions(table: str, settings: Settings) -> tuple[CertifiedTable, list[Su
 
 def suggested_yaml(version: CertifiedTable, found: Sequence[Suggestion]) -> str:
     """Return the rules as YAML, each with its evidence as a comment."""
-    lines = [f"# suggested from {version.table} version {version.version}: review each, and say by `reason` why it holds"]
+    lines = [
+        f"# suggested from {version.table} version {version.version}: review each, and say by `reason` why it holds"
+    ]
     lines.append("expectations:" if found else "expectations: []")
     for rule in found:
         lines += [f"  # {rule.evidence}", f"  - {rule.name}: {flow(rule.arguments)}", "    action: warn"]

@@ -85,8 +85,8 @@ class Expectation(StrictModel):
     def _is_known_and_fits_its_action(self) -> Self:
         if self.name in NOT_ON_SPARK:
             why, instead = NOT_ON_SPARK[self.name]
-            context = {"key": self.name, "fix": instead or "leave the rule out"}
-            raise PydanticCustomError("not_on_spark", f"this expectation cannot check a table: {why}", context)
+            fix = {"key": self.name, "fix": instead or "leave the rule out"}
+            raise PydanticCustomError("not_on_spark", f"this expectation cannot check a table: {why}", fix)
         if self.name not in ARGUMENTS:
             context = {"word": self.name, "vocabulary": sorted(ARGUMENTS), "key": self.name}
             raise PydanticCustomError("unknown_word", "unknown expectation", context)

@@ -87,7 +87,9 @@ ARGUMENTS = {**ROW_EXPECTATIONS, **VERSION_EXPECTATIONS, **COMPARISONS}
 
 BAND_ARGUMENTS = {
     **dict.fromkeys(("min_value", "min_percent", "mostly"), 1),
-    **dict.fromkeys(("max_value", "max_percent", "max_age", "max_change", "max_psi", "threshold", "tolerance_percent"), -1),
+    **dict.fromkeys(
+        ("max_value", "max_percent", "max_age", "max_change", "max_psi", "threshold", "tolerance_percent"), -1
+    ),
     **dict.fromkeys(STRICT, 0),
 }
 """Argument of a narrower band -> 1 if a greater value is narrower, -1 if a smaller value is, 0 for the others."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Any
 
 from include.contracts.spec.duration import AGE
@@ -114,17 +114,22 @@ def _invalid_value(name: str, argument: str, value: Any) -> Invalid | None:
         return "unknown value", value, did_you_mean(value, schema["enum"])
     if "pattern" in schema and not re.search(schema["pattern"], str(value)):
         return f"{_FORMS[argument][0]} is needed here", value, _FORMS[argument][1]
-    for pattern in {"regex": [value], "regex_list": value}.get(argument, ()):
-        if reason := _broken_pattern(str(pattern)):
+    return _invalid_text(argument, value) or _out_of_range(schema, value)
+
+
+def _invalid_text(argument: str, value: Any) -> Invalid | None:
+    """Return what is wrong with a pattern, an age or a format, as `_invalid_value`."""
+    for pattern in value if argument == "regex_list" else [value] if argument == "regex" else []:
+        if reason := _broken_pattern(pattern):
             return f"not a regular expression: {reason}", pattern, ""
     try:
         if argument == "max_age":
             AGE.parse(value)
         if argument == "strftime_format":  # %D, for example, writes a date, and reads none
-            datetime.strptime(datetime(2013, 1, 31, tzinfo=UTC).strftime(value), value).astimezone(UTC)
+            time.strptime(time.strftime(value, time.gmtime(0)), value)
     except ValueError as error:
         return str(error), value, ""
-    return _out_of_range(schema, value)
+    return None
 
 
 def _broken_pattern(text: str) -> str:

@@ -18,15 +18,14 @@ def invalid_nested(argument: str, schema: Mapping[str, Any], value: Any) -> Inva
     from jsonschema import Draft202012Validator
     from jsonschema.exceptions import SchemaError, best_match
 
-    # The schema requires text as keys, which YAML does not.
     if (error := best_match(Draft202012Validator(schema).iter_errors(value))) is not None:
         place = key_text(tuple(error.absolute_path))
         return f"{f'{place}: ' if place else ''}{error.message}", error.instance, ""
     if argument == "json_schema":
         try:
             Draft202012Validator.check_schema(value)
-        except SchemaError as error:
-            return f"no JSON Schema: {error.message}", error.instance, ""
+        except SchemaError as wrong:
+            return f"no JSON Schema: {wrong.message}", wrong.instance, ""
     if argument == "quantile_ranges":
         return _invalid_quantiles(value)
     return _invalid_partition(value) if argument == "partition_object" else None

@@ -11,7 +11,7 @@ from include.contracts.spec.expectation import Expectation
 from include.contracts.spec.expectation_arguments import ARGUMENTS, OWN_EXPECTATIONS
 from spark_jobs.quality.suites import check_rules
 
-EVEN = {"bins": [1, 11, 20], "weights": [0.5, 0.5], "tail_weights": [0.0, 0.0]}
+EVEN = {"bins": [1, 11, 20], "weights": [0.5, 0.5]}
 COLUMNS = ["n", "next", "maker", "model", "price", "payload", "day"]
 NOTHING: dict[str, Any] = {}
 

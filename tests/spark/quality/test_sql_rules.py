@@ -22,7 +22,9 @@ def rule(condition: str, action: Action = Action.FAIL, **arguments: Any) -> Expe
 @pytest.fixture(scope="module")
 def orders(spark: SparkSession) -> DataFrame:
     """Six orders: one fails AMOUNT, and two have no answer to it."""
-    rows = "('a', 5, 'sale'), ('b', -1, 'refund'), ('c', -2, 'sale'), ('d', null, 'sale'), ('ë', -3, null), ('f', 0, '')"
+    rows = (
+        "('a', 5, 'sale'), ('b', -1, 'refund'), ('c', -2, 'sale'), ('d', null, 'sale'), ('ë', -3, null), ('f', 0, '')"
+    )
     return spark.sql(f"SELECT * FROM VALUES {rows} AS orders (id, amount, kind)")
 
 

@@ -89,7 +89,9 @@ def distinct() -> st.SearchStrategy[Expectation]:
     )
     values = {"word": ["a", "ab"], "whole": [0, 1, 5], "yes": [True]}
     among = st.builds(
-        lambda kind, name: rule(f"expect_column_distinct_values_to_{kind}_set", {"column": name, "value_set": values[name]}),
+        lambda kind, name: rule(
+            f"expect_column_distinct_values_to_{kind}_set", {"column": name, "value_set": values[name]}
+        ),
         st.sampled_from(["be_in", "contain", "equal"]),
         st.sampled_from([*values]),
     )

@@ -29,7 +29,7 @@ def settings_of(folder: Path) -> Settings:
 
 
 def rows(count: int, *, nulls: int = 0) -> pa.Table:
-    """Rows of an order each: an id, one of four kinds, an amount from 0, a code of six letters, and Millrace's column."""
+    """Rows with an id, one of four kinds, an amount from 0, a code of six digits, and a column of Millrace."""
     numbers = range(count)
     return pa.table(
         {
@@ -49,15 +49,15 @@ def test_each_rule_has_its_evidence(tmp_path: Path) -> None:
     version, found = suggestions(ORDERS, settings)
     by_column = {(rule.name, rule.arguments.get("column")): rule for rule in found}
     assert version.version == 2
-    assert by_column[NOT_NULL, "kind"].evidence == "never null in 2880 rows, nor in 2 earlier certified versions"
-    assert by_column[UNIQUE, "order_id"].evidence == "2880 different values in 2880 rows"
+    assert by_column[NOT_NULL, "kind"].evidence == "never null in 2,880 rows, nor in 2 earlier certified versions"
+    assert by_column[UNIQUE, "order_id"].evidence == "2,880 different values in 2,880 rows"
     kind = by_column["expect_column_values_to_be_in_set", "kind"]
-    assert (kind.arguments["value_set"], kind.evidence) == (["b", "c", "it's", "été"], "4 values in 2880 rows")
+    assert (kind.arguments["value_set"], kind.evidence) == (["b", "c", "it's", "été"], "4 values in 2,880 rows")
     amount = by_column["expect_column_values_to_be_between", "amount"]
     assert (amount.arguments["min_value"], amount.arguments["max_value"]) == (0, 1500)
-    assert amount.evidence == "from 0 to 1,430 in 2880 rows"
+    assert amount.evidence == "from 0 to 1,430 in 2,880 rows"
     code = by_column["expect_column_value_lengths_to_be_between", "code"]
-    assert code.evidence == "each of 2880 values has 6 characters"
+    assert code.evidence == "each of 2,880 values has 6 characters"
     assert (UNIQUE, "code") not in by_column
     assert "_batch_seq" not in {column for _, column in by_column}
 

@@ -118,7 +118,13 @@ class TestExpectations:
                 "did you mean 'IntegerType'?",
             ),
             (
-                rule("expect_column_pair_values_to_be_equal", "warn", column_A="day", column_B="day", ignore_row_if="never"),
+                rule(
+                    "expect_column_pair_values_to_be_equal",
+                    "warn",
+                    column_A="day",
+                    column_B="day",
+                    ignore_row_if="never",
+                ),
                 "expectations[0].expect_column_pair_values_to_be_equal.ignore_row_if",
                 "unknown value",
                 "did you mean 'neither'?",
