@@ -98,8 +98,12 @@ def _details(check: CheckResult, rows: int | None) -> dict[str, Any]:
     """Return the details of the result, with the share of unexpected rows if both counts are known."""
     unexpected = check.unexpected_rows
     details: dict[str, Any] = {"partial_unexpected_list": list(map(_escaped, check.samples)), "unexpected_count": 0}
+    if _name(check) == "expect_table_columns_to_match_ordered_list":
+        details["observed_value"] = []  # Great Expectations renders no page without it.
     if check.observed is not None:
-        details["observed_value"] = _escaped(check.observed)
+        # Only this renderer of Great Expectations expects numbers by key; json_safe made them from its own result.
+        is_quantiles = _name(check) == "expect_column_quantile_values_to_be_between"
+        details["observed_value"] = check.observed if is_quantiles else _escaped(check.observed)
     if unexpected and rows:
         share = 100 * unexpected / rows
         return {**details, "unexpected_count": unexpected, "element_count": rows, "unexpected_percent": share}

@@ -92,9 +92,10 @@ def test_every_expectation_has_its_lines(
     name: str, tmp_path: Path, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
     expected = next((given for part, given in EXPECTED.items() if part in name), {})
+    observed = {"quantiles": [0.5], "values": [12]} if "quantile" in name else [1, "c"]
     checks = [
         CheckResult(rule=rule(name), action="fail", passed=True, expected=expected),
-        CheckResult(rule=rule(name), action="warn", passed=False, expected=expected, observed=[1, "c"], samples=("c",)),
+        CheckResult(rule=rule(name), action="warn", passed=False, expected=expected, observed=observed, samples=("c",)),
         CheckResult(rule=rule(name), action="fail", passed=False, expected=expected, unexpected_rows=2, samples=(1, 2)),
         CheckResult(rule=rule(name), action="fail", passed=False, expected=expected, error="there is no column a"),
     ]
