@@ -19,7 +19,7 @@ from include.specs.checks.change_data import (
     check_tombstones,
     check_truncates,
 )
-from include.specs.checks.columns import check_columns, check_kafka, check_received
+from include.specs.checks.columns import check_columns, check_fields, check_kafka
 from include.specs.checks.expectations import check_expectations
 from include.specs.checks.gold import check_gold_names
 from include.specs.checks.landing import check_landing
@@ -36,7 +36,7 @@ _Spec = TypeVar("_Spec", bound=MaybeInvalidSpec)
 
 _CHECKS = (
     check_columns,
-    check_received,
+    check_fields,
     check_snapshot,
     check_history,
     check_truncates,

@@ -12,11 +12,18 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
 from include.contracts.spec.bronze_sources import LandingSource
+from include.contracts.spec.record_fields import fields_among, fields_of
 from include.contracts.spec.table_spec import BronzeSpec
 from include.control.landing.landing import Landing
 from include.control.log.batch import JSON_ARRAY, MIXED_LINE_ENDS, FileFact
 from spark_jobs.delta_io.json_arrays import json_elements
-from spark_jobs.transforms.records import CORRUPT, RECORD, nested_as_json, parse_columns, parse_json
+from spark_jobs.transforms.records import (
+    CORRUPT,
+    PARSE_JSON,
+    RECORD,
+    nested_as_json,
+    parse_columns,
+)
 
 SOURCE_FILE = "_source_file"
 """The landing file of a record, relative to the landing root."""
@@ -76,24 +83,29 @@ def storage_error_in(error: Exception) -> str:
 def _read_group(
     session: SparkSession, spec: BronzeSpec, landing: Landing, columns: tuple[str, ...], layout: str, paths: list[str]
 ) -> DataFrame:
-    kinds = {name: column.type for name, column in spec.columns.items()}
+    kinds, fields = {name: column.type for name, column in spec.columns.items()}, fields_of(spec)
+    parse_records = PARSE_JSON[spec.source.field_names]
     # recursiveFileLookup keeps folder names such as date=2013-01-01 from becoming columns.
     reader = session.read.options(recursiveFileLookup="true", **landing.spark_options)
     origin = _origin(landing, paths)
     if layout == JSON_ARRAY:
         whole = reader.text(paths, wholetext=True).select("value", *origin)
-        return parse_json(json_elements(session, whole, SOURCE_FILE), kinds)
+        return parse_records(json_elements(session, whole, SOURCE_FILE), kinds, fields)
     if spec.landing_source.format == "json":
         # Blank lines are no records.
         lines = reader.text(paths).where(F.trim("value") != "")
-        return parse_json(lines.select(F.col("value").alias(RECORD), *origin), kinds)
+        return parse_records(lines.select(F.col("value").alias(RECORD), *origin), kinds, fields)
+    # A field may have any name, also that of a column that reads another field: no column is named after its field.
+    readers = {field: name for name, field in fields_among(columns, spec).items()}
+    names = [readers.get(field, f"_undeclared_{number}") for number, field in enumerate(columns)]
+    undeclared = {name: field for name, field in zip(names, columns, strict=True) if field not in readers}
     if spec.landing_source.format in ("parquet", "avro"):
-        received = nested_as_json(reader.format(spec.landing_source.format).load(paths))
-        received = received.withColumn(CORRUPT, F.lit(None).cast("string"))
-        return parse_columns(received.select("*", *origin), kinds, (SOURCE_FILE, BLOCK_START))
-    schema = StructType([StructField(name, StringType()) for name in (*columns, CORRUPT)])
-    received = reader.schema(schema).options(**_csv_options(spec.landing_source, layout)).csv(paths)
-    return parse_columns(received.select("*", *origin), kinds, (SOURCE_FILE, BLOCK_START))
+        received = reader.format(spec.landing_source.format).load(paths).toDF(*names)
+        received = nested_as_json(received).withColumn(CORRUPT, F.lit(None).cast("string"))
+    else:
+        schema = StructType([StructField(name, StringType()) for name in (*names, CORRUPT)])
+        received = reader.schema(schema).options(**_csv_options(spec.landing_source, layout)).csv(paths)
+    return parse_columns(received.select("*", *origin), kinds, fields, undeclared)
 
 
 def _csv_options(source: LandingSource, layout: str) -> dict[str, str]:

@@ -10,8 +10,17 @@ from pyspark.sql import functions as F
 from pyspark.sql.avro.functions import from_avro
 
 from include.contracts.spec.bronze_sources import KafkaSource
+from include.contracts.spec.record_fields import fields_among, fields_of
 from include.contracts.spec.table_spec import BronzeSpec
-from spark_jobs.transforms.records import CORRUPT, RECORD, RESCUED, in_base64, parse_columns, parse_json, unreadable
+from spark_jobs.transforms.records import (
+    CORRUPT,
+    PARSE_JSON,
+    RECORD,
+    RESCUED,
+    in_base64,
+    parse_columns,
+    unreadable,
+)
 
 NULL_MESSAGE = "_null_message"
 """True for a message with a key and no value: in a compacted topic it means that the key is deleted."""
@@ -60,45 +69,47 @@ def message_rows(messages: DataFrame, spec: BronzeSpec) -> DataFrame:
         ),
         *(F.expr(sql).alias(name) for name, sql in source.transforms.items()),
     )
-    rows = _PARSE[source.format](received, kinds, source)
+    rows = _PARSE[source.format](received, kinds, spec)
     return rows.select(*kinds, RESCUED, CORRUPT, *origin)
 
 
-def _csv_rows(received: DataFrame, kinds: Mapping[str, str], source: KafkaSource) -> DataFrame:
-    schema = ", ".join(f"`{name}` string" for name in (*_columns_of_value(kinds, source), CORRUPT))
-    options = {"sep": source.delimiter, "columnNameOfCorruptRecord": CORRUPT}
+def _json_rows(received: DataFrame, kinds: Mapping[str, str], spec: BronzeSpec) -> DataFrame:
+    text = received.withColumn(RECORD, F.col(_VALUE).cast("string"))
+    return PARSE_JSON[spec.source.field_names](text, kinds, fields_of(spec))
+
+
+def _csv_rows(received: DataFrame, kinds: Mapping[str, str], spec: BronzeSpec) -> DataFrame:
+    schema = ", ".join(f"`{name}` string" for name in (*fields_of(spec), CORRUPT))
+    options = {"sep": spec.kafka_source.delimiter, "columnNameOfCorruptRecord": CORRUPT}
     text = received.withColumn(RECORD, F.col(_VALUE).cast("string"))
     fields = text.withColumn("_fields", F.from_csv(RECORD, F.lit(schema), options))
     parsed = fields.select("*", "_fields.*").withColumn(CORRUPT, F.coalesce(unreadable(RECORD), CORRUPT))
-    return _rows(parsed.drop("_fields", RECORD), kinds, source)
+    return parse_columns(parsed.drop("_fields", RECORD), kinds, {}, {})
 
 
-def _avro_rows(received: DataFrame, kinds: Mapping[str, str], source: KafkaSource) -> DataFrame:
+def _avro_rows(received: DataFrame, kinds: Mapping[str, str], spec: BronzeSpec) -> DataFrame:
     # from_avro turns bytes that do not fit the schema into a record of nulls. Here the value is the one field of
     # another record, for which Avro writes the same bytes: then that field is null.
-    field = {"name": "value", "type": json.loads(str(source.avro_schema))}
+    field = {"name": "value", "type": json.loads(str(spec.kafka_source.avro_schema))}
     wrapped = json.dumps({"type": "record", "name": "millrace_message", "fields": [field]})
     decoded = received.withColumn("_fields", from_avro(_VALUE, wrapped, {"mode": "PERMISSIVE"})["value"])
     broken = F.when(F.col(_VALUE).isNotNull() & F.col("_fields").isNull(), in_base64(F.col(_VALUE)))
-    parsed = decoded.select("*", "_fields.*", broken.alias(CORRUPT)).drop("_fields")
-    return _rows(parsed, kinds, source)
+    fields = decoded.select("_fields.*").columns
+    readers = {field: name for name, field in fields_among(fields, spec).items()}
+    names = {field: readers.get(field, f"_undeclared_{number}") for number, field in enumerate(fields)}
+    values = [F.col("_fields")[field].alias(name) for field, name in names.items()]
+    parsed = decoded.select("*", *values, broken.alias(CORRUPT)).drop("_fields")
+    undeclared = {name: field for field, name in names.items() if field not in readers}
+    return parse_columns(parsed, kinds, fields_of(spec), undeclared)
 
 
-def _raw_rows(received: DataFrame, kinds: Mapping[str, str], source: KafkaSource) -> DataFrame:
-    parsed = received.withColumns({name: F.col(_VALUE) for name in _columns_of_value(kinds, source)})
-    return _rows(parsed.withColumn(CORRUPT, F.lit(None).cast("string")), kinds, source)
+def _raw_rows(received: DataFrame, kinds: Mapping[str, str], spec: BronzeSpec) -> DataFrame:
+    parsed = received.withColumns({name: F.col(_VALUE) for name in fields_of(spec)})
+    return parse_columns(parsed.withColumn(CORRUPT, F.lit(None).cast("string")), kinds, {}, {})
 
 
-def _columns_of_value(kinds: Mapping[str, str], source: KafkaSource) -> list[str]:
-    return [name for name in kinds if name not in source.transforms]
-
-
-def _rows(parsed: DataFrame, kinds: Mapping[str, str], source: KafkaSource) -> DataFrame:
-    return parse_columns(parsed.drop(_VALUE), kinds, tuple(origin_columns(source)))
-
-
-_PARSE: dict[str, Callable[[DataFrame, Mapping[str, str], KafkaSource], DataFrame]] = {
-    "json": lambda received, kinds, _: parse_json(received.withColumn(RECORD, F.col(_VALUE).cast("string")), kinds),
+_PARSE: dict[str, Callable[[DataFrame, Mapping[str, str], BronzeSpec], DataFrame]] = {
+    "json": _json_rows,
     "csv": _csv_rows,
     "avro": _avro_rows,
     "raw": _raw_rows,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from operator import or_
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+
+from include.contracts.spec.record_fields import quoted
 
 RESCUED = "_rescued"
 """JSON of the values that fit no declared column; null when every value fits."""
@@ -22,12 +24,19 @@ _BASE64_PREFIX = "no text, in base64: "
 """The start of `_corrupt_record` where the record's bytes are not text."""
 
 
-def rescued_values(raw: Mapping[str, Column], kinds: Mapping[str, str], unknown: Column, has_unknown: Column) -> Column:
+def rescued_values(
+    raw: Mapping[str, Column],
+    kinds: Mapping[str, str],
+    fields: Mapping[str, str],
+    unknown: Column,
+    has_unknown: Column,
+) -> Column:
     """Return JSON of the values that fit no declared column: values of another type, and undeclared fields.
 
     Args:
         raw: declared column -> received value; only columns whose values may not fit.
         kinds: declared column -> its type.
+        fields: declared column -> the field that it reads.
         unknown: map<string,string> of the undeclared fields.
         has_unknown: false only where that map is empty; cheap, because every row evaluates it.
 
@@ -36,7 +45,9 @@ def rescued_values(raw: Mapping[str, Column], kinds: Mapping[str, str], unknown:
     """
     is_invalid = {name: value.isNotNull() & value.try_cast(kinds[name]).isNull() for name, value in raw.items()}
     pairs = [
-        part for name, value in raw.items() for part in (F.lit(name), F.when(is_invalid[name], value.cast("string")))
+        part
+        for name, value in raw.items()
+        for part in (F.lit(fields.get(name, name)), F.when(is_invalid[name], value.cast("string")))
     ]
     invalid = F.map_filter(F.create_map(*pairs).cast("map<string,string>"), lambda _, value: value.isNotNull())
     everything = F.map_concat(invalid, F.coalesce(unknown, F.create_map().cast("map<string,string>")))
@@ -44,34 +55,87 @@ def rescued_values(raw: Mapping[str, Column], kinds: Mapping[str, str], unknown:
     return F.when(reduce(or_, is_invalid.values(), has_unknown), F.nullif(F.to_json(everything), F.lit("{}")))
 
 
-def parse_json(df: DataFrame, kinds: Mapping[str, str]) -> DataFrame:
+def parse_json(df: DataFrame, kinds: Mapping[str, str], fields: Mapping[str, str]) -> DataFrame:
     """Make bronze rows from JSON objects, one row per record.
 
     Args:
         df: columns `_record` (the object as text), declared columns that do not come from the object, and others.
         kinds: declared column -> type.
+        fields: declared column that comes from the object -> the field that it reads.
 
     Returns:
         The declared columns, `_rescued`, `_corrupt_record`, and the other columns of `df`. If an object
         names a field twice, the last value counts.
     """
-    fields = {name: kind for name, kind in kinds.items() if name not in df.columns}
     others = [name for name in df.columns if name not in {RECORD, *kinds}]
-    texts = ", ".join(f"`{name}`: string" for name in (*fields, CORRUPT))
-    parsed = df.withColumn("_fields", F.from_json(RECORD, f"struct<{texts}>", {"columnNameOfCorruptRecord": CORRUPT}))
-    raw = {name: _field(name, kind) if name in fields else F.col(name) for name, kind in kinds.items()}
+    parsed = df.withColumn("_fields", _texts(fields))
+    raw = {name: _value(name, fields[name], kind) if name in fields else F.col(name) for name, kind in kinds.items()}
     names = F.json_object_keys(RECORD)
     # json_object_keys is stricter than from_json (it refuses single quotes and NaN): without names, look at the map.
-    has_unknown = names.isNull() | (
-        F.size(F.array_except(names, F.array(*map(F.lit, fields)).cast("array<string>"))) > 0
-    )
+    known = F.array(*map(F.lit, fields.values())).cast("array<string>")
+    has_unknown = names.isNull() | (F.size(F.array_except(names, known)) > 0)
     # Only a row with an undeclared field pays for a map of its record.
-    every = F.from_json(RECORD, "map<string,string>")
-    exact = F.map_zip_with(every, _by_variant("map<string,string>"), lambda _, text, digits: _exact(text, digits))
-    unknown = F.map_filter(F.coalesce(exact, every), lambda name, _: ~name.isin(*fields))
-    rescue = rescued_values(raw, kinds, F.when(has_unknown, unknown), has_unknown)
+    unknown = F.map_filter(_every_field(), lambda name, _: ~name.isin(*fields.values()))
+    rescue = rescued_values(raw, kinds, fields, F.when(has_unknown, unknown), has_unknown)
     corrupt = F.coalesce(unreadable(RECORD), F.col(f"_fields.{CORRUPT}"))
     return _bronze_columns(parsed, raw, kinds, rescue, corrupt, others)
+
+
+def _texts(fields: Mapping[str, str]) -> Column:
+    """Return a struct of the columns' values as text, and of the whole record, as `CORRUPT`, if it cannot be parsed."""
+    columns = names = [*fields, CORRUPT]
+    if [*fields.values()] != [*fields]:
+        # The last name is longer than all others, so that no field has it.
+        names = [*fields.values(), CORRUPT + max(fields.values(), key=len)]
+    texts = F.from_json(RECORD, _struct_of_texts(names), {"columnNameOfCorruptRecord": names[-1]})
+    # By position, because for Spark two fields whose names differ only in case have the same name.
+    return texts if names == columns else texts.cast(_struct_of_texts(columns))
+
+
+def _struct_of_texts(names: Iterable[str]) -> str:
+    return f"struct<{', '.join(f'{quoted(name)}: string' for name in names)}>"
+
+
+def parse_json_of_any_case(df: DataFrame, kinds: Mapping[str, str], fields: Mapping[str, str]) -> DataFrame:
+    """Make bronze rows like `parse_json`, but a column also reads a field whose name differs only in case.
+
+    If a record has several such fields, the column is null, and all of them are in `_rescued`.
+    """
+    others = [name for name in df.columns if name not in {RECORD, *kinds}]
+    every = df.withColumn("_fields", _every_field()).withColumn(CORRUPT, _texts({})[CORRUPT])
+    names = F.transform(F.map_keys("_fields"), F.lower)
+    is_repeated = F.size(F.array_distinct(names)) < F.size(names)
+    repeated = F.filter(names, lambda name: F.size(F.filter(names, lambda other: other == name)) > 1)
+    parsed = every.withColumn("_names", names).withColumn("_repeated", F.when(is_repeated, repeated))
+    raw = {name: _only_value(F.lower(F.lit(fields[name]))) if name in fields else F.col(name) for name in kinds}
+    known = F.array(*(F.lower(F.lit(field)) for field in fields.values())).cast("array<string>")
+    has_unknown = F.col("_repeated").isNotNull() | (F.size(F.array_except("_names", known)) > 0)
+    unknown = F.map_filter(
+        "_fields", lambda name, _: ~F.array_contains(known, F.lower(name)) | _is_repeated(F.lower(name))
+    )
+    rescue = rescued_values(raw, kinds, fields, F.when(has_unknown, unknown), F.coalesce(has_unknown, F.lit(False)))
+    return _bronze_columns(parsed, raw, kinds, rescue, F.coalesce(unreadable(RECORD), F.col(CORRUPT)), others)
+
+
+PARSE_JSON = {"exact": parse_json, "any_case": parse_json_of_any_case}
+"""`field_names` of a source -> the function that parses its JSON records."""
+
+
+def _only_value(name: Column) -> Column:
+    """Return the value of the one field whose name is `name` in small letters; null if there are several."""
+    at = F.array_position("_names", name).cast("int") - 1
+    return F.when(~_is_repeated(name), F.get(F.map_values("_fields"), at))
+
+
+def _is_repeated(name: Column) -> Column:
+    return F.coalesce(F.array_contains("_repeated", name), F.lit(False))
+
+
+def _every_field() -> Column:
+    """Return all fields of a record, with their values as text, as map<string,string>."""
+    every = F.from_json(RECORD, "map<string,string>")
+    exact = F.map_zip_with(every, _by_variant("map<string,string>"), lambda _, text, digits: _exact(text, digits))
+    return F.coalesce(exact, every)
 
 
 def unreadable(text: str) -> Column:
@@ -89,9 +153,10 @@ def is_no_text(corrupt: Column) -> Column:
     return corrupt.startswith(_BASE64_PREFIX)
 
 
-def _field(name: str, kind: str) -> Column:
+def _value(name: str, field: str, kind: str) -> Column:
+    """Return the received value of a column, as text."""
     text = F.col(f"_fields.`{name}`")
-    return _exact(text, _by_variant(f"struct<`{name}`: string>")[name]) if kind.startswith("decimal") else text
+    return _exact(text, _by_variant(_struct_of_texts([field]))[field]) if kind.startswith("decimal") else text
 
 
 def _by_variant(kind: str) -> Column:
@@ -108,41 +173,40 @@ def nested_as_json(df: DataFrame) -> DataFrame:
     """Turn structs, arrays and maps into JSON: bronze stores a nested field of a JSON record in that form, too."""
     columns = []
     for name, kind in df.dtypes:
-        value = column_named(name)
+        value = F.col(quoted(name))
         is_nested = kind.startswith(("struct<", "array<", "map<"))
         columns.append(F.to_json(value, {"ignoreNullFields": "false"}).alias(name) if is_nested else value)
     return df.select(*columns)
 
 
-def parse_columns(df: DataFrame, kinds: Mapping[str, str], others: Sequence[str]) -> DataFrame:
+def parse_columns(
+    df: DataFrame, kinds: Mapping[str, str], fields: Mapping[str, str], undeclared: Mapping[str, str]
+) -> DataFrame:
     """Make bronze rows from records that have columns already (CSV, Parquet, Avro).
 
     Args:
-        df: the files' columns as received, `_corrupt_record`, and `others`; a declared column that is missing is null.
+        df: declared columns as received; a missing one is null in all rows. Also the columns of undeclared fields,
+            `_corrupt_record`, and others, which are kept as they are.
         kinds: declared column -> type.
-        others: columns of `df` that are kept as they are.
+        fields: declared column -> the field that it reads.
+        undeclared: column of `df` with an undeclared field -> the field's name.
 
     Returns:
-        The declared columns, `_rescued`, `_corrupt_record` and `others`.
+        The declared columns, `_rescued`, `_corrupt_record` and the others.
     """
     received = dict(df.dtypes)
     raw = {
-        name: _castable(column_named(name), received[name], kind) if name in received else F.lit(None).cast("string")
+        name: _castable(F.col(name), received[name], kind) if name in received else F.lit(None).cast("string")
         for name, kind in kinds.items()
     }
     # A column that has its declared type already (Parquet) always fits.
     doubtful = {name: column for name, column in raw.items() if received.get(name, kinds[name]) != kinds[name]}
-    extra = [name for name in received if name not in {*kinds, *others, CORRUPT}]
-    pairs = [part for name in extra for part in (F.lit(name), column_named(name).cast("string"))]
+    pairs = [part for column, field in undeclared.items() for part in (F.lit(field), F.col(column).cast("string"))]
     unknown = F.map_filter(F.create_map(*pairs).cast("map<string,string>"), lambda _, value: value.isNotNull())
-    has_unknown = reduce(or_, (column_named(name).isNotNull() for name in extra), F.lit(False))
-    rescue = rescued_values(doubtful, kinds, unknown, has_unknown)
+    has_unknown = reduce(or_, (F.col(column).isNotNull() for column in undeclared), F.lit(False))
+    rescue = rescued_values(doubtful, kinds, fields, unknown, has_unknown)
+    others = [name for name in received if name not in {*kinds, *undeclared, CORRUPT}]
     return _bronze_columns(df, raw, kinds, rescue, F.col(CORRUPT), others)
-
-
-def column_named(name: str) -> Column:
-    """Return the column of this name, which may contain any character."""
-    return F.col("`" + name.replace("`", "``") + "`")
 
 
 def _castable(value: Column, received: str, kind: str) -> Column:

@@ -83,7 +83,7 @@ class RescuedValues(StrictModel):
 
     Attributes:
         field: the name of the field.
-        type: the type of the column of that name; empty if no column is declared for the field.
+        type: the type of the column that reads the field; empty if no column is declared for the field.
         rows: the number of rows with such a value.
         samples: some of the values, as text.
     """

@@ -25,6 +25,9 @@ BATCH_SIZES = {
 """The settings that decide when a batch is made and how large it is, but not which rows the table gets."""
 
 
+FieldNames = Literal["exact", "any_case"]
+"""How the names of fields are compared with those that a spec states."""
+
 _CSV_SETTINGS = ("delimiter", "quote", "escape", "header", "multi_line", "encoding")
 
 
@@ -65,6 +68,8 @@ class LandingSource(StrictModel):
             its order.
         multi_line: CSV files: whether a quoted value may contain line ends; if not, Spark can read a file in parts.
         encoding: CSV files: the encoding; other formats are UTF-8.
+        field_names: `exact`, or `any_case`: whether a column also reads a field whose name differs in upper and lower
+            case only.
         on_changed_file: what happens when a loaded file is delivered again with other content: `reject` fails the run
             and names both, `append_new_version` loads it too and keeps the old rows, `replace` replaces the old rows,
             also in silver and gold.
@@ -87,6 +92,7 @@ class LandingSource(StrictModel):
     header: bool = True
     multi_line: bool = True
     encoding: Literal["UTF-8", "ISO-8859-1", "US-ASCII", "UTF-16", "UTF-16BE", "UTF-16LE", "UTF-32"] = "UTF-8"
+    field_names: FieldNames = "exact"
     on_changed_file: Literal["reject", "append_new_version", "replace"] = "reject"
     min_age: Wait = Field(default=timedelta(), json_schema_extra={"default": "0 seconds"})
     wait: WaitSpec = WaitSpec()
@@ -101,6 +107,8 @@ class LandingSource(StrictModel):
             raise ValueError(f"only CSV files have {', '.join(settings)}")
         if self.encoding.startswith(("UTF-16", "UTF-32")) and not self.multi_line:
             raise ValueError(f"{self.encoding} files are read whole: leave out multi_line")
+        if self.field_names != "exact" and not self.has_field_names:
+            raise ValueError("field_names is for records that name their fields: these CSV files have no header")
         return self
 
     @property
@@ -132,6 +140,8 @@ class KafkaSource(StrictModel):
             the columns), `avro` (with `avro_schema`), or `raw` (bytes, in a column `value`).
         delimiter: CSV values: the character between two values.
         avro_schema: the Avro schema of the values, as JSON.
+        field_names: `exact`, or `any_case`: whether a column also reads a field whose name differs in upper and lower
+            case only.
         transforms: column -> Spark SQL over the message's `key`, `value`, `headers`, `topic`, `partition`, `offset` and
             `timestamp`, with the names and types of Spark's Kafka source: such as `cast(key as string)`.
         headers: whether the messages' headers are kept, in `_headers`.
@@ -150,6 +160,7 @@ class KafkaSource(StrictModel):
     format: Literal["json", "csv", "avro", "raw"]
     delimiter: Character = ","
     avro_schema: str | None = None
+    field_names: FieldNames = "exact"
     transforms: dict[ColumnName, str] = Field(default_factory=dict)
     headers: bool = False
     max_messages_per_batch: int = Field(default=1_000_000, gt=0)
@@ -163,6 +174,8 @@ class KafkaSource(StrictModel):
             raise ValueError("say which topics to read: either topics, a list of names, or topic_pattern")
         if (self.format == "avro") != (self.avro_schema is not None):
             raise ValueError("format: avro and avro_schema go together")
+        if self.field_names != "exact" and self.format not in ("json", "avro"):
+            raise ValueError(f"field_names is for records that name their fields: {self.format} values do not")
         return self
 
     @field_validator("avro_schema")

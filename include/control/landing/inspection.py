@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from include.contracts.spec.bronze_sources import LandingSource
+from include.contracts.spec.record_fields import fields_among, fields_of
 from include.contracts.spec.table_spec import BronzeSpec
 from include.control.landing.formats.avro_files import MAGIC, read_avro
 from include.control.landing.formats.compression import PackingCheck, open_unpacked, packing_of
@@ -70,12 +71,25 @@ def _content(path: LandingFile, spec: BronzeSpec, needed: Collection[str]) -> tu
         return Content(), first_line(error)
     if spec.landing_source.format == "csv" and not spec.landing_source.header:
         return content._replace(columns=tuple(spec.columns)), ""
-    missing = [name for name in spec.columns if name not in content.columns]
-    defect = missing if len(missing) == len(spec.columns) else [name for name in missing if name in needed]
+    try:
+        found = fields_among(content.columns, spec)
+    except ValueError as error:
+        return content, first_line(error)
+    missing = {name: field for name, field in fields_of(spec).items() if name not in found}
+    defect = [field for name, field in missing.items() if not found or name in needed]
     if not defect or not content.columns:
         return content, ""
     columns = ", ".join(content.columns)
     return content, f"has no column {', '.join(defect)}; its columns are {columns}: correct the file or the spec"
+
+
+def columns_of(path: LandingFile, source: LandingSource) -> tuple[str, ...]:
+    """Return the names of a file's columns; none for JSON, whose records name their fields one by one.
+
+    Raises:
+        ValueError: it does not have the format of the source.
+    """
+    return _CONTENT_OF[source.format](path, source).columns
 
 
 def _checksum_and_defect(path: LandingFile, tag: str) -> tuple[str, str]:

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from include.contracts.spec.expectation_arguments import COLUMN_ARGUMENTS, COLUMN_LIST_ARGUMENTS, SQL
+from include.contracts.spec.record_fields import fields_of, quoted
 from include.contracts.spec.table_spec import AnySpec, BronzeSpec, GoldSpec, SilverSpec
 from include.overview.columns import column_names
 from include.sql.expression import Use, expression_of
@@ -154,7 +155,8 @@ def _of_stored_column(spec: BronzeSpec | SilverSpec, name: str, names: _Names) -
     column = spec.columns[name]
     for origin in names.of_sql(_sql_of(spec, name)):
         is_cast = origin.subtype == Use.IDENTITY and origin.table != spec.table and names.type_of(origin) != column.type
-        text = f"cast({origin.field} as {column.type})" if is_cast else origin.text
+        field = origin.field if origin.field.isidentifier() else quoted(origin.field)
+        text = f"cast({field} as {column.type})" if is_cast else origin.text
         yield replace(origin, subtype=Use.TRANSFORMATION if is_cast else origin.subtype, text=text)
 
 
@@ -168,7 +170,7 @@ def _behind_columns(
 
 
 def _sql_of(spec: BronzeSpec | SilverSpec, name: str) -> str:
-    expression = spec.columns[name].expression
-    if expression is None and isinstance(spec, BronzeSpec) and spec.reads_kafka:
-        expression = spec.kafka_source.transforms.get(name)
-    return expression or f"`{name}`"
+    if not isinstance(spec, BronzeSpec):
+        return spec.columns[name].expression or quoted(name)
+    field = fields_of(spec).get(name)
+    return spec.kafka_source.transforms[name] if field is None else quoted(field)

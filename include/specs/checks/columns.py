@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from include.contracts.spec.record_fields import field_of, quoted
 from include.specs.document import Document, list_at, mapping_at
 from include.specs.problem import Defect, KeyPath, did_you_mean
 
@@ -45,13 +46,40 @@ def check_columns(document: Document) -> Iterator[Defect]:
                 yield unknown_column((key, index), name, existing)
 
 
-def check_received(document: Document) -> Iterator[Defect]:
-    """Refuse expressions in bronze, which keeps its columns as received."""
-    is_bronze = str(document.get("table", "")).startswith("bronze.")
-    for name, column in mapping_at(document, "columns").items() if is_bronze else ():
-        if isinstance(column, dict) and column.get("from") is not None:
-            message = "bronze keeps its columns as received"
-            yield Defect(("columns", name, "from"), message, column["from"], "leave it out, and state it in silver")
+def check_fields(document: Document) -> Iterator[Defect]:
+    """Check `from` of bronze columns: each names a field, and no two columns read the same field."""
+    source, columns = mapping_at(document, "source"), mapping_at(document, "columns")
+    if not str(document.get("table", "")).startswith("bronze."):
+        return
+    same = str.lower if source.get("field_names") == "any_case" else str
+    filled, readers = mapping_at(source, "transforms"), dict[str, str]()
+    for name, column in columns.items():
+        stated = column.get("from") if isinstance(column, dict) else None
+        path = ("columns", name, "from") if isinstance(stated, str) else ("columns", name)
+        if isinstance(stated, str) and (problem := _unreadable_field(stated, source, is_filled=name in filled)):
+            yield Defect(path, problem[0], stated, problem[1])
+        elif name not in filled:
+            field = field_of(stated) if isinstance(stated, str) else name
+            if (other := readers.setdefault(same(field), name)) != name:
+                fix = "read it once, and state the other column in silver"
+                yield Defect(path, f"the column {other} reads this field too", field, fix)
+
+
+def _unreadable_field(stated: str, source: Document, *, is_filled: bool) -> tuple[str, str] | None:
+    """Return why a bronze column cannot read the field that its `from` states, and the likely fix; None if it can."""
+    if is_filled:
+        return "an expression of source.transforms fills this column", "keep one of them"
+    kind = source.get("format")
+    if kind == "raw" or (kind == "csv" and ("kafka" in source or source.get("header") is False)):
+        return "the records do not name their fields", "leave it out: values are taken in the order of the columns"
+    try:
+        field_of(stated)
+    except ValueError:
+        return (
+            "this is not the name of a field",
+            f"bronze reads fields as they are: state SQL in silver. A field of this name is written {quoted(stated)!r}",
+        )
+    return None
 
 
 def check_kafka(document: Document) -> Iterator[Defect]:

@@ -10,6 +10,7 @@ from pyspark.sql.types import StructType
 
 from include.contracts.job.findings import Findings
 from include.contracts.job.report import RowCounts
+from include.contracts.spec.record_fields import fields_of
 from include.contracts.spec.table_spec import BronzeSpec
 from include.control.gates.conservation import rows_of_rebuild
 from include.control.log.batch import Intent, StreamPosition, Winner
@@ -149,7 +150,8 @@ class BronzeIngest:
         replaced = [file.path for file in plan.files] if plan.sources.replaces_files else []
         quarantine = QuarantineWrite(self._context.paths, winner, counts["quarantined"], replaced)
         grew = quarantine.run(self._context.open_session, lambda session: self._refused_rows(session, winner, plan))
-        kinds = {name: column.type for name, column in self.spec.columns.items()}
+        fields = fields_of(self.spec)
+        kinds = {fields.get(name, name): column.type for name, column in self.spec.columns.items()}
         table = self._context.paths.table(self.spec.table)
         rescued = rescued_fields(added_files(table, winner), winner, kinds)
         self.drift.propose(self.spec, rescued)
@@ -163,7 +165,7 @@ class BronzeIngest:
         findings = Findings(
             refused=(*quarantined, *dropped_by_reason(dropped)),
             rescued=rescued,
-            lacking=lacking_files(plan.files, rows_of_file, self._declared.columns),
+            lacking=lacking_files(plan.files, rows_of_file, self._declared),
         )
         return Closing(rows, rows_of_file, findings, grew)
 

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from include.contracts.job.findings import RescuedValues
 from include.contracts.job.report import JobReport
 from include.contracts.spec.common_settings import ColumnSpec
+from include.contracts.spec.record_fields import fields_of
 from include.contracts.spec.table_spec import BronzeSpec
 from include.contracts.spec.values import NAME
 from include.control.ledger.new_columns import ColumnState
@@ -85,7 +86,7 @@ class ColumnDrift:
         if not spec.needs_column_approval:
             return
         names = [rescued_field.field for rescued_field in rescued if re.fullmatch(NAME, rescued_field.field)]
-        existing = {*spec.columns, *self._names()}
+        existing = {*spec.columns, *fields_of(spec).values(), *self._names()}
         # If a source writes values as field names, there is no end of new names.
         self._record(ColumnState.PROPOSED, [name for name in names if name not in existing][:MAX_NEW_COLUMNS])
 
@@ -108,8 +109,9 @@ class ColumnDrift:
         return self._declared.on_drift == "evolve"
 
     def _known_names(self, spec: BronzeSpec) -> list[str]:
-        """Return the names that cannot become a new column: existing columns, and names that a person refused."""
-        return [*spec.columns, *self._names(ColumnState.REFUSED)]
+        """Return the names that cannot become a new column: those of columns, of their fields, and those refused."""
+        same = str.lower if spec.source.field_names == "any_case" else str
+        return [*spec.columns, *map(same, fields_of(spec).values()), *self._names(ColumnState.REFUSED)]
 
     def _names(self, *states: ColumnState) -> list[str]:
         return [column.name for column in self._context.ops.new_columns.of(self._declared.table, *states)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,6 +12,8 @@ import pyarrow.parquet as pq
 from include.contracts.job.findings import FileWithoutColumns
 from include.contracts.job.report import FileRows
 from include.contracts.lake_path import LakePath
+from include.contracts.spec.record_fields import fields_among, fields_of
+from include.contracts.spec.table_spec import BronzeSpec
 from include.control.log.batch import FileFact, Winner
 from include.control.log.delta_log import read_commit
 from include.control.log.stored_tables import open_table
@@ -46,10 +48,12 @@ def rows_of_files(
 
 
 def lacking_files(
-    files: Iterable[FileFact], rows: Mapping[str, FileRows], declared: Collection[str]
+    files: Iterable[FileFact], rows: Mapping[str, FileRows], spec: BronzeSpec
 ) -> tuple[FileWithoutColumns, ...]:
-    """Return the files of a batch that lack declared columns, if their format names columns."""
-    lacking = ((file, tuple(name for name in declared if name not in file.columns)) for file in files if file.columns)
+    """Return the files of a batch that lack fields of declared columns, if their format names columns."""
+    fields = fields_of(spec)
+    named = ((file, fields_among(file.columns, spec)) for file in files if file.columns)
+    lacking = ((file, tuple(fields[name] for name in fields if name not in found)) for file, found in named)
     return tuple(
         FileWithoutColumns(path=file.path, columns=names, rows=rows[file.path].read) for file, names in lacking if names
     )

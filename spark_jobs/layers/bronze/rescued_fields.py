@@ -27,7 +27,7 @@ def rescued_fields(added: Iterable[LakePath], winner: Winner, kinds: Mapping[str
         added: the data files that its commit added to the table; if it replaced rows, they also contain rows of other
             batches.
         winner: the batch.
-        kinds: declared column -> its type.
+        kinds: field that a column reads -> the type of the column.
     """
     rows, samples = Counter[str](), defaultdict[str, list[str]](list)
     for text, number in _rescued_texts(added, winner):

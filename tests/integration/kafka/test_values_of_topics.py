@@ -27,12 +27,27 @@ def test_csv_values_are_read_by_the_order_of_the_columns(shop: Lakehouse, topic:
 def test_avro_values_are_read_by_their_schema(shop: Lakehouse, topic: KafkaTopic) -> None:
     fields = [{"name": "id", "type": "string"}, {"name": "amount", "type": "int"}, {"name": "extra", "type": "string"}]
     schema = json.dumps({"type": "record", "name": "order", "fields": fields})
-    columns = {"id": {"type": "string"}, "amount": {"type": "bigint"}}
-    shop.specs(topic_document(topic, columns, format="avro", avro_schema=schema))
+    columns = {"id": {"type": "bigint"}, "order_id": {"from": "ID"}, "total": {"type": "bigint", "from": "Amount"}}
+    settings = {"field_names": "any_case", "transforms": {"id": "offset"}}
+    shop.specs(topic_document(topic, columns, format="avro", avro_schema=schema, **settings))
     topic.send(b"\x02a\x0a\x02x", b"\x02")
     report = shop.run(ORDERS)
-    assert shop.rows(ORDERS, "id", "amount", "_rescued") == [("a", 5, '{"extra":"x"}')]
+    assert shop.rows(ORDERS, "id", "order_id", "total", "_rescued") == [(0, "a", 5, '{"extra":"x"}')]
     assert report.rows.quarantined == 1
+
+
+def test_a_column_reads_a_field_of_any_name_beside_one_of_the_message(shop: Lakehouse, topic: KafkaTopic) -> None:
+    columns = {
+        "order_id": {"type": "bigint"},
+        "amount": {"type": "int", "from": "`Amount.in €`"},
+        "name": {"from": "order_id"},
+    }
+    shop.specs(topic_document(topic, columns, transforms={"order_id": "offset"}))
+    topic.send({"order_id": "o1", "Amount.in €": "5", "amount": 6}, {"order_id": "o2", "Amount.in €": "many"})
+    assert shop.run(ORDERS).rows.applied == 2
+    assert shop.rows(ORDERS, "order_id", "amount", "name", "_rescued") == [
+        (0, 5, "o1", '{"amount":"6"}'), (1, None, "o2", '{"Amount.in €":"many"}')
+    ]  # fmt: skip
 
 
 def test_raw_values_stay_bytes(shop: Lakehouse, topic: KafkaTopic) -> None:

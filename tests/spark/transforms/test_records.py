@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F
 
-from spark_jobs.transforms.records import CORRUPT, RECORD, RESCUED, parse_columns, parse_json
+from spark_jobs.transforms.records import CORRUPT, PARSE_JSON, RECORD, RESCUED, parse_columns
 
 KINDS = {"name": "string", "amount": "int", "day": "date", "ratio": "double", "price": "decimal(38,9)"}
 PRICE = "12345678901234567890.123456789"
@@ -24,11 +25,26 @@ VALUES = SCALARS | st.sampled_from(["7", " 8 ", "2013-01-31", "2013-02-31", "1.5
 RECORDS = st.lists(st.dictionaries(FIELDS, VALUES, max_size=5), min_size=1, max_size=40)
 
 
-def parse(spark: SparkSession, *lines: str) -> list[Row]:
+SAME = {name: name for name in KINDS}
+
+HOSTILE = {
+    "name": "Order ID", "amount": "a.b", "day": "`x`", "ratio": "größe\n'\"", "price": "Price", "price_of_all": "PRICE",
+    "order_id": "name", "call": "f(x)", "space": " ", "long": "x" * 300, "corrupt": CORRUPT,
+}  # fmt: skip
+"""Column -> field: fields that differ only in case, that have the name of another column, or characters of SQL."""
+
+HOSTILE_KINDS = {name: KINDS.get(name, "string") for name in HOSTILE}
+
+
+def parse(
+    spark: SparkSession, *lines: str, kinds: Mapping[str, str] = KINDS, fields: Mapping[str, str] = SAME,
+    field_names: str = "exact",
+) -> list[Row]:  # fmt: skip
     """The bronze rows of these lines, in their order."""
     frame = spark.createDataFrame([(line,) for line in lines], f"{RECORD} string").coalesce(1)
     # A day as text: Spark knows days before the year 1, which Python does not.
-    return parse_json(frame, KINDS).withColumn("day", F.col("day").cast("string")).collect()
+    parsed = PARSE_JSON[field_names](frame, kinds, fields)
+    return parsed.withColumn("day", F.col("day").cast("string")).collect()
 
 
 def present(row: Row) -> dict[str, Any]:
@@ -78,25 +94,81 @@ def test_a_line_that_is_no_object_is_kept_whole(spark: SparkSession) -> None:
     assert [present(row) for row in parse(spark, *lines)] == [{CORRUPT: line} for line in lines]
 
 
-@given(records=RECORDS)
-@settings(max_examples=10, phases=[Phase.generate], suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_no_value_is_lost(spark: SparkSession, records: list[dict[str, Any]]) -> None:
-    rows = parse(spark, *map(json.dumps, records))
+def require_nothing_lost(records: list[dict[str, Any]], rows: list[Row], fields: Mapping[str, str]) -> None:
+    """Compare rows with their records: every value is in the column of its field, or in `_rescued`, and only there."""
     assert len(rows) == len(records)
+    columns = {field: name for name, field in fields.items()}
     for record, row in zip(records, rows, strict=True):
         assert row[CORRUPT] is None
         rescued = json.loads(row[RESCUED] or "{}")
-        columns = {name: row[name] for name in KINDS}
         for field, value in record.items():
-            if value is not None and columns.get(field) is None:
+            if value is not None and (field not in columns or row[columns[field]] is None):
                 assert is_kept(value, rescued[field])
         assert set(rescued) <= set(record), "nothing is rescued that was not there"
+        for field, name in columns.items():
+            assert row[name] is None or (record.get(field) is not None and field not in rescued)
+
+
+PROPERTY = settings(
+    max_examples=10, phases=[Phase.generate], suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+
+
+@given(records=RECORDS)
+@PROPERTY
+def test_no_value_is_lost(spark: SparkSession, records: list[dict[str, Any]]) -> None:
+    require_nothing_lost(records, parse(spark, *map(json.dumps, records)), SAME)
+
+
+@given(
+    records=st.lists(
+        st.dictionaries(st.sampled_from([*HOSTILE.values(), *HOSTILE, "order id", ""]), VALUES, max_size=8),
+        min_size=1, max_size=40,
+    )
+)  # fmt: skip
+@PROPERTY
+def test_a_column_reads_a_field_of_any_name(spark: SparkSession, records: list[dict[str, Any]]) -> None:
+    rows = parse(spark, *map(json.dumps, records), kinds=HOSTILE_KINDS, fields=HOSTILE)
+    require_nothing_lost(records, rows, HOSTILE)
+
+
+def test_each_value_of_a_hostile_field_is_in_its_column(spark: SparkSession) -> None:
+    values = {
+        name: {"amount": 5, "day": "2013-01-31", "ratio": 1.5, "price": 2.5}.get(name, f"of {name}") for name in HOSTILE
+    }
+    record = json.dumps({field: values[name] for name, field in HOSTILE.items()})
+    [row] = parse(spark, record, kinds=HOSTILE_KINDS, fields=HOSTILE)
+    assert present(row) == {**values, "price": Decimal("2.5")}
+
+
+def test_a_field_in_any_case_is_read_and_two_that_collide_are_both_rescued(spark: SparkSession) -> None:
+    fields = {**SAME, "name": "Größe.ID", "price": "PRICE"}
+    expected = [
+        ('{"GRÖSSE.id": "a", "GRÖße.iD": "b", "Amount": "5"}', {"name": "b", "amount": 5, RESCUED: {"GRÖSSE.id": "a"}}),
+        (
+            '{"AMOUNT": 5, "amount": 6, "Day": "2013-01-31"}',
+            {"day": "2013-01-31", RESCUED: {"AMOUNT": "5", "amount": "6"}},
+        ),
+        ('{"AMOUNT": "many", "Colour": 1}', {RESCUED: {"amount": "many", "Colour": "1"}}),
+        (f'{{"price": {PRICE}, "OFFER": {PRICE}}}', {"price": Decimal(PRICE), RESCUED: {"OFFER": PRICE}}),
+        ("{'Amount': 1}", {"amount": 1}),
+        ("{}", {}),
+        ("[1]", {CORRUPT: "[1]"}),
+        (" ", {CORRUPT: " "}),
+    ]
+    rows = parse(spark, *(line for line, _ in expected), fields=fields, field_names="any_case")
+    assert [present(row) for row in rows] == [row for _, row in expected]
+
+
+TWO_KINDS = {"name": "string", "amount": "int"}
 
 
 def of_file(spark: SparkSession, rows: str, columns: str) -> list[dict[str, Any]]:
     """The bronze rows of a file with columns of its own, without what is null."""
     frame = spark.sql(f"SELECT *, CAST(NULL AS STRING) AS {CORRUPT} FROM VALUES {rows} AS file({columns})")
-    return [present(row) for row in parse_columns(frame, {"name": "string", "amount": "int"}, ()).collect()]
+    undeclared = {column: f"the {column}" for column in frame.columns if column not in ("name", "amount", CORRUPT)}
+    fields = {"name": "Name", "amount": "Amount (EUR)"}
+    return [present(row) for row in parse_columns(frame, TWO_KINDS, fields, undeclared).collect()]
 
 
 @pytest.mark.parametrize(
@@ -104,11 +176,11 @@ def of_file(spark: SparkSession, rows: str, columns: str) -> list[dict[str, Any]
     [
         ("('a', 5), ('b', NULL)", "name, amount", [{"name": "a", "amount": 5}, {"name": "b"}]),
         ("('a', '5'), ('b', 'x')", "name, amount",
-         [{"name": "a", "amount": 5}, {"name": "b", RESCUED: {"amount": "x"}}]),
+         [{"name": "a", "amount": 5}, {"name": "b", RESCUED: {"Amount (EUR)": "x"}}]),
         ("('a', 5L), ('b', 99999999999L)", "name, amount",
-         [{"name": "a", "amount": 5}, {"name": "b", RESCUED: {"amount": "99999999999"}}]),
+         [{"name": "a", "amount": 5}, {"name": "b", RESCUED: {"Amount (EUR)": "99999999999"}}]),
         ("('a', 5, 'red'), ('b', 6, NULL)", "name, amount, colour",
-         [{"name": "a", "amount": 5, RESCUED: {"colour": "red"}}, {"name": "b", "amount": 6}]),
+         [{"name": "a", "amount": 5, RESCUED: {"the colour": "red"}}, {"name": "b", "amount": 6}]),
         ("('a')", "name", [{"name": "a"}]),
     ],
     ids=["of the declared types", "text", "another type", "one more column", "a column less"],
@@ -126,7 +198,7 @@ def test_only_columns_of_another_type_are_looked_through(
     file = spark.range(3).selectExpr(
         "cast(id as string) AS name", f"cast(id as {kind}) AS amount", f"cast(null as string) {CORRUPT}"
     )
-    parse_columns(file, {"name": "string", "amount": "int"}, ()).explain()
+    parse_columns(file, TWO_KINDS, {}, {}).explain()
     plan = capsys.readouterr().out
     assert "Range" in plan
     assert ("CASE WHEN" in plan) is is_looked_through

@@ -21,6 +21,7 @@ from include.control.landing.inspection import inspect
 from include.control.landing.on_disk import LocalLanding
 from include.control.log.batch import MIXED_LINE_ENDS, FileFact
 from tests.support.deliveries import Deliver, orders_spec_of
+from tests.support.documents.specs import bronze_spec
 from tests.support.ledger.delta_tables import day, file_contents
 from tests.support.listing import list_files
 
@@ -99,6 +100,20 @@ def test_columns_with_an_empty_or_repeated_name_are_named_by_their_number(landin
     deliver("a.csv", ",".join([*COLUMNS, "", "amount", "x`y"]).encode())
     found = inspected(orders_spec_of("csv"), landing)
     assert (found.columns[5:], found.defect) == (("column 6", "column 7", "x`y"), "")
+
+
+def test_a_file_needs_the_fields_that_its_columns_read(landing: Path, deliver: Deliver) -> None:
+    columns = {"order_id": {"from": "Order ID"}, "amount": {"required": True, "from": "Größe"}}
+    source = {"landing": "orders", "files": "*", "format": "csv"}
+    deliver("a.csv", "order_id,Größe,Order ID\n1,2,3\n")
+    assert inspected(bronze_spec(source=source, columns=columns), landing, ["amount"]).defect == ""
+    deliver("a.csv", "amount,größe,Order ID\n1,2,3\n")
+    found = inspected(bronze_spec(source=source, columns=columns), landing, ["amount"])
+    assert found.defect.startswith("has no column Größe; its columns are amount, größe, Order ID")
+    in_any_case = bronze_spec(source={**source, "field_names": "any_case"}, columns=columns)
+    assert inspected(in_any_case, landing, ["amount"]).defect == ""
+    deliver("a.csv", "GRÖßE,größe,Order ID\n1,2,3\n")
+    assert inspected(in_any_case, landing).defect.startswith("the column amount could read GRÖßE and größe")
 
 
 @pytest.mark.parametrize("file_format", ["json", "csv"])

@@ -61,6 +61,17 @@ def test_a_column_that_is_used_twice_is_one_step() -> None:
     assert (step.uses, step.text.count("sum(")) == (("AGGREGATION", "CONDITIONAL"), 1)
 
 
+def test_a_bronze_column_comes_from_the_field_that_it_reads() -> None:
+    columns = {"order_id": {"from": "Order `ID`"}, "amount": {"type": "int", "from": "`a.b`"}, "day": {"from": "größe"}}
+    bronze = bronze_spec(columns=columns)
+    found = {name: flat(chains(bronze).comes_from(bronze.table, name)) for name in columns}
+    assert found == {
+        "order_id": [(DELIVERED, "Order `ID`", "as it is", "")],
+        "amount": [(DELIVERED, "a.b", "computed", "cast(`a.b` as int)")],
+        "day": [(DELIVERED, "größe", "as it is", "")],
+    }
+
+
 def test_a_column_of_the_same_table_is_a_step_of_its_own() -> None:
     columns = {**silver_spec().columns, "label": {"from": "upper(order_id)"}, "initial": {"from": "left(label, 1)"}}
     silver = silver_spec(columns=columns)

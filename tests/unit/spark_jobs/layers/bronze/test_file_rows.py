@@ -15,6 +15,7 @@ from include.contracts.job.findings import FileWithoutColumns
 from include.contracts.job.report import FileRows
 from include.control.log.batch import FileFact
 from spark_jobs.layers.bronze.file_rows import lacking_files, rows_of_files
+from tests.support.documents.specs import bronze_spec
 
 ROWS = st.lists(st.tuples(st.sampled_from(["a.json", "b.json", "day=1/c.json"]), st.sampled_from([None, "{}"])))
 """Data files, as (landing file, rescued text) of each row."""
@@ -61,9 +62,10 @@ def test_refused_records_count_as_read(tmp_path: Path) -> None:
     assert found["empty.json"] == FileRows()
 
 
-def test_a_file_that_lacks_declared_columns_is_reported_with_its_rows() -> None:
-    whole, old = FileFact("a.csv", 9, 1, columns=("id", "colour")), FileFact("old.csv", 9, 1, columns=("id",))
+def test_a_file_that_lacks_fields_of_declared_columns_is_reported_with_its_rows() -> None:
+    spec = bronze_spec(columns={"id": {}, "colour": {"from": "Colour"}})
+    whole, old = FileFact("a.csv", 9, 1, columns=("id", "Colour")), FileFact("old.csv", 9, 1, columns=("id",))
     lines = FileFact("a.json", 9, 1)  # JSON lines name their fields one by one
     rows = {file.path: FileRows(read=3, written=3) for file in (whole, old, lines)}
-    found = lacking_files([whole, old, lines], rows, ["id", "colour"])
-    assert found == (FileWithoutColumns(path="old.csv", columns=("colour",), rows=3),)
+    found = lacking_files([whole, old, lines], rows, spec)
+    assert found == (FileWithoutColumns(path="old.csv", columns=("Colour",), rows=3),)

@@ -1,0 +1,55 @@
+"""The names of fields that bronze columns read: stated in a spec, and found in a file."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from include.contracts.spec.record_fields import field_of, field_text, fields_among, fields_of
+from tests.support.documents.specs import bronze_spec
+
+COLUMNS = {"order_id": {"from": "Order ID"}, "amount": {}, "city": {"from": "`a.b`"}}
+
+
+@given(st.text(min_size=1))
+@example("f(x)\n")
+@example("f(x)")
+@example("`")
+def test_every_name_can_be_stated(name: str) -> None:
+    assert field_of(field_text(name)) == name
+
+
+@pytest.mark.parametrize("text", ["", "a.b", "`a", "`a`b", "``", "upper(name)", "`a`.`b`"])
+def test_what_could_mean_something_else_is_no_name(text: str) -> None:
+    with pytest.raises(ValueError, match="no name of a field"):
+        field_of(text)
+
+
+def test_a_column_reads_the_field_that_it_states_or_the_one_of_its_name() -> None:
+    spec = bronze_spec(columns=COLUMNS)
+    assert fields_of(spec) == {"order_id": "Order ID", "amount": "amount", "city": "a.b"}
+    assert fields_among(["a.b", "Amount", "Order ID", "order_id"], spec) == {"order_id": "Order ID", "city": "a.b"}
+
+
+def test_a_column_that_an_expression_over_the_message_fills_reads_no_field() -> None:
+    source = {"kafka": "main", "topics": ["orders"], "format": "json", "transforms": {"amount": "offset"}}
+    assert fields_of(bronze_spec(source=source, columns=COLUMNS)) == {"order_id": "Order ID", "city": "a.b"}
+
+
+def test_in_any_case_two_names_may_not_be_meant_for_one_column() -> None:
+    source = {"landing": "orders", "format": "csv", "field_names": "any_case"}
+    spec = bronze_spec(source=source, columns=COLUMNS)
+    assert fields_among(["ORDER ID", "A.B", "other", "Other"], spec) == {"order_id": "ORDER ID", "city": "A.B"}
+    with pytest.raises(ValueError, match="the column amount could read Amount and AMOUNT"):
+        fields_among(["Amount", "AMOUNT"], spec)
+
+
+def test_the_field_that_a_column_reads_decides_its_rows() -> None:
+    one, other = (bronze_spec(columns={"order_id": {"from": field}}) for field in ("Order ID", "Order Id"))
+    assert one.spec_hash != other.spec_hash
+    exact, in_any_case = (
+        bronze_spec(source={"landing": "orders", "format": "csv", "field_names": names})
+        for names in ("exact", "any_case")
+    )
+    assert exact.spec_hash != in_any_case.spec_hash
