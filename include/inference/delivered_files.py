@@ -17,13 +17,12 @@ from include.control.landing.formats.json_arrays import is_array
 from include.control.landing.landing import Landing, data_file_filter
 from include.control.landing.on_disk import LocalLanding
 from include.errors import NotReadyError
+from include.inference.day_folders import WITHOUT_DAYS, path_of_days
 
 MAX_FILES = 20
 """The number of files to read: the last by name, which are the newest if names contain a date."""
 
 _FORMATS = {".csv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json", ".parquet": "parquet", ".avro": "avro"}
-DAY_FOLDER = re.compile(r"date=\d{4}-\d{2}-\d{2}")
-"""The folder of a day, as the default `path` of a source names it."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +34,7 @@ class DeliveredFiles:
         paths: the files as the landing names them, all of one format.
         format: `csv`, `json`, `parquet` or `avro`.
         suffix: the end of their names, such as `.csv.gz`.
-        by_day: whether they are in folders such as `date=2013-01-01`.
+        path: the `path` of the source, which means the folders of days; `.` without them.
         left_out: the number of files with other suffixes in the folder.
     """
 
@@ -43,8 +42,13 @@ class DeliveredFiles:
     paths: tuple[str, ...]
     format: str
     suffix: str
-    by_day: bool
+    path: str
     left_out: int = 0
+
+    @property
+    def by_day(self) -> bool:
+        """Whether they are in folders of days, such as `date=2013-01-01`."""
+        return self.path != WITHOUT_DAYS
 
 
 @dataclass(frozen=True)
@@ -89,9 +93,9 @@ def delivered_files(landing: Landing, folder: str) -> DeliveredFiles:
         )
     ((suffix, count),) = Counter(map(_suffix, all_paths)).most_common(1)
     paths = tuple(path for path in all_paths if _suffix(path) == suffix)[-MAX_FILES:]
-    by_day = all(DAY_FOLDER.fullmatch(path.removeprefix(f"{folder}/").split("/")[0]) for path in paths)
+    path = path_of_days([path.removeprefix(f"{folder}/") for path in paths])
     file_format = _FORMATS[f".{suffix.split('.')[1]}"]
-    return DeliveredFiles(folder, paths, file_format, suffix, by_day, len(all_paths) - count)
+    return DeliveredFiles(folder, paths, file_format, suffix, path, len(all_paths) - count)
 
 
 def copies(landing: Landing, delivered: DeliveredFiles, scratch: Path) -> list[LocalCopy]:

@@ -63,11 +63,11 @@ class DeliveredRows:
 
     def distinct(self, *columns: str) -> int:
         """Return the number of different values of several columns together."""
-        return int(self._row(f"count(DISTINCT ({', '.join(map(_identifier, columns))}))")[0])
+        return int(self._row(f"count(DISTINCT ({', '.join(map(identifier, columns))}))")[0])
 
     def values(self, column: str) -> list[tuple[str, int]]:
         """Return each value of a column with the number of its rows, the most frequent first."""
-        name = _identifier(column)
+        name = identifier(column)
         sql = f"SELECT {name}, count(*) FROM {self.relation} WHERE {name} IS NOT NULL GROUP BY 1 ORDER BY 2 DESC, 1"
         return [(str(value), int(number)) for value, number in self.reader.execute(sql).fetchall()]
 
@@ -77,7 +77,7 @@ class DeliveredRows:
 
 def _measures(column: str, kind: str) -> str:
     """Return the SQL of the measures of `ColumnFacts`, in their order."""
-    name, is_number = _identifier(column), kind.startswith(_NUMBERS)
+    name, is_number = identifier(column), kind.startswith(_NUMBERS)
     number = f"TRY_CAST({name} AS DOUBLE)"
     bounds = f"min({number}), max({number})" if is_number else "NULL, NULL"
     return (
@@ -86,5 +86,6 @@ def _measures(column: str, kind: str) -> str:
     )
 
 
-def _identifier(name: str) -> str:
-    return f'"{name}"'
+def identifier(name: str) -> str:
+    """Return the name of a column, which may contain any character, as DuckDB's SQL."""
+    return '"' + name.replace('"', '""') + '"'

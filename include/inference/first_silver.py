@@ -13,6 +13,7 @@ from include.contracts.counted import counted
 from include.contracts.spec.table_spec import parse_spec
 from include.inference.delivered_rows import ColumnFacts, DeliveredRows
 from include.inference.first_spec import flow
+from include.specs.files import SpecLoader
 
 _NO_KEYS = ("float", "double", "boolean", "binary")
 _TIMES = ("timestamp", "date")
@@ -111,7 +112,7 @@ def silver_text(table: str, source: str, rows: DeliveredRows, *, by_day: bool) -
         *_expectations(rows, columns, needed, total),
     ]
     text = "\n".join(lines) + "\n"
-    parse_spec(yaml.safe_load(text))
+    parse_spec(yaml.load(text, SpecLoader))
     return text
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,14 +20,19 @@ import pyarrow as pa
 import yaml
 
 from include.contracts.counted import counted
+from include.contracts.spec.bronze_sources import LandingSource
+from include.contracts.spec.record_fields import field_text
 from include.contracts.spec.table_spec import parse_spec
-from include.contracts.spec.values import NAME
 from include.control.landing.formats.avro_files import avro_fields
 from include.control.landing.formats.avro_schema import column_type
-from include.control.landing.landing import Landing
+from include.control.landing.inspection import columns_of
+from include.control.landing.landing import Landing, LandingFile
+from include.control.landing.on_disk import LocalLanding
 from include.errors import BadInputError, first_line
+from include.inference.column_names import column_names
 from include.inference.delivered_files import DeliveredFiles, LocalCopy, copies, delivered_files
-from include.inference.delivered_rows import FILE, DeliveredRows
+from include.inference.delivered_rows import FILE, DeliveredRows, identifier
+from include.specs.files import SpecLoader
 
 _TYPES = {
     "BOOLEAN": "boolean",
@@ -54,16 +59,18 @@ class Guess:
     """The result of reading all files.
 
     Attributes:
-        columns: every column of any file, with its type.
-        dialect: the settings of CSV files that differ from the spec's defaults.
-        absent: column -> number of files without it; empty for JSON, where records differ in their fields.
+        fields: every field of any file, with its type.
+        settings: the settings of the source that differ from the spec's defaults.
+        absent: field -> number of files without it; empty for JSON, where records differ in their fields.
         relation: the rows of all files, as DuckDB's SQL, with the column `FILE`.
+        columns: field -> its column of the relation, where the names differ.
     """
 
-    columns: dict[str, str]
-    dialect: dict[str, object] = field(default_factory=dict)
+    fields: dict[str, str]
+    settings: dict[str, object] = field(default_factory=dict)
     absent: Counter[str] = field(default_factory=Counter)
     relation: str = ""
+    columns: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -72,18 +79,20 @@ class GuessedSource:
 
     Attributes:
         delivered: its files.
-        guess: what they say about columns and dialect.
-        rows: their rows, with the columns that a table can have; readable while the source is open.
+        guess: what they say about fields and dialect.
+        names: column -> the field that it reads.
+        rows: their rows, with the columns of the table; readable while the source is open.
     """
 
     delivered: DeliveredFiles
     guess: Guess
+    names: dict[str, str]
     rows: DeliveredRows
 
     def bronze_text(self, table: str) -> str:
         """Return the text of a spec of `table`; `lakehouse check` accepts it."""
-        text = _text(table, self.delivered, self.guess)
-        parse_spec(yaml.safe_load(text))
+        text = _text(table, self.delivered, self.guess, self.names)
+        parse_spec(yaml.load(text, SpecLoader))
         return text
 
 
@@ -93,42 +102,60 @@ def guessed_source(landing: Landing, folder: str) -> Iterator[GuessedSource]:
 
     Raises:
         NotReadyError: there is no such folder, or no file of a known format with content.
-        BadInputError: a file does not have the format of its name, or no column has a name that a table can use.
+        BadInputError: a file does not have the format of its name, or no record has a field.
     """
     delivered = delivered_files(landing, folder)
     with TemporaryDirectory() as scratch, duckdb.connect() as reader:
         files = copies(landing, delivered, Path(scratch))
         guess = _guess_of_avro(reader, files) if delivered.format == "avro" else _guess(reader, delivered.format, files)
-        names = list(filter(_is_name, guess.columns))
+        words = reader.execute("SELECT keyword_name FROM duckdb_keywords() WHERE keyword_category = 'reserved'")
+        names = column_names(filter(None, guess.fields), {word for (word,) in words.fetchall()})
         if not names:
-            raise BadInputError(
-                f"no column of the files in {landing.location(folder)} has a name that a table can use: "
-                f"{', '.join(map(repr, guess.columns))}",
-                "Name at least one column in small letters, digits and _, a letter first; the values of other columns "
-                "go to _rescued.",
-            )
-        yield GuessedSource(
-            delivered, guess, DeliveredRows(reader, guess.relation, {name: guess.columns[name] for name in names})
-        )
+            raise BadInputError(f"the records of the files in {landing.location(folder)} have no field")
+        yield GuessedSource(delivered, guess, names, _rows(reader, guess, names))
+
+
+def _rows(reader: duckdb.DuckDBPyConnection, guess: Guess, names: Mapping[str, str]) -> DeliveredRows:
+    """Return the rows with the columns of the table instead of the fields."""
+    stored = {name: guess.columns.get(field, field) for name, field in names.items()}
+    columns = ", ".join(f"{identifier(column)} AS {identifier(name)}" for name, column in stored.items())
+    types = {name: guess.fields[field] for name, field in names.items()}
+    return DeliveredRows(reader, f"(SELECT {columns}, {FILE} FROM {guess.relation})", types)
 
 
 def _guess(reader: duckdb.DuckDBPyConnection, kind: str, files: list[LocalCopy]) -> Guess:
     """Guess from CSV, JSON and Parquet files; each is read alone first, so that errors name the file."""
-    options, dialect = "", dict[str, object]()
+    options, settings = "", dict[str, object]()
     if kind == "csv":
         with _named(files[-1], kind):
             query = "SELECT Delimiter, HasHeader FROM sniff_csv(?)"
             delimiter, header = reader.execute(query, [str(files[-1].path)]).fetchone() or (",", True)
         options = f", sample_size = -1, delim = {_quoted(delimiter)}, header = {header}"
-        dialect = {**({"delimiter": delimiter} if delimiter != "," else {}), **({} if header else {"header": False})}
+        settings = {**({"delimiter": delimiter} if delimiter != "," else {}), **({} if header else {"header": False})}
     elif kind == "json":
         options = f", format = '{'auto' if any(file.holds_array for file in files) else 'newline_delimited'}'"
-    alone = []
+    alone, fields = list[dict[str, str]](), dict[str, str]()
     for file in files:
         with _named(file, kind):
-            alone.append(_detect(reader, kind, [file], options))
-    columns, absent = _detect(reader, kind, files, options), Counter[str]() if kind == "json" else _absences(alone)
-    return Guess(columns, dialect, absent, _relation(kind, files, f"{options}, filename = '{FILE}'"))
+            detected = _detect(reader, kind, [file], options)
+            names = _header(file, settings, tuple(detected)) if kind == "csv" else tuple(detected)
+        # DuckDB takes columns of different files for the same, whatever the case of their names.
+        named = {column.lower(): name for column, name in zip(detected, names, strict=True)}
+        fields = named | fields
+        if any(fields[column] != name for column, name in named.items()):
+            settings["field_names"] = "any_case"
+        alone.append({fields[column.lower()]: kind_of for column, kind_of in detected.items()})
+    detected, absent = _detect(reader, kind, files, options), Counter[str]() if kind == "json" else _absences(alone)
+    types = {fields.get(column.lower(), column): kind_of for column, kind_of in detected.items()}
+    columns = {fields.get(column.lower(), column): column for column in detected}
+    return Guess(types, settings, absent, _relation(kind, files, f"{options}, filename = '{FILE}'"), columns)
+
+
+def _header(file: LocalCopy, dialect: Mapping[str, object], detected: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the names of the columns of a CSV file as a run reads them; DuckDB's if the file has no header."""
+    source = LandingSource.model_validate({"landing": ".", "format": "csv", **dialect})
+    names = columns_of(LandingFile(LocalLanding(str(file.path.parent)), file.path.name), source)
+    return names if source.header and len(names) == len(detected) else detected
 
 
 def _guess_of_avro(reader: duckdb.DuckDBPyConnection, files: list[LocalCopy]) -> Guess:
@@ -199,27 +226,22 @@ def spark_type(kind: str) -> str:
     return "timestamp" if kind.startswith("TIMESTAMP") else _TYPES.get(kind, "string")
 
 
-def _is_name(column: str) -> bool:
-    return bool(re.fullmatch(NAME, column))
-
-
-def _text(table: str, delivered: DeliveredFiles, guess: Guess) -> str:
-    place = {} if delivered.by_day else {"path": "."}
+def _text(table: str, delivered: DeliveredFiles, guess: Guess, names: Mapping[str, str]) -> str:
+    place = {} if delivered.path == LandingSource.model_fields["path"].default else {"path": delivered.path}
     source = {"landing": delivered.folder, **place, "files": f"*{delivered.suffix}", "format": delivered.format}
-    unnamed = [name for name in guess.columns if not _is_name(name)]
     ignored = f"# ignored by `files` below, files with other suffixes: {delivered.left_out}"
     lines = [
         "# yaml-language-server: $schema=../../../table_spec.schema.json",
         f"# guessed from {counted(len(delivered.paths), 'file')}: review it, above all the types",
         *([ignored] if delivered.left_out else []),
         f"table: {table}",
-        f"source: {flow({**source, **guess.dialect})}",
+        f"source: {flow({**source, **guess.settings})}",
         "columns:",
     ]
-    for name in filter(_is_name, guess.columns):
-        comment = f"  # {guess.absent[name]} of the files lack it" if guess.absent[name] else ""
-        lines.append(f"  {name}: {flow({'type': guess.columns[name]})}{comment}")
-    lines += [f"# no column name, so its values go to _rescued: {name!r}" for name in unnamed]
+    for name, field_name in names.items():
+        comment = f"  # {guess.absent[field_name]} of the files lack it" if guess.absent[field_name] else ""
+        stated = {"type": guess.fields[field_name], **({"from": field_text(field_name)} if name != field_name else {})}
+        lines.append(f"  {name}: {flow(stated)}{comment}")
     return "\n".join(lines) + "\n"
 
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import date
 from itertools import count
 from pathlib import PurePosixPath
-from unicodedata import combining, normalize
 
 from include.control.landing.landing import Landing, data_file_filter
 from include.control.landing.on_disk import TOP
 from include.errors import NotReadyError
-from include.inference.delivered_files import DAY_FOLDER, has_known_format
+from include.inference.column_names import plain_name
+from include.inference.day_folders import day_of
+from include.inference.delivered_files import has_known_format
 from include.inference.first_silver import silver_text
 from include.inference.first_spec import guessed_source
 
@@ -35,7 +36,7 @@ class SourceTables:
         name: the name of its tables, without the layer.
         bronze: the text of the bronze spec.
         silver: the text of the silver spec; empty if nothing identifies a row.
-        days: the days of its folders such as `date=2013-01-01`, in their order; none without such folders.
+        days: the days of its folders, such as `date=2013-01-01`, in their order; none without such folders.
     """
 
     folder: str
@@ -64,7 +65,8 @@ def source_folders(landing: Landing, folder: str) -> dict[str, tuple[date, ...]]
     for path in paths:
         source, times = _split(path.removeprefix(f"{folder}/"))
         within = "/".join(part for part in (folder if folder != TOP else "", source) if part) or TOP
-        days.setdefault(within, set()).update(_days(times[:1]))
+        day = day_of("/".join(times))
+        days.setdefault(within, set()).update([day] if day else [])
     outer = [source for source in days if not any(_is_below(source, other) for other in days)]
     return {source: tuple(sorted(days[source])) for source in sorted(outer)}
 
@@ -84,23 +86,13 @@ def _is_below(folder: str, other: str) -> bool:
     return folder.startswith(f"{other}/") or (other == TOP and folder != TOP)
 
 
-def _days(folders: Iterable[str]) -> Iterator[date]:
-    for name in folders:
-        if DAY_FOLDER.fullmatch(name):
-            try:
-                yield date.fromisoformat(name.removeprefix("date="))
-            except ValueError:
-                continue
-
-
 def table_name(folder: str, domain: str, taken: Collection[str]) -> str:
     """Return a name for the tables of a source that is valid, and that no other table has.
 
     >>> [table_name(folder, "shop", {"orders"}) for folder in ("Order Lines", "orders", "2013 -- é", "日本")]
     ['order_lines', 'shop_orders', 'shop_2013_e', 'shop']
     """
-    plain = "".join(letter for letter in normalize("NFKD", folder.lower()) if not combining(letter))
-    name = re.sub(r"[^a-z0-9]+", "_", plain).strip("_")
+    name = plain_name(folder)
     if not name[:1].isalpha() or name in taken:
         name = f"{domain}_{name}".rstrip("_")
     numbered = (f"{name}_{number}" for number in count(2))

@@ -20,7 +20,7 @@ from include.settings import PROJECT
 pytestmark = pytest.mark.slow
 
 LAKEHOUSE = Path(sys.executable).parent / "lakehouse"
-TICKETS = """ticket_id,opened_at,updated_at,state,priority,Odd one
+TICKETS = """ticket_id,opened_at,updated_at,state,priority,"Odd.one (""x"")"
 T-1,2025-07-01T08:00:00Z,2025-07-01T08:00:00Z,open,2,x
 T-2,2025-07-01T09:30:00Z,2025-07-01T09:30:00Z,"it's ""open"": # [x]",1,
 T-1,2025-07-01T08:00:00Z,2025-07-01T11:15:00Z,"it's ""open"": # [x]",2,y

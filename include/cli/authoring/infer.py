@@ -11,6 +11,7 @@ from include.contracts.lake_path import S3
 from include.contracts.spec.values import NAME
 from include.control.landing.landing import landing_of
 from include.errors import SpecError
+from include.inference.column_names import plain_name
 from include.inference.new_domain import SourceTables, source_tables
 from include.settings import Settings
 
@@ -24,7 +25,7 @@ def inferred_tables(folder: str, table: str | None, domain: str | None, settings
         BadInputError: its files cannot be read.
     """
     folder = relative_to_landing(folder, settings.landing)
-    name = table or f"bronze.{re.sub(r'[^a-z0-9]+', '_', folder.removeprefix(S3).lower()).strip('_')}"
+    name = table or f"bronze.{plain_name(folder.removeprefix(S3))}"
     if not re.fullmatch(rf"bronze\.{NAME}", name):
         way_out = "Write --table bronze.<name> in small letters, digits and _."
         raise SpecError(f"{name!r} is not a valid name of a bronze table", way_out)

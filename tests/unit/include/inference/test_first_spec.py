@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 from collections.abc import Mapping
+from datetime import UTC, datetime, time, timedelta
 from pathlib import Path
 
 import fastavro
@@ -13,9 +14,13 @@ import pytest
 import yaml
 import zstandard
 
+from include.contracts.interval import Interval
+from include.contracts.spec.record_fields import fields_of
 from include.contracts.spec.table_spec import BronzeSpec, parse_spec
+from include.control.landing.landing import interval_folder
 from include.control.landing.on_disk import LocalLanding
 from include.errors import BadInputError, ExitCode, NotReadyError
+from include.inference.day_folders import day_of
 from include.inference.delivered_files import MAX_FILES, delivered_files
 from include.inference.first_spec import guessed_source
 from tests.support.cli import Lakehouse
@@ -58,10 +63,9 @@ def test_json_lines_give_every_field_and_nested_fields_as_text(tmp_path: Path) -
     lines = '{"id": 1, "by": {"name": "x"}}\n{"id": -2, "at": "2013-01-01T08:00:00Z", "Odd name": 1}\n'
     put(tmp_path / "orders/a.json.gz", gzip.compress(lines.encode()))
     spec = inferred(tmp_path)
-    assert kinds(spec) == {"id": "bigint", "by": "string", "at": "timestamp"}
+    assert kinds(spec) == {"id": "bigint", "by": "string", "at": "timestamp", "odd_name": "bigint"}
     assert (spec.landing_source.files, spec.landing_source.path) == ("*.json.gz", ".")
-    text = text_of(tmp_path)
-    assert "no column name, so its values go to _rescued: 'Odd name'" in text
+    assert "  odd_name: {type: bigint, from: Odd name}\n" in text_of(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["a.json", "a.json.zst", "a.ndjson.gz"])
@@ -152,11 +156,84 @@ def test_a_column_that_some_files_lack_is_marked(tmp_path: Path) -> None:
     assert "  id: {type: bigint}\n  colour: {type: string}  # 2 of the files lack it\n" in text
 
 
-def test_files_without_a_usable_column_name_are_refused(lakehouse: Lakehouse, place: Mapping[str, str]) -> None:
-    put(Path(place["LAKEHOUSE_LANDING"]) / "shares/a.csv", "Symbol,Name\nAAPL,Apple\n")
-    answer = lakehouse("infer", "shares")
-    assert answer.exit_code == ExitCode.BAD_INPUT, answer.exception
-    assert "has a name that a table can use: 'Symbol', 'Name'\n" in answer.stderr
+HOSTILE = [
+    " Order ID ",
+    "order_id",
+    "Größe (m²)",
+    "2nd",
+    "日本",
+    "",
+    "ID",
+    "Id",
+    "a.b",
+    'it\'s "x"',
+    "order",
+    "f(x)",
+    "_id",
+    "a;b",
+]
+
+
+def test_hostile_headers_become_names_of_columns_that_read_them(lakehouse: Lakehouse, place: Mapping[str, str]) -> None:
+    header = ",".join('"' + name.replace('"', '""') + '"' for name in HOSTILE)
+    rows = "".join(",".join(f"{row}{number}" for number in range(len(HOSTILE))) + "\n" for row in (1, 2))
+    put(Path(place["LAKEHOUSE_LANDING"]) / "shares/a.csv", f"{header}\n{rows}")
+    answer = lakehouse("infer", "shares", "--domain", "shop", "--write")
+    assert answer.exit_code == 0, answer.stderr
+    assert lakehouse("check").exit_code == 0
+    spec = parse_spec(yaml.safe_load((Path(place["LAKEHOUSE_TABLES"]) / "bronze/shop/shares.yaml").read_text()))
+    assert isinstance(spec, BronzeSpec)
+    assert list(fields_of(spec).values()) == [*HOSTILE[:5], "column 6", *HOSTILE[6:]]
+    assert {name for name in spec.columns if not name.startswith("id")} == {
+        "order_id_2", "order_id", "grosse_m2", "column_2nd", "column_5", "column_6", "a_b", "it_s_x", "order_",
+        "f_x", "a_b_2",
+    }  # fmt: skip
+    assert set(kinds(spec).values()) == {"bigint"}
+    silver = (Path(place["LAKEHOUSE_TABLES"]) / "silver/shop/shares.yaml").read_text()
+    assert "order_id_2: {type: bigint" in silver
+
+
+def test_names_that_differ_in_case_between_files_are_read_in_any_case(tmp_path: Path) -> None:
+    put(tmp_path / "orders/a.csv", "ID,Amount\n1,5\n")
+    put(tmp_path / "orders/b.csv", "Id,Amount,Colour\n2,5.5,red\n")
+    spec = inferred(tmp_path)
+    assert (spec.source.field_names, kinds(spec)) == (
+        "any_case", {"id": "bigint", "amount": "double", "colour": "string"}
+    )  # fmt: skip
+    assert "# 1 of the files lack it" in text_of(tmp_path)
+    assert inferred(put(tmp_path / "one/orders/a.csv", "ID,Id\n1,2\n").parents[1]).source.field_names == "exact"
+
+
+@pytest.mark.parametrize(
+    ("folders", "path"),
+    [
+        (["date=2013-01-01", "date=2013-01-02"], "date={interval_start:%Y-%m-%d}"),
+        (["2025-07-01"], "{interval_start:%Y-%m-%d}"),
+        (["20250701"], "{interval_start:%Y%m%d}"),
+        (["2025/07/01", "2025/07/02/eu"], "{interval_start:%Y}/{interval_start:%m}/{interval_start:%d}"),
+        (
+            ["year=2025/month=07/day=01"],
+            "year={interval_start:%Y}/month={interval_start:%m}/day={interval_start:%d}",
+        ),
+        (
+            ["year=2025/month=11/day=7", "year=2025/month=11/day=17"],
+            "year={interval_start:%Y}/month={interval_start.month}/day={interval_start.day}",
+        ),
+        (["2025-07-01", "2025-13-01"], "."),
+        (["2025-07-01", "dt=2025-07-02"], "."),
+        (["2025/07"], "."),
+    ],
+)
+def test_folders_of_days_become_the_path_of_an_interval(tmp_path: Path, folders: list[str], path: str) -> None:
+    for folder in folders:
+        put(tmp_path / "orders" / folder / "a.csv", "id\n1\n")
+    source = inferred(tmp_path).landing_source
+    assert source.path == path
+    if path != ".":
+        interval = Interval(
+            start=(start := datetime.combine(day_of(folders[0]), time(), UTC)), end=start + timedelta(days=1)
+        )
+        assert folders[0].startswith(interval_folder(source, interval).removeprefix("orders/"))
 
 
 def test_nothing_to_guess_from_is_not_ready_and_unreadable_files_are_bad_input(tmp_path: Path) -> None:
