@@ -32,13 +32,13 @@ class DescribedColumn:
 
 def column_names(spec: AnySpec) -> tuple[str, ...]:
     """Return the columns that the spec declares, also those of silver that the table does not store."""
-    return (*spec.group_by, *spec.measures) if isinstance(spec, GoldSpec) else tuple(spec.columns)
+    return (*spec.group_by, *spec.measures, *spec.query_columns) if isinstance(spec, GoldSpec) else tuple(spec.columns)
 
 
 def described_columns(spec: AnySpec) -> list[DescribedColumn]:
     """Return the columns that the table stores, in their order."""
     if isinstance(spec, GoldSpec):
-        computed = {**spec.group_by, **spec.measures}
+        computed = {**spec.group_by, **spec.measures, **dict.fromkeys(spec.query_columns, "")}
         return [
             DescribedColumn(name, "", "", name in spec.group_by, sql, rules_of(spec, name))
             for name, sql in computed.items()

@@ -20,6 +20,7 @@ _SPARK = Spark()
 
 _NAMES = (TokenType.VAR, TokenType.IDENTIFIER)
 _QUANTIFIED = (TokenType.LIKE, TokenType.ILIKE, TokenType.RLIKE)
+_QUOTED = (TokenType.IDENTIFIER, TokenType.STRING)
 _SCOPES = (TokenType.OVER, TokenType.SELECT, TokenType.FROM)
 
 
@@ -70,6 +71,21 @@ class SqlExpression:
             and token.text.lower() not in FUNCTIONS | SYNTAX
         ]
 
+    @property
+    def functions(self) -> list[str]:
+        """The name before each parenthesis, as written: functions, and words that look like them."""
+        return [token.text for _, token in self._calls if token.token_type not in _QUANTIFIED]
+
+    @property
+    def symbols(self) -> list[str]:
+        """The words and signs outside of quotes, as written, without those that follow a dot."""
+        befores = [None, *self._tokens]
+        return [
+            token.text
+            for before, token in zip(befores, self._tokens, strict=False)
+            if token.token_type not in _QUOTED and (before is None or before.token_type is not TokenType.DOT)
+        ]
+
     @cached_property
     def columns(self) -> list[tuple[str, ...]]:
         """The names of columns, each as its parts; none if sqlglot cannot parse the text."""
@@ -83,7 +99,7 @@ class SqlExpression:
         >>> [(".".join(name), use.value) for name, use in sql.uses]
         [('o.paid', 'CONDITIONAL'), ('o.amount', 'AGGREGATION')]
         """
-        return list(dict.fromkeys((name, _use_of(node)) for name, node in self._column_nodes))
+        return list(dict.fromkeys((name, use_of(node)) for name, node in self._column_nodes))
 
     @cached_property
     def aggregates(self) -> list[str]:
@@ -159,10 +175,10 @@ def expression_of(text: str) -> SqlExpression:
     return SqlExpression(text)
 
 
-def _use_of(column: exp.Expression) -> Use:
-    """Return what the expressions around a column do with it; a condition around it counts most."""
+def use_of(column: exp.Expression) -> Use:
+    """Return what the expressions around a column do with it, up to the query around it; a condition counts most."""
     use, node = Use.IDENTITY, cast(exp.Expr, column)
-    while parent := node.parent:
+    while (parent := node.parent) and not isinstance(parent, exp.Query):
         if isinstance(parent, exp.If | exp.Case) and node.arg_key == "this":
             return Use.CONDITIONAL
         if isinstance(parent, exp.Filter) and node.arg_key == "expression":

@@ -94,7 +94,7 @@ def _missing_column_error(error: Exception, context: JobContext) -> NotReadyErro
     for source in context.spec.source_tables:
         spec = context.catalog.spec(source)
         if isinstance(spec, GoldSpec):
-            declared = (*spec.group_by, *spec.measures)
+            declared = (*spec.group_by, *spec.measures, *spec.query_columns)
         else:
             declared = tuple(spec.columns) if isinstance(spec, BronzeSpec) else spec.stored_columns
         if column in declared:

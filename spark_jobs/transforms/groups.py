@@ -37,7 +37,7 @@ def aggregate(sources: Mapping[str, DataFrame], spec: GoldSpec, touched: Sequenc
     groups = [F.expr(expression).alias(name) for name, expression in spec.group_by.items()]
     measures = [F.expr(expression).alias(name) for name, expression in spec.measures.items()]
     grouped = joined.groupBy(*groups).agg(*measures)
-    return grouped if touched is None else grouped.where(is_touched(F.col(spec.refresh_by), touched))
+    return grouped if touched is None else grouped.where(is_touched(F.col(spec.refresh_by or ""), touched))
 
 
 def is_touched(value: Column, touched: Sequence[str | None]) -> Column:

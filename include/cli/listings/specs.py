@@ -15,7 +15,8 @@ from include.cli.views import new_table
 from include.contracts.counted import counted
 from include.contracts.spec.table_spec import AnySpec, BronzeSpec, GoldSpec, SilverSpec
 from include.errors import SpecError
-from include.specs.checks.sql import checked_catalog
+from include.overview.columns import column_names
+from include.specs.checks.sql import checked_catalog, refresh_in_words
 from include.specs.problem import SpecsRefusedError
 
 
@@ -32,6 +33,7 @@ class SpecFacts:
         columns: the number of declared columns.
         row_rules: the number of expectations for rows.
         table_rules: the number of expectations for the table.
+        refresh: how the table of a query is refreshed, and why; empty for all others.
     """
 
     table: str
@@ -42,6 +44,7 @@ class SpecFacts:
     columns: int
     row_rules: int
     table_rules: int
+    refresh: str
 
 
 def show_specs(folder: Path, *, as_json: bool) -> None:
@@ -60,7 +63,8 @@ def show_specs(folder: Path, *, as_json: bool) -> None:
     if not catalog.specs:
         raise SpecError(f"no table specs in {folder}", "A spec is in <layer>/<domain>/<table>.yaml below it.")
     facts, summary = spec_facts(catalog), f"{counted(len(catalog.specs), 'table')} in {folder}: every spec is fine."
-    show_listing(facts, lambda: spec_table(facts), summary, as_json=as_json)
+    refreshes = [f"{fact.table}: {fact.refresh}" for fact in facts if fact.refresh]
+    show_listing(facts, lambda: spec_table(facts), *refreshes, summary, as_json=as_json)
 
 
 def spec_facts(catalog: Catalog) -> list[SpecFacts]:
@@ -72,9 +76,10 @@ def spec_facts(catalog: Catalog) -> list[SpecFacts]:
             domain=spec.domain,
             reads=_reads(spec),
             keys=_keys(spec),
-            columns=len((*spec.group_by, *spec.measures) if isinstance(spec, GoldSpec) else spec.columns),
+            columns=len(column_names(spec)),
             row_rules=len(spec.row_rules),
             table_rules=len(spec.table_rules),
+            refresh=refresh_in_words(spec, catalog.specs),
         )
         for spec in catalog.specs.values()
     ]

@@ -21,6 +21,7 @@ from include.contracts.spec.common_settings import (
     SilverMaintenanceSpec,
 )
 from include.contracts.spec.expectation import Expectation
+from include.contracts.spec.gold_query import GoldQuery
 from include.contracts.spec.values import NAME, ColumnName, PropertyText
 from include.contracts.strict_model import StrictModel
 
@@ -244,12 +245,12 @@ class GoldSource(StrictModel):
         return self
 
 
-class GoldSpec(TableSpec):
-    """A gold table: measures by group, recomputed for what changed.
+class GoldSpec(TableSpec, GoldQuery):
+    """A gold table: measures by group, recomputed for what changed; or the rows of one query.
 
     Attributes:
         sources: alias -> silver or gold table; the rows of the first source are counted.
-        refresh_by: the group column whose changed values are recomputed, such as a date.
+        refresh_by: the group column, or the column of the query, whose changed values are recomputed, such as a date.
         refresh_from: alias -> Spark SQL over that source's own columns that gives the value of `refresh_by` that a
             changed row affects.
         group_by: group column -> Spark SQL over `<alias>.<column>`.
@@ -258,10 +259,10 @@ class GoldSpec(TableSpec):
 
     table: str = Field(pattern=rf"^gold\.{NAME}$")
     sources: dict[ColumnName, GoldSource] = Field(min_length=1)
-    refresh_by: ColumnName
-    refresh_from: dict[ColumnName, str]
-    group_by: dict[ColumnName, str] = Field(min_length=1)
-    measures: dict[ColumnName, str] = Field(min_length=1)
+    refresh_by: ColumnName | None = None
+    refresh_from: dict[ColumnName, str] = Field(default_factory=dict)
+    group_by: dict[ColumnName, str] = Field(default_factory=dict, min_length=1)
+    measures: dict[ColumnName, str] = Field(default_factory=dict, min_length=1)
 
     @property
     def source_tables(self) -> tuple[str, ...]:

@@ -43,6 +43,9 @@ class SpecChange:
 MEASURES = "measures."
 """The prefix of the keys of measures."""
 
+COMPUTES_ALL_GROUPS = (MEASURES, "query")
+"""The prefixes of the keys whose changes make the next batch compute all groups of a gold table."""
+
 _REBUILD_KEYS = ("keys", "sequence_by", "stored_as_scd_type", "snapshot")
 """Keys on which every row of a table depends."""
 
@@ -56,7 +59,7 @@ _PROPERTY_KEYS = ("description", "maintenance", "delta", "zorder_by")
 """Keys that set comments and properties of the table."""
 
 _HANDLED_KEYS = frozenset(
-    {"columns", "except_column_list", "partitioned_by", "group_by", "measures", "sources", "expectations"}
+    {"columns", "except_column_list", "partitioned_by", "group_by", "measures", "query", "sources", "expectations"}
     | {"domain", "table"}
 )
 """Keys that other functions compare, or that only name the table."""
@@ -126,8 +129,19 @@ def _groups(before: Document, now: Document) -> Iterator[SpecChange]:
             yield SpecChange(f"{MEASURES}{name}", Effect.REBUILD, "gone from the spec; the table has it")
         elif old[name] != new[name]:
             yield _changed(f"{MEASURES}{name}", Effect.RECOMPUTE, old[name], new[name])
+    if (old := before.get("query")) != (new := now.get("query")) and old and new:
+        yield _changed_query(old, new)
     if (old := before.get("sources")) != (new := now.get("sources")):
         yield _changed("sources", Effect.RECOMPUTE, old, new)
+
+
+def _changed_query(old: str, new: str) -> SpecChange:
+    from include.sql.select_query import query_of  # loads sqlglot, which takes half a second
+
+    columns = query_of(new).columns
+    if gone := [name for name in query_of(old).columns if name not in columns]:
+        return SpecChange("query", Effect.REBUILD, f"without {', '.join(gone)}, which the table has")
+    return SpecChange("query", Effect.APPLIED, "another one; the next run computes the whole table", needs_run=True)
 
 
 def _rules(before: Document, now: Document) -> Iterator[SpecChange]:

@@ -9,7 +9,7 @@ from datetime import datetime
 from include.contracts.counted import counted
 from include.contracts.spec.table_spec import AnySpec, BronzeSpec, GoldSpec, SilverSpec
 from include.control.changes.spec_changes import (
-    MEASURES,
+    COMPUTES_ALL_GROUPS,
     Effect,
     SpecChange,
     column_changes,
@@ -56,9 +56,9 @@ class TableDiff:
         return any(change.needs_run for change in self.changes)
 
     @property
-    def has_new_measures(self) -> bool:
-        """Whether the spec has measures that the last batch did not compute."""
-        return any(change.needs_run and change.key.startswith(MEASURES) for change in self.changes)
+    def computes_all_groups(self) -> bool:
+        """Whether the next batch of a gold table computes all groups: it has new measures, or another query."""
+        return any(change.needs_run and change.key.startswith(COMPUTES_ALL_GROUPS) for change in self.changes)
 
     @property
     def misfit(self) -> str:
@@ -163,8 +163,8 @@ def _changes(spec: AnySpec, last: Winner, specs: dict[str, Document], ops: OpsTa
 
 
 def _needs_no_batch(change: SpecChange) -> bool:
-    """Return whether a run applies the change even if it loads nothing; measures need a batch."""
-    return change.effect is Effect.APPLIED and not change.key.startswith(MEASURES)
+    """Return whether a run applies the change even if it loads nothing; measures and queries need a batch."""
+    return change.effect is Effect.APPLIED and not change.key.startswith(COMPUTES_ALL_GROUPS)
 
 
 def _columns(spec: BronzeSpec | SilverSpec, now: Document, ops: OpsTables) -> list[SpecChange]:

@@ -195,9 +195,17 @@ class Planner:
             nothing_new=base.nothing_new and not is_new,
             has_new_data=base.has_new_data or (is_new and not approval_needed),
             approval_needed=approval_needed,
-            message=_ranges_message(spec, ranges, reprocess=reprocess) + base.message,
+            message=_ranges_message(spec, ranges, reprocess=reprocess) + self._refresh(spec, ranges) + base.message,
             sources=ranges,
         )
+
+    def _refresh(self, spec: SilverSpec | GoldSpec, ranges: dict[str, tuple[int | None, int]]) -> str:
+        """Return how a run would compute the table of a query; empty for all others, and if nothing is new."""
+        if not isinstance(spec, GoldSpec) or spec.query is None or not ranges:
+            return ""
+        from include.specs.checks.sql import refresh_in_words  # loads sqlglot, which takes half a second
+
+        return f"; {refresh_in_words(spec, self._catalog.specs)}"
 
     def _state(self, spec: AnySpec, position: StreamPosition | None) -> Advice:
         """Return the advice that follows from the table alone, without its sources."""

@@ -24,6 +24,7 @@ _KINDS = {
     "columns": "column",
     "measures": "measure",
     "group_by": "group",
+    "query": "query",
     "expectations": "rule",
     "sources": "join or filter",
     "refresh_from": "what is computed again",

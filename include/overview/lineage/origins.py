@@ -14,6 +14,7 @@ from include.contracts.spec.record_fields import fields_of, quoted
 from include.contracts.spec.table_spec import AnySpec, BronzeSpec, GoldSpec, SilverSpec
 from include.overview.columns import column_names
 from include.sql.expression import Use, expression_of
+from include.sql.query_lineage import Place, places_of_columns, places_of_rows
 
 DELIVERED = ""
 """The table of what a source system delivers: the fields of its records, or the parts of its messages."""
@@ -53,6 +54,9 @@ def origins_of_columns(spec: AnySpec, specs: Mapping[str, AnySpec]) -> dict[str,
     if isinstance(spec, GoldSpec):
         for name, sql in {**spec.group_by, **spec.measures}.items():
             origins[name] = list(names.of_sql(sql))
+        if spec.query is not None:
+            places = places_of_columns(spec.query, names.of_sources)
+            origins |= {name: [names.of_place(place) for place in of_column] for name, of_column in places.items()}
         return origins
     for name in spec.columns:
         origins[name] = list(_of_stored_column(spec, name, names))
@@ -74,6 +78,8 @@ def origins_of_rows(spec: AnySpec, specs: Mapping[str, AnySpec]) -> list[Origin]
         found += [origin for source in spec.sources.values() for origin in names.of_sql(source.on or "", "JOIN")]
         for alias, source in spec.sources.items():
             found += names.of_sql(source.where or "", "FILTER", alias)
+        if spec.query is not None:
+            found += map(names.of_place, places_of_rows(spec.query, names.of_sources))
         return found
     found = []
     if isinstance(spec, SilverSpec):
@@ -119,6 +125,19 @@ class _Names:
             text = "" if use is Use.IDENTITY and not subtype else sql
             for table, field in self._places(name, alias):
                 yield Origin(table, field, subtype or use, not subtype and use in _DIRECT, text)
+
+    def of_place(self, place: Place) -> Origin:
+        """Return a column that a query names."""
+        alias, field, use = place
+        return Origin(self._sources[alias], field, use, use in _DIRECT, "" if use == Use.IDENTITY else "query")
+
+    @property
+    def of_sources(self) -> dict[str, tuple[str, ...]]:
+        """Alias -> the columns of the source; none for a source without a sound spec."""
+        return {
+            alias: column_names(spec) if (spec := self.specs.get(table)) else ()
+            for alias, table in self._sources.items()
+        }
 
     def type_of(self, origin: Origin) -> str:
         """Return the type of a column of the source of a bronze or silver table: text where it is not known."""

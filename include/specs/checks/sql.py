@@ -13,10 +13,12 @@ from pathlib import Path
 from include.catalog import Catalog, load_catalog
 from include.contracts.spec.expectation_arguments import QUERY, SQL
 from include.contracts.spec.table_spec import AnySpec, BronzeSpec, GoldSpec, SilverSpec
+from include.specs.checks.gold_query import query_defects
 from include.specs.files import read_spec_file
 from include.specs.problem import Defect, KeyPath, SpecProblem, SpecsRefusedError, closest_word, did_you_mean
 from include.sql.expression import expression_of
 from include.sql.query import Query
+from include.sql.refresh import in_words, refresh_of
 from include.sql.spark_functions import FUNCTIONS
 
 _OF_MESSAGES = ("key", "value", "headers", "topic", "partition", "offset", "timestamp", "timestampType")
@@ -70,6 +72,8 @@ def sql_problems(catalog: Catalog) -> list[SpecProblem]:
     for path, spec in catalog.well_formed.items():
         defects = [defect for expression in _expressions(spec, specs) for defect in _defects(expression)]
         defects += _query_defects(spec, specs)
+        if isinstance(spec, GoldSpec):
+            defects += query_defects(spec, _columns_of_sources(spec, specs))
         file = read_spec_file(path) if defects else None
         found = [file.problem(defect) for defect in defects if file]
         problems += [problem for problem in found if (problem.file, problem.key) not in reported]
@@ -132,8 +136,19 @@ def _of_silver(spec: SilverSpec, specs: Mapping[str, AnySpec]) -> Iterator[SpecE
             yield SpecExpression((key,), text, columns)
 
 
+def refresh_in_words(spec: AnySpec, specs: Mapping[str, AnySpec]) -> str:
+    """Return how the table of a query is refreshed, and why; empty for every other table."""
+    if not isinstance(spec, GoldSpec) or spec.query is None:
+        return ""
+    return in_words(refresh_of(spec, _columns_of_sources(spec, specs)))
+
+
+def _columns_of_sources(spec: GoldSpec, specs: Mapping[str, AnySpec]) -> dict[str, tuple[str, ...] | None]:
+    return {alias: table_columns(specs.get(source.table)) for alias, source in spec.sources.items()}
+
+
 def _of_gold(spec: GoldSpec, specs: Mapping[str, AnySpec]) -> Iterator[SpecExpression]:
-    of_sources = {alias: table_columns(specs.get(source.table)) for alias, source in spec.sources.items()}
+    of_sources = _columns_of_sources(spec, specs)
     known = [columns for columns in of_sources.values() if columns is not None]
     joined = tuple(chain.from_iterable(known)) if len(known) == len(of_sources) else None
     for alias, source in spec.sources.items():
@@ -200,6 +215,6 @@ def table_columns(spec: AnySpec | None) -> tuple[str, ...] | None:
         case SilverSpec():
             return spec.stored_columns
         case GoldSpec():
-            return (*spec.group_by, *spec.measures)
+            return (*spec.group_by, *spec.measures, *spec.query_columns)
         case None:
             return None

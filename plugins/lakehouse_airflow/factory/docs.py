@@ -75,6 +75,8 @@ def _link(table: str) -> str:
 
 def _columns_of(spec: AnySpec) -> str:
     if isinstance(spec, GoldSpec):
+        if spec.query is not None:
+            return f"```sql\n{spec.query.strip()}\n```"
         groups = ((f"`{name}`", "group", f"`{sql}`") for name, sql in spec.group_by.items())
         measures = ((f"`{name}`", "measure", f"`{sql}`") for name, sql in spec.measures.items())
         return _table("column | is a | computed as", (*groups, *measures))

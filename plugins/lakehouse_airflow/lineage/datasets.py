@@ -21,6 +21,7 @@ from include.contracts.lake_path import LakePath, bucket_url, lake_path
 from include.contracts.spec.bronze_sources import BronzeSource, KafkaSource
 from include.contracts.spec.table_spec import AnySpec, GoldSpec, SilverSpec
 from include.control.log.delta_log import latest_version
+from include.overview.columns import column_names
 from include.settings import Settings
 from lakehouse_airflow.lineage.stored_types import stored_types
 
@@ -90,7 +91,7 @@ def schema_fields(spec: AnySpec, table: LakePath, version: int | None) -> list[s
     """Return the columns of the table; a type that the spec lacks is that of the version, or the newest one."""
     columns: list[tuple[str, str | None, str]]
     if isinstance(spec, GoldSpec):
-        columns = [(name, None, "") for name in (*spec.group_by, *spec.measures)]
+        columns = [(name, None, "") for name in column_names(spec)]
     else:
         stored = spec.stored_columns if isinstance(spec, SilverSpec) else tuple(spec.columns)
         columns = [(name, spec.columns[name].type, spec.columns[name].description) for name in stored]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import reduce
 
 from pyspark.sql import DataFrame, Observation, SparkSession
@@ -18,6 +19,7 @@ from include.control.planning.source_ranges import certified_sources, changed_ra
 from spark_jobs.delta_io.reads import read_version, touched_values
 from spark_jobs.delta_io.row_writes import in_list, read_observation, replace_where, replaced_rows
 from spark_jobs.delta_io.tables import TableShape, shape_properties
+from spark_jobs.layers.gold.query import QueryRefresh, refresh_of_query, rows_of_query, touched_rows_of_query
 from spark_jobs.layers.own_table import ensure_leased_table, ensure_own_table, require_fitting_table
 from spark_jobs.protocol.batches import BatchPlan, Closing
 from spark_jobs.runtime.context import JobContext
@@ -36,6 +38,7 @@ class GoldAggregate:
         self._spec: GoldSpec = context.spec  # type: ignore[assignment]
         self._path = context.paths.table(self._spec.table)
         self._observations: dict[str, Observation] = {}
+        self._refresh: QueryRefresh | None = None
 
     def ensure_table(self) -> None:
         """Create the table with the types that its expressions have over the certified sources, or change it.
@@ -55,8 +58,8 @@ class GoldAggregate:
     def plan(self, position: StreamPosition) -> BatchPlan | None:
         """Plan to read each source's versions since the last batch; with `reprocess` or a new measure, all of them."""
         paths, ops = self._context.paths, self._context.ops
-        # A new measure is missing in all groups.
-        reprocess = self._context.args.reprocess or changes_since(self._spec, position.last, ops).has_new_measures
+        # A new measure is missing in all groups, and a new query has other rows.
+        reprocess = self._context.args.reprocess or changes_since(self._spec, position.last, ops).computes_all_groups
         sources = pin_sources(self._spec, paths, ops.gates, position)
         if not changed_ranges(self._spec, sources, paths) and not reprocess:
             return None
@@ -69,7 +72,7 @@ class GoldAggregate:
         ensure_leased_table(self._context, self._shape(groups))
         observation = Observation()
         rows = with_stamp(groups, intent).observe(observation, F.count(F.lit(1)).alias("groups"))
-        replace_where(rows, self._path, _predicate(self._spec.refresh_by, touched))
+        replace_where(rows, self._path, _predicate(self._refreshed_column, touched))
         self._observations[intent.token] = observation
 
     def close(self, winner: Winner) -> Closing:
@@ -98,26 +101,46 @@ class GoldAggregate:
     def _all_groups(
         self, session: SparkSession, versions: dict[str, int], touched: list[str | None] | None
     ) -> DataFrame:
-        frames = {
+        frames = self._frames(session, versions)
+        if self._spec.query is None:
+            return aggregate(frames, self._spec, touched)
+        if touched is None or self._refresh is None:
+            return rows_of_query(session, self._spec, frames)
+        return touched_rows_of_query(session, self._spec, frames, self._refresh, touched)
+
+    def _frames(self, session: SparkSession, versions: dict[str, int]) -> dict[str, DataFrame]:
+        return {
             alias: read_version(session, self._context.paths.table(source.table), versions[source.table])
             for alias, source in self._spec.sources.items()
         }
-        return aggregate(frames, self._spec, touched)
+
+    @property
+    def _refreshed_column(self) -> str:
+        return self._refresh.column if self._refresh else self._spec.refresh_by or ""
+
+    def _refresh_from(self, session: SparkSession, sources: BatchSources) -> Mapping[str, Sequence[str]] | None:
+        """Return alias -> Spark SQL that gives the values that a changed row affects; None if it affects all rows."""
+        if self._spec.query is None:
+            return {alias: (text,) for alias, text in self._spec.refresh_from.items()}
+        frames = self._frames(session, {table: upto for table, (_, upto) in sources.ranges.items()})
+        self._refresh = refresh_of_query(session, self._spec, frames)
+        changed = changed_ranges(self._spec, sources, self._context.paths)
+        whole = [alias for alias in self._refresh.whole if self._spec.sources[alias].table in changed]
+        return None if self._refresh.reason or whole else self._refresh.expressions
 
     def _touched(self, session: SparkSession, sources: BatchSources) -> list[str | None] | None:
         """Return the values of `refresh_by` that changed, as text; None for all values."""
         if sources.reprocess or any(after is None for after, _ in sources.ranges.values()):
             return None
+        expressions = self._refresh_from(session, sources)
+        if expressions is None:
+            return None
         changes = [
-            touched_values(
-                session,
-                self._context.paths.table(source.table),
-                (after, upto),
-                self._spec.refresh_from[alias],
-            )
+            touched_values(session, self._context.paths.table(source.table), (after, upto), expression)
             for alias, source in self._spec.sources.items()
             for after, upto in [sources.ranges[source.table]]
             if after is None or after < upto
+            for expression in expressions.get(alias, ())
         ]
         frames = [frame for frame in changes if frame is not None]
         if len(frames) < len(changes):  # a source cannot tell its changes

@@ -60,6 +60,12 @@ def gold_document(table: str = "gold.revenue_daily", **changes: Any) -> Document
     }
 
 
+def query_document(table: str = "gold.last_orders", **changes: Any) -> Document:
+    """Return the spec of a gold table with a query over `silver.orders`, as `o`: its orders with their day."""
+    query = "SELECT day, order_id, amount FROM o"
+    return {"table": table, "sources": {"o": {"table": "silver.orders"}}, "query": query, **changes}
+
+
 def bronze_spec(**changes: Any) -> BronzeSpec:
     """Return `bronze_document` as a model of the domain `shop`."""
     return BronzeSpec.model_validate({"domain": "shop", **bronze_document(**changes)})
@@ -73,6 +79,11 @@ def silver_spec(**changes: Any) -> SilverSpec:
 def gold_spec(**changes: Any) -> GoldSpec:
     """Return `gold_document` as a model of the domain `shop`."""
     return GoldSpec.model_validate({"domain": "shop", **gold_document(**changes)})
+
+
+def gold_query_spec(**changes: Any) -> GoldSpec:
+    """Return `query_document` as a model of the domain `shop`."""
+    return GoldSpec.model_validate({"domain": "shop", **query_document(**changes)})
 
 
 def catalog_of(*specs: AnySpec | Document) -> Catalog:

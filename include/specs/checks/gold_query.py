@@ -1,0 +1,67 @@
+"""Check the query of a gold table: that it only reads its sources, and that the names in it and about it exist."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from sqlglot import exp
+
+from include.contracts.spec.table_spec import GoldSpec
+from include.specs.checks.columns import check_columns, unknown_column
+from include.specs.checks.expectations import check_expectations
+from include.specs.problem import Defect, did_you_mean
+from include.sql.refresh import refresh_of
+from include.sql.select_query import SelectQuery, query_of
+from include.sql.spark_functions import WITHOUT_PARENTHESES
+
+
+def query_defects(spec: GoldSpec, columns: Mapping[str, tuple[str, ...] | None]) -> Iterator[Defect]:
+    """Yield what is wrong with the query of a table; nothing for a table without one.
+
+    Args:
+        spec: the spec of the table.
+        columns: alias -> the columns of its table; None if they are not known.
+    """
+    if spec.query is None:
+        return
+    query = query_of(spec.query)
+    for refusal in query.refusals(spec.sources):
+        yield Defect(("query",), refusal.message, None, refusal.fix)
+    if query.tree is None:
+        return
+    yield from _unknown_columns(query, columns)
+    document = {**spec.model_dump(mode="json", by_alias=True), "measures": dict.fromkeys(query.columns, "")}
+    yield from check_columns(document)
+    yield from check_expectations(document)
+    if spec.refresh_by is None:
+        return
+    if spec.refresh_by not in query.columns:
+        yield unknown_column(("refresh_by",), spec.refresh_by, list(query.columns), "the query")
+    elif reason := refresh_of(spec, columns).reason:
+        message = f"the query cannot be refreshed by this column: {reason}"
+        yield Defect(("refresh_by",), message, spec.refresh_by, "write `refresh: full`, or change the query")
+
+
+def _unknown_columns(query: SelectQuery, columns: Mapping[str, tuple[str, ...] | None]) -> Iterator[Defect]:
+    """Yield the names that no source and no part of the query has.
+
+    A name in a CTE may hide a column, so this finds less than Spark does, and nothing that Spark would accept.
+    """
+    tree = query.tree
+    if tree is None:
+        return
+    renamed = {table.alias.lower(): table.name.lower() for table in tree.find_all(exp.Table) if table.alias}
+    hidden = {*query.ctes, *(node.alias.lower() for node in tree.find_all(exp.Subquery, exp.Lateral, exp.Values))}
+    named = {node.name.lower() for node in tree.find_all(exp.Identifier) if not isinstance(node.parent, exp.Column)}
+    of_any = {name for table in columns.values() for name in table or ()}
+    for column in dict.fromkeys(tree.find_all(exp.Column)):
+        alias, name = column.table.lower(), column.name.lower()
+        source = renamed.get(alias, alias)
+        known = columns.get(source) if alias not in hidden else None
+        if name.startswith("_") or isinstance(column.this, exp.Star):
+            continue
+        if known is not None and name not in known:
+            fix = did_you_mean(name, known)
+            yield Defect(("query",), f"the source {source!r} has no column {name!r}", None, fix)
+        elif not alias and None not in columns.values() and name not in {*of_any, *named, *WITHOUT_PARENTHESES}:
+            yield Defect(("query",), f"no source has a column {name!r}", None, did_you_mean(name, sorted(of_any)))

@@ -1,0 +1,78 @@
+"""Whether the windows and groups of a SELECT keep the rows of different values apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from sqlglot import exp
+
+from include.sql.names import Names, UntraceableError, is_aggregate, nodes_of, short
+
+_SUBTOTALS = ("grouping_sets", "cube", "rollup", "totals")
+
+
+def require_windows_by(select: exp.Select, value: exp.Expr, names: Names) -> None:
+    """Require that each window of a SELECT sees only rows with the same value.
+
+    Raises:
+        UntraceableError: a window does not.
+    """
+    named = {window.name: window for window in select.args.get("windows") or ()}
+    for window in nodes_of(select):
+        if not isinstance(window, exp.Window) or window in named.values():
+            continue
+        stated = named.get(window.alias) if window.alias else window
+        if stated is None or (stated is not window and stated.alias):
+            raise UntraceableError(f"the window {short(window)} is not traced")
+        if not is_determined_by(value, _resolved(stated.args.get("partition_by") or (), select, names)):
+            raise UntraceableError(f"the window {short(window)} is not partitioned by {short(value)}")
+
+
+def require_grouped_by(select: exp.Select, value: exp.Expr, names: Names) -> None:
+    """Require that the rows of each group of a SELECT have the same value; a SELECT without groups may.
+
+    Raises:
+        UntraceableError: they may not.
+    """
+    group = select.args.get("group")
+    aggregate = next(_aggregates(select), None)
+    if group is None:
+        if aggregate is not None or select.args.get("having"):
+            raise UntraceableError(f"{short(aggregate or select)} aggregates all rows")
+        return
+    parts = group.find_all(exp.Rollup, exp.Cube, exp.GroupingSets)
+    if any(group.args.get(key) for key in _SUBTOTALS) or any(parts):
+        raise UntraceableError(f"{short(group)} has subtotals over several groups")
+    keys = group.expressions
+    if group.args.get("all"):
+        keys = [each.unalias() for each in select.expressions if not any(map(is_aggregate, each.walk()))]
+    stated = [select.expressions[int(key.name) - 1].unalias() if key.is_int else key for key in keys]
+    if not is_determined_by(value, _resolved(stated, select, names)):
+        raise UntraceableError(f"{short(group)} does not contain {short(value)}")
+
+
+def is_determined_by(value: exp.Expr, keys: list[exp.Expr]) -> bool:
+    """Whether a value is the same in all rows in which the keys are the same."""
+    if value in keys:
+        return True
+    return not isinstance(value, exp.Column) and all(is_determined_by(part, keys) for part in value.iter_expressions())
+
+
+def _resolved(keys: Iterable[exp.Expr], select: exp.Select, names: Names) -> list[exp.Expr]:
+    resolved = []
+    for key in keys:
+        try:
+            resolved.append(names.resolve(select, key))
+        except UntraceableError:
+            continue  # rows are also split by this key, and what it is computed from does not matter
+    return resolved
+
+
+def _aggregates(select: exp.Select) -> Iterator[exp.Expr]:
+    """Yield the aggregates over the rows of a group; those over a window are none."""
+    for node in filter(is_aggregate, nodes_of(select)):
+        function = node
+        while isinstance(around := function.parent, exp.IgnoreNulls | exp.RespectNulls | exp.Filter | exp.WithinGroup):
+            function = around
+        if not isinstance(around, exp.Window) or function.arg_key != "this":
+            yield node

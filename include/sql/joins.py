@@ -1,0 +1,139 @@
+"""The joins of a SELECT, and the values that they require to be equal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from include.sql.names import Names, UntraceableError, short
+
+_PARTS = frozenset(("this", "on", "side", "kind", "using", "method"))
+_KINDS = {
+    ("", ""): "inner",
+    ("", "INNER"): "inner",
+    ("", "CROSS"): "inner",
+    ("LEFT", ""): "left",
+    ("LEFT", "OUTER"): "left",
+    ("RIGHT", ""): "right",
+    ("RIGHT", "OUTER"): "right",
+    ("FULL", ""): "full",
+    ("FULL", "OUTER"): "full",
+    ("", "SEMI"): "semi",
+    ("LEFT", "SEMI"): "semi",
+    ("", "ANTI"): "anti",
+    ("LEFT", "ANTI"): "anti",
+}
+
+Pair = tuple[exp.Expr, exp.Expr, bool]
+"""Two values that are equal, and whether by `=`, which null never fulfils; else by `<=>`."""
+
+
+@dataclass(frozen=True)
+class Join:
+    """One table of FROM, and how it joins the tables before it.
+
+    Attributes:
+        item: the table, or the subquery.
+        name: the name by which columns refer to it.
+        kind: `inner`, `left`, `right`, `full`, `semi` or `anti`.
+        pairs: the values that are equal in each pair of joined rows.
+    """
+
+    item: exp.Expr
+    name: str
+    kind: str = "inner"
+    pairs: tuple[Pair, ...] = ()
+
+    @property
+    def keeps_left(self) -> bool:
+        """Whether each row has the left side's own values."""
+        return self.kind in ("inner", "left", "semi", "anti")
+
+    @property
+    def keeps_right(self) -> bool:
+        """Whether each row has this table's own values."""
+        return self.kind in ("inner", "right")
+
+    @property
+    def is_inner(self) -> bool:
+        """Whether a row always has values of both sides."""
+        return self.kind == "inner"
+
+    @property
+    def is_visible(self) -> bool:
+        """Whether the columns of the table can be named after the join."""
+        return self.kind not in ("semi", "anti")
+
+    def partner_of(self, equal: Iterable[tuple[exp.Expr, bool]]) -> exp.Expr | None:
+        """Return the value of this table that equals a value in each joined row.
+
+        Args:
+            equal: values of the left side that equal it, each with whether it does where it is null, too.
+        """
+        for left, right, is_strict in self._oriented:
+            if _tables(right) == {self.name} and any(left == each and (is_strict or exact) for each, exact in equal):
+                return right
+        return None
+
+    def left_partner_of(self, value: exp.Expr, before: set[str]) -> exp.Expr | None:
+        """Return the value of the tables before this one that equals a value of it in each joined row."""
+        for left, right, _ in self._oriented:
+            if right == value and _tables(left) and _tables(left) <= before:
+                return left
+        return None
+
+    def equates(self, left: exp.Expr, right: exp.Expr, before: set[str]) -> bool:
+        """Whether two rows are joined only if the values are equal, and not null."""
+        is_between = _tables(left) <= before and _tables(right) == {self.name}
+        return is_between and any(pair == (left, right, True) for pair in self._oriented)
+
+    @property
+    def _oriented(self) -> Iterator[Pair]:
+        for one, other, is_strict in self.pairs:
+            yield one, other, is_strict
+            yield other, one, is_strict
+
+
+def joins_of(select: exp.Select, names: Names) -> list[Join]:
+    """Return the tables of FROM, each with how it joins those before it.
+
+    Raises:
+        UntraceableError: the SELECT has no FROM, or a join of a kind that is not traced.
+    """
+    start = select.args.get("from_")
+    if start is None:
+        raise UntraceableError(f"{short(select)} has no FROM")
+    joins = [Join(start.this, start.this.alias_or_name)]
+    filters = list(_pairs(select.args.get("where"), select, names, None))
+    for at, join in enumerate(select.args.get("joins", []), 1):
+        kind = _KINDS.get((join.side, join.kind), "")
+        if not kind or join.method or any(value and key not in _PARTS for key, value in join.args.items()):
+            raise UntraceableError(f"{short(join)} is not traced")
+        name = join.this.alias_or_name
+        pairs = list(_pairs(join.args.get("on"), select, names, at))
+        for column in join.args.get("using") or ():
+            before = [join.name for join in joins]
+            left = names.joined_by_using(select, column.name, at - 1) or names.only(select, column.name, before)
+            pairs.append((left, exp.column(column.name, table=name, quoted=True), True))
+        joins.append(Join(join.this, name, kind, (*pairs, *(filters if kind == "inner" else ()))))
+    if len({join.name for join in joins}) < len(joins):
+        raise UntraceableError("two tables of FROM have the same name")
+    return joins
+
+
+def _pairs(condition: exp.Expr | None, select: exp.Select, names: Names, at: int | None) -> Iterator[Pair]:
+    """Yield the values that a condition requires to be equal, as far as it is a conjunction."""
+    condition = condition.this if isinstance(condition, exp.Where) else condition
+    for part in condition.flatten() if isinstance(condition, exp.And) else [condition] if condition else []:
+        if isinstance(part, exp.EQ | exp.NullSafeEQ):
+            try:
+                one, other = (names.resolve(select, side, at) for side in (part.this, part.expression))
+            except UntraceableError:
+                continue  # nothing is known about this part, as about a part that is no equation
+            yield one, other, isinstance(part, exp.EQ)
+
+
+def _tables(value: exp.Expr) -> set[str]:
+    return {column.table for column in value.find_all(exp.Column)}

@@ -1,0 +1,37 @@
+"""The functions that a query of a gold table may not call, with the reason and the way out."""
+
+from __future__ import annotations
+
+_CLOCK = "reads the clock, so that each run would give other rows: derive it from a column"
+_RANDOM = "is random, so that each run would give other rows: use a hash of a column"
+_SPLITS = "depends on how Spark splits the rows, so that each run may give other rows: use a key or row_number()"
+_OUTSIDE = "reaches outside of the sources"
+_SESSION = "depends on who runs the query, and where"
+
+_CLOCKS = "curdate current_date current_time current_timestamp localtimestamp now"
+_RANDOMS = "rand randn random randstr shuffle uniform uuid"
+_SPLITTING = "monotonically_increasing_id spark_partition_id"
+_REACHING = """
+identifier input_file_block_length input_file_block_start input_file_name java_method python_worker_logs reflect
+table_changes table_changes_by_path try_reflect
+"""
+_OF_SESSION = "current_catalog current_database current_schema current_timezone current_user session_user user version"
+
+REFUSED = {
+    **dict.fromkeys(_CLOCKS.split(), _CLOCK),
+    **dict.fromkeys(_RANDOMS.split(), _RANDOM),
+    **dict.fromkeys(_SPLITTING.split(), _SPLITS),
+    **dict.fromkeys(_REACHING.split(), _OUTSIDE),
+    **dict.fromkeys(_OF_SESSION.split(), _SESSION),
+}
+"""Function -> why a query may not call it."""
+
+REFUSED_BARE = frozenset(("current_date", "current_time", "current_timestamp", "current_user", "session_user"))
+"""Refused functions that may be called without parentheses."""
+
+_GENERATING = """
+explode explode_outer inline inline_outer json_tuple posexplode posexplode_outer range stack variant_explode
+variant_explode_outer
+"""
+ROW_GENERATORS = frozenset(_GENERATING.split())
+"""Functions that give rows, and read nothing but their arguments."""

@@ -1,0 +1,195 @@
+"""The query of a gold table: one SELECT that reads only its sources, and gives the same rows in each run.
+
+What sqlglot cannot parse is refused, since nobody could say what it reads.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from functools import cached_property, lru_cache
+from typing import NamedTuple
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from include.contracts.spec.values import NAME
+from include.errors import BadInputError, first_line
+from include.specs.problem import brief, closest_word, did_you_mean
+from include.sql.expression import expression_of
+from include.sql.names import function_name, output_name
+from include.sql.query_functions import REFUSED, REFUSED_BARE, ROW_GENERATORS
+from include.sql.spark_functions import FUNCTIONS
+
+_ACTIONS = (exp.QueryTransform, exp.Command, exp.DML, exp.DDL, exp.Into, exp.Lock)
+_PARAMETERS = (exp.Placeholder, exp.Parameter, exp.SessionParameter)
+_OTHER_VERSION = ("version", "when", "system_time", "changes")
+_ANY_VALUE = (exp.AnyValue, exp.First, exp.FirstValue, exp.Last, exp.LastValue, exp.NthValue)
+_LISTS = (exp.ArrayAgg, exp.ArrayUniqueAgg, exp.GroupConcat)
+_ORDERLESS = ("array_max", "array_min", "array_size", "array_sort", "cardinality", "size", "sort_array")
+
+
+class Refusal(NamedTuple):
+    """Why a query is refused, and the way out."""
+
+    message: str
+    fix: str = ""
+
+
+class SelectQuery:
+    """A text that should be one query.
+
+    >>> query = query_of("WITH x AS (SELECT day FROM f) SELECT day, count(*) AS n FROM x GROUP BY 1")
+    >>> (query.columns, list(query.refusals(["f"])))
+    (('day', 'n'), [])
+    """
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    @cached_property
+    def tree(self) -> exp.Query | None:
+        """The parsed query; None if `refusals` says why there is none."""
+        return None if isinstance(self._parsed, Refusal) else self._parsed
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of its result, as written; empty where Spark would make up a name."""
+        return tuple(output_name(select) for select in self.tree.selects) if self.tree else ()
+
+    @cached_property
+    def ctes(self) -> dict[str, exp.CTE]:
+        """The named subqueries of its WITH clauses, by name in small letters."""
+        return {cte.alias.lower(): cte for cte in self.tree.find_all(exp.CTE)} if self.tree else {}
+
+    def refusals(self, aliases: Collection[str]) -> Iterator[Refusal]:
+        """Yield why it may not be run over sources with these aliases; none if it may."""
+        if isinstance(self._parsed, Refusal):
+            yield self._parsed
+            return
+        tree = self._parsed
+        yield from self._wrong_names(tree)
+        yield from self._wrong_tables(tree, aliases)
+        yield from self._wrong_functions(tree)
+        for node in tree.walk():
+            if isinstance(node, _ACTIONS):
+                yield Refusal(f"{_sql(node)} does more than read", "a query only selects")
+            elif isinstance(node, _PARAMETERS):
+                yield Refusal(f"{_sql(node)} has no value in a run", "write the value")
+            elif isinstance(node, exp.TableSample):
+                yield Refusal("TABLESAMPLE gives other rows in each run", "filter by a hash of a column")
+            elif isinstance(node, exp.Limit | exp.Offset | exp.Fetch) and not (
+                node.parent and node.parent.args.get("order")
+            ):
+                fix = "add ORDER BY, down to columns that are different in each row"
+                yield Refusal(f"{_sql(node).strip()} without ORDER BY may give other rows in each run", fix)
+
+    @cached_property
+    def _parsed(self) -> exp.Query | Refusal:
+        try:
+            statements = sqlglot.parse(self.text, dialect="spark")
+        except SqlglotError as error:
+            return Refusal(f"it cannot be read: {first_line(error)}", "only what can be read can be checked")
+        tree = statements[0] if statements else None
+        if len(statements) > 1 or ";" in expression_of(self.text).symbols:
+            return Refusal("it is more than one statement", "write one SELECT, without a semicolon")
+        if "table" in map(str.lower, expression_of(self.text).symbols):
+            return Refusal("TABLE is a word that reads other tables", "write SELECT ... FROM <alias>")
+        if not isinstance(tree, exp.Query):
+            return Refusal("it is no query", "write one SELECT, which may begin with WITH")
+        return tree
+
+    def _wrong_names(self, tree: exp.Query) -> Iterator[Refusal]:
+        if any(select.is_star for select in tree.selects):
+            yield Refusal("the columns of the table are not named", "name them in place of *")
+            return
+        seen: set[str] = set()
+        for select, name in zip(tree.selects, self.columns, strict=True):
+            if not name:
+                yield Refusal(f"the column {_sql(select)} has no name", f"write {_sql(select)} AS <name>")
+            elif not re.fullmatch(NAME, name):
+                fix = "small letters, digits and _, a letter first"
+                yield Refusal(f"the column {name!r} is not a valid name", fix)
+            elif name in seen:
+                yield Refusal(f"two columns have the name {name!r}", "rename one of them")
+            seen.add(name)
+
+    def _wrong_tables(self, tree: exp.Query, aliases: Collection[str]) -> Iterator[Refusal]:
+        names = [cte.alias.lower() for cte in tree.find_all(exp.CTE)]
+        for name in dict.fromkeys(names):
+            if name in aliases or names.count(name) > 1:
+                other = "a source" if name in aliases else "another part of WITH"
+                yield Refusal(f"{name!r} in WITH has the name of {other}", "give it another name")
+        read = set()
+        for table in tree.find_all(exp.Table):
+            name = table.name.lower()
+            if isinstance(table.this, exp.Func):
+                if (function := function_name(table.this)) not in ROW_GENERATORS:
+                    yield Refusal(
+                        f"{function}() is no source of a query", "add the table to sources, and use its alias"
+                    )
+            elif isinstance(table.parent, exp.JoinHint):
+                continue
+            elif table.db or name not in {*aliases, *names}:
+                fix = did_you_mean(name, aliases) if not table.db else "add the table to sources, and use its alias"
+                yield Refusal(f"{_sql(table)} is not the alias of a source", fix)
+            elif any(table.args.get(key) for key in _OTHER_VERSION):
+                yield Refusal(f"{_sql(table)}: a run chooses the version", "leave the version out")
+            read.add(name)
+        for alias in aliases:
+            if alias not in read:
+                yield Refusal(f"it does not read the source {alias!r}", "remove the source, or read it")
+
+    def _wrong_functions(self, tree: exp.Query) -> Iterator[Refusal]:
+        sql = expression_of(self.text)
+        called = dict.fromkeys(name.lower() for name in sql.functions)
+        bare = dict.fromkeys(word for word in map(str.lower, sql.symbols) if word in REFUSED_BARE)
+        for name in dict.fromkeys([*called, *bare]):
+            if name in REFUSED:
+                yield Refusal(f"{name} {REFUSED[name]}")
+        if re.search(r"\bunix_timestamp\s*\(\s*\)", self.text, re.IGNORECASE):
+            yield Refusal(f"unix_timestamp() {REFUSED['now']}")
+        unknown = {node.name.lower() for node in tree.find_all(exp.Anonymous)} & called.keys() - FUNCTIONS
+        for name in sorted(unknown - {"identifier"}):
+            fix = closest_word(name, sorted(FUNCTIONS)) or "Spark has no function of this name"
+            yield Refusal(f"unknown function {name!r}", fix)
+        for node in tree.find_all(*_ANY_VALUE):
+            if not _is_ordered(node):
+                fix = "write min, max or max_by, or order the rows in a window"
+                yield Refusal(f"{_sql(node)} may be the value of another row in each run", fix)
+        for node in tree.find_all(*_LISTS):
+            around = node.parent
+            if not (_is_ordered(node) or (around is not None and function_name(around) in _ORDERLESS)):
+                yield Refusal(f"{_sql(node)} is in another order in each run", "wrap it in sort_array()")
+
+
+@lru_cache(maxsize=512)
+def query_of(text: str) -> SelectQuery:
+    """Return the query of a text; one that was seen lately is not parsed again."""
+    return SelectQuery(text)
+
+
+def require_read_only(table: str, text: str, aliases: Collection[str]) -> None:
+    """Require that the query of a table may be run.
+
+    Raises:
+        BadInputError: it may not; the message has the first reason.
+    """
+    for refusal in query_of(text).refusals(aliases):
+        raise BadInputError(f"{table}: the query {brief(text)} is not run: {refusal.message}", refusal.fix)
+
+
+def _is_ordered(node: exp.Expr) -> bool:
+    """Whether a window, or WITHIN GROUP, says in which order a function sees the rows."""
+    if node.find(exp.Order):
+        return True
+    around = node.parent
+    while isinstance(around, exp.IgnoreNulls | exp.RespectNulls | exp.Filter):
+        around = around.parent
+    return isinstance(around, exp.Window) and bool(around.args.get("order") or around.args.get("alias"))
+
+
+def _sql(node: exp.Expr) -> str:
+    text = node.sql(dialect="spark")
+    return text if len(text) <= 60 else f"{text[:57]}..."

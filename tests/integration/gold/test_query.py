@@ -1,0 +1,59 @@
+"""A gold table with a query on real Delta: touched values are replaced, null is one, and a new query computes all."""
+
+from __future__ import annotations
+
+from include.errors import Outcome
+from tests.support.documents.specs import query_document
+from tests.support.lakehouse import Lakehouse, order
+
+BRONZE, SILVER, GOLD = "bronze.orders", "silver.orders", "gold.last_orders"
+RANKED = "SELECT day, order_id, amount, rank() OVER (PARTITION BY day ORDER BY amount DESC, order_id) AS place FROM o"
+"""The orders of each day, the largest first."""
+
+
+def ranked(lakehouse: Lakehouse) -> list[tuple[object, ...]]:
+    rows = sorted(lakehouse.rows(SILVER, "day", "amount", "order_id"), key=lambda row: (repr(row[0]), -row[1], row[2]))
+    days = [row[0] for row in rows]
+    return sorted(
+        ((day, key, amount, at - days.index(day) + 1) for at, (day, amount, key) in enumerate(rows)), key=repr
+    )
+
+
+def test_a_query_is_computed_for_the_values_that_changed_and_a_new_query_whole(lakehouse: Lakehouse) -> None:
+    undated = {**order(9, 1), "day": None}
+    lakehouse.specs(query_document(query=RANKED, refresh_by="day"))
+    lakehouse.deliver(1, "a.json", [order(1, 5), order(2, 7), order(3, 3, of_day=2), undated])
+    assert [report.outcome for report in lakehouse.run_all(1, BRONZE, SILVER, GOLD)] == [Outcome.COMMITTED] * 3
+    assert lakehouse.rows(GOLD, "day", "order_id", "amount", "place") == ranked(lakehouse)
+
+    # One order moves from the first day to the third, one has no day any more, and one without a day is larger.
+    moved, lost = order(1, 5, 9, of_day=3), {**order(3, 4, 9, of_day=3), "day": None}
+    lakehouse.deliver(2, "b.json", [moved, lost, {**order(8, 6, 9), "day": None}])
+    report = lakehouse.run_all(2, BRONZE, SILVER, GOLD)[-1]
+    assert lakehouse.rows(GOLD, "day", "order_id", "amount", "place") == ranked(lakehouse)
+    assert (report.rows.read, report.rows.applied) == (5, 5)
+
+    lakehouse.deliver(3, "c.json", [order(2, 8, 9)])
+    report = lakehouse.run_all(3, BRONZE, SILVER, GOLD)[-1]
+    assert (report.rows.read, report.rows.updated) == (1, 1), "only the rows of one day are computed"
+    assert lakehouse.rows(GOLD, "day", "order_id", "amount", "place") == ranked(lakehouse)
+    assert lakehouse.run(GOLD, 3).outcome is Outcome.NO_OP
+
+    lakehouse.specs(query_document(query=RANKED.replace(" FROM", ", amount * 2 AS twice FROM")))
+    report = lakehouse.run(GOLD, 3)
+    assert (report.outcome, report.rows.read) == (Outcome.COMMITTED, 5), report.message
+    assert {twice for amount, twice in lakehouse.rows(GOLD, "amount", "twice") if twice != 2 * amount} == set()
+
+    lakehouse.specs(query_document(query=RANKED))
+    report = lakehouse.run(GOLD, 3)
+    assert report.outcome is Outcome.BAD_INPUT
+    assert "query: without twice, which the table has" in report.message
+
+
+def test_a_query_that_does_more_than_read_is_refused_by_the_driver(lakehouse: Lakehouse) -> None:
+    lakehouse.deliver(1, "a.json", [order(1, 5)])
+    lakehouse.run_all(1, BRONZE, SILVER)
+    lakehouse.specs(query_document(query="SELECT reflect('java.lang.System', 'getenv', 'HOME') AS home FROM o"))
+    report = lakehouse.run(GOLD)
+    assert report.outcome is Outcome.BAD_INPUT
+    assert "reflect reaches outside of the sources" in report.message

@@ -1,0 +1,157 @@
+"""A query computed for the touched values gives the rows of a query computed whole, whatever changed in its sources."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from datetime import date
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+from hypothesis import given
+from hypothesis import strategies as st
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from include.contracts.spec.table_spec import GoldSpec
+from spark_jobs.delta_io.reads import read_version, touched_values
+from spark_jobs.layers.gold.query import refresh_of_query, rows_of_query, touched_rows_of_query
+from tests.support.documents.specs import gold_query_spec
+from tests.support.examples import few_or_many, settings_for
+
+DAYS = [None, *(date(2013, 1, day) for day in range(1, 9))]
+SCHEMA = "id int, day date, origin string, amount int"
+
+SHAPES = {
+    "groups": "SELECT day, count(*) AS n, sum(amount) AS total FROM f LEFT SEMI JOIN w ON f.day <=> w.day GROUP BY day",
+    "window": """
+        SELECT day, id, amount, rank() OVER (PARTITION BY day ORDER BY amount DESC, id) AS place FROM f
+        LEFT ANTI JOIN w ON f.day = w.day AND f.amount = w.amount
+    """,
+    "union": """
+        SELECT trunc(day, 'WEEK') AS day, id, amount FROM f UNION SELECT trunc(day, 'WEEK'), id, amount FROM w
+        WHERE amount > 1
+    """,
+    "distinct": "SELECT DISTINCT coalesce(f.day, w.day) AS day, f.origin FROM f FULL JOIN w ON f.day = w.day",
+    "levels": """
+        WITH days AS (SELECT day AS d, avg(amount) AS mean FROM w GROUP BY ALL),
+        best AS (SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY day, origin ORDER BY amount, id) AS r FROM f)
+                 WHERE r = 1)
+        SELECT best.day, origin, amount - mean AS above FROM best LEFT JOIN days ON days.d = best.day
+    """,
+    "join": """
+        SELECT a.day, a.id, b.id AS other, w.amount FROM f AS a
+        JOIN f AS b ON a.day = date_add(b.day, 1) AND a.origin <=> b.origin
+        LEFT JOIN w ON w.day = a.day AND w.origin = b.origin
+    """,
+    "except": "SELECT day, amount FROM f EXCEPT ALL SELECT day, amount FROM w",
+    "sources read whole": """
+        SELECT f.day, f.id, w.amount, (SELECT max(amount) FROM w) AS most FROM f LEFT JOIN w ON f.id = w.id
+    """,
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@few_or_many(1, 20)
+def test_recomputing_the_touched_values_gives_the_rows_of_the_whole_query(
+    spark: SparkSession, tmp_path: Path, shape: str, examples: int
+) -> None:
+    spec = gold_query_spec(
+        sources={alias: {"table": f"silver.{alias}"} for alias in ("f", "w")}, query=SHAPES[shape], refresh_by="day"
+    )
+
+    @settings_for(examples)
+    @given(seed=st.integers(0, 2**32))
+    def holds(seed: int) -> None:
+        random = Random(seed)
+        folder = Path(tempfile.mkdtemp(dir=tmp_path))
+        paths = {alias: folder / alias for alias in ("f", "w")}
+        for path in paths.values():
+            spark.sql(
+                f"CREATE TABLE delta.`{path}` ({SCHEMA}) USING delta TBLPROPERTIES (delta.enableChangeDataFeed = true)"
+            )
+            merge(spark, path, random, 25)
+        before = {alias: DeltaTable(path).version() for alias, path in paths.items()}
+        table = in_order(rows_of_query(spark, spec, frames(spark, paths, before)))
+        assert table
+        for changes in ((3, 0), (2, 2)):
+            for path, size in zip(paths.values(), changes, strict=True):
+                if size:
+                    merge(spark, path, random, size)
+            now = {alias: DeltaTable(path).version() for alias, path in paths.items()}
+            table = recomputed(spark, spec, paths, before, now, table)
+            assert table == in_order(rows_of_query(spark, spec, frames(spark, paths, now)))
+            before = now
+
+    holds()
+
+
+def test_values_of_other_types_are_not_compared_by_their_texts(spark: SparkSession) -> None:
+    """'01' and 1 are equal in a join, and their texts are not."""
+    sources = {
+        "f": spark.sql("SELECT '01' AS day, 1.0D AS amount"),
+        "w": spark.sql("SELECT 1 AS day, 2 AS amount"),
+    }
+    for query, reason in (
+        ("SELECT f.day, w.amount FROM f JOIN w ON f.day = w.day", "day is string, and day of w is int"),
+        ("SELECT f.amount, w.day FROM f JOIN w ON f.amount = w.amount", "amount is double, and amount of f is double"),
+    ):
+        spec = gold_query_spec(sources={alias: {"table": f"silver.{alias}"} for alias in sources}, query=query)
+        assert refresh_of_query(spark, spec, sources).reason == reason
+
+
+def merge(spark: SparkSession, path: Path, random: Random, size: int) -> None:
+    """Insert, update, move or delete up to `size` rows in one commit; about every fourth one is deleted."""
+    rows = [
+        (
+            number,
+            random.choice(DAYS),
+            random.choice([None, "a", "b"]),
+            random.choice([None, 1, 2, 3]),
+            random.random() < 0.25,
+        )
+        for number in random.sample(range(40), size)
+    ]
+    spark.createDataFrame(rows, f"{SCHEMA}, gone boolean").createOrReplaceTempView("changes")
+    spark.sql(f"""
+        MERGE INTO delta.`{path}` AS t USING changes AS s ON t.id = s.id
+        WHEN MATCHED AND s.gone THEN DELETE WHEN MATCHED THEN UPDATE SET *
+        WHEN NOT MATCHED THEN INSERT (id, day, origin, amount) VALUES (s.id, s.day, s.origin, s.amount)
+    """).collect()
+
+
+def frames(spark: SparkSession, paths: dict[str, Path], versions: dict[str, int]) -> dict[str, DataFrame]:
+    return {alias: read_version(spark, path, versions[alias]) for alias, path in paths.items()}
+
+
+def recomputed(
+    spark: SparkSession,
+    spec: GoldSpec,
+    paths: dict[str, Path],
+    before: dict[str, int],
+    now: dict[str, int],
+    table: Sequence[tuple[Any, ...]],
+) -> list[tuple[Any, ...]]:
+    """Return the table after a batch of these changes, as `GoldAggregate` replaces its rows."""
+    sources = frames(spark, paths, now)
+    refresh = refresh_of_query(spark, spec, sources)
+    assert not refresh.reason
+    changed = {alias for alias in paths if before[alias] < now[alias]}
+    if changed & refresh.whole:
+        return in_order(rows_of_query(spark, spec, sources))
+    touched: set[str | None] = set()
+    for alias in changed:
+        for text in refresh.expressions[alias]:
+            values = touched_values(spark, paths[alias], (before[alias], now[alias]), text)
+            assert values is not None
+            touched |= {row[0] for row in values.select(F.col("touched").cast("string")).collect()}
+    rows = touched_rows_of_query(spark, spec, sources, refresh, list(touched))
+    kept = [row for row in table if (row[0] and str(row[0])) not in touched]
+    return sorted([*kept, *map(tuple, rows.collect())], key=repr)
+
+
+def in_order(rows: DataFrame) -> list[tuple[Any, ...]]:
+    return sorted(map(tuple, rows.collect()), key=repr)

@@ -1,0 +1,105 @@
+"""Gold specs with a query: each mistake is named with its key and its likely fix."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from include.catalog import load_catalog
+from include.specs.checks.sql import refresh_in_words, sql_problems
+from include.specs.problem import SpecProblem
+from tests.support.documents.refusals import only_problem
+from tests.support.documents.specs import bronze_document, gold_document, query_document, silver_document, write_specs
+
+LAST_ORDERS = "SELECT day, order_id, row_number() OVER (PARTITION BY day ORDER BY amount DESC, order_id) AS rank FROM o"
+
+
+def write(folder: Path, **changes: Any) -> Path:
+    return write_specs(folder, bronze_document(), silver_document(), query_document(**changes))
+
+
+def problems(folder: Path, **changes: Any) -> list[SpecProblem]:
+    catalog = load_catalog(write(folder, **changes))
+    return [*catalog.problems, *sql_problems(catalog)]
+
+
+def test_a_sound_query_has_no_problem(tmp_path: Path) -> None:
+    rule = {"expect_column_min_to_be_between": {"column": "rank", "min_value": 1}, "action": "fail"}
+    changes = {"partitioned_by": ["day"], "zorder_by": ["order_id"], "expectations": [rule], "refresh_by": "day"}
+    assert problems(tmp_path, query=LAST_ORDERS, **changes) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "key", "message", "fix"),
+    [
+        ({"query": "SELECT dya FROM o"}, "query", "no source has a column 'dya'", "did you mean 'day'?"),
+        ({"query": "SELECT o.dya FROM o"}, "query", "the source 'o' has no column 'dya'", "did you mean 'day'?"),
+        ({"query": "SELECT x.dya FROM o AS x"}, "query", "the source 'o' has no column 'dya'", "did you mean 'day'?"),
+        ({"query": "SELECT day FROM p"}, "query", "p is not the alias of a source", "known are o"),
+        ({"query": "SELECT day FROM o", "zorder_by": ["dya"]}, "zorder_by[0]", "no such column", "did you mean 'day'?"),
+        ({"query": "SELECT day FROM o", "refresh_by": "dya"}, "refresh_by", "the query has no such column", "did you"),
+        (
+            {"query": LAST_ORDERS, "refresh_by": "order_id"},
+            "refresh_by",
+            "cannot be refreshed by this column: the window",
+            "write `refresh: full`",
+        ),
+    ],
+)
+def test_a_wrong_name_in_or_about_a_query(
+    tmp_path: Path, changes: dict[str, Any], key: str, message: str, fix: str
+) -> None:
+    found = problems(tmp_path, **changes)
+    assert key in [problem.key for problem in found]
+    problem = next(problem for problem in found if problem.key == key)
+    assert message in problem.message
+    assert problem.fix.startswith(fix)
+
+
+def test_a_rule_about_a_column_that_the_query_does_not_have(tmp_path: Path) -> None:
+    rule = {"expect_column_min_to_be_between": {"column": "rnak", "min_value": 1}, "action": "fail"}
+    (problem,) = problems(tmp_path, query=LAST_ORDERS, expectations=[rule])
+    assert (problem.key, problem.fix) == (
+        "expectations[0].expect_column_min_to_be_between.column",
+        "did you mean 'rank'?",
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "key", "message"),
+    [
+        ({"group_by": {"day": "o.day"}}, "group_by", "a table with a query has no group_by"),
+        ({"measures": {"n": "count(*)"}}, "measures", "a table with a query has no measures"),
+        ({"refresh_from": {"o": "day"}}, "refresh_from", "a table with a query has no refresh_from"),
+        ({"sources": {"o": {"table": "silver.orders", "where": "day > 1"}}}, "sources", "put where in the query"),
+        ({"refresh_by": "day", "refresh": "full"}, "refresh", "leave one of them out"),
+        ({"refresh": "ful"}, "refresh", "unknown value"),
+    ],
+)
+def test_settings_of_the_other_form_are_refused(
+    tmp_path: Path, changes: dict[str, Any], key: str, message: str
+) -> None:
+    problem = only_problem(write(tmp_path, **changes))
+    assert problem.key == key
+    assert message in problem.message
+
+
+def test_groups_without_all_their_settings_or_with_one_of_a_query(tmp_path: Path) -> None:
+    document = gold_document(refresh="full")
+    problem = only_problem(write_specs(tmp_path, bronze_document(), silver_document(), document))
+    assert (problem.key, problem.message.partition(":")[0]) == ("refresh", "refresh is for a table with a query")
+    del document["refresh"], document["measures"]
+    problem = only_problem(write_specs(tmp_path, document))
+    assert (problem.key, problem.message) == ("measures", "the key is missing; or write a query instead")
+
+
+def test_a_check_says_how_the_table_is_refreshed_and_why(tmp_path: Path) -> None:
+    def words(**changes: Any) -> str:
+        catalog = load_catalog(write(tmp_path, **changes))
+        return refresh_in_words(catalog.specs["gold.last_orders"], catalog.specs)
+
+    assert words(query=LAST_ORDERS) == "refreshed by day, traced through o: day"
+    assert words(query=LAST_ORDERS, refresh="full") == "computed whole: the spec says so"
+    assert words(query="SELECT max(day) AS day FROM o") == "computed whole: it comes out of MAX(day), over several rows"

@@ -1,0 +1,95 @@
+"""A query of a gold table may read its sources, and nothing else; and it gives the same rows in each run."""
+
+from __future__ import annotations
+
+import pytest
+
+from include.errors import BadInputError
+from include.sql.select_query import SelectQuery, require_read_only
+
+SOURCES = ("f", "w")
+
+ALLOWED = [
+    "SELECT f.day, count(*) AS n FROM f JOIN w USING (day) GROUP BY 1",
+    "WITH x AS (SELECT day FROM f UNION SELECT day FROM w) SELECT day FROM x ORDER BY day LIMIT 3",
+    "SELECT day, first(a) IGNORE NULLS OVER (PARTITION BY day ORDER BY b) AS a FROM f, w",
+    "SELECT sort_array(collect_list(a)) AS items, listagg(a, ',') WITHIN GROUP (ORDER BY a) AS t FROM f, w",
+    "SELECT f.day, t.part FROM f, w LATERAL VIEW explode(parts) t AS part",
+    "SELECT day, n FROM f, w, range(10) AS r (n)",
+    "SELECT day, x, y FROM (SELECT day, origin, a FROM f, w) PIVOT (sum(a) FOR origin IN ('x' AS x, 'y' AS y))",
+    "SELECT /*+ broadcast(w) */ f.current_date AS day, 'rand()' AS t FROM f, w -- now()",
+    "SELECT `Day` AS day, named_struct('a', 1).a AS a FROM F, W",
+]
+
+REFUSED = [
+    ("SELECT * FROM f, w", "not named"),
+    ("SELECT day, a + 1 FROM f, w", "has no name"),
+    ("SELECT day, cast(a AS int) FROM f, w", "has no name"),
+    ("SELECT day AS Day FROM f, w", "not a valid name"),
+    ("SELECT a AS x, b AS x FROM f, w", "two columns have the name"),
+    ("SELECT day FROM f", "does not read the source 'w'"),
+    ("SELECT day FROM f, w, g", "g is not the alias"),
+    ("SELECT day FROM f, w, silver.flights", "not the alias"),
+    ("SELECT day FROM f, w WHERE day IN (SELECT value FROM text.`/etc/passwd`)", "not the alias"),
+    ("SELECT day FROM f, w, delta.`s3://bucket/x`", "not the alias"),
+    ("SELECT day FROM f VERSION AS OF 3, w", "chooses the version"),
+    ("SELECT day FROM f TIMESTAMP AS OF '2020-01-01', w", "chooses the version"),
+    ("SELECT day FROM f, w, identifier('silver.x')", "identifier"),
+    ("SELECT day FROM f, w, read_files('/etc')", "no source"),
+    ("SELECT day FROM f, w, table_changes('f', 1)", "no source"),
+    ("WITH f AS (SELECT 1 AS day) SELECT day FROM f, w", "name of a source"),
+    (
+        "WITH x AS (SELECT day FROM f), y AS (WITH x AS (SELECT day FROM w) SELECT * FROM x) SELECT day FROM x, y",
+        "another",
+    ),
+    ("SELECT day FROM f, w; DROP TABLE x", "more than one statement"),
+    ("SELECT (table secrets) AS day FROM f, w", "reads other tables"),
+    ("SELECT day FROM f, w;", "more than one statement"),
+    ("INSERT INTO f SELECT day FROM w", "no query"),
+    ("DROP TABLE f", "TABLE"),
+    ("SET x = 1", "no query"),
+    ("", "no query"),
+    ("SELECT FROM WHERE (", "cannot be read"),
+    ("SELECT TRANSFORM(day) USING 'cat' AS day FROM f, w", "more than read"),
+    ("SELECT reflect('java.lang.System', 'getenv', 'X') AS day FROM f, w", "outside"),
+    ("SELECT `reflect`('java.lang.System', 'getenv', 'X') AS day FROM f, w", "outside"),
+    ("SELECT system.builtin.java_method('java.lang.System', 'exit', 1) AS day FROM f, w", "outside"),
+    ("SELECT TRY_REFLECT ('a', 'b') AS day FROM f, w", "outside"),
+    ("SELECT input_file_name() AS day FROM f, w", "outside"),
+    ("SELECT mine(day) AS day FROM f, w", "unknown function"),
+    ("SELECT rand() AS day FROM f, w", "random"),
+    ("SELECT uuid() AS day FROM f, w", "random"),
+    ("SELECT current_date AS day FROM f, w", "clock"),
+    ("SELECT now() - INTERVAL 1 DAY AS day FROM f, w", "clock"),
+    ("SELECT unix_timestamp ( ) AS day FROM f, w", "clock"),
+    ("SELECT monotonically_increasing_id() AS day FROM f, w", "splits"),
+    ("SELECT current_user AS day FROM f, w", "depends on who"),
+    ("SELECT day FROM f TABLESAMPLE (10 PERCENT), w", "TABLESAMPLE"),
+    ("SELECT day FROM f, w LIMIT 3", "without ORDER BY"),
+    ("SELECT day FROM (SELECT day FROM f LIMIT 3), w ORDER BY day", "without ORDER BY"),
+    ("SELECT first(a) AS a FROM f, w", "another row"),
+    ("SELECT day, any_value(a) AS a FROM f, w GROUP BY day", "another row"),
+    ("SELECT last_value(a) OVER (PARTITION BY day) AS a FROM f, w", "another row"),
+    ("SELECT collect_list(a) AS a FROM f, w", "another order"),
+    ("SELECT :day AS day FROM f, w", "no value"),
+]
+
+
+@pytest.mark.parametrize("text", ALLOWED)
+def test_a_query_that_reads_its_sources_is_allowed(text: str) -> None:
+    assert list(SelectQuery(text).refusals(SOURCES)) == []
+
+
+@pytest.mark.parametrize(("text", "reason"), REFUSED)
+def test_another_query_is_refused_with_the_reason_and_the_driver_refuses_it_too(text: str, reason: str) -> None:
+    reasons = [refusal.message for refusal in SelectQuery(text).refusals(SOURCES)]
+    assert any(reason in each for each in reasons), reasons
+    with pytest.raises(BadInputError, match=r"^gold\.x: the query .* is not run: "):
+        require_read_only("gold.x", text, SOURCES)
+
+
+def test_its_columns_are_those_of_the_first_branch_as_written() -> None:
+    text = (
+        "WITH x AS (SELECT 1 AS a) SELECT day, sum(a) OVER (ORDER BY day) AS total, f.b FROM f UNION ALL SELECT 1, 2, 3"
+    )
+    assert SelectQuery(text).columns == ("day", "total", "b")

@@ -1,0 +1,149 @@
+"""What a column of a query depends on: the traced sources, those that are read whole, or why it cannot be traced."""
+
+from __future__ import annotations
+
+import pytest
+
+from include.sql.select_query import query_of
+from include.sql.spark_functions import AGGREGATES
+from include.sql.trace import trace
+
+COLUMNS = {
+    "f": ("day", "origin", "amount", "id"),
+    "w": ("day", "origin", "temp", "id"),
+    "d": ("id", "name"),
+}
+
+# Alias -> the values by which its rows are chosen; a star for a source that is read whole.
+TRACED = [
+    ("SELECT day, sum(amount) AS n FROM f GROUP BY day", {"f": "day"}),
+    ("SELECT day, origin, count(*) AS n FROM f GROUP BY 2, 1", {"f": "day"}),
+    ("SELECT day, count(*) AS n FROM f GROUP BY ALL", {"f": "day"}),
+    ("SELECT trunc(day, 'MM') AS day, count(*) AS n FROM f GROUP BY trunc(day, 'MM')", {"f": "TRUNC(day, 'MM')"}),
+    ("SELECT trunc(day, 'MM') AS day, count(*) AS n FROM f GROUP BY day", {"f": "TRUNC(day, 'MM')"}),
+    ("SELECT (id + 1) * 2 AS day FROM f", {"f": "(id + 1) * 2"}),
+    ("SELECT DISTINCT day, origin FROM f", {"f": "day"}),
+    ("SELECT day, sum(amount) OVER (PARTITION BY origin, day ORDER BY id) AS n FROM f", {"f": "day"}),
+    ("SELECT day, sum(amount) OVER w AS n FROM f WINDOW w AS (PARTITION BY day)", {"f": "day"}),
+    ("SELECT day, sum(sum(amount)) OVER (PARTITION BY day) AS n FROM f GROUP BY day, origin", {"f": "day"}),
+    ("SELECT f.day, w.temp FROM f LEFT JOIN w ON f.origin = w.origin AND w.day = f.day", {"f": "day", "w": "day"}),
+    ("SELECT w.day, f.id FROM f RIGHT JOIN w ON w.day = f.day", {"f": "day", "w": "day"}),
+    ("SELECT w.day, f.id FROM f JOIN w ON w.day <=> f.day", {"f": "day", "w": "day"}),
+    ("SELECT coalesce(f.day, w.day) AS day FROM f FULL JOIN w ON w.day = f.day", {"f": "day", "w": "day"}),
+    ("SELECT day, amount, temp FROM f FULL JOIN w USING (day)", {"f": "day", "w": "day"}),
+    ("SELECT f.day FROM f, w WHERE f.day = w.day AND w.temp > 3", {"f": "day", "w": "day"}),
+    ("SELECT f.day FROM f LEFT SEMI JOIN w ON f.day = w.day", {"f": "day", "w": "day"}),
+    ("SELECT f.day FROM f LEFT ANTI JOIN w ON f.day = w.day AND f.id = w.id", {"f": "day", "w": "day"}),
+    ("SELECT day FROM f UNION ALL SELECT origin FROM w", {"f": "day", "w": "origin"}),
+    (
+        "SELECT id, day FROM f UNION (SELECT day, id + 1 FROM w EXCEPT SELECT id, id FROM d) UNION SELECT 1, 2 FROM f",
+        {"f": "day and 2", "w": "id + 1", "d": "id"},
+    ),
+    ("SELECT day, id FROM f EXCEPT SELECT day, id FROM w", {"f": "day", "w": "day"}),
+    ("SELECT day, x FROM f LATERAL VIEW explode(array(amount)) t AS x", {"f": "day"}),
+    (
+        "WITH x AS (SELECT origin AS day, day AS o FROM f) SELECT day, count(*) AS n FROM x GROUP BY day",
+        {"f": "origin"},
+    ),
+    ("WITH x (day, o) AS (SELECT origin, day FROM f) SELECT day FROM x", {"f": "origin"}),
+    ("SELECT t.day FROM (SELECT id, origin FROM f) AS t (i, day)", {"f": "origin"}),
+    ("SELECT F.DAY AS day FROM f AS F WHERE f.amount > 1", {"f": "day"}),
+    ("SELECT w.day FROM f AS w", {"f": "day"}),
+    ("SELECT a.day FROM f a JOIN f b ON a.day = date_add(b.day, 1)", {"f": "day and DATE_ADD(day, 1)"}),
+    (
+        "WITH t AS (SELECT day, avg(id) AS a FROM f GROUP BY ALL) SELECT f.day, a FROM f JOIN t ON t.day = f.day",
+        {"f": "day"},
+    ),
+    ("SELECT a.day FROM f a JOIN f b ON a.day = b.day JOIN w ON w.day = b.day", {"f": "day", "w": "day"}),
+    ("SELECT a.day FROM f a LEFT JOIN f b ON a.day = b.day LEFT JOIN w ON w.day = b.day", {"f": "day", "w": "day"}),
+    ("SELECT f.day FROM d JOIN f ON d.id = f.id", {"f": "day", "d": "*"}),
+    ("SELECT f.day FROM f LEFT JOIN d ON d.id = f.id", {"f": "day", "d": "*"}),
+    ("SELECT f.day FROM f LEFT ANTI JOIN w ON f.id = w.id", {"f": "day", "w": "*"}),
+    ("SELECT f.day FROM f LEFT JOIN w ON f.day = w.day OR f.id = w.id", {"f": "day", "w": "*"}),
+    ("SELECT f.day FROM f WHERE EXISTS (SELECT 1 FROM w WHERE w.day = f.day)", {"f": "day", "w": "*"}),
+    ("SELECT f.day FROM f JOIN d ON (SELECT max(temp) > 3 FROM w)", {"f": "day", "d": "*", "w": "*"}),
+    ("SELECT day, (SELECT max(temp) FROM w) AS t FROM f", {"f": "day", "w": "*"}),
+    ("SELECT f.day FROM f JOIN (SELECT day FROM w ORDER BY day LIMIT 3) w ON f.day = w.day", {"f": "day", "w": "*"}),
+    ("SELECT a.day FROM f a LEFT JOIN d ON a.id = d.id JOIN w ON w.id <=> d.id", {"f": "day", "d": "*", "w": "*"}),
+]
+
+UNTRACED = [
+    ("SELECT day, sum(amount) OVER (PARTITION BY origin) AS n FROM f", "is not partitioned by f.day"),
+    ("SELECT day, row_number() OVER (ORDER BY day) AS n FROM f", "is not partitioned by f.day"),
+    ("SELECT day FROM f QUALIFY row_number() OVER (PARTITION BY id ORDER BY day) = 1", "is not partitioned by f.day"),
+    ("SELECT day, sum(amount) OVER w AS n FROM f WINDOW w AS (PARTITION BY id)", "is not partitioned by f.day"),
+    ("SELECT day, sum(sum(amount)) OVER (ORDER BY day) AS n FROM f GROUP BY day", "is not partitioned by f.day"),
+    (
+        "SELECT day FROM (SELECT day, row_number() OVER (PARTITION BY id ORDER BY day) AS n FROM f) WHERE n = 1",
+        "is not partitioned by f.day",
+    ),
+    ("SELECT trunc(day, 'MM') AS day, sum(id) OVER (PARTITION BY trunc(day, 'Q')) AS n FROM f", "is not partitioned"),
+    ("SELECT day FROM f ORDER BY day LIMIT 3", "LIMIT"),
+    ("SELECT day FROM (SELECT day FROM f ORDER BY day LIMIT 3)", "LIMIT"),
+    ("SELECT day FROM f UNION ALL (SELECT day FROM w ORDER BY id LIMIT 3)", "LIMIT"),
+    ("SELECT day FROM f ORDER BY day OFFSET 3", "OFFSET"),
+    ("SELECT origin AS day, count(*) AS n FROM f GROUP BY day", "does not contain f.origin"),
+    ("SELECT day, count(*) AS n FROM f GROUP BY ROLLUP (day)", "subtotals"),
+    ("SELECT day, count(*) AS n FROM f GROUP BY day WITH CUBE", "subtotals"),
+    ("SELECT day, count(*) AS n FROM f GROUP BY GROUPING SETS ((day), ())", "subtotals"),
+    ("SELECT max(day) AS day FROM f", "over several rows"),
+    ("SELECT max(day) AS day FROM f GROUP BY origin", "over several rows"),
+    ("SELECT lag(day) OVER (PARTITION BY day ORDER BY id) AS day FROM f", "over several rows"),
+    ("SELECT (SELECT max(day) FROM w) AS day FROM f", "the subquery"),
+    ("SELECT day FROM f WHERE amount > (SELECT avg(amount) FROM f)", "reads all rows"),
+    ("SELECT a.day FROM f a WHERE EXISTS (SELECT 1 FROM f b WHERE b.id = a.id)", "reads all rows"),
+    ("SELECT a.day FROM f a JOIN f b ON a.id = b.id", "no value of b is joined to a.day"),
+    ("SELECT w.day FROM f LEFT JOIN w ON f.day = w.day", "is null in rows that the outer join"),
+    ("SELECT f.day FROM f RIGHT JOIN w ON f.day = w.day", "is null in rows that the outer join"),
+    ("SELECT f.day FROM f FULL JOIN w ON f.day = w.day", "is null in rows that the outer join"),
+    ("SELECT coalesce(f.day, w.day) AS day FROM f FULL JOIN w ON f.day <=> w.day", "is computed from f and w"),
+    ("SELECT coalesce(w.day, f.day) AS day FROM f LEFT JOIN w ON f.id = w.id", "is computed from f and w"),
+    ("SELECT f.origin || w.origin AS day FROM f JOIN w ON f.day = w.day", "is computed from f and w"),
+    ("SELECT t.day FROM f LATERAL VIEW explode(array(day)) t AS day", "no column"),
+    ("SELECT explode(array(day)) AS day FROM f", "makes several rows"),
+    ("SELECT day, x FROM f PIVOT (sum(amount) FOR origin IN ('x' AS x))", "PIVOT"),
+    ("SELECT t.day FROM (SELECT * FROM f) AS t (i, day)", "not named one by one"),
+    ("SELECT day FROM f UNION ALL SELECT * FROM (SELECT day FROM w)", "not named one by one"),
+    ("SELECT t.day FROM f AS t (i, day, a, d)", "renames the columns of a source"),
+    ("SELECT 'x' AS day, id FROM f", "the same in all rows"),
+    ("SELECT f.day FROM f NATURAL JOIN w", "not traced"),
+    ("WITH RECURSIVE x AS (SELECT day FROM f UNION ALL SELECT day FROM x) SELECT day FROM x", "RECURSIVE"),
+    (
+        "WITH t AS (SELECT id, avg(amount) AS a FROM f GROUP BY id) SELECT f.day FROM f JOIN t ON t.id = f.id",
+        "no value of t is joined to f.day",
+    ),
+    ("SELECT f.day FROM f, (SELECT max(day) AS day FROM f) m WHERE f.day = m.day", "over several rows"),
+]
+
+
+@pytest.mark.parametrize(("query", "expressions"), TRACED)
+def test_a_column_is_traced_to_the_values_of_its_sources(query: str, expressions: dict[str, str]) -> None:
+    found = trace(query, "day", COLUMNS)
+    assert found.reason == ""
+    texts = {alias: " and ".join(texts).replace("`", "") for alias, texts in found.expressions.items()}
+    assert {**texts, **dict.fromkeys(found.whole, "*")} == expressions
+
+
+@pytest.mark.parametrize(("query", "reason"), UNTRACED)
+def test_a_column_that_depends_on_other_rows_is_not_traced(query: str, reason: str) -> None:
+    found = trace(query, "day", COLUMNS)
+    assert reason in found.reason
+    assert not found.expressions
+
+
+@pytest.mark.parametrize("function", sorted(AGGREGATES))
+def test_no_aggregate_over_all_rows_is_taken_for_a_value_of_one_row(function: str) -> None:
+    calls = [f"{function}({arguments})" for arguments in ("amount", "amount, id", "amount, id, 3")]
+    read = [call for call in calls if query_of(f"SELECT {call} AS n").tree]
+    assert read
+    for call in read:
+        found = trace(f"SELECT 1 AS day, {call} AS n FROM (SELECT amount, id FROM f)", "day", COLUMNS)
+        assert "aggregates all rows" in found.reason
+
+
+def test_sources_that_are_read_whole_are_named_with_the_reason() -> None:
+    query = "SELECT f.day FROM f LEFT JOIN d ON d.id = f.id WHERE f.id IN (SELECT id FROM w)"
+    assert trace(query, "day", COLUMNS).whole == {
+        "d": "no value of d is joined to f.day",
+        "w": "the subquery (SELECT id FROM w) reads all rows",
+    }
