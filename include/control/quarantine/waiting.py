@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from include.control.ledger.states.table_state import TableStates, tolerate_state_errors
 from include.control.ledger.states.waiting_rows import WaitingRows
 from include.control.log.batch import Winner
-from include.control.log.delta_log import latest_version, read_commit
+from include.control.log.delta_log import commit_versions, read_commit
 from include.control.quarantine.rows import count_old_rows
 from include.control.quarantine.stored_rows import StoredRows
 from include.paths import LakehousePaths
@@ -61,7 +61,7 @@ class BatchWaiting:
         if not stored.rows:
             return None  # Only the quarantine says when the first of the new rows was refused.
         quarantine = self.paths.quarantine(self.winner.intent.table)
-        newest = latest_version(quarantine)
+        newest = max(commit_versions(quarantine, stored.upto - 1), default=-1)
         if newest == stored.upto:
             return stored.model_copy(update={"closing": ""})
         commit = read_commit(quarantine, newest) if newest == stored.upto + 1 else None

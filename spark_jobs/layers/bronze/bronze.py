@@ -25,9 +25,10 @@ from spark_jobs.layers.bronze.file_rows import added_files, lacking_files
 from spark_jobs.layers.bronze.kafka_records import KafkaRecords
 from spark_jobs.layers.bronze.landing_records import LandingRecords
 from spark_jobs.layers.bronze.rescued_fields import rescued_fields
+from spark_jobs.layers.dropped import DroppedRows, dropped_by_reason, dropped_rows
 from spark_jobs.layers.own_table import ensure_own_table, require_fitting_table
+from spark_jobs.layers.quarantined import quarantined_by_reason
 from spark_jobs.layers.received_rows import received_frame, record_outcome, refused_again
-from spark_jobs.layers.refused import DroppedRows, dropped_by_reason, dropped_rows, quarantined_by_reason
 from spark_jobs.protocol.batches import BatchPlan, Closing
 from spark_jobs.protocol.quarantine import QuarantineWrite, quarantine_rows
 from spark_jobs.quality.rules.row_rules import refusals

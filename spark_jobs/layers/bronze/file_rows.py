@@ -16,8 +16,6 @@ from include.contracts.spec.record_fields import fields_among, fields_of
 from include.contracts.spec.table_spec import BronzeSpec
 from include.control.log.batch import FileFact, Winner
 from include.control.log.delta_log import read_commit
-from include.control.log.stored_tables import open_table
-from include.control.log.table_queries import query, text_literals
 from include.control.storage.arrow_files import open_for_arrow
 from spark_jobs.delta_io.landing_reads import SOURCE_FILE
 from spark_jobs.transforms.records import RESCUED
@@ -57,13 +55,6 @@ def lacking_files(
     return tuple(
         FileWithoutColumns(path=file.path, columns=names, rows=rows[file.path].read) for file, names in lacking if names
     )
-
-
-def quarantined_of_files(quarantine: LakePath, winner: Winner) -> Counter[str]:
-    """Return landing file -> how many of its records a batch quarantined."""
-    of_batch = f"_batch_token = {text_literals([winner.token])}"
-    sql = f"SELECT source, count(*) AS rows FROM stored WHERE {of_batch} GROUP BY source"
-    return Counter({row["source"]: row["rows"] for row in query(open_table(quarantine), sql)})
 
 
 def added_files(table: LakePath, winner: Winner) -> list[LakePath]:

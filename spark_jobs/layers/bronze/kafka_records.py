@@ -19,7 +19,7 @@ from include.control.log.batch import BatchSources, StreamPosition, Winner
 from include.control.log.delta_log import read_commit
 from include.errors import BadInputError
 from spark_jobs.delta_io.kafka_reads import read_messages
-from spark_jobs.layers.refused import DroppedRows
+from spark_jobs.layers.dropped import DroppedRows
 from spark_jobs.protocol.batches import BatchPlan
 from spark_jobs.runtime.context import JobContext
 from spark_jobs.transforms.drift import drift_of

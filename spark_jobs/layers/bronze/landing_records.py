@@ -22,8 +22,9 @@ from include.control.log.batch import BatchSources, FileFact, StreamPosition, Wi
 from include.errors import BadInputError, MillraceError, NotReadyError, StorageError, first_line
 from spark_jobs.delta_io.json_arrays import invalid_array_in
 from spark_jobs.delta_io.landing_reads import SOURCE_FILE, read_landing, source_path, storage_error_in
-from spark_jobs.layers.bronze.file_rows import added_files, quarantined_of_files, rows_of_files
-from spark_jobs.layers.refused import DroppedRows, dropped_by_source
+from spark_jobs.layers.bronze.file_rows import added_files, rows_of_files
+from spark_jobs.layers.dropped import DroppedRows, dropped_by_source
+from spark_jobs.layers.quarantined import quarantined_of_files
 from spark_jobs.protocol.batches import BatchPlan
 from spark_jobs.runtime.context import JobContext
 from spark_jobs.transforms.drift import drift_of

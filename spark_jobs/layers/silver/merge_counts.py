@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from include.contracts.job.findings import MAX_SAMPLES, Findings, Ties, merge_findings
 from include.contracts.job.report import RowCounts
 from include.control.log.delta_log import Commit
-from spark_jobs.layers.refused import dropped_by_reason, dropped_rows
+from spark_jobs.layers.dropped import dropped_by_reason, dropped_rows
 from spark_jobs.transforms.silver import changes as C
 from spark_jobs.transforms.silver.ties import TIED, tied_keys
 from spark_jobs.transforms.silver.timeline import EVENTS

@@ -25,7 +25,7 @@ from include.errors import ConservationError
 from spark_jobs.delta_io.merges import commit_no_change, merge_changes, merge_tombstones
 from spark_jobs.delta_io.reads import read_version
 from spark_jobs.delta_io.row_writes import append
-from spark_jobs.layers.refused import quarantined_by_reason
+from spark_jobs.layers.quarantined import quarantined_by_reason
 from spark_jobs.layers.silver.delete_guard import deletes_of, require_allowed
 from spark_jobs.layers.silver.merge_counts import MergeCounts, committed_changes
 from spark_jobs.layers.silver.row_actions import RowActions

@@ -42,7 +42,7 @@ def test_a_batch_that_refuses_nothing_reads_nothing_however_many_rows_wait(
 ) -> None:
     stored = WaitingRows(table_id="t", rows=7, oldest=SEEN, upto=4)
     monkeypatch.setattr(waiting_module, "count_old_rows", None)
-    monkeypatch.setattr(waiting_module, "latest_version", None)
+    monkeypatch.setattr(waiting_module, "commit_versions", None)
     quiet = BatchWaiting(batch("t", 1), paths, added=0)
     assert not quiet.changes
     assert quiet.end(stored) is stored

@@ -1,4 +1,4 @@
-"""Count the refused rows of a batch by reason."""
+"""Count the dropped rows of a batch by reason."""
 
 from __future__ import annotations
 
@@ -8,29 +8,12 @@ from collections.abc import Iterable
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from include.contracts.job.findings import MAX_SAMPLES, RefusedRows, merge_by_reason, without_value
-from include.contracts.lake_path import LakePath
+from include.contracts.job.findings import RefusedRows, merge_by_reason
 from include.contracts.spec.expectation import Action
-from include.control.log.batch import Winner
-from include.control.log.stored_tables import open_table
-from include.control.log.table_queries import query, text_literals
 from spark_jobs.transforms.refusals import is_dropped, reasons
 
 DroppedRows = tuple[str, str, int]
 """The rows that a rule dropped: (source, `rule: reason`, number of rows)."""
-
-
-def quarantined_by_reason(quarantine: LakePath, winner: Winner) -> tuple[RefusedRows, ...]:
-    """Return the rows that a batch has put into quarantine; a row with two reasons counts for both. No Spark."""
-    sql = f"""
-        SELECT reason, count(*) AS rows, array_slice(array_agg(row_id ORDER BY row_id), 1, {MAX_SAMPLES}) AS samples
-        FROM (SELECT unnest(reasons) AS reason, row_id FROM stored WHERE _batch_token = {text_literals([winner.token])})
-        GROUP BY reason
-    """
-    return merge_by_reason(
-        RefusedRows(reason=without_value(reason), action=Action.QUARANTINE, rows=rows, samples=tuple(samples))
-        for reason, rows, samples in (row.values() for row in query(open_table(quarantine), sql))
-    )
 
 
 def dropped_rows(checked: DataFrame, source: Column) -> list[DroppedRows]:
