@@ -92,6 +92,15 @@ class SqlExpression:
         return list(dict.fromkeys(name for name, _ in self._column_nodes))
 
     @cached_property
+    def aggregated_columns(self) -> list[tuple[str, ...]]:
+        """The columns that an aggregate reads, also in its filter or order, or a window.
+
+        >>> expression_of("n + sum(o.amount) filter (where paid) / max(o.day) over (order by m)").aggregated_columns
+        [('o', 'amount'), ('paid',), ('o', 'day'), ('m',)]
+        """
+        return list(dict.fromkeys(name for name, node in self._column_nodes if _is_aggregated(node)))
+
+    @cached_property
     def uses(self) -> list[tuple[tuple[str, ...], Use]]:
         """Each column and what the expression does with it; none if sqlglot cannot parse the text.
 
@@ -175,6 +184,22 @@ def expression_of(text: str) -> SqlExpression:
     return SqlExpression(text)
 
 
+def _is_aggregate(node: exp.Expr) -> bool:
+    if isinstance(node, exp.Any):
+        return not isinstance(node.parent, exp.Like | exp.ILike | exp.RegexpLike)
+    return isinstance(node, exp.AggFunc) or (isinstance(node, exp.Anonymous) and node.name.lower() in AGGREGATES)
+
+
+def _is_aggregated(column: exp.Expression) -> bool:
+    """Whether an expression around a column is an aggregate or a window."""
+    node = cast(exp.Expr, column)
+    while parent := node.parent:
+        if _is_aggregate(parent) or isinstance(parent, exp.Filter | exp.WithinGroup | exp.Window):
+            return True
+        node = parent
+    return False
+
+
 def use_of(column: exp.Expression) -> Use:
     """Return what the expressions around a column do with it, up to the query around it; a condition counts most."""
     use, node = Use.IDENTITY, cast(exp.Expr, column)
@@ -185,7 +210,7 @@ def use_of(column: exp.Expression) -> Use:
             return Use.FILTER
         if isinstance(parent, exp.Window) and node.arg_key != "this":
             return Use.WINDOW
-        if isinstance(parent, exp.AggFunc) or (isinstance(parent, exp.Anonymous) and parent.name.lower() in AGGREGATES):
+        if _is_aggregate(parent):
             use = Use.AGGREGATION
         elif use is Use.IDENTITY and not isinstance(parent, exp.Paren | exp.Alias):
             use = Use.TRANSFORMATION

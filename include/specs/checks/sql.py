@@ -35,6 +35,8 @@ class SpecExpression:
         is_aggregate: whether it must be an aggregate over many rows; else it must be a value of one row.
         aliases: the aliases that may stand before a column, each with the columns of its table; None as above.
         grouped: SQL expressions that have one value for all rows of a group.
+        of_result: columns of the result that it may name -> their SQL. They exist only once the rows are aggregated, so
+            that no aggregate and no window can read them.
         is_rule: whether it is the condition of a rule, which judges a row by its own columns alone.
     """
 
@@ -44,6 +46,7 @@ class SpecExpression:
     is_aggregate: bool = False
     aliases: Mapping[str, tuple[str, ...] | None] = field(default_factory=dict)
     grouped: tuple[str, ...] = ()
+    of_result: Mapping[str, str] = field(default_factory=dict)
     is_rule: bool = False
 
 
@@ -104,6 +107,10 @@ def _defects(expression: SpecExpression) -> Iterator[Defect]:
         yield Defect(expression.path, message, expression.text, fix)
     for name in sql.nested_aggregates if expression.is_aggregate else ():
         yield Defect(expression.path, f"the aggregate {name!r} is inside another aggregate", expression.text)
+    for name in (column[0] for column in sql.aggregated_columns if len(column) == 1):
+        if text := expression.of_result.get(name.lower()):
+            message = f"an aggregate or a window cannot read {name!r}, which is a column of the result"
+            yield Defect(expression.path, message, expression.text, f"write what it stands for: {text}")
     if not expression.is_aggregate or sql.may_aggregate:
         return
     grouped = {name[-1].lower() for text in expression.grouped for name in expression_of(text).columns}
@@ -160,11 +167,18 @@ def _of_gold(spec: GoldSpec, specs: Mapping[str, AnySpec]) -> Iterator[SpecExpre
         yield SpecExpression(("refresh_from", alias), text, of_sources.get(alias))
     for name, text in spec.group_by.items():
         yield SpecExpression(("group_by", name), text, joined, aliases=of_sources)
-    grouped = (*spec.group_by.values(), *spec.group_by, *spec.measures)
-    # As in silver, a measure may also name a group or an earlier measure.
+    # As in silver, a measure may also name a group or an earlier measure, unless a source has a column of that name.
+    of_sources_too = {name.lower() for name in joined or ()}
+    own = {
+        name: text
+        for name, text in (*spec.group_by.items(), *spec.measures.items())
+        if name.lower() not in of_sources_too
+    }
+    grouped = (*spec.group_by.values(), *spec.group_by, *own)
     columns = None if joined is None else (*joined, *spec.group_by)
+    of_result = {} if joined is None else {name.lower(): text for name, text in own.items()}
     for name, text in spec.measures.items():
-        yield SpecExpression(("measures", name), text, columns, True, of_sources, grouped)
+        yield SpecExpression(("measures", name), text, columns, True, of_sources, grouped, of_result)
         columns = None if columns is None else (*columns, name)
 
 

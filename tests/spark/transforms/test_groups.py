@@ -9,10 +9,13 @@ from random import Random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from include.contracts.spec.table_spec import GoldSpec, parse_spec
 from spark_jobs.transforms.groups import aggregate
+from tests.support.documents.measures import READING_A_RESULT
+from tests.support.documents.specs import gold_document
 from tests.support.examples import few_or_many, settings_for
 
 DAYS = [None, *(date(2013, 1, day) for day in range(1, 13))]
@@ -116,3 +119,15 @@ def test_recomputing_the_touched_groups_gives_the_groups_of_all_rows(
         assert groups(orders, prices, None) == table
 
     holds()
+
+
+@pytest.mark.parametrize("measure", READING_A_RESULT)
+def test_spark_refuses_a_measure_within_an_aggregate_or_a_window(spark: SparkSession, measure: str) -> None:
+    spec = parse_spec(gold_document(measures={"orders": "count(*)", "m": measure}))
+    assert isinstance(spec, GoldSpec)
+    orders = spark.sql("SELECT date '2013-01-01' AS day, 'a' AS order_id, 1 AS amount")
+    with pytest.raises(AnalysisException, match="LATERAL_COLUMN_ALIAS_IN_"):
+        _ = aggregate({"o": orders}, spec, None).columns
+    plain = parse_spec(gold_document(measures={"orders": "count(*)", "m": "orders + sum(o.amount)"}))
+    assert isinstance(plain, GoldSpec)
+    assert aggregate({"o": orders}, plain, None).columns == ["day", "orders", "m"]

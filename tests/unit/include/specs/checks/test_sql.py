@@ -10,6 +10,7 @@ from include.catalog import load_catalog
 from include.specs.checks.sql import sql_problems
 from include.specs.problem import SpecProblem
 from tests.support.cli import Lakehouse
+from tests.support.documents.measures import READING_A_RESULT
 from tests.support.documents.specs import (
     SHIPPED,
     Document,
@@ -93,6 +94,7 @@ def test_an_error_in_the_sql_of_a_column_is_found_with_its_place(tmp_path: Path,
         ({"measures": {"m": "sum(amuont)"}}, "measures.m", "no column 'amuont'"),
         ({"measures": {"m": "sum(o.`amuont`)"}}, "measures.m", "no column 'o.amuont' here"),
         ({"measures": {"m": "m + count(*)"}}, "measures.m", "no column 'm' here"),
+        ({"measures": {"n": "count(*)", "amount": "n", "m": "amount + 1"}}, "measures.m", "amount has a value in each"),
         ({"measures": {"m": "summ(o.amount)"}}, "measures.m", "unknown function 'summ'"),
         ({"group_by": {"day": "max(o.day)"}}, "group_by.day", "'max' is not allowed here"),
         ({"refresh_from": {"o": "dya"}}, "refresh_from.o", "no column 'dya'"),
@@ -134,6 +136,20 @@ def test_the_sql_of_gold_specs_is_checked(tmp_path: Path, change: Document, key:
 def test_measures_that_spark_understands_are_not_refused(tmp_path: Path, measure: str) -> None:
     gold = gold_document(measures={"orders": "count(*)", "m": measure})
     assert problems(tmp_path, bronze_document(), silver_document(), gold) == []
+
+
+@pytest.mark.parametrize("measure", READING_A_RESULT)
+def test_a_measure_within_an_aggregate_or_a_window_is_found(tmp_path: Path, measure: str) -> None:
+    gold = gold_document(measures={"orders": "count(*)", "m": measure})
+    (found,) = problems(tmp_path, bronze_document(), silver_document(), gold)
+    assert (found.key, found.fix) == ("measures.m", "write what it stands for: count(*)")
+
+
+def test_a_group_within_an_aggregate_is_found_unless_its_name_is_a_column_of_a_source(tmp_path: Path) -> None:
+    groups = {"day": "o.day", "hour": "hour(o.event_at)"}
+    gold = gold_document(group_by=groups, measures={"first": "min(day)", "last": "max(HOUR)"})
+    (found,) = problems(tmp_path, bronze_document(), silver_document(), gold)
+    assert (found.key, found.fix) == ("measures.last", "write what it stands for: hour(o.event_at)")
 
 
 def test_columns_of_a_source_that_evolves_are_not_checked(tmp_path: Path) -> None:
