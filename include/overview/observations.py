@@ -14,10 +14,12 @@ from include.contracts.job.report import CheckResult
 
 _COUNTED = frozenset(
     {
+        "expect_column_proportion_of_non_null_values_to_be_between",
         "expect_column_proportion_of_unique_values_to_be_between",
         "expect_column_unique_value_count_to_be_between",
         "expect_column_null_share_to_be_stable",
         "expect_table_column_count_to_be_between",
+        "expect_table_column_count_to_equal",
         "expect_table_row_count_to_be_between",
         "expect_table_row_count_to_equal",
         "expect_table_row_count_to_be_near_median",

@@ -9,7 +9,7 @@ from typing import Any, Self
 from pydantic import Field, model_serializer, model_validator
 from pydantic_core import PydanticCustomError
 
-from include.contracts.spec.expectation_arguments import ARGUMENTS, ROW_EXPECTATIONS, SQL
+from include.contracts.spec.expectation_arguments import ARGUMENTS, CUSTOM_EXPECTATIONS, ROW_EXPECTATIONS, SQL
 from include.contracts.spec.gx_expectations import NOT_ON_SPARK
 from include.contracts.spec.tables_in_braces import OWN_TABLE, tables_in_braces
 from include.contracts.strict_model import StrictModel
@@ -128,6 +128,12 @@ class Expectation(StrictModel):
             return (outer,)
         narrower = {"arguments": {**self.arguments, **self.warn}, "action": Action.WARN, "severity": None, "warn": {}}
         return outer, self.model_copy(update=narrower)
+
+    @property
+    def definition(self) -> str:
+        """The rule as JSON, and the digest of its class if that is one of the project's own."""
+        custom = CUSTOM_EXPECTATIONS.get(self.name)
+        return f"{self.model_dump_json()}{custom.digest if custom else ''}"
 
     @property
     def stated_severity(self) -> Severity:

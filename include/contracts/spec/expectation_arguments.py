@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from include.contracts.spec.arguments import BOUNDS, COLUMN, COLUMN_BOUNDS, STRICT, Arguments
+from include.contracts.spec.custom_expectations import EXPECTATIONS, read_custom_expectations
 from include.contracts.spec.duration import AGE
 from include.contracts.spec.gx_expectations import GX_ARGUMENT_SCHEMAS, GX_EXPECTATIONS, ignored_rows
 
@@ -82,7 +83,12 @@ COMPARISONS = {
 OWN_EXPECTATIONS = frozenset({SQL, *COMPARISONS})
 """The expectations that Great Expectations does not have."""
 
-ARGUMENTS = {**ROW_EXPECTATIONS, **VERSION_EXPECTATIONS, **COMPARISONS}
+_BUILT_IN = {**ROW_EXPECTATIONS, **VERSION_EXPECTATIONS, **COMPARISONS}
+
+CUSTOM_EXPECTATIONS, CUSTOM_ERRORS = read_custom_expectations(EXPECTATIONS, _BUILT_IN)
+"""The project's own expectations by name, and the files of them that cannot be read."""
+
+ARGUMENTS = {**_BUILT_IN, **{name: custom.arguments for name, custom in CUSTOM_EXPECTATIONS.items()}}
 """Expectation -> its arguments; a test compares them with the installed Great Expectations."""
 
 BAND_ARGUMENTS = {
@@ -142,5 +148,7 @@ ARGUMENT_SCHEMAS: dict[str, dict[str, Any]] = {
 
 def argument_schema(name: str, argument: str) -> dict[str, Any]:
     """Return the JSON Schema of an argument's value for the expectation `name`."""
+    if name in CUSTOM_EXPECTATIONS and argument in CUSTOM_EXPECTATIONS[name].schemas:
+        return CUSTOM_EXPECTATIONS[name].schemas[argument]
     schema = ARGUMENT_SCHEMAS[argument]
     return {**schema, "enum": list(ignored_rows(ARGUMENTS[name]))} if argument == "ignore_row_if" else schema

@@ -99,7 +99,7 @@ class TableSpec(StrictModel):
     @property
     def suite_hash(self) -> str:
         """A short digest of the table rules: gate results are kept by (table id, version, suite hash)."""
-        return _digest("".join(rule.model_dump_json() for rule in self.table_rules))
+        return _digest("".join(rule.definition for rule in self.table_rules))
 
 
 class BronzeSpec(TableSpec):

@@ -11,7 +11,7 @@ from itertools import chain
 from pathlib import Path
 
 from include.catalog import Catalog, load_catalog
-from include.contracts.spec.expectation_arguments import QUERY, SQL
+from include.contracts.spec.expectation_arguments import CUSTOM_ERRORS, QUERY, SQL
 from include.contracts.spec.table_spec import AnySpec, BronzeSpec, GoldSpec, SilverSpec
 from include.specs.checks.gold_query import query_defects
 from include.specs.files import read_spec_file
@@ -51,14 +51,16 @@ class SpecExpression:
 
 
 def checked_catalog(folder: Path) -> Catalog:
-    """Return the specs of `folder`, if all of them are sound, including their SQL.
+    """Return the specs of `folder`, if all of them are sound, including their SQL and the project's own expectations.
 
     Raises:
         SpecsRefusedError: with every problem of every file.
         SpecError: there is no such folder.
     """
     catalog = load_catalog(folder)
-    if problems := [*catalog.problems, *sql_problems(catalog)]:
+    fix = "correct it: a spec cannot name the expectations of this file"
+    of_classes = [SpecProblem(file, line, "", None, cause, fix) for file, (line, cause) in CUSTOM_ERRORS.items()]
+    if problems := [*catalog.problems, *sql_problems(catalog), *of_classes]:
         raise SpecsRefusedError(problems)
     return catalog
 

@@ -12,11 +12,11 @@ from great_expectations.core.expectation_validation_result import ExpectationVal
 from great_expectations.data_context.types.base import ProgressBarsConfig
 from great_expectations.datasource.fluent.interfaces import Batch
 from great_expectations.expectations.expectation import Expectation as GxExpectation
-from great_expectations.expectations.registry import get_expectation_impl
 from pyspark.sql import DataFrame
 
 from include.contracts.spec.expectation import Expectation
 from spark_jobs.quality.fused.one_pass import require_readable
+from spark_jobs.quality.gx.classes import expectation_class
 from spark_jobs.quality.verdicts.rule_result import RuleResult, one_line
 
 BOOLEAN_ONLY = {"result_format": "BOOLEAN_ONLY"}
@@ -86,7 +86,7 @@ def _validate(batch: Batch, rules: Mapping[int, Expectation], result_format: dic
 
 
 def _expectation(rule: Expectation, number: int) -> GxExpectation:
-    return get_expectation_impl(rule.name)(**rule.arguments, meta={"number": number})
+    return expectation_class(rule.name)(**rule.arguments, meta={"number": number})
 
 
 def _result(result: ExpectationValidationResult) -> RuleResult:

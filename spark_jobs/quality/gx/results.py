@@ -10,12 +10,12 @@ import great_expectations as gx
 from great_expectations.core import ExpectationSuiteValidationResult, ExpectationValidationResult
 from great_expectations.core.run_identifier import RunIdentifier
 from great_expectations.expectations.expectation_configuration import ExpectationConfiguration
-from great_expectations.expectations.registry import get_expectation_impl
 
 from include.contracts.job.report import CheckResult
 from include.contracts.spec.expectation import Action
 from include.contracts.spec.expectation_arguments import OWN_EXPECTATIONS
 from include.control.gates.result import GateResult
+from spark_jobs.quality.gx.classes import expectation_class
 
 _SEVERITY = {Action.FAIL: "critical", Action.WARN: "warning"}
 
@@ -58,7 +58,7 @@ def _is_renderable(check: CheckResult) -> bool:
     if _name(check) in OWN_EXPECTATIONS:
         return False
     try:
-        get_expectation_impl(_name(check))(**_arguments(check))
+        expectation_class(_name(check))(**_arguments(check))
     except ValueError:  # also pydantic's errors
         return False
     return True
@@ -87,7 +87,7 @@ def _name(check: CheckResult) -> str:
 def _arguments(check: CheckResult) -> dict[str, Any]:
     """Return the rule's arguments; the names of columns come from the rule's text, by their order."""
     columns = [column for column in check.rule.removesuffix(")").partition("(")[2].split(", ") if column]
-    fields = get_expectation_impl(_name(check)).__fields__
+    fields = expectation_class(_name(check)).__fields__
     if "column_list" in fields:
         return {"column_list": columns, **check.expected}
     named = zip((key for key in ("column", "column_A", "column_B") if key in fields), columns, strict=False)
