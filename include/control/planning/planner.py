@@ -200,8 +200,9 @@ class Planner:
         )
 
     def _refresh(self, spec: SilverSpec | GoldSpec, ranges: dict[str, tuple[int | None, int]]) -> str:
-        """Return how a run would compute the table of a query; empty for all others, and if nothing is new."""
-        if not isinstance(spec, GoldSpec) or spec.query is None or not ranges:
+        """Return how a run would refresh the table of a query; empty for all others, and if all or nothing is new."""
+        is_first = any(after is None for after, _ in ranges.values())
+        if not isinstance(spec, GoldSpec) or spec.query is None or not ranges or is_first:
             return ""
         from include.specs.checks.sql import refresh_in_words  # loads sqlglot, which takes half a second
 

@@ -56,6 +56,10 @@ TRACED = [
     ),
     ("SELECT a.day FROM f a JOIN f b ON a.day = b.day JOIN w ON w.day = b.day", {"f": "day", "w": "day"}),
     ("SELECT a.day FROM f a LEFT JOIN f b ON a.day = b.day LEFT JOIN w ON w.day = b.day", {"f": "day", "w": "day"}),
+    (
+        "SELECT a.day FROM f a LEFT JOIN d ON a.day = d.id LEFT JOIN w ON w.day <=> d.id",
+        {"f": "day", "d": "id", "w": "*"},
+    ),
     ("SELECT f.day FROM d JOIN f ON d.id = f.id", {"f": "day", "d": "*"}),
     ("SELECT f.day FROM f LEFT JOIN d ON d.id = f.id", {"f": "day", "d": "*"}),
     ("SELECT f.day FROM f LEFT ANTI JOIN w ON f.id = w.id", {"f": "day", "w": "*"}),

@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 from include.contracts.spec.table_spec import AnySpec
 from include.control.changes.spec_changes import Effect, SpecChange, column_changes, sort_by_effect, spec_changes
 from include.control.ledger.spec_history import document_of
-from tests.support.documents.specs import bronze_spec, gold_document, gold_spec, silver_document, silver_spec
+from tests.support.documents.specs import (
+    bronze_spec,
+    gold_document,
+    gold_query_spec,
+    gold_spec,
+    silver_document,
+    silver_spec,
+)
 
 APPLIED, RECOMPUTE, REBUILD = Effect
 RULE = {"expect_column_values_to_be_between": {"column": "amount", "min_value": 0}, "action": "quarantine"}
@@ -67,6 +74,15 @@ def test_a_change_of_a_silver_spec_has_its_effect(name: str) -> None:
 def test_a_change_of_a_gold_spec_has_its_effect(name: str) -> None:
     changes, wanted = GOLD[name]
     assert effects(gold_spec(), gold_spec(**changes)) == wanted
+
+
+def test_another_query_computes_the_table_again_unless_it_lacks_a_column_of_it() -> None:
+    before = gold_query_spec(query="SELECT day, amount FROM o")
+    assert effects(before, gold_query_spec(query="SELECT day, amount + 1 AS amount, order_id FROM o")) == {
+        "query": APPLIED
+    }
+    assert effects(before, gold_query_spec(query="SELECT day, order_id FROM o")) == {"query": REBUILD}
+    assert effects(gold_spec(), before)["group_by"] is REBUILD
 
 
 @given(names=st.lists(st.sampled_from([name for name in SILVER if name not in ("comment", "nullable", "gate")])))

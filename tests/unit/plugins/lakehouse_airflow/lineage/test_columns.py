@@ -11,7 +11,7 @@ from include.catalog import load_catalog
 from include.contracts.spec.table_spec import AnySpec, BronzeSpec, GoldSpec, SilverSpec
 from include.overview.lineage.origins import DELIVERED
 from lakehouse_airflow.lineage.columns import column_lineage
-from tests.support.documents.specs import SHIPPED, bronze_spec, gold_spec, silver_spec
+from tests.support.documents.specs import SHIPPED, bronze_spec, gold_query_spec, gold_spec, silver_spec
 
 STATUS_SET = {"column": "status", "value_set": ["paid"]}
 
@@ -98,6 +98,30 @@ def test_gold_groups_aggregates_joins_and_filters() -> None:
         "c.id": [("INDIRECT", "JOIN")],
         "o.customer": [("INDIRECT", "JOIN")],
         "o.amount": [("INDIRECT", "FILTER")],
+    }
+
+
+def test_a_query_is_followed_through_its_levels() -> None:
+    query = """
+        WITH ranked AS (SELECT *, rank() OVER (PARTITION BY day ORDER BY amount) AS place FROM o WHERE is_paid)
+        SELECT r.day, sum(r.amount + 1) AS total, max(c.name) AS name, count(*) AS n, min(place) AS best
+        FROM ranked AS r LEFT JOIN c ON c.id = r.customer GROUP BY r.day
+    """
+    orders = silver_spec(columns={name: {"type": "string"} for name in ("day", "amount", "customer", "is_paid")})
+    customers = silver_spec(table="silver.customers", columns={name: {"type": "string"} for name in ("id", "name")})
+    sources = {"o": {"table": orders.table}, "c": {"table": customers.table}}
+    facet = lineage(gold_query_spec(sources=sources, query=query), orders, customers)
+    assert origins(facet) == {
+        "day": {"o.day": [("DIRECT", "IDENTITY")]},
+        "total": {"o.amount": [("DIRECT", "AGGREGATION")]},
+        "name": {"c.name": [("DIRECT", "AGGREGATION")]},
+        "best": {"o.day": [("INDIRECT", "WINDOW")], "o.amount": [("INDIRECT", "WINDOW")]},
+    }
+    assert steps(facet.dataset or []) == {
+        "o.is_paid": [("INDIRECT", "FILTER")],
+        "o.day": [("INDIRECT", "GROUP_BY")],
+        "c.id": [("INDIRECT", "JOIN")],
+        "o.customer": [("INDIRECT", "JOIN")],
     }
 
 

@@ -1,0 +1,166 @@
+"""Random queries on random rows: the rows with a traced value depend only on the source rows that have this value.
+
+DuckDB computes both sides: the queries are made of what it and Spark compute in the same way.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+
+import duckdb
+import pytest
+import sqlglot
+
+from include.sql.select_query import query_of
+from include.sql.trace import Trace, trace
+
+COLUMNS = ("a", "b", "c")
+SOURCES = ("f", "w")
+QUERIES = 250
+
+
+class Writer:
+    """Writes queries over `f` and `w`, whose columns are all numbers, as are those of each query."""
+
+    def __init__(self, random: Random) -> None:
+        self._random = random
+        self._aliases = 0
+
+    def query(self, depth: int) -> str:
+        kind = self._random.random()
+        if depth and kind < 0.15:
+            operation = self._random.choice(["UNION ALL", "UNION", "EXCEPT", "INTERSECT"])
+            return f"{self.query(depth - 1)} {operation} {self._select(depth - 1)}"
+        if depth and kind < 0.25 and self._aliases == 0:
+            name = self._alias()
+            return f"WITH {name} AS ({self.query(depth - 1)}) {self._select(1, [name, *SOURCES])}"
+        return self._select(depth)
+
+    def _select(self, depth: int, names: list[str] | None = None) -> str:
+        tables, text = self._tables(depth, names)
+        where = f" WHERE {self._condition(tables)}" if self._random.random() < 0.4 else ""
+        kind = self._random.random()
+        if kind < 0.3:
+            return self._grouped(tables, f"{text}{where}")
+        values = [self._value(tables) for _ in COLUMNS]
+        if kind < 0.5:
+            values[self._random.randrange(3)] = self._window(tables, values)
+        self._random.shuffle(values)
+        distinct = "DISTINCT " if kind > 0.9 else ""
+        listed = ", ".join(f"{value} AS {name}" for value, name in zip(values, COLUMNS, strict=True))
+        limit = " ORDER BY 1, 2, 3 LIMIT 3" if depth == 0 and self._random.random() < 0.03 else ""
+        text = f"SELECT {distinct}{listed} FROM {text}{where}{limit}"
+        return f"SELECT * FROM ({text})" if limit else text
+
+    def _grouped(self, tables: list[str], text: str) -> str:
+        keys = [self._value(tables) for _ in range(self._random.choice([0, 1, 1, 2]))]
+        values = [f"sum({self._value(tables)})", "count(*)", f"min({self._value(tables)})"]
+        values[: len(keys)] = keys
+        if keys and self._random.random() < 0.3:
+            values[-1] = f"sum(count(*)) OVER (PARTITION BY {self._random.choice(keys)})"
+        self._random.shuffle(values)
+        listed = ", ".join(f"{value} AS {name}" for value, name in zip(values, COLUMNS, strict=True))
+        return f"SELECT {listed} FROM {text}" + (f" GROUP BY {', '.join(keys)}" if keys else "")
+
+    def _window(self, tables: list[str], values: list[str]) -> str:
+        keys = [self._random.choice([*values, self._value(tables)]) for _ in range(self._random.choice([0, 1, 1, 2]))]
+        partition = f"PARTITION BY {', '.join(keys)}" if keys else ""
+        if self._random.random() < 0.5:
+            return f"rank() OVER ({partition} ORDER BY {self._value(tables)})"
+        return f"sum({self._value(tables)}) OVER ({partition})"
+
+    def _tables(self, depth: int, names: list[str] | None) -> tuple[list[str], str]:
+        alias, text = self._table(depth, names)
+        tables = [alias]
+        for _ in range(self._random.choice([0, 0, 1, 1, 2])):
+            alias, table = self._table(depth, names)
+            kind = self._random.choice(["", "", "LEFT", "LEFT", "RIGHT", "FULL", "LEFT SEMI", "LEFT ANTI"])
+            pairs = [self._equation(tables, alias) for _ in range(self._random.choice([1, 1, 2]))]
+            if self._random.random() < 0.15:
+                pairs.append(f"{self._random.choice(tables)}.b < {alias}.b")
+            glue = " OR " if self._random.random() < 0.1 else " AND "
+            text += f" {kind} JOIN {table} ON {glue.join(pairs)}"
+            if "LEFT " not in kind:
+                tables.append(alias)
+        return tables, text
+
+    def _equation(self, tables: list[str], alias: str) -> str:
+        column = self._random.choice(COLUMNS)
+        sides = [f"{self._random.choice(tables)}.{column}", f"{alias}.{self._random.choice([column, column, 'b'])}"]
+        self._random.shuffle(sides)
+        return f" {self._random.choice(['=', '=', '<=>'])} ".join(sides)
+
+    def _table(self, depth: int, names: list[str] | None) -> tuple[str, str]:
+        alias = self._alias()
+        if depth and self._random.random() < 0.5:
+            return alias, f"({self.query(depth - 1)}) AS {alias}"
+        return alias, f"{self._random.choice(names or list(SOURCES))} AS {alias}"
+
+    def _condition(self, tables: list[str]) -> str:
+        kind, value = self._random.random(), self._value(tables)
+        if kind < 0.3 and len(tables) > 1:
+            return f"{tables[0]}.a = {tables[-1]}.a"
+        if kind < 0.4:
+            return f"{value} IN (SELECT {self._random.choice(COLUMNS)} FROM {self._random.choice(SOURCES)})"
+        if kind < 0.5:
+            return f"EXISTS (SELECT 1 FROM {self._random.choice(SOURCES)} AS x WHERE x.a = {tables[0]}.a)"
+        if kind < 0.55:
+            return f"{value} < (SELECT max(b) FROM {self._random.choice(SOURCES)})"
+        return f"{value} {self._random.choice(['> 0', 'IS NOT NULL', '= 1'])}"
+
+    def _value(self, tables: list[str]) -> str:
+        column = f"{self._random.choice(tables)}.{self._random.choice(COLUMNS)}"
+        other = f"{self._random.choice(tables)}.{self._random.choice(COLUMNS)}"
+        forms = [*[column] * 6, f"{column} + 1", f"coalesce({column}, {other})", f"{column} + {other} * 2"]
+        return self._random.choice([*forms, f"CASE WHEN {column} > 0 THEN {other} END"])
+
+    def _alias(self) -> str:
+        self._aliases += 1
+        return f"t{self._aliases}"
+
+
+def rows_of(database: duckdb.DuckDBPyConnection, query: str) -> list[tuple[int | None, ...]]:
+    return database.sql(sqlglot.transpile(query, read="spark", write="duckdb")[0]).fetchall()
+
+
+def chosen(rows: list[tuple[int | None, ...]], at: int, values: list[int | None]) -> Counter[tuple[int | None, ...]]:
+    return Counter(row for row in rows if row[at] in values)
+
+
+def read_only_touched(database: duckdb.DuckDBPyConnection, found: Trace, values: list[int | None]) -> None:
+    """Make `f` and `w` views of the rows that a run with these values reads."""
+    numbers = ", ".join(str(value) for value in values if value is not None) or "NULL"
+    for alias in SOURCES:
+        parts = [f"{text} IN ({numbers})" for text in found.expressions.get(alias, ())]
+        parts += [f"{text} IS NULL" for text in found.expressions.get(alias, ()) if None in values]
+        where = "TRUE" if alias in found.whole else " OR ".join(f"({part})" for part in parts) or "FALSE"
+        text = sqlglot.transpile(f"SELECT * FROM all_{alias} WHERE {where}", read="spark", write="duckdb")[0]
+        database.sql(f"CREATE OR REPLACE VIEW {alias} AS {text}")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_rows_with_a_traced_value_depend_only_on_the_rows_with_this_value(seed: int) -> None:
+    random, database = Random(seed), duckdb.connect()
+    traced, read_whole, values_of_all = 0, 0, [None, 0, 1, 2, 3, 4]
+    for _ in range(QUERIES):
+        query = Writer(random).query(2)
+        for alias in SOURCES:
+            rows = ", ".join(
+                f"({', '.join(random.choice(['NULL', '0', '1', '2', '3']) for _ in COLUMNS)})" for _ in range(8)
+            )
+            database.sql(f"CREATE OR REPLACE TABLE all_{alias} AS SELECT * FROM (VALUES {rows}) AS t (a, b, c)")
+            database.sql(f"CREATE OR REPLACE VIEW {alias} AS SELECT * FROM all_{alias}")
+        assert query_of(query).tree is not None, query
+        whole = rows_of(database, query)
+        for at, column in enumerate(COLUMNS):
+            found = trace(query, column, dict.fromkeys(SOURCES, COLUMNS))
+            if found.reason:
+                continue
+            traced, read_whole = traced + 1, read_whole + bool(found.whole)
+            values = random.sample(values_of_all, 2)
+            read_only_touched(database, found, values)
+            assert chosen(rows_of(database, query), at, values) == chosen(whole, at, values), (query, found, values)
+    assert traced > QUERIES * 0.3
+    assert read_whole > QUERIES * 0.05
+    assert traced - read_whole > QUERIES * 0.2
