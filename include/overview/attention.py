@@ -47,6 +47,11 @@ class Action(StrEnum):
 
 
 _KINDS = list(Kind)
+AFTER_FAILURE = "Its log says why. When the cause is gone, clear it with the tasks after it."
+"""What helps after a task has failed."""
+
+_AFTER_REFUSAL = "Fix the data or the rule, then clear the task of its gate."
+_AFTER_RESTORE = "Fix the data or the rule, then clear the task that writes the table, with the tasks after it."
 
 
 @dataclass(frozen=True)
@@ -97,9 +102,12 @@ def _of(table: TableOverview, now: datetime) -> Iterator[Attention]:
         yield Attention(table, Kind.WRONG_SPEC, cause, Action.FIX_SPEC, problem.fix)
         return
     if refused := table.refusal:
-        cause, way_out = _refusal_cause(refused), refused.refused.partition("\n")[2]
-        action = Action.RUN if table.is_restored else Action.OVERRIDE
-        fields: dict[str, str | int] = {"version": refused.version}
+        # A person may let the newest refused version pass only: it contains those refused before it.
+        last = table.verdicts.upto if table.verdicts else refused.version
+        later = f"; version {last}, which came after it, was refused as well" if last > refused.version else ""
+        cause, action = _refusal_cause(refused) + later, Action.RUN if table.is_restored else Action.OVERRIDE
+        way_out = _AFTER_RESTORE if table.is_restored else _AFTER_REFUSAL
+        fields: dict[str, str | int] = {"version": last}
         subjects: tuple[str, ...] = (f"{refused.table_id}/{refused.version}",)
         yield Attention(table, Kind.REFUSED, cause, action, way_out, table.since, fields, subjects)
     for deletes in table.questions.deletes:
@@ -117,7 +125,7 @@ def _of(table: TableOverview, now: datetime) -> Iterator[Attention]:
         newest, more = table.failed[0], len(table.failed) - 1
         others = f", and {more} more failed" if more else ""
         cause = f"the task {newest.task_id} failed in the run {newest.run_id}{others}"
-        yield Attention(table, Kind.FAILED, cause, Action.LOOK, since=newest.at)
+        yield Attention(table, Kind.FAILED, cause, Action.LOOK, AFTER_FAILURE, since=newest.at)
     if table.condition is Condition.STALE and table.freshness:
         newest_row, max_age = table.freshness.newest, table.freshness.max_age
         cause = f"its newest row is of {newest_row:{MINUTE}} UTC, and may be {max_age} old when a run ends"

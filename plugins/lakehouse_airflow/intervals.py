@@ -116,9 +116,9 @@ def outside_data(interval: Interval, first_day: date | None, last_day: date | No
         last_day: the last UTC day with data; None for no limit.
     """
     if last_day and interval.start >= _midnight(last_day + timedelta(days=1)):
-        return f"no data after {last_day}: nothing to do for {interval}"
+        return f"no data after {last_day}: nothing to do for {interval.label}"
     if first_day and interval.end <= _midnight(first_day):
-        return f"no data before {first_day}: nothing to do for {interval}"
+        return f"no data before {first_day}: nothing to do for {interval.label}"
     return ""
 
 

@@ -113,7 +113,7 @@ def _message(table: str, results: Sequence[BatchResult], rows: RowCounts, gate: 
     verdict = "certified" if gate.result.passed else f"{gate.result.refused} {gate.restore}".rstrip()
     dead = "" if last.committed else f" (committed by {last.winner.intent.run_id}, which died)"
     return (
-        f"{table}: {earlier}{batch}{dead}: {counted(rows.read, 'row')} read, {rows.applied} applied, "
-        f"{rows.unchanged} unchanged, {rows.superseded} superseded, {rows.quarantined} quarantined, "
-        f"{rows.dropped} dropped, {rows.deleted} deleted; {verdict}"
+        f"{table}: {earlier}{batch}{dead}: {counted(rows.read, 'row')} read, {rows.applied:,} applied, "
+        f"{rows.unchanged:,} unchanged, {rows.superseded:,} superseded, {rows.quarantined:,} quarantined, "
+        f"{rows.dropped:,} dropped, {rows.deleted:,} deleted; {verdict}"
     )

@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 from deltalake import DeltaTable
 
+from include.contracts.counted import counted
 from include.contracts.lake_path import LakePath
 from include.contracts.spec.table_spec import TableSpec
 from include.control.log.stored_tables import open_table
@@ -78,8 +79,10 @@ class Health:
 
     def reason(self, *, ordered: bool) -> str:
         """Say in one line why the table is rewritten or left as it is."""
-        small = f"{self.small_files} small files of {self.files}, {LEAST_SMALL_FILES} are worth a run"
-        share = f"{self.written_share:.0%} written since the last Z-order, {LEAST_WRITTEN_SHARE:.0%} are"
+        files = counted(self.files, "file is", "files are")
+        small = f"{self.small_files:,} of {files} small (OPTIMIZE needs {LEAST_SMALL_FILES})"
+        new = f"{100 * self.written_share:.0f} % of the bytes are new since the last Z-order"
+        share = f"{new} (it needs {100 * LEAST_WRITTEN_SHARE:.0f} %)"
         return f"{small}; {share}" if ordered else small
 
     def rewrite(self, *, ordered: bool) -> Rewrite:

@@ -289,5 +289,8 @@ def _ranges_message(spec: SilverSpec | GoldSpec, ranges: dict[str, tuple[int | N
         return "reads the interval's rows again"
     if not ranges:
         return f"nothing new in {', '.join(spec.source_tables)}"
-    first = {table: 0 if after is None else after + 1 for table, (after, _) in ranges.items()}
-    return ", ".join(f"{table} versions {first[table]} to {upto}" for table, (_, upto) in ranges.items())
+    firsts = {table: 0 if after is None else after + 1 for table, (after, _) in ranges.items()}
+    return ", ".join(
+        f"{table} version {upto}" if firsts[table] == upto else f"{table} versions {firsts[table]} to {upto}"
+        for table, (_, upto) in ranges.items()
+    )

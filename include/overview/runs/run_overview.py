@@ -9,7 +9,7 @@ from datetime import datetime
 
 from include.contracts.counted import counted
 from include.errors import Outcome
-from include.overview.attention import Action, Attention, Kind, attention_needed
+from include.overview.attention import AFTER_FAILURE, Action, Attention, Kind, attention_needed
 from include.overview.runs.run import Run
 from include.overview.runs.table_run import TROUBLE, UNFINISHED, TableOutcome, TableRun
 from include.overview.tables.failed_task import FailedTask
@@ -18,7 +18,6 @@ from include.overview.tables.table_overview import TableOverview
 _BLOCKING = (Kind.WRONG_SPEC, Kind.REFUSED, Kind.APPROVAL, Kind.GIVEN_UP)
 """The kinds of trouble that may have stopped a run; stale rows and many small files have not."""
 
-_CLEAR = "Its log says why. When the cause is gone, clear it with the tasks after it."
 _WAYS_OUT = {
     Outcome.CONFLICT: "Other writers came first until its retries were used up. Clear it when they are done.",
     Outcome.NOT_READY: "What it reads was not there yet. Clear it when the data has arrived.",
@@ -80,5 +79,5 @@ def _look_at_task(shown: TableRun, overview: TableOverview, now: datetime) -> It
     tries = f" after {counted(task.tries, 'try', 'tries')}" if task.tries > 1 else ""
     cause = f"the task {task.label} failed{tries}{more}"
     failed = FailedTask(task.dag_id, task.run_id, task.task_id, task.map_index, task.ended or now)
-    way_out = _WAYS_OUT.get(task.result.outcome, _CLEAR) if task.result else _CLEAR
+    way_out = _WAYS_OUT.get(task.result.outcome, AFTER_FAILURE) if task.result else AFTER_FAILURE
     yield Attention(replace(overview, failed=(failed,)), Kind.FAILED, cause, Action.LOOK, way_out, since=task.ended)

@@ -24,6 +24,7 @@ _QUIET = {
     "truncate_legend": -1,
     "margin": 4,
     "max_scale": 5,
+    "value_formatter": "{:,.15g}".format,
 }
 
 

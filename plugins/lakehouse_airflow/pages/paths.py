@@ -23,9 +23,11 @@ from lakehouse_airflow.ui.links import (
     table_path,
     task_path,
     trigger_path,
+    waiting_text,
 )
 
 __all__ = [
+    "APPROVALS",
     "action_path",
     "airflow_path",
     "backfill_form_path",
@@ -52,6 +54,10 @@ _FORMS = {
 """Action -> the DAG whose form carries it out."""
 
 
+APPROVALS = (Action.OVERRIDE, Action.ALLOW_DELETES)
+"""The actions whose form names the task that then runs again."""
+
+
 def style_path(version: str) -> str:
     """Return the address of a version of the style sheet."""
     return f"{lakehouse_path('pages.css')}?{urlencode({'v': version})}"
@@ -66,7 +72,7 @@ def lineage_path(table: str = "", column: str = "") -> str:
 def action_path(item: Attention) -> str:
     """Return where a person carries the action out, or sees what to do; empty for an action outside of the web UI."""
     if item.action in _FORMS:
-        return trigger_path(_FORMS[item.action], table=item.table.table, **item.fields)
+        return trigger_path(_FORMS[item.action], **{"table": item.table.table, **_waiting_task(item), **item.fields})
     if item.action is Action.DECIDE_COLUMNS:
         return airflow_path(REQUIRED_ACTIONS)
     if item.action is Action.LOOK:
@@ -76,6 +82,11 @@ def action_path(item: Attention) -> str:
     if item.action is Action.FIX_SPEC:
         return table_path(item.table.table, "spec")
     return dag_path(item.table.spec.domain) if item.action is Action.RUN else ""
+
+
+def _waiting_task(item: Attention) -> dict[str, str]:
+    """Return the field of an approval's form with the failed task, which then runs again; nothing without one."""
+    return {"task": waiting_text(item.table.failed[0])} if item.action in APPROVALS and item.table.failed else {}
 
 
 def run_of(batch: RecentBatch, domain: str) -> str:

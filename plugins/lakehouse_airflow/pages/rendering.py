@@ -116,5 +116,7 @@ def number(count: int | None) -> str:
 _TEMPLATES = Environment(
     loader=FileSystemLoader(_FOLDER), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
 )
-_TEMPLATES.filters.update(about=about, ago=ago, bounds=bounds, how_long=how_long, number=number, duration=duration)
+_TEMPLATES.filters.update(
+    about=about, ago=ago, bounds=bounds, counted=counted, how_long=how_long, number=number, duration=duration
+)
 _TEMPLATES.globals.update(observed_text=observed_text, paths=paths, sparkline=sparkline, style_version=STYLE_VERSION)

@@ -16,14 +16,19 @@ from airflow.utils.types import DagRunTriggeredByType, DagRunType
 from fastapi.testclient import TestClient
 from sqlalchemy.orm import Session
 
+from include.overview.attention import Action, Attention, Kind
+from include.overview.tables.failed_task import FailedTask
+from include.overview.tables.table_overview import TableOverview
 from lakehouse_airflow.operators.quality_gate import QualityGateOperator
 from lakehouse_airflow.operators.table_write import TableWriteOperator
 from lakehouse_airflow.pages.failed_tasks import OPERATORS
+from lakehouse_airflow.pages.paths import action_path
 from lakehouse_airflow.sensors.landing import LandingSensor
-from lakehouse_airflow.ui.links import lakehouse_path, table_path
+from lakehouse_airflow.ui.links import OVERRIDE_DAG_ID, lakehouse_path, table_path, trigger_path
 from tests.support.airflow.logins import login
 from tests.support.airflow.shop_runs import HAND_WRITTEN
 from tests.support.airflow.shown_page import Shown
+from tests.support.documents.specs import silver_spec
 
 DAY = datetime(2013, 3, 1, tzinfo=UTC)
 NOW = datetime.now(UTC)
@@ -113,6 +118,14 @@ def test_a_failed_task_of_a_hand_written_dag_is_found_by_the_table_that_it_works
     render(mapped, database, "load.gate", table="silver.weather", specs="/specs/of/another/tool")
     end_task(mapped, database, "load.gate", "failed")
     assert "run failed" not in show(server).row("silver.weather"), "its spec is elsewhere"
+
+
+def test_the_form_of_an_approval_names_the_failed_task_which_then_runs_again() -> None:
+    failed = FailedTask("shop", "r1", "silver.orders_gate", -1, NOW)
+    table = TableOverview(silver_spec(), failed=(failed,))
+    item = Attention(table, Kind.REFUSED, "refused", Action.OVERRIDE, fields={"version": 2})
+    path = trigger_path(OVERRIDE_DAG_ID, table=table.table, task="shop/r1/silver.orders_gate", version=2)
+    assert action_path(item) == path
 
 
 def test_the_operators_have_these_names() -> None:

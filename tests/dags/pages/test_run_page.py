@@ -146,6 +146,12 @@ def test_each_kind_of_run_has_a_page_without_foreign_html(
     assert sentence in text(show(server, dag_id, run_id))
 
 
+def test_the_tasks_of_an_approval_have_their_own_names(server: TestClient) -> None:
+    orders = row(show(server, REPLAY_DAG_ID, "manual__1"), "bronze.orders")
+    assert "approve" in orders.split()
+    assert "approval" not in orders
+
+
 def test_a_failed_task_of_another_kind_is_named_too(server: TestClient) -> None:
     assert f"{run_path('mails', 'manual__1')}/tasks/send" in show(server, "mails", "manual__1").links
 

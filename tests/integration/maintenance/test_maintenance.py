@@ -29,7 +29,7 @@ from tests.support.ledger.delta_tables import commit_file, day, file_contents
 BRONZE, SILVER, GOLD = "bronze.orders", "silver.orders", "gold.revenue_daily"
 PARTITIONS = 8
 DAY_S = 24 * 3600
-WOULD = "bronze.orders: would bin-pack it: 17 small files of 17, 8 are worth a run"
+WOULD = "bronze.orders: would bin-pack it: 17 of 17 files are small (OPTIMIZE needs 8)"
 
 
 @pytest.fixture(scope="module")

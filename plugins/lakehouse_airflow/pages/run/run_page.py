@@ -19,12 +19,13 @@ from include.clock import utc_now
 from include.contracts.job.report import RowCounts, total
 from include.contracts.spec.values import layer_order
 from include.errors import MillraceError
-from include.overview.attention import Action, Attention
+from include.overview.attention import Attention
 from include.overview.lakehouse import no_failed_tasks
 from include.overview.runs.run import Run
 from include.overview.runs.run_overview import answer, next_steps
 from include.overview.runs.table_run import TableOutcome, TableRun, table_runs, with_history
 from include.overview.runs.time_split import TimeSplit, add_up, time_split
+from lakehouse_airflow.pages.paths import APPROVALS
 from lakehouse_airflow.pages.reader import lakehouse
 from lakehouse_airflow.pages.rendering import page
 from lakehouse_airflow.pages.run import bars
@@ -126,7 +127,7 @@ def _with_tasks(steps: Sequence[Attention], tables: Sequence[TableRun]) -> list[
     failed = {each.table: each.failed[0] for each in tables if each.failed}
     return [
         replace(step, fields={**step.fields, "task": waiting_text(failed[step.table.table])})
-        if step.action in (Action.OVERRIDE, Action.ALLOW_DELETES)
+        if step.action in APPROVALS
         else step
         for step in steps
     ]

@@ -58,6 +58,15 @@ def test_a_refused_version_can_be_let_pass_until_its_rows_were_restored() -> Non
     assert [item.action for item in attention_needed([restored], NOW)] == [Action.RUN]
 
 
+def test_only_the_newest_refused_version_can_be_let_pass() -> None:
+    verdicts = summarize([verdict("t", 1), verdict("t", 2, passed=False), verdict("t", 3, passed=False)])
+    [item] = attention_needed([shown(verdicts, measures(1))], NOW)
+    assert item.fields == {"version": 3}
+    assert item.cause.startswith(f"{FLIGHTS.table} version 2 refused")
+    assert item.cause.endswith("; version 3, which came after it, was refused as well")
+    assert item.subjects == ("t/2",)
+
+
 def test_the_cause_of_a_refusal_has_no_value_of_a_row() -> None:
     check = CheckResult(rule="expect_column_values_to_not_be_null(n)", action="fail", passed=False)
     for found, result in (
@@ -69,11 +78,12 @@ def test_the_cause_of_a_refusal_has_no_value_of_a_row() -> None:
     ):
         checks = (check.model_copy(update=found), check)
         refused = verdict("t", 2, passed=False).model_copy(
-            update={"checks": checks, "refused": "such as secret\nFix it."}
+            update={"checks": checks, "refused": "such as secret\nThen clear this task."}
         )
         [item] = attention_needed([shown(summarize([refused]))], NOW)
         cause = f"{FLIGHTS.table} version 2 refused: {check.rule} {result}; and 1 more failed"
-        assert (item.cause, item.way_out) == (cause, "Fix it.")
+        assert item.cause == cause
+        assert item.way_out == "Fix the data or the rule, then clear the task of its gate."
 
 
 def test_facts_of_an_earlier_table_of_that_name_do_not_count() -> None:
