@@ -1,4 +1,4 @@
-"""Gold: compute measures per group over joined silver tables."""
+"""Gold: compute measures per group over joined tables, and find the groups that a change of a joined row affects."""
 
 from __future__ import annotations
 
@@ -22,22 +22,57 @@ def aggregate(sources: Mapping[str, DataFrame], spec: GoldSpec, touched: Sequenc
     Returns:
         The columns of `group_by`, then the columns of `measures`.
     """
-    frames = {}
-    for alias, df in sources.items():
-        condition = spec.sources[alias].where
-        rows = df.where(condition) if condition else df
-        if touched is not None:
-            rows = rows.where(is_touched(F.expr(spec.refresh_from[alias]), touched))
-        frames[alias] = rows.alias(alias)
-    first, *others = spec.sources
-    joined = frames[first]
-    for alias in others:
-        source = spec.sources[alias]
-        joined = joined.join(frames[alias], F.expr(source.on or "true"), source.join or "inner")
+    frames = _filtered(sources, spec)
+    if touched is not None:
+        frames |= {
+            alias: rows.where(is_touched(F.expr(spec.refresh_from[alias]), touched))
+            for alias, rows in frames.items()
+            if not spec.sources[alias].lookup
+        }
+    joined = _join(frames, spec)
     groups = [F.expr(expression).alias(name) for name, expression in spec.group_by.items()]
     measures = [F.expr(expression).alias(name) for name, expression in spec.measures.items()]
     grouped = joined.groupBy(*groups).agg(*measures)
     return grouped if touched is None else grouped.where(is_touched(F.col(spec.refresh_by or ""), touched))
+
+
+def touched_by_lookup(alias: str, changed: DataFrame, sources: Mapping[str, DataFrame], spec: GoldSpec) -> DataFrame:
+    """Return the values of `refresh_by` (`touched`) of the first source's rows that match changed rows of a lookup.
+
+    A row that matched the lookup before it changed, and has not changed itself, matches the row as it was. A row that
+    has changed itself counts as touched anyway, and so does one whose match in an earlier lookup has changed.
+
+    Args:
+        alias: the alias of the lookup.
+        changed: its changed rows, as they were and as they are.
+        sources: alias -> all rows of that source, at one version; only those before the lookup are read.
+        spec: the joins.
+    """
+    first, *_ = aliases = list(spec.sources)
+    earlier = _filtered({name: sources[name] for name in aliases[: aliases.index(alias)]}, spec)
+    earlier[first] = earlier[first].withColumn("_touched", F.expr(spec.refresh_from[first]))
+    rows = _filtered({alias: changed}, spec)[alias].alias(alias)
+    matches = _join(earlier, spec).join(rows, F.expr(spec.sources[alias].on or "true"), "left_semi")
+    return matches.select(F.col("_touched").alias("touched")).distinct()
+
+
+def _filtered(sources: Mapping[str, DataFrame], spec: GoldSpec) -> dict[str, DataFrame]:
+    """Return the rows of the sources that their conditions select."""
+    filtered = {}
+    for alias, rows in sources.items():
+        where = spec.sources[alias].where
+        filtered[alias] = rows.where(where) if where else rows
+    return filtered
+
+
+def _join(rows: Mapping[str, DataFrame], spec: GoldSpec) -> DataFrame:
+    """Return the rows of the first source, joined with those of each other one in turn."""
+    first, *others = rows
+    joined = rows[first].alias(first)
+    for alias in others:
+        source = spec.sources[alias]
+        joined = joined.join(rows[alias].alias(alias), F.expr(source.on or "true"), source.join or "inner")
+    return joined
 
 
 def is_touched(value: Column, touched: Sequence[str | None]) -> Column:

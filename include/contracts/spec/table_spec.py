@@ -231,12 +231,15 @@ class GoldSource(StrictModel):
         where: Spark SQL over the table's own columns that filters its rows.
         join: how it joins the sources above it; left out for the first source.
         on: Spark SQL of the join, with columns as `<alias>.<column>`.
+        lookup: whether all its rows are joined, of whatever value of `refresh_by`, such as a register of aircraft; what
+            a changed row affects is found by the join, so that `refresh_from` has no entry for it.
     """
 
     table: str = Field(pattern=rf"^(silver|gold)\.{NAME}$")
     where: str | None = None
     join: Literal["inner", "left"] | None = None
     on: str | None = None
+    lookup: bool = False
 
     @model_validator(mode="after")
     def _join_has_its_condition(self) -> Self:
@@ -252,7 +255,7 @@ class GoldSpec(TableSpec, GoldQuery):
         sources: alias -> silver or gold table; the rows of the first source are counted.
         refresh_by: the group column, or the column of the query, whose changed values are recomputed, such as a date.
         refresh_from: alias -> Spark SQL over that source's own columns that gives the value of `refresh_by` that a
-            changed row affects.
+            changed row affects; not for a lookup.
         group_by: group column -> Spark SQL over `<alias>.<column>`.
         measures: measure -> Spark SQL aggregate over `<alias>.<column>`.
     """

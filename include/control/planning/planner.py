@@ -31,7 +31,7 @@ from include.control.log.batch import BatchSources, FileFact, Stream, StreamPosi
 from include.control.ops_tables import OpsTables
 from include.control.planning.advice import Advice, with_files, with_messages
 from include.control.planning.full_snapshots import FullSnapshots, delay_message, delay_notes, require_whole
-from include.control.planning.source_ranges import changed_ranges, pin_sources
+from include.control.planning.source_ranges import changed_ranges, pin_sources, ranges_message, why_whole
 from include.control.quarantine.ageing import ageing_note
 from include.control.quarantine.stored_rows import QuarantinedRow
 from include.paths import LakehousePaths
@@ -195,14 +195,21 @@ class Planner:
             nothing_new=base.nothing_new and not is_new,
             has_new_data=base.has_new_data or (is_new and not approval_needed),
             approval_needed=approval_needed,
-            message=_ranges_message(spec, ranges, reprocess=reprocess) + self._refresh(spec, ranges) + base.message,
+            message=ranges_message(spec, ranges, reprocess=reprocess)
+            + self._refresh(spec, sources, ranges)
+            + base.message,
             sources=ranges,
         )
 
-    def _refresh(self, spec: SilverSpec | GoldSpec, ranges: dict[str, tuple[int | None, int]]) -> str:
-        """Return how a run would refresh the table of a query; empty for all others, and if all or nothing is new."""
-        is_first = any(after is None for after, _ in ranges.values())
-        if not isinstance(spec, GoldSpec) or spec.query is None or not ranges or is_first:
+    def _refresh(
+        self, spec: SilverSpec | GoldSpec, sources: BatchSources, ranges: dict[str, tuple[int | None, int]]
+    ) -> str:
+        """Return why a run would compute a whole gold table, or how that of a query; empty if it is new, too."""
+        if not isinstance(spec, GoldSpec) or not ranges:
+            return ""
+        if reason := why_whole(sources.ranges, self.ops.paths):
+            return f"; computes the whole table: {reason}"
+        if spec.query is None or any(after is None for after, _ in ranges.values()):
             return ""
         from include.specs.checks.sql import refresh_in_words  # loads sqlglot, which takes half a second
 
@@ -282,15 +289,3 @@ def replay_interval(spec: AnySpec, rows: Sequence[QuarantinedRow], paths: Lakeho
     if last is None or is_complete(spec, last, ops):
         return None
     return Interval(start=last.intent.interval_start, end=last.intent.interval_end)
-
-
-def _ranges_message(spec: SilverSpec | GoldSpec, ranges: dict[str, tuple[int | None, int]], *, reprocess: bool) -> str:
-    if reprocess:
-        return "reads the interval's rows again"
-    if not ranges:
-        return f"nothing new in {', '.join(spec.source_tables)}"
-    firsts = {table: 0 if after is None else after + 1 for table, (after, _) in ranges.items()}
-    return ", ".join(
-        f"{table} version {upto}" if firsts[table] == upto else f"{table} versions {firsts[table]} to {upto}"
-        for table, (_, upto) in ranges.items()
-    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from datetime import datetime
 from itertools import takewhile
 
@@ -15,6 +16,7 @@ from include.control.gates.gates import Gates
 from include.control.ledger.ledger import Ledger
 from include.control.ledger.resolution import table_id
 from include.control.log.batch import BatchSources, StreamPosition
+from include.control.log.change_feed import feed_spans
 from include.control.log.delta_log import commits_after, latest_version, remaining_commits
 from include.control.log.followed_tables import newest_table
 from include.control.log.stored_tables import identity, open_table
@@ -73,6 +75,31 @@ def changed_ranges(
     """Return the ranges with changed rows; also those with a full snapshot, which deletes all rows if it is empty."""
     by_batch = isinstance(spec, SilverSpec) and spec.snapshot is not None
     return {table: span for table, span in sources.ranges.items() if _has_changes(paths.table(table), span, by_batch)}
+
+
+def why_whole(ranges: Mapping[str, tuple[int | None, int]], paths: LakehousePaths) -> str:
+    """Return why a gold batch cannot find the groups that changes affect; empty if it can, or if the table is new."""
+    unread = [table for table, (after, _) in ranges.items() if after is None]
+    if len(unread) == len(ranges):
+        return ""
+    if unread:
+        return f"no batch has read {' and '.join(unread)} before"
+    changed = {table: (after, upto) for table, (after, upto) in ranges.items() if after is not None and after < upto}
+    gaps = [table for table, span in changed.items() if feed_spans(paths.table(table), *span) is None]
+    return f"the change feed of {' and '.join(gaps)} lacks versions" if gaps else ""
+
+
+def ranges_message(spec: SilverSpec | GoldSpec, ranges: dict[str, tuple[int | None, int]], *, reprocess: bool) -> str:
+    """Return what a run would read, in words."""
+    if reprocess:
+        return "reads the interval's rows again"
+    if not ranges:
+        return f"nothing new in {', '.join(spec.source_tables)}"
+    firsts = {table: 0 if after is None else after + 1 for table, (after, _) in ranges.items()}
+    return ", ".join(
+        f"{table} version {upto}" if firsts[table] == upto else f"{table} versions {firsts[table]} to {upto}"
+        for table, (_, upto) in ranges.items()
+    )
 
 
 def limit_batch(

@@ -59,6 +59,14 @@ def _check_joins(sources: Mapping[str, Any]) -> Iterator[Defect]:
         if index > 0 and isinstance(source, dict) and not has_join:
             fix = f"add `join: left` and `on: ...` with columns written {alias}.<column>"
             yield Defect(("sources", alias), "every source but the first needs a join", None, fix)
+        if index == 0 and mapping_at(sources, alias).get("lookup"):
+            fix = "put the source whose rows are counted before it"
+            yield Defect(("sources", alias, "lookup"), "the first source is no lookup: its rows are counted", True, fix)
+        later = list(sources)[index + 1 :]
+        on = str(mapping_at(sources, alias).get("on") or "")
+        for name in {name: None for name, _ in qualified_names(on) if name in later}:
+            message = f"{name!r} is joined after {alias!r}"
+            yield Defect(("sources", alias, "on"), message, on, f"move {name} before {alias}")
 
 
 def _check_refresh(document: Document, sources: Mapping[str, Any]) -> Iterator[Defect]:
@@ -72,12 +80,28 @@ def _check_refresh(document: Document, sources: Mapping[str, Any]) -> Iterator[D
     for alias in refresh_from:
         if alias not in sources:
             yield Defect(("refresh_from", alias), "no source has this alias", alias, did_you_mean(alias, sources))
+        elif _is_lookup(sources, alias):
+            message = "it is a lookup: what its changed rows affect is found by the join"
+            yield Defect(("refresh_from", alias), message, refresh_from[alias], "leave it out")
     for alias in sources if refresh_from else ():
-        if alias not in refresh_from:
+        if alias not in refresh_from and not _is_lookup(sources, alias):
             message = f"no entry for the source {alias!r}: a change in it would not reach this table"
-            yield Defect(("refresh_from",), message, None, f"add `{alias}: <SQL that gives {refresh_by}>`")
+            fix = f"add `{alias}: <SQL that gives {refresh_by}>`, or `lookup: true` to the source"
+            yield Defect(("refresh_from",), message, None, fix)
+    for alias, column in qualified_names(str(groups.get(str(refresh_by)))):
+        if _is_lookup(sources, alias):
+            message = (
+                f"a row of the lookup {alias!r} may belong to many values of refresh_by, so that it cannot give them"
+            )
+            fix = f"compute {refresh_by} from {next(iter(sources))}"
+            yield Defect(("group_by", str(refresh_by)), message, f"{alias}.{column}", fix)
     for column in set(groups) & set(mapping_at(document, "measures")):
         yield Defect(("measures", column), "a column of group_by has this name already", column, "rename one of them")
+
+
+def _is_lookup(sources: Mapping[str, Any], alias: str) -> bool:
+    """Whether the alias is that of a lookup; the first source is none, whatever it says."""
+    return alias != next(iter(sources)) and mapping_at(sources, alias).get("lookup") is True
 
 
 def _expressions_with_aliases(document: Document, sources: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:

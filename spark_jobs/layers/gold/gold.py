@@ -1,4 +1,4 @@
-"""Gold: compute the changed groups again, from pinned versions of silver."""
+"""Gold: compute the changed groups again, from pinned versions of its sources."""
 
 from __future__ import annotations
 
@@ -15,15 +15,21 @@ from include.control.gates.conservation import rows_of_rebuild
 from include.control.gates.restore import close_restore
 from include.control.log.batch import BatchSources, Intent, StreamPosition, Winner
 from include.control.log.stored_tables import is_table
-from include.control.planning.source_ranges import certified_sources, changed_ranges, pin_sources, require_same_sources
-from spark_jobs.delta_io.reads import read_version, touched_values
+from include.control.planning.source_ranges import (
+    certified_sources,
+    changed_ranges,
+    pin_sources,
+    require_same_sources,
+    why_whole,
+)
+from spark_jobs.delta_io.reads import read_changes, read_version
 from spark_jobs.delta_io.row_writes import in_list, read_observation, replace_where, replaced_rows
 from spark_jobs.delta_io.tables import TableShape, shape_properties
 from spark_jobs.layers.gold.query import QueryRefresh, refresh_of_query, rows_of_query, touched_rows_of_query
 from spark_jobs.layers.own_table import ensure_leased_table, ensure_own_table, require_fitting_table
 from spark_jobs.protocol.batches import BatchPlan, Closing
 from spark_jobs.runtime.context import JobContext
-from spark_jobs.transforms.groups import aggregate
+from spark_jobs.transforms.groups import aggregate, touched_by_lookup
 from spark_jobs.transforms.stamps import STAMP_COLUMNS, with_stamp
 
 MAX_TOUCHED_VALUES = 10_000
@@ -67,7 +73,9 @@ class GoldAggregate:
 
     def write(self, session: SparkSession, intent: Intent, plan: BatchPlan) -> None:
         """Replace the touched groups in one commit."""
-        touched = self._touched(session, intent.sources)
+        touched, reason = self._touched(session, intent.sources)
+        if reason:
+            self._context.notes.append(f"{self._spec.table}: the whole table was computed: {reason}")
         groups = self._groups_of(session, intent.sources, touched)
         ensure_leased_table(self._context, self._shape(groups))
         observation = Observation()
@@ -88,7 +96,8 @@ class GoldAggregate:
         else:
             sources = winner.intent.sources
             with self._context.open_session({}) as session:
-                computed = self._groups_of(session, sources, self._touched(session, sources)).count()
+                touched, _ = self._touched(session, sources)
+                computed = self._groups_of(session, sources, touched).count()
         # Delta replaces the row of each computed group: only the difference in number was inserted or deleted.
         updated = min(written, removed)
         changes = {"inserted": written - updated, "updated": updated, "deleted": removed - updated}
@@ -128,26 +137,33 @@ class GoldAggregate:
         whole = [alias for alias in self._refresh.whole if self._spec.sources[alias].table in changed]
         return None if self._refresh.reason or whole else self._refresh.expressions
 
-    def _touched(self, session: SparkSession, sources: BatchSources) -> list[str | None] | None:
-        """Return the values of `refresh_by` that changed, as text; None for all values."""
-        if sources.reprocess or any(after is None for after, _ in sources.ranges.values()):
-            return None
+    def _touched(self, session: SparkSession, sources: BatchSources) -> tuple[list[str | None] | None, str]:
+        """Return the values of `refresh_by` that changed, as text, or None for all; and why all, if that is unusual."""
+        reason = "" if sources.reprocess else why_whole(sources.ranges, self._context.paths)
+        if reason or sources.reprocess or any(after is None for after, _ in sources.ranges.values()):
+            return None, reason
         expressions = self._refresh_from(session, sources)
         if expressions is None:
-            return None
-        changes = [
-            touched_values(session, self._context.paths.table(source.table), (after, upto), expression)
-            for alias, source in self._spec.sources.items()
-            for after, upto in [sources.ranges[source.table]]
-            if after is None or after < upto
-            for expression in expressions.get(alias, ())
-        ]
-        frames = [frame for frame in changes if frame is not None]
-        if len(frames) < len(changes):  # a source cannot tell its changes
-            return None
-        texts = reduce(DataFrame.union, frames).select(F.col("touched").cast("string").alias("touched"))
+            return None, ""
+        frames = self._frames(session, {table: upto for table, (_, upto) in sources.ranges.items()})
+        changes: list[DataFrame] = []
+        for alias, source in self._spec.sources.items():
+            after, upto = sources.ranges[source.table]
+            if after is None or after == upto:
+                continue
+            changed = read_changes(session, self._context.paths.table(source.table), after, upto)
+            if changed is None:
+                return None, f"the changes of {source.table} are too old to be read"
+            if source.lookup:
+                changes.append(touched_by_lookup(alias, changed, frames, self._spec))
+            changes += [changed.select(F.expr(text).alias("touched")) for text in expressions.get(alias, ())]
+        if not changes:  # no commit of the sources has changed rows that count
+            return [], ""
+        texts = reduce(DataFrame.union, changes).select(F.col("touched").cast("string").alias("touched"))
         rows = texts.distinct().orderBy("touched").limit(MAX_TOUCHED_VALUES + 1).collect()
-        return [row["touched"] for row in rows] if len(rows) <= MAX_TOUCHED_VALUES else None
+        if len(rows) > MAX_TOUCHED_VALUES:
+            return None, f"more than {MAX_TOUCHED_VALUES:,} values of {self._refreshed_column} changed"
+        return [row["touched"] for row in rows], ""
 
     def _shape(self, groups: DataFrame) -> TableShape:
         columns = {field.name: field.dataType.simpleString() for field in groups.schema.fields}

@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from include.contracts.spec.table_spec import GoldSpec
-from spark_jobs.delta_io.reads import read_version, touched_values
+from spark_jobs.delta_io.reads import read_changes, read_version
 from spark_jobs.layers.gold.query import refresh_of_query, rows_of_query, touched_rows_of_query
 from tests.support.documents.specs import gold_query_spec
 from tests.support.examples import few_or_many, settings_for
@@ -145,9 +145,9 @@ def recomputed(
     touched: set[str | None] = set()
     for alias in changed:
         for text in refresh.expressions[alias]:
-            values = touched_values(spark, paths[alias], (before[alias], now[alias]), text)
-            assert values is not None
-            touched |= {row[0] for row in values.select(F.col("touched").cast("string")).collect()}
+            changes = read_changes(spark, paths[alias], before[alias], now[alias])
+            assert changes is not None
+            touched |= {row[0] for row in changes.select(F.expr(text).cast("string")).collect()}
     rows = touched_rows_of_query(spark, spec, sources, refresh, list(touched))
     kept = [row for row in table if (row[0] and str(row[0])) not in touched]
     return sorted([*kept, *map(tuple, rows.collect())], key=repr)

@@ -12,11 +12,25 @@ from include.contracts.spec.table_spec import AnySpec, GoldSpec
 from include.control.gates.gates import Gates
 from include.control.log.batch import BatchSources, Stream, StreamPosition, Winner
 from include.control.log.stored_tables import TABLE_ID
-from include.control.planning.source_ranges import certified_sources, changed_ranges, pin_sources, require_same_sources
+from include.control.planning.source_ranges import (
+    certified_sources,
+    changed_ranges,
+    pin_sources,
+    require_same_sources,
+    why_whole,
+)
 from include.errors import BadInputError, NotReadyError
 from include.paths import LakehousePaths
 from tests.support.documents.specs import gold_spec, silver_spec
-from tests.support.ledger.delta_tables import intent_of, judge, load_batch, optimize, set_property, sources_reading
+from tests.support.ledger.delta_tables import (
+    create_table,
+    intent_of,
+    judge,
+    load_batch,
+    optimize,
+    set_property,
+    sources_reading,
+)
 
 ORDERS, PLANES = silver_spec(), silver_spec(table="silver.planes")
 GOLD = gold_spec(
@@ -165,3 +179,15 @@ def test_a_source_whose_log_was_cleaned_up_is_read_again(paths: LakehousePaths, 
     for version in range(newest):
         (log / "_delta_log" / f"{version:020d}.json").unlink()
     assert new_ranges(GOLD, paths, gates, position) == {"silver.orders": (orders, newest)}
+
+
+def test_it_is_said_why_the_changes_of_a_source_cannot_be_traced(paths: LakehousePaths) -> None:
+    create_table(paths.table("silver.planes"), enableChangeDataFeed="true")  # type: ignore[arg-type]
+    certify(paths, ORDERS, PLANES)
+    planes, orders = (0, 1), (0, 1)
+    assert why_whole({"silver.orders": (None, 1), "silver.planes": (None, 1)}, paths) == ""
+    assert why_whole({"silver.orders": (1, 1), "silver.planes": planes}, paths) == ""
+    unread = why_whole({"silver.orders": orders, "silver.planes": (None, 1)}, paths)
+    assert unread == "no batch has read silver.planes before"
+    without_feed = why_whole({"silver.orders": orders, "silver.planes": planes}, paths)
+    assert without_feed == "the change feed of silver.orders lacks versions"

@@ -84,6 +84,38 @@ class TestGold:
         problem = problem_of_gold(tmp_path, sources=self.sources(), refresh_from={"o": "day"})
         assert "a change in it would not reach this table" in problem.message
 
+    @pytest.mark.parametrize(
+        ("changes", "key", "message", "fix"),
+        [
+            ({"refresh_from": {"o": "day", "c": "day"}}, "refresh_from.c", "it is a lookup", "leave it out"),
+            (
+                {"group_by": {"day": "coalesce(o.day, c.day)"}},
+                "group_by.day",
+                "the lookup 'c' may belong",
+                "compute day",
+            ),
+            ({"first": {"lookup": True}}, "sources.o.lookup", "the first source is no lookup", "put the source"),
+            (
+                {"joined": {"on": "o.order_id = d.order_id"}},
+                "sources.c.on",
+                "'d' is joined after 'c'",
+                "move d before c",
+            ),
+        ],
+    )
+    def test_a_lookup_that_could_not_be_traced(
+        self, tmp_path: Path, changes: dict[str, Any], key: str, message: str, fix: str
+    ) -> None:
+        sources = {**self.sources(lookup=True, **changes.pop("joined", {})), "d": {**self.CUSTOMERS, "lookup": True}}
+        sources = {
+            **sources,
+            "o": {**sources["o"], **changes.pop("first", {})},
+            "d": {**sources["d"], "on": "d.day = o.day"},
+        }
+        problem = problem_of_gold(tmp_path, **{"sources": sources, "refresh_from": {"o": "day"}, **changes})
+        assert (problem.key, problem.fix.startswith(fix)) == (key, True)
+        assert message in problem.message
+
     def test_text_and_numbers_in_expressions_are_not_taken_for_columns(self, tmp_path: Path) -> None:
         measures = {"n": "count_if(o.order_id = 'x.y' or o.order_id = \"it''s z.w\") / 2.5 + 1.e3"}
         write_specs(tmp_path, bronze_document(), silver_document(), gold_document(measures=measures))
