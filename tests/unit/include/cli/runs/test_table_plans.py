@@ -9,7 +9,7 @@ import pytest
 
 from include.errors import ExitCode
 from tests.support.cli import Lakehouse
-from tests.support.documents.specs import bronze_document, write_specs
+from tests.support.documents.specs import bronze_document, gold_document, write_specs
 
 
 def land_orders(place: Mapping[str, str], day: str = "2013-01-01") -> None:
@@ -30,6 +30,18 @@ class TestPlan:
         assert "1 new of 1 file" in answer.stdout
         assert "reads what bronze.orders will bring" in answer.stdout
         assert "reads what silver.orders will bring" in answer.stdout
+
+    def test_a_gold_table_reads_what_a_gold_table_before_it_will_bring(
+        self, lakehouse: Lakehouse, place: Mapping[str, str]
+    ) -> None:
+        of_days = {"sources": {"o": {"table": "gold.revenue_daily"}}, "measures": {"all": "sum(o.revenue)"}}
+        write_specs(Path(place["LAKEHOUSE_TABLES"]), gold_document("gold.above", **of_days))
+        land_orders(place)
+        answer = lakehouse("plan", "--interval", "2013-01-01")
+        assert answer.exit_code == 0, answer.stderr
+        *_, last = [line for line in answer.stdout.splitlines() if "will bring" in line]
+        assert "gold.above" in last
+        assert "reads what gold.revenue_daily will bring" in last
 
     def test_it_writes_nothing(self, lakehouse: Lakehouse, place: Mapping[str, str], tmp_path: Path) -> None:
         land_orders(place)
