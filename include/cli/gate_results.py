@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import getpass
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
 from rich.table import Table
@@ -12,6 +13,7 @@ from rich.text import Text
 from include.cli.catalog import command_catalog
 from include.cli.selection import new_run_id
 from include.cli.views import MISSING, new_table
+from include.contracts.job.report import CheckResult
 from include.contracts.time_format import SECOND
 from include.control.gates.gates import Gates, RecordedResult
 from include.control.gates.overrides import override
@@ -36,7 +38,7 @@ def result_facts(recorded: RecordedResult) -> dict[str, object]:
 
 def result_table(results: Iterable[RecordedResult]) -> Table:
     """Return one row per result: the decision, why, and the failed rules."""
-    shown = new_table("version", "at", "decision", "by", "why", "failed rules", numbers=("version",))
+    shown = new_table("version", "at", "decision", "by", "why", "failed rules", "judged by", numbers=("version",))
     for recorded in results:
         result, decision = recorded.result, recorded.result.override
         by, why = (decision.by, decision.reason) if decision else ("the rules", MISSING)
@@ -45,8 +47,27 @@ def result_table(results: Iterable[RecordedResult]) -> Table:
             verdict = Text("overridden", style="yellow")
         else:
             verdict = Text("passed", style="green") if result.passed else Text("refused", style="red")
-        shown.add_row(str(result.version), f"{recorded.at:{SECOND}}", verdict, by, why, failed or MISSING)
+        shown.add_row(
+            str(result.version),
+            f"{recorded.at:{SECOND}}",
+            verdict,
+            by,
+            why,
+            failed or MISSING,
+            judged_by(result.checks),
+        )
     return shown
+
+
+def judged_by(checks: Sequence[CheckResult]) -> str:
+    """Return how many rules were judged by which rows.
+
+    >>> rule = CheckResult(rule="expect_column_to_exist(n)", action="fail", passed=True, judged_by="all rows")
+    >>> judged_by([rule, rule]), judged_by([])
+    ('all rows: 2', '-')
+    """
+    counts = Counter(check.judged_by for check in checks if check.judged_by)
+    return "; ".join(f"{rows}: {count}" for rows, count in sorted(counts.items())) or MISSING
 
 
 def status_lines(table: str, settings: Settings) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pyspark.errors import PySparkException
@@ -12,16 +12,18 @@ from pyspark.sql import DataFrame
 from include.contracts.job.report import CheckResult
 from include.contracts.spec.expectation import Expectation
 from include.contracts.spec.expectation_arguments import COMPARISONS, OWN_EXPECTATIONS, SQL
+from spark_jobs.quality.fused.adjustments import Facts
+from spark_jobs.quality.fused.change import Change
 from spark_jobs.quality.fused.comparisons import FRESH, compare_version, freshness_rule
 from spark_jobs.quality.fused.failing_rows import condition_error
-from spark_jobs.quality.fused.one_pass import compute_figures, require_readable
+from spark_jobs.quality.fused.one_pass import ComputedFigures, compute_figures, require_readable
 from spark_jobs.quality.fused.rule import FusedRule
 from spark_jobs.quality.fused.rules import compile_rule
 from spark_jobs.quality.fused.samples import collect_samples
 from spark_jobs.quality.rules.fit import unfit_causes
 from spark_jobs.quality.verdicts.comparable_version import ComparableVersion
 from spark_jobs.quality.verdicts.json_safe import json_safe
-from spark_jobs.quality.verdicts.rule_result import RuleResult, one_line
+from spark_jobs.quality.verdicts.rule_result import ALL_ROWS, RuleResult, one_line
 
 MAX_SAMPLES = 5
 
@@ -29,14 +31,31 @@ _IN_RULE = {"column", "column_A", "column_B", "column_list", "condition", "query
 """The arguments that are part of `Expectation.rule`."""
 
 
+@dataclass(frozen=True)
+class CheckedRules:
+    """The results of all rules for one version.
+
+    Attributes:
+        checks: the results, in the order of the rules.
+        lasting: the figures with which the check of the next version can begin; empty if none were computed.
+    """
+
+    checks: tuple[CheckResult, ...] = ()
+    lasting: Facts = field(default_factory=dict)
+
+
 def check_rules(
-    df: DataFrame, rules: Sequence[Expectation], version: ComparableVersion | None = None
-) -> tuple[CheckResult, ...]:
-    """Check each rule on `df`, one exact table version; return the results in the order of the rules.
+    df: DataFrame,
+    rules: Sequence[Expectation],
+    version: ComparableVersion | None = None,
+    change: Change | None = None,
+) -> CheckedRules:
+    """Check each rule on `df`, one exact table version.
 
     One pass evaluates all rules that need only figures; Great Expectations evaluates the other rules, and is imported
-    only for them. The result of a failed rule also has samples. A rule that cannot be evaluated fails, and `error`
-    says why.
+    only for them. Where figures follow from those of the last checked version and the rows that changed since, the pass
+    reads these rows alone. The result of a failed rule also has samples. A rule that cannot be evaluated fails, and
+    `error` says why.
 
     A rule with a narrower band gives one result: that of the band that fails, if it is violated, else of the band that
     warns.
@@ -45,20 +64,25 @@ def check_rules(
         df: the rows of the version.
         rules: the rules.
         version: the version and what it can be compared with; rules that compare need it.
+        change: what changed since the last checked version; None reads all rows for every rule.
 
     Raises:
         PySparkException: the version cannot be read at all, which is no rule's fault.
     """
     bands = [band for rule in rules for band in rule.bands]
-    checks = iter(list(map(_check, bands, _evaluate(df, bands, version))))
+    evaluated, lasting = _evaluate(df, bands, version, change)
+    checks = map(_check, bands, evaluated)
     results = [[next(checks) for _ in rule.bands] for rule in rules]
     # The widest band is the first one.
-    return tuple(next((check for check in bands if not check.passed), bands[0]) for bands in results)
+    worst = (next((check for check in bands if not check.passed), bands[0]) for bands in results)
+    return CheckedRules(tuple(worst), lasting)
 
 
-def _evaluate(df: DataFrame, rules: Sequence[Expectation], version: ComparableVersion | None) -> list[RuleResult]:
+def _evaluate(
+    df: DataFrame, rules: Sequence[Expectation], version: ComparableVersion | None, change: Change | None
+) -> tuple[list[RuleResult], Facts]:
     if not rules:
-        return []
+        return [], {}
     schema = df.schema
     results: dict[int, RuleResult] = {}
     fused: dict[int, FusedRule] = {}
@@ -74,7 +98,8 @@ def _evaluate(df: DataFrame, rules: Sequence[Expectation], version: ComparableVe
             fused[number] = freshness_rule(rule, schema, version)
         elif rule.name not in COMPARISONS and (compiled := compile_rule(rule, schema)):
             fused[number] = compiled
-    results |= _by_figures(df, fused)
+    by_figures, lasting = _by_figures(df, fused, change)
+    results |= by_figures
     # Great Expectations knows none of these: alone, each is blamed for its own error.
     own = {number for number in fused.keys() - results.keys() if rules[number].name in OWN_EXPECTATIONS}
     results |= {number: _by_figures_alone(df, fused[number]) for number in own}
@@ -84,37 +109,53 @@ def _evaluate(df: DataFrame, rules: Sequence[Expectation], version: ComparableVe
         results |= {number: compare_version(df, rule, version) for number, rule in comparisons.items()}
     remaining = {number: rule for number, rule in others.items() if rule.name not in COMPARISONS}
     results |= _by_great_expectations(df, remaining)
-    return [results[number] for number in range(len(rules))]
+    return [results[number] for number in range(len(rules))], lasting
 
 
-def _by_figures(df: DataFrame, rules: Mapping[int, FusedRule]) -> dict[int, RuleResult]:
-    """Return the results of one pass; no results if one of the rules breaks it, such as an invalid pattern."""
+def _by_figures(
+    df: DataFrame, rules: Mapping[int, FusedRule], change: Change | None
+) -> tuple[dict[int, RuleResult], Facts]:
+    """Return the results of one pass, and its figures; neither if one of the rules breaks it, as by a wrong pattern."""
     try:
-        return _in_one_pass(df, rules)
+        return _in_one_pass(df, rules, change)
     except PySparkException:
+        if change:  # perhaps only the change feed cannot be read
+            return _by_figures(df, rules, None)
         # Spark does not say which rule failed: the caller evaluates each rule alone, if the frame can be read.
         require_readable(df)
-        return {}
+        return {}, {}
 
 
 def _by_figures_alone(df: DataFrame, rule: FusedRule) -> RuleResult:
     try:
-        return _in_one_pass(df, {0: rule})[0]
+        return _in_one_pass(df, {0: rule}, None)[0][0]
     except PySparkException as error:
         require_readable(df)
         return RuleResult(False, error=one_line(str(error)))
 
 
-def _in_one_pass(df: DataFrame, rules: Mapping[int, FusedRule]) -> dict[int, RuleResult]:
-    facts = compute_figures(df, [rule.figures for rule in rules.values()])
-    results = {number: rule.evaluate(facts) for number, rule in rules.items()}
+def _in_one_pass(
+    df: DataFrame, rules: Mapping[int, FusedRule], change: Change | None
+) -> tuple[dict[int, RuleResult], Facts]:
+    figures = compute_figures(df, [rule.figures for rule in rules.values()], change)
+    results = {
+        number: replace(rule.evaluate(figures.facts), judged_by=_judged_by(rule, figures, change))
+        for number, rule in rules.items()
+    }
     samples = {number: rules[number].samples for number, result in results.items() if not result.passed}
     values = collect_samples(df, {number: sampled for number, sampled in samples.items() if sampled})
     for number, failing in values.items():
         if failing:
             details = {**results[number].details, "partial_unexpected_list": failing}
             results[number] = replace(results[number], details=details)
-    return results
+    return results, figures.lasting
+
+
+def _judged_by(rule: FusedRule, figures: ComputedFigures, change: Change | None) -> str:
+    names = rule.figures.names
+    if not names:
+        return ""
+    return str(change) if names <= figures.adjusted else ALL_ROWS
 
 
 def _by_great_expectations(df: DataFrame, rules: Mapping[int, Expectation]) -> dict[int, RuleResult]:
@@ -123,7 +164,8 @@ def _by_great_expectations(df: DataFrame, rules: Mapping[int, Expectation]) -> d
     # Imported here: Great Expectations takes seconds to import, and few tables need it.
     from spark_jobs.quality.gx.batch import check_frame
 
-    return dict(zip(rules, check_frame(df, list(rules.values())), strict=True))
+    results = check_frame(df, list(rules.values()))
+    return {number: replace(result, judged_by=ALL_ROWS) for number, result in zip(rules, results, strict=True)}
 
 
 def _check(rule: Expectation, result: RuleResult) -> CheckResult:
@@ -142,6 +184,7 @@ def _check(rule: Expectation, result: RuleResult) -> CheckResult:
         error=result.error,
         not_judged=result.not_judged,
         against=result.against,
+        judged_by="" if result.error or result.not_judged else result.judged_by,
     )
 
 

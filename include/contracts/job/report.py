@@ -97,6 +97,7 @@ class CheckResult(StrictModel):
         not_judged: why the rule cannot be evaluated yet, such as too short a past; such a rule refuses nothing, and is
             reported.
         against: what the version was compared with, such as `silver.planes version 4`.
+        judged_by: the rows that were read: `all rows`, or `the change since version 6`; empty if the log sufficed.
     """
 
     rule: str
@@ -112,6 +113,7 @@ class CheckResult(StrictModel):
     overridden: bool = False
     not_judged: str = ""
     against: str = ""
+    judged_by: str = ""
 
     @property
     def bounded_rule(self) -> str:

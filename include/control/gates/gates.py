@@ -12,6 +12,7 @@ import logging
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from itertools import groupby, islice
 from operator import itemgetter
 from pathlib import Path
@@ -21,11 +22,12 @@ import pyarrow as pa
 from deltalake.exceptions import TableNotFoundError
 
 from include.control.events.conditions import Span
+from include.control.gates.judged_figures import JudgedFigures, newer_figures
 from include.control.gates.result import GateResult
 from include.control.gates.verdicts import Verdicts, equal_versions, follow_log, summarize
 from include.control.ledger.ops_table import OpsTable
 from include.control.ledger.resolution import table_id
-from include.control.ledger.states.table_state import TableStates
+from include.control.ledger.states.table_state import Change, TableStates
 from include.control.log.stored_tables import tables_in
 from include.control.storage.read_cache import uncached_reads
 from include.control.views.folder import rewrite_views
@@ -70,11 +72,11 @@ class Gates:
         self._events = OpsTable.of(paths, "gates", GATES)
         self._states = TableStates(paths)
 
-    def record(self, result: GateResult) -> Verdicts | None:
-        """Record a result, and return the verdicts on the table after it."""
+    def record(self, result: GateResult, figures: JudgedFigures | None = None) -> Verdicts | None:
+        """Record a result, with the figures by which the next version can be checked; return the table's verdicts."""
         self._drop_outdated_state(result)
         self._events.append([gate_event(result)])
-        verdicts = self._update_state(result)
+        verdicts = self._update_state(result, figures)
         self.publish(result.table)
         return verdicts
 
@@ -171,6 +173,10 @@ class Gates:
         """Return the summary of all results of the table as of now; None if there are none."""
         return self._continue(table, self._states.read(table, Verdicts))
 
+    def judged_figures(self, table: str) -> JudgedFigures | None:
+        """Return the figures of the last checked version; None if they are not known."""
+        return self._states.read(table, JudgedFigures)
+
     def certified(self, table: str) -> int | None:
         """Return the version that readers may use: the last passed one, or a later one with exactly its rows."""
         verdicts = self.verdicts(table)
@@ -218,8 +224,8 @@ class Gates:
 
         self._states.change(result.table, (Verdicts, kept))
 
-    def _update_state(self, result: GateResult) -> Verdicts | None:
-        """Bring the state up to date after a result was recorded, and return it."""
+    def _update_state(self, result: GateResult, figures: JudgedFigures | None = None) -> Verdicts | None:
+        """Bring the state up to date after a result was recorded, and return the verdicts."""
         verdicts: Verdicts | None = None
 
         def update(stored: Verdicts | None) -> Verdicts | None:
@@ -229,7 +235,8 @@ class Gates:
             verdicts = self._continue(result.table, None if may_lack_it else stored)
             return verdicts
 
-        self._states.change(result.table, (Verdicts, update))
+        kept: list[Change] = [(JudgedFigures, partial(newer_figures, now=figures))] if figures else []
+        self._states.change(result.table, (Verdicts, update), *kept)
         return verdicts
 
     def _continue(self, table: str, stored: Verdicts | None) -> Verdicts | None:

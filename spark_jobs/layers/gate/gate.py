@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 
-from include.contracts.job.report import CheckResult
+from include.control.gates.judged_figures import JudgedFigures
 from include.control.gates.restore import undo_refused
 from include.control.gates.result import GateResult
 from include.control.gates.verdicts import Verdicts
@@ -13,9 +13,11 @@ from include.control.ledger.resolution import table_id
 from include.control.log.delta_log import remaining_commits
 from include.errors import RestoreError
 from spark_jobs.delta_io.reads import read_version
+from spark_jobs.layers.gate.changed_rows import JudgedVersion, change_since, next_figures, rules_digest
 from spark_jobs.layers.gate.version_facts import comparable_version, other_tables, version_facts
 from spark_jobs.quality.fused.one_pass import GATE_CONF
-from spark_jobs.quality.suites import check_rules
+from spark_jobs.quality.suites import CheckedRules, check_rules
+from spark_jobs.quality.verdicts.comparable_version import IN_TABLE
 from spark_jobs.quality.verdicts.verdict import verdict
 from spark_jobs.runtime.context import JobContext
 
@@ -55,10 +57,12 @@ def run_gate(context: JobContext, version: int) -> GateOutcome:
     verdicts = gates.verdicts(table)
     before = verdicts.certified if verdicts else None
     recorded = gates.result_from(verdicts, table, version, context.spec.suite_hash)
-    result = recorded or _check(context, version, before)
-    warnings = verdict(table, version, result.checks, before).warnings
     if recorded is None:
-        verdicts = gates.record(result)
+        result, figures = _check(context, version, before)
+        verdicts = gates.record(result, figures)
+    else:
+        result = recorded
+    warnings = verdict(table, version, result.checks, before).warnings
     is_new = recorded is None and result.passed and version > (-1 if before is None else before)
     if result.passed:
         return GateOutcome(result, verdicts, is_new, warnings)
@@ -66,30 +70,36 @@ def run_gate(context: JobContext, version: int) -> GateOutcome:
     return GateOutcome(result, gates.verdicts(table), is_new, warnings, restore)
 
 
-def _check(context: JobContext, version: int, certified: int | None) -> GateResult:
+def _check(context: JobContext, version: int, certified: int | None) -> tuple[GateResult, JudgedFigures | None]:
+    """Return the result for a version, and the figures by which the next version can be checked."""
     spec, path = context.spec, context.paths.table(context.spec.table)
     facts, others = version_facts(context, version, certified), other_tables(context)
-    checks: tuple[CheckResult, ...] = ()
+    checked = CheckedRules()
+    figures: JudgedFigures | None = None
     if spec.table_rules:
         with context.reading_session(GATE_CONF) as session:
             frame = read_version(session, path, version)
             compared = comparable_version(context, session, version, facts, others)
-            checks = check_rules(frame, spec.table_rules, compared)
-    outcome = verdict(spec.table, version, checks, certified)
+            judged = JudgedVersion(path, version, rules_digest(spec, frame.schema), facts[IN_TABLE])
+            change = change_since(context.ops.gates.judged_figures(spec.table), judged, session)
+            checked = check_rules(frame, spec.table_rules, compared, change)
+            figures = next_figures(judged, change, checked.lasting)
+    outcome = verdict(spec.table, version, checked.checks, certified)
     commits = remaining_commits(path, certified)
     batches = [commit.metadata for commit in commits if commit.metadata and commit.version <= version]
-    return GateResult(
+    result = GateResult(
         table=spec.table,
         table_id=table_id(path),
         version=version,
         suite_hash=spec.suite_hash,
         passed=outcome.passed,
-        checks=checks,
+        checks=checked.checks,
         batches=tuple(f"{batch['stream']}/{batch['batch_seq']}" for batch in batches),
         refused=outcome.refused + _earlier_refusal(context, version, certified) if not outcome.passed else "",
         facts=facts,
         compared=others,
     )
+    return result, figures
 
 
 def _earlier_refusal(context: JobContext, version: int, certified: int | None) -> str:

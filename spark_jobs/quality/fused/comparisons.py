@@ -7,6 +7,7 @@ value is missing that should exist, such as a figure of an empty version, the ru
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta
 from itertools import islice
 from statistics import median
@@ -20,14 +21,15 @@ from pyspark.sql.types import StructType, TimestampType
 from include.contracts.spec.duration import AGE
 from include.contracts.spec.expectation import Expectation
 from include.contracts.spec.expectation_arguments import QUERY
+from spark_jobs.quality.fused.adjustments import GREATEST, Facts
 from spark_jobs.quality.fused.distributions import distribution_is_stable, null_share_is_stable
-from spark_jobs.quality.fused.one_pass import Facts, Figures, collect_together, require_readable
+from spark_jobs.quality.fused.one_pass import Figures, collect_together, require_readable
 from spark_jobs.quality.fused.other_tables import values_exist_in_other_table
 from spark_jobs.quality.fused.queries import query_returns_no_rows
 from spark_jobs.quality.fused.rule import FusedRule
 from spark_jobs.quality.rules.figure_bounds import EPOCH
 from spark_jobs.quality.verdicts.comparable_version import IN_TABLE, ComparableVersion
-from spark_jobs.quality.verdicts.rule_result import RuleResult, one_line
+from spark_jobs.quality.verdicts.rule_result import ALL_ROWS, RuleResult, one_line
 
 FRESH = "expect_table_to_be_fresh"
 """The only comparison that needs nothing but a figure of the version itself."""
@@ -40,12 +42,13 @@ def freshness_rule(rule: Expectation, schema: StructType, checked: ComparableVer
     two results. A date counts from the beginning of its day.
     """
     column = rule.arguments["column"]
+    figure = f"greatest {column}"
     at = checked.committed_at if rule.arguments.get("as_of") == "commit" else checked.interval_end
     is_moment = isinstance(schema[column].dataType, TimestampType)
     newest = F.unix_micros(F.max(column)) if is_moment else F.max(column)
 
     def evaluate(facts: Facts) -> RuleResult:
-        moment = facts[f"greatest {column}"]
+        moment = facts[figure]
         if isinstance(moment, date):
             moment = datetime.combine(moment, time(), UTC)
         elif moment is not None:
@@ -53,7 +56,7 @@ def freshness_rule(rule: Expectation, schema: StructType, checked: ComparableVer
         is_fresh = moment is not None and at - moment <= AGE.parse(rule.arguments["max_age"])
         return RuleResult(is_fresh, {"observed_value": moment and moment.isoformat()}, against=at.isoformat())
 
-    return FusedRule(Figures({f"greatest {column}": newest}), evaluate)
+    return FusedRule(Figures({figure: newest}, adjust={figure: GREATEST}), evaluate)
 
 
 def compare_version(df: DataFrame, rule: Expectation, checked: ComparableVersion) -> RuleResult:
@@ -63,7 +66,8 @@ def compare_version(df: DataFrame, rule: Expectation, checked: ComparableVersion
         PySparkException: the version cannot be read at all, which is no rule's fault.
     """
     try:
-        return _COMPARE[rule.name](df, rule, checked)
+        result = _COMPARE[rule.name](df, rule, checked)
+        return result if rule.name in _BY_THE_LOG else replace(result, judged_by=ALL_ROWS)
     except DeltaError as error:
         return RuleResult(False, error=one_line(str(error)))
     except PySparkException as error:
@@ -117,6 +121,9 @@ def _reconciles(df: DataFrame, rule: Expectation, checked: ComparableVersion) ->
     details = {"observed_value": {"own": values["own"], "source": values["source"]}}
     return RuleResult(is_equal, details, against=f"{source} version {version}")
 
+
+_BY_THE_LOG = {"expect_table_row_count_to_be_near_median", "expect_table_columns_to_be_stable"}
+"""The comparisons that read no rows."""
 
 _COMPARE: dict[str, Callable[[DataFrame, Expectation, ComparableVersion], RuleResult]] = {
     "expect_table_row_count_to_be_near_median": _rows_near_median,

@@ -11,7 +11,8 @@ from pyspark.sql.types import BooleanType, StructType
 
 from include.contracts.spec.expectation import Expectation
 from include.sql.expression import expression_of
-from spark_jobs.quality.fused.one_pass import Facts, Figures, group_figure, require_readable
+from spark_jobs.quality.fused.adjustments import TOTAL, Facts
+from spark_jobs.quality.fused.one_pass import Figures, group_figure, require_readable
 from spark_jobs.quality.fused.rule import ROWS, FusedRule, Samples
 from spark_jobs.quality.rules.bounds import literal
 from spark_jobs.quality.rules.figure_bounds import NotFusedError
@@ -35,7 +36,9 @@ def row_rule(rule: Expectation, _schema: StructType) -> FusedRule:
     flat = {ROWS: F.count(F.lit(1)), figure: F.count_if(failing), considered: count}
     value = F.struct(*columns) if len(columns) > 1 else F.col(columns[0])
     samples = None if rule.name == "expect_column_values_to_not_be_null" else Samples(value, failing)
-    return FusedRule(Figures(flat), partial(_share_of_rows, mostly, figure, considered), samples)
+    return FusedRule(
+        Figures(flat, adjust=dict.fromkeys(flat, TOTAL)), partial(_share_of_rows, mostly, figure, considered), samples
+    )
 
 
 def sql_rule(rule: Expectation, schema: StructType) -> FusedRule:
@@ -81,7 +84,9 @@ def unique(rule: Expectation, _schema: StructType) -> FusedRule:
     flat = {ROWS: F.count(F.lit(1))}
     evaluate = partial(_share_of_rows, _mostly(rule), group_figure(columns, "repeated"), group_figure(columns, "rows"))
     value = F.col(columns[0]) if "column" in rule.arguments else F.struct(*dict.fromkeys(columns))
-    return FusedRule(Figures(flat, frozenset({columns})), evaluate, Samples(value, group=columns))
+    return FusedRule(
+        Figures(flat, frozenset({columns}), dict.fromkeys(flat, TOTAL)), evaluate, Samples(value, group=columns)
+    )
 
 
 def distinct_in_set(rule: Expectation, schema: StructType) -> FusedRule:

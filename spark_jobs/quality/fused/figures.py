@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from decimal import ROUND_HALF_UP, Decimal, localcontext
 from typing import Any
 
-from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
-    ByteType,
+    DataType,
     DateType,
     DecimalType,
     DoubleType,
@@ -16,16 +15,25 @@ from pyspark.sql.types import (
     IntegerType,
     LongType,
     NumericType,
-    ShortType,
     StructType,
     TimestampType,
 )
 
 from include.contracts.spec.expectation import Expectation
-from spark_jobs.quality.fused.one_pass import Facts, Figures, group_figure
+from spark_jobs.quality.fused.adjustments import (
+    GREATEST,
+    LEAST,
+    TOTAL,
+    Facts,
+    total_of_whole_numbers,
+)
+from spark_jobs.quality.fused.one_pass import Figures, group_figure
 from spark_jobs.quality.fused.rule import ROWS, FusedRule, single_figure_rule
 from spark_jobs.quality.rules.figure_bounds import NotFusedError, between, day, moment_between, number, whole
 from spark_jobs.quality.verdicts.rule_result import RuleResult
+
+_MAX_SCALE = 38
+"""The most decimal places of Spark's decimals."""
 
 
 def distinct_count(rule: Expectation, _schema: StructType) -> FusedRule:
@@ -51,21 +59,30 @@ def row_count(rule: Expectation, _schema: StructType) -> FusedRule:
     bounds: list[Any] = [rule.arguments.get(key) for key in ("min_value", "max_value")]
     if None not in bounds and bounds[0] > bounds[1]:
         raise NotFusedError("Great Expectations does not accept these bounds")
-    return single_figure_rule(ROWS, F.count(F.lit(1)), compare)
+    return single_figure_rule(ROWS, F.count(F.lit(1)), TOTAL, compare)
 
 
 def row_count_equal(rule: Expectation, _schema: StructType) -> FusedRule:
     """Compile a rule on the exact number of rows of the table."""
     value = rule.arguments["value"]
-    return single_figure_rule(ROWS, F.count(F.lit(1)), between({"min_value": value, "max_value": value}, whole))
+    compare = between({"min_value": value, "max_value": value}, whole)
+    return single_figure_rule(ROWS, F.count(F.lit(1)), TOTAL, compare)
 
 
 def mean(rule: Expectation, schema: StructType) -> FusedRule:
     """Compile a rule on a column's mean."""
-    column = rule.arguments["column"]
-    if not isinstance(schema[column].dataType, DecimalType | IntegerType | LongType | DoubleType | FloatType):
+    column, kind = rule.arguments["column"], schema[rule.arguments["column"]].dataType
+    if not isinstance(kind, DecimalType | IntegerType | LongType | DoubleType | FloatType):
         raise NotFusedError(f"{column} has no mean")
-    return single_figure_rule(f"mean of {column}", F.mean(column), between(rule.arguments, number))
+    compare = between(rule.arguments, number)
+
+    def evaluate(facts: Facts) -> RuleResult:
+        total, values = facts[_sum_name(column)], facts[_values_name(column)]
+        if not values:
+            return compare(None)
+        return compare(_decimal_mean(total, values, kind) if isinstance(kind, DecimalType) else total / values)
+
+    return FusedRule(_sum(column, kind), evaluate)
 
 
 def total(rule: Expectation, schema: StructType) -> FusedRule:
@@ -73,23 +90,55 @@ def total(rule: Expectation, schema: StructType) -> FusedRule:
     column, kind = rule.arguments["column"], schema[rule.arguments["column"]].dataType
     if not isinstance(kind, NumericType):
         raise NotFusedError(f"{column} has no sum")
+    compare = between(rule.arguments, number)
+
+    def evaluate(facts: Facts) -> RuleResult:
+        return compare(float(facts[_sum_name(column)]) if facts[_values_name(column)] else None)
+
+    return FusedRule(_sum(column, kind), evaluate)
+
+
+def _sum(column: str, kind: DataType) -> Figures:
+    """Return the figures of a column's sum, and of the number of its values; the sum counts only if there are any."""
+    name, values, magnitude = _sum_name(column), _values_name(column), f"magnitude of {column}"
+    flat, adjust = {values: F.count(column)}, {values: TOTAL}
+    if isinstance(kind, DecimalType):
+        return Figures({**flat, name: F.sum(column)}, adjust={**adjust, name: TOTAL})
     # A sum of whole numbers could overflow, which must not fail the query and with it all other rules.
-    is_whole = isinstance(kind, ByteType | ShortType | IntegerType | LongType)
-    summed = F.sum(F.col(column).cast("double") if is_whole else F.col(column))
-    return single_figure_rule(f"sum of {column}", summed, between(rule.arguments, number))
+    summed = F.col(column).cast("double")
+    flat |= {name: F.sum(summed)}
+    if isinstance(kind, DoubleType | FloatType):
+        return Figures(flat, adjust=adjust)  # The sum of doubles depends on their order.
+    flat |= {magnitude: F.sum(F.abs(summed))}
+    return Figures(flat, adjust={**adjust, **dict.fromkeys((name, magnitude), total_of_whole_numbers(magnitude))})
 
 
-def extreme(word: str, aggregate: Callable[[str], Column], rule: Expectation, schema: StructType) -> FusedRule:
-    """Compile a rule on a column's least or greatest value; `word` is the one of both that `aggregate` returns."""
+def _sum_name(column: str) -> str:
+    return f"sum of {column}"
+
+
+def _values_name(column: str) -> str:
+    return f"with {column}"
+
+
+def _decimal_mean(total: Decimal, values: int, kind: DecimalType) -> Decimal:
+    """Return the mean with the digits that Spark gives it."""
+    with localcontext(prec=100, rounding=ROUND_HALF_UP):
+        return (total / values).quantize(Decimal(1).scaleb(-min(kind.scale + 4, _MAX_SCALE)))
+
+
+def extreme(word: str, rule: Expectation, schema: StructType) -> FusedRule:
+    """Compile a rule on a column's `least` or `greatest` value, which is the `word`."""
     column = rule.arguments["column"]
-    value, kind = aggregate(column), schema[column].dataType
+    value, adjustment = (F.min(column), LEAST) if word == "least" else (F.max(column), GREATEST)
+    name, kind = f"{word} {column}", schema[column].dataType
     if isinstance(kind, TimestampType):
         # As a number, because PySpark returns moments in the zone of the process.
-        return single_figure_rule(f"{word} {column}", F.unix_micros(value), moment_between(rule.arguments))
+        return single_figure_rule(name, F.unix_micros(value), adjustment, moment_between(rule.arguments))
     if isinstance(kind, NumericType):
-        return single_figure_rule(f"{word} {column}", value, between(rule.arguments, number))
+        return single_figure_rule(name, value, adjustment, between(rule.arguments, number))
     if isinstance(kind, DateType):
-        return single_figure_rule(f"{word} {column}", value, between(rule.arguments, day))
+        return single_figure_rule(name, value, adjustment, between(rule.arguments, day))
     raise NotFusedError(f"the bounds of {kind.simpleString()} are read in Great Expectations' own way")
 
 

@@ -11,6 +11,9 @@ from typing import Any, TypeAlias
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from spark_jobs.quality.fused.adjustments import Adjustment, Facts
+from spark_jobs.quality.fused.change import Change, adjusted_figures
+
 GATE_CONF = {
     # Adaptive execution runs each shuffle as its own job; the shuffles here are small, and one job is promised.
     "spark.sql.adaptive.enabled": "false",
@@ -19,11 +22,11 @@ GATE_CONF = {
 }
 """The Spark settings of a session that checks a version."""
 
-Facts: TypeAlias = Mapping[str, Any]
-"""Figure -> value."""
-
 Group: TypeAlias = tuple[str, ...]
 """Columns whose combinations of values are counted; a row with NULL in all of them has no combination."""
+
+OF_GROUPS = ("values", "rows", "repeated")
+"""The figures of a group."""
 
 COUNT = "_rows_of_value"
 """The column with the number of rows that have a combination."""
@@ -36,10 +39,33 @@ class Figures:
     Attributes:
         flat: figure -> aggregate over all rows. Rules that share a figure give it the same name.
         groups: combinations of columns; `group_figure` names their figures.
+        adjust: figure -> how it follows from that of an earlier version; a figure without it is computed from all rows.
     """
 
     flat: Mapping[str, Column] = field(default_factory=dict)
     groups: frozenset[Group] = frozenset()
+    adjust: Mapping[str, Adjustment] = field(default_factory=dict)
+
+    @property
+    def names(self) -> set[str]:
+        """The names of all these figures."""
+        of_groups = {group_figure(group, figure) for group in self.groups for figure in OF_GROUPS}
+        return {*self.flat, *of_groups}
+
+
+@dataclass(frozen=True)
+class ComputedFigures:
+    """The figures of a version.
+
+    Attributes:
+        facts: the figures.
+        adjusted: the names of those that follow from an earlier version; all rows were read for the others.
+        lasting: those from which figures of the next version can follow.
+    """
+
+    facts: Facts
+    adjusted: frozenset[str]
+    lasting: Facts
 
 
 def group_figure(columns: Group, figure: str) -> str:
@@ -51,21 +77,36 @@ def group_figure(columns: Group, figure: str) -> str:
     return f"{figure} of {', '.join(columns)}"
 
 
-def compute_figures(df: DataFrame, figures: Iterable[Figures]) -> Facts:
-    """Compute the figures of several rules, each figure once, in one query; without a query if there are none.
+def compute_figures(df: DataFrame, figures: Iterable[Figures], change: Change | None = None) -> ComputedFigures:
+    """Compute the figures of several rules, each figure once.
+
+    One query reads the rows that changed, and one all rows for the remaining figures; either only if it is needed.
+
+    Args:
+        df: all rows of the version.
+        figures: the figures of each rule.
+        change: what changed since an earlier version; None computes all figures from all rows.
 
     Raises:
         PySparkException: an aggregate cannot be computed, or the frame cannot be read.
     """
     of_rules = list(figures)
     flat = {name: figure for rule in of_rules for name, figure in rule.flat.items()}
+    adjust = {name: adjustment for rule in of_rules for name, adjustment in rule.adjust.items()}
+    adjusted = adjusted_figures(change, flat, adjust) if change else {}
+    remaining = {name: figure for name, figure in flat.items() if name not in adjusted}
     groups = sorted({group for rule in of_rules for group in rule.groups})
+    facts = {**_of_all_rows(df, remaining, groups), **adjusted}
+    return ComputedFigures(facts, frozenset(adjusted), {name: facts[name] for name in adjust})
+
+
+def _of_all_rows(df: DataFrame, flat: Mapping[str, Column], groups: Sequence[Group]) -> Facts:
     frames = [df.agg(*(figure.alias(f"flat_{number}") for number, figure in enumerate(flat.values())))] if flat else []
     frames += [_totals(df, group, number) for number, group in enumerate(groups)]
     values = collect_together(frames)
     facts = {name: values.get(f"flat_{number}") for number, name in enumerate(flat)}
     for number, group in enumerate(groups):
-        for figure in ("values", "rows", "repeated"):
+        for figure in OF_GROUPS:
             facts[group_figure(group, figure)] = values.get(f"{figure}_{number}")
     return facts
 

@@ -10,7 +10,8 @@ from pyspark.sql import Column
 from pyspark.sql.types import StructType
 
 from include.contracts.spec.expectation import Expectation
-from spark_jobs.quality.fused.one_pass import Facts, Figures, Group
+from spark_jobs.quality.fused.adjustments import Adjustment, Facts
+from spark_jobs.quality.fused.one_pass import Figures, Group
 from spark_jobs.quality.rules.figure_bounds import Evaluate
 from spark_jobs.quality.verdicts.rule_result import RuleResult
 
@@ -52,6 +53,6 @@ Compile: TypeAlias = Callable[[Expectation, StructType], FusedRule]
 """Compiles a rule for a frame of a schema."""
 
 
-def single_figure_rule(name: str, figure: Column, evaluate: Evaluate) -> FusedRule:
+def single_figure_rule(name: str, figure: Column, adjustment: Adjustment, evaluate: Evaluate) -> FusedRule:
     """Return a rule on a single figure, which other rules may share."""
-    return FusedRule(Figures({name: figure}), lambda facts: evaluate(facts[name]))
+    return FusedRule(Figures({name: figure}, adjust={name: adjustment}), lambda facts: evaluate(facts[name]))

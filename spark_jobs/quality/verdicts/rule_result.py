@@ -7,6 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+ALL_ROWS = "all rows"
+"""How a rule was judged for which all rows of the version were read."""
+
 _MAX_LENGTH = 500
 _STAGE_FAILURE = re.compile(r".*most recent failure: Lost task [^()]*\(TID \d+\) \([^()]*\): ")
 
@@ -22,6 +25,7 @@ class RuleResult:
         error: why the rule could not be evaluated.
         not_judged: why the rule was not evaluated, where that is no failure.
         against: what the version was compared with, such as `silver.planes version 4`.
+        judged_by: the rows that were read: `all rows`, or `the change since version 6`; empty if the log sufficed.
     """
 
     passed: bool
@@ -29,6 +33,7 @@ class RuleResult:
     error: str = ""
     not_judged: str = ""
     against: str = ""
+    judged_by: str = ""
 
 
 def one_line(message: str) -> str:

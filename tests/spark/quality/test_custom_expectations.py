@@ -49,7 +49,7 @@ def test_the_classes_of_the_example_pass_and_fail(spark: SparkSession, example: 
             rule("expect_price_to_be_plausible", max_value=30_000, strict_min=False),
             rule("expect_column_values_to_be_ean13", column="size"),
         ],
-    )
+    ).checks
     assert [check.error for check in checks[:4]] == [""] * 4
     assert [check.passed for check in checks] == [False, True, False, True, False]
     assert (checks[0].unexpected_rows, set(checks[0].samples)) == (2, {"4006381333932", "abc"})

@@ -236,7 +236,7 @@ def test_every_expectation_has_a_rule_that_passes_and_one_that_fails_with_all_it
 def test_each_passes_and_fails_on_a_spark_table(planes: DataFrame) -> None:
     pairs = [(name, {**both, **own}) for name, (both, *each) in CASES.items() for own in each]
     rules = [Expectation(name=name, arguments=given, action="warn") for name, given in pairs]
-    checks = check_rules(planes, rules)
+    checks = check_rules(planes, rules).checks
     assert [(check.bounded_rule, check.error) for check in checks if check.error] == []
     expected = [True, False] * len(CASES)
     wrong = [check for check, passed in zip(checks, expected, strict=True) if check.passed is not passed]

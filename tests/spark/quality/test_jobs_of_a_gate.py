@@ -49,5 +49,11 @@ def test_rules_that_count_values_take_no_jobs_of_their_own(counted: dict[str, An
     assert more == TO_LIST_FILES + 1
 
 
+def test_rules_that_are_judged_by_the_change_take_at_most_three_jobs(counted: dict[str, Any]) -> None:
+    assert counted["passed"]["40 rules by the change"] == ["the change since version 0"] * 40
+    assert counted["jobs"]["40 rules by the change"] <= 3
+    assert len(counted["passed"]["rules of all kinds by the change"]) == 64
+
+
 def test_great_expectations_is_not_imported_for_any_of_them(counted: dict[str, Any]) -> None:
     assert counted["imported"] is False

@@ -41,7 +41,7 @@ def check(orders: DataFrame, query: str, customers: DataFrame | None = None) -> 
         columns_of=lambda _, __: {},
     )
     rule = Expectation(name="expect_query_to_return_no_rows", arguments={"query": query}, action="fail")
-    (result,) = check_rules(orders, [rule], checked)
+    (result,) = check_rules(orders, [rule], checked).checks
     return result
 
 

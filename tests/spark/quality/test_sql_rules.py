@@ -50,7 +50,7 @@ def test_a_version_fails_by_its_rows_with_samples_of_the_columns_that_the_condit
             rule(AMOUNT, mostly=0.75),
             rule(AMOUNT, mostly=0.76),
         ],
-    )
+    ).checks
     assert (failed.passed, failed.unexpected_rows, failed.error) == (False, 1, "")
     assert failed.samples == ('{"amount":-2,"kind":"sale"}',)
     assert (failed.rule, failed.expected) == (f"expect_sql({AMOUNT})", {})
@@ -69,12 +69,12 @@ def test_a_version_fails_by_its_rows_with_samples_of_the_columns_that_the_condit
     ],
 )
 def test_a_condition_with_an_error_is_blamed_alone(orders: DataFrame, condition: str, cause: str) -> None:
-    wrong, sound = check_rules(orders, [rule(condition), rule(AMOUNT)])
+    wrong, sound = check_rules(orders, [rule(condition), rule(AMOUNT)]).checks
     assert not wrong.passed
     assert cause in wrong.error
     assert (sound.unexpected_rows, sound.error) == (1, "")
 
 
 def test_an_empty_table_passes(orders: DataFrame) -> None:
-    (check,) = check_rules(orders.limit(0), [rule(AMOUNT)])
+    (check,) = check_rules(orders.limit(0), [rule(AMOUNT)]).checks
     assert (check.passed, check.unexpected_rows) == (True, 0)

@@ -47,7 +47,7 @@ PASSING = [
 
 def test_without_rules_there_is_nothing_to_check_and_great_expectations_is_not_imported() -> None:
     code = (
-        "import sys; from spark_jobs.quality.suites import check_rules; assert check_rules(None, ()) == (); "
+        "import sys; from spark_jobs.quality.suites import check_rules; assert check_rules(None, ()).checks == (); "
         "assert 'pyspark.sql' in sys.modules; assert 'great_expectations' not in sys.modules"
     )
     root = Path(__file__).parents[3]
@@ -56,7 +56,7 @@ def test_without_rules_there_is_nothing_to_check_and_great_expectations_is_not_i
 
 
 def test_rules_that_hold_pass_in_the_order_of_the_spec(planes: DataFrame) -> None:
-    checks = check_rules(planes, PASSING)
+    checks = check_rules(planes, PASSING).checks
     assert [check.rule for check in checks] == [rule.rule for rule in PASSING]
     assert [check.action for check in checks] == ["fail"] * 5 + ["warn"]
     assert all(check.passed for check in checks), checks
@@ -71,7 +71,7 @@ def test_a_failed_rule_shows_its_failure_and_the_others_still_pass(planes: DataF
         rule("expect_column_distinct_values_to_be_in_set", column="maker", value_set=["AIRBUS"]),
         PASSING[3],
     ]
-    rows, seats, model, price, maker, unique = check_rules(planes, rules)
+    rows, seats, model, price, maker, unique = check_rules(planes, rules).checks
     assert [check.passed for check in (rows, seats, model, price, maker, unique)] == [
         False,
         True,
@@ -89,7 +89,7 @@ def test_a_failed_rule_shows_its_failure_and_the_others_still_pass(planes: DataF
 
 def test_samples_are_different_values_and_at_most_five(planes: DataFrame) -> None:
     twice = planes.unionAll(planes)
-    (check,) = check_rules(twice, [rule("expect_column_values_to_be_unique", column="seats")])
+    (check,) = check_rules(twice, [rule("expect_column_values_to_be_unique", column="seats")]).checks
     assert (check.passed, check.unexpected_rows) == (False, 40)
     assert len(set(check.samples)) == len(check.samples) == 5
 
@@ -105,7 +105,7 @@ def test_every_observed_value_and_sample_survives_json(planes: DataFrame) -> Non
         rule("expect_table_columns_to_match_set", column_set=["seats"]),
         rule("expect_compound_columns_to_be_unique", column_list=["maker", "maker"]),
     ]
-    checks = check_rules(planes, rules)
+    checks = check_rules(planes, rules).checks
     assert [check.passed for check in checks] == [False] * len(rules)
     assert [check.error for check in checks[:7]] == [""] * 7
     assert checks[0].observed == "2013-01-21"
@@ -130,7 +130,7 @@ def test_a_rule_that_cannot_be_evaluated_fails_with_its_own_cause_and_blames_no_
         rule("expect_column_values_to_be_between", column="seats", max_value=10),
         PASSING[0],
     ]
-    checks = check_rules(planes, rules)
+    checks = check_rules(planes, rules).checks
     assert [check.passed for check in checks] == [True, *[False] * 8, True]
     causes = [
         "",
@@ -159,7 +159,7 @@ def test_a_table_without_rows_is_checked_and_a_missing_figure_fails(planes: Data
         rule("expect_column_values_to_not_be_null", column="seats"),
         rule("expect_column_values_to_be_unique", column="seats"),
     ]
-    checks = check_rules(planes.limit(0), rules)
+    checks = check_rules(planes.limit(0), rules).checks
     assert [check.passed for check in checks] == [False, False, False, True, True]
     assert checks[0].observed == 0
     assert checks[1].observed is None
@@ -169,7 +169,7 @@ def test_a_version_that_spark_cannot_read_blames_no_rule(spark: SparkSession, pl
     path = lake / "silver" / "planes"
     planes.coalesce(1).write.format("delta").save(str(path))
     df = spark.read.format("delta").option("versionAsOf", 0).load(str(path))
-    assert check_rules(df, PASSING[1:2])[0].passed
+    assert check_rules(df, PASSING[1:2]).checks[0].passed
     for data_file in path.glob("*.parquet"):
         data_file.unlink()
     with pytest.raises(PySparkException, match="FAILED_READ_FILE"):
@@ -192,7 +192,7 @@ def banded(limit: int, band: int) -> Expectation:
 
 
 def test_a_rule_with_two_bands_is_one_check_of_the_widest_violated(planes: DataFrame) -> None:
-    inside, between, outside = check_rules(planes, [banded(30, 20), banded(20, 10), banded(19, 10)])
+    inside, between, outside = check_rules(planes, [banded(30, 20), banded(20, 10), banded(19, 10)]).checks
     assert (inside.passed, inside.action, inside.expected) == (True, "fail", {"max_value": 30})
     assert (between.passed, between.action, between.severity) == (False, "warn", "warning")
     assert (between.expected, between.observed) == ({"max_value": 10}, 20)
@@ -205,7 +205,7 @@ def test_a_rule_that_compares_versions_cannot_be_evaluated_on_rows_of_no_version
     other = rule(
         "expect_column_values_to_exist_in_other_table", column="model", other_table="silver.a", other_column="b"
     )
-    for check in check_rules(planes, [fresh, other]):
+    for check in check_rules(planes, [fresh, other]).checks:
         assert not check.passed
         assert "nothing to compare them with" in check.error
 
@@ -218,7 +218,7 @@ def test_one_rule_that_breaks_the_pass_is_evaluated_alone_and_so_are_the_others(
             rule("expect_column_values_to_be_between", column="seats", max_value=10),
             PASSING[0],
         ],
-    )
+    ).checks
     assert "Unclosed group" in broken.error
     assert (failed.passed, failed.unexpected_rows, failed.error) == (False, 10, "")
     assert (passed.passed, passed.error) == (True, "")

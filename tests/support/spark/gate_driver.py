@@ -1,6 +1,6 @@
 """A separate driver that checks a Delta table, and counts Spark's jobs in Spark's event log.
 
-It prints as JSON: suite -> jobs, the results, and whether Great Expectations was imported.
+It prints as JSON: suite -> jobs, the results or how each rule was judged, and whether Great Expectations was imported.
 """
 
 from __future__ import annotations
@@ -14,9 +14,12 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from include.contracts.spec.expectation import Action, Expectation
+from include.control.ledger.states.measures import table_rows
+from include.control.log.delta_log import USER_METADATA_KEY
 from include.settings import Settings
 from include.spark_conf import launch_conf
 from spark_jobs.delta_io.reads import read_version
+from spark_jobs.layers.gate.changed_rows import JudgedVersion, change_since, next_figures
 from spark_jobs.quality.fused.one_pass import GATE_CONF
 from spark_jobs.quality.suites import check_rules
 from spark_jobs.runtime.session import own_session
@@ -61,6 +64,38 @@ def logged_events(events: Path) -> Iterator[dict[str, Any]]:
             yield from map(json.loads, lines)
 
 
+def check_changes(table: Path) -> dict[str, Any]:
+    """Merge a batch, and check the version by what changed: suite -> how each rule was judged."""
+    ways = {}
+    suites = {"40 rules by the change": row_rules(10**9), "rules of all kinds by the change": all_rules(10**9)}
+    for number, (name, suite) in enumerate(suites.items(), start=1):
+        with own_session(GATE_CONF) as session:
+            session.sparkContext.setJobGroup("the batch", "the batch")
+            before = JudgedVersion(table, number - 1, "rules", table_rows(table, number - 1))
+            lasting = check_rules(read_version(session, table, number - 1), suite).lasting
+            merge_batch(session, table, number)
+            judged = JudgedVersion(table, number, "rules", table_rows(table, number))
+            session.sparkContext.setJobGroup(name, name)
+            change = change_since(next_figures(before, None, lasting), judged, session)
+            checks = check_rules(read_version(session, table, number), suite, change=change).checks
+            ways[name] = [check.judged_by for check in checks if check.passed]
+    return ways
+
+
+def merge_batch(session: SparkSession, table: Path, number: int) -> None:
+    """Update some rows and insert some, as a batch."""
+    metadata = json.dumps({USER_METADATA_KEY: {"token": f"batch {number}"}})
+    session.conf.set("spark.databricks.delta.commitInfo.userMetadata", metadata)
+    rows = session.range(100).selectExpr(
+        *[f"id + {900 + 50 * number + place} AS {name}" for place, name in enumerate(COLUMNS)]
+    )
+    rows.createOrReplaceTempView("batch")
+    session.sql(
+        f"MERGE INTO delta.`{table}` t USING batch s ON t.c0 = s.c0 "
+        "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+    ).collect()
+
+
 def main(folder: Path) -> None:
     """Write the table, check it by each suite, and print the counts."""
     events = folder / "events"
@@ -76,14 +111,15 @@ def main(folder: Path) -> None:
     rows = spark.range(1000, numPartitions=4).selectExpr(
         *[f"id + {place} AS {name}" for place, name in enumerate(COLUMNS)]
     )
-    rows.write.format("delta").save(str(table))
-    passed = {}
+    rows.write.format("delta").option("delta.enableChangeDataFeed", "true").save(str(table))
+    passed = dict[str, Any]()
     for name, suite in SUITES.items():
         with own_session(GATE_CONF) as session:
             session.sparkContext.setJobGroup(name, name)
-            passed[name] = [check.passed for check in check_rules(read_version(session, table, 0), suite)]
+            passed[name] = [check.passed for check in check_rules(read_version(session, table, 0), suite).checks]
+    passed |= check_changes(table)
     spark.stop()
-    jobs = dict.fromkeys(SUITES, 0)
+    jobs = dict.fromkeys(passed, 0)
     for event in logged_events(events):
         group = event.get("Properties", {}).get("spark.jobGroup.id")
         if event["Event"] == "SparkListenerJobStart" and group in jobs:

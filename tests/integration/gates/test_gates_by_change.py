@@ -1,0 +1,82 @@
+"""A gate judges a version by what changed since the last checked one, and by all rows where that does not suffice."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from include.contracts.job.report import JobReport
+from include.control.gates.gates import Gates
+from include.control.gates.judged_figures import JudgedFigures
+from include.control.ledger.states.table_state import TableStates
+from include.errors import Outcome
+from spark_jobs.layers.gate import changed_rows
+from tests.support.documents.specs import silver_document
+from tests.support.lakehouse import Lakehouse, order
+
+BRONZE, SILVER = "bronze.orders", "silver.orders"
+ALL_ROWS = "all rows"
+
+
+def rule(name: str, **arguments: Any) -> dict[str, Any]:
+    return {name: arguments, "action": "fail"}
+
+
+RULES = [
+    rule("expect_column_values_to_be_between", column="amount", max_value=100),
+    rule("expect_column_sum_to_be_between", column="amount", max_value=900),
+    rule("expect_column_max_to_be_between", column="amount", max_value=1000),
+    rule("expect_column_values_to_be_unique", column="order_id"),
+]
+
+
+def run(lakehouse: Lakehouse, number: int, *orders: dict[str, Any]) -> JobReport:
+    lakehouse.deliver(number, "a.json", orders)
+    return lakehouse.run_all(number, BRONZE, SILVER)[1]
+
+
+def judged_by(report: JobReport) -> list[str]:
+    return [check.judged_by for check in report.checks]
+
+
+@pytest.fixture
+def shop(lakehouse: Lakehouse) -> Lakehouse:
+    lakehouse.specs(silver_document(expectations=RULES))
+    return lakehouse
+
+
+def test_a_batch_is_judged_by_its_rows_also_after_a_refusal(shop: Lakehouse) -> None:
+    first = run(shop, 1, order(1, 10), order(2, 20))
+    assert judged_by(first) == [ALL_ROWS] * 4
+    second = run(shop, 2, order(2, 30, seq=2), order(3, None))
+    by_change = f"the change since version {first.version}"
+    assert judged_by(second) == [by_change] * 3 + [ALL_ROWS]
+    assert [check.observed for check in second.checks] == [None, 40.0, 30, None]
+
+    refused = run(shop, 3, order(4, 500), order(1, 200, seq=3))
+    assert refused.outcome is Outcome.COMMITTED
+    between = refused.checks[0]
+    assert (between.passed, between.unexpected_rows, between.samples) == (False, 2, (200, 500))
+    assert refused.certified_version == second.version
+    fixed = run(shop, 4, order(4, 5, seq=4), order(1, 6, seq=4))
+    assert [check.passed for check in fixed.checks] == [True] * 4
+    since_refused = f"the change since version {refused.version}"
+    assert judged_by(fixed) == [since_refused, since_refused, ALL_ROWS, ALL_ROWS], "the greatest amount is gone"
+    assert [check.observed for check in fixed.checks] == [None, 41.0, 30, None]
+    stored = Gates(shop.paths).results(SILVER)[-1].result
+    assert [check.judged_by for check in stored.checks] == judged_by(fixed)
+
+
+def test_other_rules_a_lost_state_and_many_versions_read_all_rows(
+    shop: Lakehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(changed_rows, "READ_ALL_AFTER", 1)
+    run(shop, 1, order(1, 10))
+    shop.specs(silver_document(expectations=RULES[:1]))
+    assert judged_by(run(shop, 2, order(2, 20))) == [ALL_ROWS]
+    third = run(shop, 3, order(3, 30))
+    assert judged_by(third) == [f"the change since version {third.version - 1}"]
+    assert judged_by(run(shop, 4, order(4, 40))) == [ALL_ROWS], "one version was judged by its change"
+    TableStates(shop.paths).change(SILVER, (JudgedFigures, lambda _: None))
+    assert judged_by(run(shop, 5, order(5, 50))) == [ALL_ROWS]
