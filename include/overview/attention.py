@@ -51,6 +51,7 @@ AFTER_FAILURE = "Its log says why. When the cause is gone, clear it with the tas
 """What helps after a task has failed."""
 
 _AFTER_REFUSAL = "Fix the data or the rule, then clear the task of its gate."
+_AFTER_LOSS = "If the source lost them, have it deliver them again under another name, then run the interval again."
 _AFTER_RESTORE = "Fix the data or the rule, then clear the task that writes the table, with the tasks after it."
 
 
@@ -114,7 +115,9 @@ def _of(table: TableOverview, now: datetime) -> Iterator[Attention]:
         fields = {"version": deletes.source_version}
         cause = replace(deletes, samples=()).summary
         subjects = (f"deletes {deletes.interval_start:%Y-%m-%dT%H:%M} {deletes.source_version}",)
-        yield Attention(table, Kind.APPROVAL, cause, Action.ALLOW_DELETES, fields=fields, subjects=subjects)
+        yield Attention(
+            table, Kind.APPROVAL, cause, Action.ALLOW_DELETES, _AFTER_LOSS, fields=fields, subjects=subjects
+        )
     if columns := table.questions.columns:
         names = ", ".join(column.name for column in columns)
         cause = f"records have fields without a column: {names}"

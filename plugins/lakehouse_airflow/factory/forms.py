@@ -78,6 +78,6 @@ def waiting_task_field() -> Param:
         None,
         type=["null", "string"],
         title="Waiting task",
-        description_md="The task that runs again after an approval, as `<dag>/<run>/<task>`, with "
-        "`/<map index>` if it is mapped; the link of the task fills it in.",
+        description_md="The task that runs again after the approval, as `<dag>/<run>/<task>`, with "
+        "`/<map index>` if it is mapped. A link to this form fills it in.",
     )

@@ -16,9 +16,9 @@ from lakehouse_airflow.ui.links import OVERRIDE_DAG_ID
 _DOC = """Lets **one** refused version of a table pass, once: readers use it from then on, and `ops.gates` records who
 approved it and why.
 
-The link *Gate override* of the refused gate opens the form, filled in except the reason. The DAG then waits for an
-answer under *Required Actions*, by another person than the one who triggered it (`LAKEHOUSE_SECOND_PERSON`). After an
-*Approve* the gate's task runs again, with those after it; clear it yourself if the form does not name it. The rules
+The link *Gate override* of the gate's task opens this form, with all fields filled in except the reason. The DAG then
+waits under *Required Actions* for the answer of a second person (`LAKEHOUSE_SECOND_PERSON`). After *Approve*, the
+*Waiting task* runs again with its downstream tasks. If that field is empty, clear the gate's task yourself. The rules
 check later versions again."""
 
 
@@ -50,7 +50,7 @@ def build_gate_override_dag(
         version_form(
             tables,
             version=("Version", "The refused version, as the gate's log names it."),
-            reason="Why it may be read all the same; `ops.gates` records it.",
+            reason="Why readers may use it; `ops.gates` records it.",
         )
     )
     return dag

@@ -20,13 +20,13 @@ from lakehouse_airflow.operators.second_person import APPROVE
 from lakehouse_airflow.retries import RETRIES, RETRY_DELAY
 from lakehouse_airflow.ui.links import REPLAY_DAG_ID
 
-_DOC = """Tries refused rows of a table again, as they are or with one column fixed by one of the operations of the form
-(`lakehouse quarantine fix` also accepts expressions): through the same rules, merge and sequence as any other row. Each
-row gets into its table at most once, however often this runs.
+_DOC = """Loads refused rows of a table again, as they are or with one column fixed by an operation of the form. The
+same rules, merge and sequence apply to them as to any other row. Each row is loaded at most once, however often this
+runs. `lakehouse quarantine fix` also accepts expressions.
 
 Trigger it with the form. If it changes values, another person must approve it under *Required Actions*
-(`LAKEHOUSE_SECOND_PERSON`). While *Dry run* is on it writes nothing, and its log says what would become of each row.
-Rows that the rules still refuse stay in quarantine, with one more attempt. The tables that read this one read the rows
+(`LAKEHOUSE_SECOND_PERSON`). While *Dry run* is on, it writes nothing, and its log says what would happen to each row.
+Rows that the rules still refuse stay in quarantine, with one more attempt. Downstream tables read the rows
 in their next run.
 
 With another *Action* it starts no Spark: it discards rows, reopens discarded ones, or gives up a landing file that
@@ -93,10 +93,12 @@ def _form(tables: list[str]) -> dict[str, Param]:
         ),
         "ids": _text(
             "Ids",
-            "The rows, by their ids or how these begin, as `lakehouse quarantine show` lists them; blanks between.",
+            "The ids of the rows, or their first characters, separated by blanks; the tab *Quarantine* lists them.",
         ),
-        "reason": _text("Reason", "Or all waiting rows whose reason contains this text."),
-        "all_rows": Param(False, type="boolean", title="All rows", description_md="Or all waiting rows."),
+        "reason": _text("Reason", "Instead of ids: all waiting rows whose reason contains this text."),
+        "all_rows": Param(
+            False, type="boolean", title="All rows", description_md="Instead of ids or a reason: all waiting rows."
+        ),
         "set_column": _text("Fix column", "The column to fix first; leave it empty to try the rows as they are."),
         "set_how": Param(
             None, type=["null", "string"], enum=[None, *FIX_KINDS], title="How", description_md="How its value changes."
@@ -115,12 +117,12 @@ def _form(tables: list[str]) -> dict[str, Param]:
             description_md='For *map*: old and new values, such as `{"NYC": "JFK"}`; others stay as they are.',
         ),
         "file": _text("Landing file", "For *give up a landing file*: its path, as the tab *Files* shows it."),
-        "why": _text("Why", "For the history; *discard* and *give up* need it."),
+        "why": _text("Why", "The reason, which the history keeps; *discard* and *give up* need it."),
         "dry_run": Param(
             True,
             type="boolean",
             title="Dry run",
-            description_md="Only say in the log what would become of each row. Off: carry the action out.",
+            description_md="On: only print in the log what would happen to each row. Off: carry the action out.",
         ),
     }
 

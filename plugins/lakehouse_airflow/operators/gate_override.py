@@ -86,7 +86,7 @@ class RefusalOperator(BaseOperator):
             "subject": f"Let version {version} of {table} pass, though its gate refused it?",
             "body": "\n\n".join(
                 (
-                    refusal.refused,
+                    *refusal.refused.split("\n"),
                     "These rules refuse it:\n\n" + "\n".join(rules),
                     places(table, waiting, has_samples=True),
                     f"Why it may be read all the same, says {by}: **{form['reason']}**",

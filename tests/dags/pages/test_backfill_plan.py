@@ -152,7 +152,7 @@ def test_the_runs_that_airflow_has_decide_which_behavior_runs_every_day_with_wor
         assert "Missing and Errored Runs the least that runs every day with work 2" in rows
         assert any(row.startswith("All Runs 3 1 of the days has a run that has not ended") for row in rows)
         assert "--reprocess-behavior failed" in words(page)
-        assert "its run in Airflow: failed" in words(page)
+        assert "its scheduled or backfill run: failed" in words(page)
     finally:
         for run in runs:
             database.delete(run)

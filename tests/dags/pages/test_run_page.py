@@ -73,6 +73,9 @@ def runs(database: Session, shown_lakehouse: None, tmp_path_factory: pytest.Temp
     left = {"approve": Ended("success", {}), "replay": Ended("success", {"return_value": replay.to_xcom()})}
     add_run(database, REPLAY_DAG_ID, "manual__1", left, conf=form, **manual)
     add_run(database, REPLAY_DAG_ID, "manual__2", left, conf={**form, "table": EVIL}, **manual)
+    tried = TaskResult(outcome=Outcome.NO_OP, message="1 row would be discarded")
+    only_tried = {"replay": Ended("success", {"return_value": tried.to_xcom()})}
+    add_run(database, REPLAY_DAG_ID, "manual__3", only_tried, conf={**form, "dry_run": True}, **manual)
     dry = {"dry_run": Ended("success", {"return_value": {"subject": EVIL, "body": EVIL}})}
     add_run(database, "table_rebuild", "manual__1", dry, conf={"table": "silver.orders"}, **manual)
     joined = TaskResult(outcome=Outcome.COMMITTED, message="bronze.weather: joined 9 files", version=7)
@@ -130,6 +133,7 @@ def test_what_to_do_next_leads_to_filled_in_forms_and_failed_tasks_to_their_logs
         (REPLAY_DAG_ID, "manual__1", "1 table: 1 certified."),
         (REPLAY_DAG_ID, "manual__2", EVIL),
         ("table_rebuild", "manual__1", "1 table: 1 not started."),
+        (REPLAY_DAG_ID, "manual__3", "It was a dry run, which changes nothing."),
         ("table_maintenance", "scheduled__1", "bronze.weather: joined 9 files"),
         ("mails", "manual__1", "This run has no task of Millrace."),
         ("shop", "run-2", "Data of 2013-01-02 (UTC)"),

@@ -106,6 +106,7 @@ def test_deletes_wait_only_until_a_batch_has_read_their_source_version() -> None
     asked = Deletes(SPEC.table, "t", day().start, "bronze.orders", "s", 5, 3, 4, ("order_id=secret",), "it lacks them")
     [item] = attention_needed([shown(questions=Questions([asked]))], NOW)
     assert (item.action, item.fields) == (Action.ALLOW_DELETES, {"version": 5})
+    assert item.way_out.startswith("If the source lost them")
     assert "secret" not in item.cause, "a sample is a value of a row"
     for upto, condition in ((4, Condition.APPROVAL), (5, Condition.UNCHECKED)):
         read = BatchSources(ranges={"bronze.orders": (None, upto)})
