@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from sqlglot import exp
 
-from include.sql.names import Names, UntraceableError, is_aggregate, nodes_of, short
+from include.sql.names import Names, UntraceableError, has_hidden_columns, is_aggregate, nodes_of, short
 
 _SUBTOTALS = ("grouping_sets", "cube", "rollup", "totals")
 
@@ -46,7 +46,7 @@ def require_grouped_by(select: exp.Select, value: exp.Expr, names: Names) -> Non
     keys = group.expressions
     if group.args.get("all"):
         keys = [each.unalias() for each in select.expressions if not any(map(is_aggregate, each.walk()))]
-    stated = [select.expressions[int(key.name) - 1].unalias() if key.is_int else key for key in keys]
+    stated = [_at_number(select, int(key.name)) if key.is_int else key for key in keys]
     if not is_determined_by(value, _resolved(stated, select, names)):
         raise UntraceableError(f"{short(group)} does not contain {short(value)}")
 
@@ -56,6 +56,13 @@ def is_determined_by(value: exp.Expr, keys: list[exp.Expr]) -> bool:
     if value in keys:
         return True
     return not isinstance(value, exp.Column) and all(is_determined_by(part, keys) for part in value.iter_expressions())
+
+
+def _at_number(select: exp.Select, number: int) -> exp.Expr:
+    if has_hidden_columns(select.expressions) or not 1 <= number <= len(select.expressions):
+        raise UntraceableError(f"GROUP BY {number} is not traced: write the expression")
+    expression: exp.Expr = select.expressions[number - 1].unalias()
+    return expression
 
 
 def _resolved(keys: Iterable[exp.Expr], select: exp.Select, names: Names) -> list[exp.Expr]:

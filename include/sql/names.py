@@ -61,7 +61,7 @@ class Names:
         def position(column: exp.Column) -> exp.Expr:
             if column.name.startswith(_POSITION):
                 return column
-            if names.count(column.name) != 1 or any(select.is_star for select in selects):
+            if names.count(column.name) != 1 or has_hidden_columns(selects):
                 raise UntraceableError(f"the columns are not named one by one: {short(query)}")
             return at_position(names.index(column.name))
 
@@ -71,8 +71,7 @@ class Names:
         """Return the expression of a column of a SELECT, by its name or its position."""
         if name.startswith(_POSITION):
             position = int(name.removeprefix(_POSITION))
-            is_hidden = any(each.is_star or isinstance(each, exp.Aliases) for each in select.expressions)
-            if is_hidden or position >= len(select.expressions):
+            if has_hidden_columns(select.expressions) or position >= len(select.expressions):
                 raise UntraceableError(f"the columns are not named one by one: {short(select)}")
             at_place: exp.Expr = select.expressions[position].unalias()
             return at_place
@@ -112,7 +111,7 @@ class Names:
                 raise UntraceableError(f"it comes out of the subquery {short(part)}")
             if isinstance(part, exp.Window) or is_aggregate(part):
                 raise UntraceableError(f"it comes out of {short(part)}, over several rows")
-            if function_name(part) in ROW_GENERATORS or isinstance(part, exp.UDTF):
+            if _is_generator(part):
                 raise UntraceableError(f"it comes out of {short(part)}, which makes several rows of one")
         return value_of(node, lambda column: self._place(select, column, upto, seen))
 
@@ -239,6 +238,13 @@ def function_name(node: exp.Expr) -> str:
     return node.sql_names()[0].lower() if isinstance(node, exp.Func) else ""
 
 
+def has_hidden_columns(selects: Iterable[exp.Expr]) -> bool:
+    """Whether the columns of a result are others than its expressions: a star or a generator stands for several."""
+    return any(
+        each.is_star or isinstance(each, exp.Aliases) or any(map(_is_generator, each.walk())) for each in selects
+    )
+
+
 def output_name(select: exp.Expr) -> str:
     """Return the name of a column of a result as the query states it; empty if Spark makes one up."""
     return select.output_name if isinstance(select, exp.Alias | exp.Column | exp.Subquery) else ""
@@ -255,3 +261,7 @@ def short(node: exp.Expr) -> str:
     """Return a part of a query as text of at most 80 characters."""
     text = " ".join(node.sql(dialect="spark").replace("`", "").split())
     return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def _is_generator(node: exp.Expr) -> bool:
+    return function_name(node) in ROW_GENERATORS or isinstance(node, exp.UDTF)

@@ -25,7 +25,8 @@ def refresh_of(spec: GoldSpec, columns: Mapping[str, tuple[str, ...] | None]) ->
         return trace(query, spec.refresh_by, columns)
     found = [trace(query, column, columns) for column in query_of(query).columns]
     traced = [each for each in found if not each.reason]
-    return min(traced, key=lambda each: len(each.whole)) if traced else found[0]
+    unread = Trace("", reason="the query cannot be read")
+    return min(traced or found, key=lambda each: len(each.whole), default=unread)
 
 
 def in_words(refresh: Trace) -> str:
