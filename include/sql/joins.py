@@ -84,6 +84,20 @@ class Join:
                 return left
         return None
 
+    def columns_equal_to(self, value: exp.Expr, tables: set[str]) -> dict[exp.Expr, exp.Expr] | None:
+        """Return column of a value -> what of these tables equals it in each joined row; None if one has none."""
+        found: dict[exp.Expr, exp.Expr] = {}
+        for column in value.find_all(exp.Column):
+            others = (
+                right
+                for left, right, is_strict in self._oriented
+                if is_strict and left == column and _tables(right) and _tables(right) <= tables
+            )
+            if (other := next(others, None)) is None:
+                return None
+            found[column] = other
+        return found
+
     def equates(self, left: exp.Expr, right: exp.Expr, before: set[str]) -> bool:
         """Whether two rows are joined only if the values are equal, and not null."""
         is_between = _tables(left) <= before and _tables(right) == {self.name}

@@ -6,7 +6,7 @@ expression has this value. The rules are in ADR 0036. What no rule allows is not
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sqlglot import exp
@@ -34,12 +34,15 @@ class Trace:
         column: the column of the query.
         expressions: alias -> Spark SQL over its own columns; each gives a value of the column that a row affects.
         whole: alias -> why a row of it may affect any value.
+        alike: groups of (alias, Spark SQL over its own columns) that must have the same type: joins compare them, and
+            functions of them stand for each other.
         reason: why the column is not traced; empty if it is.
     """
 
     column: str
     expressions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     whole: Mapping[str, str] = field(default_factory=dict)
+    alike: Sequence[Sequence[tuple[str, str]]] = ()
     reason: str = ""
 
 
@@ -65,25 +68,30 @@ def trace(query: str, column: str, columns: Mapping[str, tuple[str, ...] | None]
     try:
         reads = _Tracer(Names(tree, columns)).of_query(tree, exp.column(column, quoted=True))
         expressions = {alias: tuple(dict.fromkeys(map(_sql, values))) for alias, values in reads.values.items()}
+        alike = [[(alias, _sql(value)) for alias, value in group] for group in reads.alike]
     except UntraceableError as error:
         return Trace(column, reason=str(error))
     traced = {alias: values for alias, values in expressions.items() if alias not in reads.whole}
     if not any("`" in each for values in traced.values() for each in values):
         return Trace(column, reason=next(iter(reads.whole.values()), f"{column} is the same in all rows"))
-    return Trace(column, traced, reads.whole)
+    return Trace(column, traced, reads.whole, alike)
 
 
 @dataclass(frozen=True)
 class _Reads:
-    """What a part of a query reads: alias -> values by which rows are chosen; alias -> why all rows are read."""
+    """What a part of a query reads: alias -> values by which rows are chosen; alias -> why all rows are read.
+
+    Also the groups of values, each with its alias, that must have the same type.
+    """
 
     values: dict[str, list[exp.Expr]] = field(default_factory=dict)
     whole: dict[str, str] = field(default_factory=dict)
+    alike: list[list[tuple[str, exp.Expr]]] = field(default_factory=list)
 
     def __add__(self, other: _Reads) -> _Reads:
         aliases = dict.fromkeys([*self.values, *other.values])
         values = {alias: [*self.values.get(alias, ()), *other.values.get(alias, ())] for alias in aliases}
-        return _Reads(values, {**other.whole, **self.whole})
+        return _Reads(values, {**other.whole, **self.whole}, [*self.alike, *other.alike])
 
 
 @dataclass(frozen=True)
@@ -130,10 +138,13 @@ class _Tracer:
         before = {each.name for each in joins[:at]}
         if used <= before and join.keeps_left:
             reads, equal = self._of_joins(joins, at - 1, value)
-            partner = join.partner_of(equal)
+            partner, alike = join.partner_of(equal), _Reads()
+            if partner is None:
+                partner, alike = self._partner_by_columns(joins, at, value, {join.name})
+            is_equal = bool(partner) and join.is_visible and (join.is_inner or not alike.alike)
             why = f"no value of {join.name} is joined to {short(value)}"
-            reads += self._of_item_or_whole(join.item, partner, why)
-            return reads, [*equal, *([(partner, join.is_inner)] if partner and join.is_visible else [])]
+            reads += self._of_item_or_whole(join.item, partner, why) + alike
+            return reads, [*equal, *([(partner, join.is_inner)] if partner and is_equal else [])]
         if used == {join.name} and join.keeps_right:
             left, of_left = self._of_left(joins, at, value)
             equal = [(value, True), *((each, exact and join.is_inner) for each, exact in of_left)]
@@ -154,9 +165,37 @@ class _Tracer:
         try:
             if partner := joins[at].left_partner_of(value, before):
                 return self._of_joins(joins, at - 1, partner)
+            partner, alike = self._partner_by_columns(joins, at, value, before)
+            if partner:
+                reads, equal = self._of_joins(joins, at - 1, partner)
+                return reads + alike, equal if joins[at].is_inner else []
         except UntraceableError as error:
             why = str(error)
         return sum((self._whole(each.item, why) for each in joins[:at]), _Reads()), []
+
+    def _partner_by_columns(
+        self, joins: list[Join], at: int, value: exp.Expr, tables: set[str]
+    ) -> tuple[exp.Expr | None, _Reads]:
+        """Return the same function of the columns that a join compares with those of a value, if it compares all.
+
+        1 equals '1', but functions of them differ: so the columns must have the same type.
+        """
+        equal = joins[at].columns_equal_to(value, tables)
+        if not equal:
+            return None, _Reads()
+        alike = []
+        try:
+            for one, other in equal.items():
+                both = [self._of_side(joins, at, side) for side in (one, other)]
+                alike += [group for reads in both for group in reads.alike]
+                alike.append([(alias, each) for reads in both for alias, of in reads.values.items() for each in of])
+        except UntraceableError:
+            return None, _Reads()
+        return value_of(value, lambda column: equal[column]), _Reads(alike=alike)
+
+    def _of_side(self, joins: list[Join], at: int, value: exp.Expr) -> _Reads:
+        is_right = any(column.table == joins[at].name for column in value.find_all(exp.Column))
+        return self._of_item(joins[at].item, value) if is_right else self._of_joins(joins, at - 1, value)[0]
 
     def _of_item_or_whole(self, item: exp.Expr, value: exp.Expr | None, why: str) -> _Reads:
         if value is None:

@@ -51,11 +51,16 @@ def refresh_of_query(session: SparkSession, spec: GoldSpec, sources: Mapping[str
     expressions: dict[str, list[str]] = {}
     for alias, texts in found.expressions.items():
         for text in texts:
-            own = sources[alias].select(F.expr(text).alias("value")).schema["value"].dataType.simpleString()
+            own = _type_of(sources[alias], text)
             if kind not in _AS_TEXT or not (own == kind or {own, kind} <= _INTEGERS or {own, kind} <= _TIMES):
-                reason = f"{found.column} is {kind}, and {text.replace('`', '')} of {alias} is {own}"
+                reason = f"{found.column} is {kind}, and {_plain(text)} of {alias} is {own}"
                 return QueryRefresh("", {}, frozenset(), reason)
             expressions.setdefault(alias, []).append(text if own == kind else f"try_cast({text} AS {kind})")
+    for group in found.alike:
+        kinds = {f"{_plain(text)} of {alias}": _type_of(sources[alias], text) for alias, text in group}
+        if len({*kinds.values()} & _AS_TEXT) != 1 or len({*kinds.values()}) != 1:
+            reason = " and ".join(f"{text} is {own}" for text, own in kinds.items())
+            return QueryRefresh("", {}, frozenset(), f"a join compares them, and {reason}")
     return QueryRefresh(found.column, expressions, frozenset(found.whole))
 
 
@@ -95,3 +100,11 @@ def touched_rows_of_query(
     for alias, texts in refresh.expressions.items():
         read[alias] = sources[alias].where(reduce(or_, (is_touched(F.expr(text), touched) for text in texts)))
     return rows_of_query(session, spec, read).where(is_touched(F.col(refresh.column), touched))
+
+
+def _type_of(rows: DataFrame, expression: str) -> str:
+    return rows.select(F.expr(expression).alias("value")).schema["value"].dataType.simpleString()
+
+
+def _plain(expression: str) -> str:
+    return expression.replace("`", "")

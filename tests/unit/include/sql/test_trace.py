@@ -60,6 +60,16 @@ TRACED = [
         "SELECT a.day FROM f a LEFT JOIN d ON a.day = d.id LEFT JOIN w ON w.day <=> d.id",
         {"f": "day", "d": "id", "w": "*"},
     ),
+    (
+        "SELECT trunc(f.day, 'MM') AS day, sum(temp) AS t FROM f LEFT JOIN w ON f.day = w.day GROUP BY 1",
+        {"f": "TRUNC(day, 'MM')", "w": "TRUNC(day, 'MM')"},
+    ),
+    ("SELECT w.day + w.id AS day FROM f JOIN w ON f.day = w.day AND f.id = w.id", {"f": "day + id", "w": "day + id"}),
+    ("SELECT f.day + f.id AS day FROM f JOIN w ON f.day = w.day", {"f": "day + id", "w": "*"}),
+    (
+        "SELECT coalesce(a.id, 1) AS day FROM f a LEFT JOIN w ON a.id = w.id LEFT JOIN d ON d.id = coalesce(w.id, 1)",
+        {"f": "COALESCE(id, 1)", "w": "COALESCE(id, 1)", "d": "*"},
+    ),
     ("SELECT f.day FROM d JOIN f ON d.id = f.id", {"f": "day", "d": "*"}),
     ("SELECT f.day FROM f LEFT JOIN d ON d.id = f.id", {"f": "day", "d": "*"}),
     ("SELECT f.day FROM f LEFT ANTI JOIN w ON f.id = w.id", {"f": "day", "w": "*"}),
@@ -153,6 +163,12 @@ def test_no_aggregate_over_all_rows_is_taken_for_a_value_of_one_row(function: st
     for call in read:
         found = trace(f"SELECT 1 AS day, {call} AS n FROM (SELECT amount, id FROM f)", "day", COLUMNS)
         assert "aggregates all rows" in found.reason
+
+
+def test_columns_that_a_join_compares_must_have_one_type_where_functions_of_them_stand_for_each_other() -> None:
+    query = "SELECT trunc(x.d, 'MM') AS day FROM (SELECT day AS d FROM f) AS x JOIN w ON x.d = w.day"
+    assert trace(query, "day", COLUMNS).alike == [[("f", "`day`"), ("w", "`day`")]]
+    assert trace(query.replace("trunc(x.d, 'MM')", "x.d"), "day", COLUMNS).alike == []
 
 
 def test_sources_that_are_read_whole_are_named_with_the_reason() -> None:
