@@ -81,8 +81,17 @@ class Contest:
         return time.monotonic() - self.started
 
 
-def retry_until_committed(contest: Contest, kind: WriteKind, path: LakePath, write: Callable[[], T]) -> T | None:
+def retry_until_committed(
+    contest: Contest, kind: WriteKind, path: LakePath, write: Callable[[], T], known: int | None = None
+) -> T | None:
     """Run `write`, a commit to the table at `path` that is no batch, and apply the policy after each conflict.
+
+    Args:
+        contest: collects the lost races.
+        kind: the kind of write.
+        path: the folder of the table.
+        write: makes one commit.
+        known: a version that the table had before; only later commits can win. By default its log is listed.
 
     Returns:
         The result of `write`; None if the other writer wrote the same.
@@ -90,11 +99,13 @@ def retry_until_committed(contest: Contest, kind: WriteKind, path: LakePath, wri
     Raises:
         ConflictError: it lost too often, or met a conflict that this kind of write gives up on.
     """
-    return contest.retrying(_AgainError)(_commit_once, contest, kind, path, write)
+    return contest.retrying(_AgainError)(_commit_once, contest, kind, path, write, known)
 
 
-def _commit_once(contest: Contest, kind: WriteKind, path: LakePath, write: Callable[[], T]) -> T | None:
-    version = latest_version(path)
+def _commit_once(
+    contest: Contest, kind: WriteKind, path: LakePath, write: Callable[[], T], known: int | None
+) -> T | None:
+    version = latest_version(path) if known is None else known
     try:
         return write()
     except Exception as error:

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from include.contracts.lake_path import LakePath
 from include.contracts.time_format import ISO_MICROSECOND
 from include.control.log.batch import Winner
-from include.control.log.delta_log import latest_version
+from include.control.log.delta_log import commit_time, latest_version
 from include.control.log.stored_tables import is_table, open_table
 from include.control.log.table_queries import query, text_literals, timestamp_literal
 from include.paths import LakehousePaths
@@ -73,7 +73,7 @@ class QuarantineWrite:
     read_again: Sequence[datetime] = ()
     reads_all: bool = False
 
-    def run(self, open_session: OpenSession, refused: Callable[[SparkSession], DataFrame]) -> int | None:
+    def run(self, open_session: OpenSession, refused: Callable[[SparkSession, datetime], DataFrame]) -> int | None:
         """Commit the change to the quarantine once; start no Spark job where there is nothing to change.
 
         Returns:
@@ -81,18 +81,20 @@ class QuarantineWrite:
 
         Args:
             open_session: opens a separate session.
-            refused: builds the refused rows, with the columns of the quarantine table, on the given session.
+            refused: builds the refused rows, with the columns of the quarantine table, on the given session; it gets
+                the time at which the batch was committed, which is read before Spark starts.
         """
         has_outdated = self._has_outdated_rows()
         if not self.rows and not has_outdated:
             return 0
         table = quarantine_of(self.winner.intent.table, self.paths)
+        refused_at = commit_time(self.paths.table(self.winner.intent.table), self.winner.version)
 
         def write(session: SparkSession) -> None:
             if has_outdated:
-                self._replace(refused(session), table.path)
+                self._replace(refused(session, refused_at), table.path)
             else:
-                append(refused(session), table.path)
+                append(refused(session, refused_at), table.path)
 
         write_once(open_session, table, self.winner, write)
         return None if has_outdated else self.rows

@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 
 from include.contracts.lake_path import LakePath
 from include.control.log.batch import Winner
+from include.control.log.followed_tables import newest_table
 from spark_jobs.delta_io.conflict_policy import WriteKind
 from spark_jobs.delta_io.contest import Contest, retry_until_committed
 from spark_jobs.delta_io.tables import OpenSession, TableShape, committed_txn, ensure_table, sql_text
@@ -68,5 +69,7 @@ def write_once(open_session: OpenSession, table: SecondaryTable, winner: Winner,
         return
     ensure_table(open_session, table.path, table.shape)
     conf = {**commit_conf(winner.intent), "spark.databricks.delta.write.txnAppId": app_id}
+    known = newest_table(table.path).version
     with open_session(conf) as session:
-        retry_until_committed(Contest(table.name), WriteKind.SECONDARY, table.path, lambda: write(session))
+        contest, kind = Contest(table.name), WriteKind.SECONDARY
+        retry_until_committed(contest, kind, table.path, lambda: write(session), known)

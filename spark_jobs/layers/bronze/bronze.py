@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
+from functools import partial
 
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
@@ -14,7 +16,6 @@ from include.contracts.spec.record_fields import fields_of
 from include.contracts.spec.table_spec import BronzeSpec
 from include.control.gates.conservation import rows_of_rebuild
 from include.control.log.batch import Intent, StreamPosition, Winner
-from include.control.log.delta_log import commit_time
 from include.control.quarantine.events import ReceivedRow
 from spark_jobs.delta_io.landing_reads import SOURCE_FILE
 from spark_jobs.delta_io.row_writes import append, in_list, read_observation, replace_where, replaced_rows
@@ -150,7 +151,8 @@ class BronzeIngest:
             return Closing(rows, quarantine_grew=None)
         replaced = [file.path for file in plan.files] if plan.sources.replaces_files else []
         quarantine = QuarantineWrite(self._context.paths, winner, counts["quarantined"], replaced)
-        grew = quarantine.run(self._context.open_session, lambda session: self._refused_rows(session, winner, plan))
+        refused_rows = partial(self._refused_rows, winner, plan)
+        grew = quarantine.run(self._context.open_session, refused_rows)
         fields = fields_of(self.spec)
         kinds = {fields.get(name, name): column.type for name, column in self.spec.columns.items()}
         table = self._context.paths.table(self.spec.table)
@@ -229,7 +231,7 @@ class BronzeIngest:
             row = self._read_checked(session, plan).agg(*row_counts()).first()
         return row.asDict() if row else {}
 
-    def _refused_rows(self, session: SparkSession, winner: Winner, plan: BatchPlan) -> DataFrame:
+    def _refused_rows(self, winner: Winner, plan: BatchPlan, session: SparkSession, refused_at: datetime) -> DataFrame:
         start = F.lit(winner.intent.interval_start).cast("timestamp")
         records = self.records.with_position(self._read_checked(session, plan)).withColumn(INTERVAL_START, start)
         record = F.coalesce(F.col(CORRUPT), F.to_json(F.struct(*self.spec.columns, RESCUED)))
@@ -239,7 +241,7 @@ class BronzeIngest:
         return quarantine_rows(
             refused.withColumn(RECEIVED, as_received(self.received_schema(session).names)),
             winner,
-            commit_time(self._context.paths.table(self.spec.table), winner.version),
+            refused_at,
             record=record,
             reasons=reasons(),
             source=self.records.source(),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
+from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -15,7 +16,7 @@ from include.control.gates.conservation import rows_of_rebuild
 from include.control.gates.restore import close_restore
 from include.control.ledger.deletes import next_allowed_version
 from include.control.log.batch import BatchSources, Intent, StreamPosition, Winner
-from include.control.log.delta_log import commit_time, latest_version, read_commit
+from include.control.log.delta_log import latest_version, read_commit
 from include.control.log.stored_tables import is_table
 from include.control.maintenance.retention import retention_of
 from include.control.planning.full_snapshots import FullSnapshots, SnapshotDelay, SnapshotPlan, require_whole
@@ -133,7 +134,7 @@ class SilverMerge:
             again = self._source.intervals_read_again(winner.intent)
             consumed, _ = winner.intent.sources.ranges[self.spec.source]
             quarantine = QuarantineWrite(paths, winner, counts.quarantined, replaced, again, consumed is None)
-            grew = quarantine.run(open_session, lambda session: self._refused(session, winner))
+            grew = quarantine.run(open_session, partial(self._refused, winner))
         tombstones = tombstones_of(self.spec, paths, winner.intent.table_id)
         deletes = counts.deletes and not self.spec.snapshot
         if deletes or (replaced and is_table(tombstones.path)):
@@ -171,13 +172,13 @@ class SilverMerge:
         require_whole(self.spec.table, plan, args.interval)
         return None
 
-    def _refused(self, session: SparkSession, winner: Winner) -> DataFrame:
+    def _refused(self, winner: Winner, session: SparkSession, refused_at: datetime) -> DataFrame:
         # All rows of recomputed keys that the batch reads again are accepted rows.
         refused = with_row_id(self._source.refused_rows(session, winner.intent), self.spec.table, [F.col(RECEIVED)])
         return quarantine_rows(
             refused,
             winner,
-            commit_time(self._path, winner.version),
+            refused_at,
             record=F.to_json(F.struct(*self.spec.columns)),
             reasons=reasons(),
             source=F.col("_source"),
