@@ -23,6 +23,7 @@ from include.specs.checks.columns import check_columns, check_fields, check_kafk
 from include.specs.checks.expectations import check_expectations
 from include.specs.checks.gold import check_gold_names
 from include.specs.checks.landing import check_landing
+from include.specs.checks.nested import check_nested
 from include.specs.checks.other_tables import check_compared
 from include.specs.checks.properties import check_properties
 from include.specs.document import stated_sources, without_defects
@@ -48,6 +49,7 @@ _CHECKS = (
     check_landing,
     check_kafka,
     check_gold_names,
+    check_nested,
 )
 
 

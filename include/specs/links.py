@@ -11,6 +11,7 @@ from include.contracts.spec.values import LAYERS, NAME
 from include.specs.checks.columns import declared_columns
 from include.specs.checks.gold import check_gold_columns
 from include.specs.checks.landing import is_continuous
+from include.specs.checks.nested import nested_columns
 from include.specs.checks.other_tables import check_other_tables
 from include.specs.document import Document, mapping_at, stated_sources
 from include.specs.problem import Defect, did_you_mean
@@ -88,11 +89,15 @@ def build_steps(sources: Mapping[str, Iterable[str]]) -> dict[str, int]:
 def _check_silver_columns(document: Document, documents: Mapping[str, Document]) -> Iterator[Defect]:
     """Check that a silver column without `from` has the same name in its source."""
     source = document.get("source")
-    received = declared_columns(documents.get(source, {}) if isinstance(source, str) else {}) or []
+    of_source = documents.get(source, {}) if isinstance(source, str) else {}
+    received, nested = declared_columns(of_source) or [], nested_columns(of_source)
     for name, column in mapping_at(document, "columns").items() if received else ():
         if name not in received and isinstance(column, dict) and not {"from", "expression"} & set(column):
             fix = f"{did_you_mean(name, received)} Say where it comes from: `from: <SQL>`"
             yield Defect(("columns", name), f"{source} has no column of this name", name, fix)
+        if name in nested and isinstance(column, dict) and column.get("from") is None:
+            fix = f"take its parts: `from: {name}.<part>`; or keep it as text: `from: to_json({name})`"
+            yield Defect(("columns", name), f"the column of {source} is {nested[name]}", name, fix)
 
 
 def _check_silver_order(document: Document, documents: Mapping[str, Document]) -> Iterator[Defect]:

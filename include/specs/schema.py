@@ -41,7 +41,10 @@ def table_spec_schema() -> dict[str, Any]:
     definitions.pop(Severity.__name__)
     definitions[Expectation.__name__] = _expectation_schema()
     column_type = definitions[ColumnSpec.__name__]["properties"]["type"]
-    column_type["anyOf"] = [{"enum": sorted(SIMPLE_TYPES)}, {"type": "string", "pattern": f"^{DECIMAL}$"}]
+    patterns = (f"^{DECIMAL}$", "^(struct|array|map)<.+>$")
+    column_type["anyOf"] = [
+        {"enum": sorted(SIMPLE_TYPES)}, *({"type": "string", "pattern": pattern} for pattern in patterns)
+    ]  # fmt: skip
     source = definitions[BronzeSpec.__name__]["properties"]["source"]
     files, kafka = ({"$ref": f"#/$defs/{SOURCE_KINDS[kind].__name__}"} for kind in ("files", "kafka"))
     # Both kinds of source are distinguished as the models do, so that editors report one kind.

@@ -101,7 +101,7 @@ def _read_group(
     undeclared = {name: field for name, field in zip(names, columns, strict=True) if field not in readers}
     if spec.landing_source.format in ("parquet", "avro"):
         received = reader.format(spec.landing_source.format).load(paths).toDF(*names)
-        received = nested_as_json(received).withColumn(CORRUPT, F.lit(None).cast("string"))
+        received = nested_as_json(received, kinds).withColumn(CORRUPT, F.lit(None).cast("string"))
     else:
         schema = StructType([StructField(name, StringType()) for name in (*names, CORRUPT)])
         received = reader.schema(schema).options(**_csv_options(spec.landing_source, layout)).csv(paths)

@@ -8,7 +8,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from spark_jobs.transforms.records import CORRUPT, RESCUED
+from spark_jobs.transforms.records import CORRUPT, EXACT_TIMES, RESCUED
 
 RECEIVED = "_received"
 """A row as JSON."""
@@ -19,13 +19,7 @@ ROW_ID = "_row_id"
 IS_FIXED = "_is_fixed"
 """True for a row in which a person fixed a value."""
 
-_EXACT = {
-    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
-    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
-}
-"""Spark's default format leaves microseconds out."""
-
-_READ_OPTIONS = {**_EXACT, "columnNameOfCorruptRecord": "_unparsed"}
+_READ_OPTIONS = {**EXACT_TIMES, "columnNameOfCorruptRecord": "_unparsed"}
 """With Spark's default name it would overwrite the field `_corrupt_record`."""
 
 _INGESTION_COLUMNS = ("_ingested_at", "_batch_token")
@@ -39,7 +33,7 @@ def is_received(name: str) -> bool:
 
 def as_received(columns: Iterable[str]) -> Column:
     """Return the columns as JSON, sorted by name; nulls are left out, so that a new column does not change the JSON."""
-    return F.to_json(F.struct(*(F.col(f"`{name}`") for name in sorted(columns))), _EXACT)
+    return F.to_json(F.struct(*(F.col(f"`{name}`") for name in sorted(columns))), EXACT_TIMES)
 
 
 def values_of(text: Column, schema: StructType) -> Column:

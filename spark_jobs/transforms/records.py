@@ -9,7 +9,9 @@ from operator import or_
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from include.contracts.spec.nested_type import is_nested
 from include.contracts.spec.record_fields import quoted
+from spark_jobs.transforms.nested_values import MISFIT, OF_ANOTHER_TYPE, VALUE, WHOLE, read_as
 
 RESCUED = "_rescued"
 """JSON of the values that fit no declared column; null when every value fits."""
@@ -19,6 +21,12 @@ RECORD = "_record"
 
 CORRUPT = "_corrupt_record"
 """The record as text when it cannot be parsed; null for every readable record. Never stored in bronze."""
+
+EXACT_TIMES = {
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+}
+"""Options of JSON: Spark's default format leaves microseconds out."""
 
 _BASE64_PREFIX = "no text, in base64: "
 """The start of `_corrupt_record` where the record's bytes are not text."""
@@ -35,7 +43,7 @@ def rescued_values(
 
     Args:
         raw: declared column -> received value; only columns whose values may not fit.
-        kinds: declared column -> its type.
+        kinds: declared column -> its type; the values of nested types are in the columns of `_with_nested`.
         fields: declared column -> the field that it reads.
         unknown: map<string,string> of the undeclared fields.
         has_unknown: false only where that map is empty; cheap, because every row evaluates it.
@@ -43,7 +51,12 @@ def rescued_values(
     Returns:
         A JSON object of field -> value as text; null when every value fits.
     """
-    is_invalid = {name: value.isNotNull() & value.try_cast(kinds[name]).isNull() for name, value in raw.items()}
+    is_invalid = {
+        name: F.col(_read(name))[MISFIT] != WHOLE
+        if is_nested(kinds[name])
+        else value.isNotNull() & value.try_cast(kinds[name]).isNull()
+        for name, value in raw.items()
+    }
     pairs = [
         part
         for name, value in raw.items()
@@ -78,7 +91,7 @@ def parse_json(df: DataFrame, kinds: Mapping[str, str], fields: Mapping[str, str
     unknown = F.map_filter(_every_field(), lambda name, _: ~name.isin(*fields.values()))
     rescue = rescued_values(raw, kinds, fields, F.when(has_unknown, unknown), has_unknown)
     corrupt = F.coalesce(unreadable(RECORD), F.col(f"_fields.{CORRUPT}"))
-    return _bronze_columns(parsed, raw, kinds, rescue, corrupt, others)
+    return _bronze_columns(_with_nested(parsed, raw, kinds), raw, kinds, rescue, corrupt, others)
 
 
 def _texts(fields: Mapping[str, str]) -> Column:
@@ -114,7 +127,8 @@ def parse_json_of_any_case(df: DataFrame, kinds: Mapping[str, str], fields: Mapp
         "_fields", lambda name, _: ~F.array_contains(known, F.lower(name)) | _is_repeated(F.lower(name))
     )
     rescue = rescued_values(raw, kinds, fields, F.when(has_unknown, unknown), F.coalesce(has_unknown, F.lit(False)))
-    return _bronze_columns(parsed, raw, kinds, rescue, F.coalesce(unreadable(RECORD), F.col(CORRUPT)), others)
+    corrupt = F.coalesce(unreadable(RECORD), F.col(CORRUPT))
+    return _bronze_columns(_with_nested(parsed, raw, kinds), raw, kinds, rescue, corrupt, others)
 
 
 PARSE_JSON = {"exact": parse_json, "any_case": parse_json_of_any_case}
@@ -156,7 +170,7 @@ def is_no_text(corrupt: Column) -> Column:
 def _value(name: str, field: str, kind: str) -> Column:
     """Return the received value of a column, as text."""
     text = F.col(f"_fields.`{name}`")
-    return _exact(text, _by_variant(_struct_of_texts([field]))[field]) if kind.startswith("decimal") else text
+    return _exact(text, _by_variant(_struct_of_texts([field]))[field]) if "decimal" in kind else text
 
 
 def _by_variant(kind: str) -> Column:
@@ -169,14 +183,25 @@ def _exact(text: Column, by_variant: Column) -> Column:
     return F.when(text.rlike("[.eE]"), F.coalesce(by_variant, text)).otherwise(text)
 
 
-def nested_as_json(df: DataFrame) -> DataFrame:
-    """Turn structs, arrays and maps into JSON: bronze stores a nested field of a JSON record in that form, too."""
+def nested_as_json(df: DataFrame, kinds: Mapping[str, str]) -> DataFrame:
+    """Turn structs, arrays and maps that do not have the type of their column into JSON, as JSON records have them."""
+    options = {**EXACT_TIMES, "ignoreNullFields": "false"}
     columns = []
     for name, kind in df.dtypes:
         value = F.col(quoted(name))
-        is_nested = kind.startswith(("struct<", "array<", "map<"))
-        columns.append(F.to_json(value, {"ignoreNullFields": "false"}).alias(name) if is_nested else value)
+        is_text = is_nested(kind) and kinds.get(name) != kind
+        columns.append(F.to_json(value, options).alias(name) if is_text else value)
     return df.select(*columns)
+
+
+def _with_nested(df: DataFrame, raw: Mapping[str, Column], kinds: Mapping[str, str]) -> DataFrame:
+    """Add what `read_as` makes of each value of a nested type, so that a row computes it once."""
+    read = {_read(name): read_as(text, kinds[name]) for name, text in raw.items() if is_nested(kinds[name])}
+    return df.withColumns(read) if read else df
+
+
+def _read(name: str) -> str:
+    return f"_read_{name}"
 
 
 def parse_columns(
@@ -196,7 +221,7 @@ def parse_columns(
     """
     received = dict(df.dtypes)
     raw = {
-        name: _castable(F.col(name), received[name], kind) if name in received else F.lit(None).cast("string")
+        name: _castable(F.col(name), received[name], kind) if name in received else F.lit(None).cast(kind)
         for name, kind in kinds.items()
     }
     # A column that has its declared type already (Parquet) always fits.
@@ -206,7 +231,7 @@ def parse_columns(
     has_unknown = reduce(or_, (F.col(column).isNotNull() for column in undeclared), F.lit(False))
     rescue = rescued_values(doubtful, kinds, fields, unknown, has_unknown)
     others = [name for name in received if name not in {*kinds, *undeclared, CORRUPT}]
-    return _bronze_columns(df, raw, kinds, rescue, F.col(CORRUPT), others)
+    return _bronze_columns(_with_nested(df, doubtful, kinds), raw, kinds, rescue, F.col(CORRUPT), others)
 
 
 def _castable(value: Column, received: str, kind: str) -> Column:
@@ -236,5 +261,9 @@ def _bronze_columns(
     corrupt: Column,
     others: Sequence[str],
 ) -> DataFrame:
-    values = [value.try_cast(kinds[name]).alias(name) for name, value in raw.items()]
+    values = []
+    for name, value in raw.items():
+        read = F.col(_read(name)) if _read(name) in df.columns else None
+        typed = value.try_cast(kinds[name]) if read is None else F.when(read[MISFIT] != OF_ANOTHER_TYPE, read[VALUE])
+        values.append(typed.alias(name))
     return df.select(*values, F.when(corrupt.isNull(), rescue).alias(RESCUED), corrupt.alias(CORRUPT), *others)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from include.contracts.counted import counted
 from include.contracts.interval import Instant
+from include.contracts.spec.nested_type import is_nested
 from include.contracts.strict_model import StrictModel
 from include.contracts.time_format import MINUTE
 
@@ -213,7 +214,10 @@ def _rescued_texts(rescued: Iterable[RescuedValues]) -> Iterator[str]:
         if values.type:
             rows = counted(values.rows, "row has a value", "rows have a value")
             samples = ", ".join(repr(sample)[:_MAX_SAMPLE_CHARACTERS] for sample in values.samples)
-            yield f"{rows} of {values.field} that is no {values.type}: null there, kept in _rescued: {samples}"
+            # A struct with further fields is in its column, and whole in _rescued.
+            what = "does not fit" if is_nested(values.type) else "is no"
+            then = "kept whole in _rescued" if is_nested(values.type) else "null there, kept in _rescued"
+            yield f"{rows} of {values.field} that {what} {values.type}: {then}: {samples}"
         else:
             undeclared.append(values)
     if undeclared:

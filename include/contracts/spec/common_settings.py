@@ -15,7 +15,8 @@ class ColumnSpec(StrictModel):
     """One column.
 
     Attributes:
-        type: the Spark SQL type of the stored column.
+        type: the Spark SQL type of the stored column; bronze: also `struct<name: type, ...>`, `array<type>` and
+            `map<string, type>`.
         nullable: false refuses a row without a value (reason `<column> is null`).
         required: bronze: whether a file without the column is broken; if not, the column is null in the file's rows.
         description: the meaning of the values, with their unit.

@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, ByteSize, Field, PlainSeri
 from pydantic_core import PydanticCustomError
 
 from include.contracts.spec.duration import RETENTION, WAIT
+from include.contracts.spec.nested_type import is_nested, nested_type
 
 NAME = r"[a-z][a-z0-9_]*"
 LAYERS = ("bronze", "silver", "gold")
@@ -48,6 +49,12 @@ _COMMON_MISNOMERS = {
 
 
 def _check_column_type(name: str) -> str:
+    if is_nested(name):
+        nested = nested_type(name)
+        for part in nested.parts.values():
+            if _check_column_type(part) == "binary":
+                raise ValueError(f"there are no bytes within a nested type, as in {name!r}: write string")
+        return str(nested)
     if name in SIMPLE_TYPES:
         return name
     if re.fullmatch(DECIMAL, name):
@@ -55,7 +62,7 @@ def _check_column_type(name: str) -> str:
         if not after_point <= digits <= 38 or not digits:
             raise ValueError("a decimal has 1 to 38 digits, and no more after the point than in all: decimal(18,2)")
         return name
-    vocabulary = [*sorted(SIMPLE_TYPES), "decimal(p,s)"]
+    vocabulary = [*sorted(SIMPLE_TYPES), "decimal(p,s)", "struct<name: type>", "array<type>", "map<string, type>"]
     word = _COMMON_MISNOMERS.get(name.lower(), name.lower())
     raise PydanticCustomError("unknown_word", "unknown column type", {"word": word, "vocabulary": vocabulary})
 

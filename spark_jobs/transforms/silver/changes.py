@@ -7,13 +7,14 @@ event as received. So a changed spec changes the content that is read from an ev
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import reduce
 from operator import and_
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from spark_jobs.transforms.records import EXACT_TIMES
 from spark_jobs.transforms.silver.ties import DELETED, TIED, is_fixed, newest_states_differ, state_hash
 
 ORDER = ("_sequence", "_source_hash")
@@ -32,12 +33,18 @@ FEW_CHANGES = 50_000
 """Up to this number, Spark can broadcast whole rows."""
 
 
-def row_hash(columns: Sequence[str]) -> Column:
+def row_hash(columns: Sequence[str], nested: Collection[str] = ()) -> Column:
     """Return a hash of a row's names and values. It skips nulls, so that a new column changes no hash of an old row.
 
-    `xxhash64` ignores nulls: without the names, (null, 1) and (1, null) would have the same hash.
+    `xxhash64` ignores nulls, also those in structs: without the names, (null, 1) and (1, null) would have the same
+    hash. It takes no maps at all.
+
+    Args:
+        columns: the columns of the row.
+        nested: those of them that are structs, arrays or maps; they count as JSON, which names their parts.
     """
-    named = [(F.when(F.col(name).isNotNull(), F.lit(name)), F.col(name)) for name in sorted(columns)]
+    values = {name: F.to_json(name, EXACT_TIMES) if name in nested else F.col(name) for name in sorted(columns)}
+    named = [(F.when(F.col(name).isNotNull(), F.lit(name)), value) for name, value in values.items()]
     return F.xxhash64(*(part for pair in named for part in pair))
 
 

@@ -8,6 +8,7 @@ from pyspark.sql import functions as F
 from include.contracts.job.findings import INVALID_VALUE
 from include.contracts.spec.common_settings import ColumnSpec
 from include.contracts.spec.expectation import Action
+from include.contracts.spec.nested_type import is_nested
 from include.contracts.spec.table_spec import SilverSpec
 from spark_jobs.quality.rules.row_rules import REFUSALS_TYPE, refusal, refusals
 from spark_jobs.transforms.received import IS_FIXED, ROW_ID
@@ -40,7 +41,7 @@ def silver_rows(bronze: DataFrame, spec: SilverSpec, *more: Column) -> DataFrame
         *(_value(name, column, spec).alias(name) for name, column in spec.columns.items()),
         (_is_true(spec.apply_as_deletes) | _is_true(spec.apply_as_truncates)).alias("_is_delete"),
         _is_true(spec.apply_as_truncates).alias("_is_truncate"),
-        row_hash(source_columns(bronze)).alias("_source_hash"),
+        row_hash(source_columns(bronze), nested_columns(bronze)).alias("_source_hash"),
         _invalid_values(bronze, spec).alias("_invalid_values"),
         *origin(bronze),
         *more,
@@ -57,6 +58,11 @@ def key_values(spec: SilverSpec) -> list[Column]:
 def source_columns(bronze: DataFrame) -> list[str]:
     """Return the columns with the source's values, without those on where and when the row came."""
     return [name for name in bronze.columns if not name.startswith("_") or name == RESCUED]
+
+
+def nested_columns(bronze: DataFrame) -> list[str]:
+    """Return the columns that are structs, arrays or maps."""
+    return [name for name, kind in bronze.dtypes if is_nested(kind)]
 
 
 def fixed_rows(received: DataFrame, spec: SilverSpec) -> DataFrame:

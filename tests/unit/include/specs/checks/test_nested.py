@@ -1,0 +1,58 @@
+"""Columns of nested types: where they may be, and what takes them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.documents.refusals import only_problem, problems_of
+from tests.support.documents.specs import bronze_document, silver_document, write_specs
+
+ADDRESS = {"address": {"type": "struct<city: string>"}, "tags": {"type": "array<string>"}, "order_id": {}}
+
+
+def rule(name: str, action: str = "quarantine", **arguments: Any) -> dict[str, Any]:
+    return {"expectations": [{name: arguments, "action": action}]}
+
+
+@pytest.mark.parametrize(
+    ("changes", "key", "message"),
+    [
+        ({"partitioned_by": ["tags"]}, "partitioned_by[0]", "have no order"),
+        ({"zorder_by": ["address"]}, "zorder_by[0]", "have no order"),
+        (
+            rule("expect_column_values_to_be_in_set", column="address", value_set=["x"]),
+            "expectations[0].expect_column_values_to_be_in_set.column",
+            "address is struct<city: string>, and this rule compares single values",
+        ),
+        (
+            rule("expect_compound_columns_to_be_unique", "fail", column_list=["order_id", "tags"]),
+            "expectations[0].expect_compound_columns_to_be_unique.column_list",
+            "tags is array<string>, and this rule compares single values",
+        ),
+    ],
+)
+def test_what_needs_single_values_refuses_them(tmp_path: Path, changes: dict[str, Any], key: str, message: str) -> None:
+    problem = only_problem(write_specs(tmp_path, bronze_document(columns=ADDRESS, **changes)))
+    assert (problem.key, message in problem.message, bool(problem.fix)) == (key, True, True)
+
+
+def test_rules_on_nulls_take_them(tmp_path: Path) -> None:
+    rules = rule("expect_column_values_to_not_be_null", column="address")
+    assert problems_of(write_specs(tmp_path, bronze_document(columns=ADDRESS, **rules))) == ()
+
+
+def test_silver_takes_parts_and_no_whole_value(tmp_path: Path) -> None:
+    bronze = bronze_document(columns=ADDRESS)
+    fine = {"order_id": {}, "city": {"from": "address.city"}, "address": {"from": "to_json(address)"}}
+    settings: dict[str, Any] = {"keys": ["order_id"], "sequence_by": ["order_id"]}
+    assert problems_of(write_specs(tmp_path, bronze, silver_document(columns=fine, **settings))) == ()
+    whole = {**fine, "address": {}}
+    problem = only_problem(write_specs(tmp_path, bronze, silver_document(columns=whole, **settings)))
+    assert (problem.key, problem.message) == ("columns.address", "the column of bronze.orders is struct<city: string>")
+    nested = {**fine, "tags": {"type": "array<string>", "from": "tags"}}
+    problem = only_problem(write_specs(tmp_path, bronze, silver_document(columns=nested, **settings)))
+    assert (problem.key, problem.message) == ("columns.tags.type", "only bronze has columns of this type")
+    assert "from: tags.<part>" in problem.fix
