@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from functools import cache
 from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
 
 from great_expectations.expectations.expectation import Expectation
 from great_expectations.expectations.registry import get_expectation_impl
 
 from include.contracts.spec.custom_expectations import EXPECTATIONS
 from include.contracts.spec.expectation_arguments import CUSTOM_EXPECTATIONS
+from include.errors import SpecError, first_line
 
 
 def expectation_class(name: str) -> type[Expectation]:
@@ -17,6 +20,7 @@ def expectation_class(name: str) -> type[Expectation]:
 
     Raises:
         ExpectationNotFoundError: there is none of this name.
+        SpecError: a file of the project's own expectations cannot be run.
     """
     if name in CUSTOM_EXPECTATIONS:
         register_custom_expectations()
@@ -26,8 +30,25 @@ def expectation_class(name: str) -> type[Expectation]:
 
 @cache
 def register_custom_expectations() -> None:
-    """Run the project's files, whose classes then register themselves."""
+    """Run the project's files, whose classes then register themselves.
+
+    Raises:
+        SpecError: a file cannot be run.
+    """
     for path in sorted(EXPECTATIONS.glob("*.py")):
-        spec = spec_from_file_location(f"millrace_expectations.{path.stem}", path)
-        if spec and spec.loader:
-            spec.loader.exec_module(module_from_spec(spec))
+        _run(path)
+
+
+def _run(path: Path) -> None:
+    spec = spec_from_file_location(f"millrace_expectations_{path.stem}", path)
+    if spec is None or spec.loader is None:
+        raise SpecError(f"{path} is no Python file")
+    module = module_from_spec(spec)
+    sys.modules[spec.name] = module  # pydantic looks up the types of annotations there
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        cause = f"{path} cannot be run: {type(error).__name__}: {first_line(error)}"
+        raise SpecError(cause, "Correct it, then clear the gate's task.") from error
+    finally:
+        del sys.modules[spec.name]  # so that Spark sends its functions to the workers, who lack the file

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,35 +12,42 @@ from pyspark.sql import SparkSession
 from include.contracts.spec import expectation_arguments
 from include.contracts.spec.custom_expectations import read_custom_expectations
 from include.contracts.spec.expectation import Expectation
+from include.errors import SpecError
 from include.settings import PROJECT
 from spark_jobs.quality.suites import check_rules
 
 EXAMPLE = PROJECT / "docs" / "examples" / "expectations"
 
 
+Put = Callable[[Path], None]
+"""Treat the files of a folder as if they were in include/expectations."""
+
+
 @pytest.fixture
-def example(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The example's files, as if they were in include/expectations."""
+def put(monkeypatch: pytest.MonkeyPatch) -> Iterator[Put]:
     from spark_jobs.quality.gx import classes
 
-    found, _ = read_custom_expectations(EXAMPLE, expectation_arguments.ARGUMENTS)
-    for name, custom in found.items():
-        monkeypatch.setitem(expectation_arguments.CUSTOM_EXPECTATIONS, name, custom)
-        monkeypatch.setitem(expectation_arguments.ARGUMENTS, name, custom.arguments)
-    monkeypatch.setattr(classes, "EXPECTATIONS", EXAMPLE)
-    yield
+    def put_files(folder: Path) -> None:
+        found, _ = read_custom_expectations(folder, expectation_arguments.ARGUMENTS)
+        for name, custom in found.items():
+            monkeypatch.setitem(expectation_arguments.CUSTOM_EXPECTATIONS, name, custom)
+            monkeypatch.setitem(expectation_arguments.ARGUMENTS, name, custom.arguments)
+        monkeypatch.setattr(classes, "EXPECTATIONS", folder)
+
+    yield put_files
     classes.register_custom_expectations.cache_clear()
 
 
-def test_the_classes_of_the_example_pass_and_fail(spark: SparkSession, example: None) -> None:
+def rule(name: str, **arguments: Any) -> Expectation:
+    return Expectation(name=name, arguments=arguments, action="fail")
+
+
+def test_the_classes_of_the_example_pass_and_fail(spark: SparkSession, put: Put) -> None:
+    put(EXAMPLE)
     df = spark.sql(
         "SELECT * FROM VALUES ('4006381333931', 1.5), ('4006381333932', 0.0), ('abc', 20000.0), (null, null) "
         "AS products (ean, price)"
     )
-
-    def rule(name: str, **arguments: Any) -> Expectation:
-        return Expectation(name=name, arguments=arguments, action="fail")
-
     checks = check_rules(
         df,
         [
@@ -55,3 +63,56 @@ def test_the_classes_of_the_example_pass_and_fail(spark: SparkSession, example: 
     assert (checks[0].unexpected_rows, set(checks[0].samples)) == (2, {"4006381333932", "abc"})
     assert checks[2].unexpected_rows == 2
     assert "no column 'size'" in checks[4].error
+
+
+IN_PYTHON = """
+from __future__ import annotations
+
+from typing import Optional
+
+from great_expectations.compatibility.pyspark import functions as F
+from great_expectations.compatibility.pyspark import types
+from great_expectations.execution_engine import SparkDFExecutionEngine
+from great_expectations.expectations.expectation import ColumnMapExpectation
+from great_expectations.expectations.metrics.map_metric_provider import ColumnMapMetricProvider
+from great_expectations.expectations.metrics.map_metric_provider import column_condition_partial
+
+
+def is_long(word, least):
+    return word is not None and len(word) >= least
+
+
+class ColumnValuesLong(ColumnMapMetricProvider):
+    condition_metric_name = "column_values.long"
+    condition_value_keys = ("least",)
+
+    @column_condition_partial(engine=SparkDFExecutionEngine)
+    def _spark(cls, column, least, **kwargs):
+        return F.udf(lambda word: is_long(word, least), types.BooleanType())(column)
+
+
+class ExpectColumnValuesToBeLong(ColumnMapExpectation):
+    least: Optional[int] = 2
+    map_metric = "column_values.long"
+    success_keys = ("least", "mostly")
+"""
+
+
+def test_a_class_may_use_annotations_as_text_and_run_python_in_the_workers(
+    spark: SparkSession, put: Put, tmp_path: Path
+) -> None:
+    (tmp_path / "long.py").write_text(IN_PYTHON)
+    put(tmp_path)
+    df = spark.sql("SELECT * FROM VALUES ('ab'), ('abc'), (null) AS w (word)")
+    name = "expect_column_values_to_be_long"
+    checks = check_rules(df, [rule(name, column="word"), rule(name, column="word", least=3)])
+    assert [check.error for check in checks] == ["", ""]
+    assert [(check.passed, check.samples) for check in checks] == [(True, ()), (False, ("ab",))]
+
+
+def test_a_file_that_cannot_be_run_is_named(spark: SparkSession, put: Put, tmp_path: Path) -> None:
+    base = "from great_expectations.expectations.expectation import BatchExpectation\n"
+    (tmp_path / "broken.py").write_text(f"{base}class ExpectLuck(BatchExpectation):\n    limit: int = 1 / 0\n")
+    put(tmp_path)
+    with pytest.raises(SpecError, match=r"broken\.py cannot be run: ZeroDivisionError: division by zero"):
+        check_rules(spark.range(1).toDF("n"), [rule("expect_luck")])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from include.contracts.job.report import CheckResult
 from include.contracts.spec.expectation import Expectation
 from spark_jobs.quality.suites import check_rules
+from spark_jobs.quality.verdicts.comparable_version import ComparableVersion
 
 
 def rule(name: str, action: str = "fail", reason: str = "", **arguments: Any) -> Expectation:
@@ -222,3 +224,30 @@ def test_one_rule_that_breaks_the_pass_is_evaluated_alone_and_so_are_the_others(
     assert "Unclosed group" in broken.error
     assert (failed.passed, failed.unexpected_rows, failed.error) == (False, 10, "")
     assert (passed.passed, passed.error) == (True, "")
+
+
+def test_freshness_is_evaluated_alone_when_another_rule_breaks_the_pass(planes: DataFrame) -> None:
+    at = datetime(2013, 1, 22, tzinfo=UTC)
+    checked = ComparableVersion(
+        table="silver.planes",
+        version=1,
+        interval_end=at,
+        committed_at=at,
+        facts={},
+        past=lambda: iter(()),
+        certified=None,
+        others={},
+        sources={},
+        read=lambda _, __: planes,
+        rows_of=lambda _, __: 20,
+        columns_of=lambda _, __: {},
+    )
+    rules = [
+        rule("expect_table_to_be_fresh", column="seen_at", max_age="1 days"),
+        rule("expect_table_to_be_fresh", column="seen_at", max_age="17 hours"),
+        rule("expect_column_values_to_match_regex", column="maker", regex="("),
+    ]
+    fresh, stale, broken = check_rules(planes, rules, checked)
+    assert (fresh.passed, fresh.error, fresh.observed) == (True, "", "2013-01-21T06:00:00+00:00")
+    assert (stale.passed, stale.error) == (False, "")
+    assert "Unclosed group" in broken.error
