@@ -137,6 +137,18 @@ def test_an_empty_table_passes_rules_on_rows_and_fails_rules_on_figures(spark: S
     assert [observed for _, _, observed in results[2:]] == [None, None, None, 0]
 
 
+def test_sets_of_distinct_values_agree_on_all_odd_values(spark: SparkSession, batches: Batches) -> None:
+    sets = [("word", EDGES["word"]), ("word", ["a", "zz"]), ("word", ["a", None]), ("whole", EDGES["whole"])]
+    sets += [("whole", [0, 7]), ("yes", [True]), ("yes", [True, False]), ("other", ["", "a", "b", "ünï", "c"])]
+    drawn = [
+        rule(f"expect_column_distinct_values_to_{kind}_set", {"column": column, "value_set": values})
+        for kind in ("be_in", "contain", "equal")
+        for column, values in sets
+    ]
+    results = require_agreement(batches, edge_frame(spark), drawn)
+    assert {passed for passed, _, _ in results} == {True, False}
+
+
 @pytest.mark.parametrize(
     "left",
     [
