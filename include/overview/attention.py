@@ -50,7 +50,9 @@ _KINDS = list(Kind)
 AFTER_FAILURE = "Its log says why. When the cause is gone, clear it with the tasks after it."
 """What helps after a task has failed."""
 
-_AFTER_REFUSAL = "Fix the data or the rule, then clear the task of its gate."
+_AFTER_REFUSAL = (
+    "Fix the rule, then clear the task of its gate; or have the data corrected in a new file, and run its interval."
+)
 _AFTER_LOSS = "If the source lost them, have it deliver them again under another name, then run the interval again."
 _AFTER_RESTORE = "Fix the data or the rule, then clear the task that writes the table, with the tasks after it."
 

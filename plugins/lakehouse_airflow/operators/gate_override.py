@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 def may_be_overridden(table: str, version: int | None, specs: str = "") -> bool:
     """Whether the DAG's form can let a refused version pass; the arguments are those of `way_out`."""
-    return not specs and not _is_restored(table, version)
+    return not specs and not is_restored(table, version)
 
 
-def _is_restored(table: str, version: int | None) -> bool:
+def is_restored(table: str, version: int | None) -> bool:
     """Whether an earlier version was restored after this one, which no override can then bring back."""
     from include.control.gates.restore import restoring_version
 
@@ -40,7 +40,7 @@ def way_out(table: str, version: int | None, specs: str = "") -> str:
         version: the refused version.
         specs: the folder of the table's spec, if it is not among those of `LAKEHOUSE_TABLES`, which the DAG offers.
     """
-    if _is_restored(table, version):
+    if is_restored(table, version):
         return (
             "An earlier version was restored: fix data or rules, then clear the task that writes the table with this."
         )

@@ -20,7 +20,7 @@ from lakehouse_airflow.assets import is_announced, outlets_with_event, table_ass
 from lakehouse_airflow.hooks.store_access import prepare_process
 from lakehouse_airflow.intervals import label_interval, run_dates
 from lakehouse_airflow.operators.gate_decision import GateDecision, findings_in
-from lakehouse_airflow.operators.gate_override import may_be_overridden, way_out
+from lakehouse_airflow.operators.gate_override import is_restored, may_be_overridden, way_out
 from lakehouse_airflow.operators.spark_job import SparkJobOperator
 from lakehouse_airflow.retries import error_of
 from lakehouse_airflow.ui.links import (
@@ -101,8 +101,9 @@ class QualityGateOperator(SparkJobOperator):
             readers = f"readers use version {decision.certified}"
             self.log.info("%s: %s version %s %s; %s", interval.label, self.table, decision.version, how, readers)
         else:
-            self.may_be_overridden = may_be_overridden(self.table, decision.version, self.specs)
-            message = f"{decision.message} {way_out(self.table, decision.version, self.specs)}"
+            message = self._later_version(decision)
+            self.may_be_overridden = not message and may_be_overridden(self.table, decision.version, self.specs)
+            message = message or f"{decision.message} {way_out(self.table, decision.version, self.specs)}"
             self.log.error("%s: %s", interval.label, message)
         for level, line in findings_in(decision.checks):
             self.log.log(level, "%s", line)
@@ -131,6 +132,18 @@ class QualityGateOperator(SparkJobOperator):
     def spec_folder(self, settings: Settings) -> Path:
         """Return the folder that has the table's spec."""
         return Path(self.specs).absolute() if self.specs else settings.tables
+
+    def _later_version(self, decision: GateDecision) -> str:
+        """Return what a person can do if a later version is certified by now; empty if none is."""
+        if decision.version is None or decision.certified is None or decision.certified <= decision.version:
+            return ""
+        if is_restored(self.table, decision.version):
+            return ""
+        return (
+            f"{self.table}: version {decision.version} was refused, but readers use version {decision.certified} by "
+            "now, which contains its batches\n"
+            "To continue this run, clear the task that writes the table, with the tasks after it."
+        )
 
     def _log_pages(self, ti: Any) -> None:
         """Log the addresses of the pages about the refusal: in a log they open beside it."""

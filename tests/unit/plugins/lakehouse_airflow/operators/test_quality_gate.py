@@ -132,6 +132,21 @@ def test_a_refused_version_names_expectation_table_version_and_what_readers_see(
     assert expected in capfd.readouterr().out
 
 
+def test_a_refused_version_below_the_certified_one_says_which_task_to_clear(house: House, run_of: MakeRun) -> None:
+    house.deliver()
+    judge(house.root, house.spec, commit_batch(house.root, house.landing, house.spec, DAY, RUN), passed=False)
+    house.deliver("b.json")
+    judge(house.root, house.spec, commit_batch(house.root, house.landing, house.spec, DAY, "another run"))
+    task = gate()
+    with pytest.raises(AirflowFailException) as failed:
+        task.execute(run_of(left=left(1)))
+    assert str(failed.value) == (
+        "bronze.orders: version 1 was refused, but readers use version 2 by now, which contains its batches\n"
+        "To continue this run, clear the task that writes the table, with the tasks after it."
+    )
+    assert not task.may_be_overridden
+
+
 @pytest.mark.parametrize("upstream", [None, "text", {"table": "bronze.returns", "version": 9}])
 def test_without_a_writer_upstream_it_decides_about_the_last_batch_and_announces_it_once(
     house: House, run_of: MakeRun, earlier_events: set[int], upstream: Any
