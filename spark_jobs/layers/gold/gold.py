@@ -127,24 +127,33 @@ class GoldAggregate:
     def _refreshed_column(self) -> str:
         return self._refresh.column if self._refresh else self._spec.refresh_by or ""
 
-    def _refresh_from(self, session: SparkSession, sources: BatchSources) -> Mapping[str, Sequence[str]] | None:
-        """Return alias -> Spark SQL that gives the values that a changed row affects; None if it affects all rows."""
+    def _refresh_from(
+        self, session: SparkSession, sources: BatchSources
+    ) -> tuple[Mapping[str, Sequence[str]] | None, str]:
+        """Return alias -> Spark SQL that gives the values that a changed row affects, or None if it affects all rows.
+
+        Also why it affects all rows, if the check of the spec has promised less.
+        """
         if self._spec.query is None:
-            return {alias: (text,) for alias, text in self._spec.refresh_from.items()}
+            return {alias: (text,) for alias, text in self._spec.refresh_from.items()}, ""
         frames = self._frames(session, {table: upto for table, (_, upto) in sources.ranges.items()})
         self._refresh = refresh_of_query(session, self._spec, frames)
         changed = changed_ranges(self._spec, sources, self._context.paths)
-        whole = [alias for alias in self._refresh.whole if self._spec.sources[alias].table in changed]
-        return None if self._refresh.reason or whole else self._refresh.expressions
+        for alias, why in self._refresh.whole.items():
+            if (table := self._spec.sources[alias].table) in changed:
+                return None, f"{table} has changed: {why}"
+        if not self._refresh.column or self._refresh.reason:
+            return None, self._refresh.reason
+        return self._refresh.expressions, ""
 
     def _touched(self, session: SparkSession, sources: BatchSources) -> tuple[list[str | None] | None, str]:
         """Return the values of `refresh_by` that changed, as text, or None for all; and why all, if that is unusual."""
         reason = "" if sources.reprocess else why_whole(sources.ranges, self._context.paths)
         if reason or sources.reprocess or any(after is None for after, _ in sources.ranges.values()):
             return None, reason
-        expressions = self._refresh_from(session, sources)
+        expressions, reason = self._refresh_from(session, sources)
         if expressions is None:
-            return None, ""
+            return None, reason
         frames = self._frames(session, {table: upto for table, (_, upto) in sources.ranges.items()})
         changes: list[DataFrame] = []
         for alias, source in self._spec.sources.items():

@@ -26,15 +26,15 @@ class QueryRefresh:
     """By which values a batch computes the table of a query.
 
     Attributes:
-        column: the column of the query; empty if the table is computed whole.
+        column: the column of the query; empty if none is traced.
         expressions: alias -> Spark SQL over its own columns, each with the type of the column.
-        whole: the aliases whose changes may affect every row.
-        reason: why the table is computed whole.
+        whole: alias -> why its changes may affect every row.
+        reason: why a column that is traced does not choose rows: what is compared has other types.
     """
 
     column: str
     expressions: Mapping[str, Sequence[str]]
-    whole: frozenset[str]
+    whole: Mapping[str, str]
     reason: str = ""
 
 
@@ -46,7 +46,7 @@ def refresh_of_query(session: SparkSession, spec: GoldSpec, sources: Mapping[str
     """
     found = refresh_of(spec, {alias: tuple(rows.columns) for alias, rows in sources.items()})
     if found.reason:
-        return QueryRefresh("", {}, frozenset(), found.reason)
+        return QueryRefresh("", {}, {})
     kind = rows_of_query(session, spec, sources).schema[found.column].dataType.simpleString()
     expressions: dict[str, list[str]] = {}
     for alias, texts in found.expressions.items():
@@ -54,14 +54,14 @@ def refresh_of_query(session: SparkSession, spec: GoldSpec, sources: Mapping[str
             own = _type_of(sources[alias], text)
             if kind not in _AS_TEXT or not (own == kind or {own, kind} <= _INTEGERS or {own, kind} <= _TIMES):
                 reason = f"{found.column} is {kind}, and {_plain(text)} of {alias} is {own}"
-                return QueryRefresh("", {}, frozenset(), reason)
+                return QueryRefresh(found.column, {}, {}, reason)
             expressions.setdefault(alias, []).append(text if own == kind else f"try_cast({text} AS {kind})")
     for group in found.alike:
         kinds = {f"{_plain(text)} of {alias}": _type_of(sources[alias], text) for alias, text in group}
         if len({*kinds.values()} & _AS_TEXT) != 1 or len({*kinds.values()}) != 1:
             reason = " and ".join(f"{text} is {own}" for text, own in kinds.items())
-            return QueryRefresh("", {}, frozenset(), f"a join compares them, and {reason}")
-    return QueryRefresh(found.column, expressions, frozenset(found.whole))
+            return QueryRefresh(found.column, {}, {}, f"a join compares them, and {reason}")
+    return QueryRefresh(found.column, expressions, found.whole)
 
 
 def rows_of_query(session: SparkSession, spec: GoldSpec, sources: Mapping[str, DataFrame]) -> DataFrame:

@@ -57,3 +57,19 @@ def test_a_query_that_does_more_than_read_is_refused_by_the_driver(lakehouse: La
     report = lakehouse.run(GOLD)
     assert report.outcome is Outcome.BAD_INPUT
     assert "reflect reaches outside of the sources" in report.message
+
+
+def test_a_source_that_is_read_whole_computes_the_whole_table_if_it_has_changed(lakehouse: Lakehouse) -> None:
+    query = "SELECT day, count(*) AS n, (SELECT sum(revenue) FROM t) AS total FROM o GROUP BY day"
+    sources = {"o": {"table": SILVER}, "t": {"table": "gold.revenue_daily"}}
+    lakehouse.specs(query_document(sources=sources, query=query))
+    lakehouse.deliver(1, "a.json", [order(1, 5), order(2, 7, of_day=2)])
+    lakehouse.run_all(1, BRONZE, SILVER, "gold.revenue_daily", GOLD)
+    lakehouse.deliver(2, "b.json", [order(3, 1)])
+    reports = lakehouse.run_all(2, BRONZE, SILVER, GOLD, "gold.revenue_daily", GOLD)
+    assert [report.rows.read for report in reports[2::2]] == [1, 2]
+    assert reports[-1].notes == (
+        "gold.last_orders: the whole table was computed: gold.revenue_daily has changed: the subquery "
+        "(SELECT SUM(revenue) FROM t) reads all rows",
+    )
+    assert {total for (total,) in lakehouse.rows(GOLD, "total")} == {13}

@@ -147,9 +147,10 @@ def recomputed(
     """Return the table after a batch of these changes, as `GoldAggregate` replaces its rows."""
     sources = frames(spark, paths, now)
     refresh = refresh_of_query(spark, spec, sources)
+    assert refresh.column
     assert not refresh.reason
     changed = {alias for alias in paths if before[alias] < now[alias]}
-    if changed & refresh.whole:
+    if changed & refresh.whole.keys():
         return in_order(rows_of_query(spark, spec, sources))
     touched: set[str | None] = set()
     for alias in changed:
