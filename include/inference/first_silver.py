@@ -10,12 +10,13 @@ from itertools import combinations
 import yaml
 
 from include.contracts.counted import counted
+from include.contracts.spec.nested_type import NESTED, is_nested
 from include.contracts.spec.table_spec import parse_spec
 from include.inference.delivered_rows import ColumnFacts, DeliveredRows
 from include.inference.first_spec import flow
 from include.specs.files import SpecLoader
 
-_NO_KEYS = ("float", "double", "boolean", "binary")
+_NO_KEYS = ("float", "double", "boolean", "binary", *NESTED)
 _TIMES = ("timestamp", "date")
 _LIKE_A_KEY = re.compile(r"(^|_)(id|key|code|no|nr|number|uuid|guid|tailnum|sku)$")
 _LAST_CHANGE = re.compile(r"updat|modif|chang|event|version|seq")
@@ -105,7 +106,7 @@ def silver_text(table: str, source: str, rows: DeliveredRows, *, by_day: bool) -
         "# decide: apply_as_deletes, if some events delete their key; stored_as_scd_type: 2, to keep every state",
         "columns:",
         *(
-            f"  {name}: {flow({'type': facts.type, **({'nullable': False} if name in needed else {})})}"
+            f"  {name}: {flow({**_typed(name, facts.type), **({'nullable': False} if name in needed else {})})}"
             for name, facts in columns.items()
         ),
         *by_file,
@@ -114,6 +115,11 @@ def silver_text(table: str, source: str, rows: DeliveredRows, *, by_day: bool) -
     text = "\n".join(lines) + "\n"
     parse_spec(yaml.load(text, SpecLoader))
     return text
+
+
+def _typed(name: str, kind: str) -> dict[str, str]:
+    """Return the type of a column; silver has a nested value of bronze as text."""
+    return {"type": "string", "from": f"to_json({name})"} if is_nested(kind) else {"type": kind}
 
 
 def _keys(keys: Sequence[str], time: str, by_day: bool, evidence: str) -> Keys:

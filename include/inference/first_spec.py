@@ -18,9 +18,11 @@ import duckdb
 import fastavro
 import pyarrow as pa
 import yaml
+from duckdb.sqltypes import DuckDBPyType
 
 from include.contracts.counted import counted
 from include.contracts.spec.bronze_sources import LandingSource
+from include.contracts.spec.nested_type import NestedType, nested_type
 from include.contracts.spec.record_fields import field_text
 from include.contracts.spec.table_spec import parse_spec
 from include.control.landing.formats.avro_files import avro_fields
@@ -51,6 +53,7 @@ _TYPES = {
     "DATE": "date",
     "BLOB": "binary",
 }
+_NESTED = {"struct": "struct", "list": "array"}
 _DECIMAL = re.compile(r"DECIMAL\((\d+),(\d+)\)")
 
 
@@ -196,8 +199,8 @@ def _cause(error: Exception) -> str:
 
 def _detect(reader: duckdb.DuckDBPyConnection, kind: str, files: list[LocalCopy], options: str) -> dict[str, str]:
     """Return the columns that DuckDB detects: column -> type."""
-    rows = reader.execute(f"DESCRIBE SELECT * FROM {_relation(kind, files, options)}").fetchall()
-    return {str(row[0]): spark_type(str(row[1])) for row in rows}
+    found = reader.sql(f"SELECT * FROM {_relation(kind, files, options)}")
+    return dict(zip(found.columns, map(spark_type, found.types), strict=True))
 
 
 def _relation(kind: str, files: list[LocalCopy], options: str) -> str:
@@ -215,15 +218,24 @@ def _absences(files: list[dict[str, str]]) -> Counter[str]:
     return Counter({name: len(files) - number for name, number in present.items() if number < len(files)})
 
 
-def spark_type(kind: str) -> str:
+def spark_type(kind: DuckDBPyType) -> str:
     """Return the column type for a type of DuckDB; text if bronze has no better type.
 
-    >>> [spark_type(kind) for kind in ("BIGINT", "TIMESTAMP WITH TIME ZONE", "DECIMAL(9,2)", "STRUCT(x BIGINT)")]
-    ['bigint', 'timestamp', 'decimal(9,2)', 'string']
+    >>> kinds = ("BIGINT", "TIMESTAMP WITH TIME ZONE", "DECIMAL(9,2)", "STRUCT(x BIGINT)[]", 'STRUCT("x y" BIGINT)')
+    >>> [spark_type(duckdb.sqltype(kind)) for kind in kinds]
+    ['bigint', 'timestamp', 'decimal(9,2)', 'array<struct<x:bigint>>', 'string']
     """
-    if decimal := _DECIMAL.fullmatch(kind):
+    if kind.id in _NESTED:
+        parts = {name: spark_type(part) for name, part in kind.children if isinstance(part, DuckDBPyType)}
+        try:
+            nested = str(NestedType(_NESTED[kind.id], parts))
+            return "string" if "binary" in parts.values() else str(nested_type(nested))
+        except ValueError:  # A name within it, or its depth, is not possible: as text, it loses nothing.
+            return "string"
+    text = str(kind)
+    if decimal := _DECIMAL.fullmatch(text):
         return f"decimal({decimal[1]},{decimal[2]})"
-    return "timestamp" if kind.startswith("TIMESTAMP") else _TYPES.get(kind, "string")
+    return "timestamp" if text.startswith("TIMESTAMP") else _TYPES.get(text, "string")
 
 
 def _text(table: str, delivered: DeliveredFiles, guess: Guess, names: Mapping[str, str]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 from pathlib import Path
 
 import yaml
@@ -24,6 +25,17 @@ HEADER = [
 ]  # fmt: skip
 
 
+def inferred(shop: Lakehouse) -> BronzeSpec:
+    """Write specs for the delivered orders, check them, and return that of bronze."""
+    (shop.folder / "tables").mkdir()
+    for words in (["infer", "orders", "--domain", "shop", "--write"], ["check"]):
+        answer = CliRunner().invoke(app, words, env=shop.environment())
+        assert answer.exit_code == 0, answer.output
+    spec = parse_spec(yaml.load((shop.folder / "tables/bronze/shop/orders.yaml").read_text(), SpecLoader))
+    assert isinstance(spec, BronzeSpec)
+    return spec
+
+
 def test_every_value_of_a_file_with_hostile_headers_is_in_its_column(tmp_path: Path, server: SparkServer) -> None:
     shop = Lakehouse(tmp_path)
     records = [[f"{row}-{number}" for number in range(len(HEADER))] for row in range(3)]
@@ -32,16 +44,29 @@ def test_every_value_of_a_file_with_hostile_headers_is_in_its_column(tmp_path: P
     file = tmp_path / "landing/orders/year=2013/month=01/day=01/a.csv"
     file.parent.mkdir(parents=True)
     file.write_text(content.getvalue())
-    (tmp_path / "tables").mkdir()
-    for words in (["infer", "orders", "--domain", "shop", "--write"], ["check"]):
-        answer = CliRunner().invoke(app, words, env=shop.environment())
-        assert answer.exit_code == 0, answer.output
-    spec_text = (tmp_path / "tables/bronze/shop/orders.yaml").read_text()
-    spec = parse_spec(yaml.load(spec_text, SpecLoader))
-    assert isinstance(spec, BronzeSpec)
+    spec = inferred(shop)
     unnamed = {7: "column 8", 8: "column 9"}
     assert list(fields_of(spec).values()) == [unnamed.get(at, name) for at, name in enumerate(HEADER)]
     report = shop.run("bronze.orders")
     assert report.outcome is Outcome.COMMITTED, report.message
     assert shop.rows("bronze.orders", *spec.columns, "_rescued") == [(*record, None) for record in records]
     assert shop.run("silver.orders").rows.applied == len(records)
+
+
+def test_nested_values_are_stored_as_such_and_silver_has_their_json(tmp_path: Path, server: SparkServer) -> None:
+    shop = Lakehouse(tmp_path)
+    by, lines = {"name": "Ann", "tags": ["a", "b"]}, [{"sku": "x", "price": 1.5}, {"sku": "y", "price": 2.5}]
+    shop.deliver(1, "a.json", [{"id": 1, "The Buyer": by, "lines": lines}, {"id": 2, "lines": [], "The Buyer": None}])
+    assert [column.type for column in inferred(shop).columns.values()] == [
+        "bigint", "struct<name:string,tags:array<string>>", "array<struct<sku:string,price:double>>"
+    ]  # fmt: skip
+    assert shop.run("bronze.orders").outcome is Outcome.COMMITTED
+    assert shop.rows("bronze.orders", "id", "the_buyer", "lines", "_rescued") == [
+        (1, by, lines, None),
+        (2, None, [], None),
+    ]
+    report = shop.run("silver.orders")
+    assert report.outcome is Outcome.COMMITTED, report.message
+    first, second = shop.rows("silver.orders", "id", "the_buyer", "lines")
+    assert (first[0], json.loads(first[1]), json.loads(first[2])) == (1, by, lines)
+    assert second == (2, None, "[]")

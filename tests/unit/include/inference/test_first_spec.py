@@ -59,11 +59,15 @@ def test_csv_files_give_columns_types_and_dialect(tmp_path: Path) -> None:
     assert source.path.startswith("date={interval_start"), "a folder a day"
 
 
-def test_json_lines_give_every_field_and_nested_fields_as_text(tmp_path: Path) -> None:
-    lines = '{"id": 1, "by": {"name": "x"}}\n{"id": -2, "at": "2013-01-01T08:00:00Z", "Odd name": 1}\n'
+def test_json_lines_give_every_field_with_its_type_also_nested(tmp_path: Path) -> None:
+    lines = '{"id": 1, "by": {"name": "x"}, "lines": [{"n": 1, "to": [{"x": 1.5}]}], "odd": [{"Full name": "x"}]}\n'
+    lines += '{"id": -2, "at": "2013-01-01T08:00:00Z", "Odd name": 1}\n'
     put(tmp_path / "orders/a.json.gz", gzip.compress(lines.encode()))
     spec = inferred(tmp_path)
-    assert kinds(spec) == {"id": "bigint", "by": "string", "at": "timestamp", "odd_name": "bigint"}
+    assert kinds(spec) == {
+        "id": "bigint", "by": "struct<name:string>", "lines": "array<struct<n:bigint,to:array<struct<x:double>>>>",
+        "odd": "array<string>", "at": "timestamp", "odd_name": "bigint",
+    }  # fmt: skip
     assert (spec.landing_source.files, spec.landing_source.path) == ("*.json.gz", ".")
     assert "  odd_name: {type: bigint, from: Odd name}\n" in text_of(tmp_path)
 
@@ -74,7 +78,7 @@ def test_json_arrays_give_the_same_as_json_lines(tmp_path: Path, name: str) -> N
     packings = {"zst": zstandard.compress, "gz": gzip.compress}
     put(tmp_path / "orders" / name, packings.get(name.rpartition(".")[2], bytes)(text))
     spec = inferred(tmp_path)
-    assert kinds(spec) == {"id": "bigint", "by": "string", "at": "timestamp"}
+    assert kinds(spec) == {"id": "bigint", "by": "struct<name:string>", "at": "timestamp"}
     assert (spec.landing_source.format, spec.landing_source.files) == ("json", f"*{name[1:]}")
 
 
@@ -191,6 +195,15 @@ def test_hostile_headers_become_names_of_columns_that_read_them(lakehouse: Lakeh
     assert set(kinds(spec).values()) == {"bigint"}
     silver = (Path(place["LAKEHOUSE_TABLES"]) / "silver/shop/shares.yaml").read_text()
     assert "order_id_2: {type: bigint" in silver
+
+
+def test_a_proposed_silver_table_has_nested_values_as_text(lakehouse: Lakehouse, place: Mapping[str, str]) -> None:
+    put(Path(place["LAKEHOUSE_LANDING"]) / "people/a.json", '{"id": 1, "by": {"name": "x"}}\n{"id": 2, "by": null}\n')
+    answer = lakehouse("infer", "people", "--domain", "shop", "--write")
+    assert answer.exit_code == 0, answer.stderr
+    silver = (Path(place["LAKEHOUSE_TABLES"]) / "silver/shop/people.yaml").read_text()
+    assert "  by: {type: string, from: to_json(by)}\n" in silver
+    assert lakehouse("check").exit_code == 0
 
 
 def test_names_that_differ_in_case_between_files_are_read_in_any_case(tmp_path: Path) -> None:
