@@ -16,6 +16,7 @@ from include.contracts.counted import counted
 from include.contracts.spec.table_spec import AnySpec, BronzeSpec, GoldSpec, SilverSpec
 from include.errors import SpecError
 from include.overview.columns import column_names
+from include.specs.checks.refresh import unproved_refreshes
 from include.specs.checks.sql import checked_catalog, refresh_in_words
 from include.specs.problem import SpecsRefusedError
 
@@ -64,7 +65,9 @@ def show_specs(folder: Path, *, as_json: bool) -> None:
         raise SpecError(f"no table specs in {folder}", "A spec is in <layer>/<domain>/<table>.yaml below it.")
     facts, summary = spec_facts(catalog), f"{counted(len(catalog.specs), 'table')} in {folder}: every spec is fine."
     refreshes = [f"{fact.table}: {fact.refresh}" for fact in facts if fact.refresh]
-    show_listing(facts, lambda: spec_table(facts), *refreshes, summary, as_json=as_json)
+    gold = (spec for spec in catalog.specs.values() if isinstance(spec, GoldSpec))
+    notes = (f"note: {note}" for spec in gold for note in unproved_refreshes(spec, catalog.specs))
+    show_listing(facts, lambda: spec_table(facts), *refreshes, summary, *notes, as_json=as_json)
 
 
 def spec_facts(catalog: Catalog) -> list[SpecFacts]:

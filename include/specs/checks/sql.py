@@ -14,6 +14,7 @@ from include.catalog import Catalog, load_catalog
 from include.contracts.spec.expectation_arguments import CUSTOM_ERRORS, QUERY, SQL
 from include.contracts.spec.table_spec import AnySpec, BronzeSpec, GoldSpec, SilverSpec
 from include.specs.checks.gold_query import query_defects
+from include.specs.checks.refresh import refresh_defects
 from include.specs.files import read_spec_file
 from include.specs.problem import Defect, KeyPath, SpecProblem, SpecsRefusedError, closest_word, did_you_mean
 from include.sql.expression import expression_of
@@ -79,6 +80,7 @@ def sql_problems(catalog: Catalog) -> list[SpecProblem]:
         defects += _query_defects(spec, specs)
         if isinstance(spec, GoldSpec):
             defects += query_defects(spec, _columns_of_sources(spec, specs))
+        defects += refresh_defects(spec, specs) if isinstance(spec, GoldSpec) and not defects else ()
         file = read_spec_file(path) if defects else None
         found = [file.problem(defect) for defect in defects if file]
         problems += [problem for problem in found if (problem.file, problem.key) not in reported]

@@ -128,7 +128,7 @@ def test_the_sql_of_gold_specs_is_checked(tmp_path: Path, change: Document, key:
     [
         "count(*)", "1", "sum(o.amount) filter (where o.amount > 1)", "max(o.day) = o.day", "upper(string(o.day))",
         "day", "orders + 1", "percentile_cont(0.5) within group (order by o.amount)", "count(distinct o.amount)",
-        "any(o.amount > 1)", "max_by(o.order_id, o.amount)", "sum(sum(o.amount)) over (order by o.day)",
+        "any(o.amount > 1)", "max_by(o.order_id, o.amount)", "sum(sum(o.amount)) over (partition by o.day)",
         "spark_catalog.default.own(o.amount)", "listagg(o.order_id, ',')", "first(o.amount) ignore nulls",
         "sum(case when o.order_id like any ('a') then 1 end)",
     ],

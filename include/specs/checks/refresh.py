@@ -1,0 +1,160 @@
+"""Check that a changed row of a source touches the groups to which it belongs: else gold keeps stale rows.
+
+A run computes the groups whose value of `refresh_by` is the value of `refresh_from` in a changed row. So in each joined
+row, `refresh_from` of every source must have the value of `refresh_by`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from include.contracts.spec.table_spec import AnySpec, GoldSpec, SilverSpec
+from include.specs.problem import Defect, KeyPath
+from include.sql.expression import expression_of
+from include.sql.terms import Equality, Proof, columns_of, compare, equalities, needed_columns, rewritten, term_of
+
+_OF_THE_MOMENT = frozenset(
+    ("current_date", "curdate", "current_timestamp", "localtimestamp", "now", "rand", "randn", "random", "uuid")
+)
+"""Functions that give other values for the same rows when they are computed again."""
+
+
+@dataclass(frozen=True)
+class RefreshProof:
+    """What is known of one source.
+
+    Attributes:
+        alias: the source.
+        proof: whether its `refresh_from` has the value of `refresh_by` in each joined row.
+        message: why it has not; empty if that is not known.
+        fix: the likely fix.
+    """
+
+    alias: str
+    proof: Proof
+    message: str = ""
+    fix: str = ""
+
+
+def refresh_proofs(spec: GoldSpec, specs: Mapping[str, AnySpec]) -> list[RefreshProof]:
+    """Return what is known of each source of a gold table that has a `refresh_from`; `specs` has all specs by table."""
+    if spec.refresh_by is None or spec.query is not None:
+        return []  # a query is traced instead
+    joins = _Joins(spec, spec.refresh_by, specs)
+    return [joins.proof(alias) for alias in spec.sources if alias in spec.refresh_from]
+
+
+def refresh_defects(spec: GoldSpec, specs: Mapping[str, AnySpec]) -> Iterator[Defect]:
+    """Yield what makes a run leave stale groups, whatever the data are."""
+    for path, text in _expressions(spec):
+        for name in sorted(_OF_THE_MOMENT.intersection(expression_of(text).functions)):
+            message = f"{name!r} gives another value each time: groups that nothing touches keep the old one"
+            yield Defect(path, message, text, "use a column of the source")
+    if spec.refresh_by is None or spec.query is not None:
+        return
+    joins, group = _Joins(spec, spec.refresh_by, specs), spec.group_by[spec.refresh_by]
+    for name, text in spec.measures.items():
+        if joins.looks_at_other_groups(text):
+            message = "this window looks at groups that are not computed again together"
+            yield Defect(("measures", name), message, text, f"add `partition by {group}` to it")
+    for proof in refresh_proofs(spec, specs):
+        if proof.proof is Proof.FAILS:
+            yield Defect(("refresh_from", proof.alias), proof.message, spec.refresh_from[proof.alias], proof.fix)
+
+
+def unproved_refreshes(spec: GoldSpec, specs: Mapping[str, AnySpec]) -> tuple[str, ...]:
+    """Return a note on the sources of which only the data can say that their changes touch the right groups."""
+    aliases = [f"refresh_from.{proof.alias}" for proof in refresh_proofs(spec, specs) if proof.proof is Proof.UNPROVED]
+    if not aliases:
+        return ()
+    return (
+        f"{spec.table}: the spec does not prove that {' and '.join(aliases)} always gives {spec.refresh_by}; "
+        f"`lakehouse verify {spec.table}` compares the rows with its sources.",
+    )
+
+
+class _Joins:
+    """The sources of one gold table: what their rows have in common where they are joined."""
+
+    def __init__(self, spec: GoldSpec, refresh_by: str, specs: Mapping[str, AnySpec]) -> None:
+        self._spec = spec
+        self._refresh_by = refresh_by
+        self._of_tables = {alias.lower(): specs.get(source.table) for alias, source in spec.sources.items()}
+
+    def proof(self, alias: str) -> RefreshProof:
+        """Return what is known of one source."""
+        spec = self._spec
+        wanted, given = spec.group_by[self._refresh_by], spec.refresh_from[alias]
+        group = term_of(wanted, self._resolve)
+        refreshed = term_of(given, lambda parts: ".".join((alias, *parts)))
+        if refreshed is None or group is None:
+            return RefreshProof(alias, Proof.UNPROVED)
+        pairs = list(self._equalities(alias))
+        proof = compare(rewritten(refreshed, pairs), rewritten(group, pairs), self._types())
+        if proof is Proof.FAILS:
+            message = f"refresh_by: {self._refresh_by} gives {wanted}, but refresh_from.{alias} gives {given}"
+            return RefreshProof(alias, proof, message, "give both the same value: groups of other values stay stale")
+        on = spec.sources[alias].on
+        condition, columns = term_of(on, self._resolve) if on else None, columns_of(refreshed)
+        if proof is Proof.HOLDS or condition is None or not columns or columns & columns_of(condition):
+            return RefreshProof(alias, proof)
+        own = refreshed.sql(dialect="spark").replace("`", "")
+        message = (
+            f"sources.{alias}.on joins rows with other values of {self._refresh_by}: it does not compare this value"
+        )
+        fix = f"add `and {own} = {wanted}` to sources.{alias}.on"
+        return RefreshProof(alias, Proof.FAILS, message, fix)
+
+    def looks_at_other_groups(self, measure: str) -> bool:
+        """Return whether a window of the measure has rows with several values of `refresh_by`."""
+        spec, own = self._spec, f".{self._refresh_by.lower()}"
+        group = term_of(spec.group_by[self._refresh_by], self._resolve)
+        term = term_of(measure, lambda parts: own if parts == (self._refresh_by,) else self._resolve(parts))
+        if term is None or group is None:
+            return False
+        same = [group, exp.column(exp.to_identifier(own, quoted=True))]
+        return any(not any(part in same for part in each.args["partition_by"]) for each in term.find_all(exp.Window))
+
+    def _equalities(self, alias: str) -> Iterator[Equality]:
+        """Yield what is equal in each joined row that has a row of the source."""
+        needed, types = {alias.lower()}, self._types()
+        for name, source in reversed(self._spec.sources.items()):
+            condition = term_of(source.on, self._resolve) if source.on else None
+            if condition is None or not (source.join == "inner" or name.lower() in needed):
+                continue
+            # A row of a source exists only together with the rows of which its condition needs a value.
+            needed |= {column.partition(".")[0] for column in needed_columns(condition)}
+            yield from equalities(condition, types)
+
+    def _resolve(self, parts: tuple[str, ...]) -> str | None:
+        first, *rest = parts
+        if rest and first.lower() in self._of_tables:
+            return ".".join(parts)
+        owners = [alias for alias, spec in self._of_tables.items() if _may_have(spec, first)]
+        return ".".join((owners[0], *parts)) if len(owners) == 1 else None
+
+    def _types(self) -> dict[str, str]:
+        """Return full name of a column -> its type, for the tables whose specs state it."""
+        return {
+            f"{alias}.{name}".lower(): column.type
+            for alias, spec in self._of_tables.items()
+            if isinstance(spec, SilverSpec)
+            for name, column in spec.columns.items()
+        }
+
+
+def _may_have(spec: AnySpec | None, column: str) -> bool:
+    if isinstance(spec, SilverSpec):
+        return column.lower() in map(str.lower, spec.stored_columns)
+    return not isinstance(spec, GoldSpec) or column.lower() in map(str.lower, (*spec.group_by, *spec.measures))
+
+
+def _expressions(spec: GoldSpec) -> Iterator[tuple[KeyPath, str]]:
+    for key in ("refresh_from", "group_by", "measures"):
+        yield from (((key, name), text) for name, text in getattr(spec, key).items())
+    for alias, source in spec.sources.items():
+        texts = {"where": source.where, "on": source.on}
+        yield from ((("sources", alias, key), text) for key, text in texts.items() if text)

@@ -1,0 +1,188 @@
+"""A spec by which a run would leave stale groups is refused; what only the data can show is a note."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from include.catalog import load_catalog
+from include.specs.checks.refresh import unproved_refreshes
+from include.specs.checks.sql import sql_problems
+from tests.support.cli import Lakehouse
+from tests.support.documents.specs import (
+    SHIPPED,
+    Document,
+    bronze_document,
+    gold_document,
+    silver_document,
+    write_specs,
+)
+
+PRICES = {
+    **silver_document("silver.prices"),
+    "columns": {**silver_document()["columns"], "code": {"type": "string", "from": "order_id"}},
+}
+
+
+def joined(on: str, refresh: str, *, first: str = "day", group: str = "o.day", join: str = "left") -> Document:
+    return gold_document(
+        sources={"o": {"table": "silver.orders"}, "p": {"table": "silver.prices", "join": join, "on": on}},
+        refresh_from={"o": first, "p": refresh},
+        group_by={"day": group},
+    )
+
+
+def single(refresh: str, group: str, **changes: object) -> Document:
+    return gold_document(refresh_from={"o": refresh}, group_by={"day": group}, **changes)
+
+
+def outcome(folder: Path, document: Document) -> tuple[list[str], tuple[str, ...]]:
+    """Return the texts of all problems, and the notes."""
+    catalog = load_catalog(write_specs(folder, bronze_document(), silver_document(), PRICES, document))
+    assert catalog.problems == ()
+    spec = catalog.spec(document["table"])
+    return [str(problem) for problem in sql_problems(catalog)], unproved_refreshes(spec, catalog.specs)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("refresh", "group"),
+    [
+        ("day", "o.day"),
+        ("DAY", "o.`Day`"),
+        ("(day)", "day"),
+        ("upper(order_id)", "UPPER(o.order_id)"),
+        ("to_date(event_at)", "o.event_at::date"),
+        ("date(event_at)", "cast((o.event_at) as date)"),
+        ("date_trunc('DD', event_at)", "to_date(o.event_at)"),
+        ("trunc(event_at, 'MM')", "date_trunc('month', o.event_at)"),
+        ("date_trunc('month', to_date(event_at))", "date_trunc('MON', o.event_at)"),
+        ("to_date(day)", "o.day"),
+        ("year(to_date(event_at))", "year(o.event_at)"),
+        ("to_date(date_trunc('week', day))", "date_trunc('week', o.day)"),
+        (
+            "to_date(from_utc_timestamp(event_at, 'America/New_York'))",
+            "to_date(from_utc_timestamp(o.event_at, 'America/New_York'))",
+        ),
+    ],
+)
+def test_a_source_that_gives_the_value_of_the_group_is_sound(tmp_path: Path, refresh: str, group: str) -> None:
+    assert outcome(tmp_path, single(refresh, group)) == ([], ())
+
+
+@pytest.mark.parametrize(
+    ("refresh", "group"),
+    [
+        ("date_trunc('month', event_at)", "to_date(o.event_at)"),
+        ("to_date(event_at)", "date_trunc('month', o.event_at)"),
+        ("event_at", "to_date(o.event_at)"),
+        ("trunc(day, 'YEAR')", "o.day"),
+        ("year(event_at)", "month(o.event_at)"),
+        ("date_trunc('week', event_at)", "date_trunc('month', o.event_at)"),
+    ],
+)
+def test_another_grain_than_the_group_is_refused(tmp_path: Path, refresh: str, group: str) -> None:
+    problems, notes = outcome(tmp_path, single(refresh, group))
+    assert f"refresh_from.o: refresh_by: day gives {group}, but refresh_from.o gives {refresh}" in problems[0]
+    assert notes == ()
+
+
+@pytest.mark.parametrize(
+    ("refresh", "group"),
+    [
+        ("event_at", "o.day"),
+        ("lower(order_id)", "upper(o.order_id)"),
+        ("'x'", "o.day"),
+        ("date_trunc('month', date_trunc('week', event_at))", "date_trunc('month', o.event_at)"),
+        ("to_date(order_id, 'yyyyMM')", "to_date(o.order_id)"),
+        ("day", "coalesce(o.day, date '2013-01-01')"),
+    ],
+)
+def test_what_depends_on_the_data_is_a_note(tmp_path: Path, refresh: str, group: str) -> None:
+    problems, (note,) = outcome(tmp_path, single(refresh, group))
+    assert problems == []
+    assert "does not prove that refresh_from.o always gives day; `lakehouse verify gold.revenue_daily`" in note
+
+
+@pytest.mark.parametrize(
+    ("on", "refresh"),
+    [
+        ("p.day = o.day", "day"),
+        ("p.code = o.order_id and o.day <=> p.day", "day"),
+        (
+            "(p.code = o.order_id) and (p.amount > 1 or p.amount is null) and to_date(p.event_at) = o.day",
+            "to_date(event_at)",
+        ),
+    ],
+)
+def test_a_join_that_carries_the_value_is_sound(tmp_path: Path, on: str, refresh: str) -> None:
+    assert outcome(tmp_path, joined(on, refresh)) == ([], ())
+
+
+def test_a_value_is_carried_over_several_joins(tmp_path: Path) -> None:
+    document = joined("p.day = o.day", "day")
+    third = {"table": "silver.prices", "join": "left", "on": "q.day = p.day and q.code = o.order_id"}
+    document = {**document, "sources": {**document["sources"], "q": third}}
+    document["refresh_from"] = {**document["refresh_from"], "q": "day"}
+    assert outcome(tmp_path, document) == ([], ())
+
+
+@pytest.mark.parametrize(
+    ("on", "refresh"),
+    [("p.order_id = o.order_id", "day"), ("p.code = o.order_id", "to_date(event_at)"), ("p.amount > o.amount", "day")],
+)
+def test_a_join_across_values_is_refused(tmp_path: Path, on: str, refresh: str) -> None:
+    problems, _ = outcome(tmp_path, joined(on, refresh))
+    assert "refresh_from.p: sources.p.on joins rows with other values of day: it does not compare this" in problems[0]
+    assert "= o.day` to sources.p.on" in problems[0]
+
+
+def test_a_join_on_the_value_with_another_grain_in_refresh_from_is_refused(tmp_path: Path) -> None:
+    problems, _ = outcome(tmp_path, joined("p.day = o.day", "date_trunc('month', day)"))
+    assert "day gives o.day, but refresh_from.p gives date_trunc('month', day)" in problems[0]
+
+
+@pytest.mark.parametrize(
+    ("on", "refresh", "group"),
+    [
+        ("p.day = o.event_at", "day", "o.day"),
+        ("p.day = o.day or p.code = 'x'", "day", "o.day"),
+        ("p.day between o.day and o.event_at", "day", "o.day"),
+        ("p.code = o.amount and p.day = o.day", "code", "o.amount"),  # '01' = 1
+        ("p.code = substr(o.order_id, 1, 2)", "code", "substr(o.order_id, 1, 2)"),
+        ("p.day = o.day", "day", "p.day"),  # null for an order without a price
+    ],
+)
+def test_a_join_that_may_carry_the_value_is_a_note(tmp_path: Path, on: str, refresh: str, group: str) -> None:
+    first = (
+        group.partition(".")[2] if group.startswith("o.") else "substr(order_id, 1, 2)" if "substr" in group else "day"
+    )
+    problems, notes = outcome(tmp_path, joined(on, refresh, first=first, group=group))
+    assert problems == []
+    assert len(notes) == 1
+
+
+def test_a_group_by_the_value_of_a_joined_source_is_sound_only_for_an_inner_join(tmp_path: Path) -> None:
+    assert outcome(tmp_path, joined("p.day = o.day", "day", group="p.day", join="inner")) == ([], ())
+
+
+@pytest.mark.parametrize("measure", ["max(current_timestamp())", "count_if(o.day < current_date)", "sum(rand())"])
+def test_a_value_of_the_moment_is_refused(tmp_path: Path, measure: str) -> None:
+    problems, _ = outcome(tmp_path, gold_document(measures={"m": measure}))
+    assert "gives another value each time" in problems[0]
+
+
+def test_a_window_over_several_values_is_refused(tmp_path: Path) -> None:
+    over = "sum(sum(o.amount)) over (partition by {} order by o.day)"
+    for partition in ("day", "o.day"):
+        assert outcome(tmp_path, gold_document(measures={"m": over.format(partition)}))[0] == []
+    for window in (over.format("o.order_id"), "rank() over (order by count(*))"):
+        problems, _ = outcome(tmp_path, gold_document(measures={"m": window}))
+        assert "measures.m: this window looks at groups that are not computed again together" in problems[0]
+
+
+def test_check_prints_the_notes(lakehouse: Lakehouse) -> None:
+    answer = lakehouse("check", "--tables", str(SHIPPED), "--json")
+    assert answer.exit_code == 0
+    assert "note: gold.delay_by_weather: the spec does not prove that refresh_from.w always" in answer.stderr
+    assert "route_performance_daily" not in answer.stderr
