@@ -17,7 +17,7 @@ from include.cli.listings.as_json import AsJson, show_listing
 from include.cli.metrics import metrics
 from include.cli.output import ErrorsToExitCodes, missing_root, show
 from include.cli.quarantine.commands import quarantine
-from include.cli.table_commands import diff, gate, lineage, query, rebuild, views
+from include.cli.table_commands import diff, gate, lineage, query, rebuild, verify, views
 from include.contracts.file_status import FileStatus
 from include.errors import ExitCode
 
@@ -162,6 +162,7 @@ def maintain(
 
 
 app.command()(rebuild)
+app.command()(verify)
 
 
 @app.command()

@@ -17,7 +17,7 @@ from include.contracts.job.report import CheckResult
 from include.contracts.time_format import SECOND
 from include.control.gates.gates import Gates, RecordedResult
 from include.control.gates.overrides import override
-from include.control.gates.result import Override
+from include.control.gates.result import GateResult, Override
 from include.settings import Settings
 
 
@@ -41,7 +41,7 @@ def result_table(results: Iterable[RecordedResult]) -> Table:
     shown = new_table("version", "at", "decision", "by", "why", "failed rules", "judged by", numbers=("version",))
     for recorded in results:
         result, decision = recorded.result, recorded.result.override
-        by, why = (decision.by, decision.reason) if decision else ("the rules", MISSING)
+        by, why = (decision.by, decision.reason) if decision else (_judge(result), MISSING)
         failed = "; ".join(check.rule for check in result.checks if not check.passed)
         if decision:
             verdict = Text("overridden", style="yellow")
@@ -70,12 +70,18 @@ def judged_by(checks: Sequence[CheckResult]) -> str:
     return "; ".join(f"{rows}: {count}" for rows, count in sorted(counts.items())) or MISSING
 
 
+def _judge(result: GateResult) -> str:
+    return "lakehouse verify" if result.is_verification else "the rules"
+
+
 def status_lines(table: str, settings: Settings) -> list[str]:
     """Return the version that readers use, and what can be done about an open refusal."""
     gates = Gates(settings.paths)
     verdicts = gates.verdicts(table)
     certified = verdicts.certified if verdicts else None
     lines = [f"Readers use version {certified}." if certified is not None else "No version is certified."]
+    if verdicts and verdicts.found_wrong:
+        lines.append(verdicts.found_wrong.refused)
     refusals = gates.refusals(table, -1 if certified is None else certified) if verdicts else []
     of_table = [result for result in refusals if verdicts and result.table_id == verdicts.table_id]
     newest = max(of_table, key=lambda result: result.version, default=None)

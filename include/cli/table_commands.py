@@ -103,6 +103,23 @@ def rebuild(
     raise typer.Exit(rebuild_table(table, request, Settings(), dry_run=dry_run))
 
 
+def verify(
+    table: Annotated[str, typer.Argument(help="A gold table.", autocompletion=table_names)],
+    sample: Annotated[
+        int, typer.Option(min=0, help="Compare only the groups of so many values of refresh_by, others each time.")
+    ] = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Compare the certified version of a gold table with a computation from scratch, and refuse it if they differ.
+
+    Both read the same versions of the sources. Readers stay on the version; the next one must be computed whole.
+    """
+    from include.cli.runs.job import verify_table
+    from include.settings import Settings
+
+    raise typer.Exit(verify_table(table, sample, Settings(), as_json=as_json))
+
+
 def query(
     sql: Annotated[str, typer.Argument(help="One query, in DuckDB's SQL; [bold]-[/bold] reads it from stdin.")],
     at: Annotated[

@@ -113,6 +113,12 @@ def _of(table: TableOverview, now: datetime) -> Iterator[Attention]:
         fields: dict[str, str | int] = {"version": last}
         subjects: tuple[str, ...] = (f"{refused.table_id}/{refused.version}",)
         yield Attention(table, Kind.REFUSED, cause, action, way_out, table.since, fields, subjects)
+    if not table.refusal and table.verdicts and (wrong := table.verdicts.found_wrong):
+        cause = (
+            f"readers use version {table.certified}, whose rows are not those of its sources: {_refusal_cause(wrong)}"
+        )
+        way_out, subjects = wrong.refused.partition("\n")[2], (f"{wrong.table_id}/{wrong.version} wrong",)
+        yield Attention(table, Kind.REFUSED, cause, Action.RUN, way_out, table.since, subjects=subjects)
     for deletes in table.questions.deletes:
         fields = {"version": deletes.source_version}
         cause = replace(deletes, samples=()).summary

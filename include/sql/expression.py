@@ -87,18 +87,6 @@ class SqlExpression:
         ]
 
     @cached_property
-    def functions(self) -> list[str]:
-        """The functions that it calls, in lower case, with or without parentheses.
-
-        >>> expression_of("date_add(current_date, `now`)").functions
-        ['date_add', 'current_date']
-        """
-        called = {id(token) for before, token in self._calls if before is not TokenType.DOT}
-        words = [token for token in self._tokens if token.token_type not in (TokenType.IDENTIFIER, TokenType.STRING)]
-        names = [(token.text.lower(), id(token) in called) for token in words]
-        return list(dict.fromkeys(name for name, is_called in names if is_called or name in WITHOUT_PARENTHESES))
-
-    @cached_property
     def columns(self) -> list[tuple[str, ...]]:
         """The names of columns, each as its parts; none if sqlglot cannot parse the text."""
         return list(dict.fromkeys(name for name, _ in self._column_nodes))

@@ -7,26 +7,32 @@ from collections.abc import Iterator
 
 from include.catalog import load_catalog
 from include.contracts.job.args import Job
-from include.contracts.job.interval_args import MAINTENANCE_JOBS, MaintenanceArgs
+from include.contracts.job.interval_args import MaintenanceArgs, maintenance_jobs
 from include.contracts.job.report import JobReport
+from include.contracts.spec.table_spec import GoldSpec
 from include.control.ops_tables import OpsTables
 from include.errors import ExitCode
 from include.settings import Settings
-from spark_jobs.jobs import table_optimize, table_vacuum
+from spark_jobs.jobs import table_optimize, table_vacuum, table_verify
 from spark_jobs.runtime.context import JobContext
 from spark_jobs.runtime.entrypoint import RunJob, run_and_report, start_process
 
-RUN: dict[Job, RunJob] = {Job.TABLE_OPTIMIZE: table_optimize.run, Job.TABLE_VACUUM: table_vacuum.run}
+RUN: dict[Job, RunJob] = {
+    Job.TABLE_VERIFY: table_verify.run,
+    Job.TABLE_OPTIMIZE: table_optimize.run,
+    Job.TABLE_VACUUM: table_vacuum.run,
+}
 
 
 def maintain_tables(args: MaintenanceArgs) -> Iterator[JobReport]:
-    """Optimize, then vacuum each named table; the failure of a table does not stop the other tables."""
+    """Verify (if its spec asks for it), optimize and vacuum each named table; a failure stops no other job."""
     settings = Settings(root=args.root)
     ops = OpsTables(settings.paths, keep_commits=settings.keep_commits)
     for spec in load_catalog(args.tables).specs.values():
-        for job in MAINTENANCE_JOBS if spec.table in args.table else ():
+        for job in maintenance_jobs(spec) if spec.table in args.table else ():
             job_args = args.for_table(spec.table, args.interval, args.report_of(job, spec.table))
-            job_args = job_args.model_copy(update={"dry_run": args.dry_run})
+            sample = (isinstance(spec, GoldSpec) and spec.maintenance.verify) or 0
+            job_args = job_args.model_copy(update={"dry_run": args.dry_run, "sample": sample})
             context = JobContext(job_args, opened=ops, settings=settings)
             yield run_and_report(job, RUN[job], context.args, context)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from include.contracts.job.args import Job
 from include.contracts.job.report import JobReport, reported_run
 from include.control.gates.overrides import override_note
+from include.control.gates.verification import verification_note
 from include.control.log.delta_log import newest_change
 from include.control.planning.planner import stream_position
 from include.errors import GateFailedError, NotReadyError, Outcome
@@ -44,7 +45,7 @@ def run(context: JobContext) -> JobReport:
         certified_version=gate.certified,
         certified_moved=gate.has_new_certificate,
         checks=gate.result.checks,
-        notes=(*gate.warnings, *override_note(table, gate.verdicts)),
+        notes=(*gate.warnings, *override_note(table, gate.verdicts), *verification_note(table, gate.verdicts)),
     )
 
 

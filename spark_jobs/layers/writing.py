@@ -11,6 +11,7 @@ from include.contracts.job.findings import merge_findings
 from include.contracts.job.report import JobReport, RowCounts, reported_run, total
 from include.control.changes.table_diff import diff_for_run
 from include.control.gates.overrides import override_note
+from include.control.gates.verification import verification_note
 from include.control.ledger.commit_history import TableWrite
 from include.control.ledger.resolution import table_id
 from include.control.ledger.states.measures import table_rows
@@ -71,7 +72,8 @@ def check_and_report(context: JobContext, results: Sequence[BatchResult]) -> Job
     batch_s, gate_s = sum(result.took_s for result in results), time.monotonic() - started
     changes = diff_for_run(spec, results[0].previous, context.ops).lines(after_a_run=True)
     waiting = ageing_note(spec, context.paths, context.now())
-    overridden = override_note(spec.table, gate.verdicts if gate else None)
+    verdicts = gate.verdicts if gate else None
+    overridden = (*override_note(spec.table, verdicts), *verification_note(spec.table, verdicts))
     did_something = [result for result in results if result.committed or result.finished]
     findings = merge_findings(result.findings for result in did_something)
     warnings = gate.warnings if gate else ()

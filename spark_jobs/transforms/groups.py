@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import reduce
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from include.contracts.spec.table_spec import GoldSpec
+from spark_jobs.transforms.touched_rows import gives_touched, is_touched
 
 
 def aggregate(sources: Mapping[str, DataFrame], spec: GoldSpec, touched: Sequence[str | None] | None) -> DataFrame:
@@ -25,7 +25,7 @@ def aggregate(sources: Mapping[str, DataFrame], spec: GoldSpec, touched: Sequenc
     frames = _filtered(sources, spec)
     if touched is not None:
         frames |= {
-            alias: rows.where(is_touched(F.expr(spec.refresh_from[alias]), touched))
+            alias: rows.where(gives_touched(spec.refresh_from[alias], rows, touched))
             for alias, rows in frames.items()
             if not spec.sources[alias].lookup
         }
@@ -34,6 +34,11 @@ def aggregate(sources: Mapping[str, DataFrame], spec: GoldSpec, touched: Sequenc
     measures = [F.expr(expression).alias(name) for name, expression in spec.measures.items()]
     grouped = joined.groupBy(*groups).agg(*measures)
     return grouped if touched is None else grouped.where(is_touched(F.col(spec.refresh_by or ""), touched))
+
+
+def join_sources(sources: Mapping[str, DataFrame], spec: GoldSpec) -> DataFrame:
+    """Return the joined rows of the sources that meet their `where`; their columns are named `<alias>.<column>`."""
+    return _join(_filtered(sources, spec), spec)
 
 
 def touched_by_lookup(alias: str, changed: DataFrame, sources: Mapping[str, DataFrame], spec: GoldSpec) -> DataFrame:
@@ -73,10 +78,3 @@ def _join(rows: Mapping[str, DataFrame], spec: GoldSpec) -> DataFrame:
         source = spec.sources[alias]
         joined = joined.join(rows[alias].alias(alias), F.expr(source.on or "true"), source.join or "inner")
     return joined
-
-
-def is_touched(value: Column, touched: Sequence[str | None]) -> Column:
-    """Return true where `value`, as text, is one of `touched`; null is a value like any other."""
-    texts = [text for text in touched if text is not None]
-    matches = [*([value.isin(texts)] if texts else []), *([value.isNull()] if None in touched else [])]
-    return reduce(lambda a, b: a | b, matches) if matches else F.lit(False)

@@ -33,6 +33,7 @@ from spark_jobs.jobs import (
     table_optimize,
     table_rebuild,
     table_vacuum,
+    table_verify,
 )
 from spark_jobs.runtime.entrypoint import RunJob, run_and_report
 from tests.support.clock import ContextAt
@@ -49,6 +50,7 @@ RUN: dict[Job, RunJob] = {
     Job.QUARANTINE_FIX: quarantine_fix.run,
     Job.QUARANTINE_REPLAY: quarantine_replay.run,
     Job.TABLE_REBUILD: table_rebuild.run,
+    Job.TABLE_VERIFY: table_verify.run,
 }
 
 

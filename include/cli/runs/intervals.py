@@ -13,7 +13,7 @@ from include.cli.runs.table_plans import plan_tables
 from include.cli.selection import Selection, new_run_id
 from include.contracts.interval import Interval
 from include.contracts.job.args import WRITER_OF_LAYER
-from include.contracts.job.interval_args import MAINTENANCE_JOBS, DomainArgs, IntervalsArgs, MaintenanceArgs
+from include.contracts.job.interval_args import DomainArgs, IntervalsArgs, MaintenanceArgs, maintenance_jobs
 from include.contracts.job.report import JobReport
 from include.contracts.time_format import FILE_NAME
 from include.control.log.stored_tables import is_table
@@ -110,7 +110,8 @@ def maintain_selection(selection: Selection, settings: Settings, *, dry_run: boo
     own = {"table": tuple(tables), "interval": selection.intervals[0], "dry_run": dry_run}
     arguments, reports = MaintenanceArgs(**{**common.model_dump(), **own}), list[JobReport]()
     driver = Driver(settings, arguments)
-    expected = [arguments.report_of(job, table) for table in tables for job in MAINTENANCE_JOBS]
+    specs = [selection.catalog.spec(table) for table in tables]
+    expected = [arguments.report_of(job, spec.table) for spec in specs for job in maintenance_jobs(spec)]
     with new_bar(out) as bar:
         task = bar.add_task("starting Spark", total=len(expected))
         for report in driver.run("spark_jobs/jobs/maintain_tables.py", expected):

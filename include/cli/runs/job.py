@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
 
 from include.cli.catalog import command_catalog
+from include.cli.listings.as_json import show_listing
 from include.cli.output import console, show, show_problem
 from include.cli.runs.driver import run_job
 from include.cli.runs.reports import ending, failure_lines, note_lines
 from include.cli.selection import new_run_id, parse_intervals, today
+from include.cli.views import MISSING, new_table
 from include.contracts.interval import Interval
 from include.contracts.job.args import Job, JobArgs
 from include.contracts.job.report import JobReport
@@ -22,16 +28,17 @@ def run_and_show(
     table: str,
     settings: Settings,
     interval: Interval,
-    request: RequestFile,
+    request: RequestFile | None,
     job: Job,
     show_report: Callable[[JobReport], None],
     status: str = "starting Spark",
     *,
-    dry_run: bool,
+    dry_run: bool = False,
+    sample: int = 0,
 ) -> ExitCode:
     """Run the job, and show how it ended, by `show_report`; failures and the driver's log go to stderr.
 
-    The job reads its request from a file next to its report.
+    The job reads its request, if there is one, from a file next to its report.
 
     Raises:
         SparkUnavailableError: there is no Spark to start.
@@ -47,8 +54,9 @@ def run_and_show(
         landing=settings.landing,
         tables=settings.tables,
         report=folder / f"{table}.json",
-        request=request.save(folder / f"{table}.request.json"),
+        request=request.save(folder / f"{table}.request.json") if request else None,
         dry_run=dry_run,
+        sample=sample,
     )
     with console().status(f"{table}: {status}"):
         report, end = run_job(settings, arguments, job)
@@ -72,6 +80,39 @@ def rebuild_table(table: str, request: RebuildRequest, settings: Settings, *, dr
     command_catalog(settings.tables).spec(table)
     (interval,) = parse_intervals(today())
     return run_and_show(table, settings, interval, request, Job.TABLE_REBUILD, _show, "rebuilding it", dry_run=dry_run)
+
+
+def verify_table(table: str, sample: int, settings: Settings, *, as_json: bool) -> ExitCode:
+    """Verify a gold table in its own driver, and show the groups that differ; `sample` is 0 for all groups.
+
+    Raises:
+        SpecError: a spec is wrong, or there is no such table.
+        SparkUnavailableError: there is no Spark to start.
+    """
+    command_catalog(settings.tables).spec(table)
+    (interval,) = parse_intervals(today())
+
+    def show_report(report: JobReport) -> None:
+        differences = report.details.get("differences", ())
+        message = () if differences else (report.message,)
+        remarks = (*message, *note_lines([report])) if report.details else ()
+        show_listing(differences, lambda: difference_table(differences), *remarks, as_json=as_json)
+
+    return run_and_show(
+        table, settings, interval, None, Job.TABLE_VERIFY, show_report, "comparing it with its sources", sample=sample
+    )
+
+
+def difference_table(differences: Sequence[dict[str, Any]]) -> Table | str:
+    """Return a line per difference: the group, the column, the stored value and the computed one."""
+    if not differences:
+        return ""
+    shown = new_table("group", "column", "in the table", "computed")
+    for each in differences:
+        group = ", ".join(f"{name} {MISSING if value is None else value}" for name, value in each["group"].items())
+        values = (MISSING if value is None else value for value in (each["stored"], each["computed"]))
+        shown.add_row(*map(Text, (group, each["column"] or MISSING, *values)))  # as text, so that no markup is read
+    return shown
 
 
 def _show(report: JobReport) -> None:

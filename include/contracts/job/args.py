@@ -52,6 +52,7 @@ class Job(StrEnum):
     QUARANTINE_FIX = "quarantine_fix"
     QUARANTINE_REPLAY = "quarantine_replay"
     TABLE_REBUILD = "table_rebuild"
+    TABLE_VERIFY = "table_verify"
 
     @property
     def application(self) -> str:
@@ -79,6 +80,7 @@ class JobArgs(CommandLine):
         allow_deletes: the person who allows more deleted keys than `max_deleted_percent`; empty for nobody.
         dry_run: maintenance, quarantine and rebuilds only: whether to report the plan without doing it.
         request: quarantine and rebuilds only: the file of the request.
+        sample: verification only: the number of values of `refresh_by` whose groups are compared; 0 for all.
     """
 
     table: str
@@ -93,6 +95,7 @@ class JobArgs(CommandLine):
     allow_deletes: str = ""
     dry_run: bool = False
     request: Path | None = None
+    sample: int = 0
 
     @property
     def interval(self) -> Interval:

@@ -8,11 +8,19 @@ from pathlib import Path
 from include.contracts.interval import Instant, Interval
 from include.contracts.job.args import CommandLine, Job, JobArgs
 from include.contracts.roots import LakeRoot, LandingRoot
+from include.contracts.spec.table_spec import AnySpec, GoldSpec
 from include.contracts.time_format import FILE_NAME
 from include.errors import ExitCode
 
 MAINTENANCE_JOBS = (Job.TABLE_OPTIMIZE, Job.TABLE_VACUUM)
-"""The jobs of maintenance, in the order in which each table gets them."""
+"""The jobs that maintain the files of a table, in their order."""
+
+
+def maintenance_jobs(spec: AnySpec) -> tuple[Job, ...]:
+    """Return the jobs of maintenance that a table gets, in their order."""
+    is_verified = isinstance(spec, GoldSpec) and spec.maintenance.verify
+    return (Job.TABLE_VERIFY, *MAINTENANCE_JOBS) if is_verified else MAINTENANCE_JOBS
+
 
 CONTINUE_AFTER = (ExitCode.OK, ExitCode.BAD_SPEC)
 """Exit codes of a table after which a driver still runs the next interval of the other tables."""

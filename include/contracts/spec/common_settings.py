@@ -82,6 +82,17 @@ class SilverMaintenanceSpec(MaintenanceSpec):
     tombstones: TombstonesSpec = TombstonesSpec()
 
 
+class GoldMaintenanceSpec(MaintenanceSpec):
+    """The maintenance of a gold table.
+
+    Attributes:
+        verify: of how many values of `refresh_by` maintenance compares the groups with a computation from scratch,
+            others each time; None compares nothing.
+    """
+
+    verify: int | None = Field(default=None, gt=0)
+
+
 class QuarantineSpec(StrictModel):
     """The time that quarantined rows may wait.
 

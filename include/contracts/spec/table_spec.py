@@ -16,6 +16,7 @@ from include.contracts.spec.change_data import ChangeData
 from include.contracts.spec.common_settings import (
     ColumnSpec,
     ConflictSpec,
+    GoldMaintenanceSpec,
     MaintenanceSpec,
     QuarantineSpec,
     SilverMaintenanceSpec,
@@ -258,6 +259,7 @@ class GoldSpec(TableSpec, GoldQuery):
             changed row affects; not for a lookup.
         group_by: group column -> Spark SQL over `<alias>.<column>`.
         measures: measure -> Spark SQL aggregate over `<alias>.<column>`.
+        maintenance: what table maintenance does, and how many values it verifies.
     """
 
     table: str = Field(pattern=rf"^gold\.{NAME}$")
@@ -266,6 +268,7 @@ class GoldSpec(TableSpec, GoldQuery):
     refresh_from: dict[ColumnName, str] = Field(default_factory=dict)
     group_by: dict[ColumnName, str] = Field(default_factory=dict, min_length=1)
     measures: dict[ColumnName, str] = Field(default_factory=dict, min_length=1)
+    maintenance: GoldMaintenanceSpec = GoldMaintenanceSpec()
 
     @property
     def source_tables(self) -> tuple[str, ...]:

@@ -46,6 +46,7 @@ class GateResult(BaseModel):
         override: the decision to let the version pass although the rules refused it; `checks` still has their results.
         facts: the numbers with which later versions are compared: rows `in_table`, and rows that the run has `applied`.
         compared: each other table that the rules read -> its certified version at the time of the check.
+        is_verification: whether it is the result of `lakehouse verify`, which compares the rows with the sources.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -61,3 +62,4 @@ class GateResult(BaseModel):
     override: Override | None = None
     facts: dict[str, int] = {}
     compared: dict[str, int | None] = {}
+    is_verification: bool = False

@@ -22,6 +22,7 @@ class Verdicts(StatePart):
         judged: all results of that version, oldest first.
         passed: all passed results of the newest version that passed, oldest first; empty if no version passed.
         refused: the refusal of the lowest version above the passed one.
+        found_wrong: the verification that found the rows of a version wrong, until a later version passes by the rules.
         same: the versions with exactly the rows of the passed one, ascending.
         walked: the newest version of the log that was read to find `same`.
         mark: digest of the commit of `walked`; another table at the same path has another digest.
@@ -31,6 +32,7 @@ class Verdicts(StatePart):
     judged: tuple[GateResult, ...]
     passed: tuple[GateResult, ...] = ()
     refused: GateResult | None = None
+    found_wrong: GateResult | None = None
     same: tuple[int, ...] = ()
     walked: int = -1
     mark: str = ""
@@ -76,6 +78,7 @@ def summarize(results: Sequence[GateResult], before: Verdicts | None = None) -> 
     upto = max(result.version for result in results)
     newest = max((result.version for result in results if result.passed), default=None)
     earlier = [before.refused] if before and before.refused else []
+    found_wrong = _found_wrong(results, before.found_wrong if before else None)
     if newest is not None or before is None:
         passed = tuple(result for result in results if result.passed and result.version == newest)
         same, walked = ((), upto) if newest is None else ((newest,), newest)
@@ -88,8 +91,18 @@ def summarize(results: Sequence[GateResult], before: Verdicts | None = None) -> 
             "upto": upto,
             "judged": tuple(result for result in results if result.version == upto),
             "refused": min(refusals, key=lambda result: result.version, default=None),
+            "found_wrong": found_wrong,
         }
     )
+
+
+def _found_wrong(results: Sequence[GateResult], wrong: GateResult | None) -> GateResult | None:
+    for result in results:
+        if result.is_verification:
+            wrong = None if result.passed else result
+        elif wrong and result.passed and not result.override and result.version > wrong.version:
+            wrong = None  # the gate passes no version that keeps rows of the wrong one
+    return wrong
 
 
 def follow_log(verdicts: Verdicts, table: LakePath) -> Verdicts | None:

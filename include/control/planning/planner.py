@@ -20,6 +20,7 @@ from include.contracts.spec.table_spec import AnySpec, BronzeSpec, GoldSpec, Sil
 from include.control.changes.table_diff import TableDiff, diff_for_run
 from include.control.gates.overrides import override_note
 from include.control.gates.restore import restore_obstacle
+from include.control.gates.verification import verification_note
 from include.control.landing.deliveries import Folders, delivered_files
 from include.control.landing.landing import Landing, interval_files, is_as_listed, landing_of
 from include.control.landing.matching import IsEnough, MatchedFiles, compare_all, match_files, read_listed, split_by_age
@@ -242,6 +243,7 @@ class Planner:
             notes=(
                 *diff.lines(),
                 *override_note(spec.table, verdicts),
+                *verification_note(spec.table, verdicts),
                 *ageing_note(spec, ops.paths, self._clock()),
             ),
         )

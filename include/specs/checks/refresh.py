@@ -14,12 +14,8 @@ from sqlglot import exp
 from include.contracts.spec.table_spec import AnySpec, GoldSpec, SilverSpec
 from include.specs.problem import Defect, KeyPath
 from include.sql.expression import expression_of
+from include.sql.query_functions import OTHER_IN_EACH_RUN, REFUSED, REFUSED_BARE
 from include.sql.terms import Equality, Proof, columns_of, compare, equalities, needed_columns, rewritten, term_of
-
-_OF_THE_MOMENT = frozenset(
-    ("current_date", "curdate", "current_timestamp", "localtimestamp", "now", "rand", "randn", "random", "uuid")
-)
-"""Functions that give other values for the same rows when they are computed again."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +37,7 @@ class RefreshProof:
 
 def refresh_proofs(spec: GoldSpec, specs: Mapping[str, AnySpec]) -> list[RefreshProof]:
     """Return what is known of each source of a gold table that has a `refresh_from`; `specs` has all specs by table."""
-    if spec.refresh_by is None or spec.query is not None:
+    if spec.refresh_by is None or spec.refresh_by not in spec.group_by:
         return []  # a query is traced instead
     joins = _Joins(spec, spec.refresh_by, specs)
     return [joins.proof(alias) for alias in spec.sources if alias in spec.refresh_from]
@@ -50,10 +46,11 @@ def refresh_proofs(spec: GoldSpec, specs: Mapping[str, AnySpec]) -> list[Refresh
 def refresh_defects(spec: GoldSpec, specs: Mapping[str, AnySpec]) -> Iterator[Defect]:
     """Yield what makes a run leave stale groups, whatever the data are."""
     for path, text in _expressions(spec):
-        for name in sorted(_OF_THE_MOMENT.intersection(expression_of(text).functions)):
-            message = f"{name!r} gives another value each time: groups that nothing touches keep the old one"
-            yield Defect(path, message, text, "use a column of the source")
-    if spec.refresh_by is None or spec.query is not None:
+        sql = expression_of(text)
+        bare = REFUSED_BARE.intersection(map(str.lower, sql.symbols))
+        for name in sorted(OTHER_IN_EACH_RUN.intersection((*map(str.lower, sql.functions), *bare))):
+            yield Defect(path, f"{name} {REFUSED[name]}", text)
+    if spec.refresh_by is None or spec.refresh_by not in spec.group_by:
         return
     joins, group = _Joins(spec, spec.refresh_by, specs), spec.group_by[spec.refresh_by]
     for name, text in spec.measures.items():

@@ -10,7 +10,7 @@ from airflow.sdk import DAG, Param, TaskGroup
 
 from include.catalog import load_catalog
 from include.contracts.job.args import Job
-from include.contracts.spec.table_spec import AnySpec
+from include.contracts.spec.table_spec import AnySpec, GoldSpec
 from include.settings import Settings
 from lakehouse_airflow.factory.defaults import (
     EXECUTION_TIMEOUT,
@@ -22,6 +22,8 @@ from lakehouse_airflow.operators.table_maintenance import TableMaintenanceOperat
 from lakehouse_airflow.ui.links import MAINTENANCE_DAG_ID
 
 _DOC = """Joins small files (OPTIMIZE), then removes files that no version of a table needs any more (VACUUM).
+
+A gold table with `maintenance: {verify: ...}` also has some of its groups compared with a computation from scratch.
 
 VACUUM only reports what it would remove while *Vacuum: dry run* is on, and never goes below a table's retention."""
 
@@ -88,6 +90,14 @@ def _add_table(spec: AnySpec, conn_id: str) -> None:
     vacuum = TableMaintenanceOperator(
         task_id=f"{spec.name}_vacuum", task_display_name=f"{spec.table} vacuum", job=Job.TABLE_VACUUM, **own
     )
+    if isinstance(spec, GoldSpec) and spec.maintenance.verify:
+        TableMaintenanceOperator(
+            task_id=f"{spec.name}_verify",
+            task_display_name=f"{spec.table} verify",
+            job=Job.TABLE_VERIFY,
+            sample=spec.maintenance.verify,
+            **own,
+        )
     if spec.maintenance.optimize != "off":
         vacuum.set_upstream(
             TableMaintenanceOperator(

@@ -97,7 +97,13 @@ class SparkJobOperator(BaseOperator):
         self.spans.started(getattr(context["ti"], "start_date", None))
 
     def run_job_or_raise(
-        self, context: Context, interval: Interval, *, dry_run: bool = False, request: RequestFile | None = None
+        self,
+        context: Context,
+        interval: Interval,
+        *,
+        dry_run: bool = False,
+        request: RequestFile | None = None,
+        sample: int = 0,
     ) -> JobReport:
         """Run the job and return its report, if it ended well.
 
@@ -106,13 +112,19 @@ class SparkJobOperator(BaseOperator):
             MillraceError: not ready, a conflict, no Spark server: the retry policy decides how long to wait.
             AirflowException: the job failed for another reason.
         """
-        report = self.run_job(context, interval, dry_run=dry_run, request=request)
+        report = self.run_job(context, interval, dry_run=dry_run, request=request, sample=sample)
         if error := error_of(report, self._driver_log.path):
             raise error from None
         return report
 
     def run_job(
-        self, context: Context, interval: Interval, *, dry_run: bool = False, request: RequestFile | None = None
+        self,
+        context: Context,
+        interval: Interval,
+        *,
+        dry_run: bool = False,
+        request: RequestFile | None = None,
+        sample: int = 0,
     ) -> JobReport:
         """Run the job for `interval`, with the request that it reads, and return its report, however it ended.
 
@@ -137,6 +149,7 @@ class SparkJobOperator(BaseOperator):
             reprocess=wants_reprocess(context),
             dry_run=dry_run,
             request=request.save(files.report.with_suffix(".request.json")) if request else None,
+            sample=sample,
         )
         # Airflow then shows the command line that follows under Rendered Templates.
         self.overwrite_rtif_after_execution = True

@@ -1,4 +1,4 @@
-"""Maintain a table's files: join small ones, remove those that no version needs any more."""
+"""Maintain a table: join small files, remove those that no version needs any more, verify the rows of a gold table."""
 
 from __future__ import annotations
 
@@ -18,17 +18,20 @@ if TYPE_CHECKING:
 class TableMaintenanceOperator(SparkJobOperator):
     """Run a maintenance job for a table that exists; the interval only labels its report.
 
-    :param job: `Job.TABLE_OPTIMIZE` joins small files, `Job.TABLE_VACUUM` removes files that no version needs.
+    :param job: `Job.TABLE_OPTIMIZE` joins small files, `Job.TABLE_VACUUM` removes files that no version needs,
+        `Job.TABLE_VERIFY` compares the groups of a gold table with a computation from scratch.
     :param is_dry_run: whether only to report what the job would do. By default OPTIMIZE does its work, and for VACUUM
         the run's Param `vacuum_dry_run` decides; without that Param VACUUM only reports.
+    :param sample: of how many values of `refresh_by` a verification compares the groups; 0 for all.
 
     The others are those of `SparkJobOperator`.
     """
 
     ui_color = "#d5d8e8"
 
-    def __init__(self, *, job: Job, is_dry_run: bool | None = None, **kwargs: Any) -> None:
+    def __init__(self, *, job: Job, is_dry_run: bool | None = None, sample: int = 0, **kwargs: Any) -> None:
         super().__init__(**kwargs)
+        self.sample = sample
         self.job = job
         self.is_dry_run = is_dry_run
 
@@ -48,4 +51,5 @@ class TableMaintenanceOperator(SparkJobOperator):
         dry_run = self.is_dry_run
         if dry_run is None:
             dry_run = self.job is Job.TABLE_VACUUM and bool(context["params"].get("vacuum_dry_run", True))
-        return TaskResult.of_report(self.run_job_or_raise(context, interval, dry_run=dry_run)).to_xcom()
+        report = self.run_job_or_raise(context, interval, dry_run=dry_run, sample=self.sample)
+        return TaskResult.of_report(report).to_xcom()

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from include.control.gates.judged_figures import JudgedFigures
 from include.control.gates.restore import undo_refused
 from include.control.gates.result import GateResult
 from include.control.gates.verdicts import Verdicts
+from include.control.gates.verification import failed_verification, way_out
 from include.control.ledger.resolution import table_id
 from include.control.log.delta_log import remaining_commits
 from include.errors import RestoreError
@@ -58,7 +59,7 @@ def run_gate(context: JobContext, version: int) -> GateOutcome:
     before = verdicts.certified if verdicts else None
     recorded = gates.result_from(verdicts, table, version, context.spec.suite_hash)
     if recorded is None:
-        result, figures = _check(context, version, before)
+        result, figures = _check(context, version, verdicts)
         verdicts = gates.record(result, figures)
     else:
         result = recorded
@@ -70,9 +71,10 @@ def run_gate(context: JobContext, version: int) -> GateOutcome:
     return GateOutcome(result, gates.verdicts(table), is_new, warnings, restore)
 
 
-def _check(context: JobContext, version: int, certified: int | None) -> tuple[GateResult, JudgedFigures | None]:
+def _check(context: JobContext, version: int, verdicts: Verdicts | None) -> tuple[GateResult, JudgedFigures | None]:
     """Return the result for a version, and the figures by which the next version can be checked."""
     spec, path = context.spec, context.paths.table(context.spec.table)
+    certified = verdicts.certified if verdicts else None
     facts, others = version_facts(context, version, certified), other_tables(context)
     checked = CheckedRules()
     figures: JudgedFigures | None = None
@@ -84,7 +86,11 @@ def _check(context: JobContext, version: int, certified: int | None) -> tuple[Ga
             change = change_since(context.ops.gates.judged_figures(spec.table), judged, session)
             checked = check_rules(frame, spec.table_rules, compared, change)
             figures = next_figures(judged, change, checked.lasting)
-    outcome = verdict(spec.table, version, checked.checks, certified)
+    found_wrong = failed_verification(verdicts, path, version)
+    checks = (found_wrong, *checked.checks) if found_wrong else checked.checks
+    outcome = verdict(spec.table, version, checks, certified)
+    if found_wrong:
+        outcome = replace(outcome, refused=f"{outcome.refused}\n{way_out(spec.table)}")
     commits = remaining_commits(path, certified)
     batches = [commit.metadata for commit in commits if commit.metadata and commit.version <= version]
     result = GateResult(
@@ -93,7 +99,7 @@ def _check(context: JobContext, version: int, certified: int | None) -> tuple[Ga
         version=version,
         suite_hash=spec.suite_hash,
         passed=outcome.passed,
-        checks=checked.checks,
+        checks=checks,
         batches=tuple(f"{batch['stream']}/{batch['batch_seq']}" for batch in batches),
         refused=outcome.refused + _earlier_refusal(context, version, certified) if not outcome.passed else "",
         facts=facts,

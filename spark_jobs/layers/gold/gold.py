@@ -103,6 +103,14 @@ class GoldAggregate:
         changes = {"inserted": written - updated, "updated": updated, "deleted": removed - updated}
         return Closing(RowCounts(read=computed, applied=written, **changes))
 
+    def from_scratch(self, session: SparkSession, sources: BatchSources) -> DataFrame:
+        """Return all groups, computed from exactly the versions that a batch has read.
+
+        Raises:
+            BadInputError: a source was replaced by another table.
+        """
+        return self._groups_of(session, sources, None)
+
     def _groups_of(self, session: SparkSession, sources: BatchSources, touched: list[str | None] | None) -> DataFrame:
         require_same_sources(sources, self._context.paths)
         return self._all_groups(session, {table: upto for table, (_, upto) in sources.ranges.items()}, touched)

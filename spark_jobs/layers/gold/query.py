@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from include.contracts.spec.table_spec import GoldSpec
 from include.sql.refresh import refresh_of
 from include.sql.select_query import require_read_only
-from spark_jobs.transforms.groups import is_touched
+from spark_jobs.transforms.touched_rows import gives_touched, is_touched
 
 _INTEGERS = frozenset(("tinyint", "smallint", "int", "bigint"))
 _TIMES = frozenset(("date", "timestamp"))
@@ -98,7 +98,9 @@ def touched_rows_of_query(
     """
     read = dict(sources)
     for alias, texts in refresh.expressions.items():
-        read[alias] = sources[alias].where(reduce(or_, (is_touched(F.expr(text), touched) for text in texts)))
+        read[alias] = sources[alias].where(
+            reduce(or_, (gives_touched(text, sources[alias], touched) for text in texts))
+        )
     return rows_of_query(session, spec, read).where(is_touched(F.col(refresh.column), touched))
 
 

@@ -257,6 +257,7 @@ def test_a_lost_writer_s_files_outlive_vacuum_while_they_are_young(shop: Lakehou
 def test_one_driver_maintains_all_named_tables(shop: Lakehouse) -> None:
     before = amounts(shop, BRONZE, None)
     assert before
+    shop.specs(gold_document(maintenance={"verify": 3}))
     args = MaintenanceArgs(
         domain="shop",
         run_id="cli",
@@ -269,8 +270,10 @@ def test_one_driver_maintains_all_named_tables(shop: Lakehouse) -> None:
     )
     reports = list(maintain_tables(args))
     assert [(report.table, report.job) for report in reports] == [
-        (table, job) for table in (BRONZE, GOLD) for job in MAINTENANCE_JOBS
+        *((BRONZE, job) for job in MAINTENANCE_JOBS),
+        *((GOLD, job) for job in (Job.TABLE_VERIFY, *MAINTENANCE_JOBS)),
     ]
+    assert reports[2].details["groups"] == 3, reports[2].message
     assert all(report.exit_code is ExitCode.OK for report in reports), [report.message for report in reports]
     assert "bin-pack" in reports[0].message
     assert amounts(shop, BRONZE, None) == before

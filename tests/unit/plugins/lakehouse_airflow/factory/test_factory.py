@@ -21,6 +21,7 @@ from include.errors import SpecError
 from lakehouse_airflow.assets import table_asset
 from lakehouse_airflow.factory import build_domain_dag, build_gate_override_dag, build_maintenance_dag
 from lakehouse_airflow.operators.spark_job import SparkJobOperator
+from lakehouse_airflow.operators.table_maintenance import TableMaintenanceOperator
 from lakehouse_airflow.operators.table_write import TableWriteOperator
 from lakehouse_airflow.sensors.landing import LandingSensor
 from tests.support.documents.odd_specs import SPECS, write_mutated
@@ -240,6 +241,15 @@ def test_a_table_that_wants_no_optimize_is_only_vacuumed(tables: Path) -> None:
     assert "bronze.returns_optimize" not in jobs
     assert jobs["bronze.orders_optimize"] is Job.TABLE_OPTIMIZE
     assert dag.params["vacuum_dry_run"] is False
+
+
+def test_a_gold_table_that_wants_it_is_verified(tables: Path) -> None:
+    write_specs(tables, gold_document(maintenance={"verify": 4}))
+    dag = build_maintenance_dag(schedule="0 3 * * *", start_date=START, owner="platform")
+    verifying = [task for task in dag.tasks if isinstance(task, TableMaintenanceOperator) and task.sample]
+    assert [(task.task_id, task.job, task.sample) for task in verifying] == [
+        ("gold.revenue_daily_verify", Job.TABLE_VERIFY, 4)
+    ]
 
 
 @pytest.mark.usefixtures("tables")

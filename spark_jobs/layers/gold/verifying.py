@@ -1,0 +1,250 @@
+"""Compare the certified version of a gold table with a computation from the same versions of its sources."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import DoubleType, FloatType, MapType
+
+from include.contracts.counted import counted
+from include.contracts.job.report import CheckResult
+from include.contracts.spec.table_spec import GoldSpec
+from include.control.changes.spec_changes import Effect
+from include.control.changes.table_diff import table_diff
+from include.control.gates.verdicts import Verdicts
+from include.control.gates.verification import RULE
+from include.control.log.batch import Stream, Winner
+from include.control.log.delta_log import remaining_commits
+from include.errors import NotReadyError
+from include.sql.expression import expression_of
+from spark_jobs.delta_io.reads import read_version
+from spark_jobs.delta_io.row_writes import read_observation
+from spark_jobs.layers.gold.gold import GoldAggregate
+from spark_jobs.runtime.context import JobContext
+from spark_jobs.transforms.differences import compare_groups, count_untouched, with_refresh
+from spark_jobs.transforms.groups import join_sources
+from spark_jobs.transforms.stamps import STAMP_COLUMNS
+from spark_jobs.transforms.touched_rows import is_touched
+
+MAX_DIFFERENCES = 20
+"""The number of groups whose differences are reported one by one."""
+
+DEPENDS_ON_ORDER = frozenset(
+    (
+        "any_value", "approx_percentile", "array_agg", "collect_list", "collect_set", "first", "first_value", "last",
+        "last_value", "listagg", "max_by", "min_by", "mode", "percentile_approx", "string_agg",
+    )
+)  # fmt: skip
+"""Aggregates whose result may depend on the order in which Spark reads the rows."""
+
+_GONE = (
+    "FILE_NOT_EXIST",
+    "DELTA_UNSUPPORTED_TIME_TRAVEL",
+    "DELTA_VERSION_NOT_FOUND",
+    "DELTA_TRUNCATED_TRANSACTION_LOG",
+)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The result of a verification.
+
+    Attributes:
+        version: the certified version, whose rows were compared.
+        sources: source table -> the version from which the rows were computed.
+        groups: the number of compared groups.
+        differing: how many of them differ.
+        differences: the first of them: group column -> value, the column that differs, its two values.
+        left_out: measure -> why it was not compared.
+        causes: the likely causes of the differences, one line each.
+    """
+
+    version: int
+    sources: dict[str, int]
+    groups: int
+    differing: int
+    differences: tuple[dict[str, Any], ...]
+    left_out: dict[str, str]
+    causes: tuple[str, ...] = ()
+
+    @property
+    def failure(self) -> CheckResult | None:
+        """The failed check; None if no group differs."""
+        if not self.differing:
+            return None
+        sources = ", ".join(f"{table} version {version}" for table, version in self.sources.items())
+        return CheckResult(
+            rule=RULE,
+            action="fail",
+            passed=False,
+            severity="critical",
+            reason=f"computed from {sources}",
+            observed=f"{self.differing:,} of {counted(self.groups, 'group')} differ from a computation from scratch",
+        )
+
+
+def compare_with_sources(context: JobContext, verdicts: Verdicts, sample: int) -> Comparison:
+    """Compare the certified version with a computation from the versions of the sources that its batch has read.
+
+    Args:
+        context: the job, of a gold table.
+        verdicts: the summary of the table's gate results, with a certified version.
+        sample: the number of values of `refresh_by` whose groups are compared; 0 for all.
+
+    Raises:
+        NotReadyError: the spec has changed since that batch, or a version is not readable any more.
+        BadInputError: a source was replaced by another table.
+    """
+    spec, version = context.spec, verdicts.certified
+    if not isinstance(spec, GoldSpec) or version is None:
+        raise ValueError(f"{spec.table} is no gold table with a certified version")
+    batch = context.ops.ledger.last_recorded(spec.table, verdicts.table_id, Stream(spec.table).name, version)
+    if batch is None:
+        raise NotReadyError(f"{spec.table}: no batch has written version {version}, so that its sources are unknown")
+    _require_same_spec(context, batch)
+    try:
+        with context.reading_session({}) as session:
+            return _Verification(context, spec, session, version, batch).compare(sample)
+    except PySparkException as error:
+        if not any(word in str(error) for word in _GONE):
+            raise
+        raise NotReadyError(
+            f"{spec.table}: version {version}, or a version from which it was computed, is not readable any more",
+            f"Run {spec.table}, then verify the version that it writes.",
+        ) from error
+
+
+class _Verification:
+    """One comparison, in one Spark session."""
+
+    def __init__(self, context: JobContext, spec: GoldSpec, session: SparkSession, version: int, batch: Winner) -> None:
+        self._context = context
+        self._spec = spec
+        self._session = session
+        self._version = version
+        self._sources = batch.intent.sources
+
+    def compare(self, sample: int) -> Comparison:
+        """Return the differences between the version and a computation from scratch."""
+        spec = self._spec
+        stored = read_version(self._session, self._context.paths.table(spec.table), self._version)
+        computed = GoldAggregate(self._context).from_scratch(self._session, self._sources)
+        if sample and spec.refresh_by:
+            values = self._sampled(stored, spec.refresh_by, sample)
+            stored, computed = (rows.where(is_touched(F.col(spec.refresh_by), values)) for rows in (stored, computed))
+        left_out = _left_out(spec, stored)
+        # A query's rows have no key, so that all columns identify a row.
+        columns = [name for name in stored.columns if name not in (*STAMP_COLUMNS, *left_out)]
+        groups = list(spec.group_by) or columns
+        measures = [name for name in columns if name not in groups]
+        observation = Observation()
+        compared = compare_groups(stored, computed, groups, measures).observe(
+            observation, F.count(F.lit(1)).alias("groups"), F.count_if("_is_different").alias("differing")
+        )
+        rows = _texts(compared.where("_is_different"), groups, measures)
+        differences = tuple(each for row in rows for each in _differences(row))
+        counts = read_observation(observation) or {"groups": 0, "differing": 0}
+        return Comparison(
+            version=self._version,
+            sources={table: upto for table, (_, upto) in self._sources.ranges.items()},
+            **counts,
+            differences=differences,
+            left_out=left_out,
+            causes=tuple(self._causes()) if counts["differing"] else (),
+        )
+
+    def _sampled(self, stored: DataFrame, column: str, number: int) -> list[str | None]:
+        """Return values of `refresh_by` of the table or its first source, other ones in each run."""
+        spec, alias = self._spec, next(iter(self._spec.sources))
+        values = stored.select(F.col(column).cast("string").alias("value"))
+        if alias in spec.refresh_from:
+            of_source = self._source(alias).select(F.expr(spec.refresh_from[alias]).cast("string").alias("value"))
+            values = values.union(of_source)
+        order = F.xxhash64("value", F.lit(self._context.args.run_id))
+        return [row["value"] for row in values.distinct().orderBy(order).limit(number).collect()]
+
+    def _causes(self) -> list[str]:
+        """Return what may have caused the differences."""
+        spec = self._spec
+        counts: dict[str, int] = {}
+        if spec.refresh_from:
+            frames = {alias: self._source(alias) for alias in spec.sources}
+            frames |= {alias: with_refresh(frames[alias], text) for alias, text in spec.refresh_from.items()}
+            counts = count_untouched(join_sources(frames, spec), spec).collect()[0].asDict()
+        causes = [
+            f"refresh_from.{alias} has another value than {spec.refresh_by} in {counted(rows, 'joined row')}: when "
+            "such a row changes, its group is not computed again"
+            for alias, rows in counts.items()
+            if rows
+        ]
+        path = self._context.paths.table(spec.table)
+        causes += [
+            f"version {commit.version} of the table is no batch: another tool has changed rows ({commit.operation})"
+            for commit in remaining_commits(path, None)
+            if commit.changes_data and not commit.metadata and commit.version <= self._version
+        ]
+        return causes
+
+    def _source(self, alias: str) -> DataFrame:
+        table = self._spec.sources[alias].table
+        return read_version(self._session, self._context.paths.table(table), self._sources.ranges[table][1])
+
+
+def _require_same_spec(context: JobContext, batch: Winner) -> None:
+    spec = context.spec
+    diff = table_diff(spec, batch, context.ops)
+    changes = [change for change in diff.changes if change.effect in (Effect.REBUILD, Effect.RECOMPUTE)]
+    if diff.unknown or changes or diff.computes_all_groups:
+        what = "; ".join(map(str, changes or diff.changes)) or "which change was not recorded"
+        raise NotReadyError(
+            f"{spec.table}: its spec has changed since version {batch.version}: {what}; nothing was compared",
+            f"`lakehouse diff {spec.table}` says what to run first.",
+        )
+
+
+def _left_out(spec: GoldSpec, stored: DataFrame) -> dict[str, str]:
+    """Return the columns that cannot be compared, each with the reason."""
+    left_out: dict[str, str] = {}
+    for field in stored.schema.fields if spec.query is not None else ():
+        if isinstance(field.dataType, FloatType | DoubleType | MapType):
+            left_out[field.name] = f"rows of a query are not compared by values of type {field.dataType.simpleString()}"
+    for name, text in spec.measures.items():
+        sql = expression_of(text)
+        by_order = sorted(DEPENDS_ON_ORDER.intersection(map(str.lower, sql.functions)))
+        read = [column[0] for column in sql.columns if len(column) == 1 and column[0] in left_out]
+        if by_order:
+            left_out[name] = f"{by_order[0]} may depend on the order of the rows"
+        elif read:
+            left_out[name] = f"it is computed from {read[0]}"
+        elif isinstance(stored.schema[name].dataType, MapType):
+            left_out[name] = "Spark cannot compare maps"
+    return left_out
+
+
+def _texts(different: DataFrame, groups: Sequence[str], measures: Sequence[str]) -> list[dict[str, Any]]:
+    """Return the first different groups, with all values as text."""
+    group = F.struct(*(F.col(name).cast("string").alias(name) for name in groups)).alias("group")
+    columns = ("_exists", *measures)
+    sides = [
+        F.when(F.col(side).isNotNull(), F.struct(*(F.col(f"{side}.{m}").cast("string").alias(m) for m in columns)))
+        for side in ("_stored", "_computed")
+    ]
+    texts = different.select(group, "_differing", sides[0].alias("stored"), sides[1].alias("computed"))
+    return [row.asDict(recursive=True) for row in texts.orderBy("group").limit(MAX_DIFFERENCES).collect()]
+
+
+def _differences(row: dict[str, Any]) -> list[dict[str, Any]]:
+    group, stored, computed = row["group"], row["stored"], row["computed"]
+    if stored is None or computed is None or not row["_differing"]:
+        there, missing = {"column": "", "stored": "a row", "computed": "a row"}, "no row"
+        other = {"stored": missing} if stored is None else {"computed": missing} if computed is None else {}
+        return [{"group": group, **there, **(other or {"stored": "several rows"})}]
+    return [
+        {"group": group, "column": name, "stored": stored[name], "computed": computed[name]}
+        for name in row["_differing"]
+    ]

@@ -1,0 +1,90 @@
+"""Compare the stored groups of a gold table with computed ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import DataType, DoubleType, FloatType
+
+from include.contracts.spec.table_spec import GoldSpec
+
+TOLERANCES: dict[type[DataType], float] = {DoubleType: 1e-9, FloatType: 1e-6}
+"""Type -> by which part of its size a value may differ, since a sum of such numbers depends on their order."""
+
+
+def compare_groups(stored: DataFrame, computed: DataFrame, groups: Sequence[str], measures: Sequence[str]) -> DataFrame:
+    """Return one row per group of either side, by group columns in which null is a value.
+
+    Args:
+        stored: the rows of the table.
+        computed: the rows that it should have.
+        groups: the columns that identify a row.
+        measures: the columns to compare.
+
+    Returns:
+        The group columns; `_stored` and `_computed`, the measures of either side, null if it has no such group;
+        `_differing`, the names of the measures that differ; `_is_different`, which is also true for a group that one
+        side lacks, or has twice.
+    """
+    types = {field.name: field.dataType for field in stored.schema.fields}
+    typed = computed.select(*(F.col(name).cast(types[name]).alias(name) for name in (*groups, *measures)))
+    sides = [
+        rows.select(
+            *groups,
+            F.struct(F.lit(True).alias("_exists"), *measures).alias("_values"),
+            F.lit(is_stored).alias("_is_stored"),
+        )
+        for rows, is_stored in ((stored, True), (typed, False))
+    ]
+    is_stored = F.col("_is_stored")
+    both = reduce(DataFrame.unionByName, sides).groupBy(*groups)
+    grouped = both.agg(
+        F.first(F.when(is_stored, F.col("_values")), ignorenulls=True).alias("_stored"),
+        F.first(F.when(~is_stored, F.col("_values")), ignorenulls=True).alias("_computed"),
+        (F.count_if(is_stored) != F.count_if(~is_stored)).alias("_has_other_rows"),
+    )
+    differing = [
+        F.when(~is_close(F.col(f"_stored.{name}"), F.col(f"_computed.{name}"), types[name]), F.lit(name))
+        for name in measures
+    ]
+    return grouped.select(
+        "*",
+        F.array_compact(F.array(*differing, F.lit(None).cast("string"))).alias("_differing"),
+    ).select("*", (F.col("_has_other_rows") | (F.size("_differing") > 0)).alias("_is_different"))
+
+
+def is_close(one: Column, other: Column, data_type: DataType) -> Column:
+    """Return true where two values are the same; null equals null, NaN equals NaN, and -0.0 equals 0.0.
+
+    Floating-point numbers may differ by `TOLERANCES` of the larger one, or of 1 if both are smaller.
+    """
+    same = one.eqNullSafe(other)
+    tolerance = TOLERANCES.get(type(data_type))
+    if tolerance is None:
+        return same
+    size = F.greatest(F.abs(one), F.abs(other))
+    is_near = F.abs(one - other) <= F.greatest(size, F.lit(1.0)) * tolerance
+    return same | F.coalesce((size < F.lit(float("inf"))) & is_near, F.lit(False))
+
+
+def count_untouched(joined: DataFrame, spec: GoldSpec) -> DataFrame:
+    """Count by source, in one row, the joined rows whose `refresh_from` has another value than their `refresh_by`.
+
+    Args:
+        joined: the joined sources, each with the columns of `with_refresh`.
+        spec: the gold table.
+    """
+    group = F.expr(spec.group_by[spec.refresh_by or ""])
+    counts = [
+        F.count_if(F.col(f"{alias}._exists") & ~group.eqNullSafe(F.col(f"{alias}._refresh"))).alias(alias)
+        for alias in spec.refresh_from
+    ]
+    return joined.agg(*counts)
+
+
+def with_refresh(source: DataFrame, refresh_from: str) -> DataFrame:
+    """Add `_refresh`, the value of `refresh_by` that a change of the row touches, and `_exists`, true in each row."""
+    return source.select("*", F.expr(refresh_from).alias("_refresh"), F.lit(True).alias("_exists"))

@@ -1,0 +1,171 @@
+"""`lakehouse verify` on real Delta: it finds every stale group, and then no version passes that keeps it."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+
+from include.contracts.job.args import Job
+from include.contracts.job.report import JobReport
+from include.control.gates.gates import Gates
+from include.control.gates.overrides import override
+from include.control.gates.result import Override
+from include.errors import ExitCode, Outcome, OverrideError
+from spark_jobs.runtime.context import JobContext
+from tests.support.documents.specs import Document, bronze_document, gold_document, silver_document
+from tests.support.lakehouse import Lakehouse, copy_lakehouse, order
+from tests.support.ledger.delta_tables import day
+
+BRONZE, SILVER, GOLD = TABLES = "bronze.orders", "silver.orders", "gold.revenue_daily"
+BY_MONTH = {"refresh_from": {"o": "trunc(day, 'MM')"}}
+
+
+def verify(shop: Lakehouse, **more: Any) -> JobReport:
+    return shop.run(GOLD, job=Job.TABLE_VERIFY, **more)
+
+
+def revenue(shop: Lakehouse) -> dict[date, int]:
+    return dict(shop.rows(GOLD, "day", "revenue"))
+
+
+@pytest.fixture(scope="module")
+def stale(shared: Lakehouse) -> Lakehouse:
+    """A lakehouse whose gold table has computed the group of the first of the month again, but not of the second."""
+    shared.specs(gold_document(**BY_MONTH))
+    shared.deliver(1, "a.json", [order(1, 5), order(2, 7, of_day=2)])
+    shared.run_all(1, *TABLES)
+    shared.deliver(2, "b.json", [order(1, 50, 1), order(2, 70, 1, of_day=2)])
+    reports = shared.run_all(2, *TABLES)
+    assert [report.certified_version for report in reports] == [2, 2, 2], "nothing warns of the stale group"
+    assert revenue(shared) == {date(2013, 1, 1): 50, date(2013, 1, 2): 7}
+    return shared
+
+
+@pytest.fixture
+def shop(stale: Lakehouse, tmp_path: Path) -> Lakehouse:
+    return copy_lakehouse(stale, tmp_path / "shop")
+
+
+def test_a_stale_group_is_found_with_its_values_and_its_cause(shop: Lakehouse) -> None:
+    report = verify(shop)
+    assert (report.outcome, report.exit_code, report.version) == (Outcome.GATE_FAILED, ExitCode.GATE_FAILED, 2)
+    assert (report.details["groups"], report.details["differing"], report.details["sources"]) == (2, 1, {SILVER: 2})
+    assert report.details["differences"] == [
+        {"group": {"day": "2013-01-02"}, "column": "revenue", "stored": "7", "computed": "70"}
+    ]
+    assert report.notes == (
+        f"{GOLD}: refresh_from.o has another value than day in 1 joined row: when such a row changes, its group is not "
+        "computed again",
+    )
+    cause, way_out = report.message.split("\n")
+    assert cause.startswith(f"{GOLD} version 2 refused: 1 of 2 groups differ from a computation from scratch")
+    assert "readers stay on version 2" in cause
+    assert f"`lakehouse run --table {GOLD} --reprocess" in way_out
+
+
+def test_a_sample_finds_it_if_it_has_its_value(shop: Lakehouse) -> None:
+    assert verify(shop, sample=2).details["differing"] == 1
+    (of_one,) = {verify(shop, sample=1).details["groups"]}
+    assert of_one == 1
+
+
+def test_later_versions_are_refused_until_the_table_is_computed_whole(shop: Lakehouse) -> None:
+    verify(shop)
+    again = shop.run(GOLD, 2)
+    assert (again.outcome, again.checks[0].refuses) == (Outcome.NO_OP, True), "the next gate says so"
+    shop.deliver(3, "c.json", [order(3, 9, of_day=3)])
+    reports = shop.run_all(3, *TABLES)
+    assert [report.certified_version for report in reports] == [3, 3, 2]
+    assert reports[-1].checks[0].against == "version 2, whose rows this version keeps"
+    assert f"`lakehouse run --table {GOLD} --reprocess" in reports[-1].message
+    assert any("which `lakehouse verify` found wrong" in note for note in reports[-1].notes)
+    whole = shop.run(GOLD, 3, reprocess=True)
+    assert (whole.certified_version, whole.version, revenue(shop)[date(2013, 1, 2)]) == (4, 4, 70)
+    assert verify(shop).outcome is Outcome.NO_OP
+    shop.deliver(4, "d.json", [order(4, 9, of_day=1)])
+    assert shop.run_all(4, *TABLES)[-1].certified_version == 5, "the fault is forgotten"
+
+
+def test_with_restore_the_rows_of_the_certified_version_come_back_until_then(shop: Lakehouse) -> None:
+    shop.specs(gold_document(**BY_MONTH, on_refusal="restore"))
+    verify(shop)
+    before = revenue(shop)
+    shop.deliver(3, "c.json", [order(3, 9, of_day=1)])
+    assert shop.run_all(3, *TABLES)[-1].certified_version == 4
+    assert revenue(shop) == before, "version 4 has the rows of version 2"
+    assert not shop.run(GOLD, 3).certified_moved
+    assert shop.run(GOLD, 3, reprocess=True).certified_moved
+    assert revenue(shop) == {date(2013, 1, 1): 59, date(2013, 1, 2): 70}
+
+
+def test_a_person_may_let_a_later_version_pass_but_not_the_certified_one(shop: Lakehouse) -> None:
+    verify(shop)
+    shop.deliver(3, "c.json", [order(3, 9, of_day=3)])
+    shop.run_all(3, *TABLES)
+    spec = JobContext(shop.args(GOLD)).spec
+    decision = Override(by="ann", reason="known", run_id="x", at=day(3).start)
+    with pytest.raises(OverrideError, match="version 2 passed its gate"):
+        override(spec, 2, decision, shop.paths)
+    override(spec, 3, decision, shop.paths)
+    assert Gates(shop.paths).certified(GOLD) == 3
+    shop.deliver(4, "d.json", [order(4, 9, of_day=3)])
+    assert shop.run_all(4, *TABLES)[-1].certified_version == 3, "the override covers no later version"
+
+
+def test_rows_that_another_tool_has_changed_are_found(lakehouse: Lakehouse) -> None:
+    lakehouse.deliver(1, "a.json", [order(1, 5), order(2, 7, of_day=2)])
+    lakehouse.run_all(1, *TABLES)
+    DeltaTable(str(lakehouse.paths.table(GOLD))).delete("day = '2013-01-01'")
+    lakehouse.deliver(2, "b.json", [order(3, 9, of_day=3)])
+    assert lakehouse.run_all(2, *TABLES)[-1].certified_version == 3
+    report = verify(lakehouse)
+    assert report.details["differences"] == [
+        {"group": {"day": "2013-01-01"}, "column": "", "stored": "no row", "computed": "a row"}
+    ]
+    assert report.notes == (f"{GOLD}: version 2 of the table is no batch: another tool has changed rows (DELETE)",)
+
+
+def odd_gold() -> Document:
+    measures = {
+        "orders": "count(*)", "mean": "avg(o.amount / 3)", "total": "sum(cast(o.amount as float) / 7)",
+        "none": "max(nullif(o.amount, o.amount))", "first_id": "first(o.order_id)", "upper_id": "upper(first_id)",
+        "nan": "max(double('NaN'))", "counts": "map('a', count(*))",
+    }  # fmt: skip
+    return gold_document(group_by={"day": "o.day", "kind": "nullif(o.amount % 2, 0)"}, measures=measures)
+
+
+def test_nulls_and_floating_point_numbers_are_no_difference_and_what_cannot_be_compared_is_named(
+    lakehouse: Lakehouse,
+) -> None:
+    lakehouse.specs(silver_document(), odd_gold())
+    lakehouse.deliver(1, "a.json", [order(number, number, of_day=1 + number % 2) for number in range(40)])
+    lakehouse.deliver(2, "b.json", [{**order("null", None), "day": None}])
+    for number in (1, 2):
+        lakehouse.run_all(number, *TABLES)
+    report = verify(lakehouse)
+    assert (report.outcome, report.details["groups"]) == (Outcome.NO_OP, 3), report.message
+    assert report.details["left_out"] == {
+        "first_id": "first may depend on the order of the rows",
+        "upper_id": "it is computed from first_id",
+        "counts": "Spark cannot compare maps",
+    }
+
+
+def test_what_cannot_be_verified_says_what_to_do(lakehouse: Lakehouse) -> None:
+    assert verify(lakehouse).message.endswith("Run gold.revenue_daily and its gate first.")
+    assert lakehouse.run(SILVER, job=Job.TABLE_VERIFY).outcome is Outcome.BAD_INPUT
+    lakehouse.specs(bronze_document(), silver_document(), gold_document())
+    lakehouse.deliver(1, "a.json", [order(1, 5)])
+    lakehouse.run_all(1, *TABLES)
+    lakehouse.specs(gold_document(measures={"orders": "count(*)", "revenue": "max(o.amount)"}))
+    changed = verify(lakehouse)
+    assert (changed.outcome, "its spec has changed since version 1" in changed.message) == (Outcome.NOT_READY, True)
+    lakehouse.specs(gold_document())
+    for file in DeltaTable(str(lakehouse.paths.table(SILVER))).file_uris():
+        Path(file).unlink()
+    gone = verify(lakehouse)
+    assert (gone.outcome, "is not readable any more" in gone.message) == (Outcome.NOT_READY, True)

@@ -1,0 +1,19 @@
+"""What a person sees of a verification."""
+
+from __future__ import annotations
+
+from include.cli.output import console
+from include.cli.runs.job import difference_table
+
+
+def test_each_difference_is_a_line_with_its_group_its_column_and_both_values() -> None:
+    group = {"day": "2013-01-02", "kind": None}
+    lost = {"group": group, "column": "", "stored": "no row", "computed": "a row"}
+    changed = {"group": group, "column": "revenue", "stored": None, "computed": "[red]7"}
+    out = console()
+    with out.capture() as shown:
+        out.print(difference_table([changed, lost]))
+    lines = [line.split() for line in shown.get().split("\n")]
+    assert ["day", "2013-01-02,", "kind", "-", "revenue", "-", "[red]7"] in lines
+    assert ["day", "2013-01-02,", "kind", "-", "-", "no", "row", "a", "row"] in lines
+    assert difference_table([]) == ""
