@@ -1,16 +1,42 @@
-"""The settings of a gold table that one query computes, and what distinguishes it from one with measures by group."""
+"""The sources of a gold table, and the settings of one that a query computes instead of measures by group."""
 
 from __future__ import annotations
 
 from typing import Literal, Self
 
-from pydantic import ConfigDict, model_validator
+from pydantic import ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
+from include.contracts.spec.values import NAME
 from include.contracts.strict_model import StrictModel
 
 _OF_GROUPS = ("group_by", "measures", "refresh_by", "refresh_from")
 _NOT_OF_QUERIES = ("group_by", "measures", "refresh_from")
+
+
+class GoldSource(StrictModel):
+    """One table that a gold table reads.
+
+    Attributes:
+        table: the silver or gold table.
+        where: Spark SQL over the table's own columns that filters its rows.
+        join: how it joins the sources above it; left out for the first source.
+        on: Spark SQL of the join, with columns as `<alias>.<column>`.
+        lookup: whether all its rows are joined, of whatever value of `refresh_by`, such as a register of aircraft; what
+            a changed row affects is found by the join, so that `refresh_from` has no entry for it.
+    """
+
+    table: str = Field(pattern=rf"^(silver|gold)\.{NAME}$")
+    where: str | None = None
+    join: Literal["inner", "left"] | None = None
+    on: str | None = None
+    lookup: bool = False
+
+    @model_validator(mode="after")
+    def _join_has_its_condition(self) -> Self:
+        if (self.join is None) != (self.on is None):
+            raise ValueError("join and on go together: a joined source needs both, the first source neither")
+        return self
 
 
 class GoldQuery(StrictModel):

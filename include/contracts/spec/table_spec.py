@@ -22,7 +22,7 @@ from include.contracts.spec.common_settings import (
     SilverMaintenanceSpec,
 )
 from include.contracts.spec.expectation import Expectation
-from include.contracts.spec.gold_query import GoldQuery
+from include.contracts.spec.gold_query import GoldQuery, GoldSource
 from include.contracts.spec.values import NAME, ColumnName, PropertyText
 from include.contracts.strict_model import StrictModel
 
@@ -222,31 +222,6 @@ class SilverSpec(TableSpec, ChangeData):
             return self.track_history_column_list
         untracked = {*self.keys, *self.track_history_except_column_list}
         return tuple(name for name in self.stored_columns if name not in untracked)
-
-
-class GoldSource(StrictModel):
-    """One table that a gold table reads.
-
-    Attributes:
-        table: the silver or gold table.
-        where: Spark SQL over the table's own columns that filters its rows.
-        join: how it joins the sources above it; left out for the first source.
-        on: Spark SQL of the join, with columns as `<alias>.<column>`.
-        lookup: whether all its rows are joined, of whatever value of `refresh_by`, such as a register of aircraft; what
-            a changed row affects is found by the join, so that `refresh_from` has no entry for it.
-    """
-
-    table: str = Field(pattern=rf"^(silver|gold)\.{NAME}$")
-    where: str | None = None
-    join: Literal["inner", "left"] | None = None
-    on: str | None = None
-    lookup: bool = False
-
-    @model_validator(mode="after")
-    def _join_has_its_condition(self) -> Self:
-        if (self.join is None) != (self.on is None):
-            raise ValueError("join and on go together: a joined source needs both, the first source neither")
-        return self
 
 
 class GoldSpec(TableSpec, GoldQuery):
