@@ -19,6 +19,7 @@ from include.specs.files import read_spec_file
 from include.specs.problem import Defect, KeyPath, SpecProblem, SpecsRefusedError, closest_word, did_you_mean
 from include.sql.expression import expression_of
 from include.sql.query import Query
+from include.sql.query_functions import REFUSED, REFUSED_BARE
 from include.sql.refresh import in_words, refresh_of
 from include.sql.spark_functions import FUNCTIONS
 
@@ -39,6 +40,7 @@ class SpecExpression:
         of_result: columns of the result that it may name -> their SQL. They exist only once the rows are aggregated, so
             that no aggregate and no window can read them.
         is_rule: whether it is the condition of a rule, which judges a row by its own columns alone.
+        is_of_version: whether the rule checks versions, for which it must always give the same result.
     """
 
     path: KeyPath
@@ -49,6 +51,7 @@ class SpecExpression:
     grouped: tuple[str, ...] = ()
     of_result: Mapping[str, str] = field(default_factory=dict)
     is_rule: bool = False
+    is_of_version: bool = False
 
 
 def checked_catalog(folder: Path) -> Catalog:
@@ -106,6 +109,8 @@ def _defects(expression: SpecExpression) -> Iterator[Defect]:
         message = f"the aggregate {name!r} is not allowed here: this is evaluated for each row"
         fix = "use an expectation on the table" if expression.is_rule else "aggregate in the measures of a gold table"
         yield Defect(expression.path, message, expression.text, fix)
+    if expression.is_of_version:
+        yield from _changing_functions(expression.path, expression.text)
     if expression.is_rule and sql.reads_other_rows:
         message, fix = "a condition has no query and no window: it is evaluated for one row", "compute it in a column"
         yield Defect(expression.path, message, expression.text, fix)
@@ -191,7 +196,9 @@ def _of_rules(spec: AnySpec, specs: Mapping[str, AnySpec]) -> Iterator[SpecExpre
         if rule.name == SQL:
             path = ("expectations", index, rule.name, "condition")
             columns = row_columns(spec) if rule.is_row_rule else table_columns(spec)
-            yield SpecExpression(path, str(rule.arguments["condition"]), columns, is_rule=True)
+            yield SpecExpression(
+                path, str(rule.arguments["condition"]), columns, is_rule=True, is_of_version=not rule.is_row_rule
+            )
         of_table = {"measure": spec.table, "source_measure": str(rule.arguments.get("source"))}
         for key, table in of_table.items():
             if isinstance(text := rule.arguments.get(key), str):
@@ -209,6 +216,7 @@ def _query_defects(spec: AnySpec, specs: Mapping[str, AnySpec]) -> Iterator[Defe
             fix = "write one SELECT that names its tables in braces: {table}, {silver.customers}"
             yield Defect(path, f"not a query of a rule: {query.error}", text, fix)
             continue
+        yield from _changing_functions(path, text)
         for name in query.unknown_functions:
             fix = closest_word(name.lower(), sorted(FUNCTIONS)) or "Spark has no function of this name"
             yield Defect(path, f"unknown function {name!r}", text, fix)
@@ -218,6 +226,16 @@ def _query_defects(spec: AnySpec, specs: Mapping[str, AnySpec]) -> Iterator[Defe
             columns = list(dict.fromkeys(chain.from_iterable(known)))
             for name in query.unknown_columns(columns):
                 yield Defect(path, f"there is no column {name!r} here", text, did_you_mean(name, columns))
+
+
+def _changing_functions(path: KeyPath, text: str) -> Iterator[Defect]:
+    """Find functions by which a rule could give two results for the same version."""
+    sql = expression_of(text)
+    bare = (word for word in map(str.lower, sql.symbols) if word in REFUSED_BARE)
+    for name in dict.fromkeys([*(name.lower() for name in sql.functions), *bare]):
+        if name in REFUSED:
+            message, fix = f"{name} can give another result for the same version", "compare with a column instead"
+            yield Defect(path, message, text, fix)
 
 
 def row_columns(spec: AnySpec) -> tuple[str, ...] | None:
