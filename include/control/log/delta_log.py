@@ -17,13 +17,16 @@ from include.contracts.interval import Interval
 from include.contracts.lake_path import LakePath
 from include.control.storage.json_lines import json_lines, json_object
 from include.control.storage.read_cache import is_caching
-from include.control.storage.stored_files import names_in, read_text
+from include.control.storage.stored_files import names_in, read_bytes
 from include.errors import TornLogError
 
 USER_METADATA_KEY = "millrace"
 MAINTENANCE_KEY = "maintenance"
 
 _ROUND = 10
+
+_KEYS = {"add": {"path"}, "remove": {"path"}, "txn": {"appId", "version"}}
+"""Action -> the keys that it must have, of those that are read here."""
 
 EPOCH_START = datetime.fromtimestamp(0, UTC)
 
@@ -123,17 +126,33 @@ def commit_actions(table: LakePath, version: int) -> list[dict[str, Any]]:
         TornLogError: the file is damaged.
     """
     try:
-        return [line.value for line in json_lines(_commit_text(table, version))]
+        actions = [line.value for line in json_lines(_commit_bytes(table, version).decode())]
+        _require_actions(actions)
+        return actions
     except ValueError as error:
         cause = f"{table / '_delta_log' / f'{version:020d}.json'} cannot be read: {error}"
         raise TornLogError(cause, "Do not write; restore the file from a backup.") from error
 
 
-def _commit_text(table: LakePath, version: int) -> str:
+def _require_actions(actions: list[Any]) -> None:
+    """Require what the protocol of Delta says of a commit: an empty one would seem to change nothing.
+
+    Raises:
+        ValueError: it is something else.
+    """
+    if not actions:
+        raise ValueError("it is empty")
+    for action in actions:
+        bodies = action.items() if isinstance(action, dict) else [("", None)]
+        if not all(isinstance(body, dict) and _KEYS.get(kind, set()) <= body.keys() for kind, body in bodies):
+            raise ValueError(f"{str(action)[:80]} is no action of Delta")
+
+
+def _commit_bytes(table: LakePath, version: int) -> bytes:
     if is_caching(table):
         # Callers ask for the versions next, and the listing tells whether a cached text is still valid.
         commit_versions(table, version - 1)
-    return read_text(table / "_delta_log" / f"{version:020d}.json")
+    return read_bytes(table / "_delta_log" / f"{version:020d}.json")
 
 
 def commit_mark(table: LakePath, version: int) -> str:
@@ -142,7 +161,7 @@ def commit_mark(table: LakePath, version: int) -> str:
     It distinguishes the commit from commits of the same version in another table at the path, or in a restored log.
     """
     try:
-        return hashlib.sha256(_commit_text(table, version).encode()).hexdigest()[:16]
+        return hashlib.sha256(_commit_bytes(table, version)).hexdigest()[:16]
     except FileNotFoundError:
         return ""
 

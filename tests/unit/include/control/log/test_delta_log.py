@@ -16,6 +16,7 @@ from hypothesis import given
 from include.control.log.delta_log import (
     EPOCH_START,
     Commit,
+    commit_mark,
     commits_after,
     latest_version,
     newest_change,
@@ -120,6 +121,29 @@ def test_user_metadata_of_other_systems_is_ignored(table: Path, text: str) -> No
 def test_a_commit_without_commit_info_is_read(tmp_path: Path) -> None:
     result = write_commit(tmp_path, 0, {"add": {"path": "day=a%20b/part%2B1.parquet"}}, {"unknown": {}})
     assert result == Commit(0, at=EPOCH_START, added=("day=a b/part+1.parquet",), changes_data=True)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\n",
+        b"\xff\xfe",
+        b'{"commitInfo"',
+        b"7",
+        b"[1]",
+        b'"add"',
+        b'{"add": {}}',
+        b'{"add": []}',
+        b'{"commitInfo": 3}',
+    ],
+)
+def test_a_damaged_commit_is_named_and_never_taken_for_one_that_changes_nothing(table: Path, content: bytes) -> None:
+    file = commit_file(table, append(table))
+    file.write_bytes(content)
+    with pytest.raises(TornLogError, match=f"{file.name} cannot be read"):
+        read_commit(table, int(file.stem))
+    assert commit_mark(table, int(file.stem))
 
 
 def test_each_application_has_its_own_numbers(tmp_path: Path) -> None:
