@@ -111,7 +111,7 @@ class Names:
                 raise UntraceableError(f"it comes out of the subquery {short(part)}")
             if isinstance(part, exp.Window) or is_aggregate(part):
                 raise UntraceableError(f"it comes out of {short(part)}, over several rows")
-            if _is_generator(part):
+            if is_generator(part):
                 raise UntraceableError(f"it comes out of {short(part)}, which makes several rows of one")
         return value_of(node, lambda column: self._place(select, column, upto, seen))
 
@@ -240,9 +240,7 @@ def function_name(node: exp.Expr) -> str:
 
 def has_hidden_columns(selects: Iterable[exp.Expr]) -> bool:
     """Whether the columns of a result are others than its expressions: a star or a generator stands for several."""
-    return any(
-        each.is_star or isinstance(each, exp.Aliases) or any(map(_is_generator, each.walk())) for each in selects
-    )
+    return any(each.is_star or isinstance(each, exp.Aliases) or any(map(is_generator, each.walk())) for each in selects)
 
 
 def output_name(select: exp.Expr) -> str:
@@ -263,5 +261,6 @@ def short(node: exp.Expr) -> str:
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
-def _is_generator(node: exp.Expr) -> bool:
+def is_generator(node: exp.Expr) -> bool:
+    """Whether a node is a function that makes several rows, or columns, of one."""
     return function_name(node) in ROW_GENERATORS or isinstance(node, exp.UDTF)

@@ -10,6 +10,7 @@ from include.contracts.spec.table_spec import GoldSpec
 from include.specs.checks.columns import check_columns, unknown_column
 from include.specs.checks.expectations import check_expectations
 from include.specs.problem import Defect, did_you_mean
+from include.sql.names import is_generator
 from include.sql.refresh import refresh_of
 from include.sql.select_query import SelectQuery, query_of
 from include.sql.spark_functions import WITHOUT_PARENTHESES
@@ -54,6 +55,8 @@ def _unknown_columns(query: SelectQuery, columns: Mapping[str, tuple[str, ...] |
     hidden = {*query.ctes, *(node.alias.lower() for node in tree.find_all(exp.Subquery, exp.Lateral, exp.Values))}
     named = {node.name.lower() for node in tree.find_all(exp.Identifier) if not isinstance(node.parent, exp.Column)}
     of_any = {name for table in columns.values() for name in table or ()}
+    makes_names = any(isinstance(node, exp.Pivot | exp.UDTF) or is_generator(node) for node in tree.walk())
+    names_are_known = not makes_names and None not in columns.values()
     for column in dict.fromkeys(tree.find_all(exp.Column)):
         alias, name = column.table.lower(), column.name.lower()
         source = renamed.get(alias, alias)
@@ -63,5 +66,5 @@ def _unknown_columns(query: SelectQuery, columns: Mapping[str, tuple[str, ...] |
         if known is not None and name not in known:
             fix = did_you_mean(name, known)
             yield Defect(("query",), f"the source {source!r} has no column {name!r}", None, fix)
-        elif not alias and None not in columns.values() and name not in {*of_any, *named, *WITHOUT_PARENTHESES}:
+        elif not alias and names_are_known and name not in {*of_any, *named, *WITHOUT_PARENTHESES}:
             yield Defect(("query",), f"no source has a column {name!r}", None, did_you_mean(name, sorted(of_any)))

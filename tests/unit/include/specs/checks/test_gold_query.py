@@ -32,6 +32,20 @@ def test_a_sound_query_has_no_problem(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT day, x, y FROM (SELECT day, order_id, amount FROM o) PIVOT (sum(amount) FOR order_id IN ('x', 'y'))",
+        "SELECT day, id FROM o, range(3)",
+        "SELECT day, col FROM (SELECT day, explode(array(amount)) FROM o)",
+        "SELECT x.day, _stream AS stream FROM o AS x",
+        "WITH x (d) AS (SELECT day FROM o) SELECT d AS day, transform(array(d), e -> e)[0] AS again FROM x",
+    ],
+)
+def test_names_that_a_query_makes_itself_are_no_problem(tmp_path: Path, query: str) -> None:
+    assert problems(tmp_path, query=query) == []
+
+
+@pytest.mark.parametrize(
     ("changes", "key", "message", "fix"),
     [
         ({"query": "SELECT dya FROM o"}, "query", "no source has a column 'dya'", "did you mean 'day'?"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lakehouse_airflow.factory.docs import domain_doc, table_doc
-from tests.support.documents.specs import bronze_spec, gold_spec, silver_spec
+from tests.support.documents.specs import bronze_spec, gold_query_spec, gold_spec, silver_spec
 
 RULE = {
     "expect_column_values_to_be_between": {"column": "amount", "min_value": 0, "max_value": 900},
@@ -38,6 +38,7 @@ def test_the_page_of_a_table_has_each_column_with_type_meaning_and_unit() -> Non
     assert "| `order_id` | string, never null | number of the order |" in page
     assert "| `amount` | int | price in cents |" in page
     assert "| `revenue` | measure | `sum(o.amount)` |" in table_doc(GOLD)
+    assert "```sql\nSELECT day, order_id, amount FROM o\n```" in table_doc(gold_query_spec())
 
 
 def test_the_page_of_a_table_has_each_rule_with_its_bounds_and_its_freshness() -> None:
