@@ -215,7 +215,7 @@ def _parquet_content(path: LandingFile, source: LandingSource) -> Content:
             schema = pq.read_schema(content)
     except (ValueError, OSError) as error:  # Arrow raises either
         raise ValueError(f"not a sound Parquet file ({str(error).strip()}); have it delivered again") from error
-    return Content(tuple(schema.names), _digest([str(kind) for kind in schema.types]))
+    return Content(_readable_names(schema.names), _digest([str(kind) for kind in schema.types]))
 
 
 def parquet_rows(path: LandingFile) -> int:
@@ -244,7 +244,22 @@ def _avro_content(path: LandingFile, source: LandingSource) -> Content:
         raise ValueError(f"{path.name} is not an Avro file; the spec's source.format is {source.format}")
     with path.open() as stream:
         fields = read_avro(stream)
-    return Content(tuple(field.name for field in fields), _digest([field.kind for field in fields]))
+    return Content(_readable_names(field.name for field in fields), _digest([field.kind for field in fields]))
+
+
+def _readable_names(names: Iterable[str]) -> tuple[str, ...]:
+    """Return the names of the columns of a Parquet or Avro file.
+
+    Raises:
+        ValueError: two of them differ only in case: Spark reads no such file, and would stop the files beside it.
+    """
+    first: dict[str, str] = {}
+    for name in names:
+        if name.lower() in first:
+            other = first[name.lower()]
+            raise ValueError(f"Spark cannot read both of its columns {other} and {name}; have one of them renamed")
+        first[name.lower()] = name
+    return tuple(first.values())
 
 
 def _digest(kinds: list[Any]) -> str:

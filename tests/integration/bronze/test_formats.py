@@ -110,7 +110,10 @@ def test_parquet_files_with_different_types_for_a_column_load_together(bronze: L
     for number, day in enumerate((date(2013, 1, 1), "2013-01-01", 20130101)):
         table = pa.table({"order_id": [f"o{number}"], "day": [day]})
         pq.write_table(table, bronze.deliver(1, f"{number}.parquet", b""))
-    assert bronze.run(ORDERS).outcome is Outcome.COMMITTED
+    two_days = pa.Table.from_pydict({"order_id": ["o9"], "day": ["2013-01-01"], "Day": ["2013-01-02"]})
+    pq.write_table(two_days, bronze.deliver(1, "9.parquet", b""))
+    report = bronze.run(ORDERS)
+    assert "9.parquet: Spark cannot read both of its columns day and Day" in report.message
     assert bronze.rows(ORDERS, "order_id", "day", "_rescued") == [
         ("o0", date(2013, 1, 1), None), ("o1", date(2013, 1, 1), None), ("o2", None, '{"day":"20130101"}')
     ]  # fmt: skip

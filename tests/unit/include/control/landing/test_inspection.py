@@ -102,6 +102,12 @@ def test_columns_with_an_empty_or_repeated_name_are_named_by_their_number(landin
     assert (found.columns[5:], found.defect) == (("column 6", "column 7", "x`y"), "")
 
 
+def test_a_parquet_file_whose_columns_differ_only_in_case_is_refused_alone(landing: Path, deliver: Deliver) -> None:
+    deliver("a.parquet", parquet(order_id=["1"], Amount=[1], amount=[2]))
+    found = inspected(orders_spec_of("parquet"), landing)
+    assert found.defect == "Spark cannot read both of its columns Amount and amount; have one of them renamed"
+
+
 def test_a_file_needs_the_fields_that_its_columns_read(landing: Path, deliver: Deliver) -> None:
     columns = {"order_id": {"from": "Order ID"}, "amount": {"required": True, "from": "Größe"}}
     source = {"landing": "orders", "files": "*", "format": "csv"}
