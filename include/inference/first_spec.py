@@ -54,6 +54,9 @@ _TYPES = {
     "BLOB": "binary",
 }
 _NESTED = {"struct": "struct", "list": "array"}
+_ISO_ONLY = ", dateformat = '%Y-%m-%d', timestampformat = '%Y-%m-%d %H:%M:%S'"
+"""Bronze casts dates and times of ISO 8601 alone; DuckDB would also take 31.12.2025 for a date."""
+
 _DECIMAL = re.compile(r"DECIMAL\((\d+),(\d+)\)")
 
 
@@ -105,7 +108,8 @@ def guessed_source(landing: Landing, folder: str) -> Iterator[GuessedSource]:
 
     Raises:
         NotReadyError: there is no such folder, or no file of a known format with content.
-        BadInputError: a file does not have the format of its name, or no record has a field.
+        BadInputError: a file does not have the format of its name, also where only its rows show it, or no record has a
+            field.
     """
     delivered = delivered_files(landing, folder)
     with TemporaryDirectory() as scratch, duckdb.connect() as reader:
@@ -115,7 +119,11 @@ def guessed_source(landing: Landing, folder: str) -> Iterator[GuessedSource]:
         names = column_names(filter(None, guess.fields), {word for (word,) in words.fetchall()})
         if not names:
             raise BadInputError(f"the records of the files in {landing.location(folder)} have no field")
-        yield GuessedSource(delivered, guess, names, _rows(reader, guess, names))
+        try:
+            yield GuessedSource(delivered, guess, names, _rows(reader, guess, names))
+        except duckdb.Error as error:
+            files_of = f"the files in {landing.location(folder)}"
+            raise BadInputError(f"{files_of} do not read as {delivered.format}: {_cause(error)}") from error
 
 
 def _rows(reader: duckdb.DuckDBPyConnection, guess: Guess, names: Mapping[str, str]) -> DeliveredRows:
@@ -133,7 +141,7 @@ def _guess(reader: duckdb.DuckDBPyConnection, kind: str, files: list[LocalCopy])
         with _named(files[-1], kind):
             query = "SELECT Delimiter, HasHeader FROM sniff_csv(?)"
             delimiter, header = reader.execute(query, [str(files[-1].path)]).fetchone() or (",", True)
-        options = f", sample_size = -1, delim = {_quoted(delimiter)}, header = {header}"
+        options = f", sample_size = -1, delim = {_quoted(delimiter)}, header = {header}{_ISO_ONLY}"
         settings = {**({"delimiter": delimiter} if delimiter != "," else {}), **({} if header else {"header": False})}
     elif kind == "json":
         options = f", format = '{'auto' if any(file.holds_array for file in files) else 'newline_delimited'}'"

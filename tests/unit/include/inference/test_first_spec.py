@@ -59,6 +59,31 @@ def test_csv_files_give_columns_types_and_dialect(tmp_path: Path) -> None:
     assert source.path.startswith("date={interval_start"), "a folder a day"
 
 
+def test_dates_and_times_that_bronze_does_not_cast_are_text(tmp_path: Path) -> None:
+    put(
+        tmp_path / "orders/date=2025-07-01/o.csv",
+        "dotted,american,day,at,zoned\n"
+        "01.07.2025,07/01/2025 10:00:00,2025-07-01,2025-07-01T10:00:00,2025-07-01T10:00:00Z\n"
+        "31.12.2025,12/31/2025 11:00:00,2025-12-31,2025-12-31 11:00:00,2025-12-31T11:00:00.123+02:00\n",
+    )
+    assert kinds(inferred(tmp_path)) == {
+        "dotted": "string",
+        "american": "string",
+        "day": "date",
+        "at": "timestamp",
+        "zoned": "timestamp",
+    }
+
+
+def test_a_file_whose_rows_alone_do_not_read_is_bad_input(tmp_path: Path) -> None:
+    put(tmp_path / "orders/date=2025-07-01/o.jsonl", "\ufeff" + '{"id": 1}\n' * 3)
+    with (
+        pytest.raises(BadInputError, match="byte order mark"),
+        guessed_source(LocalLanding(str(tmp_path)), "orders") as s,
+    ):
+        s.rows.count()
+
+
 def test_json_lines_give_every_field_with_its_type_also_nested(tmp_path: Path) -> None:
     lines = '{"id": 1, "by": {"name": "x"}, "lines": [{"n": 1, "to": [{"x": 1.5}]}], "odd": [{"Full name": "x"}]}\n'
     lines += '{"id": -2, "at": "2013-01-01T08:00:00Z", "Odd name": 1}\n'
