@@ -105,7 +105,7 @@ def test_a_class_may_use_annotations_as_text_and_run_python_in_the_workers(
     put(tmp_path)
     df = spark.sql("SELECT * FROM VALUES ('ab'), ('abc'), (null) AS w (word)")
     name = "expect_column_values_to_be_long"
-    checks = check_rules(df, [rule(name, column="word"), rule(name, column="word", least=3)])
+    checks = check_rules(df, [rule(name, column="word"), rule(name, column="word", least=3)]).checks
     assert [check.error for check in checks] == ["", ""]
     assert [(check.passed, check.samples) for check in checks] == [(True, ()), (False, ("ab",))]
 

@@ -247,7 +247,7 @@ def test_freshness_is_evaluated_alone_when_another_rule_breaks_the_pass(planes: 
         rule("expect_table_to_be_fresh", column="seen_at", max_age="17 hours"),
         rule("expect_column_values_to_match_regex", column="maker", regex="("),
     ]
-    fresh, stale, broken = check_rules(planes, rules, checked)
+    fresh, stale, broken = check_rules(planes, rules, checked).checks
     assert (fresh.passed, fresh.error, fresh.observed) == (True, "", "2013-01-21T06:00:00+00:00")
     assert (stale.passed, stale.error) == (False, "")
     assert "Unclosed group" in broken.error
