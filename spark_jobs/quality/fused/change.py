@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 from include.control.gates.judged_figures import JudgedFigures
 from spark_jobs.quality.fused.adjustments import Adjustment, CommitFigures, Facts, adjust_figures
+from spark_jobs.quality.fused.changed_values import ChangedValues, changed_values, changed_values_frame
+from spark_jobs.quality.fused.groups import OF_GROUPS, Group, group_figure
 
 log = logging.getLogger(__name__)
 
-_ROWS = "_rows"
+_VERSION, _IS_ADDED, _ROWS = "_version", "_is_added", "_rows"
 
 
 @dataclass(frozen=True)
@@ -35,39 +38,75 @@ class Change:
         return f"the change since version {self.judged.version}"
 
 
-def adjusted_figures(change: Change, flat: Mapping[str, Column], adjust: Mapping[str, Adjustment]) -> Facts:
-    """Return the figures that follow from those of the last checked version, computed in one query.
+@dataclass(frozen=True)
+class Adjusted:
+    """What follows from the figures of the last checked version and the rows that changed since.
 
-    There are none if the log has another number of rows than the feed leads to.
+    Attributes:
+        flat: the figures that follow from these alone.
+        before: the figures of the last checked version.
+        values: the groups whose figures follow from these and the number of rows that some combinations have now.
+        feed: the change feed; None if no row changed.
+    """
+
+    flat: Facts = field(default_factory=dict)
+    before: Facts = field(default_factory=dict)
+    values: Mapping[Group, ChangedValues] = field(default_factory=dict)
+    feed: DataFrame | None = None
+
+
+def adjust_by_change(
+    change: Change, flat: Mapping[str, Column], adjust: Mapping[str, Adjustment], groups: Sequence[Group]
+) -> Adjusted:
+    """Adjust the figures of the last checked version, in one query of the rows that changed.
+
+    Nothing follows if the log has another number of rows than the feed leads to.
 
     Args:
         change: what changed.
         flat: figure -> aggregate.
-        adjust: figure -> how it is adjusted.
+        adjust: figure -> how it is adjusted; the others are computed from all rows.
+        groups: the groups, by whose place their columns are numbered.
 
     Raises:
         PySparkException: an aggregate cannot be computed, or the feed cannot be read.
     """
-    before = change.judged.known(adjust)
-    commits = _figures_of_commits(change.feed, {name: flat[name] for name in before}) if change.feed else []
-    rows = change.judged.rows + sum(commit.added[_ROWS] - commit.removed[_ROWS] for commit in commits)
-    if rows != change.rows:
-        log.warning("%s leads to %s rows, but the log has %s: all rows are checked", change, rows, change.rows)
-        return {}
-    return adjust_figures(adjust, before, commits)
+    of_groups = {group: [group_figure(group, figure) for figure in OF_GROUPS] for group in groups}
+    before = change.judged.known([*adjust, *(name for names in of_groups.values() for name in names)])
+    numbers = {group: number for number, group in enumerate(groups) if before.keys() >= set(of_groups[group])}
+    followed = {name: flat[name] for name in before if name in flat}
+    rows = _collect(change.feed, followed, numbers) if change.feed else []
+    commits = _commit_figures([row for row in rows if row[_VERSION] is not None], followed)
+    expected = change.judged.rows + sum(commit.added[_ROWS] - commit.removed[_ROWS] for commit in commits)
+    if expected != change.rows:
+        log.warning("%s leads to %s rows, but the log has %s: all rows are checked", change, expected, change.rows)
+        return Adjusted()
+    of_values = [row.asDict().items() for row in rows if row[_VERSION] is None]
+    found = {name: value for items in of_values for name, value in items if value is not None}
+    values = {group: changed_values(found, group, number) for group, number in numbers.items()}
+    few = {group: changed for group, changed in values.items() if changed is not None}
+    return Adjusted(adjust_figures(adjust, before, commits), before, few, change.feed)
 
 
-def _figures_of_commits(feed: DataFrame, flat: Mapping[str, Column]) -> list[CommitFigures]:
-    """Return the figures of the rows that each commit removed and added, in the order of the commits."""
+def _collect(feed: DataFrame, flat: Mapping[str, Column], numbers: Mapping[Group, int]) -> list[Row]:
+    frames = [_by_commit(feed, flat), *(changed_values_frame(feed, group, number) for group, number in numbers.items())]
+    return reduce(lambda left, right: left.unionByName(right, allowMissingColumns=True), frames).collect()
+
+
+def _by_commit(feed: DataFrame, flat: Mapping[str, Column]) -> DataFrame:
+    """Return the figures of the rows that each commit removed and added, in a row each."""
     is_added = F.col("_change_type").isin("insert", "update_postimage")
     figures = [figure.alias(f"flat_{number}") for number, figure in enumerate(flat.values())]
-    parts = feed.groupBy("_commit_version", is_added.alias("_is_added"))
+    parts = feed.groupBy(F.col("_commit_version").alias(_VERSION), is_added.alias(_IS_ADDED))
+    return parts.agg(F.count(F.lit(1)).alias(_ROWS), *figures)
+
+
+def _commit_figures(rows: Sequence[Row], flat: Iterable[str]) -> list[CommitFigures]:
+    """Return the figures of each commit by the rows of `_by_commit`, in the order of the commits."""
+    places = {name: f"flat_{number}" for number, name in enumerate(flat)}
     sides = {
-        (row["_commit_version"], row["_is_added"]): {
-            _ROWS: row[_ROWS],
-            **{name: row[f"flat_{number}"] for number, name in enumerate(flat)},
-        }
-        for row in parts.agg(F.count(F.lit(1)).alias(_ROWS), *figures).collect()
+        (row[_VERSION], row[_IS_ADDED]): {_ROWS: row[_ROWS], **{name: row[place] for name, place in places.items()}}
+        for row in rows
     }
     nothing = {_ROWS: 0}
     return [

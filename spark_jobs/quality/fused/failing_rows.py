@@ -12,7 +12,8 @@ from pyspark.sql.types import BooleanType, StructType
 from include.contracts.spec.expectation import Expectation
 from include.sql.expression import expression_of
 from spark_jobs.quality.fused.adjustments import TOTAL, Facts
-from spark_jobs.quality.fused.one_pass import Figures, group_figure, require_readable
+from spark_jobs.quality.fused.groups import group_figure
+from spark_jobs.quality.fused.one_pass import Figures, require_readable
 from spark_jobs.quality.fused.rule import ROWS, FusedRule, Samples
 from spark_jobs.quality.rules.bounds import literal
 from spark_jobs.quality.rules.figure_bounds import NotFusedError

@@ -27,7 +27,8 @@ from spark_jobs.quality.fused.adjustments import (
     Facts,
     total_of_whole_numbers,
 )
-from spark_jobs.quality.fused.one_pass import Figures, group_figure
+from spark_jobs.quality.fused.groups import group_figure
+from spark_jobs.quality.fused.one_pass import Figures
 from spark_jobs.quality.fused.rule import ROWS, FusedRule, single_figure_rule
 from spark_jobs.quality.rules.figure_bounds import NotFusedError, between, day, moment_between, number, whole
 from spark_jobs.quality.verdicts.rule_result import RuleResult

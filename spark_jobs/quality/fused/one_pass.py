@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
-from typing import Any, TypeAlias
+from typing import Any
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
 
 from spark_jobs.quality.fused.adjustments import Adjustment, Facts
-from spark_jobs.quality.fused.change import Change, adjusted_figures
+from spark_jobs.quality.fused.change import Adjusted, Change, adjust_by_change
+from spark_jobs.quality.fused.changed_values import add_differences, differences
+from spark_jobs.quality.fused.groups import OF_GROUPS, Group, group_figure, group_totals
 
 GATE_CONF = {
     # Adaptive execution runs each shuffle as its own job; the shuffles here are small, and one job is promised.
@@ -21,15 +21,6 @@ GATE_CONF = {
     "spark.sql.codegen.maxFields": "2000",
 }
 """The Spark settings of a session that checks a version."""
-
-Group: TypeAlias = tuple[str, ...]
-"""Columns whose combinations of values are counted; a row with NULL in all of them has no combination."""
-
-OF_GROUPS = ("values", "rows", "repeated")
-"""The figures of a group."""
-
-COUNT = "_rows_of_value"
-"""The column with the number of rows that have a combination."""
 
 
 @dataclass(frozen=True)
@@ -68,19 +59,11 @@ class ComputedFigures:
     lasting: Facts
 
 
-def group_figure(columns: Group, figure: str) -> str:
-    """Name a group's figure: `values` (combinations), `rows` (with a combination), `repeated` (rows that share one).
-
-    >>> group_figure(("maker", "model"), "repeated")
-    'repeated of maker, model'
-    """
-    return f"{figure} of {', '.join(columns)}"
-
-
 def compute_figures(df: DataFrame, figures: Iterable[Figures], change: Change | None = None) -> ComputedFigures:
     """Compute the figures of several rules, each figure once.
 
-    One query reads the rows that changed, and one all rows for the remaining figures; either only if it is needed.
+    One query reads the rows that changed, and one the version: the rows whose values changed in number, and all rows
+    for the remaining figures. There is no query that is not needed.
 
     Args:
         df: all rows of the version.
@@ -93,22 +76,39 @@ def compute_figures(df: DataFrame, figures: Iterable[Figures], change: Change | 
     of_rules = list(figures)
     flat = {name: figure for rule in of_rules for name, figure in rule.flat.items()}
     adjust = {name: adjustment for rule in of_rules for name, adjustment in rule.adjust.items()}
-    adjusted = adjusted_figures(change, flat, adjust) if change else {}
-    remaining = {name: figure for name, figure in flat.items() if name not in adjusted}
     groups = sorted({group for rule in of_rules for group in rule.groups})
-    facts = {**_of_all_rows(df, remaining, groups), **adjusted}
-    return ComputedFigures(facts, frozenset(adjusted), {name: facts[name] for name in adjust})
+    adjusted = adjust_by_change(change, flat, adjust, groups) if change else Adjusted()
+    remaining = {name: figure for name, figure in flat.items() if name not in adjusted.flat}
+    facts, by_change = _of_version(df, remaining, groups, adjusted)
+    of_groups = [group_figure(group, figure) for group in groups for figure in OF_GROUPS]
+    everything = {**facts, **by_change, **adjusted.flat}
+    lasting = {name: everything[name] for name in (*adjust, *of_groups)}
+    return ComputedFigures(everything, frozenset({*by_change, *adjusted.flat}), lasting)
 
 
-def _of_all_rows(df: DataFrame, flat: Mapping[str, Column], groups: Sequence[Group]) -> Facts:
+def _of_version(
+    df: DataFrame, flat: Mapping[str, Column], groups: Sequence[Group], adjusted: Adjusted
+) -> tuple[Facts, Facts]:
+    """Return the figures by all rows, and those of groups by the combinations that changed."""
+    numbers = {group: number for number, group in enumerate(groups)}
     frames = [df.agg(*(figure.alias(f"flat_{number}") for number, figure in enumerate(flat.values())))] if flat else []
-    frames += [_totals(df, group, number) for number, group in enumerate(groups)]
+    frames += [group_totals(df, group, numbers[group]) for group in groups if group not in adjusted.values]
+    frames += [
+        differences(df, adjusted.feed, group, changed, numbers[group])
+        for group, changed in adjusted.values.items()
+        if adjusted.feed and changed.hashes
+    ]
     values = collect_together(frames)
+    by_change: dict[str, Any] = {}
+    for group in adjusted.values:
+        by_change |= add_differences(adjusted.before, values, group, numbers[group])
     facts = {name: values.get(f"flat_{number}") for number, name in enumerate(flat)}
-    for number, group in enumerate(groups):
-        for figure in OF_GROUPS:
-            facts[group_figure(group, figure)] = values.get(f"{figure}_{number}")
-    return facts
+    wrong = [group for group in adjusted.values if group_figure(group, "rows") not in by_change]
+    values |= collect_together([group_totals(df, group, numbers[group]) for group in wrong])
+    for group in groups:
+        if group in wrong or group not in adjusted.values:
+            facts |= {group_figure(group, figure): values.get(f"{figure}_{numbers[group]}") for figure in OF_GROUPS}
+    return facts, by_change
 
 
 def collect_together(frames: Sequence[DataFrame]) -> dict[str, Any]:
@@ -120,25 +120,6 @@ def collect_together(frames: Sequence[DataFrame]) -> dict[str, Any]:
     return {name: value for row in rows for name, value in row.asDict().items() if value is not None}
 
 
-def grouped(df: DataFrame, columns: Group) -> DataFrame:
-    """Return the combinations of values and how many rows have each (`COUNT`), including the one that is all NULL.
-
-    It does not filter: Delta lists the files of a table once per query, unless the filters of its scans differ.
-    """
-    distinct = list(dict.fromkeys(columns))
-    return df.groupBy(*distinct).agg(F.count(F.lit(1)).alias(COUNT))
-
-
-def is_repeated(columns: Group) -> Column:
-    """Return true for a combination that several rows share, unless it is all NULL."""
-    return has_a_value(columns) & (F.col(COUNT) > 1)
-
-
-def has_a_value(columns: Group) -> Column:
-    """Return true unless all of the columns are NULL."""
-    return reduce(operator.or_, [F.col(column).isNotNull() for column in columns])
-
-
 def require_readable(df: DataFrame) -> None:
     """Raise Spark's error if it cannot read a single row, so that no rule is blamed for a lost server.
 
@@ -146,12 +127,3 @@ def require_readable(df: DataFrame) -> None:
         PySparkException: the frame cannot be read.
     """
     df.limit(1).collect()
-
-
-def _totals(df: DataFrame, columns: Group, number: int) -> DataFrame:
-    has_value, rows = has_a_value(columns), F.col(COUNT)
-    return grouped(df, columns).agg(
-        F.count_if(has_value).alias(f"values_{number}"),
-        F.coalesce(F.sum(F.when(has_value, rows)), F.lit(0)).alias(f"rows_{number}"),
-        F.coalesce(F.sum(F.when(is_repeated(columns), rows)), F.lit(0)).alias(f"repeated_{number}"),
-    )

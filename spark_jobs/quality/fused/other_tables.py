@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from include.contracts.spec.expectation import Expectation
-from spark_jobs.quality.fused.one_pass import COUNT, grouped
+from spark_jobs.quality.fused.groups import COUNT, grouped
 from spark_jobs.quality.fused.rule import Samples
 from spark_jobs.quality.fused.samples import plain_value, sample_values
 from spark_jobs.quality.verdicts.comparable_version import IN_TABLE, ComparableVersion

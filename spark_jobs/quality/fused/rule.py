@@ -11,7 +11,8 @@ from pyspark.sql.types import StructType
 
 from include.contracts.spec.expectation import Expectation
 from spark_jobs.quality.fused.adjustments import Adjustment, Facts
-from spark_jobs.quality.fused.one_pass import Figures, Group
+from spark_jobs.quality.fused.groups import Group
+from spark_jobs.quality.fused.one_pass import Figures
 from spark_jobs.quality.rules.figure_bounds import Evaluate
 from spark_jobs.quality.verdicts.rule_result import RuleResult
 

@@ -8,7 +8,8 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
-from spark_jobs.quality.fused.one_pass import collect_together, grouped, is_repeated
+from spark_jobs.quality.fused.groups import grouped, is_repeated
+from spark_jobs.quality.fused.one_pass import collect_together
 from spark_jobs.quality.fused.rule import Samples
 
 _PARTS = 8

@@ -142,24 +142,30 @@ def test_only_figures_that_do_not_follow_from_the_change_read_all_rows(spark: Sp
         rule("expect_column_mean_to_be_between", {"column": "money", "max_value": 99}),
         rule("expect_column_sum_to_be_between", {"column": "real", "max_value": 99}),
         rule("expect_column_to_exist", {"column": "word"}),
+        rule("expect_column_values_to_be_unique", {"column": "whole"}),
+        rule("expect_compound_columns_to_be_unique", {"column_list": ["whole", "word", "whole"]}),
+        rule("expect_column_unique_value_count_to_be_between", {"column": "word", "min_value": 1}),
     ]
     table = CheckedTable(spark, tmp_path / "table", rules)
     table.create([row(whole=number, word="a", real=0.1) for number in (1, 2, 3)])
-    assert agreed(*table.check()) == ["all rows"] * 6 + [""]
+    assert agreed(*table.check()) == ["all rows"] * 6 + ["", *["all rows"] * 3]
 
     table.apply(("insert", [row(whole=4), row(whole=2)]))
     change = "the change since version 0"
-    assert agreed(*table.check()) == [change] * 5 + ["all rows", ""]
+    assert agreed(*table.check()) == [change] * 5 + ["all rows", "", *[change] * 3]
 
     table.apply(("delete", "whole = 1"))
     change = "the change since version 1"
-    assert agreed(*table.check()) == [change, "all rows", *[change] * 3, "all rows", ""], "the least value is gone"
+    assert agreed(*table.check()) == [change, "all rows", *[change] * 3, "all rows", "", *[change] * 3], (
+        "the least value is gone"
+    )
 
     table.apply(("optimize", None))
-    assert agreed(*table.check()) == ["the change since version 2"] * 5 + ["all rows", ""]
+    change = "the change since version 2"
+    assert agreed(*table.check()) == [change] * 5 + ["all rows", "", *[change] * 3]
 
     table.apply(("restore", None))
-    assert agreed(*table.check()) == ["all rows"] * 6 + [""]
+    assert agreed(*table.check()) == ["all rows"] * 6 + ["", *["all rows"] * 3]
 
 
 def row(**values: Any) -> tuple[Any, ...]:

@@ -1,0 +1,140 @@
+"""Adjust the figures of a group by the combinations of values whose number of rows changed.
+
+Only the rows of these combinations are counted in the version that is checked. Delta skips files without them by the
+least and the greatest values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import and_
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import DateType, DecimalType, IntegralType, StringType, TimestampType
+
+from spark_jobs.quality.fused.groups import OF_GROUPS, Group, group_figure, has_a_value
+
+MOST_VALUES = 20_000
+"""Up to this number of changed combinations they are looked up; beyond it all rows are counted."""
+
+_DELTA, _NOW, _HASH = "_delta", "_now", "_hash"
+
+_WITH_BOUNDS = (IntegralType, DecimalType, StringType, DateType, TimestampType)
+"""The types whose values are the same after a cast to text and back."""
+
+
+@dataclass(frozen=True)
+class ChangedValues:
+    """The combinations of values of a group whose number of rows changed.
+
+    Attributes:
+        hashes: the hash of each combination; other combinations may have the same.
+        bounds: column -> the least and the greatest of their values as text, where none of them is NULL.
+    """
+
+    hashes: Sequence[int]
+    bounds: Mapping[str, tuple[str, str]]
+
+
+def changed_values_frame(feed: DataFrame, columns: Group, number: int) -> DataFrame:
+    """Return one row that `changed_values` reads: of the combinations whose number of rows changed in the feed.
+
+    Args:
+        feed: the change feed.
+        columns: the group.
+        number: the number of the group, which is in the names of the columns.
+    """
+    changed = _deltas(feed, columns).withColumn(_HASH, F.xxhash64(*columns)).limit(MOST_VALUES + 1)
+    bounds = [
+        aggregate(F.col(column)).cast("string").alias(f"{name}_{number}_{place}")
+        for place, column in enumerate(columns)
+        if isinstance(feed.schema[column].dataType, _WITH_BOUNDS)
+        for name, aggregate in (("least", F.min), ("greatest", F.max))
+    ]
+    unset = [
+        F.count_if(F.col(column).isNull()).alias(f"unset_{number}_{place}") for place, column in enumerate(columns)
+    ]
+    return changed.agg(F.collect_list(_HASH).alias(f"hashes_{number}"), *bounds, *unset)
+
+
+def changed_values(values: Mapping[str, Any], columns: Group, number: int) -> ChangedValues | None:
+    """Return the changed combinations of a group by the values of its frame, if there is one; None for too many."""
+    hashes = values.get(f"hashes_{number}", ())
+    if len(hashes) > MOST_VALUES:
+        return None
+    bounds = {
+        column: (values[f"least_{number}_{place}"], values[f"greatest_{number}_{place}"])
+        for place, column in enumerate(columns)
+        if f"least_{number}_{place}" in values and not values[f"unset_{number}_{place}"]
+    }
+    return ChangedValues(hashes, bounds)
+
+
+def differences(df: DataFrame, feed: DataFrame, columns: Group, changed: ChangedValues, number: int) -> DataFrame:
+    """Return by how much the group's figures differ from those before the feed: `values`, `rows`, `repeated`.
+
+    It also has `impossible`, the number of combinations that would have had fewer than no rows before.
+
+    Args:
+        df: the version that is checked.
+        feed: the change feed that leads to it.
+        columns: the group.
+        changed: the combinations whose number of rows changed.
+        number: the number of the group, which is in the names of the columns.
+    """
+    distinct = _distinct(columns)
+    # A union, because a join would broadcast one side in its own job; and GROUP BY treats NULL and NaN as values.
+    now = df.where(_is_among(df, columns, changed)).select(*distinct, F.lit(None).cast("long").alias(_DELTA))
+    deltas = _deltas(feed, columns).select(*distinct, _DELTA)
+    counts = deltas.unionAll(now).groupBy(*distinct)
+    both = counts.agg(F.sum(_DELTA).alias(_DELTA), F.count_if(F.col(_DELTA).isNull()).alias(_NOW))
+    after = F.col(_NOW)
+    before = after - F.col(_DELTA)
+    aggregates = {
+        "values": F.sum((after > 0).cast("long") - (before > 0).cast("long")),
+        "rows": F.sum(_DELTA),
+        "repeated": F.sum(F.when(after > 1, after).otherwise(0) - F.when(before > 1, before).otherwise(0)),
+        "impossible": F.count_if(before < 0),
+    }
+    named = [F.coalesce(figure, F.lit(0)).alias(f"{name}_more_{number}") for name, figure in aggregates.items()]
+    return both.where(F.col(_DELTA).isNotNull()).agg(*named)
+
+
+def add_differences(
+    before: Mapping[str, Any], values: Mapping[str, Any], columns: Group, number: int
+) -> dict[str, int]:
+    """Return the group's figures after its differences; empty if these cannot be right.
+
+    Args:
+        before: the figures of the earlier version.
+        values: the values of the frame `differences`; none if no combination changed.
+        columns: the group.
+        number: the number of the group.
+    """
+    if values.get(f"impossible_more_{number}"):
+        return {}
+    names = {figure: group_figure(columns, figure) for figure in OF_GROUPS}
+    return {name: before[name] + values.get(f"{figure}_more_{number}", 0) for figure, name in names.items()}
+
+
+def _deltas(feed: DataFrame, columns: Group) -> DataFrame:
+    """Return the combinations with a value whose number of rows changed, and by how much (`_delta`)."""
+    sign = F.when(F.col("_change_type").isin("insert", "update_postimage"), 1).otherwise(-1)
+    sums = feed.where(has_a_value(columns)).groupBy(*_distinct(columns)).agg(F.sum(sign).alias(_DELTA))
+    return sums.where(F.col(_DELTA) != 0)
+
+
+def _is_among(df: DataFrame, columns: Group, changed: ChangedValues) -> Column:
+    bounds = [
+        F.col(column).between(*(F.lit(bound).cast(df.schema[column].dataType) for bound in least_and_greatest))
+        for column, least_and_greatest in changed.bounds.items()
+    ]
+    return reduce(and_, [*bounds, has_a_value(columns), F.xxhash64(*columns).isin(list(changed.hashes))])
+
+
+def _distinct(columns: Group) -> list[str]:
+    return list(dict.fromkeys(columns))
