@@ -20,6 +20,7 @@ from benchmarks.result import Result, result_table
 from benchmarks.series import (
     ages,
     gate,
+    gate_growth,
     goodput,
     jvm,
     merge,
@@ -44,6 +45,8 @@ class Series(StrEnum):
     JVM = "jvm"
     PLANNING = "planning"
     GATE = "gate"
+    GATE_GROWTH = "gate-growth"
+    GATE_GROWTH_LARGE = "gate-growth-large"
     LOAD = "load"
     LOAD_LARGE = "load-large"
     MERGE_GROWTH = "merge-growth"
@@ -64,6 +67,8 @@ RUN: dict[Series, Callable[[Bench], list[Result]]] = {
     Series.JVM: jvm.run,
     Series.PLANNING: planning.run,
     Series.GATE: gate.run,
+    Series.GATE_GROWTH: gate_growth.run,
+    Series.GATE_GROWTH_LARGE: partial(gate_growth.run, sizes=(10**6, 10**7, 10**8)),
     Series.LOAD: load_files.run_small,
     Series.LOAD_LARGE: load_files.run_large,
     Series.MERGE_GROWTH: merge_growth.run,

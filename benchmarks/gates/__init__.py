@@ -1,0 +1,1 @@
+"""The cost of gates in one warm session, on tables of different sizes."""
