@@ -93,20 +93,19 @@ def verify_table(table: str, sample: int, settings: Settings, *, as_json: bool) 
     (interval,) = parse_intervals(today())
 
     def show_report(report: JobReport) -> None:
-        differences = report.details.get("differences", ())
-        message = () if differences else (report.message,)
-        remarks = (*message, *note_lines([report])) if report.details else ()
-        show_listing(differences, lambda: difference_table(differences), *remarks, as_json=as_json)
+        if not report.details:
+            return  # nothing was compared
+        differences = report.details["differences"]
+        view = difference_table(differences) if differences else report.message
+        show_listing(differences, lambda: view, *note_lines([report]), as_json=as_json)
 
     return run_and_show(
         table, settings, interval, None, Job.TABLE_VERIFY, show_report, "comparing it with its sources", sample=sample
     )
 
 
-def difference_table(differences: Sequence[dict[str, Any]]) -> Table | str:
+def difference_table(differences: Sequence[dict[str, Any]]) -> Table:
     """Return a line per difference: the group, the column, the stored value and the computed one."""
-    if not differences:
-        return ""
     shown = new_table("group", "column", "in the table", "computed")
     for each in differences:
         group = ", ".join(f"{name} {MISSING if value is None else value}" for name, value in each["group"].items())

@@ -16,4 +16,3 @@ def test_each_difference_is_a_line_with_its_group_its_column_and_both_values() -
     lines = [line.split() for line in shown.get().split("\n")]
     assert ["day", "2013-01-02,", "kind", "-", "revenue", "-", "[red]7"] in lines
     assert ["day", "2013-01-02,", "kind", "-", "-", "no", "row", "a", "row"] in lines
-    assert difference_table([]) == ""
