@@ -31,7 +31,7 @@ down: setup ## stop the local stack; nothing is left behind
 
 # A suite that fails does not keep the next one from running; one summary comes at the end.
 SUITES := $(PYTHON) -m tests.suites
-# Without a browser the tests that need one fail, and all others run.
+# Without a browser the tests that need one are skipped, or fail where CI=true; all others run.
 TRY_BROWSER := sh embedded/browser.sh || true
 
 test: setup kafka ## the tests that pin behaviour, and a day through a real Airflow
