@@ -67,7 +67,7 @@ FROM silver.flights
 GROUP BY flight_date, origin, dest
 """
 
-# The weather at the origin in the UTC hour of the scheduled departure. Visibility in miles, wind in miles an hour.
+# The weather at the origin in the UTC hour of the scheduled departure. Visibility in miles, wind in miles per hour.
 # 'unknown': there is no reading (yet), or the reading lacks the value.
 DELAY_BY_WEATHER = """
 SELECT f.flight_date AS flight_date,
