@@ -9,7 +9,7 @@ from include.contracts.spec.expectation import Action, Expectation
 COLUMNS = {
     "id": "{id}",
     "customer": "cast(pmod(xxhash64({id}), 100000) AS int)",
-    "amount": "cast(pmod(xxhash64({id}, {event}), 100000) / 100 AS decimal(10, 2))",
+    "amount": "cast(pmod(xxhash64({id}, 2), 100000) / 100 AS decimal(10, 2))",
     "weight": "cast(pmod(xxhash64({id}, 1), 1000) AS int)",
     "status": "element_at(array('new', 'paid', 'sent', 'returned'), cast(1 + pmod({id} + {event}, 4) AS int))",
     "country": "element_at(array('AT', 'BE', 'CH', 'DE', 'DK', 'ES', 'FR', 'IT'), cast(1 + pmod({id}, 8) AS int))",
