@@ -10,8 +10,9 @@ import json
 from typing import Any
 
 import pyarrow as pa
+from pydantic import ValidationError
 
-from include.contracts.spec.table_spec import AnySpec
+from include.contracts.spec.table_spec import SPEC_OF_LAYER, AnySpec
 from include.control.ledger.ops_table import OpsTable
 from include.paths import LakehousePaths
 
@@ -48,14 +49,14 @@ class SpecHistory:
         self._events.append_once([event], key)
 
     def of(self, table: str, table_id: str) -> dict[str, Document]:
-        """Return the recorded specs of the table as documents, by `spec_hash`.
+        """Return the recorded specs of the table as documents, by `spec_hash`, with the settings that specs have now.
 
         The last document is the spec of the last run, even if that run loaded nothing.
         """
         documents: dict[str, Document] = {}
         for row in self._events.events(table, ("spec_hash", "spec"), table_id=table_id):
             documents.pop(row["spec_hash"], None)
-            documents[row["spec_hash"]] = json.loads(row["spec"])
+            documents[row["spec_hash"]] = _with_new_settings(table, json.loads(row["spec"]))
         self._read[table, table_id] = documents
         return documents
 
@@ -72,6 +73,18 @@ class SpecHistory:
 
 def _ends_with(documents: dict[str, Document], spec_hash: str, document: Document) -> bool:
     return documents.get(spec_hash) == document == next(reversed(documents.values()), None)
+
+
+def _with_new_settings(table: str, recorded: Document) -> Document:
+    """Return a recorded spec with the defaults of the settings that did not exist when it was recorded.
+
+    Otherwise each table would seem to have another spec after an upgrade that brings a setting. A spec that would be
+    refused now is returned as it was recorded.
+    """
+    try:
+        return document_of(SPEC_OF_LAYER[table.partition(".")[0]].model_validate(recorded))
+    except ValidationError:
+        return recorded
 
 
 def document_of(spec: AnySpec) -> Document:

@@ -8,8 +8,10 @@ import pytest
 from deltalake import DeltaTable
 
 from include.control.changes.table_diff import TableDiff, diff_for_run, table_diff
+from include.control.ledger import spec_history
 from include.control.ledger.ledger import Ledger
 from include.control.ledger.resolution import table_id
+from include.control.ledger.spec_history import document_of
 from include.control.log.stored_tables import TABLE_ID
 from include.control.ops_tables import OpsTables
 from include.paths import LakehousePaths
@@ -86,6 +88,27 @@ def test_a_spec_is_recorded_once_and_again_when_it_returns(tmp_path: Path) -> No
     assert set(ops.specs.of(GOLD.table, last.intent.table_id)) == {GOLD.spec_hash, MORE.spec_hash}
     assert len(ops.specs._events.events(GOLD.table)) == 3
     assert ops.specs.of(GOLD.table, "of another table") == {}
+
+
+def test_a_setting_that_an_upgrade_brings_is_no_change_of_a_spec(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each table would get a note, and each gold table a commit of its properties."""
+    last = load_batch(tmp_path, GOLD)
+    recorded = document_of(GOLD)
+    for settings, new in (
+        (recorded, "query"),
+        (recorded["sources"]["o"], "lookup"),
+        (recorded["maintenance"], "verify"),
+    ):
+        del settings[new]
+    with monkeypatch.context() as patch:
+        patch.setattr(spec_history, "document_of", lambda _: recorded)
+        OpsTables(LakehousePaths(tmp_path)).specs.record(GOLD, last.intent.table_id)
+    ops = OpsTables(LakehousePaths(tmp_path))
+    found = table_diff(GOLD, last, ops)
+    assert (found.changes, found.unknown) == ((), False)
+    assert [change.key for change in table_diff(MORE, last, ops).changes] == ["measures.most"]
 
 
 def test_a_property_of_a_rebuilt_table_is_its_table_id(tmp_path: Path) -> None:
