@@ -13,12 +13,11 @@ import yaml
 
 from include.catalog import Catalog, load_catalog
 from include.contracts.spec.table_spec import BronzeSpec, GoldSpec, SilverSpec
-from include.errors import ExitCode, SpecError
+from include.errors import SpecError
 from include.settings import Settings
-from include.specs.checks.sql import checked_catalog
 from include.specs.links import find_cycle
 from include.specs.problem import SpecsRefusedError
-from tests.support.documents.refusals import only_problem, problems_of, rule
+from tests.support.documents.refusals import problems_of, rule
 from tests.support.documents.specs import (
     bronze_document,
     bronze_spec,
@@ -243,54 +242,6 @@ class TestCycles:
     def test_a_chain_of_tables_is_no_cycle(self) -> None:
         assert find_cycle({"c": ["b"], "b": ["a"]}) == []
         assert set(find_cycle({"c": ["b"], "b": ["a"], "a": ["c"]})) == {"a", "b", "c"}
-
-
-class TestTheErrorAsAWhole:
-    def test_every_problem_of_every_file_is_reported_at_once(self, tmp_path: Path) -> None:
-        write_specs(tmp_path, bronze_document(owner=7), gold_document(refresh_by="dya"))
-        write_specs(tmp_path, silver_document(kees=1, zorder_by=["x"], expectations=rule("expect_x")))
-        write_spec(tmp_path, "silver/shop/broken.yaml", "a: [")
-        with pytest.raises(SpecsRefusedError) as refused:
-            checked_catalog(tmp_path)
-        found = [(problem.file.name, problem.key) for problem in refused.value.problems]
-        assert sorted(found) == [
-            ("broken.yaml", ""),
-            ("orders.yaml", "expectations[0].expect_x"),
-            ("orders.yaml", "kees"),
-            ("orders.yaml", "owner"),
-            ("orders.yaml", "zorder_by[0]"),
-            ("revenue_daily.yaml", "refresh_by"),
-        ]
-
-    def test_a_broken_spec_is_still_the_source_of_others(self, tmp_path: Path) -> None:
-        write_specs(tmp_path, bronze_document(owner=7), silver_document())
-        assert only_problem(tmp_path).key == "owner"
-
-    def test_the_message_names_file_line_key_value_and_fix(self, tmp_path: Path) -> None:
-        path = write_spec(
-            tmp_path,
-            "bronze/shop/x.yaml",
-            "# words\ntable: bronze.x\nsource: {landing: x, format: jsn}\ncolumns:\n  a: {}\n",
-        )
-        with pytest.raises(SpecsRefusedError) as refused:
-            checked_catalog(tmp_path)
-        first, second = str(refused.value).split("\n")
-        assert first == "1 problem in 1 table spec: fix the lines below, then `lakehouse check`"
-        assert second == f"  {path}:3: source.format: unknown value (got 'jsn'); did you mean 'json'?"
-        assert refused.value.exit_code is ExitCode.BAD_SPEC
-
-    def test_the_error_survives_pickling(self, tmp_path: Path) -> None:
-        write_specs(tmp_path, bronze_document(owner=7))
-        with pytest.raises(SpecsRefusedError) as refused:
-            checked_catalog(tmp_path)
-        copied = pickle.loads(pickle.dumps(refused.value))
-        assert (copied.problems, str(copied)) == (refused.value.problems, str(refused.value))
-
-    def test_problems_are_in_the_order_of_file_and_line(self, tmp_path: Path) -> None:
-        write_specs(tmp_path, bronze_document(owner=7, zorder_by=["x"], kees=1))
-        lines = [problem.line for problem in problems_of(tmp_path)]
-        assert len(lines) == 3
-        assert lines == sorted(lines)
 
 
 def test_a_thousand_specs_load_within_their_budget(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Mapping
 from datetime import UTC, datetime, time, timedelta
 from pathlib import Path
 
@@ -15,15 +14,13 @@ import yaml
 import zstandard
 
 from include.contracts.interval import Interval
-from include.contracts.spec.record_fields import fields_of
 from include.contracts.spec.table_spec import BronzeSpec, parse_spec
 from include.control.landing.landing import interval_folder
 from include.control.landing.on_disk import LocalLanding
-from include.errors import BadInputError, ExitCode, NotReadyError
+from include.errors import BadInputError, NotReadyError
 from include.inference.day_folders import day_of
 from include.inference.delivered_files import MAX_FILES, delivered_files
 from include.inference.first_spec import guessed_source
-from tests.support.cli import Lakehouse
 
 
 def text_of(landing: Path, folder: str = "orders") -> str:
@@ -185,52 +182,6 @@ def test_a_column_that_some_files_lack_is_marked(tmp_path: Path) -> None:
     assert "  id: {type: bigint}\n  colour: {type: string}  # 2 of the files lack it\n" in text
 
 
-HOSTILE = [
-    " Order ID ",
-    "order_id",
-    "Größe (m²)",
-    "2nd",
-    "日本",
-    "",
-    "ID",
-    "Id",
-    "a.b",
-    'it\'s "x"',
-    "order",
-    "f(x)",
-    "_id",
-    "a;b",
-]
-
-
-def test_hostile_headers_become_names_of_columns_that_read_them(lakehouse: Lakehouse, place: Mapping[str, str]) -> None:
-    header = ",".join('"' + name.replace('"', '""') + '"' for name in HOSTILE)
-    rows = "".join(",".join(f"{row}{number}" for number in range(len(HOSTILE))) + "\n" for row in (1, 2))
-    put(Path(place["LAKEHOUSE_LANDING"]) / "shares/a.csv", f"{header}\n{rows}")
-    answer = lakehouse("infer", "shares", "--domain", "shop", "--write")
-    assert answer.exit_code == 0, answer.stderr
-    assert lakehouse("check").exit_code == 0
-    spec = parse_spec(yaml.safe_load((Path(place["LAKEHOUSE_TABLES"]) / "bronze/shop/shares.yaml").read_text()))
-    assert isinstance(spec, BronzeSpec)
-    assert list(fields_of(spec).values()) == [*HOSTILE[:5], "column 6", *HOSTILE[6:]]
-    assert {name for name in spec.columns if not name.startswith("id")} == {
-        "order_id_2", "order_id", "grosse_m2", "column_2nd", "column_5", "column_6", "a_b", "it_s_x", "order_",
-        "f_x", "a_b_2",
-    }  # fmt: skip
-    assert set(kinds(spec).values()) == {"bigint"}
-    silver = (Path(place["LAKEHOUSE_TABLES"]) / "silver/shop/shares.yaml").read_text()
-    assert "order_id_2: {type: bigint" in silver
-
-
-def test_a_proposed_silver_table_has_nested_values_as_text(lakehouse: Lakehouse, place: Mapping[str, str]) -> None:
-    put(Path(place["LAKEHOUSE_LANDING"]) / "people/a.json", '{"id": 1, "by": {"name": "x"}}\n{"id": 2, "by": null}\n')
-    answer = lakehouse("infer", "people", "--domain", "shop", "--write")
-    assert answer.exit_code == 0, answer.stderr
-    silver = (Path(place["LAKEHOUSE_TABLES"]) / "silver/shop/people.yaml").read_text()
-    assert "  by: {type: string, from: to_json(by)}\n" in silver
-    assert lakehouse("check").exit_code == 0
-
-
 def test_names_that_differ_in_case_between_files_are_read_in_any_case(tmp_path: Path) -> None:
     put(tmp_path / "orders/a.csv", "ID,Amount\n1,5\n")
     put(tmp_path / "orders/b.csv", "Id,Amount,Colour\n2,5.5,red\n")
@@ -283,37 +234,3 @@ def test_nothing_to_guess_from_is_not_ready_and_unreadable_files_are_bad_input(t
     put(tmp_path / "orders/a.parquet", "id\n1\n")
     with pytest.raises(BadInputError, match=r"orders/a\.parquet does not read as parquet: "):
         text_of(tmp_path)
-
-
-def test_the_command_prints_a_spec_or_writes_it_once(lakehouse: Lakehouse, place: Mapping[str, str]) -> None:
-    put(Path(place["LAKEHOUSE_LANDING"]) / "Shop Orders/a.csv", "id,amount\n1,5\n2,5\n")
-    printed = lakehouse("infer", "Shop Orders")
-    assert (printed.exit_code, "table: bronze.shop_orders\n" in printed.stdout) == (0, True)
-    assert "silver.shop_orders too: --write" in printed.stderr
-    assert lakehouse("infer", "Shop Orders", "--write").exit_code == 2, "it does not say where"
-    wrote = lakehouse("infer", "Shop Orders", "--domain", "shop", "--write")
-    assert wrote.exit_code == 0, wrote.stderr
-    bronze, silver = (
-        Path(place["LAKEHOUSE_TABLES"]) / layer / "shop/shop_orders.yaml" for layer in ("bronze", "silver")
-    )
-    assert wrote.stdout == f"wrote {bronze}\nwrote {silver}\n"
-    assert bronze.read_text() == printed.stdout
-    assert "keys: [id]" in silver.read_text()
-    assert lakehouse("check").exit_code == 0
-    for domain in ("shop", "store"):
-        again = lakehouse("infer", "Shop Orders", "--domain", domain, "--write")
-        assert (again.exit_code, "not overwritten" in again.stderr) == (ExitCode.BAD_SPEC, True), domain
-
-
-def test_a_silver_spec_is_written_only_with_a_key_and_never_replaced(
-    lakehouse: Lakehouse, place: Mapping[str, str]
-) -> None:
-    landing, tables = Path(place["LAKEHOUSE_LANDING"]), Path(place["LAKEHOUSE_TABLES"])
-    put(landing / "lines/a.csv", "sku,amount\n1,1\n1,1\n")
-    assert lakehouse("infer", "lines", "--domain", "shop", "--write").stdout.count("wrote") == 1
-    assert "no silver table is proposed" in (tables / "bronze/shop/lines.yaml").read_text()
-    put(landing / "bills/a.csv", "id\n1\n2\n")
-    silver = put(tables / "silver/shop/bills.yaml", "mine")
-    wrote = lakehouse("infer", "bills", "--domain", "shop", "--write")
-    assert wrote.stdout == f"wrote {tables / 'bronze/shop/bills.yaml'}\n"
-    assert silver.read_text() == "mine"
