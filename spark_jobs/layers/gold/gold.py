@@ -162,7 +162,6 @@ class GoldAggregate:
         expressions, reason = self._refresh_from(session, sources)
         if expressions is None:
             return None, reason
-        frames = self._frames(session, {table: upto for table, (_, upto) in sources.ranges.items()})
         changes: list[DataFrame] = []
         for alias, source in self._spec.sources.items():
             after, upto = sources.ranges[source.table]
@@ -172,6 +171,7 @@ class GoldAggregate:
             if changed is None:
                 return None, f"the changes of {source.table} are too old to be read"
             if source.lookup:
+                frames = self._frames(session, {table: upto for table, (_, upto) in sources.ranges.items()})
                 changes.append(touched_by_lookup(alias, changed, frames, self._spec))
             changes += [changed.select(F.expr(text).alias("touched")) for text in expressions.get(alias, ())]
         if not changes:  # no commit of the sources has changed rows that count
