@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from enum import StrEnum
@@ -19,6 +19,7 @@ from include.errors import Outcome
 from include.overview.runs.run import BLOCKED, FAILED, SKIPPED, Run, RunTask, Work
 from include.overview.tables.table_overview import TableOverview
 from include.overview.timeline import result_in_force
+from include.specs.links import upstream
 
 _LATER = timedelta(days=1)
 """For how long after a run other processes may close a batch that its dead driver has committed."""
@@ -71,6 +72,8 @@ class TableRun:
         batches: the batches that the run wrote, oldest first.
         result: the gate's result for the version that the run has checked; None without one.
         writes: the waits and lost races of its writers, and its maintenance, oldest first.
+        stopped_by: the tables because of which it did not run, without those in between; empty if it ran, or if the
+            lakehouse cannot be read.
     """
 
     table: str
@@ -80,6 +83,7 @@ class TableRun:
     batches: Sequence[RecentBatch] = ()
     result: GateResult | None = None
     writes: Sequence[TableWrite] = ()
+    stopped_by: Sequence[TableRun] = ()
 
     @property
     def layer(self) -> str:
@@ -128,7 +132,9 @@ class TableRun:
 
     @property
     def progress(self) -> str:
-        """What it waits for, or which task of it works; empty if it is done."""
+        """What it waits for, which task of it works, or why it did not run; empty if it is done."""
+        if self.stopped_by:
+            return f"because of {', '.join(f'{each.table} ({each.outcome.value})' for each in self.stopped_by)}"
         task = next((task for task in self.tasks if task.state and not task.has_ended), None)
         if task is None or self.outcome not in UNFINISHED:
             return ""
@@ -162,7 +168,20 @@ def table_runs(run: Run, overviews: dict[str, TableOverview]) -> list[TableRun]:
                 tasks.setdefault(table, [task for task in run.own_tasks if task.work is Work.REBUILD])
     tables = [_table_run(run, table, of_table, overviews.get(table)) for table, of_table in tasks.items()]
     order = list(TableOutcome)
+    tables = _with_stops({each.table: each for each in tables})
     return sorted(tables, key=lambda each: (order.index(each.outcome), layer_order(each.layer), each.table))
+
+
+def _with_stops(tables: Mapping[str, TableRun]) -> list[TableRun]:
+    """Return the tables; those that did not run also get the tables that stopped them."""
+    sources = {name: each.overview.spec.source_tables for name, each in tables.items() if each.overview}
+    stops = {name: each for name, each in tables.items() if each.outcome in TROUBLE}
+    return [
+        replace(each, stopped_by=[stops[source] for source in upstream([name], sources) if source in stops])
+        if each.outcome is TableOutcome.BLOCKED
+        else each
+        for name, each in tables.items()
+    ]
 
 
 def with_history(shown: TableRun, run: Run, ops: OpsTables) -> TableRun:

@@ -19,8 +19,9 @@ from include.overview.lakehouse import LakehouseReader, no_failed_tasks
 from include.overview.runs.run import Run, RunTask, Work
 from include.overview.runs.run_overview import answer, next_steps
 from include.overview.runs.table_run import TableOutcome, TableRun, table_runs, with_history
+from include.overview.tables.table_overview import TableOverview
 from include.paths import LakehousePaths
-from tests.support.documents.specs import bronze_document, bronze_spec, write_specs
+from tests.support.documents.specs import bronze_document, bronze_spec, gold_spec, silver_spec, write_specs
 from tests.support.ledger.delta_tables import judge, load_batch
 
 SPEC = bronze_spec()
@@ -107,6 +108,24 @@ def test_the_tasks_say_how_the_run_has_ended_for_a_table(tasks: list[RunTask], o
     [table] = table_runs(run, {})
     assert table.outcome is outcome
     assert answer(run, [table]) == f"1 table: 1 {outcome.value}."
+
+
+def test_a_table_that_did_not_run_names_what_stopped_it_but_not_the_tables_in_between() -> None:
+    def task_of(table: str, work: Work, state: str, **more: object) -> RunTask:
+        return replace(task(work, state, **more), task_id=f"{table}.{work.name}", table=table)
+
+    run = run_of(
+        task_of("bronze.orders", Work.WRITE, "success"),
+        task_of("bronze.orders", Work.GATE, "failed", checked=1),
+        task_of("silver.orders", Work.WRITE, "upstream_failed"),
+        task_of("gold.revenue_daily", Work.WRITE, "upstream_failed"),
+    )
+    overviews = {spec.table: TableOverview(spec) for spec in (SPEC, silver_spec(), gold_spec())}
+    shown_tables = {each.table: each for each in table_runs(run, overviews)}
+    assert shown_tables["gold.revenue_daily"].outcome is TableOutcome.BLOCKED
+    reasons = {table: each.progress for table, each in shown_tables.items()}
+    because = "because of bronze.orders (refused)"
+    assert reasons == {"bronze.orders": "", "silver.orders": because, "gold.revenue_daily": because}
 
 
 def test_a_run_without_tasks_of_millrace_says_so() -> None:
