@@ -60,7 +60,7 @@ class GoldQuery(StrictModel):
         """The columns of the query's result; none without a query."""
         if self.query is None:
             return ()
-        from include.sql.select_query import query_of  # loads sqlglot, which takes half a second
+        from include.sql.query.select_query import query_of  # loads sqlglot, which takes half a second
 
         return query_of(self.query).columns
 

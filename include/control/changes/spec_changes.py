@@ -136,7 +136,7 @@ def _groups(before: Document, now: Document) -> Iterator[SpecChange]:
 
 
 def _changed_query(old: str, new: str) -> SpecChange:
-    from include.sql.select_query import query_of  # loads sqlglot, which takes half a second
+    from include.sql.query.select_query import query_of  # loads sqlglot, which takes half a second
 
     columns = query_of(new).columns
     if gone := [name for name in query_of(old).columns if name not in columns]:

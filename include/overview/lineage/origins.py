@@ -14,7 +14,7 @@ from include.contracts.spec.record_fields import fields_of, quoted
 from include.contracts.spec.table_spec import AnySpec, BronzeSpec, GoldSpec, SilverSpec
 from include.overview.columns import column_names
 from include.sql.expression import Use, expression_of
-from include.sql.query_lineage import Place, places_of_columns, places_of_rows
+from include.sql.query.lineage import Place, places_of_columns, places_of_rows
 
 DELIVERED = ""
 """The table of what a source system delivers: the fields of its records, or the parts of its messages."""

@@ -10,9 +10,9 @@ from include.contracts.spec.table_spec import GoldSpec
 from include.specs.checks.columns import check_columns, unknown_column
 from include.specs.checks.expectations import check_expectations
 from include.specs.problem import Defect, did_you_mean
-from include.sql.names import is_generator
-from include.sql.refresh import refresh_of
-from include.sql.select_query import SelectQuery, query_of
+from include.sql.query.names import is_generator
+from include.sql.query.refresh import refresh_of
+from include.sql.query.select_query import SelectQuery, query_of
 from include.sql.spark_functions import WITHOUT_PARENTHESES
 
 

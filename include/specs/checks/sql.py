@@ -18,9 +18,9 @@ from include.specs.checks.refresh import refresh_defects
 from include.specs.files import read_spec_file
 from include.specs.problem import Defect, KeyPath, SpecProblem, SpecsRefusedError, closest_word, did_you_mean
 from include.sql.expression import expression_of
-from include.sql.query import Query
+from include.sql.query.refresh import in_words, refresh_of
 from include.sql.query_functions import REFUSED, REFUSED_BARE
-from include.sql.refresh import in_words, refresh_of
+from include.sql.rule_query import Query
 from include.sql.spark_functions import FUNCTIONS
 
 _OF_MESSAGES = ("key", "value", "headers", "topic", "partition", "offset", "timestamp", "timestampType")

@@ -11,8 +11,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from include.contracts.spec.table_spec import GoldSpec
-from include.sql.refresh import refresh_of
-from include.sql.select_query import require_read_only
+from include.sql.query.refresh import refresh_of
+from include.sql.query.select_query import require_read_only
 from spark_jobs.transforms.touched_rows import gives_touched, is_touched
 
 _INTEGERS = frozenset(("tinyint", "smallint", "int", "bigint"))

@@ -7,7 +7,7 @@ from pyspark.sql import functions as F
 
 from include.contracts.spec.expectation import Expectation
 from include.contracts.spec.tables_in_braces import OWN_TABLE, with_names
-from include.sql.query import Query, view_of
+from include.sql.rule_query import Query, view_of
 from spark_jobs.quality.fused.samples import sample_values
 from spark_jobs.quality.verdicts.comparable_version import IN_TABLE, ComparableVersion
 from spark_jobs.quality.verdicts.rule_result import RuleResult

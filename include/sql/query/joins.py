@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from include.sql.names import Names, UntraceableError, short
+from include.sql.query.names import Names, UntraceableError, short
 
 _PARTS = frozenset(("this", "on", "side", "kind", "using", "method"))
 _KINDS = {

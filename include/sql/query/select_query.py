@@ -18,7 +18,7 @@ from include.contracts.spec.values import NAME
 from include.errors import BadInputError, first_line
 from include.specs.problem import brief, closest_word, did_you_mean
 from include.sql.expression import expression_of
-from include.sql.names import function_name, output_name
+from include.sql.query.names import function_name, output_name
 from include.sql.query_functions import REFUSED, REFUSED_BARE, ROW_GENERATORS
 from include.sql.spark_functions import FUNCTIONS
 

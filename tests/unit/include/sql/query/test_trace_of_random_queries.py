@@ -12,8 +12,8 @@ import duckdb
 import pytest
 import sqlglot
 
-from include.sql.select_query import query_of
-from include.sql.trace import Trace, trace
+from include.sql.query.select_query import query_of
+from include.sql.query.trace import Trace, trace
 
 COLUMNS = ("a", "b", "c")
 SOURCES = ("f", "w")

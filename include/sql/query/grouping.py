@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from sqlglot import exp
 
-from include.sql.names import Names, UntraceableError, has_hidden_columns, is_aggregate, nodes_of, short
+from include.sql.query.names import Names, UntraceableError, has_hidden_columns, is_aggregate, nodes_of, short
 
 _SUBTOTALS = ("grouping_sets", "cube", "rollup", "totals")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from include.contracts.spec.expectation import Expectation
-from include.sql.query import Query
+from include.sql.rule_query import Query
 
 COLUMNS = ["id", "amount", "xs"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from include.errors import BadInputError
-from include.sql.select_query import SelectQuery, require_read_only
+from include.sql.query.select_query import SelectQuery, require_read_only
 
 SOURCES = ("f", "w")
 

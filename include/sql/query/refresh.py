@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from include.contracts.spec.table_spec import GoldSpec
-from include.sql.select_query import query_of
-from include.sql.trace import Trace, trace
+from include.sql.query.select_query import query_of
+from include.sql.query.trace import Trace, trace
 
 
 def refresh_of(spec: GoldSpec, columns: Mapping[str, tuple[str, ...] | None]) -> Trace:

@@ -10,7 +10,7 @@ from sqlglot.optimizer.qualify import qualify
 from sqlglot.optimizer.scope import Scope, build_scope
 
 from include.sql.expression import Use, use_of
-from include.sql.select_query import query_of
+from include.sql.query.select_query import query_of
 
 Place = tuple[str, str, str]
 """Alias of a source, its column, and what happens to it in the words of OpenLineage, such as `AGGREGATION`."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from include.sql.select_query import query_of
+from include.sql.query.select_query import query_of
+from include.sql.query.trace import trace
 from include.sql.spark_functions import AGGREGATES
-from include.sql.trace import trace
 
 COLUMNS = {
     "f": ("day", "origin", "amount", "id"),

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 from sqlglot.optimizer.normalize_identifiers import normalize_identifiers
 
-from include.sql.grouping import require_grouped_by, require_windows_by
-from include.sql.joins import Join, joins_of
-from include.sql.names import Names, UntraceableError, nodes_of, short, value_of
-from include.sql.parentheses import outline, with_parentheses, without_parentheses
-from include.sql.select_query import query_of
+from include.sql.query.grouping import require_grouped_by, require_windows_by
+from include.sql.query.joins import Join, joins_of
+from include.sql.query.names import Names, UntraceableError, nodes_of, short, value_of
+from include.sql.query.parentheses import outline, with_parentheses, without_parentheses
+from include.sql.query.select_query import query_of
 
 _ORDER = frozenset(("order", "sort", "cluster", "distribute"))
 _CLAUSES = ("distinct", "from_", "joins", "laterals", "where", "group", "having", "qualify", "windows")
