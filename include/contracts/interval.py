@@ -8,7 +8,7 @@ from typing import Annotated, Self
 from pydantic import AfterValidator, model_validator
 
 from include.contracts.strict_model import StrictModel
-from include.contracts.time_format import ISO_SECOND
+from include.contracts.time_format import ISO_SECOND, MINUTE, SECOND
 
 
 def in_utc(moment: datetime) -> datetime:
@@ -43,13 +43,21 @@ class Interval(StrictModel):
 
     @property
     def label(self) -> str:
-        """The interval for people: its day if it is a UTC day, otherwise its start and end.
+        """The interval for people, in UTC: its day, its first and last day, or its first and last minute.
 
-        >>> Interval(start=datetime(2013, 1, 1, tzinfo=UTC), end=datetime(2013, 1, 2, tzinfo=UTC)).label
-        '2013-01-01'
+        >>> from include.contracts.interval import Interval
+        >>> ends = ("2013-01-02T00:00Z", "2013-01-08T00:00Z", "2013-01-01T06:30Z", "2013-01-02T06:00:01Z")
+        >>> [Interval(start="2013-01-01T00:00Z", end=end).label for end in ends[:3]]
+        ['2013-01-01', '2013-01-01 to 2013-01-07', '2013-01-01 00:00 to 06:30']
+        >>> Interval(start="2013-01-01T00:00Z", end=ends[3]).label
+        '2013-01-01 00:00:00 to 2013-01-02 06:00:01'
         """
-        is_day = self.start.time() == time() and self.end - self.start == timedelta(days=1)
-        return str(self.start.date()) if is_day else str(self)
+        first, last = self.start.date(), (self.end - timedelta(microseconds=1)).date()
+        if self.start.time() == self.end.time() == time():
+            return str(first) if first == last else f"{first} to {last}"
+        form = SECOND if self.start.second or self.end.second else MINUTE
+        end = f"{self.end:{form}}"
+        return f"{self.start:{form}} to {end.removeprefix(f'{first} ')}"
 
     def __str__(self) -> str:
         return f"[{self.start:{ISO_SECOND}}, {self.end:{ISO_SECOND}})"

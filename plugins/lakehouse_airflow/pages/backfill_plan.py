@@ -6,7 +6,8 @@ import json
 import shlex
 import time
 from collections.abc import Mapping
-from datetime import datetime
+from contextlib import suppress
+from datetime import datetime, timedelta
 from typing import Any
 
 from airflow.api_fastapi.common.db.common import SessionDep
@@ -22,14 +23,16 @@ from include.contracts.counted import counted
 from include.contracts.spec.table_spec import BronzeSpec
 from include.control.planning.planner import Planner
 from include.control.planning.run_plans import Kind, RunPlanner
+from include.errors import MillraceError
 from include.overview.lakehouse import LakehouseReader, no_failed_tasks
+from include.overview.proposed_days import proposed_days
 from include.overview.window_plan import WindowPlan, past_batches, plan_window, readers_of
 from include.settings import Settings
 from lakehouse_airflow.pages.airflow_dags import current_dag, run_states, waiting_dags
 from lakehouse_airflow.pages.reader import lakehouse, lakehouse_to_plan
 from lakehouse_airflow.pages.rendering import about, page
 from lakehouse_airflow.pages.shown_days import backfill_runs, remarks, shown_days
-from lakehouse_airflow.pages.window import Window, WrongWindowError, last_days, window_of
+from lakehouse_airflow.pages.window import Window, WrongWindowError, window_of
 from lakehouse_airflow.ui.rights import may_read_dag, may_see_rows
 
 PLAN_SECONDS = 20.0
@@ -59,16 +62,26 @@ def backfill_plan_page(dag_id: str, request: Request, user: GetUserDep, session:
     tables = [spec.table for spec in catalog.of_domain(dag_id)]
     shown: dict[str, Any] = {"dag": dag, "framed": is_framed, "tables": tables, "problem": ""}
     if not (query.get("first") or query.get("last")):
-        return page("backfill_plan/page.html", **shown, window=last_days(now.date()), is_planned=False)
+        return page("backfill_plan/page.html", **shown, window=_proposed(dag_id, now), is_planned=False)
     try:
         window = window_of(query, query.getlist("table"), tables)
     except WrongWindowError as error:
-        shown |= {"window": last_days(now.date()), "problem": str(error), "is_planned": False}
+        shown |= {"window": _proposed(dag_id, now), "problem": str(error), "is_planned": False}
         return page("backfill_plan/page.html", status.HTTP_400_BAD_REQUEST, **shown)
     shown |= {"window": window, "is_planned": True, "sources": _sources(catalog, dag_id)}
     shown |= _planned(catalog, dag, window, now, may_see=may_see_rows(dag_id, request, user), session=session)
     shown["waiting"] = [each for each in shown["waiting"] if may_read_dag(each.dag_id, request, user)]
     return page("backfill_plan/page.html", **shown)
+
+
+def _proposed(domain: str, now: datetime) -> Window:
+    """Return the newest days with data, with which an empty form is filled in."""
+    today = now.date()
+    # The plan of the days says what is wrong with the landing.
+    with suppress(MillraceError), lakehouse_to_plan() as reader:
+        tables = [table for table in reader.read(now, no_failed_tasks) if table.spec.domain == domain]
+        return Window(*proposed_days(tables, Settings().absolute().landing, today))
+    return Window(today - timedelta(days=7), today - timedelta(days=1))
 
 
 def _planned(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -140,11 +140,19 @@ def backfill_runs(days: Sequence[ShownDay]) -> BackfillRuns:
 
 
 def remarks(days: Sequence[ShownDay], *, may_see_rows: bool) -> Iterator[tuple[str, str]]:
-    """Yield ("to do" or "note", text), each text once, as `lakehouse plan` ends with them; notes may quote values."""
+    """Yield ("to do" or "note", text), each text once and with its tables; notes may quote values of rows."""
     every = [each for day in days for each in day.plans]
-    yield from dict.fromkeys(("to do", way) for each in every for way in each.ways)
+    yield from (("to do", text) for text in _with_tables((each.plan.table, way) for each in every for way in each.ways))
     advices = [each.plan.advice for each in every if each.plan.advice] if may_see_rows else []
-    yield from dict.fromkeys(("note", note) for advice in advices for note in advice.notes)
+    yield from (("note", text) for text in _with_tables((each.table, note) for each in advices for note in each.notes))
+
+
+def _with_tables(remarks_of_tables: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """Yield each text once, after the tables that have it and that it does not name."""
+    tables: dict[str, dict[str, None]] = {}
+    for table, text in remarks_of_tables:
+        tables.setdefault(text, {}).update({} if table in text else {table: None})
+    return (f"{', '.join(names)}: {text}" if names else text for text, names in tables.items())
 
 
 def _shown(plan: TablePlan, past: PastBatches, may_see_rows: bool) -> ShownPlan:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date
 
 from include.contracts.interval import Interval, utc_days
 
@@ -65,11 +65,6 @@ def window_of(query: Mapping[str, str], chosen: Sequence[str], tables: Collectio
     except OverflowError:
         raise WrongWindowError(f"{last} is the last day of the calendar, and has no end.") from None
     return window
-
-
-def last_days(today: date) -> Window:
-    """Return the seven days before a day, with which an empty form is filled in."""
-    return Window(today - timedelta(days=7), today - timedelta(days=1))
 
 
 def _day(name: str, text: str) -> date:

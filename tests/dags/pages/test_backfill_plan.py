@@ -113,6 +113,12 @@ def test_days_tables_and_commands(server: TestClient) -> None:
     assert dag_path("flights") in page.links
 
 
+def test_what_is_to_be_done_names_its_tables(server: TestClient) -> None:
+    text = words(show(server))
+    assert "to do : bronze.bills, bronze.orders: The source has not delivered yet" in text
+    assert text.count("The source has not delivered yet") == 1, "each text once"
+
+
 def test_the_time_follows_from_past_batches_and_a_table_without_one_is_named(server: TestClient) -> None:
     text = words(show(server))
     assert "in about 1 second." in text
@@ -166,8 +172,9 @@ def test_days_that_are_not_over_are_left_out_of_a_backfill(server: TestClient) -
 
 def test_an_empty_form_plans_nothing(server: TestClient) -> None:
     page = show(server, "")
-    assert "Both days are run. Nothing is written" in words(page)
+    assert "Both are run. Nothing is written" in words(page)
     assert planned_rows(page) == []
+    assert page.dates == {"first": "2013-01-01", "last": "2013-01-04"}, "the newest days with data, not the last week"
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,8 @@ from httpx import Response
 
 
 class Shown(HTMLParser):
-    """What a page shows: its words, its texts by the row of a table or a list, its links, its tags."""
+    """What a page shows: its words, its texts by the row of a table or a list, its links, its tags,
+    the days in its form."""
 
     def __init__(self, page: Response) -> None:
         super().__init__()
@@ -18,12 +19,16 @@ class Shown(HTMLParser):
         self.links: list[str] = []
         self.rows: list[list[str]] = []
         self.texts: list[str] = []
+        self.dates: dict[str, str] = {}
         self.feed(page.text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append(tag)
         self.attributes |= {name for name, _ in attrs}
         self.links += [value or "" for name, value in attrs if name in ("href", "src", "action")]
+        values = {name: value or "" for name, value in attrs}
+        if values.get("type") == "date":
+            self.dates[values["name"]] = values.get("value", "")
         if tag in ("tr", "li"):
             self.rows.append([])
 

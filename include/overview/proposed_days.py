@@ -1,0 +1,65 @@
+"""The days that a backfill plan proposes: the newest for which there is data."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from datetime import date, datetime, timedelta
+
+from include.contracts.interval import Interval
+from include.contracts.spec.bronze_sources import LandingSource
+from include.contracts.spec.table_spec import BronzeSpec
+from include.control.landing.deliveries import folders_of
+from include.control.landing.landing import landing_of
+from include.overview.tables.table_overview import TableOverview
+
+_WEEK = timedelta(days=6)
+_LISTING_S = 0.15
+"""For how long landing folders are listed: the form must open at once."""
+
+
+def proposed_days(
+    tables: Iterable[TableOverview], landing: str, today: date, clock: Callable[[], float] = time.monotonic
+) -> tuple[date, date]:
+    """Return the first and the last day to propose: at most seven, which end with the newest day that has data.
+
+    A day has data if a batch has loaded it, or if it has landing files. The folders are listed only if no batch is of
+    the last seven days, and not for long, so that newer days may be missed. If no day is known, it is the last week.
+
+    Args:
+        tables: the tables of the domain.
+        landing: the landing root.
+        today: the present day in UTC.
+        clock: returns the time in seconds.
+
+    Raises:
+        MillraceError: a landing folder cannot be read.
+    """
+    tables, until = list(tables), clock() + _LISTING_S
+    yesterday = today - timedelta(days=1)
+    known = [day for table in tables for batch in table.batches for day in _days(batch.interval)]
+    if not any(yesterday - _WEEK <= day <= yesterday for day in known):
+        sources = (table.spec.source for table in tables if isinstance(table.spec, BronzeSpec))
+        feeds = [source for source in sources if isinstance(source, LandingSource)]
+        known += _delivered(feeds, landing, lambda: clock() > until)
+    over = [day for day in known if day <= yesterday]
+    last = max(over, default=yesterday)
+    return max(min(over, default=date.min), last - _WEEK), last
+
+
+def _delivered(feeds: Iterable[LandingSource], landing: str, is_over: Callable[[], bool]) -> Iterator[date]:
+    """Yield the days of landing files, until the time is over."""
+    for source in feeds:
+        folders = folders_of(source)
+        files = landing_of(source.landing, landing).files(source.landing, lambda _: True) if folders else None
+        for file in files or ():
+            if is_over():
+                return
+            if folders and (interval := folders.interval(file.path)):
+                yield from _days(interval)
+
+
+def _days(interval: Interval) -> tuple[date, date]:
+    """Return the first and the last day of an interval."""
+    last: datetime = interval.end - timedelta(microseconds=1)
+    return interval.start.date(), last.date()
