@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
@@ -13,6 +13,7 @@ from include.contracts.spec.duration import RETENTION
 from include.contracts.spec.table_spec import GoldSpec
 from include.contracts.time_format import MINUTE
 from include.control.gates.result import GateResult
+from include.overview.failures import failure_cause, failure_message, failure_way_out
 from include.overview.observations import observed_text
 from include.overview.tables.condition import Condition
 from include.overview.tables.table_overview import TableOverview
@@ -47,9 +48,6 @@ class Action(StrEnum):
 
 
 _KINDS = list(Kind)
-AFTER_FAILURE = "Its log says why. When the cause is gone, clear it with the tasks after it."
-"""What helps after a task has failed."""
-
 _AFTER_REFUSAL = (
     "Fix the rule, then clear the task of its gate; or have the data corrected in a new file, and run its interval."
 )
@@ -69,6 +67,7 @@ class Attention:
         way_out: what else helps; empty for nothing.
         since: since when it waits; None if it is not known.
         fields: the values of the form that carries the action out.
+        message: what the failed task has said, line by line; it may have values of rows.
         subjects: what tells this cause from others of its kind about the same table, such as the refused version. It
             stays the same as long as the cause is the same, while `cause` may change.
     """
@@ -81,6 +80,7 @@ class Attention:
     since: datetime | None = None
     fields: dict[str, str | int] = field(default_factory=dict)
     subjects: tuple[str, ...] = ("",)
+    message: Sequence[str] = ()
 
     @property
     def names(self) -> list[str]:
@@ -135,8 +135,7 @@ def _of(table: TableOverview, now: datetime) -> Iterator[Attention]:
     if table.condition is Condition.FAILED:
         newest, more = table.failed[0], len(table.failed) - 1
         others = f", and {more} more failed" if more else ""
-        cause = f"the task {newest.task_id} failed in the run {newest.run_id}{others}"
-        yield Attention(table, Kind.FAILED, cause, Action.LOOK, AFTER_FAILURE, since=newest.at)
+        yield failed_task_attention(table, f"the task {newest.task_id} failed in the run {newest.run_id}{others}")
     if table.condition is Condition.STALE and table.freshness:
         newest_row, max_age = table.freshness.newest, table.freshness.max_age
         cause = f"its newest row is of {newest_row:{MINUTE}} UTC, and may be {max_age} old when a run ends"
@@ -147,6 +146,21 @@ def _of(table: TableOverview, now: datetime) -> Iterator[Attention]:
         cause = f"it has {table.measures.files:,} data files; after maintenance {table.expected_files:,} would do"
         yield Attention(table, Kind.HEALTH, cause, Action.MAINTAIN)
     yield from _endangered_readers(table, now)
+
+
+def failed_task_attention(table: TableOverview, failure: str) -> Attention:
+    """Return what a person must know about the newest failed task of a table, after a sentence that names it."""
+    newest = table.failed[0]
+    why = failure_cause(newest.result)
+    return Attention(
+        table,
+        Kind.FAILED,
+        f"{failure}: {why}" if why else failure,
+        Action.LOOK,
+        failure_way_out(newest.result),
+        since=newest.at,
+        message=failure_message(newest.result),
+    )
 
 
 def _refusal_cause(refused: GateResult) -> str:

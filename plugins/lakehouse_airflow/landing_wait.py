@@ -18,6 +18,7 @@ from include.contracts.spec.table_spec import BronzeSpec
 from include.errors import NotDeliveredError, StorageError
 from include.settings import Settings
 from lakehouse_airflow.intervals import BACKFILL, run_dates
+from lakehouse_airflow.left_failure import leave_failure
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -119,8 +120,9 @@ class WaitsForLanding(BaseOperator):
 
     def resume_execution(self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context) -> Any:
         """Do the task also if Airflow has ended the wait, because no triggerer has."""
-        try:
-            return super().resume_execution(next_method, next_kwargs, context)
-        except TaskDeferralTimeout:
-            self.log.error("%s", _NO_TRIGGERER)
-            return self.attempt(context, until=utc_now())
+        with leave_failure(self, context):
+            try:
+                return super().resume_execution(next_method, next_kwargs, context)
+            except TaskDeferralTimeout:
+                self.log.error("%s", _NO_TRIGGERER)
+                return self.attempt(context, until=utc_now())

@@ -8,8 +8,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from include.contracts.counted import counted
-from include.errors import Outcome
-from include.overview.attention import AFTER_FAILURE, Action, Attention, Kind, attention_needed
+from include.overview.attention import Action, Attention, Kind, attention_needed, failed_task_attention
 from include.overview.runs.run import Run
 from include.overview.runs.table_run import TROUBLE, UNFINISHED, TableOutcome, TableRun
 from include.overview.tables.failed_task import FailedTask
@@ -17,14 +16,6 @@ from include.overview.tables.table_overview import TableOverview
 
 _BLOCKING = (Kind.WRONG_SPEC, Kind.REFUSED, Kind.APPROVAL, Kind.GIVEN_UP)
 """The kinds of trouble that may have stopped a run; stale rows and many small files have not."""
-
-_WAYS_OUT = {
-    Outcome.CONFLICT: "Other writers came first until its retries were used up. Clear it when they are done.",
-    Outcome.NOT_READY: "What it reads was not there yet. Clear it when the data has arrived.",
-    Outcome.SPARK_UNAVAILABLE: "Spark did not answer. Clear it when Spark runs again.",
-    Outcome.DISK_FULL: "A disk was full. Free space, then clear it.",
-}
-"""How a job has ended -> what helps."""
 
 
 def answer(run: Run, tables: Sequence[TableRun]) -> str:
@@ -77,7 +68,6 @@ def _look_at_task(shown: TableRun, overview: TableOverview, now: datetime) -> It
     task = shown.failed[0]
     more = f", and {counted(len(shown.failed) - 1, 'more task')} of this table" if shown.failed[1:] else ""
     tries = f" after {counted(task.tries, 'try', 'tries')}" if task.tries > 1 else ""
-    cause = f"the task {task.label} failed{tries}{more}"
-    failed = FailedTask(task.dag_id, task.run_id, task.task_id, task.map_index, task.ended or now)
-    way_out = _WAYS_OUT.get(task.result.outcome, AFTER_FAILURE) if task.result else AFTER_FAILURE
-    yield Attention(replace(overview, failed=(failed,)), Kind.FAILED, cause, Action.LOOK, way_out, since=task.ended)
+    at = task.ended or now
+    failed = FailedTask(task.dag_id, task.run_id, task.task_id, task.map_index, at, task.result)
+    yield failed_task_attention(replace(overview, failed=(failed,)), f"the task {task.label} failed{tries}{more}")

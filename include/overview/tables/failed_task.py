@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from include.contracts.job.task_result import TaskResult
+
 
 @dataclass(frozen=True)
 class FailedTask:
@@ -16,6 +18,7 @@ class FailedTask:
         task_id: the task.
         map_index: its index if it is mapped, else -1.
         at: when it failed.
+        result: why it failed; None if it could leave nothing, because its process was ended or died.
     """
 
     dag_id: str
@@ -23,3 +26,4 @@ class FailedTask:
     task_id: str
     map_index: int
     at: datetime
+    result: TaskResult | None = None

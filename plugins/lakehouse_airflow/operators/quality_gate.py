@@ -19,6 +19,7 @@ from include.settings import Settings
 from lakehouse_airflow.assets import is_announced, outlets_with_event, table_asset
 from lakehouse_airflow.hooks.store_access import prepare_process
 from lakehouse_airflow.intervals import label_interval, run_dates
+from lakehouse_airflow.left_failure import leave_failure
 from lakehouse_airflow.operators.gate_decision import GateDecision, findings_in
 from lakehouse_airflow.operators.gate_override import is_restored, may_be_overridden, way_out
 from lakehouse_airflow.operators.spark_job import SparkJobOperator
@@ -81,6 +82,10 @@ class QualityGateOperator(SparkJobOperator):
             MillraceError, AirflowException: as `run_job_or_raise`, if the gate's own job ran.
         """
         self.note_start(context)
+        with leave_failure(self, context):
+            return self._check(context)
+
+    def _check(self, context: Context) -> Any:
         written = self._written(context)
         interval = label_interval(run_dates(context), datetime.now(UTC))
         if written and written.version is None:

@@ -20,6 +20,7 @@ from lakehouse_airflow.hooks.spark_job import uses_connect_server
 from lakehouse_airflow.hooks.store_access import may_fork, prepare_process
 from lakehouse_airflow.intervals import due_interval
 from lakehouse_airflow.landing_wait import LandingWait, WaitsForLanding
+from lakehouse_airflow.left_failure import leave_failure
 from lakehouse_airflow.operators.spark_job import SparkJobOperator, wants_reprocess
 from lakehouse_airflow.retries import error_of
 from lakehouse_airflow.ui.links import DeleteApprovalLink, RebuildLink, RunLink, TableLink
@@ -66,7 +67,8 @@ class TableWriteOperator(WaitsForLanding, SparkJobOperator):
             TaskDeferred: the task waits for landing files.
         """
         self.note_start(context)
-        return self.attempt(context, until=None)
+        with leave_failure(self, context):
+            return self.attempt(context, until=None)
 
     def attempt(self, context: Context, until: datetime | None) -> Any:
         """Do the same; `until` is when a wait that has begun must end."""

@@ -1,19 +1,30 @@
-"""The tasks about tables that have failed, from Airflow's database."""
+"""The tasks about tables that have failed, from Airflow's database, and what a user may see of them."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from datetime import timedelta
+from functools import cache, partial
+from typing import Any
 
 from airflow.api_fastapi.common.db.common import SessionDep
 from airflow.models.dag import DagModel
 from airflow.models.renderedtifields import RenderedTaskInstanceFields
 from airflow.models.taskinstance import TaskInstance
+from airflow.models.xcom import XComModel
+from fastapi import Request
+from pydantic import ValidationError
 from sqlalchemy import and_, select
 
 from include.clock import utc_now
+from include.contracts.job.task_result import TaskResult
+from include.overview.attention import Attention
 from include.overview.tables.failed_task import FailedTask
+from lakehouse_airflow.ui.links import FAILED_KEY
+from lakehouse_airflow.ui.rights import may_see_rows
 
 OPERATORS = ("TableWriteOperator", "QualityGateOperator", "LandingSensor")
 """The operators whose tasks are about one table, in a DAG of the factory or in any other."""
@@ -39,8 +50,27 @@ def failed_tasks(session: SessionDep, tables: Collection[str]) -> Mapping[str, S
         table = row.table or of_task.get(row.task_id, "")
         # A gate of a table of another tool reads its spec elsewhere; a table of ours may have the same name.
         if table in known and not row.specs:
-            failed[table].append(FailedTask(row.dag_id, row.run_id, row.task_id, row.map_index, row.end_date))
+            place = (row.dag_id, row.run_id, row.task_id, row.map_index)
+            failed[table].append(FailedTask(*place, row.end_date, _result(row)))
     return failed
+
+
+def _result(row: Any) -> TaskResult | None:
+    """Return why a task has failed; None if it left nothing, or something else."""
+    with suppress(ValidationError):
+        return None if row.value is None else TaskResult.model_validate(XComModel.deserialize_value(row))
+    return None
+
+
+def items_for(items: Sequence[Attention], request: Request, user: Any) -> list[Attention]:
+    """Return the items; what a failed task has said is left out for a user who may not see values of rows."""
+    may_see = cache(partial(may_see_rows, request=request, user=user))
+
+    def is_allowed(item: Attention) -> bool:
+        dag_id = item.table.failed[0].dag_id
+        return bool(may_see(dag_id) and may_see(item.table.spec.domain or dag_id))
+
+    return [replace(item, message=()) if item.message and not is_allowed(item) else item for item in items]
 
 
 _KEY = ("dag_id", "run_id", "task_id", "map_index")
@@ -50,11 +80,19 @@ _QUERY = (
         TaskInstance.end_date,
         RenderedTaskInstanceFields.rendered_fields["table"].as_string().label("table"),
         RenderedTaskInstanceFields.rendered_fields["specs"].as_string().label("specs"),
+        XComModel.value,
     )
     .join(DagModel, and_(DagModel.dag_id == TaskInstance.dag_id, ~DagModel.is_stale))
     .outerjoin(
         RenderedTaskInstanceFields,
         and_(*(getattr(RenderedTaskInstanceFields, name) == getattr(TaskInstance, name) for name in _KEY)),
+    )
+    .outerjoin(
+        XComModel,
+        and_(
+            XComModel.key == FAILED_KEY,
+            *(getattr(XComModel, name) == getattr(TaskInstance, name) for name in _KEY),
+        ),
     )
     .where(TaskInstance.state == "failed", TaskInstance.operator.in_(OPERATORS))
     .order_by(TaskInstance.end_date.desc())

@@ -9,6 +9,8 @@ from itertools import groupby
 from typing import Any
 
 from airflow.api_fastapi.common.db.common import SessionDep
+from airflow.api_fastapi.core_api.security import GetUserDep
+from fastapi import Request
 from fastapi.responses import HTMLResponse
 
 from include.clock import utc_now
@@ -17,7 +19,7 @@ from include.overview.attention import attention_needed
 from include.overview.tables.condition import SEVERITY
 from include.overview.tables.table_overview import TableOverview
 from lakehouse_airflow.pages.airflow_dags import domains_with_dag
-from lakehouse_airflow.pages.failed_tasks import failed_tasks
+from lakehouse_airflow.pages.failed_tasks import failed_tasks, items_for
 from lakehouse_airflow.pages.reader import lakehouse
 from lakehouse_airflow.pages.rendering import page
 
@@ -36,6 +38,8 @@ _SORTS: dict[str, Callable[[TableOverview], Any]] = {
 
 
 def lakehouse_page(
+    request: Request,
+    user: GetUserDep,
     session: SessionDep,
     q: str = "",
     domain: str = "",
@@ -48,6 +52,8 @@ def lakehouse_page(
     """Show the tables that a filter leaves, in an order.
 
     Args:
+        request: the request.
+        user: who asks.
         session: Airflow's database.
         q: a text in the name, the description or the owner of a table.
         domain: only tables of this domain.
@@ -68,7 +74,7 @@ def lakehouse_page(
     part = shown[first : first + _ROWS]
     return page(
         "lakehouse.html",
-        items=items[:_ITEMS],
+        items=items_for(items[:_ITEMS], request, user),
         more_items=max(len(items) - _ITEMS, 0),
         groups=[("", part)] if sort in _SORTS and part else _by_domain(part),
         shown=len(shown),

@@ -12,7 +12,7 @@ from starlette import status
 
 from include.clock import utc_now
 from include.overview.attention import attention_needed
-from lakehouse_airflow.pages.failed_tasks import failed_tasks
+from lakehouse_airflow.pages.failed_tasks import failed_tasks, items_for
 from lakehouse_airflow.pages.reader import lakehouse
 from lakehouse_airflow.pages.rendering import page
 from lakehouse_airflow.pages.tab import ShownTable
@@ -56,7 +56,7 @@ def tab_page(table: str, tab: str, request: Request, user: GetUserDep, session: 
         table=facts,
         tabs=tabs,
         tab=shown,
-        items=attention_needed([facts], now),
+        items=items_for(attention_needed([facts], now), request, user),
         may_see_rows=subject.may_see_rows,
         **values,
     )

@@ -14,6 +14,7 @@ from include.errors import NotDeliveredError, SpecError
 from lakehouse_airflow.hooks.store_access import prepare_process
 from lakehouse_airflow.intervals import due_interval
 from lakehouse_airflow.landing_wait import LandingWait, WaitsForLanding
+from lakehouse_airflow.left_failure import leave_failure
 from lakehouse_airflow.retries import DEFAULT_POLICY, RETRIES, RETRY_DELAY
 
 if TYPE_CHECKING:
@@ -66,7 +67,8 @@ class LandingSensor(WaitsForLanding):
             AirflowSkipException: it did not come in time, and `soft_fail` is set.
             NotReadyError, StorageError: the storage does not answer, or refuses.
         """
-        self.attempt(context, until=None)
+        with leave_failure(self, context):
+            self.attempt(context, until=None)
 
     def attempt(self, context: Context, until: datetime | None) -> None:
         """Do the same; `until` is when a wait that has begun must end."""

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
+from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity
+from airflow.api_fastapi.auth.managers.simple.simple_auth_manager import SimpleAuthManager
 from airflow.dag_processing.dagbag import DagBag, sync_bag_to_db
 from airflow.models.dagbag import DBDagBag
 from airflow.models.dagrun import DagRun
 from airflow.models.renderedtifields import RenderedTaskInstanceFields
+from airflow.models.xcom import XComModel
 from airflow.timetables.base import DataInterval
 from airflow.utils.state import DagRunState
 from airflow.utils.types import DagRunTriggeredByType, DagRunType
 from fastapi.testclient import TestClient
 from sqlalchemy.orm import Session
 
+from include.contracts.job.task_result import TaskResult
+from include.errors import Outcome
 from include.overview.attention import Action, Attention, Kind
 from include.overview.tables.failed_task import FailedTask
 from include.overview.tables.table_overview import TableOverview
@@ -24,9 +30,10 @@ from lakehouse_airflow.operators.table_write import TableWriteOperator
 from lakehouse_airflow.pages.failed_tasks import OPERATORS
 from lakehouse_airflow.pages.paths import action_path
 from lakehouse_airflow.sensors.landing import LandingSensor
-from lakehouse_airflow.ui.links import OVERRIDE_DAG_ID, lakehouse_path, table_path, trigger_path
+from lakehouse_airflow.ui.links import FAILED_KEY, OVERRIDE_DAG_ID, lakehouse_path, table_path, trigger_path
 from tests.support.airflow.logins import login
 from tests.support.airflow.shop_runs import HAND_WRITTEN
+from tests.support.airflow.shown_lakehouse import EVIL
 from tests.support.airflow.shown_page import Shown
 from tests.support.documents.specs import silver_spec
 
@@ -105,6 +112,31 @@ def test_a_failed_task_is_named_with_a_link_until_it_is_dealt_with(
     end_task(run, database, "silver.weather_gate", "success")
     end_task(run, database, "bronze.planes.files", "failed", NOW - timedelta(days=8))
     assert "run failed" not in words(show(server))
+
+
+def test_a_failed_task_says_why_and_what_it_has_said_to_who_may_see_values_of_rows(
+    server: TestClient, database: Session, run: DagRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = TaskResult(outcome=Outcome.BAD_INPUT, message=f"weather.csv: line 7 has {EVIL}\nDeliver it again.")
+    end_task(run, database, "bronze.weather", "failed")
+    end_task(run, database, "bronze.planes", "failed")
+    place = {"dag_id": run.dag_id, "run_id": run.run_id, "task_id": "bronze.weather"}
+    XComModel.set(FAILED_KEY, broken.to_xcom(), **place, session=database)
+    database.commit()
+    text = words(show(server))
+    why = "its input cannot be loaded, or its table does not fit the spec"
+    assert f"{why} weather.csv: line 7 has {EVIL} Deliver it again." in text
+    assert "the task bronze.planes failed in the run scheduled__of_march: it left no report" in text
+    assert f"line 7 has {EVIL}" in words(Shown(server.get(table_path("bronze.weather"), headers=login(server, "ann"))))
+    may = SimpleAuthManager.is_authorized_dag
+
+    def without_logs(manager: SimpleAuthManager, **asked: Any) -> bool:
+        return asked["access_entity"] is not DagAccessEntity.TASK_LOGS and bool(may(manager, **asked))
+
+    monkeypatch.setattr(SimpleAuthManager, "is_authorized_dag", without_logs)
+    text = words(show(server))
+    assert why in text
+    assert "line 7" not in text
 
 
 def test_a_failed_task_of_a_hand_written_dag_is_found_by_the_table_that_it_works_on(

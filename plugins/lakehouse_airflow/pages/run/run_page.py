@@ -25,6 +25,7 @@ from include.overview.runs.run import Run
 from include.overview.runs.run_overview import answer, next_steps
 from include.overview.runs.table_run import TableOutcome, TableRun, table_runs, with_history
 from include.overview.runs.time_split import TimeSplit, add_up, time_split
+from lakehouse_airflow.pages.failed_tasks import items_for
 from lakehouse_airflow.pages.paths import APPROVALS
 from lakehouse_airflow.pages.reader import lakehouse
 from lakehouse_airflow.pages.rendering import page
@@ -85,7 +86,7 @@ def run_page(
         took=run.took(now),
         answer=answer(run, shown.tables),
         problem=shown.problem,
-        items=steps[:_ITEMS],
+        items=items_for(steps[:_ITEMS], request, user),
         more_items=max(len(steps) - _ITEMS, 0),
         is_done=bool(run.ended),
         failed=failed[:_FAILED],

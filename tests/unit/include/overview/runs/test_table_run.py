@@ -80,12 +80,20 @@ def test_a_run_has_its_own_batches_gate_result_and_conflicts(root: Path, is_forg
 
 
 def test_a_failed_task_is_to_be_looked_at_and_says_what_helps(root: Path) -> None:
-    lost = TaskResult(outcome=Outcome.CONFLICT, message="lost")
+    lost = TaskResult(outcome=Outcome.CONFLICT, message="lost 7 to run-9\n\nWait.\n\tat java.lang.Thread.run")
     run = run_of(task(Work.WRITE, "failed", result=lost, tries=3, ended=NOW), task(Work.GATE, "upstream_failed"))
     [step] = next_steps([shown(root, run)], NOW)
     assert (step.kind, step.action) == (Kind.FAILED, Action.LOOK)
-    assert step.cause == "the task orders.WRITE failed after 3 tries"
-    assert step.way_out.startswith("Other writers came first")
+    assert step.cause.startswith("the task orders.WRITE failed after 3 tries: other writers came first")
+    assert "7" not in step.cause, "alerts tell the cause to people who may see no value of a row"
+    assert step.message == ["lost 7 to run-9", "Wait."]
+    assert step.way_out == "Clear it when they are done."
+
+
+def test_a_task_that_could_leave_nothing_says_so(root: Path) -> None:
+    [step] = next_steps([shown(root, run_of(task(Work.WRITE, "failed", ended=NOW)))], NOW)
+    assert step.cause == "the task orders.WRITE failed: it left no report, because its process was ended or died"
+    assert step.message == []
 
 
 @pytest.mark.parametrize(

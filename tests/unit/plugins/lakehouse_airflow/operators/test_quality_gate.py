@@ -24,7 +24,7 @@ from lakehouse_airflow.assets import table_asset
 from lakehouse_airflow.operators import quality_gate
 from lakehouse_airflow.operators.gate_decision import findings_in
 from lakehouse_airflow.operators.quality_gate import QualityGateOperator
-from lakehouse_airflow.ui.links import CHECKED_KEY
+from lakehouse_airflow.ui.links import CHECKED_KEY, FAILED_KEY
 from tests.support.documents.specs import bronze_document, write_specs
 from tests.support.ledger.small_lake import commit_batch, judge
 from tests.unit.plugins.lakehouse_airflow.operators.conftest import DAY, House
@@ -233,7 +233,8 @@ def test_however_it_ends_it_names_the_checked_version_and_links_to_the_data_docs
     with nullcontext() if passed else pytest.raises(AirflowFailException):
         task.execute(context)
     checked = {"table": "bronze.orders", "version": 1, "suite_hash": house.spec.suite_hash}
-    assert context["ti"].pushed == {CHECKED_KEY: checked}
+    assert context["ti"].pushed[CHECKED_KEY] == checked
+    assert (FAILED_KEY in context["ti"].pushed) is not passed, "the pages say why it failed"
     assert links_of(task) == {
         "Table": "/lakehouse/tables/bronze.orders",
         "Run": "/lakehouse/runs/shop/scheduled__2013-01-06T00%3A00%3A00%2B00%3A00",

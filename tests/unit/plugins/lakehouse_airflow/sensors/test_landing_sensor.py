@@ -12,9 +12,11 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, T
 from airflow.serialization.serialized_objects import DagSerialization
 
 from include.clock import utc_now
+from include.errors import StorageError
 from lakehouse_airflow.retries import DEFAULT_POLICY, RETRIES
 from lakehouse_airflow.sensors.landing import LandingSensor
 from lakehouse_airflow.triggers.landing import LandingTrigger
+from lakehouse_airflow.ui.links import FAILED_KEY
 from tests.support.documents.specs import bronze_document, write_specs
 from tests.unit.plugins.lakehouse_airflow.operators.conftest import House, house, run_of
 
@@ -51,6 +53,23 @@ def test_if_the_folder_does_not_come_it_fails_or_is_skipped(house: House, run_of
         sensor().execute_complete(run_of(), over())
     with pytest.raises(AirflowSkipException, match="no landing folder"):
         sensor(soft_fail=True).execute_complete(run_of(), over())
+
+
+def test_a_task_that_fails_leaves_why_for_the_pages_and_a_skipped_one_nothing(house: House, run_of: MakeRun) -> None:
+    failed, skipped, refused, without_spec = (run_of() for _ in range(4))
+    with pytest.raises(AirflowFailException) as error:
+        sensor().resume_execution("execute_complete", {"event": over()}, failed)
+    assert failed["ti"].pushed[FAILED_KEY]["message"] == str(error.value)
+    assert failed["ti"].pushed[FAILED_KEY]["table"] == "bronze.orders"
+    with pytest.raises(AirflowSkipException):
+        sensor(soft_fail=True).resume_execution("execute_complete", {"event": over()}, skipped)
+    assert skipped["ti"].pushed == {}
+    with pytest.raises(StorageError):
+        sensor().resume_execution("execute_complete", {"event": {**over(), "refused": "denied"}}, refused)
+    assert refused["ti"].pushed[FAILED_KEY]["message"].startswith("denied\n")
+    with pytest.raises(AirflowFailException):
+        sensor(table="bronze.nothing").execute(without_spec)
+    assert "bronze.nothing" in without_spec["ti"].pushed[FAILED_KEY]["message"]
 
 
 def test_it_waits_for_no_day_outside_the_data(house: House, run_of: MakeRun) -> None:

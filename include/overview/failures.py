@@ -1,0 +1,57 @@
+"""Why a task has failed, and what helps."""
+
+from __future__ import annotations
+
+import re
+
+from include.contracts.job.task_result import TaskResult
+from include.errors import Outcome
+
+_CAUSES = {
+    Outcome.NOT_READY: "what it reads was not there yet",
+    Outcome.CONFLICT: "other writers came first until its retries were used up",
+    Outcome.GATE_FAILED: "a gate refused the version",
+    Outcome.BAD_INPUT: "its input cannot be loaded, or its table does not fit the spec",
+    Outcome.BAD_SPEC: "a spec is wrong",
+    Outcome.SPARK_UNAVAILABLE: "Spark did not answer",
+    Outcome.DISK_FULL: "a disk was full",
+    Outcome.INCONSISTENT: "the ledger and the table contradict each other",
+    Outcome.DELETES_REFUSED: "it would have deleted more than the spec allows",
+}
+"""How a job has ended -> why, without values of rows."""
+
+_WAYS_OUT = {
+    Outcome.CONFLICT: "Clear it when they are done.",
+    Outcome.NOT_READY: "Clear it when the data has arrived.",
+    Outcome.SPARK_UNAVAILABLE: "Clear it when Spark runs again.",
+    Outcome.DISK_FULL: "Free space, then clear it.",
+}
+"""How a job has ended -> what helps."""
+
+_ENDED = "it left no report, because its process was ended or died"
+_AFTER_FAILURE = "Its log says more. When the cause is gone, clear it with the tasks after it."
+_STACK = re.compile(r"\n\s*(?:at |JVM stacktrace)")
+"""The beginning of a stack trace, which is in the log as well."""
+
+
+def failure_cause(result: TaskResult | None) -> str:
+    """Return why a task has failed, by how its job ended; empty if only its message says that.
+
+    >>> failure_cause(None)
+    'it left no report, because its process was ended or died'
+    """
+    return _ENDED if result is None else _CAUSES.get(result.outcome, "")
+
+
+def failure_way_out(result: TaskResult | None) -> str:
+    """Return what helps after a task has failed."""
+    return _AFTER_FAILURE if result is None else _WAYS_OUT.get(result.outcome, _AFTER_FAILURE)
+
+
+def failure_message(result: TaskResult | None) -> list[str]:
+    """Return what the failed task has said, the cause first and then the ways out; it may have values of rows.
+
+    >>> failure_message(TaskResult(outcome="failed", message="boom\\n\\tat java.lang.Thread.run"))
+    ['boom']
+    """
+    return [line for line in _STACK.split(result.message)[0].split("\n") if line.strip()] if result else []

@@ -1,0 +1,45 @@
+"""What a failed task leaves for the pages: why it failed. Airflow keeps that in the log of the task alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from airflow.sdk.exceptions import AirflowException, AirflowSkipException
+
+from include.contracts.job.report import JobReport
+from include.contracts.job.task_result import TaskResult
+from include.errors import MillraceError, Outcome
+from lakehouse_airflow.retries import GOOD
+from lakehouse_airflow.ui.links import FAILED_KEY
+
+if TYPE_CHECKING:
+    from airflow.sdk import BaseOperator, Context
+
+
+@contextmanager
+def leave_failure(task: BaseOperator, context: Context) -> Iterator[None]:
+    """Leave the error of the block, unless the report of the task's job has left more about it.
+
+    Args:
+        task: a task about a table, with the attribute `table`, and `report` if it runs a job.
+        context: its context.
+    """
+    try:
+        yield
+    except AirflowSkipException:
+        raise
+    except Exception as error:
+        report: JobReport | None = getattr(task, "report", None)
+        if report is None or report.outcome in GOOD:
+            is_ours = isinstance(error, MillraceError | AirflowException)
+            # An error of Airflow that forbids a retry stands for one of ours.
+            origin = error if isinstance(error, MillraceError) else error.__context__
+            result = TaskResult(
+                outcome=origin.outcome if isinstance(origin, MillraceError) else Outcome.FAILED,
+                message=str(error) if is_ours else f"{type(error).__name__}: {error}",
+                table=task.table,  # type: ignore[attr-defined]
+            )
+            context["ti"].xcom_push(FAILED_KEY, result.to_xcom())
+        raise
