@@ -12,7 +12,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from lakehouse_airflow.operators.waiting_task import WaitingTask
-from lakehouse_airflow.ui.links import URL_PREFIX, form_path
+from lakehouse_airflow.ui.links import REPLAY_DAG_ID, URL_PREFIX, form_path, lakehouse_path, table_path
 from tests.support.airflow.logins import login
 
 TASK = WaitingTask("flights", "manual__2013-01-05T00:00:00+00:00", "silver.weather_gate")
@@ -34,6 +34,7 @@ class Form(HTMLParser):
         self.values: dict[str, str] = {}
         self.action = ""
         self.tags: list[str] = []
+        self.links: list[str] = []
         self._field = ""
         self._is_chosen = False
         self.feed(page.text)
@@ -41,6 +42,7 @@ class Form(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         named = {name: value or "" for name, value in attrs}
         self.tags.append(tag)
+        self.links += [named["href"]] if tag == "a" else []
         self.action = named["action"] if tag == "form" else self.action
         self._is_chosen = tag == "textarea" or (tag == "option" and "selected" in named)
         if "name" in named and tag != "meta":
@@ -80,6 +82,23 @@ def test_sending_the_form_starts_a_run_in_the_name_of_the_user_and_leads_to_it(
     )
     assert run.conf == {**FORM, "version": 7}
     assert run.triggering_user_name == "bob"
+
+
+def test_a_map_of_values_reaches_the_run_as_a_map(server: TestClient, database: Session) -> None:
+    page, headers = f"{URL_PREFIX}/trigger/{REPLAY_DAG_ID}", login(server, "bob")
+    form = {"table": "silver.flights", "action": "replay rows", "set_how": "map", "set_values": '{"NYC": "JFK"}'}
+    assert server.post(page, data=form, headers=headers).status_code == 303
+    run = database.scalars(select(DagRun).where(DagRun.dag_id == REPLAY_DAG_ID)).one()
+    assert run.conf is not None
+    assert run.conf["set_values"] == {"NYC": "JFK"}
+    answer = server.post(page, data={**form, "set_values": "NYC: JFK"}, headers=headers)
+    assert (answer.status_code, Form(answer).values["set_values"]) == (400, "NYC: JFK")
+
+
+def test_the_form_leads_back_to_its_table_or_to_all_of_them(server: TestClient) -> None:
+    headers, lakehouse, table = login(server, "bob"), lakehouse_path("tables"), table_path("silver.weather")
+    assert Form(server.get(LINK, headers=headers)).links == ["/", lakehouse, table, table]
+    assert Form(server.get(PAGE, headers=headers)).links == ["/", lakehouse, lakehouse]
 
 
 def test_a_refused_value_is_named_above_the_form_which_keeps_all_values(server: TestClient) -> None:

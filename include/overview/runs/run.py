@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import Any
 
 from include.contracts.interval import Interval
 from include.contracts.job.task_result import TaskResult
@@ -90,6 +91,7 @@ class Run:
         started: when it began; None if it waits.
         ended: when it ended; None if it has not.
         is_dry_run: whether its form asks only to report what would be done.
+        form: the fields of its form, by their names.
         tasks: all its tasks.
     """
 
@@ -102,6 +104,7 @@ class Run:
     started: datetime | None = None
     ended: datetime | None = None
     is_dry_run: bool = False
+    form: Mapping[str, Any] = field(default_factory=dict)
     tasks: Sequence[RunTask] = ()
 
     @property

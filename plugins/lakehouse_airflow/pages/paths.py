@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
+from typing import Any
 from urllib.parse import quote, urlencode
 
 from include.control.ledger.states.recent_batches import BatchKind, RecentBatch
@@ -29,6 +32,7 @@ from lakehouse_airflow.ui.links import (
 __all__ = [
     "APPROVALS",
     "action_path",
+    "again_path",
     "airflow_path",
     "backfill_form_path",
     "backfill_plan_path",
@@ -115,6 +119,17 @@ def quarantine_path(table: str, reason: str) -> str:
 def replay_path(table: str, reason: str) -> str:
     """Return the address of the form that replays the rows of a table that wait for a reason."""
     return trigger_path(REPLAY_DAG_ID, table=table, reason=reason)
+
+
+def again_path(dag_id: str, form: Mapping[str, Any], **changed: Any) -> str:
+    """Return the address of the form of a run with the same values, some of them changed; empty ones are left out.
+
+    >>> again_path("quarantine_replay", {"dry_run": True, "why": None, "set_values": {"a": "b"}}, dry_run=False)
+    '/lakehouse/trigger/quarantine_replay?dry_run=False&set_values=%7B%22a%22%3A+%22b%22%7D'
+    """
+    stated = {name: value for name, value in {**form, **changed}.items() if value not in (None, "")}
+    texts = {name: json.dumps(value) if isinstance(value, Mapping) else value for name, value in stated.items()}
+    return trigger_path(dag_id, **texts)
 
 
 def same_page(query: dict[str, str], **changed: str) -> str:

@@ -5,8 +5,11 @@ The page asks Airflow's public API for the fields and for the run, in the name o
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from contextlib import suppress
 from html import escape
+from json import JSONDecodeError
 from typing import Any
 from urllib.parse import parse_qs, quote
 
@@ -16,7 +19,7 @@ from markdown_it import MarkdownIt
 from starlette import status
 
 from lakehouse_airflow.ui.airflow_requests import OF_THIS_SITE, REFUSED, ask_airflow, content, dag_details, reason
-from lakehouse_airflow.ui.links import run_path
+from lakehouse_airflow.ui.links import lakehouse_path, run_path, table_path
 from lakehouse_airflow.ui.rights import MAY_READ_LOGS
 from lakehouse_airflow.ui.web_page import html_page
 
@@ -57,14 +60,17 @@ async def trigger(dag_id: str, request: Request) -> Response:
 def _form_page(details: Mapping[str, Any], values: Mapping[str, str], problem: str = "") -> Response:
     fields = "".join(_field(name, param, values.get(name)) for name, param in details["params"].items())
     about = _MARKDOWN.render(details["doc_md"] or "")
-    title = str(details["dag_display_name"])
+    title, table = str(details["dag_display_name"]), values.get("table", "")
+    above = {table: table_path(table)} if table else {}
+    back = next(iter(above.values()), lakehouse_path("tables"))
     body = (
         f"<h1>{escape(title)}</h1>"
         + (f"<p role='alert'><strong>{escape(problem)}</strong></p>" if problem else "")
         + f"<form method='post' action='{escape(quote(details['dag_id'], safe=''))}'>{fields}"
-        + f"<p><button>Trigger</button></p></form><hr>{about}"
+        + f"<p><button>Trigger</button> <a href='{escape(back)}'>Cancel</a></p></form>"
+        + f"<p>Then Airflow shows the run; its tab <i>Lakehouse</i> says what it did.</p><hr>{about}"
     )
-    return html_page(title, body, status.HTTP_400_BAD_REQUEST if problem else status.HTTP_200_OK)
+    return html_page(title, body, status.HTTP_400_BAD_REQUEST if problem else status.HTTP_200_OK, above)
 
 
 def _field(name: str, param: Mapping[str, Any], stated: str | None) -> str:
@@ -99,6 +105,9 @@ def _value(schema: Mapping[str, Any], text: str) -> Any:
         return text in ("on", "true", "True")
     if _is(schema, "integer") and text.lstrip("-").isdecimal():
         return int(text)
+    if _is(schema, "object"):
+        with suppress(JSONDecodeError):
+            return json.loads(text) if text else None
     return None if not text and _is(schema, "null") else text
 
 

@@ -156,6 +156,11 @@ def test_the_tasks_of_an_approval_have_their_own_names(server: TestClient) -> No
     assert "approval" not in orders
 
 
+def test_a_dry_run_leads_to_the_same_form_with_dry_run_off(server: TestClient) -> None:
+    [again] = [link for link in show(server, REPLAY_DAG_ID, "manual__3").links if "dry_run" in link]
+    assert again == trigger_path(REPLAY_DAG_ID, table="bronze.orders", dry_run=False, reason=EVIL)
+
+
 def test_a_failed_task_of_another_kind_is_named_too(server: TestClient) -> None:
     assert f"{run_path('mails', 'manual__1')}/tasks/send" in show(server, "mails", "manual__1").links
 

@@ -84,6 +84,7 @@ def read_run(session: SessionDep, dag_id: str, run_id: str) -> Run | None:
         started=run.start_date,
         ended=run.end_date,
         is_dry_run=any(task.work is Work.REPLAY for task in tasks) and bool(form.get("dry_run", True)),
+        form=form,
         tasks=_with_rendered_tables(session, tasks),
     )
 
