@@ -30,4 +30,6 @@ def main(
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    app = typer.Typer(context_settings={"help_option_names": ["-h", "--help"]})
+    app.command()(main)
+    app()

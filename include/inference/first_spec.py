@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import duckdb
-import fastavro
-import pyarrow as pa
 import yaml
 from duckdb.sqltypes import DuckDBPyType
 
@@ -25,15 +23,16 @@ from include.contracts.spec.bronze_sources import LandingSource
 from include.contracts.spec.nested_type import NestedType, nested_type
 from include.contracts.spec.record_fields import field_text
 from include.contracts.spec.table_spec import parse_spec
-from include.control.landing.formats.avro_files import avro_fields
-from include.control.landing.formats.avro_schema import column_type
 from include.control.landing.inspection import columns_of
 from include.control.landing.landing import Landing, LandingFile
 from include.control.landing.on_disk import LocalLanding
-from include.errors import BadInputError, first_line
+from include.errors import BadInputError
+from include.inference.avro_guess import guess_of_avro
 from include.inference.column_names import column_names
 from include.inference.delivered_files import DeliveredFiles, LocalCopy, copies, delivered_files
 from include.inference.delivered_rows import FILE, DeliveredRows, identifier
+from include.inference.guess import Guess, absences, cause_of, reading
+from include.inference.json_lines import Records, may_hide_fields, records_of
 from include.specs.files import SpecLoader
 
 _TYPES = {
@@ -58,25 +57,6 @@ _ISO_ONLY = ", dateformat = '%Y-%m-%d', timestampformat = '%Y-%m-%d %H:%M:%S'"
 """Bronze casts dates and times of ISO 8601 alone; DuckDB would also take 31.12.2025 for a date."""
 
 _DECIMAL = re.compile(r"DECIMAL\((\d+),(\d+)\)")
-
-
-@dataclass(frozen=True)
-class Guess:
-    """The result of reading all files.
-
-    Attributes:
-        fields: every field of any file, with its type.
-        settings: the settings of the source that differ from the spec's defaults.
-        absent: field -> number of files without it; empty for JSON, where records differ in their fields.
-        relation: the rows of all files, as DuckDB's SQL, with the column `FILE`.
-        columns: field -> its column of the relation, where the names differ.
-    """
-
-    fields: dict[str, str]
-    settings: dict[str, object] = field(default_factory=dict)
-    absent: Counter[str] = field(default_factory=Counter)
-    relation: str = ""
-    columns: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -108,13 +88,15 @@ def guessed_source(landing: Landing, folder: str) -> Iterator[GuessedSource]:
 
     Raises:
         NotReadyError: there is no such folder, or no file of a known format with content.
-        BadInputError: a file does not have the format of its name, also where only its rows show it, or no record has a
-            field.
+        BadInputError: no file has the format of its name, also where only its rows show it, or no record has a field.
     """
     delivered = delivered_files(landing, folder)
     with TemporaryDirectory() as scratch, duckdb.connect() as reader:
         files = copies(landing, delivered, Path(scratch))
-        guess = _guess_of_avro(reader, files) if delivered.format == "avro" else _guess(reader, delivered.format, files)
+        if delivered.format == "avro":
+            guess = guess_of_avro(reader, files)
+        else:
+            guess = _guess(reader, delivered.format, files, Path(scratch))
         words = reader.execute("SELECT keyword_name FROM duckdb_keywords() WHERE keyword_category = 'reserved'")
         names = column_names(filter(None, guess.fields), {word for (word,) in words.fetchall()})
         if not names:
@@ -123,7 +105,7 @@ def guessed_source(landing: Landing, folder: str) -> Iterator[GuessedSource]:
             yield GuessedSource(delivered, guess, names, _rows(reader, guess, names))
         except duckdb.Error as error:
             files_of = f"the files in {landing.location(folder)}"
-            raise BadInputError(f"{files_of} do not read as {delivered.format}: {_cause(error)}") from error
+            raise BadInputError(f"{files_of} do not read as {delivered.format}: {cause_of(error)}") from error
 
 
 def _rows(reader: duckdb.DuckDBPyConnection, guess: Guess, names: Mapping[str, str]) -> DeliveredRows:
@@ -134,32 +116,84 @@ def _rows(reader: duckdb.DuckDBPyConnection, guess: Guess, names: Mapping[str, s
     return DeliveredRows(reader, f"(SELECT {columns}, {FILE} FROM {guess.relation})", types)
 
 
-def _guess(reader: duckdb.DuckDBPyConnection, kind: str, files: list[LocalCopy]) -> Guess:
-    """Guess from CSV, JSON and Parquet files; each is read alone first, so that errors name the file."""
-    options, settings = "", dict[str, object]()
+def _guess(reader: duckdb.DuckDBPyConnection, kind: str, delivered: list[LocalCopy], scratch: Path) -> Guess:
+    """Guess from CSV, JSON and Parquet files; each is read alone first, and one that cannot be read is left out."""
+    options, settings, unread, files = "", dict[str, object](), list[str](), list[LocalCopy]()
     if kind == "csv":
-        with _named(files[-1], kind):
-            query = "SELECT Delimiter, HasHeader FROM sniff_csv(?)"
-            delimiter, header = reader.execute(query, [str(files[-1].path)]).fetchone() or (",", True)
+        delimiter, header = _dialect(reader, delivered)
         options = f", sample_size = -1, delim = {_quoted(delimiter)}, header = {header}{_ISO_ONLY}"
         settings = {**({"delimiter": delimiter} if delimiter != "," else {}), **({} if header else {"header": False})}
     elif kind == "json":
-        options = f", format = '{'auto' if any(file.holds_array for file in files) else 'newline_delimited'}'"
+        form = "auto" if any(file.holds_array for file in delivered) else "newline_delimited"
+        options = f", sample_size = -1, format = '{form}'"
     alone, fields = list[dict[str, str]](), dict[str, str]()
-    for file in files:
-        with _named(file, kind):
-            detected = _detect(reader, kind, [file], options)
-            names = _header(file, settings, tuple(detected)) if kind == "csv" else tuple(detected)
+    for each in delivered:
+        try:
+            read, detected = _read_alone(reader, kind, each, options, scratch)
+            with reading(each, kind):
+                names = _header(each, settings, tuple(detected)) if kind == "csv" else tuple(detected)
+        except BadInputError as error:
+            unread.append(str(error))
+            continue
+        files.append(read.file)
+        unread += read.unread
+        if read.any_case:
+            settings["field_names"] = "any_case"
         # DuckDB takes columns of different files for the same, whatever the case of their names.
         named = {column.lower(): name for column, name in zip(detected, names, strict=True)}
         fields = named | fields
         if any(fields[column] != name for column, name in named.items()):
             settings["field_names"] = "any_case"
         alone.append({fields[column.lower()]: kind_of for column, kind_of in detected.items()})
-    detected, absent = _detect(reader, kind, files, options), Counter[str]() if kind == "json" else _absences(alone)
+    if not files:
+        raise BadInputError(unread[0])
+    detected, absent = _detect(reader, kind, files, options), Counter[str]() if kind == "json" else absences(alone)
     types = {fields.get(column.lower(), column): kind_of for column, kind_of in detected.items()}
     columns = {fields.get(column.lower(), column): column for column in detected}
-    return Guess(types, settings, absent, _relation(kind, files, f"{options}, filename = '{FILE}'"), columns)
+    relation = _relation(kind, files, f"{options}, filename = '{FILE}'")
+    return Guess(types, settings, absent, relation, columns, tuple(unread))
+
+
+def _dialect(reader: duckdb.DuckDBPyConnection, files: list[LocalCopy]) -> tuple[str, bool]:
+    """Return the delimiter of CSV files, and whether they have a header, by the newest that can be read.
+
+    Raises:
+        BadInputError: none can be read; the error names the newest.
+    """
+    query, problems = "SELECT Delimiter, HasHeader FROM sniff_csv(?)", list[BadInputError]()
+    for file in reversed(files):
+        try:
+            with reading(file, "csv"):
+                # All rows are fetched: an open result would make the next error end the transaction of every file.
+                ((delimiter, header),) = reader.execute(query, [str(file.path)]).fetchall()
+                return str(delimiter), bool(header)
+        except BadInputError as error:
+            problems.append(error)
+    raise problems[0]
+
+
+def _read_alone(
+    reader: duckdb.DuckDBPyConnection, kind: str, file: LocalCopy, options: str, scratch: Path
+) -> tuple[Records, dict[str, str]]:
+    """Return the records of one file, and its columns with their types; JSON lines that are no records are left out.
+
+    Raises:
+        BadInputError: it cannot be read.
+    """
+    has_lines = kind == "json" and not file.holds_array
+    try:
+        with reading(file, kind):
+            detected = _detect(reader, kind, [file], options)
+            if has_lines:  # Some defects show only when all values are read.
+                reader.execute(f"SELECT count(COLUMNS(*)) FROM {_relation(kind, [file], options)}").fetchall()
+        if not (has_lines and may_hide_fields(detected)):
+            return Records(file), detected
+    except BadInputError:
+        if not has_lines:
+            raise
+    with reading(file, kind):
+        records = records_of(file, scratch)
+        return records, _detect(reader, kind, [records.file], options)
 
 
 def _header(file: LocalCopy, dialect: Mapping[str, object], detected: tuple[str, ...]) -> tuple[str, ...]:
@@ -167,42 +201,6 @@ def _header(file: LocalCopy, dialect: Mapping[str, object], detected: tuple[str,
     source = LandingSource.model_validate({"landing": ".", "format": "csv", **dialect})
     names = columns_of(LandingFile(LocalLanding(str(file.path.parent)), file.path.name), source)
     return names if source.header and len(names) == len(detected) else detected
-
-
-def _guess_of_avro(reader: duckdb.DuckDBPyConnection, files: list[LocalCopy]) -> Guess:
-    """Guess from the schemas of Avro files, which DuckDB cannot read; the newest file decides about types."""
-    alone = []
-    for file in files:
-        with _named(file, "avro"), file.path.open("rb") as stream:
-            alone.append({avro_field.name: column_type(avro_field.kind) for avro_field in avro_fields(stream)})
-    columns = {name: kind for columns in alone for name, kind in columns.items()}
-    reader.register("delivered", _avro_rows(files, columns))
-    return Guess(columns, absent=_absences(alone), relation="delivered")
-
-
-def _avro_rows(files: list[LocalCopy], columns: Iterable[str]) -> pa.Table:
-    """Return the rows of Avro files as text, which is enough to count values."""
-    rows = []
-    for file in files:
-        with _named(file, "avro"), file.path.open("rb") as stream:
-            rows += [{**record, FILE: file.name} for record in fastavro.reader(stream) if isinstance(record, dict)]
-    texts = [{name: None if value is None else str(value) for name, value in row.items()} for row in rows]
-    return pa.Table.from_pylist(texts, pa.schema([(name, pa.string()) for name in (*columns, FILE)]))
-
-
-@contextmanager
-def _named(file: LocalCopy, kind: str) -> Iterator[None]:
-    try:
-        yield
-    except (duckdb.Error, ValueError) as error:
-        raise BadInputError(f"{file.name} does not read as {kind}: {_cause(error)}") from error
-
-
-def _cause(error: Exception) -> str:
-    """Return the cause of an error; in DuckDB's errors on CSV files it is in the second or third line."""
-    place, *lines = str(error).partition("\n\n")[0].split("\n")
-    causes = [line for line in lines if not line.startswith(("Original Line", "LINE "))]
-    return "; ".join([place.strip(), *causes]) if isinstance(error, duckdb.Error) else first_line(error)
 
 
 def _detect(reader: duckdb.DuckDBPyConnection, kind: str, files: list[LocalCopy], options: str) -> dict[str, str]:
@@ -218,12 +216,6 @@ def _relation(kind: str, files: list[LocalCopy], options: str) -> str:
 
 def _quoted(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
-
-
-def _absences(files: list[dict[str, str]]) -> Counter[str]:
-    """Return column -> number of files without it."""
-    present = Counter(name for columns in files for name in columns)
-    return Counter({name: len(files) - number for name, number in present.items() if number < len(files)})
 
 
 def spark_type(kind: DuckDBPyType) -> str:
@@ -249,17 +241,22 @@ def spark_type(kind: DuckDBPyType) -> str:
 def _text(table: str, delivered: DeliveredFiles, guess: Guess, names: Mapping[str, str]) -> str:
     place = {} if delivered.path == LandingSource.model_fields["path"].default else {"path": delivered.path}
     source = {"landing": delivered.folder, **place, "files": f"*{delivered.suffix}", "format": delivered.format}
+    unread = f"# {counted(len(guess.unread), 'line or file', 'lines or files')} could not be read"
     ignored = f"# ignored by `files` below, files with other suffixes: {delivered.left_out}"
     lines = [
         "# yaml-language-server: $schema=../../../table_spec.schema.json",
         f"# guessed from {counted(len(delivered.paths), 'file')}: review it, above all the types",
         *([ignored] if delivered.left_out else []),
+        *([unread] if guess.unread else []),
         f"table: {table}",
         f"source: {flow({**source, **guess.settings})}",
         "columns:",
     ]
     for name, field_name in names.items():
-        comment = f"  # {guess.absent[field_name]} of the files lack it" if guess.absent[field_name] else ""
+        remarks = [f"{guess.absent[field_name]} of the files lack it"] if guess.absent[field_name] else []
+        # `column_names` puts an underscore after words that SQL keeps for itself.
+        remarks += [f"{field_name} would need quotes in SQL"] if name == f"{field_name}_" else []
+        comment = f"  # {'; '.join(remarks)}" if remarks else ""
         stated = {"type": guess.fields[field_name], **({"from": field_text(field_name)} if name != field_name else {})}
         lines.append(f"  {name}: {flow(stated)}{comment}")
     return "\n".join(lines) + "\n"

@@ -21,6 +21,9 @@ from include.inference.first_spec import guessed_source
 _OF_A_TIME = re.compile(r".*=.*|[\d_.T:-]+")
 """A folder of one day, hour or other part of a source, such as `date=2013-01-01` or `2013`."""
 
+_MOST_UNREAD = 5
+"""The number of lines and files that are named; the others are counted."""
+
 _NO_SILVER = """\
 # decide: no column and no pair of columns identifies a row of the delivered files, so that no silver table is proposed.
 # If you know the keys, describe it in silver/{domain}/{name}.yaml (docs/guides/add-a-table.md).
@@ -37,6 +40,7 @@ class SourceTables:
         bronze: the text of the bronze spec.
         silver: the text of the silver spec; empty if nothing identifies a row.
         days: the days of its folders, such as `date=2013-01-01`, in their order; none without such folders.
+        unread: the lines and files that could not be read, each with the cause; the tables are proposed without them.
     """
 
     folder: str
@@ -44,6 +48,13 @@ class SourceTables:
     bronze: str
     silver: str
     days: tuple[date, ...]
+    unread: tuple[str, ...] = ()
+
+    @property
+    def remarks(self) -> list[str]:
+        """What could not be read, in a few lines; empty if everything was read."""
+        more = len(self.unread) - _MOST_UNREAD
+        return [*self.unread[:_MOST_UNREAD], *([f"and {more:,} more lines or files"] if more > 0 else [])]
 
 
 def source_folders(landing: Landing, folder: str) -> dict[str, tuple[date, ...]]:
@@ -103,15 +114,15 @@ def source_tables(landing: Landing, folder: str, name: str, domain: str, days: t
     """Read the files of a source, and propose its tables.
 
     Raises:
-        BadInputError: a file does not have the format of its name, or no column has a name that a table can use.
+        BadInputError: no file has the format of its name, or no column has a name that a table can use.
         NotReadyError: all of its files are empty.
     """
     with guessed_source(landing, folder) as source:
         bronze = source.bronze_text(f"bronze.{name}")
         silver = silver_text(f"silver.{name}", f"bronze.{name}", source.rows, by_day=source.delivered.by_day)
-    return SourceTables(
-        folder, name, bronze if silver else bronze + _NO_SILVER.format(domain=domain, name=name), silver, days
-    )
+        unread = source.guess.unread
+    bronze = bronze if silver else bronze + _NO_SILVER.format(domain=domain, name=name)
+    return SourceTables(folder, name, bronze, silver, days, unread)
 
 
 def dag_text(domain: str, first_day: date) -> str:

@@ -36,6 +36,8 @@ def infer(
         raise typer.BadParameter("--write needs --domain: the business area that the table belongs to")
     settings = Settings()
     tables = inferred_tables(folder, table, domain, settings)
+    for remark in tables.remarks:
+        show_problem(f"not read: {remark}")
     if not write or not domain:
         typer.echo(tables.bronze, nl=False)
         if tables.silver:
@@ -64,6 +66,8 @@ def init(
     proposed = new_domain(domain, folder, dags or PROJECT / "dags", Settings())
     for file in write_domain(proposed):
         show(f"wrote {file}")
+    for remark in (remark for source in proposed.sources for remark in source.remarks):
+        show_problem(f"not read: {remark}")
     for source, error in proposed.failures.items():
         show_problem(f"{source}: no table is proposed: {error}")
     show("Review the comments in them, then load what was delivered:", f"  {next_command(proposed)}")

@@ -192,7 +192,7 @@ def _run(
     code = _conclude(driver.end(), [*idle, *reports], is_whole=len(reports) % len(tables) == 0 and bool(reports))
     last = reports[-1].interval if reports else arguments.intervals[0]
     if later := arguments.intervals[arguments.intervals.index(last) + 1 :]:
-        show_problem(f"{last} did not end well. Not run: {_span(later)}")
+        show_problem(f"{last.label} did not end well. Not run: {_span(later)}")
     _announce([*idle, *reports], settings)
     return code
 
@@ -207,7 +207,7 @@ def _show_reports(selection: Selection, reports: Sequence[JobReport]) -> None:
 def _span(intervals: Sequence[Interval]) -> str:
     first, last = intervals[0], intervals[-1]
     span = f"{len(intervals)} intervals from {first.start:%Y-%m-%d} to {last.start:%Y-%m-%d}"
-    return str(first) if first == last else span
+    return first.label if first == last else span
 
 
 def _conclude(end: DriverEnd, reports: Sequence[JobReport], *, is_whole: bool) -> ExitCode:

@@ -29,18 +29,27 @@ def plan_views(domain: str, plans: Sequence[TablePlan]) -> Iterator[RenderableTy
         reached, code = reached_intervals(plans)
         if code is not ExitCode.OK and len(reached) < len(intervals):
             not_run = counted(len(intervals) - len(reached), "interval is", "intervals are")
-            yield f"A run stops after {reached[-1]}, which fails: {not_run} not run"
+            yield f"A run stops after {reached[-1].label}, which fails: {not_run} not run"
     busy = [interval for interval in intervals if not all(plan.is_idle for plan in plans if plan.interval == interval)]
     shown = (busy if len(intervals) > 1 else intervals)[:MAX_SHOWN]
     for interval in shown:
-        yield f"{domain} {interval}"
+        yield f"{domain}, {interval.label}"
         yield plan_table(plan for plan in plans if plan.interval == interval)
     if len(busy) > len(shown):
         more = counted(len(busy) - len(shown), "more interval has", "more intervals have")
         yield f"{more} work to do: name fewer days to see them"
-    ways = dict.fromkeys(way for plan in plans for way in plan.obstacle.split("\n")[1:])
     notes = merge_notes((plan.table, note) for plan in plans if plan.advice for note in plan.advice.notes)
-    yield from (*(f"to do: {way}" for way in ways), *(f"note: {note}" for note in notes))
+    yield from (*_to_do(plans), *(f"note: {note}" for note in notes))
+
+
+def _to_do(plans: Iterable[TablePlan]) -> Iterator[str]:
+    """Yield what helps, once for all tables that it helps; a table that waits for another one repeats nothing."""
+    tables: dict[str, dict[str, None]] = {}
+    for plan in plans:
+        if ways := plan.obstacle.partition("\n")[2]:
+            tables.setdefault(ways, {})[plan.table] = None
+    for ways, of_ways in tables.items():
+        yield f"to do for {', '.join(of_ways)}: {ways.lstrip().replace(chr(10), chr(10) + '  ')}"
 
 
 def plan_facts(plan: TablePlan) -> dict[str, object]:

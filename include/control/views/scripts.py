@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from include.contracts.lake_path import S3
+
 _HEAD = "-- Views of the certified versions of a lakehouse. Millrace writes this file; your changes would be lost."
 _RAW = "_all_versions"
 
@@ -32,6 +34,15 @@ class View:
         """
         layer, name = self.table.split(".")
         return f"{layer}{suffix}.{quote}{name}{quote}"
+
+    @property
+    def trino_query(self) -> str:
+        """The query of the view in Trino: the table itself is registered in a schema for all versions.
+
+        >>> View("silver.orders", "s3://lake/silver/orders", 3).trino_query
+        'SELECT * FROM silver_all_versions."orders" FOR VERSION AS OF 3'
+        """
+        return f"SELECT * FROM {self.named(_RAW)} FOR VERSION AS OF {self.version}"
 
 
 def duckdb_script(views: Iterable[View]) -> str:
@@ -79,9 +90,10 @@ def trino_script(views: Iterable[View]) -> str:
 
     def create(view: View) -> str:
         layer, name = view.table.split(".")
-        call = f"CALL system.register_table('{layer}{_RAW}', '{name}', {sql_text(view.path)});"
-        rows = f"SELECT * FROM {view.named(_RAW)} FOR VERSION AS OF {view.version}"
-        return f"-- Once: {call}\nCREATE OR REPLACE VIEW {view.named()} AS {rows};"
+        # Trino has no address for a file on disk but this one, which begins at its setting `local.location`.
+        address = view.path if view.path.startswith(S3) else f"local://{view.path}"
+        call = f"CALL system.register_table('{layer}{_RAW}', '{name}', {sql_text(address)});"
+        return f"-- Once: {call}\nCREATE OR REPLACE VIEW {view.named()} AS {view.trino_query};"
 
     schemas = "CREATE SCHEMA IF NOT EXISTS {0};\nCREATE SCHEMA IF NOT EXISTS {0}" + _RAW + ";"
     return _script(views, schemas.format, create)

@@ -41,7 +41,8 @@ def verdict(table: str, version: int, checks: Sequence[CheckResult], certified: 
     >>> print(verdict("silver.flights", 7, [check], 6).refused)
     silver.flights version 7 refused: expect_table_row_count_to_be_between(min_value=1) observed 0 \
 (an empty day means the feed is broken); readers stay on version 6
-    Fix the data or the rule, then clear this task.
+    Fix the data or the rule, then run the table again: `lakehouse run --table silver.flights --interval DAY`, \
+or in Airflow clear the task that writes it, with its downstream tasks.
     """
     order = {severity.value: place for place, severity in enumerate(Severity)}
     failed = sorted((check for check in checks if not check.passed), key=lambda check: order.get(check.severity, 0))
@@ -54,7 +55,8 @@ def verdict(table: str, version: int, checks: Sequence[CheckResult], certified: 
     readers = "readers have no certified version yet" if certified is None else f"readers stay on version {certified}"
     refused = (
         f"{table} version {version} refused: {_describe_failure(blocking[0])}{others}; {readers}\n"
-        "Fix the data or the rule, then clear this task."
+        f"Fix the data or the rule, then run the table again: `lakehouse run --table {table} --interval DAY`, or in "
+        "Airflow clear the task that writes it, with its downstream tasks."
     )
     return Verdict(False, refused, warnings)
 

@@ -148,7 +148,8 @@ def test_a_refused_later_batch_leaves_the_checked_version_certified(
     assert (refused.version, refused.certified_version, refused.certified_moved) == (2, 1, False)
     assert refused.message == (
         f"bronze.orders version 2 refused: {AT_MOST}(max_value=2) observed 3 (2 at most); readers stay on version 1\n"
-        "Fix the data or the rule, then clear this task."
+        "Fix the data or the rule, then run the table again: `lakehouse run --table bronze.orders --interval DAY`, or "
+        "in Airflow clear the task that writes it, with its downstream tasks."
     )
     [check] = refused.checks
     assert (check.passed, check.observed, check.expected) == (False, 3, {"max_value": 2})

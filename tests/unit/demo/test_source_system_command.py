@@ -22,6 +22,19 @@ def test_the_command_lays_out_the_days_and_says_what_it_delivered(tmp_path: Path
     ]  # fmt: skip
 
 
+def test_the_command_explains_itself_by_both_options_for_help() -> None:
+    for option in ("-h", "--help"):
+        done = subprocess.run(
+            [sys.executable, "-m", "demo.source_system", option],
+            check=False,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        assert done.returncode == 0, done.stderr
+        assert "--landing" in done.stdout
+
+
 def test_the_command_refuses_days_without_data_and_says_which_ones_there_are(tmp_path: Path) -> None:
     done = run(tmp_path, "2015-01-01", "2015-01-02")
     assert done.returncode == 2

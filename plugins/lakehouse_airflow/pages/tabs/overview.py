@@ -7,6 +7,7 @@ from typing import Any
 
 from include.contracts.lake_path import LakePath, S3Path
 from include.contracts.spec.table_spec import AnySpec, BronzeSpec
+from include.control.views.scripts import View
 from include.overview.columns import described_columns, rules_of_table
 from include.settings import Settings
 from include.specs.invalid_spec import InvalidSpec
@@ -44,14 +45,13 @@ def certified_queries(table: str, path: LakePath, version: int) -> dict[str, str
     """
     address = str(path)
     spark = address.replace("s3://", "s3a://", 1) if isinstance(path, S3Path) else address
-    layer, name = table.split(".")
     return {
         "lakehouse": f'lakehouse query "FROM {table} LIMIT 20"',
         "Python": f'from millrace import certified; certified("{table}").arrow()',
         "DuckDB": f"SELECT * FROM delta_scan('{address}', version = {version});",
         "Spark": f'spark.read.format("delta").option("versionAsOf", {version}).load("{spark}")',
         "delta-rs": f'DeltaTable("{address}", version={version}).to_pyarrow_table()',
-        "Trino": f"SELECT * FROM delta.{layer}.{name} FOR VERSION AS OF {version};",
+        "Trino": f"{View(table, address, version).trino_query};",
     }
 
 

@@ -33,7 +33,8 @@ def test_a_refusal_names_the_rule_the_failure_where_readers_stay_and_what_to_do(
     assert result.refused == (
         "silver.flights version 7 refused: expect_table_row_count_to_be_between(min_value=1) observed 0 "
         "(an empty day means the feed is broken); readers stay on version 6\n"
-        "Fix the data or the rule, then clear this task."
+        "Fix the data or the rule, then run the table again: `lakehouse run --table silver.flights --interval DAY`, or "
+        "in Airflow clear the task that writes it, with its downstream tasks."
     )
 
 

@@ -1,0 +1,60 @@
+"""What the files of a source say about its fields, and the errors of files that cannot be read."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import duckdb
+
+from include.errors import BadInputError, first_line
+from include.inference.delivered_files import LocalCopy
+
+
+@dataclass(frozen=True)
+class Guess:
+    """The result of reading all files.
+
+    Attributes:
+        fields: every field of any file, with its type.
+        settings: the settings of the source that differ from the spec's defaults.
+        absent: field -> number of files without it; empty for JSON, where records differ in their fields.
+        relation: the rows of all files, as DuckDB's SQL, with the column `FILE`.
+        columns: field -> its column of the relation, where the names differ.
+        unread: the lines and files that could not be read, each with the cause; the guess is without them.
+    """
+
+    fields: dict[str, str]
+    settings: dict[str, object] = field(default_factory=dict)
+    absent: Counter[str] = field(default_factory=Counter)
+    relation: str = ""
+    columns: dict[str, str] = field(default_factory=dict)
+    unread: tuple[str, ...] = ()
+
+
+@contextmanager
+def reading(file: LocalCopy, kind: str) -> Iterator[None]:
+    """Name the file in the error if it cannot be read.
+
+    Raises:
+        BadInputError: it cannot be read as `kind`.
+    """
+    try:
+        yield
+    except (duckdb.Error, OSError, EOFError, ValueError) as error:
+        raise BadInputError(f"{file.name} does not read as {kind}: {cause_of(error)}") from error
+
+
+def cause_of(error: Exception) -> str:
+    """Return the cause of an error; in DuckDB's errors on CSV files it is in the second or third line."""
+    place, *lines = str(error).partition("\n\n")[0].split("\n")
+    causes = [line for line in lines if not line.startswith(("Original Line", "LINE "))]
+    return "; ".join([place.strip(), *causes]) if isinstance(error, duckdb.Error) else first_line(error)
+
+
+def absences(files: list[dict[str, str]]) -> Counter[str]:
+    """Return column -> number of files without it."""
+    present = Counter(name for columns in files for name in columns)
+    return Counter({name: len(files) - number for name, number in present.items() if number < len(files)})
