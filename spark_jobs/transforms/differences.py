@@ -9,6 +9,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, DoubleType, FloatType
 
+from include.contracts.spec.duration import UNBOUNDED
 from include.contracts.spec.table_spec import GoldSpec
 
 TOLERANCES: dict[type[DataType], float] = {DoubleType: 1e-9, FloatType: 1e-6}
@@ -71,17 +72,23 @@ def is_close(one: Column, other: Column, data_type: DataType) -> Column:
 
 
 def count_untouched(joined: DataFrame, spec: GoldSpec) -> DataFrame:
-    """Count by source, in one row, the joined rows whose `refresh_from` has another value than their `refresh_by`.
+    """Count by source, in one row, the joined rows whose `refresh_from` does not touch their `refresh_by`.
 
     Args:
         joined: the joined sources, each with the columns of `with_refresh`.
         spec: the gold table.
     """
     group = F.expr(spec.group_by[spec.refresh_by or ""])
-    counts = [
-        F.count_if(F.col(f"{alias}._exists") & ~group.eqNullSafe(F.col(f"{alias}._refresh"))).alias(alias)
-        for alias in spec.refresh_from
-    ]
+    counts = []
+    for alias in spec.refresh_from:
+        value = F.col(f"{alias}._refresh")
+        is_touched = group.eqNullSafe(value)
+        if spec.reach == UNBOUNDED:
+            is_touched |= F.coalesce(value <= group, F.lit(False))
+        elif spec.reach:
+            seconds = F.unix_timestamp(group.cast("timestamp")) - F.unix_timestamp(value.cast("timestamp"))
+            is_touched |= F.coalesce(seconds.between(0, spec.reach.total_seconds()), F.lit(False))
+        counts.append(F.count_if(F.col(f"{alias}._exists") & ~is_touched).alias(alias))
     return joined.agg(*counts)
 
 

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from include.contracts.spec.table_spec import GoldSpec
-from spark_jobs.transforms.touched_rows import gives_touched, is_touched
+from spark_jobs.transforms.touched_rows import Touched, gives_touched, is_touched
 
 
-def aggregate(sources: Mapping[str, DataFrame], spec: GoldSpec, touched: Sequence[str | None] | None) -> DataFrame:
+def aggregate(sources: Mapping[str, DataFrame], spec: GoldSpec, touched: Touched | None) -> DataFrame:
     """Compute the groups of a gold table.
 
     Args:
         sources: alias -> all rows of that source, at one version.
         spec: the joins, groups and measures.
-        touched: values of `refresh_by` as text; only their groups are computed. None computes all groups.
+        touched: values of `refresh_by`; only their groups are computed. None computes all groups.
 
     Returns:
         The columns of `group_by`, then the columns of `measures`.
@@ -33,7 +33,7 @@ def aggregate(sources: Mapping[str, DataFrame], spec: GoldSpec, touched: Sequenc
     groups = [F.expr(expression).alias(name) for name, expression in spec.group_by.items()]
     measures = [F.expr(expression).alias(name) for name, expression in spec.measures.items()]
     grouped = joined.groupBy(*groups).agg(*measures)
-    return grouped if touched is None else grouped.where(is_touched(F.col(spec.refresh_by or ""), touched))
+    return grouped if touched is None else grouped.where(is_touched(spec.refresh_by or "", touched))
 
 
 def join_sources(sources: Mapping[str, DataFrame], spec: GoldSpec) -> DataFrame:

@@ -14,6 +14,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, DateType, TimestampType
 
+from spark_jobs.transforms.touched_spans import TouchedSpans
+
 MAX_RANGES = 50
 """If more values are touched, one range from the least to the greatest is added."""
 
@@ -23,26 +25,41 @@ _DAY_S = 24 * 3_600
 _SECONDS = {"DAY": _DAY_S, "WEEK": 7 * _DAY_S, "HOUR": 3_600, "MINUTE": 60, "SECOND": 1}
 
 
-def gives_touched(expression: str, rows: DataFrame, touched: Sequence[str | None]) -> Column:
-    """Return a condition on rows: the value of the expression, as text, is one of `touched`."""
-    condition, in_range = is_touched(F.expr(expression), touched), range_of(expression, rows, touched)
+Touched = Sequence[str | None] | TouchedSpans
+"""Values of `refresh_by`, as text; or spans of them."""
+
+
+def gives_touched(expression: str, rows: DataFrame, touched: Touched) -> Column:
+    """Return a condition on rows: the expression has one of the touched values, or one on which these depend."""
+    if isinstance(touched, TouchedSpans):
+        condition = F.expr(touched.is_read(f"({expression})"))
+    else:
+        condition = has_value(F.expr(expression), touched)
+    in_range = range_of(expression, rows, touched)
     return condition if in_range is None else condition & in_range
 
 
-def is_touched(value: Column, touched: Sequence[str | None]) -> Column:
+def is_touched(column: str, touched: Touched) -> Column:
+    """Return true where a column has a touched value; null is a value like any other."""
+    if isinstance(touched, TouchedSpans):
+        return F.expr(touched.is_computed(f"`{column}`"))
+    return has_value(F.col(column), touched)
+
+
+def has_value(value: Column, touched: Sequence[str | None]) -> Column:
     """Return true where `value`, as text, is one of `touched`; null is a value like any other."""
     texts = [text for text in touched if text is not None]
     matches = [*([value.isin(texts)] if texts else []), *([value.isNull()] if None in touched else [])]
     return reduce(lambda a, b: a | b, matches) if matches else F.lit(False)
 
 
-def range_of(expression: str, rows: DataFrame, touched: Sequence[str | None]) -> Column | None:
+def range_of(expression: str, rows: DataFrame, touched: Touched) -> Column | None:
     """Return a condition on one column that is true in each row whose expression gives a touched value.
 
     It returns None if no such condition is known: the expression must cut off a date or a timestamp below a unit, or
     be its year.
     """
-    if _PLAIN_COLUMN.fullmatch(expression):
+    if _PLAIN_COLUMN.fullmatch(expression) or (isinstance(touched, TouchedSpans) and touched.read is None):
         return None
     # sqlglot takes half a second to load, which a plain column does not need.
     from include.sql.terms import truncated_column
@@ -54,16 +71,24 @@ def range_of(expression: str, rows: DataFrame, touched: Sequence[str | None]) ->
     column, kind = F.col(f"`{field.name}`"), field.dataType
     if not isinstance(kind, DateType | TimestampType) or found.unit not in _MONTHS | _SECONDS:
         return None
-    starts = [_start(text, kind, is_year=found.is_year) for text in touched if text is not None]
-    ranges = [(start, start) for start in starts]
-    if len(starts) > MAX_RANGES:
-        ranges = [(F.array_min(F.array(*starts)), F.array_max(F.array(*starts)))]
+    ranges, has_null = _ranges(touched, kind, is_year=found.is_year)
     ends = [(first, _after(last, found.unit, kind)) for first, last in ranges]
     if found.is_shifted:
         ends = [(_move(first, -1, kind), _move(end, 1, kind)) for first, end in ends]
     parts = [(column >= first) & (column < end) for first, end in ends]
-    parts += [column.isNull()] if None in touched else []
+    parts += [column.isNull()] if has_null else []
     return reduce(lambda a, b: a | b, parts) if parts else F.lit(False)
+
+
+def _ranges(touched: Touched, kind: DataType, *, is_year: bool) -> tuple[list[tuple[Column, Column]], bool]:
+    """Return the first and the last start of each range of values, and whether null is a value."""
+    if isinstance(touched, TouchedSpans):
+        ends = [(F.expr(first).cast(kind), F.expr(last).cast(kind)) for first, last in touched.read or ()]
+        return ends, touched.has_null
+    starts = [_start(text, kind, is_year=is_year) for text in touched if text is not None]
+    if len(starts) > MAX_RANGES:
+        return [(F.array_min(F.array(*starts)), F.array_max(F.array(*starts)))], None in touched
+    return [(start, start) for start in starts], None in touched
 
 
 def _start(text: str, kind: DataType, *, is_year: bool) -> Column:

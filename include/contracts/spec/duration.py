@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 _LONGEST = timedelta(days=100 * 365)
+UNBOUNDED = timedelta.max
+"""The lookback of a value that depends on all earlier ones."""
 
 
 @dataclass(frozen=True)
@@ -48,3 +50,4 @@ class DurationFormat:
 RETENTION = DurationFormat("a retention", ("hours", "days"), "'168 hours' or '7 days'")
 AGE = DurationFormat("an age", ("minutes", "hours", "days"), "'90 minutes', '36 hours' or '2 days'")
 WAIT = DurationFormat("a wait", ("seconds", "minutes", "hours"), "'30 seconds' or '5 minutes'")
+LOOKBACK = DurationFormat("a lookback", ("hours", "days", "weeks"), "'24 hours', '7 days' or unbounded")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from include.contracts.spec.values import NAME
+from include.contracts.spec.duration import LOOKBACK, UNBOUNDED
+from include.contracts.spec.values import NAME, Lookback
 from include.contracts.strict_model import StrictModel
 
 _OF_GROUPS = ("group_by", "measures", "refresh_by", "refresh_from")
@@ -40,12 +42,14 @@ class GoldSource(StrictModel):
 
 
 class GoldQuery(StrictModel):
-    """The settings of a gold table that one SELECT computes.
+    """The settings of a gold table that one SELECT computes, and how far its values reach back.
 
     Attributes:
         query: one SELECT in Spark SQL over the aliases of `sources`, in place of groups and measures.
         refresh: `full` computes the whole table of a query whenever a source has changed. Without it, and without
             `refresh_by`, the column by which it is refreshed follows from the query, if one can be traced.
+        lookback: how far before a value of `refresh_by` the rows are on which it also depends: `7 days` for windows of
+            time, `unbounded` for running totals. A change computes so many later values, too.
     """
 
     model_config = ConfigDict(
@@ -54,6 +58,14 @@ class GoldQuery(StrictModel):
 
     query: str | None = None
     refresh: Literal["full"] | None = None
+    lookback: Lookback | None = None
+
+    @property
+    def reach(self) -> timedelta:
+        """The lookback: nothing without one, `UNBOUNDED` for all earlier values."""
+        if self.lookback == "unbounded":
+            return UNBOUNDED
+        return LOOKBACK.parse(self.lookback) if self.lookback else timedelta()
 
     @property
     def query_columns(self) -> tuple[str, ...]:
@@ -78,6 +90,8 @@ class GoldQuery(StrictModel):
                     )
             if "refresh_by" in stated and self.refresh is not None:
                 raise _clash("refresh", "the table is refreshed by refresh_by, or full: leave one of them out")
+            if self.lookback is not None and "refresh_by" not in stated:
+                raise _clash("lookback", "lookback goes back in the values of refresh_by: add refresh_by")
         elif self.refresh is not None:
             raise _clash("refresh", "refresh is for a table with a query: groups are refreshed by refresh_by")
         elif missing := [key for key in _OF_GROUPS if key not in stated]:

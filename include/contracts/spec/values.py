@@ -9,7 +9,7 @@ from typing import Annotated
 from pydantic import AfterValidator, BeforeValidator, ByteSize, Field, PlainSerializer, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-from include.contracts.spec.duration import RETENTION, WAIT
+from include.contracts.spec.duration import LOOKBACK, RETENTION, WAIT
 from include.contracts.spec.nested_type import is_nested, nested_type
 
 NAME = r"[a-z][a-z0-9_]*"
@@ -73,6 +73,12 @@ def _check_retention(text: str) -> str:
     return text
 
 
+def _check_lookback(text: str) -> str:
+    if text != "unbounded" and not LOOKBACK.parse(text):
+        raise ValueError("a lookback of nothing is the default: leave it out")
+    return text
+
+
 def _parse_starting_offsets(value: object) -> object:
     if value in ("earliest", "latest") or isinstance(value, datetime):
         return value
@@ -105,6 +111,11 @@ ColumnName = Annotated[str, Field(pattern=rf"^{NAME}$")]
 ColumnType = Annotated[str, AfterValidator(_check_column_type)]
 Retention = Annotated[
     str, AfterValidator(_check_retention), WithJsonSchema({"type": "string", "pattern": RETENTION.pattern})
+]
+Lookback = Annotated[
+    str,
+    AfterValidator(_check_lookback),
+    WithJsonSchema({"anyOf": [{"const": "unbounded"}, {"type": "string", "pattern": LOOKBACK.pattern}]}),
 ]
 Pattern = Annotated[str, AfterValidator(_check_pattern)]
 Wait = Annotated[

@@ -51,7 +51,7 @@ _REBUILD_KEYS = ("keys", "sequence_by", "stored_as_scd_type", "snapshot")
 
 _RECOMPUTE_KEYS = (
     *("apply_as_deletes", "apply_as_truncates", "ignore_null_updates"),
-    *("track_history_column_list", "track_history_except_column_list"),
+    *("track_history_column_list", "track_history_except_column_list", "lookback"),
 )
 """Keys that affect how rows are computed from the source."""
 

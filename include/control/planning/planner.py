@@ -205,12 +205,12 @@ class Planner:
     def _refresh(
         self, spec: SilverSpec | GoldSpec, sources: BatchSources, ranges: dict[str, tuple[int | None, int]]
     ) -> str:
-        """Return why a run would compute a whole gold table, or how that of a query; empty if it is new, too."""
+        """Return why a run would compute a whole gold table, or how a query or lookback is refreshed."""
         if not isinstance(spec, GoldSpec) or not ranges:
             return ""
         if reason := why_whole(sources.ranges, self.ops.paths):
             return f"; computes the whole table: {reason}"
-        if spec.query is None or any(after is None for after, _ in ranges.values()):
+        if not (spec.query or spec.lookback) or any(after is None for after, _ in ranges.values()):
             return ""
         from include.specs.checks.sql import refresh_in_words  # loads sqlglot, which takes half a second
 

@@ -11,7 +11,7 @@ from include.specs.checks.columns import check_columns, unknown_column
 from include.specs.checks.expectations import check_expectations
 from include.specs.problem import Defect, did_you_mean
 from include.sql.query.names import is_generator
-from include.sql.query.refresh import refresh_of
+from include.sql.query.refresh import lookback_of, refresh_of
 from include.sql.query.select_query import SelectQuery, query_of
 from include.sql.spark_functions import WITHOUT_PARENTHESES
 
@@ -40,7 +40,9 @@ def query_defects(spec: GoldSpec, columns: Mapping[str, tuple[str, ...] | None])
         yield unknown_column(("refresh_by",), spec.refresh_by, list(query.columns), "the query")
     elif reason := refresh_of(spec, columns).reason:
         message = f"the query cannot be refreshed by this column: {reason}"
-        yield Defect(("refresh_by",), message, spec.refresh_by, "write `refresh: full`, or change the query")
+        needed = lookback_of(spec, columns)
+        fix = f"write `lookback: {needed}`" if needed else "write `refresh: full`, or change the query"
+        yield Defect(("refresh_by",), message, spec.refresh_by, fix)
 
 
 def _unknown_columns(query: SelectQuery, columns: Mapping[str, tuple[str, ...] | None]) -> Iterator[Defect]:

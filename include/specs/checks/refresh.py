@@ -8,14 +8,33 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 
 from sqlglot import exp
 
+from include.contracts.spec.duration import UNBOUNDED
 from include.contracts.spec.table_spec import AnySpec, GoldSpec, SilverSpec
 from include.specs.problem import Defect, KeyPath
 from include.sql.expression import expression_of
+from include.sql.query.names import UntraceableError
+from include.sql.query.reach import in_words, reach_of_join, reach_of_window, sum_of
 from include.sql.query_functions import OTHER_IN_EACH_RUN, REFUSED, REFUSED_BARE
-from include.sql.terms import Equality, Proof, columns_of, compare, equalities, needed_columns, rewritten, term_of
+from include.sql.terms import (
+    Equality,
+    Proof,
+    columns_of,
+    compare,
+    conjuncts,
+    equalities,
+    needed_columns,
+    rewritten,
+    term_of,
+)
+
+_NONE = timedelta()
+_TIMES = frozenset(("date", "timestamp"))
+_ORDERED = _TIMES | {"tinyint", "smallint", "int", "bigint", "string"}
+"""The types by whose values a run can select all later ones."""
 
 
 @dataclass(frozen=True)
@@ -27,12 +46,14 @@ class RefreshProof:
         proof: whether its `refresh_from` has the value of `refresh_by` in each joined row.
         message: why it has not; empty if that is not known.
         fix: the likely fix.
+        reach: how much earlier than the value of `refresh_by` it may be.
     """
 
     alias: str
     proof: Proof
     message: str = ""
     fix: str = ""
+    reach: timedelta = _NONE
 
 
 def refresh_proofs(spec: GoldSpec, specs: Mapping[str, AnySpec]) -> list[RefreshProof]:
@@ -52,12 +73,10 @@ def refresh_defects(spec: GoldSpec, specs: Mapping[str, AnySpec]) -> Iterator[De
             yield Defect(path, f"{name} {REFUSED[name]}", text)
     if spec.refresh_by is None or spec.refresh_by not in spec.group_by:
         return
-    joins, group = _Joins(spec, spec.refresh_by, specs), spec.group_by[spec.refresh_by]
-    for name, text in spec.measures.items():
-        if joins.looks_at_other_groups(text):
-            message = "this window looks at groups that are not computed again together"
-            yield Defect(("measures", name), message, text, f"add `partition by {group}` to it")
-    for proof in refresh_proofs(spec, specs):
+    proofs = refresh_proofs(spec, specs)
+    yield from _lookback(spec, specs)
+    yield from _windows(spec, _Joins(spec, spec.refresh_by, specs), max((each.reach for each in proofs), default=_NONE))
+    for proof in proofs:
         if proof.proof is Proof.FAILS:
             yield Defect(("refresh_from", proof.alias), proof.message, spec.refresh_from[proof.alias], proof.fix)
 
@@ -71,6 +90,28 @@ def unproved_refreshes(spec: GoldSpec, specs: Mapping[str, AnySpec]) -> tuple[st
         f"{spec.table}: the spec does not prove that {' and '.join(aliases)} always gives {spec.refresh_by}; "
         f"`lakehouse verify {spec.table}` compares the rows with its sources.",
     )
+
+
+def _lookback(spec: GoldSpec, specs: Mapping[str, AnySpec]) -> Iterator[Defect]:
+    """Yield that the values of `refresh_by` cannot be counted back, if the spec states their type."""
+    kind = _Joins(spec, spec.refresh_by or "", specs).type_of_group()
+    if spec.lookback and kind and kind not in (_ORDERED if spec.reach == UNBOUNDED else _TIMES):
+        fix = "group by a date or a timestamp" + (", or write `unbounded`" if kind in _ORDERED else "")
+        yield Defect(("lookback",), f"{spec.refresh_by} is {kind}, which does not go back in time", spec.lookback, fix)
+
+
+def _windows(spec: GoldSpec, joins: _Joins, of_joins: timedelta) -> Iterator[Defect]:
+    """Yield the measures with windows over groups that a run does not compute together."""
+    group = spec.group_by[spec.refresh_by or ""]
+    for name, text in spec.measures.items():
+        message, fix = "this window looks at groups that are not computed again together", f"add `partition by {group}`"
+        try:
+            reach = joins.reach_of_windows(text)
+        except UntraceableError as error:
+            yield Defect(("measures", name), f"{message}: {error}", text, f"{fix} to it")
+            continue
+        if reach and (reach := sum_of(reach, of_joins)) > spec.reach:
+            yield Defect(("measures", name), message, text, f"{fix} to it, or write `lookback: {in_words(reach)}`")
 
 
 class _Joins:
@@ -96,6 +137,12 @@ class _Joins:
             return RefreshProof(alias, proof, message, "give both the same value: groups of other values stay stale")
         on = spec.sources[alias].on
         condition, columns = term_of(on, self._resolve) if on else None, columns_of(refreshed)
+        reach = reach_of_join(conjuncts(condition), group, refreshed) if spec.lookback and condition else None
+        if reach is not None and proof is Proof.UNPROVED:
+            if reach <= spec.reach:
+                return RefreshProof(alias, Proof.HOLDS, reach=reach)
+            message = f"sources.{alias}.on joins rows that are further back than `lookback: {spec.lookback}`"
+            return RefreshProof(alias, Proof.FAILS, message, f"write `lookback: {in_words(reach)}`")
         if proof is Proof.HOLDS or condition is None or not columns or columns & columns_of(condition):
             return RefreshProof(alias, proof)
         own = refreshed.sql(dialect="spark").replace("`", "")
@@ -105,15 +152,26 @@ class _Joins:
         fix = f"add `and {own} = {wanted}` to sources.{alias}.on"
         return RefreshProof(alias, Proof.FAILS, message, fix)
 
-    def looks_at_other_groups(self, measure: str) -> bool:
-        """Return whether a window of the measure has rows with several values of `refresh_by`."""
+    def type_of_group(self) -> str:
+        """Return the type of `refresh_by`; empty if it is not a column whose type a spec states."""
+        term = term_of(self._spec.group_by[self._refresh_by], self._resolve)
+        return self._types().get(term.name, "") if isinstance(term, exp.Column) else ""
+
+    def reach_of_windows(self, measure: str) -> timedelta:
+        """Return how far before a value of `refresh_by` the rows are that the windows of a measure see.
+
+        Raises:
+            UntraceableError: they may be later ones.
+        """
         spec, own = self._spec, f".{self._refresh_by.lower()}"
         group = term_of(spec.group_by[self._refresh_by], self._resolve)
         term = term_of(measure, lambda parts: own if parts == (self._refresh_by,) else self._resolve(parts))
         if term is None or group is None:
-            return False
+            return _NONE
         same = [group, exp.column(exp.to_identifier(own, quoted=True))]
-        return any(not any(part in same for part in each.args["partition_by"]) for each in term.find_all(exp.Window))
+        across = [each for each in term.find_all(exp.Window) if not any(p in same for p in each.args["partition_by"])]
+        reaches = (reach_of_window(window, same.__contains__, self._refresh_by) for window in across)
+        return max(reaches, default=_NONE)
 
     def _equalities(self, alias: str) -> Iterator[Equality]:
         """Yield what is equal in each joined row that has a row of the source."""

@@ -11,6 +11,7 @@ from itertools import chain
 from pathlib import Path
 
 from include.catalog import Catalog, load_catalog
+from include.contracts.spec.duration import UNBOUNDED
 from include.contracts.spec.expectation_arguments import CUSTOM_ERRORS, QUERY, SQL
 from include.contracts.spec.table_spec import AnySpec, BronzeSpec, GoldSpec, SilverSpec
 from include.specs.checks.gold_query import query_defects
@@ -153,9 +154,12 @@ def _of_silver(spec: SilverSpec, specs: Mapping[str, AnySpec]) -> Iterator[SpecE
 
 
 def refresh_in_words(spec: AnySpec, specs: Mapping[str, AnySpec]) -> str:
-    """Return how the table of a query is refreshed, and why; empty for every other table."""
-    if not isinstance(spec, GoldSpec) or spec.query is None:
+    """Return how the table of a query, or one with a lookback, is refreshed, and why; empty for every other table."""
+    if not isinstance(spec, GoldSpec) or not (spec.query or spec.lookback):
         return ""
+    if spec.query is None:
+        later = "all later values" if spec.reach == UNBOUNDED else f"the {spec.lookback} after it"
+        return f"refreshed by {spec.refresh_by} and {later}"
     return in_words(refresh_of(spec, _columns_of_sources(spec, specs)))
 
 

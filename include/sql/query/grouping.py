@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from datetime import timedelta
 
 from sqlglot import exp
 
 from include.sql.query.names import Names, UntraceableError, has_hidden_columns, is_aggregate, nodes_of, short
+from include.sql.query.reach import reach_of_window
 
 _SUBTOTALS = ("grouping_sets", "cube", "rollup", "totals")
 
 
-def require_windows_by(select: exp.Select, value: exp.Expr, names: Names) -> None:
-    """Require that each window of a SELECT sees only rows with the same value.
+def reach_of_windows(select: exp.Select, value: exp.Expr, names: Names, lookback: timedelta) -> timedelta:
+    """Return how far before a value the rows are that the windows of a SELECT see; nothing if they see only its own.
 
     Raises:
-        UntraceableError: a window does not.
+        UntraceableError: a window sees rows of other values, and there is no lookback; or it sees later ones.
     """
+    reach = timedelta()
     named = {window.name: window for window in select.args.get("windows") or ()}
     for window in nodes_of(select):
         if not isinstance(window, exp.Window) or window in named.values():
@@ -24,8 +27,15 @@ def require_windows_by(select: exp.Select, value: exp.Expr, names: Names) -> Non
         stated = named.get(window.alias) if window.alias else window
         if stated is None or (stated is not window and stated.alias):
             raise UntraceableError(f"the window {short(window)} is not traced")
-        if not is_determined_by(value, _resolved(stated.args.get("partition_by") or (), select, names)):
+        if is_determined_by(value, _resolved(stated.args.get("partition_by") or (), select, names)):
+            continue
+        if not lookback:
             raise UntraceableError(f"the window {short(window)} is not partitioned by {short(value)}")
+        if stated is not window:
+            raise UntraceableError(f"the window {short(window)} is not traced: write its order where it is used")
+        own = reach_of_window(window, lambda key: value in _resolved([key], select, names), short(value))
+        reach = max(reach, own)
+    return reach
 
 
 def require_grouped_by(select: exp.Select, value: exp.Expr, names: Names) -> None:

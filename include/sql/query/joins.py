@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from datetime import timedelta
+from itertools import product
 
 from sqlglot import exp
 
 from include.sql.query.names import Names, UntraceableError, short
+from include.sql.query.reach import reach_of_join
 
 _PARTS = frozenset(("this", "on", "side", "kind", "using", "method"))
 _KINDS = {
@@ -39,12 +42,14 @@ class Join:
         name: the name by which columns refer to it.
         kind: `inner`, `left`, `right`, `full`, `semi` or `anti`.
         pairs: the values that are equal in each pair of joined rows.
+        orders: what the condition says about the order of values, such as `a <= b`.
     """
 
     item: exp.Expr
     name: str
     kind: str = "inner"
     pairs: tuple[Pair, ...] = ()
+    orders: tuple[exp.Expr, ...] = ()
 
     @property
     def keeps_left(self) -> bool:
@@ -98,6 +103,15 @@ class Join:
             found[column] = other
         return found
 
+    def earlier_partner_of(self, values: Iterable[exp.Expr]) -> tuple[exp.Expr, timedelta] | None:
+        """Return the value of this table that is never later than one of the values, and how much earlier it may be."""
+        for value, order in product(values, self.orders):
+            for column in order.find_all(exp.Column):
+                reach = reach_of_join(self.orders, value, column) if column.table == self.name else None
+                if reach is not None:
+                    return column, reach
+        return None
+
     def equates(self, left: exp.Expr, right: exp.Expr, before: set[str]) -> bool:
         """Whether two rows are joined only if the values are equal, and not null."""
         is_between = _tables(left) <= before and _tables(right) == {self.name}
@@ -131,7 +145,10 @@ def joins_of(select: exp.Select, names: Names) -> list[Join]:
             before = [join.name for join in joins]
             left = names.joined_by_using(select, column.name, at - 1) or names.only(select, column.name, before)
             pairs.append((left, exp.column(column.name, table=name, quoted=True), True))
-        joins.append(Join(join.this, name, kind, (*pairs, *(filters if kind == "inner" else ()))))
+        orders = [*_orders(join.args.get("on"), select, names, at)]
+        orders += [*_orders(select.args.get("where"), select, names, None)] if kind == "inner" else []
+        pairs += filters if kind == "inner" else []
+        joins.append(Join(join.this, name, kind, tuple(pairs), tuple(orders)))
     if len({join.name for join in joins}) < len(joins):
         raise UntraceableError("two tables of FROM have the same name")
     return joins
@@ -139,14 +156,30 @@ def joins_of(select: exp.Select, names: Names) -> list[Join]:
 
 def _pairs(condition: exp.Expr | None, select: exp.Select, names: Names, at: int | None) -> Iterator[Pair]:
     """Yield the values that a condition requires to be equal, as far as it is a conjunction."""
-    condition = condition.this if isinstance(condition, exp.Where) else condition
-    for part in condition.flatten() if isinstance(condition, exp.And) else [condition] if condition else []:
+    for part in _conjuncts(condition):
         if isinstance(part, exp.EQ | exp.NullSafeEQ):
             try:
                 one, other = (names.resolve(select, side, at) for side in (part.this, part.expression))
             except UntraceableError:
                 continue  # nothing is known about this part, as about a part that is no equation
             yield one, other, isinstance(part, exp.EQ)
+
+
+def _orders(condition: exp.Expr | None, select: exp.Select, names: Names, at: int | None) -> Iterator[exp.Expr]:
+    """Yield the comparisons of order that a condition requires, with each column as `<table of FROM>.<column>`."""
+    for part in _conjuncts(condition):
+        if isinstance(part, exp.LT | exp.LTE | exp.GT | exp.GTE | exp.Between):
+            try:
+                yield names.resolve(select, part, at)
+            except UntraceableError:
+                continue  # as above
+
+
+def _conjuncts(condition: exp.Expr | None) -> list[exp.Expr]:
+    condition = condition.this if isinstance(condition, exp.Where) else condition
+    if isinstance(condition, exp.And):
+        return list(condition.flatten())
+    return [condition] if condition else []
 
 
 def _tables(value: exp.Expr) -> set[str]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from include.contracts.spec.duration import UNBOUNDED
 from include.contracts.spec.table_spec import GoldSpec
+from include.sql.query.reach import in_words as reach_in_words
 from include.sql.query.select_query import query_of
-from include.sql.query.trace import Trace, trace
+from include.sql.query.trace import NO_LOOKBACK, Trace, trace
 
 
 def refresh_of(spec: GoldSpec, columns: Mapping[str, tuple[str, ...] | None]) -> Trace:
@@ -22,11 +24,17 @@ def refresh_of(spec: GoldSpec, columns: Mapping[str, tuple[str, ...] | None]) ->
     if spec.refresh == "full":
         return Trace("", reason="the spec says so")
     if spec.refresh_by is not None:
-        return trace(query, spec.refresh_by, columns)
+        return trace(query, spec.refresh_by, columns, spec.reach)
     found = [trace(query, column, columns) for column in query_of(query).columns]
     traced = [each for each in found if not each.reason]
     unread = Trace("", reason="the query cannot be read")
     return min(traced or found, key=lambda each: len(each.whole), default=unread)
+
+
+def lookback_of(spec: GoldSpec, columns: Mapping[str, tuple[str, ...] | None]) -> str:
+    """Return the least lookback with which the stated column of a query is traced; empty if it is not with any."""
+    found = trace(spec.query or "", spec.refresh_by or "", columns, UNBOUNDED)
+    return "" if found.reason else reach_in_words(found.reach)
 
 
 def in_words(refresh: Trace) -> str:
@@ -40,5 +48,7 @@ def in_words(refresh: Trace) -> str:
     if refresh.reason:
         return f"computed whole: {refresh.reason}"
     values = (f"{alias}: {' and '.join(texts)}" for alias, texts in refresh.expressions.items())
-    text = f"refreshed by {refresh.column}, traced through {', '.join(values)}".replace("`", "")
+    later = {NO_LOOKBACK: "", UNBOUNDED: " and all later values"}
+    more = later.get(refresh.lookback, f" and {reach_in_words(refresh.lookback)} after it")
+    text = f"refreshed by {refresh.column}{more}, traced through {', '.join(values)}".replace("`", "")
     return text + "".join(f"; whole if {alias} changes: {why}" for alias, why in refresh.whole.items())

@@ -7,17 +7,20 @@ expression has this value. The rules are in ADR 0036. What no rule allows is not
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
 
 from sqlglot import exp
 from sqlglot.optimizer.normalize_identifiers import normalize_identifiers
 
-from include.sql.query.grouping import require_grouped_by, require_windows_by
+from include.sql.query.grouping import reach_of_windows, require_grouped_by
 from include.sql.query.joins import Join, joins_of
 from include.sql.query.names import Names, UntraceableError, nodes_of, short, value_of
 from include.sql.query.parentheses import outline, with_parentheses, without_parentheses
+from include.sql.query.reach import in_words, sum_of
 from include.sql.query.select_query import query_of
 
+NO_LOOKBACK = timedelta()
 _ORDER = frozenset(("order", "sort", "cluster", "distribute"))
 _CLAUSES = ("distinct", "from_", "joins", "laterals", "where", "group", "having", "qualify", "windows")
 _OF_SELECT = _ORDER | frozenset(("with_", "hint", "expressions", *_CLAUSES))
@@ -37,6 +40,8 @@ class Trace:
         alike: groups of (alias, Spark SQL over its own columns) that must have the same type: joins compare them, and
             functions of them stand for each other.
         reason: why the column is not traced; empty if it is.
+        lookback: how far before a value the rows may be on which it depends.
+        reach: how far they are at most.
     """
 
     column: str
@@ -44,15 +49,20 @@ class Trace:
     whole: Mapping[str, str] = field(default_factory=dict)
     alike: Sequence[Sequence[tuple[str, str]]] = ()
     reason: str = ""
+    lookback: timedelta = NO_LOOKBACK
+    reach: timedelta = NO_LOOKBACK
 
 
-def trace(query: str, column: str, columns: Mapping[str, tuple[str, ...] | None]) -> Trace:
+def trace(
+    query: str, column: str, columns: Mapping[str, tuple[str, ...] | None], lookback: timedelta = NO_LOOKBACK
+) -> Trace:
     """Trace a column of a query that `SelectQuery.refusals` accepts.
 
     Args:
         query: the query.
         column: one of its columns.
         columns: alias -> the columns of the source; None if they are not known.
+        lookback: how far before a value the rows may be on which it depends.
 
     >>> trace("SELECT day, count(*) AS n FROM f GROUP BY day", "day", {"f": ("day", "amount")}).expressions
     {'f': ('`day`',)}
@@ -66,37 +76,45 @@ def trace(query: str, column: str, columns: Mapping[str, tuple[str, ...] | None]
     for identifier in tree.find_all(exp.Identifier):
         identifier.set("quoted", True)
     try:
-        reads = _Tracer(Names(tree, columns)).of_query(tree, exp.column(column, quoted=True))
+        reads = _Tracer(Names(tree, columns), lookback).of_query(tree, exp.column(column, quoted=True))
         expressions = {alias: tuple(dict.fromkeys(map(_sql, values))) for alias, values in reads.values.items()}
         alike = [[(alias, _sql(value)) for alias, value in group] for group in reads.alike]
     except UntraceableError as error:
         return Trace(column, reason=str(error))
+    if reads.reach > lookback:
+        return Trace(column, reason=f"it depends on rows further back: write `lookback: {in_words(reads.reach)}`")
     traced = {alias: values for alias, values in expressions.items() if alias not in reads.whole}
     if not any("`" in each for values in traced.values() for each in values):
         return Trace(column, reason=next(iter(reads.whole.values()), f"{column} is the same in all rows"))
-    return Trace(column, traced, reads.whole, alike)
+    return Trace(column, traced, reads.whole, alike, lookback=lookback, reach=reads.reach)
 
 
 @dataclass(frozen=True)
 class _Reads:
     """What a part of a query reads: alias -> values by which rows are chosen; alias -> why all rows are read.
 
-    Also the groups of values, each with its alias, that must have the same type.
+    Also the groups of values, each with its alias, that must have the same type; and how far back the rows may be.
     """
 
     values: dict[str, list[exp.Expr]] = field(default_factory=dict)
     whole: dict[str, str] = field(default_factory=dict)
     alike: list[list[tuple[str, exp.Expr]]] = field(default_factory=list)
+    reach: timedelta = NO_LOOKBACK
+
+    def further_back(self, by: timedelta) -> _Reads:
+        return replace(self, reach=sum_of(self.reach, by))
 
     def __add__(self, other: _Reads) -> _Reads:
         aliases = dict.fromkeys([*self.values, *other.values])
         values = {alias: [*self.values.get(alias, ()), *other.values.get(alias, ())] for alias in aliases}
-        return _Reads(values, {**other.whole, **self.whole}, [*self.alike, *other.alike])
+        whole, alike = {**other.whole, **self.whole}, [*self.alike, *other.alike]
+        return _Reads(values, whole, alike, max(self.reach, other.reach))
 
 
 @dataclass(frozen=True)
 class _Tracer:
     names: Names
+    lookback: timedelta
 
     def of_query(self, query: exp.Expr, value: exp.Expr) -> _Reads:
         """Return what the rows of a query with a value depend on; `value` is over the columns of its result."""
@@ -116,10 +134,11 @@ class _Tracer:
     def _of_select(self, select: exp.Select, value: exp.Expr) -> _Reads:
         stated = value_of(value, lambda column: self.names.definition(select, column.name))
         resolved = self.names.resolve(select, stated)
-        require_windows_by(select, resolved, self.names)
+        reach = reach_of_windows(select, resolved, self.names, self.lookback)
         require_grouped_by(select, resolved, self.names)
         joins = joins_of(select, self.names)
         reads, _ = self._of_joins(joins, len(joins) - 1, resolved)
+        reads = reads.further_back(reach)
         for node in nodes_of(select):
             is_table = isinstance(node.parent, exp.From | exp.Join | exp.CTE) and node.arg_key == "this"
             if isinstance(node, exp.Query) and not is_table:
@@ -141,6 +160,9 @@ class _Tracer:
             partner, alike = join.partner_of(equal), _Reads()
             if partner is None:
                 partner, alike = self._partner_by_columns(joins, at, value, {join.name})
+            if partner is None and self.lookback and (earlier := join.earlier_partner_of(each for each, _ in equal)):
+                found, reach = earlier
+                return reads + self._of_item_or_whole(join.item, found, why="").further_back(reach), equal
             is_equal = bool(partner) and join.is_visible and (join.is_inner or not alike.alike)
             why = f"no value of {join.name} is joined to {short(value)}"
             reads += self._of_item_or_whole(join.item, partner, why) + alike

@@ -31,6 +31,8 @@ from spark_jobs.protocol.batches import BatchPlan, Closing
 from spark_jobs.runtime.context import JobContext
 from spark_jobs.transforms.groups import aggregate, touched_by_lookup
 from spark_jobs.transforms.stamps import STAMP_COLUMNS, with_stamp
+from spark_jobs.transforms.touched_rows import Touched
+from spark_jobs.transforms.touched_spans import TouchedSpans, spans_of
 
 MAX_TOUCHED_VALUES = 10_000
 """If more values of `refresh_by` changed, all groups are computed: a longer list would cost more than it saves."""
@@ -111,13 +113,11 @@ class GoldAggregate:
         """
         return self._groups_of(session, sources, None)
 
-    def _groups_of(self, session: SparkSession, sources: BatchSources, touched: list[str | None] | None) -> DataFrame:
+    def _groups_of(self, session: SparkSession, sources: BatchSources, touched: Touched | None) -> DataFrame:
         require_same_sources(sources, self._context.paths)
         return self._all_groups(session, {table: upto for table, (_, upto) in sources.ranges.items()}, touched)
 
-    def _all_groups(
-        self, session: SparkSession, versions: dict[str, int], touched: list[str | None] | None
-    ) -> DataFrame:
+    def _all_groups(self, session: SparkSession, versions: dict[str, int], touched: Touched | None) -> DataFrame:
         frames = self._frames(session, versions)
         if self._spec.query is None:
             return aggregate(frames, self._spec, touched)
@@ -154,8 +154,8 @@ class GoldAggregate:
             return None, self._refresh.reason
         return self._refresh.expressions, ""
 
-    def _touched(self, session: SparkSession, sources: BatchSources) -> tuple[list[str | None] | None, str]:
-        """Return the values of `refresh_by` that changed, as text, or None for all; and why all, if that is unusual."""
+    def _touched(self, session: SparkSession, sources: BatchSources) -> tuple[Touched | None, str]:
+        """Return the values of `refresh_by` that changes affect, or None for all; and why all, if that is unusual."""
         reason = "" if sources.reprocess else why_whole(sources.ranges, self._context.paths)
         if reason or sources.reprocess or any(after is None for after, _ in sources.ranges.values()):
             return None, reason
@@ -180,7 +180,19 @@ class GoldAggregate:
         rows = texts.distinct().orderBy("touched").limit(MAX_TOUCHED_VALUES + 1).collect()
         if len(rows) > MAX_TOUCHED_VALUES:
             return None, f"more than {MAX_TOUCHED_VALUES:,} values of {self._refreshed_column} changed"
-        return [row["touched"] for row in rows], ""
+        return self._with_later_values(session, sources, [row["touched"] for row in rows])
+
+    def _with_later_values(
+        self, session: SparkSession, sources: BatchSources, values: list[str | None]
+    ) -> tuple[Touched | None, str]:
+        """Return the touched values and, by the lookback of the spec, the later ones that depend on them."""
+        if not self._spec.lookback or not values:
+            return values, ""
+        column = self._refreshed_column
+        kind = self._groups_of(session, sources, None).schema[column].dataType.simpleString()
+        spans = spans_of(values, kind, self._spec.reach)
+        reason = f"every value of {column} ({kind}) may depend on one that has changed"
+        return (spans, "") if spans else (None, reason)
 
     def _shape(self, groups: DataFrame) -> TableShape:
         columns = {field.name: field.dataType.simpleString() for field in groups.schema.fields}
@@ -192,10 +204,12 @@ class GoldAggregate:
         )
 
 
-def _predicate(column: str, touched: list[str | None] | None) -> str:
+def _predicate(column: str, touched: Touched | None) -> str:
     """Return the SQL condition of the replaced rows: `refresh_by`, as text, is one of the touched values."""
     if touched is None:
         return "true"
+    if isinstance(touched, TouchedSpans):
+        return touched.is_computed(f"`{column}`")
     values = [value for value in touched if value is not None]
     parts = [in_list(column, values)] if values else []
     parts += [f"`{column}` IS NULL"] if None in touched else []

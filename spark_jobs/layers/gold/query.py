@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from include.contracts.spec.table_spec import GoldSpec
 from include.sql.query.refresh import refresh_of
 from include.sql.query.select_query import require_read_only
-from spark_jobs.transforms.touched_rows import gives_touched, is_touched
+from spark_jobs.transforms.touched_rows import Touched, gives_touched, is_touched
 
 _INTEGERS = frozenset(("tinyint", "smallint", "int", "bigint"))
 _TIMES = frozenset(("date", "timestamp"))
@@ -87,21 +87,21 @@ def touched_rows_of_query(
     spec: GoldSpec,
     sources: Mapping[str, DataFrame],
     refresh: QueryRefresh,
-    touched: Sequence[str | None],
+    touched: Touched,
 ) -> DataFrame:
     """Return the rows of a table's query that have one of the touched values, from the rows that they depend on.
 
     Args:
         session, spec, sources: as for `rows_of_query`.
         refresh: as `refresh_of_query` returns it.
-        touched: values of its column, as text.
+        touched: values of its column.
     """
     read = dict(sources)
     for alias, texts in refresh.expressions.items():
         read[alias] = sources[alias].where(
             reduce(or_, (gives_touched(text, sources[alias], touched) for text in texts))
         )
-    return rows_of_query(session, spec, read).where(is_touched(F.col(refresh.column), touched))
+    return rows_of_query(session, spec, read).where(is_touched(refresh.column, touched))
 
 
 def _type_of(rows: DataFrame, expression: str) -> str:

@@ -136,7 +136,7 @@ class _Verification:
         computed = GoldAggregate(self._context).from_scratch(self._session, self._sources)
         if sample and spec.refresh_by:
             values = self._sampled(stored, spec.refresh_by, sample)
-            stored, computed = (rows.where(is_touched(F.col(spec.refresh_by), values)) for rows in (stored, computed))
+            stored, computed = (rows.where(is_touched(spec.refresh_by, values)) for rows in (stored, computed))
         left_out = _left_out(spec, stored)
         # A query's rows have no key, so that all columns identify a row.
         columns = [name for name in stored.columns if name not in (*STAMP_COLUMNS, *left_out)]

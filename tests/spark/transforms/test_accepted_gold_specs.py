@@ -139,9 +139,7 @@ def test_the_touched_groups_of_an_accepted_spec_give_the_groups_of_all_rows(spar
                 for row in frame(changed).select(F.expr(spec.refresh_from[alias]).cast("string")).collect()
             }
             texts = sorted(touched, key=repr)
-            kept = spark.createDataFrame(rows, schema).where(
-                ~F.coalesce(is_touched(F.col("value"), texts), F.lit(False))
-            )
+            kept = spark.createDataFrame(rows, schema).where(~F.coalesce(is_touched("value", texts), F.lit(False)))
             rows = kept.unionByName(groups(texts)).collect()
             expected = groups(None).collect()
             assert Counter(rows) == Counter(expected), (spec.sources, spec.refresh_from, spec.group_by, images)

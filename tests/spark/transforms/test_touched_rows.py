@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from spark_jobs.transforms.touched_rows import gives_touched, is_touched, range_of
+from spark_jobs.transforms.touched_rows import gives_touched, has_value, range_of
 from tests.support.examples import few_or_many, settings_for
 
 UNITS = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND")
@@ -48,7 +48,7 @@ def test_each_row_with_a_touched_value_is_in_the_range(spark: SparkSession, kind
         touched = random.sample(texts, random.randint(1, len(texts)))
         condition = range_of(expression, rows, touched)
         assert condition is not None, "a range is known"
-        kept = rows.select(is_touched(value, touched).alias("is_touched"), condition.alias("is_in_range")).collect()
+        kept = rows.select(has_value(value, touched).alias("is_touched"), condition.alias("is_in_range")).collect()
         assert any(row["is_touched"] for row in kept)
         assert all(row["is_in_range"] for row in kept if row["is_touched"])
         assert rows.where(gives_touched(expression, rows, touched)).count() == sum(

@@ -60,6 +60,12 @@ def test_names_that_a_query_makes_itself_are_no_problem(tmp_path: Path, query: s
             "cannot be refreshed by this column: the window",
             "write `refresh: full`",
         ),
+        (
+            {"query": "SELECT day, sum(amount) OVER (ORDER BY day RANGE 6 PRECEDING) AS n FROM o", "refresh_by": "day"},
+            "refresh_by",
+            "cannot be refreshed by this column: the window",
+            "write `lookback: 6 days`",
+        ),
     ],
 )
 def test_a_wrong_name_in_or_about_a_query(
@@ -90,6 +96,9 @@ def test_a_rule_about_a_column_that_the_query_does_not_have(tmp_path: Path) -> N
         ({"sources": {"o": {"table": "silver.orders", "where": "day > 1"}}}, "sources", "put where in the query"),
         ({"refresh_by": "day", "refresh": "full"}, "refresh", "leave one of them out"),
         ({"refresh": "ful"}, "refresh", "unknown value"),
+        ({"lookback": "7 days"}, "lookback", "add refresh_by"),
+        ({"refresh_by": "day", "lookback": "7 months"}, "lookback", "'24 hours', '7 days' or unbounded"),
+        ({"refresh_by": "day", "lookback": "0 days"}, "lookback", "leave it out"),
     ],
 )
 def test_settings_of_the_other_form_are_refused(
@@ -115,5 +124,8 @@ def test_a_check_says_how_the_table_is_refreshed_and_why(tmp_path: Path) -> None
         return refresh_in_words(catalog.specs["gold.last_orders"], catalog.specs)
 
     assert words(query=LAST_ORDERS) == "refreshed by day, traced through o: day"
+    running = LAST_ORDERS.replace("PARTITION BY day ORDER BY", "ORDER BY day,")
+    text = words(query=running, refresh_by="day", lookback="unbounded")
+    assert text == "refreshed by day and all later values, traced through o: day"
     assert words(query=LAST_ORDERS, refresh="full") == "computed whole: the spec says so"
     assert words(query="SELECT max(day) AS day FROM o") == "computed whole: it comes out of MAX(day), over several rows"
