@@ -29,7 +29,7 @@ class TouchedSpans:
     """
 
     computed: tuple[Span, ...]
-    read: tuple[Span, ...] | None
+    read: tuple[tuple[str, str], ...] | None
     has_null: bool
 
     def is_computed(self, value: str) -> str:
@@ -90,7 +90,7 @@ def _merged(spans: Iterable[tuple[datetime, datetime]]) -> list[tuple[datetime, 
     return [(merged[0][0], merged[-1][1])] if len(merged) > MAX_SPANS else merged
 
 
-def _literals(spans: Iterable[tuple[datetime, datetime]], kind: str) -> tuple[Span, ...]:
+def _literals(spans: Iterable[tuple[datetime, datetime]], kind: str) -> tuple[tuple[str, str], ...]:
     return tuple((_literal(first, kind), _literal(last, kind)) for first, last in spans)
 
 

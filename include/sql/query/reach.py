@@ -46,10 +46,10 @@ def reach_of_window(window: exp.Window, is_value: Callable[[exp.Expr], bool], va
         return UNBOUNDED
     if not is_aggregate(function):
         raise UntraceableError(f"the window {short(window)} is not traced")
-    start = frame.args.get("start") if frame else "UNBOUNDED"
+    start, kind = (frame.args.get("start"), frame.args.get("kind")) if frame else ("UNBOUNDED", "RANGE")
     if start == "CURRENT ROW":
         return timedelta()
-    if start == "UNBOUNDED" or str(frame.args.get("kind")).upper() == "ROWS":
+    if start == "UNBOUNDED" or str(kind).upper() == "ROWS":
         return UNBOUNDED
     span = _span(start, {**_FIXED, **_LONGEST})
     if span is None or span < timedelta():
