@@ -142,7 +142,7 @@ def _answer(plan: WindowPlan, days_that_write: int) -> str:
     if not written and plan.partial:
         return "No landing file that was compared is new, and not all were compared."
     if not written:
-        return f"A run of {counted(days, 'this day', f'these {days} days')} would write nothing."
+        return f"A run of {'this day' if days == 1 else f'these {days} days'} would write nothing."
     files = sum(len(each.advice.files) - len(each.advice.failing_files) for each in plan.plans if each.advice)
     loads = f"load {'at least ' * bool(plan.partial)}{counted(files, 'landing file')} and " if files else ""
     lasts = f", in about {about(plan.seconds)}" if plan.seconds else ""

@@ -170,6 +170,12 @@ def test_days_that_are_not_over_are_left_out_of_a_backfill(server: TestClient) -
     assert "2 of the days are not over: a backfill leaves them out." in text
 
 
+@pytest.mark.parametrize(("first", "days"), [("2013-01-01", "this day"), ("2012-12-30", "these 3 days")])
+def test_a_plan_without_work_says_so(server: TestClient, first: str, days: str) -> None:
+    text = words(show(server, f"?first={first}&last=2013-01-01&table=bronze.orders"))
+    assert f"A run of {days} would write nothing." in text
+
+
 def test_an_empty_form_plans_nothing(server: TestClient) -> None:
     page = show(server, "")
     assert "Both are run. Nothing is written" in words(page)
