@@ -192,7 +192,10 @@ def files(
     table: Annotated[str, typer.Argument(help="A bronze table.", autocompletion=table_names)],
     interval: Annotated[str | None, typer.Option(help="Only files of this UTC day, or of start/end.")] = None,
     to: LastDay = None,
-    status: Annotated[FileStatus | None, typer.Option(help="Only files with this status.")] = None,
+    status: Annotated[
+        FileStatus | None,
+        typer.Option(metavar="STATUS", help=f"Only files with this status: {', '.join(FileStatus)}."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """List the landing files of a bronze table, with the batch that loaded each, and the counts of its rows."""

@@ -105,5 +105,5 @@ def override_refusal(table: str, version: int, reason: str, settings: Settings) 
     return [
         f"{table}: readers use version {version} from now on, though it failed {', '.join(failed)}.",
         "The rules check later versions again. Run the downstream tables: in Airflow clear the gate's task and its "
-        "downstream tasks, else `lakehouse run`.",
+        f"downstream tasks, else `lakehouse run --domain {spec.domain} --interval DAY`.",
     ]

@@ -15,9 +15,11 @@ def metrics(
 ) -> None:
     """Print the metrics of the lakehouse for Prometheus.
 
-    Airflow's web server answers with the same metrics at /lakehouse/metrics. Without it, let cron or a systemd timer
-    run `lakehouse metrics --write-to FILE` every minute, with a FILE.prom in the folder that node_exporter reads
-    (`--collector.textfile.directory`).
+    Airflow's web server answers with the same metrics at /lakehouse/metrics.
+
+    Without it, let cron or a systemd timer run `lakehouse metrics --write-to FILE.prom` every minute.
+
+    The file belongs into the folder that node_exporter reads (`--collector.textfile.directory`).
     """
     from prometheus_client import generate_latest, write_to_textfile
 

@@ -29,13 +29,20 @@ Why = Annotated[str, typer.Option(help="The reason, for those who look at the ro
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would happen to the rows, and write nothing.")]
 Set = Annotated[
     list[str] | None,
-    typer.Option("--set", help='Fix a column: "amount = abs(amount)", Spark SQL over the row as it was received.'),
+    typer.Option(
+        "--set",
+        help='Fix a column: "amount = abs(amount)", Spark SQL over the row as it was received; may be repeated.',
+    ),
 ]
 Edited = Annotated[
     Path | None, typer.Option("--rows", exists=True, dir_okay=False, help="Edited rows, as `show --json` prints them.")
 ]
 Statuses = Annotated[
-    list[RowStatus] | None, typer.Option("--status", help="Only rows with this status; by default open and fixed.")
+    list[RowStatus] | None,
+    typer.Option(
+        metavar="STATUS",
+        help=f"Only rows with this status: {', '.join(RowStatus)}; may be repeated. By default open and fixed.",
+    ),
 ]
 
 
@@ -86,7 +93,9 @@ def quarantine_show(
         show(*histories(table, quarantined_rows(rows, selected), settings))
     else:
         shown, count = newest_rows(rows, selected, limit), count_rows(rows, selected)
-        show(row_table(shown), f"{len(shown):,} of {counted(count, 'quarantined row')} of {table}")
+        nothing = f"No row of {table} in quarantine is of this kind; `lakehouse quarantine list` shows what there is."
+        found = (row_table(shown), f"{len(shown):,} of {counted(count, 'quarantined row')} of {table}")
+        show(*(found if count else (nothing, *missing_root(settings.root))))
 
 
 @quarantine.command("fix")

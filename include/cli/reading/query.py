@@ -184,9 +184,11 @@ def run_query(query: Query, output: Output) -> None:
     """Run a query, and write its rows where the options of the command say.
 
     Raises:
-        QueryError: the query fails, or its rows have no such form.
+        QueryError: the query fails, its rows have no such form, or the file is one of the lakehouse.
         NotReadyError: it names a table without a certified version.
     """
+    if output.parquet:
+        _require_outside(output.parquet, query.settings)
     if sys.stdout.isatty() or output.parquet:
         for line in query.snapshot():
             show_problem(line)
@@ -199,6 +201,17 @@ def run_query(query: Query, output: Output) -> None:
             write_csv(rows, sys.stdout.buffer)
         else:
             _show_rows(query, rows, output.limit)
+
+
+def _require_outside(file: Path, settings: Settings) -> None:
+    """Check that a file is not in the lakehouse's folder, where it could replace a data file of a table.
+
+    Raises:
+        QueryError: it is.
+    """
+    root = settings.root
+    if isinstance(root, Path) and file.resolve().is_relative_to(root.resolve()):
+        raise QueryError(f"{file} is in the lakehouse's own folder {root}", "Name a file elsewhere.")
 
 
 def _show_rows(query: Query, rows: pa.RecordBatchReader, limit: int) -> None:

@@ -17,6 +17,12 @@ from include.control.log.batch import FileFact
 from include.errors import NotDeliveredError
 
 _DIGITS = {"Y": r"\d{4}", "m": r"\d{2}", "d": r"\d{2}", "H": r"\d{2}", "M": r"\d{2}", "S": r"\d{2}", "j": r"\d{3}"}
+_NO_ZEROS = {
+    f"interval_start.{name}": part
+    for name, part in (("year", "Y"), ("month", "m"), ("day", "d"), ("hour", "H"), ("minute", "M"), ("second", "S"))
+}
+"""The field of a path that writes a number without zeros -> the part of the time."""
+
 _LENGTHS = (
     ("S", timedelta(seconds=1)),
     ("M", timedelta(minutes=1)),
@@ -63,7 +69,8 @@ class Folders:
 def folders_of(source: LandingSource) -> Folders | None:
     """Return the rule of the feed's folder names; None if one folder is for all intervals, or the rule is unknown.
 
-    Known are the fields of `interval_start` with digits: `%Y`, `%m`, `%d`, `%j`, `%H`, `%M`, `%S`.
+    Known are the fields of `interval_start` with digits: `%Y`, `%m`, `%d`, `%j`, `%H`, `%M`, `%S`, and those without
+    leading zeros: `.year`, `.month`, `.day`, `.hour`, `.minute`, `.second`.
 
     >>> source = LandingSource(landing="flights", path="y={interval_start:%Y}/{interval_start:%m-%d}", format="json")
     >>> str(folders_of(source).interval("flights/y=2013/01-02/a.json"))
@@ -74,6 +81,11 @@ def folders_of(source: LandingSource) -> Folders | None:
     for text, field, form, _ in Formatter().parse(str(PurePosixPath(source.path))):
         pattern += re.escape(text)
         if field is None:
+            continue
+        if (part := _NO_ZEROS.get(field)) and not form:
+            if parts and not text:  # Two numbers without zeros, such as 2025711, have several meanings.
+                return None
+            pattern += _group(part, _DIGITS["Y"] if part == "Y" else "(?:0|[1-9]\\d?)", parts)
             continue
         if field != "interval_start" or not (field_pattern := _time_pattern(form or "", parts)):
             return None
@@ -93,10 +105,14 @@ def _time_pattern(form: str, parts: dict[str, str]) -> str:
             continue
         if part not in _DIGITS:
             return ""
-        group = f"g{len(parts)}"
-        parts[group] = part
-        pattern += f"(?P<{group}>{_DIGITS[part]})"
+        pattern += _group(part, _DIGITS[part], parts)
     return pattern
+
+
+def _group(part: str, digits: str, parts: dict[str, str]) -> str:
+    group = f"g{len(parts)}"
+    parts[group] = part
+    return f"(?P<{group}>{digits})"
 
 
 def delivered_files(spec: BronzeSpec, landing: Landing, folders: Folders) -> Iterator[FileFact]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from include.contracts.lake_path import S3
 
-_HEAD = "-- Views of the certified versions of a lakehouse. Millrace writes this file; your changes would be lost."
+_HEAD = "-- Views of the certified versions of a lakehouse. Millrace writes this file: your changes would be lost."
 _RAW = "_all_versions"
 
 

@@ -91,8 +91,8 @@ def check_report(context: JobContext, job: Job, request: QuarantineRequest, rows
     counts = Counter(row.outcome for row in rows)
     done = f"{counted(len(rows), 'row')} {'fixed' if request.has_fixes else 'checked'}"
     would = (
-        f"{counts['applied']} pass all rules now, {counts['quarantined']} stay refused, "
-        f"{counts['dropped']} would be dropped"
+        f"{counted(counts['applied'], 'passes', 'pass')} all rules now, "
+        f"{counted(counts['quarantined'], 'stays', 'stay')} refused, {counts['dropped']} would be dropped"
     )
     dry_run = " Nothing was written: it is a dry run." if context.args.dry_run else ""
     no_rows = "no row that waits in quarantine is meant: lakehouse quarantine list"

@@ -70,7 +70,7 @@ def test_many_rows_take_several_batches_and_each_is_tried_once(
 def test_a_dry_run_says_what_would_happen_and_writes_nothing(refused: Lakehouse) -> None:
     report = refused.replay(SILVER, assign={"amount": "abs(amount)"}, dry_run=True)
     assert report.outcome == Outcome.NO_OP
-    assert "2 pass all rules now, 1 stay refused" in report.message
+    assert "2 pass all rules now, 1 stays refused" in report.message
     assert [row["fate"] for row in report.details["rows"]].count("applied") == 2
     assert not refused.paths.ops("quarantine").exists()
     assert {row.status for row in refused.waiting(SILVER)} == {RowStatus.OPEN}

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from enum import StrEnum
 from pathlib import Path
 
 import click
@@ -13,6 +14,8 @@ import pytest
 import typer
 
 from include.cli.app import app
+from include.contracts.file_status import FileStatus
+from include.contracts.row_status import RowStatus
 from tests.support.cli import Lakehouse
 
 
@@ -36,8 +39,21 @@ def test_every_command_and_option_has_help_and_h_shows_it(lakehouse: Lakehouse, 
     without = [parameter.name for parameter in command.params if not getattr(parameter, "help", "")]
     assert without == []
     assert command.help
-    assert (answer := lakehouse(*words, "-h")).exit_code == 0
+    answer = lakehouse(*words, "-h")
+    assert answer.exit_code == 0
     assert "Usage: " in answer.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "values"),
+    [(("quarantine", "list"), RowStatus), (("quarantine", "show"), RowStatus), (("files",), FileStatus)],
+)
+def test_help_at_80_columns_cuts_no_value_of_an_option(
+    lakehouse: Lakehouse, words: tuple[str, ...], values: type[StrEnum]
+) -> None:
+    shown = lakehouse(*words, "-h").stdout
+    assert max(map(len, shown.splitlines())) == 80
+    assert [value for value in values if value not in shown] == []
 
 
 def test_the_version_is_shown(lakehouse: Lakehouse) -> None:

@@ -155,9 +155,15 @@ def test_odd_values_are_written_in_each_form(lakehouse: Lakehouse, place: Mappin
 
 
 @pytest.mark.usefixtures("paths")
-def test_what_cannot_be_written_leaves_no_file(lakehouse: Lakehouse, tmp_path: Path) -> None:
+def test_what_cannot_be_written_leaves_no_file(lakehouse: Lakehouse, place: Mapping[str, str], tmp_path: Path) -> None:
     file = tmp_path / "no" / "folder.parquet"
     assert "cannot be written" in lakehouse("query", "SELECT 1", "--parquet", str(file)).stderr
+    of_table = next(Path(place["LAKEHOUSE_ROOT"]).rglob("*.parquet"))
+    before = of_table.read_bytes()
+    refused = lakehouse("query", "SELECT 1", "--parquet", str(of_table))
+    assert refused.exit_code == ExitCode.WRONG_USAGE
+    assert "is in the lakehouse's own folder" in refused.stderr
+    assert of_table.read_bytes() == before
     kept = tmp_path / "kept.parquet"
     kept.write_text("before")
     failed = lakehouse("query", "SELECT error(name) FROM silver.orders", "--parquet", str(kept))

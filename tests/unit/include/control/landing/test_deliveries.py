@@ -33,6 +33,8 @@ PATHS = {
     "{interval_start:%Y-%m-%d}/{interval_start:%H}": timedelta(hours=1),
     "{interval_start:%Y%m%dT%H%M}Z/./": timedelta(minutes=1),
     "{interval_start:%Y}/{interval_start:%Y-%m-%d}": timedelta(days=1),
+    "{interval_start.year}/{interval_start.month}/{interval_start.day}": timedelta(days=1),
+    "y={interval_start:%Y}/{interval_start.month}-{interval_start.day}T{interval_start.hour}": timedelta(hours=1),
 }
 
 
@@ -56,9 +58,27 @@ def test_the_interval_of_a_folder_is_that_of_the_run_that_reads_it(path: str, mo
     assert folders.interval(f"{interval_folder(folders.source, interval)}/deep/a.json") == interval
 
 
-@pytest.mark.parametrize("path", [".", "all", "{interval_start}", "{interval_end:%Y-%m-%d}", "{interval_start:%B}"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        ".",
+        "all",
+        "{interval_start}",
+        "{year}",
+        "{interval_start.year}{interval_start.month}",
+        "{interval_end:%Y-%m-%d}",
+        "{interval_start:%B}",
+    ],
+)
 def test_a_path_without_digits_of_a_time_has_no_intervals(path: str) -> None:
     assert folders_of(source_of(path)) is None
+
+
+def test_zeros_make_another_folder_than_a_path_without_them_reads() -> None:
+    folders = folders_of(source_of("{interval_start:%Y}/{interval_start.month}/{interval_start.day}"))
+    assert folders is not None
+    assert folders.interval("eu/orders/2025/7/1/a.json") is not None
+    assert folders.interval("eu/orders/2025/07/01/a.json") is None
 
 
 def test_a_folder_name_without_a_date_has_no_interval() -> None:
