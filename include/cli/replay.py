@@ -26,7 +26,7 @@ from include.control.ledger.resolution import table_id
 from include.control.log.batch import FileFact
 from include.errors import BadInputError, MillraceError
 from include.settings import Settings
-from include.specs.problem import did_you_mean
+from include.specs.problem import closest_word
 
 TableFile: TypeAlias = tuple[BronzeSpec, FileState]
 """A landing file, with the spec of its bronze table."""
@@ -87,8 +87,8 @@ def record_replays(planned: Replays, settings: Settings) -> None:
 
 def replay_views(planned: Replays) -> list[RenderableType]:
     """Return the states of the files before the run, and the intervals to run."""
-    runs = [f"{selection.domain} {selection.intervals[0]}" for selection in planned.selections]
-    summary = f"To be run again: {', '.join(runs)}" if runs else "All of them are loaded: there is nothing to run."
+    runs = [f"{selection.domain}, {selection.intervals[0].label}" for selection in planned.selections]
+    summary = f"To be run again: {'; '.join(runs)}" if runs else "All of them are loaded: there is nothing to run."
     return [file_table(planned.files), *planned.damage, summary]
 
 
@@ -125,7 +125,7 @@ def find_files(names: Sequence[str], settings: Settings) -> tuple[list[TableFile
         if damage:
             raise MillraceError(f"no table that can be read has a landing file {path!r}", *damage)
         every = [file.path for _, file in _list_files(settings)[0]]
-        likely = did_you_mean(path, every) if len(every) < _MAX_HINTS else ""
+        likely = closest_word(path, every) if len(every) < _MAX_HINTS else ""
         msg = f"the ledger has no landing file {path!r}; `lakehouse files TABLE` lists them. {likely}".rstrip()
         raise typer.BadParameter(msg)
     return [(spec, file) for path in paths for spec, file in files if file.path == path], tuple(damage)

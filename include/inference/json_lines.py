@@ -58,7 +58,9 @@ def records_of(file: LocalCopy, folder: Path) -> Records:
             try:
                 record = _record(line)
             except ValueError as error:
-                unread.append(f"{file.name}, line {number}: {first_line(error)}")
+                # The place in the error of a decoder is one within the line.
+                cause = error.msg if isinstance(error, json.JSONDecodeError) else first_line(error)
+                unread.append(f"{file.name}, line {number}: {cause}")
                 continue
             named: dict[str, Any] = {}
             for key, value in record.items():

@@ -107,8 +107,10 @@ def write_domain(domain: NewDomain) -> list[Path]:
 def next_command(domain: NewDomain) -> str:
     """Return the command that loads what was delivered."""
     first, last = domain.days[0], domain.days[-1]
-    to = f" --to {last}" if last != first else ""
-    return f"lakehouse run --domain {domain.name} --interval {first}{to}"
+    to, length = f" --to {last}" if last != first else "", (last - first).days + 1
+    # A run stops at a day that a source has not delivered.
+    has_gaps = any(0 < len(source.days) < length for source in domain.sources)
+    return f"lakehouse run --domain {domain.name} --interval {first}{to}{' --skip-missing' if has_gaps else ''}"
 
 
 def _below_landing(folder: str, landing: str) -> str:

@@ -50,6 +50,14 @@ def test_it_names_what_it_wrote_and_the_command_that_loads_it(
     assert lakehouse("check").exit_code == 0
 
 
+def test_a_day_that_a_source_has_not_delivered_does_not_stop_the_command_that_loads_the_others(
+    init: Init, landing: Path
+) -> None:
+    (landing / "orders/date=2013-01-04").mkdir()
+    (landing / "orders/date=2013-01-04/a.csv").write_text(ORDERS)
+    assert "--interval 2013-01-01 --to 2013-01-04 --skip-missing\n" in init().stdout
+
+
 def test_nothing_is_overwritten(init: Init, tmp_path: Path) -> None:
     assert init().exit_code == 0
     before = file_contents(tmp_path / "tables")
