@@ -12,11 +12,11 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
 from include.contracts.spec.bronze_sources import LandingSource
-from include.contracts.spec.record_fields import fields_among, fields_of
 from include.contracts.spec.table_spec import BronzeSpec
 from include.control.landing.landing import Landing
 from include.control.log.batch import JSON_ARRAY, MIXED_LINE_ENDS, FileFact
 from spark_jobs.delta_io.json_arrays import json_elements
+from spark_jobs.transforms.record_parts import RecordColumns, record_columns
 from spark_jobs.transforms.records import (
     CORRUPT,
     PARSE_JSON,
@@ -52,9 +52,10 @@ def read_landing(session: SparkSession, spec: BronzeSpec, landing: Landing, file
     for file in files:
         if file.size:
             groups[file.columns, file.layout].append(spark_path(landing, file.path))
-    frames = [_read_group(session, spec, landing, *group, paths) for group, paths in sorted(groups.items())]
+    record = record_columns(spec)
+    frames = [_read_group(session, spec, record, landing, *group, paths) for group, paths in sorted(groups.items())]
     if frames:
-        return reduce(DataFrame.unionByName, frames)
+        return record.declared(reduce(DataFrame.unionByName, frames))
     columns = [f"`{name}` {column.type}" for name, column in spec.columns.items()]
     more = ["_rescued string", f"{CORRUPT} string", f"{SOURCE_FILE} string", f"{BLOCK_START} bigint"]
     return session.createDataFrame([], schema=", ".join([*columns, *more]))
@@ -81,31 +82,39 @@ def storage_error_in(error: Exception) -> str:
 
 
 def _read_group(
-    session: SparkSession, spec: BronzeSpec, landing: Landing, columns: tuple[str, ...], layout: str, paths: list[str]
+    session: SparkSession,
+    spec: BronzeSpec,
+    record: RecordColumns,
+    landing: Landing,
+    columns: tuple[str, ...],
+    layout: str,
+    paths: list[str],
 ) -> DataFrame:
-    kinds, fields = {name: column.type for name, column in spec.columns.items()}, fields_of(spec)
     parse_records = PARSE_JSON[spec.source.field_names]
     # recursiveFileLookup keeps folder names such as date=2013-01-01 from becoming columns.
     reader = session.read.options(recursiveFileLookup="true", **landing.spark_options)
     origin = _origin(landing, paths)
     if layout == JSON_ARRAY:
         whole = reader.text(paths, wholetext=True).select("value", *origin)
-        return parse_records(json_elements(session, whole, SOURCE_FILE), kinds, fields)
+        return parse_records(json_elements(session, whole, SOURCE_FILE), record)
     if spec.landing_source.format == "json":
         # Blank lines are no records.
         lines = reader.text(paths).where(F.trim("value") != "")
-        return parse_records(lines.select(F.col("value").alias(RECORD), *origin), kinds, fields)
+        return parse_records(lines.select(F.col("value").alias(RECORD), *origin), record)
     # A field may have any name, also that of a column that reads another field: no column is named after its field.
-    readers = {field: name for name, field in fields_among(columns, spec).items()}
+    readers = record.readers(spec, columns)
     names = [readers.get(field, f"_undeclared_{number}") for number, field in enumerate(columns)]
     undeclared = {name: field for name, field in zip(names, columns, strict=True) if field not in readers}
     if spec.landing_source.format in ("parquet", "avro"):
         received = reader.format(spec.landing_source.format).load(paths).toDF(*names)
-        received = nested_as_json(received, kinds).withColumn(CORRUPT, F.lit(None).cast("string"))
+        values = [
+            nested_as_json(F.col(name), kind, record.whole_kind(name)).alias(name) for name, kind in received.dtypes
+        ]
+        received = received.select(*values, F.lit(None).cast("string").alias(CORRUPT))
     else:
         schema = StructType([StructField(name, StringType()) for name in (*names, CORRUPT)])
         received = reader.schema(schema).options(**_csv_options(spec.landing_source, layout)).csv(paths)
-    return parse_columns(received.select("*", *origin), kinds, fields, undeclared)
+    return parse_columns(received.select("*", *origin), record, undeclared)
 
 
 def _csv_options(source: LandingSource, layout: str) -> dict[str, str]:

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from dataclasses import replace
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.avro.functions import from_avro
 
 from include.contracts.spec.bronze_sources import KafkaSource
-from include.contracts.spec.record_fields import fields_among, fields_of
 from include.contracts.spec.table_spec import BronzeSpec
+from spark_jobs.transforms.record_parts import RecordColumns, record_columns
 from spark_jobs.transforms.records import (
     CORRUPT,
     PARSE_JSON,
     RECORD,
     RESCUED,
     in_base64,
+    nested_as_json,
     parse_columns,
     unreadable,
 )
@@ -59,8 +61,7 @@ def message_rows(messages: DataFrame, spec: BronzeSpec) -> DataFrame:
         from the value are null.
     """
     source = spec.kafka_source
-    kinds = {name: column.type for name, column in spec.columns.items()}
-    origin = origin_columns(source)
+    columns, origin = record_columns(spec), origin_columns(source)
     received = messages.select(
         F.col("value").alias(_VALUE),
         *(
@@ -69,46 +70,49 @@ def message_rows(messages: DataFrame, spec: BronzeSpec) -> DataFrame:
         ),
         *(F.expr(sql).alias(name) for name, sql in source.transforms.items()),
     )
-    rows = _PARSE[source.format](received, kinds, spec)
-    return rows.select(*kinds, RESCUED, CORRUPT, *origin)
+    rows = columns.declared(_PARSE[source.format](received, columns, spec))
+    return rows.select(*spec.columns, RESCUED, CORRUPT, *origin)
 
 
-def _json_rows(received: DataFrame, kinds: Mapping[str, str], spec: BronzeSpec) -> DataFrame:
+def _json_rows(received: DataFrame, columns: RecordColumns, spec: BronzeSpec) -> DataFrame:
     text = received.withColumn(RECORD, F.col(_VALUE).cast("string"))
-    return PARSE_JSON[spec.source.field_names](text, kinds, fields_of(spec))
+    return PARSE_JSON[spec.source.field_names](text, columns)
 
 
-def _csv_rows(received: DataFrame, kinds: Mapping[str, str], spec: BronzeSpec) -> DataFrame:
-    schema = ", ".join(f"`{name}` string" for name in (*fields_of(spec), CORRUPT))
+def _csv_rows(received: DataFrame, columns: RecordColumns, spec: BronzeSpec) -> DataFrame:
+    schema = ", ".join(f"`{name}` string" for name in (*columns.fields, CORRUPT))
     options = {"sep": spec.kafka_source.delimiter, "columnNameOfCorruptRecord": CORRUPT}
     text = received.withColumn(RECORD, F.col(_VALUE).cast("string"))
     fields = text.withColumn("_fields", F.from_csv(RECORD, F.lit(schema), options))
     parsed = fields.select("*", "_fields.*").withColumn(CORRUPT, F.coalesce(unreadable(RECORD), CORRUPT))
-    return parse_columns(parsed.drop("_fields", RECORD), kinds, {}, {})
+    return parse_columns(parsed.drop("_fields", RECORD), replace(columns, fields={}), {})
 
 
-def _avro_rows(received: DataFrame, kinds: Mapping[str, str], spec: BronzeSpec) -> DataFrame:
+def _avro_rows(received: DataFrame, columns: RecordColumns, spec: BronzeSpec) -> DataFrame:
     # from_avro turns bytes that do not fit the schema into a record of nulls. Here the value is the one field of
     # another record, for which Avro writes the same bytes: then that field is null.
     field = {"name": "value", "type": json.loads(str(spec.kafka_source.avro_schema))}
     wrapped = json.dumps({"type": "record", "name": "millrace_message", "fields": [field]})
     decoded = received.withColumn("_fields", from_avro(_VALUE, wrapped, {"mode": "PERMISSIVE"})["value"])
     broken = F.when(F.col(_VALUE).isNotNull() & F.col("_fields").isNull(), in_base64(F.col(_VALUE)))
-    fields = decoded.select("_fields.*").columns
-    readers = {field: name for name, field in fields_among(fields, spec).items()}
-    names = {field: readers.get(field, f"_undeclared_{number}") for number, field in enumerate(fields)}
-    values = [F.col("_fields")[field].alias(name) for field, name in names.items()]
+    received_kinds = dict(decoded.select("_fields.*").dtypes)
+    readers = columns.readers(spec, received_kinds)
+    names = {field: readers.get(field, f"_undeclared_{number}") for number, field in enumerate(received_kinds)}
+    values = [
+        nested_as_json(F.col("_fields")[field], received_kinds[field], columns.whole_kind(name)).alias(name)
+        for field, name in names.items()
+    ]
     parsed = decoded.select("*", *values, broken.alias(CORRUPT)).drop("_fields")
     undeclared = {name: field for field, name in names.items() if field not in readers}
-    return parse_columns(parsed, kinds, fields_of(spec), undeclared)
+    return parse_columns(parsed, columns, undeclared)
 
 
-def _raw_rows(received: DataFrame, kinds: Mapping[str, str], spec: BronzeSpec) -> DataFrame:
-    parsed = received.withColumns({name: F.col(_VALUE) for name in fields_of(spec)})
-    return parse_columns(parsed.withColumn(CORRUPT, F.lit(None).cast("string")), kinds, {}, {})
+def _raw_rows(received: DataFrame, columns: RecordColumns, spec: BronzeSpec) -> DataFrame:
+    parsed = received.withColumns({name: F.col(_VALUE) for name in columns.fields})
+    return parse_columns(parsed.withColumn(CORRUPT, F.lit(None).cast("string")), replace(columns, fields={}), {})
 
 
-_PARSE: dict[str, Callable[[DataFrame, Mapping[str, str], BronzeSpec], DataFrame]] = {
+_PARSE: dict[str, Callable[[DataFrame, RecordColumns, BronzeSpec], DataFrame]] = {
     "json": _json_rows,
     "csv": _csv_rows,
     "avro": _avro_rows,

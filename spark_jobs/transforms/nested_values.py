@@ -27,16 +27,16 @@ def read_as(text: Column, kind: str) -> Column:
     """
     if not is_nested(kind):
         value = text.try_cast(kind)
-        return _result(value, F.when(text.isNotNull() & value.isNull(), OF_ANOTHER_TYPE).otherwise(WHOLE))
+        return result(value, F.when(text.isNotNull() & value.isNull(), OF_ANOTHER_TYPE).otherwise(WHOLE))
     nested = nested_type(kind)
     if nested.kind == "struct":
         return _struct_in(text, dict(nested.parts), kind)
     (part,) = nested.parts.values()
     if nested.kind == "array":
-        elements = F.transform(_parsed(text, "array<string>", kind), lambda element: read_as(element, part))
-        return _bound(elements, lambda read: _collection(text, F.transform(read, lambda each: each[VALUE]), read))
-    values = F.transform_values(_parsed(text, "map<string,string>", kind), lambda _, value: read_as(value, part))
-    return _bound(
+        elements = F.transform(parsed(text, "array<string>", kind), lambda element: read_as(element, part))
+        return bound(elements, lambda read: _collection(text, F.transform(read, lambda each: each[VALUE]), read))
+    values = F.transform_values(parsed(text, "map<string,string>", kind), lambda _, value: read_as(value, part))
+    return bound(
         values,
         lambda read: _collection(text, F.transform_values(read, lambda _, each: each[VALUE]), F.map_values(read)),
     )
@@ -46,31 +46,32 @@ def _struct_in(text: Column, parts: dict[str, str], kind: str) -> Column:
     names = F.json_object_keys(text)
     further = F.size(F.array_except(names, F.array(*map(F.lit, parts)))) > 0
     misfit = F.when(names.isNull(), OF_ANOTHER_TYPE).when(further, HAS_MORE).otherwise(WHOLE)
-    texts = _parsed(text, f"struct<{', '.join(f'`{name}`: string' for name in parts)}>", kind)
+    texts = parsed(text, f"struct<{', '.join(f'`{name}`: string' for name in parts)}>", kind)
 
-    def result(read: Column) -> Column:
+    def of_read(read: Column) -> Column:
         value = F.struct(*(read[name][VALUE].alias(name) for name in parts))
         misfits = F.greatest(misfit, *(read[name][MISFIT] for name in parts))
-        return _result(F.when(names.isNotNull(), value), F.when(text.isNull(), WHOLE).otherwise(misfits))
+        return result(F.when(names.isNotNull(), value), F.when(text.isNull(), WHOLE).otherwise(misfits))
 
     def of_fields(fields: Column) -> Column:
-        return _bound(F.struct(*(read_as(fields[name], part).alias(name) for name, part in parts.items())), result)
+        return bound(F.struct(*(read_as(fields[name], part).alias(name) for name, part in parts.items())), of_read)
 
-    return _bound(texts, of_fields)
+    return bound(texts, of_fields)
 
 
 def _collection(text: Column, value: Column, read: Column) -> Column:
     """Return the result for an array or a map with these parts, which are null if the text has another kind."""
     greatest = F.coalesce(F.array_max(F.transform(read, lambda each: each[MISFIT])), F.lit(WHOLE))
     misfit = F.when(text.isNull(), WHOLE).when(read.isNull(), OF_ANOTHER_TYPE).otherwise(greatest)
-    return _result(value, misfit)
+    return result(value, misfit)
 
 
-def _result(value: Column, misfit: Column) -> Column:
+def result(value: Column, misfit: Column) -> Column:
+    """Return a value and how it fits, as `read_as` does."""
     return F.struct(value.alias(VALUE), misfit.alias(MISFIT))
 
 
-def _parsed(text: Column, parts: str, kind: str) -> Column:
+def parsed(text: Column, parts: str, kind: str) -> Column:
     """Return the parts of JSON text, as text; null if it is of another kind."""
     parsed = F.from_json(text, parts)
     if "decimal" not in kind:
@@ -80,6 +81,6 @@ def _parsed(text: Column, parts: str, kind: str) -> Column:
     return F.when(text.rlike("[.eE]"), exact).otherwise(parsed)
 
 
-def _bound(value: Column, result: Callable[[Column], Column]) -> Column:
-    """Return `result` of a value that is computed once, however often `result` uses it."""
-    return F.transform(F.array(value), result)[0]
+def bound(value: Column, use: Callable[[Column], Column]) -> Column:
+    """Return `use` of a value that is computed once, however often `use` needs it."""
+    return F.transform(F.array(value), use)[0]

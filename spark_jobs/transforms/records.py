@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 from include.contracts.spec.nested_type import is_nested
 from include.contracts.spec.record_fields import quoted
 from spark_jobs.transforms.nested_values import MISFIT, OF_ANOTHER_TYPE, VALUE, WHOLE, read_as
+from spark_jobs.transforms.record_parts import RecordColumns, with_parts
 
 RESCUED = "_rescued"
 """JSON of the values that fit no declared column; null when every value fits."""
@@ -32,19 +33,12 @@ _BASE64_PREFIX = "no text, in base64: "
 """The start of `_corrupt_record` where the record's bytes are not text."""
 
 
-def rescued_values(
-    raw: Mapping[str, Column],
-    kinds: Mapping[str, str],
-    fields: Mapping[str, str],
-    unknown: Column,
-    has_unknown: Column,
-) -> Column:
+def rescued_values(raw: Mapping[str, Column], columns: RecordColumns, unknown: Column, has_unknown: Column) -> Column:
     """Return JSON of the values that fit no declared column: values of another type, and undeclared fields.
 
     Args:
-        raw: declared column -> received value; only columns whose values may not fit.
-        kinds: declared column -> its type; the values of nested types are in the columns of `_with_nested`.
-        fields: declared column -> the field that it reads.
+        raw: column -> received value; only columns whose values may not fit.
+        columns: what is read; the values of nested types are in the columns of `_with_nested`.
         unknown: map<string,string> of the undeclared fields.
         has_unknown: false only where that map is empty; cheap, because every row evaluates it.
 
@@ -53,14 +47,14 @@ def rescued_values(
     """
     is_invalid = {
         name: F.col(_read(name))[MISFIT] != WHOLE
-        if is_nested(kinds[name])
-        else value.isNotNull() & value.try_cast(kinds[name]).isNull()
+        if is_nested(columns.kinds[name])
+        else value.isNotNull() & value.try_cast(columns.kinds[name]).isNull()
         for name, value in raw.items()
     }
     pairs = [
         part
         for name, value in raw.items()
-        for part in (F.lit(fields.get(name, name)), F.when(is_invalid[name], value.cast("string")))
+        for part in (F.lit(columns.fields.get(name, name)), F.when(is_invalid[name], value.cast("string")))
     ]
     invalid = F.map_filter(F.create_map(*pairs).cast("map<string,string>"), lambda _, value: value.isNotNull())
     everything = F.map_concat(invalid, F.coalesce(unknown, F.create_map().cast("map<string,string>")))
@@ -68,18 +62,18 @@ def rescued_values(
     return F.when(reduce(or_, is_invalid.values(), has_unknown), F.nullif(F.to_json(everything), F.lit("{}")))
 
 
-def parse_json(df: DataFrame, kinds: Mapping[str, str], fields: Mapping[str, str]) -> DataFrame:
+def parse_json(df: DataFrame, columns: RecordColumns) -> DataFrame:
     """Make bronze rows from JSON objects, one row per record.
 
     Args:
-        df: columns `_record` (the object as text), declared columns that do not come from the object, and others.
-        kinds: declared column -> type.
-        fields: declared column that comes from the object -> the field that it reads.
+        df: columns `_record` (the object as text), columns that do not come from the object, and others.
+        columns: what is read; `fields` has the columns that come from the object.
 
     Returns:
-        The declared columns, `_rescued`, `_corrupt_record`, and the other columns of `df`. If an object
+        The columns, `_rescued`, `_corrupt_record`, and the other columns of `df`. If an object
         names a field twice, the last value counts.
     """
+    kinds, fields = columns.kinds, columns.fields
     others = [name for name in df.columns if name not in {RECORD, *kinds}]
     parsed = df.withColumn("_fields", _texts(fields))
     raw = {name: _value(name, fields[name], kind) if name in fields else F.col(name) for name, kind in kinds.items()}
@@ -89,9 +83,9 @@ def parse_json(df: DataFrame, kinds: Mapping[str, str], fields: Mapping[str, str
     has_unknown = names.isNull() | (F.size(F.array_except(names, known)) > 0)
     # Only a row with an undeclared field pays for a map of its record.
     unknown = F.map_filter(_every_field(), lambda name, _: ~name.isin(*fields.values()))
-    rescue = rescued_values(raw, kinds, fields, F.when(has_unknown, unknown), has_unknown)
+    rescue = rescued_values(raw, columns, F.when(has_unknown, unknown), has_unknown)
     corrupt = F.coalesce(unreadable(RECORD), F.col(f"_fields.{CORRUPT}"))
-    return _bronze_columns(_with_nested(parsed, raw, kinds), raw, kinds, rescue, corrupt, others)
+    return _bronze_columns(_with_nested(parsed, raw, columns), raw, kinds, rescue, corrupt, others)
 
 
 def _texts(fields: Mapping[str, str]) -> Column:
@@ -109,11 +103,12 @@ def _struct_of_texts(names: Iterable[str]) -> str:
     return f"struct<{', '.join(f'{quoted(name)}: string' for name in names)}>"
 
 
-def parse_json_of_any_case(df: DataFrame, kinds: Mapping[str, str], fields: Mapping[str, str]) -> DataFrame:
+def parse_json_of_any_case(df: DataFrame, columns: RecordColumns) -> DataFrame:
     """Make bronze rows like `parse_json`, but a column also reads a field whose name differs only in case.
 
     If a record has several such fields, the column is null, and all of them are in `_rescued`.
     """
+    kinds, fields = columns.kinds, columns.fields
     others = [name for name in df.columns if name not in {RECORD, *kinds}]
     every = df.withColumn("_fields", _every_field()).withColumn(CORRUPT, _texts({})[CORRUPT])
     names = F.transform(F.map_keys("_fields"), F.lower)
@@ -126,9 +121,9 @@ def parse_json_of_any_case(df: DataFrame, kinds: Mapping[str, str], fields: Mapp
     unknown = F.map_filter(
         "_fields", lambda name, _: ~F.array_contains(known, F.lower(name)) | _is_repeated(F.lower(name))
     )
-    rescue = rescued_values(raw, kinds, fields, F.when(has_unknown, unknown), F.coalesce(has_unknown, F.lit(False)))
+    rescue = rescued_values(raw, columns, F.when(has_unknown, unknown), F.coalesce(has_unknown, F.lit(False)))
     corrupt = F.coalesce(unreadable(RECORD), F.col(CORRUPT))
-    return _bronze_columns(_with_nested(parsed, raw, kinds), raw, kinds, rescue, corrupt, others)
+    return _bronze_columns(_with_nested(parsed, raw, columns), raw, kinds, rescue, corrupt, others)
 
 
 PARSE_JSON = {"exact": parse_json, "any_case": parse_json_of_any_case}
@@ -183,43 +178,44 @@ def _exact(text: Column, by_variant: Column) -> Column:
     return F.when(text.rlike("[.eE]"), F.coalesce(by_variant, text)).otherwise(text)
 
 
-def nested_as_json(df: DataFrame, kinds: Mapping[str, str]) -> DataFrame:
-    """Turn structs, arrays and maps that do not have the type of their column into JSON, as JSON records have them."""
-    options = {**EXACT_TIMES, "ignoreNullFields": "false"}
-    columns = []
-    for name, kind in df.dtypes:
-        value = F.col(quoted(name))
-        is_text = is_nested(kind) and kinds.get(name) != kind
-        columns.append(F.to_json(value, options).alias(name) if is_text else value)
-    return df.select(*columns)
+def nested_as_json(value: Column, received: str, declared: str | None) -> Column:
+    """Return a struct, array or map as JSON, as JSON records have it; unchanged if it has the type of its column.
+
+    Args:
+        value: what a Parquet or Avro file or message has.
+        received: its Spark type.
+        declared: the type of the column that reads it; None for an undeclared field.
+    """
+    if not is_nested(received) or received == declared:
+        return value
+    return F.to_json(value, {**EXACT_TIMES, "ignoreNullFields": "false"})
 
 
-def _with_nested(df: DataFrame, raw: Mapping[str, Column], kinds: Mapping[str, str]) -> DataFrame:
-    """Add what `read_as` makes of each value of a nested type, so that a row computes it once."""
-    read = {_read(name): read_as(text, kinds[name]) for name, text in raw.items() if is_nested(kinds[name])}
-    return df.withColumns(read) if read else df
+def _with_nested(df: DataFrame, raw: Mapping[str, Column], columns: RecordColumns) -> DataFrame:
+    """Add what `read_as` or `with_parts` makes of each value of a nested type, so that a row computes it once."""
+    for name in (name for name in raw if name in columns.parts):
+        df = with_parts(df, _read(name), raw[name], columns.parts[name])
+    nested = {name: kind for name in raw if is_nested(kind := columns.kinds[name]) and name not in columns.parts}
+    return df.withColumns({_read(name): read_as(raw[name], kind) for name, kind in nested.items()}) if nested else df
 
 
 def _read(name: str) -> str:
     return f"_read_{name}"
 
 
-def parse_columns(
-    df: DataFrame, kinds: Mapping[str, str], fields: Mapping[str, str], undeclared: Mapping[str, str]
-) -> DataFrame:
+def parse_columns(df: DataFrame, columns: RecordColumns, undeclared: Mapping[str, str]) -> DataFrame:
     """Make bronze rows from records that have columns already (CSV, Parquet, Avro).
 
     Args:
-        df: declared columns as received; a missing one is null in all rows. Also the columns of undeclared fields,
+        df: columns as received; a missing one is null in all rows. Also the columns of undeclared fields,
             `_corrupt_record`, and others, which are kept as they are.
-        kinds: declared column -> type.
-        fields: declared column -> the field that it reads.
+        columns: what is read.
         undeclared: column of `df` with an undeclared field -> the field's name.
 
     Returns:
-        The declared columns, `_rescued`, `_corrupt_record` and the others.
+        The columns, `_rescued`, `_corrupt_record` and the others.
     """
-    received = dict(df.dtypes)
+    received, kinds = dict(df.dtypes), columns.kinds
     raw = {
         name: _castable(F.col(name), received[name], kind) if name in received else F.lit(None).cast(kind)
         for name, kind in kinds.items()
@@ -229,9 +225,9 @@ def parse_columns(
     pairs = [part for column, field in undeclared.items() for part in (F.lit(field), F.col(column).cast("string"))]
     unknown = F.map_filter(F.create_map(*pairs).cast("map<string,string>"), lambda _, value: value.isNotNull())
     has_unknown = reduce(or_, (F.col(column).isNotNull() for column in undeclared), F.lit(False))
-    rescue = rescued_values(doubtful, kinds, fields, unknown, has_unknown)
+    rescue = rescued_values(doubtful, columns, unknown, has_unknown)
     others = [name for name in received if name not in {*kinds, *undeclared, CORRUPT}]
-    return _bronze_columns(_with_nested(df, doubtful, kinds), raw, kinds, rescue, F.col(CORRUPT), others)
+    return _bronze_columns(_with_nested(df, doubtful, columns), raw, kinds, rescue, F.col(CORRUPT), others)
 
 
 def _castable(value: Column, received: str, kind: str) -> Column:

@@ -13,6 +13,9 @@ from include.contracts.time_format import MINUTE
 INVALID_VALUE = "value does not fit its type"
 """The rule of a value that could not be converted to its type; its reason ends with the value."""
 
+PARTS = "its parts"
+"""The start of what the values of a field must fit of which columns read only parts; their paths follow."""
+
 MAX_SAMPLES = 5
 """The most samples that a finding keeps."""
 
@@ -84,7 +87,8 @@ class RescuedValues(StrictModel):
 
     Attributes:
         field: the name of the field.
-        type: the type of the column that reads the field; empty if no column is declared for the field.
+        type: the type of the column that reads the field, or `PARTS` with their paths; empty if no column is declared
+            for the field.
         rows: the number of rows with such a value.
         samples: some of the values, as text.
     """
@@ -215,8 +219,9 @@ def _rescued_texts(rescued: Iterable[RescuedValues]) -> Iterator[str]:
             rows = counted(values.rows, "row has a value", "rows have a value")
             samples = ", ".join(repr(sample)[:_MAX_SAMPLE_CHARACTERS] for sample in values.samples)
             # A struct with further fields is in its column, and whole in _rescued.
-            what = "does not fit" if is_nested(values.type) else "is no"
-            then = "kept whole in _rescued" if is_nested(values.type) else "null there, kept in _rescued"
+            is_whole = is_nested(values.type) or values.type.startswith(PARTS)
+            what = "does not fit" if is_whole else "is no"
+            then = "kept whole in _rescued" if is_whole else "null there, kept in _rescued"
             yield f"{rows} of {values.field} that {what} {values.type}: {then}: {samples}"
         else:
             undeclared.append(values)

@@ -20,8 +20,8 @@ class ColumnSpec(StrictModel):
         nullable: false refuses a row without a value (reason `<column> is null`).
         required: bronze: whether a file without the column is broken; if not, the column is null in the file's rows.
         description: the meaning of the values, with their unit.
-        expression: `from` in YAML. Bronze: the name of the field that it reads; silver: Spark SQL over the source's
-            columns. By default the field or the column of the same name.
+        expression: `from` in YAML. Bronze: the field that it reads, or the path of a part of it; silver: Spark SQL over
+            the source's columns. By default the field or the column of the same name.
     """
 
     model_config = ConfigDict(populate_by_name=True)

@@ -9,37 +9,79 @@ from collections.abc import Iterable
 from include.contracts.spec.bronze_sources import KafkaSource
 from include.contracts.spec.table_spec import BronzeSpec
 
-_IN_BACKTICKS = re.compile(r"`(?:[^`]|``)+`")
-_PLAIN = re.compile(r"(?!\w+\(.*\)$)[^`.][^.]*", re.DOTALL)
-"""A name without a dot that is not like the call of a function, so that SQL by mistake is no name."""
+FieldPath = tuple[str | int, ...]
+"""The place of a value in a record: the name of its field, then names in objects and numbers of elements in lists."""
+
+MAX_PARTS = 10
+"""How many names and numbers may follow the field: each makes the plan of a batch deeper."""
+
+_STEP = re.compile(r"(?P<name>`(?:[^`]|``)+`|[^`.][^.]*?)(?P<elements>(?:\[\d{1,9}\])*)(?:(?P<more>\.)|\Z)", re.DOTALL)
+_LIKE_A_CALL = re.compile(r"\w+\(.*\)\Z", re.DOTALL)
+"""SQL by mistake is no name."""
 
 
-def field_of(text: str) -> str:
-    """Return the name of a field that `from` of a bronze column states.
+def path_of(text: str) -> FieldPath:
+    """Return the path that `from` of a bronze column states: a field, or a part of its value.
 
-    It is stated as it is. Backticks around it are needed if it has a dot, begins with a backtick, or is like the call
-    of a function.
+    Names are stated as they are, with a dot before each further one. Backticks around a name are needed if it has a
+    dot, begins with a backtick, ends with a number in brackets, or is like the call of a function; in a path of several
+    names also if it begins or ends with a blank.
 
-    >>> field_of("Order ID"), field_of("`a.b`"), field_of("say `hi`")
-    ('Order ID', 'a.b', 'say `hi`')
+    >>> path_of("Order ID"), path_of("`a.b`"), path_of("say `hi`")
+    (('Order ID',), ('a.b',), ('say `hi`',))
+    >>> path_of("customer.address.city"), path_of("items[0].`unit.price`")
+    (('customer', 'address', 'city'), ('items', 0, 'unit.price'))
 
     Raises:
-        ValueError: backticks are missing or not closed, or the name is empty.
+        ValueError: backticks are missing or not closed, or a name is empty.
     """
-    if _IN_BACKTICKS.fullmatch(text):
-        return text[1:-1].replace("``", "`")
-    if not _PLAIN.fullmatch(text):
-        raise ValueError(f"{text!r} is no name of a field")
-    return text
+    path, at, is_last = list[str | int](), 0, False
+    while not is_last:
+        step = _STEP.match(text, at)
+        if step is None or _LIKE_A_CALL.match(text):
+            raise ValueError(f"{text!r} is no name of a field")
+        name = step["name"]
+        path.append(name[1:-1].replace("``", "`") if name.startswith("`") else name)
+        path += map(int, re.findall(r"\d+", step["elements"]))
+        at, is_last = step.end(), not step["more"]
+        if name != name.strip() and (len(path) > 1 or not is_last):
+            raise ValueError(f"{text!r} is no name of a field")
+    return tuple(path)
 
 
 def field_text(name: str) -> str:
-    """Return the name of a field as `field_of` reads it.
+    """Return the name of a field as `path_of` reads it.
 
     >>> field_text("Order ID"), field_text("a.b")
     ('Order ID', '`a.b`')
     """
-    return name if _PLAIN.fullmatch(name) else quoted(name)
+    try:
+        return name if path_of(name) == (name,) else quoted(name)
+    except ValueError:
+        return quoted(name)
+
+
+def path_text(path: FieldPath) -> str:
+    """Return a path as `path_of` reads it.
+
+    >>> path_text(("items", 0, "unit.price"))
+    'items[0].`unit.price`'
+    """
+    if len(path) == 1:
+        return field_text(str(path[0]))
+    for name_text in (_plain_text, quoted):
+        steps = (f"[{step}]" if isinstance(step, int) else f".{name_text(step)}" for step in path)
+        text = "".join(steps).removeprefix(".")
+        try:
+            if path_of(text) == path:
+                return text
+        except ValueError:  # Together the names look like SQL.
+            continue
+    raise ValueError(f"{path} is no path: it begins with a name")
+
+
+def _plain_text(name: str) -> str:
+    return field_text(name) if name == name.strip() else quoted(name)
 
 
 def quoted(name: str) -> str:
@@ -51,14 +93,19 @@ def quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def fields_of(spec: BronzeSpec) -> dict[str, str]:
-    """Return column -> the field that it reads; a column that `transforms` of the source fills reads none."""
+def paths_of(spec: BronzeSpec) -> dict[str, FieldPath]:
+    """Return column -> the path that it reads; a column that `transforms` of the source fills reads none."""
     filled = spec.source.transforms if isinstance(spec.source, KafkaSource) else ()
     return {
-        name: name if column.expression is None else field_of(column.expression)
+        name: (name,) if column.expression is None else path_of(column.expression)
         for name, column in spec.columns.items()
         if name not in filled
     }
+
+
+def fields_of(spec: BronzeSpec) -> dict[str, str]:
+    """Return column -> the field that it reads, whole or a part of it."""
+    return {name: str(path[0]) for name, path in paths_of(spec).items()}
 
 
 def fields_among(names: Iterable[str], spec: BronzeSpec) -> dict[str, str]:

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from include.contracts.spec.bronze_sources import LandingSource
-from include.contracts.spec.record_fields import fields_among, fields_of
+from include.contracts.spec.record_fields import fields_among, fields_of, path_text, paths_of, quoted
 from include.contracts.spec.table_spec import BronzeSpec
 from include.control.landing.formats.avro_files import MAGIC, read_avro
 from include.control.landing.formats.compression import PackingCheck, open_unpacked, packing_of
@@ -80,7 +80,10 @@ def _content(path: LandingFile, spec: BronzeSpec, needed: Collection[str]) -> tu
     if not defect or not content.columns:
         return content, ""
     columns = ", ".join(content.columns)
-    return content, f"has no column {', '.join(defect)}; its columns are {columns}: correct the file or the spec"
+    paths = [path_text(path) for name, path in paths_of(spec).items() if name in missing and len(path) > 1]
+    likely = [f"; from: {quoted(path)!r} reads the field of this name" for path in paths if path in content.columns]
+    text = f"has no column {', '.join(defect)}; its columns are {columns}: correct the file or the spec"
+    return content, text + "".join(likely)
 
 
 def columns_of(path: LandingFile, source: LandingSource) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from include.contracts.spec.expectation_arguments import COLUMN_ARGUMENTS, COLUMN_LIST_ARGUMENTS, SQL
-from include.contracts.spec.record_fields import fields_of, quoted
+from include.contracts.spec.record_fields import paths_of, quoted
 from include.contracts.spec.table_spec import AnySpec, BronzeSpec, GoldSpec, SilverSpec
 from include.overview.columns import column_names
 from include.sql.expression import Use, expression_of
@@ -191,5 +191,8 @@ def _behind_columns(
 def _sql_of(spec: BronzeSpec | SilverSpec, name: str) -> str:
     if not isinstance(spec, BronzeSpec):
         return spec.columns[name].expression or quoted(name)
-    field = fields_of(spec).get(name)
-    return spec.kafka_source.transforms[name] if field is None else quoted(field)
+    path = paths_of(spec).get(name)
+    if path is None:
+        return spec.kafka_source.transforms[name]
+    steps = (f"[{step}]" if isinstance(step, int) else f".{quoted(step)}" for step in path)
+    return "".join(steps).removeprefix(".")

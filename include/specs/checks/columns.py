@@ -5,9 +5,9 @@ All checks in this folder read the document, not the model, so that they also wo
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-from include.contracts.spec.record_fields import field_of, quoted
+from include.contracts.spec.record_fields import MAX_PARTS, FieldPath, path_of, path_text, quoted
 from include.specs.document import Document, list_at, mapping_at
 from include.specs.problem import Defect, KeyPath, did_you_mean
 
@@ -47,22 +47,39 @@ def check_columns(document: Document) -> Iterator[Defect]:
 
 
 def check_fields(document: Document) -> Iterator[Defect]:
-    """Check `from` of bronze columns: each names a field, and no two columns read the same field."""
+    """Check `from` of bronze columns: each names a field or a part of it, and no two columns read the same."""
     source, columns = mapping_at(document, "source"), mapping_at(document, "columns")
     if not str(document.get("table", "")).startswith("bronze."):
         return
     same = str.lower if source.get("field_names") == "any_case" else str
-    filled, readers = mapping_at(source, "transforms"), dict[str, str]()
+    filled, readers = mapping_at(source, "transforms"), dict[FieldPath, str]()
     for name, column in columns.items():
         stated = column.get("from") if isinstance(column, dict) else None
         path = ("columns", name, "from") if isinstance(stated, str) else ("columns", name)
         if isinstance(stated, str) and (problem := _unreadable_field(stated, source, is_filled=name in filled)):
             yield Defect(path, problem[0], stated, problem[1])
         elif name not in filled:
-            field = field_of(stated) if isinstance(stated, str) else name
-            if (other := readers.setdefault(same(field), name)) != name:
-                fix = "read it once, and state the other column in silver"
-                yield Defect(path, f"the column {other} reads this field too", field, fix)
+            field = path_of(stated) if isinstance(stated, str) else (name,)
+            place = tuple(same(step) if isinstance(step, str) else step for step in field)
+            if defect := _read_already(place, readers):
+                yield Defect(path, defect[0], path_text(field), defect[1])
+            readers.setdefault(place, name)
+
+
+def _read_already(path: FieldPath, readers: Mapping[FieldPath, str]) -> tuple[str, str] | None:
+    """Return why a column cannot read a path in addition to those that others read, and the likely fix."""
+    for place, other in readers.items():
+        shared = next((at for at, steps in enumerate(zip(path, place, strict=False)) if steps[0] != steps[1]), None)
+        if shared is None and len(path) == len(place):
+            fix = "read it once, and state the other column in silver"
+            return f"the column {other} reads this {'field' if len(path) == 1 else 'part'} too", fix
+        if shared is None:
+            fix = "read it whole, and state the part in silver; or read each part in a column of its own"
+            what = "a part of this" if len(path) < len(place) else "the whole of which this is a part"
+            return f"the column {other} reads {what}", fix
+        if shared and type(path[shared]) is not type(place[shared]):
+            return f"this part is in a list, and that of the column {other} in an object", "correct one of them"
+    return None
 
 
 def _unreadable_field(stated: str, source: Document, *, is_filled: bool) -> tuple[str, str] | None:
@@ -73,12 +90,20 @@ def _unreadable_field(stated: str, source: Document, *, is_filled: bool) -> tupl
     if kind == "raw" or (kind == "csv" and ("kafka" in source or source.get("header") is False)):
         return "the records do not name their fields", "leave it out: values are taken in the order of the columns"
     try:
-        field_of(stated)
+        path = path_of(stated)
     except ValueError:
         return (
             "this is not the name of a field",
             f"bronze reads fields as they are: state SQL in silver. A field of this name is written {quoted(stated)!r}",
         )
+    if len(path) > 1 and kind == "csv":
+        return (
+            f"this is a part of the field {path[0]}, and CSV values have no parts",
+            f"a field of this name is written {quoted(stated)!r}; take a part of {path[0]} in silver",
+        )
+    if len(path) > MAX_PARTS + 1:
+        fix = f"read {path_text(path[: MAX_PARTS + 1])} as string, which keeps JSON, and take the part in silver"
+        return f"no column reads so deep: at most {MAX_PARTS} parts", fix
     return None
 
 

@@ -12,7 +12,6 @@ from pyspark.sql.types import StructType
 
 from include.contracts.job.findings import Findings
 from include.contracts.job.report import RowCounts
-from include.contracts.spec.record_fields import fields_of
 from include.contracts.spec.table_spec import BronzeSpec
 from include.control.gates.conservation import rows_of_rebuild
 from include.control.log.batch import Intent, StreamPosition, Winner
@@ -35,6 +34,7 @@ from spark_jobs.protocol.quarantine import QuarantineWrite, quarantine_rows
 from spark_jobs.quality.rules.row_rules import refusals
 from spark_jobs.runtime.context import JobContext
 from spark_jobs.transforms.received import RECEIVED, as_received, is_received, with_row_id
+from spark_jobs.transforms.record_parts import record_columns
 from spark_jobs.transforms.records import CORRUPT, RESCUED, is_no_text
 from spark_jobs.transforms.refusals import (
     is_accepted,
@@ -153,8 +153,8 @@ class BronzeIngest:
         quarantine = QuarantineWrite(self._context.paths, winner, counts["quarantined"], replaced)
         refused_rows = partial(self._refused_rows, winner, plan)
         grew = quarantine.run(self._context.open_session, refused_rows)
-        fields = fields_of(self.spec)
-        kinds = {fields.get(name, name): column.type for name, column in self.spec.columns.items()}
+        record = record_columns(self.spec)
+        kinds = {record.fields.get(name, name): record.fit_of(name) for name in record.kinds}
         table = self._context.paths.table(self.spec.table)
         rescued = rescued_fields(added_files(table, winner), winner, kinds)
         self.drift.propose(self.spec, rescued)

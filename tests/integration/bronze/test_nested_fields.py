@@ -5,11 +5,14 @@ from __future__ import annotations
 import io
 import json
 from datetime import UTC, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from embedded.spark.server import SparkServer
 from include.errors import Outcome
@@ -104,3 +107,86 @@ def test_a_part_that_alone_differs_makes_another_event(lakehouse: Lakehouse) -> 
         lakehouse.deliver(1, f"{number}.json", [{**order, "The Customer": customer}])
     lakehouse.run(ORDERS)
     assert lakehouse.run(SILVER).rows.superseded == 1
+
+
+PART_COLUMNS: dict[str, dict[str, Any]] = {
+    "order_id": {"from": "order.`No.`"},
+    "city": {"from": "customer.address.city"},
+    "zip": {"type": "int", "from": "customer.address.zip"},
+    "price": {"type": "decimal(9,2)", "from": "items[0].price"},
+    "a_b": {"from": "`customer.address.city`"},
+}
+PART_RECORDS: list[dict[str, Any]] = [
+    {
+        "order": {"No.": "o1"},
+        "customer": {"address": {"city": "Köln", "zip": "50667"}},
+        "items": [{"price": 1.5}],
+        "customer.address.city": "top",
+    },
+    {"order": {"No.": "o2"}, "customer": {"address": {"city": "Bonn", "zip": "D-53"}}, "items": []},
+    {"order": {"No.": "o3"}, "customer": {"address": None}, "items": [{"price": 2.25}, {"price": 3.5}]},
+    {"order": {"No.": "o4"}, "customer": None, "items": None},
+]
+
+
+def json_of(records: list[dict[str, Any]]) -> bytes:
+    return "\n".join(map(json.dumps, records)).encode()
+
+
+def parquet_of(records: list[dict[str, Any]]) -> bytes:
+    stored = io.BytesIO()
+    pq.write_table(pa.Table.from_pylist(records), stored)
+    return stored.getvalue()
+
+
+def avro_of(records: list[dict[str, Any]]) -> bytes:
+    def record(name: str, **fields: Any) -> dict[str, Any]:
+        return {"type": "record", "name": name, "fields": [{"name": n, "type": kind} for n, kind in fields.items()]}
+
+    address = record("address", city="string", zip="string")
+    items = {"type": "array", "items": record("item", price="double")}
+    schema = record(
+        "sale", order=record("orders", No="string"), customer=["null", record("customer", address=["null", address])],
+        items=["null", items], top=["null", "string"],
+    )  # fmt: skip
+    stored = io.BytesIO()
+    renamed = [
+        {**each, "order": {"No": each["order"]["No."]}, "top": each.get("customer.address.city")} for each in records
+    ]
+    fastavro.writer(stored, schema, renamed)
+    return stored.getvalue()
+
+
+@pytest.mark.parametrize(("suffix", "content"), [("json", json_of), ("parquet", parquet_of), ("avro", avro_of)])
+def test_columns_read_parts_of_fields(tmp_path: Path, server: SparkServer, suffix: str, content: Any) -> None:
+    lakehouse, columns = Lakehouse(tmp_path), dict(PART_COLUMNS)
+    if suffix == "avro":  # Avro has no names with dots.
+        columns |= {"order_id": {"from": "order.No"}, "a_b": {"from": "top"}}
+    lakehouse.specs(bronze_document(source={"landing": "orders", "format": suffix}, columns=columns))
+    lakehouse.deliver(1, f"a.{suffix}", content(PART_RECORDS))
+    report = lakehouse.run(ORDERS)
+    assert report.outcome is Outcome.COMMITTED, report.message
+    rows = lakehouse.rows(ORDERS, *columns, "_rescued")
+    assert [row[:5] for row in rows] == [
+        ("o1", "Köln", 50667, Decimal("1.50"), "top"),
+        ("o2", "Bonn", None, None, None),
+        ("o3", None, None, Decimal("2.25"), None),
+        ("o4", None, None, None, None),
+    ]
+    rescued = [{field: json.loads(text) for field, text in json.loads(row[5] or "{}").items()} for row in rows]
+    assert rescued == [
+        {}, {"customer": PART_RECORDS[1]["customer"]}, {"items": PART_RECORDS[2]["items"]}, {}
+    ]  # fmt: skip
+    paths = "customer.address.city, customer.address.zip"
+    note = f"1 row has a value of customer that does not fit its parts {paths}: kept whole in _rescued"
+    assert any(note in line for line in report.notes), report.notes
+
+
+def test_a_file_with_a_field_named_like_a_path_says_how_to_read_it(tmp_path: Path, server: SparkServer) -> None:
+    lakehouse = Lakehouse(tmp_path)
+    source = {"landing": "orders", "format": "parquet"}
+    lakehouse.specs(bronze_document(source=source, columns={"city": {"from": "address.city", "required": True}}))
+    lakehouse.deliver(1, "a.parquet", parquet_of([{"address.city": "Bonn"}]))
+    report = lakehouse.run(ORDERS)
+    assert report.outcome is Outcome.BAD_INPUT
+    assert "from: '`address.city`' reads the field of this name" in report.message

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F
 
+from spark_jobs.transforms.record_parts import RecordColumns
 from spark_jobs.transforms.records import CORRUPT, PARSE_JSON, RECORD, RESCUED, parse_columns
 
 KINDS = {"name": "string", "amount": "int", "day": "date", "ratio": "double", "price": "decimal(38,9)"}
@@ -43,7 +44,7 @@ def parse(
     """The bronze rows of these lines, in their order."""
     frame = spark.createDataFrame([(line,) for line in lines], f"{RECORD} string").coalesce(1)
     # A day as text: Spark knows days before the year 1, which Python does not.
-    parsed = PARSE_JSON[field_names](frame, kinds, fields)
+    parsed = PARSE_JSON[field_names](frame, RecordColumns(kinds, fields))
     return parsed.withColumn("day", F.col("day").cast("string")).collect()
 
 
@@ -168,7 +169,7 @@ def of_file(spark: SparkSession, rows: str, columns: str) -> list[dict[str, Any]
     frame = spark.sql(f"SELECT *, CAST(NULL AS STRING) AS {CORRUPT} FROM VALUES {rows} AS file({columns})")
     undeclared = {column: f"the {column}" for column in frame.columns if column not in ("name", "amount", CORRUPT)}
     fields = {"name": "Name", "amount": "Amount (EUR)"}
-    return [present(row) for row in parse_columns(frame, TWO_KINDS, fields, undeclared).collect()]
+    return [present(row) for row in parse_columns(frame, RecordColumns(TWO_KINDS, fields), undeclared).collect()]
 
 
 @pytest.mark.parametrize(
@@ -198,7 +199,7 @@ def test_only_columns_of_another_type_are_looked_through(
     file = spark.range(3).selectExpr(
         "cast(id as string) AS name", f"cast(id as {kind}) AS amount", f"cast(null as string) {CORRUPT}"
     )
-    parse_columns(file, TWO_KINDS, {}, {}).explain()
+    parse_columns(file, RecordColumns(TWO_KINDS, {}), {}).explain()
     plan = capsys.readouterr().out
     assert "Range" in plan
     assert ("CASE WHEN" in plan) is is_looked_through

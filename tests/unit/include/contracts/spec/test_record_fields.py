@@ -6,7 +6,15 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from include.contracts.spec.record_fields import field_of, field_text, fields_among, fields_of
+from include.contracts.spec.record_fields import (
+    FieldPath,
+    field_text,
+    fields_among,
+    fields_of,
+    path_of,
+    path_text,
+    paths_of,
+)
 from tests.support.documents.specs import bronze_spec
 
 COLUMNS = {"order_id": {"from": "Order ID"}, "amount": {}, "city": {"from": "`a.b`"}}
@@ -17,13 +25,38 @@ COLUMNS = {"order_id": {"from": "Order ID"}, "amount": {}, "city": {"from": "`a.
 @example("f(x)")
 @example("`")
 def test_every_name_can_be_stated(name: str) -> None:
-    assert field_of(field_text(name)) == name
+    assert path_of(field_text(name)) == (name,)
 
 
-@pytest.mark.parametrize("text", ["", "a.b", "`a", "`a`b", "``", "upper(name)", "`a`.`b`"])
+@given(st.text(min_size=1), st.lists(st.text(min_size=1) | st.integers(0, 999_999_999)))
+@example("f(", ["x)"])
+@example("a", [" b", "c[0]", "[1]", 0, 0])
+@example("`", ["``", "a.b"])
+def test_every_path_can_be_stated(name: str, below: list[str | int]) -> None:
+    assert path_of(path_text((name, *below))) == (name, *below)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", ".", "a.", ".a", "a..b", "`a", "`a`b", "``", "upper(name)", "upper(a.b)", "Amt. EUR", "a .b", "a.`"],
+)
 def test_what_could_mean_something_else_is_no_name(text: str) -> None:
     with pytest.raises(ValueError, match="no name of a field"):
-        field_of(text)
+        path_of(text)
+
+
+def test_a_path_names_parts_and_counts_elements() -> None:
+    paths: dict[str, FieldPath] = {
+        "customer.address.city": ("customer", "address", "city"),
+        "`a.b`.`c[0]`[1][2].d e": ("a.b", "c[0]", 1, 2, "d e"),
+        "Größe [m²]": ("Größe [m²]",),
+        "`items[0]`": ("items[0]",),
+        "items[0]": ("items", 0),
+    }
+    assert {text: path_of(text) for text in paths} == paths
+    spec = bronze_spec(columns={"city": {"from": "customer.city"}, "customer": {}})
+    assert paths_of(spec) == {"city": ("customer", "city"), "customer": ("customer",)}
+    assert fields_of(spec) == {"city": "customer", "customer": "customer"}
 
 
 def test_a_column_reads_the_field_that_it_states_or_the_one_of_its_name() -> None:

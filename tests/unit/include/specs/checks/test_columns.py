@@ -19,13 +19,17 @@ KAFKA = {"kafka": "main", "topics": ["orders"], "format": "json"}
 )
 def test_a_bronze_column_reads_a_field_of_any_name(tmp_path: Path, source: dict[str, Any]) -> None:
     columns = {"order_id": {"from": "Order ID"}, "amount": {"from": "`Amount (EUR).net`"}, "id": {"from": "order_id"}}
+    if source["format"] != "csv":
+        paths = {"city": "customer.address.city", "name": "customer.`a.b`", "first": "`a.b`[0]"}
+        columns |= {name: {"from": path} for name, path in paths.items()}
     assert problems_of(write_specs(tmp_path, bronze_document(source=source, columns=columns))) == ()
 
 
 @pytest.mark.parametrize(
     ("stated", "fix"),
     [
-        ("customer.city", "A field of this name is written '`customer.city`'"),
+        ("Amt. EUR", "A field of this name is written '`Amt. EUR`'"),
+        ("upper(customer.city)", "state SQL in silver"),
         ("upper(name)", "state SQL in silver"),
         ("`name", "A field of this name is written '```name`'"),
     ],
@@ -52,6 +56,17 @@ def test_what_is_no_name_of_a_field_is_refused(tmp_path: Path, stated: str, fix:
             "an expression of source.transforms fills this column",
         ),
         ({**KAFKA, "format": "csv"}, {"a": {"from": "Id"}}, "columns.a.from", "records do not name their fields"),
+        ({**KAFKA, "format": "csv"}, {"a": {"from": "b.c"}}, "columns.a.from", "records do not name their fields"),
+        ({"format": "csv"}, {"a": {"from": "b.c"}}, "columns.a.from", "a part of the field b, and CSV values have no"),
+        ({}, {"a": {"from": "b.c"}, "d": {"from": "b.c"}}, "columns.d.from", "the column a reads this part too"),
+        ({}, {"a": {"from": "b[0]"}, "d": {"from": "b.c"}}, "columns.d.from", "is in a list, and that of the column a"),
+        ({}, {"a": {"from": "b.c"}, "b": {}}, "columns.b", "the column a reads a part of this"),
+        ({}, {"b": {}, "a": {"from": "b.c"}}, "columns.a.from", "the column b reads the whole of which this is"),
+        ({}, {"a": {"from": ".".join("abcdefghijkl")}}, "columns.a.from", "no column reads so deep"),
+        (
+            {"field_names": "any_case"}, {"a": {"from": "b.c"}, "d": {"from": "B.C"}}, "columns.d.from",
+            "the column a reads this part too",
+        ),
     ],
 )  # fmt: skip
 def test_a_field_that_a_column_cannot_read_is_refused(

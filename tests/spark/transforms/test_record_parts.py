@@ -1,0 +1,148 @@
+"""Columns that read parts of a field: what is read from JSON agrees with Python's own reader, and nothing is lost."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from pyspark.sql import Row, SparkSession
+
+from include.contracts.spec.nested_type import MAX_DEPTH
+from include.contracts.spec.record_fields import MAX_PARTS, FieldPath, path_of, path_text
+from include.contracts.spec.table_spec import BronzeSpec
+from spark_jobs.transforms.nested_values import OF_ANOTHER_TYPE, WHOLE
+from spark_jobs.transforms.record_parts import record_columns
+from spark_jobs.transforms.records import CORRUPT, PARSE_JSON, RECORD, RESCUED
+from tests.support.documents.specs import bronze_spec
+from tests.support.nested_values import SCALARS, VALUES, expected, values_like
+
+PATHS = {
+    "city": ("customer.address.city", "string"),
+    "zip": ("customer.address.zip", "int"),
+    "other_city": ("customer.Address.city", "string"),
+    "order": ("customer.`order.no`.`x``y`", "array<int>"),
+    "first_price": ("items[0].price", "int"),
+    "second": ("items[1]", "struct<zip:int>"),
+    "cell": ("`grid.größe`[1][0]", "string"),
+    "id": ("id", "int"),
+}
+CASELESS = {name: path for name, path in PATHS.items() if name != "other_city"}
+
+
+def spec_of(columns: dict[str, tuple[str, str]], field_names: str = "exact") -> BronzeSpec:
+    source = {"landing": "orders", "format": "json", "field_names": field_names}
+    return bronze_spec(source=source, columns={n: {"type": kind, "from": path} for n, (path, kind) in columns.items()})
+
+
+def parse(spark: SparkSession, spec: BronzeSpec, *records: dict[str, Any] | str) -> list[Row]:
+    lines = [(record if isinstance(record, str) else json.dumps(record),) for record in records]
+    frame, columns = spark.createDataFrame(lines, f"{RECORD} string").coalesce(1), record_columns(spec)
+    return columns.declared(PARSE_JSON[spec.source.field_names](frame, columns)).collect()
+
+
+def an_object(**fields: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    """Objects in which any field may be missing, and other things in their place."""
+    names = {name.replace("__", "."): value for name, value in fields.items()}
+    whole = st.fixed_dictionaries({}, optional=names)
+    more = st.fixed_dictionaries({}, optional={**names, "vip": SCALARS, **{n.upper(): v for n, v in names.items()}})
+    return st.one_of(whole, whole, whole, more, VALUES)
+
+
+ADDRESSES = an_object(city=SCALARS, zip=SCALARS)
+ORDERS = st.fixed_dictionaries({}, optional={"x`y": values_like("array<int>")})
+ITEMS = st.lists(an_object(price=SCALARS, zip=SCALARS), max_size=3) | VALUES
+RECORDS = st.fixed_dictionaries(
+    {},
+    optional={
+        "id": SCALARS,
+        "customer": an_object(address=ADDRESSES, Address=ADDRESSES, order__no=ORDERS),
+        "items": ITEMS,
+        "grid.größe": st.lists(st.lists(SCALARS, max_size=2), max_size=3),
+        "customer.address.city": SCALARS,
+    },
+)
+
+
+def part_of(value: Any, path: FieldPath, any_case: bool) -> Any:
+    """The part at a path; None if a parent is missing, null, or of another shape."""
+    for step in path:
+        if isinstance(step, int):
+            value = value[step] if isinstance(value, list) and step < len(value) else None
+        elif isinstance(value, dict):
+            names = [name for name in value if (name.lower() == step.lower() if any_case else name == step)]
+            value = value[names[0]] if len(names) == 1 else None
+        else:
+            return None
+    return value
+
+
+def same(step: str | int, any_case: bool) -> str | int:
+    return step.lower() if any_case and isinstance(step, str) else step
+
+
+def is_read(value: Any, paths: dict[FieldPath, str], any_case: bool) -> bool:
+    """Whether every value in `value` is in one of the columns, path below it -> type."""
+    if value is None:
+        return True
+    if () in paths:
+        return expected(value, paths[()])[1] == WHOLE
+    steps = {same(path[0], any_case) for path in paths}
+    by_number = isinstance(next(iter(steps)), int)
+    parts: list[tuple[str | int, Any]]
+    if by_number and isinstance(value, list):
+        parts = list(enumerate(value))
+    elif not by_number and isinstance(value, dict):
+        parts = [(same(name, any_case), part) for name, part in value.items()]
+    else:
+        return False
+    if len({name for name, _ in parts}) < len(parts) or any(name not in steps for name, _ in parts):
+        return False
+    below = {
+        name: {path[1:]: kind for path, kind in paths.items() if same(path[0], any_case) == name} for name, _ in parts
+    }
+    return all(is_read(part, below[name], any_case) for name, part in parts)
+
+
+@pytest.mark.parametrize(("columns", "field_names"), [(PATHS, "exact"), (CASELESS, "any_case")], ids=["exact", "any"])
+@given(records=st.lists(RECORDS, min_size=30, max_size=60))
+@settings(max_examples=6, phases=[Phase.generate], suppress_health_check=list(HealthCheck), deadline=None)
+def test_parts_are_those_that_python_reads(
+    spark: SparkSession, columns: dict[str, tuple[str, str]], field_names: str, records: list[dict[str, Any]]
+) -> None:
+    any_case, paths = field_names == "any_case", {name: path_of(path) for name, (path, _) in columns.items()}
+    for record, row in zip(records, parse(spark, spec_of(columns, field_names), *records), strict=True):
+        rescued = json.loads(row[RESCUED] or "{}")
+        assert row[CORRUPT] is None
+        for name, (_, kind) in columns.items():
+            value, misfit = expected(part_of(record, paths[name], any_case), kind)
+            assert row.asDict(recursive=True)[name] == (None if misfit == OF_ANOTHER_TYPE else value), (name, record)
+        for field, value in ((field, value) for field, value in record.items() if value is not None):
+            below = {path[1:]: columns[name][1] for name, path in paths.items() if path[0] == field}
+            assert (field in rescued) is not (bool(below) and is_read(value, below, any_case)), (field, record)
+            if field in rescued:
+                assert rescued[field] == value if isinstance(value, str) else json.loads(rescued[field]) == value
+
+
+def test_numbers_in_parts_keep_every_digit(spark: SparkSession) -> None:
+    price = "12345678901234567890.123456789"
+    columns = {"price": ("items[0].price.eur", "decimal(38,9)"), "note": ("items[0].note", "string")}
+    [row] = parse(spark, spec_of(columns), f'{{"items": [{{"price": {{"eur": {price}}}, "note": "1e5"}}]}}')
+    assert (row["price"], row["note"], row[RESCUED]) == (Decimal(price), "1e5", None)
+
+
+@pytest.mark.parametrize("field_names", ["exact", "any_case"])
+@pytest.mark.parametrize("step", ["a b", 0])
+def test_a_part_at_the_deepest_place_is_read(spark: SparkSession, field_names: str, step: str | int) -> None:
+    kind, value = "decimal(9,2)", Decimal("7.25")
+    for _ in range(MAX_DEPTH):
+        kind, value = f"array<{kind}>", [value]  # type: ignore[assignment]
+    received = value
+    for _ in range(MAX_PARTS):
+        received = [received] if isinstance(step, int) else {step: received}  # type: ignore[assignment]
+    spec = spec_of({"deep": (path_text(("root", *[step] * MAX_PARTS)), kind)}, field_names)
+    [row] = parse(spark, spec, json.dumps({"root": received}, default=float))
+    assert (row.asDict(recursive=True)["deep"], row[RESCUED]) == (value, None)
