@@ -20,7 +20,7 @@ from duckdb.sqltypes import DuckDBPyType
 
 from include.contracts.counted import counted
 from include.contracts.spec.bronze_sources import LandingSource
-from include.contracts.spec.nested_type import NestedType, nested_type
+from include.contracts.spec.nested_type import NestedType, column_type_of
 from include.contracts.spec.record_fields import field_text
 from include.contracts.spec.table_spec import parse_spec
 from include.control.landing.inspection import columns_of
@@ -227,11 +227,7 @@ def spark_type(kind: DuckDBPyType) -> str:
     """
     if kind.id in _NESTED:
         parts = {name: spark_type(part) for name, part in kind.children if isinstance(part, DuckDBPyType)}
-        try:
-            nested = str(NestedType(_NESTED[kind.id], parts))
-            return "string" if "binary" in parts.values() else str(nested_type(nested))
-        except ValueError:  # A name within it, or its depth, is not possible: as text, it loses nothing.
-            return "string"
+        return column_type_of(NestedType(_NESTED[kind.id], parts))
     text = str(kind)
     if decimal := _DECIMAL.fullmatch(text):
         return f"decimal({decimal[1]},{decimal[2]})"

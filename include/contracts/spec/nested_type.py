@@ -74,6 +74,20 @@ def nested_type(text: str) -> NestedType:
     return _nested(tree, text)
 
 
+def column_type_of(nested: NestedType) -> str:
+    """Return a type with parts as the type of a column; `string` if a name, a part or the depth is not possible.
+
+    >>> [column_type_of(NestedType("array", {"element": part})) for part in ("int", "binary", "struct<`a b`:int>")]
+    ['array<int>', 'string', 'string']
+    """
+    if "binary" in nested.parts.values():
+        return "string"
+    try:
+        return str(nested_type(str(nested)))
+    except ValueError:
+        return "string"
+
+
 def _depth(tree: DataType) -> int:
     parts = (part.args.get("kind") or part for part in tree.expressions)
     is_type = str(tree.this.value).lower() in ("struct", "array", "map")

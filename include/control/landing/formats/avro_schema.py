@@ -7,6 +7,8 @@ from typing import Any, NamedTuple, cast
 import fastavro
 from fastavro.schema import SchemaParseException, UnknownType
 
+from include.contracts.spec.nested_type import NestedType, column_type_of
+
 Schema = dict[str, Any]
 """An Avro schema of records, as JSON."""
 
@@ -61,7 +63,7 @@ def column_type(kind: Any) -> str:
     """Return the type of a bronze column for values of an Avro type; `string` if no other type fits.
 
     >>> [column_type(kind) for kind in ("long", ["null", "int"], {"type": "array", "items": "int"})]
-    ['bigint', 'int', 'string']
+    ['bigint', 'int', 'array<int>']
     >>> column_type({"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2})
     'decimal(9,2)'
     """
@@ -73,7 +75,14 @@ def column_type(kind: Any) -> str:
     logical = kind.get("logicalType")
     if logical == "decimal":
         return f"decimal({kind['precision']},{kind.get('scale', 0)})"
-    return _LOGICAL_TYPES.get(logical) or column_type(kind["type"])
+    if kind["type"] not in ("record", "array", "map"):
+        return _LOGICAL_TYPES.get(logical) or column_type(kind["type"])
+    if kind["type"] == "record":
+        return column_type_of(
+            NestedType("struct", {part["name"]: column_type(part["kind"]) for part in kind["fields"]})
+        )
+    part = "items" if kind["type"] == "array" else "values"
+    return column_type_of(NestedType(kind["type"], {part: column_type(kind[part])}))
 
 
 def stored_schema(schema: Schema) -> Schema:

@@ -109,16 +109,20 @@ def test_csv_files_in_zstd_are_read(tmp_path: Path) -> None:
 
 
 def test_avro_files_give_the_types_of_their_schemas(tmp_path: Path) -> None:
+    counts = {"type": "map", "values": "int"}
     fields = {
         "id": "long", "name": ["null", "string"], "tags": {"type": "array", "items": "string"},
         "day": {"type": "int", "logicalType": "date"}, "at": {"type": "long", "logicalType": "timestamp-micros"},
         "price": {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2},
+        "by": ["null", {"type": "record", "name": "b", "fields": [{"name": "at", "type": counts}]}],
+        "blobs": {"type": "array", "items": "bytes"},
     }  # fmt: skip
     schema = {"type": "record", "name": "o", "fields": [{"name": name, "type": kind} for name, kind in fields.items()]}
     with put(tmp_path / "orders/a.avro", b"").open("wb") as file:
         fastavro.writer(file, schema, [])
     assert kinds(inferred(tmp_path)) == {
-        "id": "bigint", "name": "string", "tags": "string", "day": "date", "at": "timestamp", "price": "decimal(9,2)"
+        "id": "bigint", "name": "string", "tags": "array<string>", "day": "date", "at": "timestamp",
+        "price": "decimal(9,2)", "by": "struct<at:map<string,int>>", "blobs": "string",
     }  # fmt: skip
 
 
