@@ -10,7 +10,7 @@ from itertools import combinations
 import yaml
 
 from include.contracts.counted import counted
-from include.contracts.spec.nested_type import NESTED, is_nested
+from include.contracts.spec.nested_type import NESTED
 from include.contracts.spec.table_spec import parse_spec
 from include.inference.delivered_rows import ColumnFacts, DeliveredRows
 from include.inference.first_spec import flow
@@ -106,7 +106,7 @@ def silver_text(table: str, source: str, rows: DeliveredRows, *, by_day: bool) -
         "# decide: apply_as_deletes, if some events delete their key; stored_as_scd_type: 2, to keep every state",
         "columns:",
         *(
-            f"  {name}: {flow({**_typed(name, facts.type), **({'nullable': False} if name in needed else {})})}"
+            f"  {name}: {flow({'type': facts.type, **({'nullable': False} if name in needed else {})})}"
             for name, facts in columns.items()
         ),
         *by_file,
@@ -115,11 +115,6 @@ def silver_text(table: str, source: str, rows: DeliveredRows, *, by_day: bool) -
     text = "\n".join(lines) + "\n"
     parse_spec(yaml.load(text, SpecLoader))
     return text
-
-
-def _typed(name: str, kind: str) -> dict[str, str]:
-    """Return the type of a column; silver has a nested value of bronze as text."""
-    return {"type": "string", "from": f"to_json({name})"} if is_nested(kind) else {"type": kind}
 
 
 def _keys(keys: Sequence[str], time: str, by_day: bool, evidence: str) -> Keys:

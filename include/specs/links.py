@@ -95,8 +95,9 @@ def _check_silver_columns(document: Document, documents: Mapping[str, Document])
         if name not in received and isinstance(column, dict) and not {"from", "expression"} & set(column):
             fix = f"{did_you_mean(name, received)} Say where it comes from: `from: <SQL>`"
             yield Defect(("columns", name), f"{source} has no column of this name", name, fix)
-        if name in nested and isinstance(column, dict) and column.get("from") is None:
-            fix = f"take its parts: `from: {name}.<part>`; or keep it as text: `from: to_json({name})`"
+        is_whole = name in nested and isinstance(column, dict) and column.get("from") is None
+        if is_whole and name not in nested_columns(document):
+            fix = f"write this type; or take its parts: `from: {name}.<part>`; or text: `from: to_json({name})`"
             yield Defect(("columns", name), f"the column of {source} is {nested[name]}", name, fix)
 
 

@@ -7,7 +7,7 @@ from functools import reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import DataType, DoubleType, FloatType
+from pyspark.sql.types import ArrayType, DataType, DoubleType, FloatType, MapType, StructField, StructType
 
 from include.contracts.spec.duration import UNBOUNDED
 from include.contracts.spec.table_spec import GoldSpec
@@ -62,13 +62,28 @@ def is_close(one: Column, other: Column, data_type: DataType) -> Column:
 
     Floating-point numbers may differ by `TOLERANCES` of the larger one, or of 1 if both are smaller.
     """
-    same = one.eqNullSafe(other)
+    same = _comparable(one, data_type).eqNullSafe(_comparable(other, data_type))
     tolerance = TOLERANCES.get(type(data_type))
     if tolerance is None:
         return same
     size = F.greatest(F.abs(one), F.abs(other))
     is_near = F.abs(one - other) <= F.greatest(size, F.lit(1.0)) * tolerance
     return same | F.coalesce((size < F.lit(float("inf"))) & is_near, F.lit(False))
+
+
+def _comparable(value: Column, data_type: DataType) -> Column:
+    """Return a value in which each map is a list of its entries by their keys: Spark compares no maps."""
+    if "map<" not in data_type.simpleString():
+        return value
+    if isinstance(data_type, MapType):
+        entry_type = StructType([StructField("key", data_type.keyType), StructField("value", data_type.valueType)])
+        entries = F.transform(F.map_entries(value), lambda entry: _comparable(entry, entry_type))
+        return F.array_sort(entries)
+    if isinstance(data_type, ArrayType):
+        return F.transform(value, lambda element: _comparable(element, data_type.elementType))
+    fields = data_type.fields if isinstance(data_type, StructType) else []
+    parts = (_comparable(value[part.name], part.dataType).alias(part.name) for part in fields)
+    return F.when(value.isNotNull(), F.struct(*parts))
 
 
 def count_untouched(joined: DataFrame, spec: GoldSpec) -> DataFrame:

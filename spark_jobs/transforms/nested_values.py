@@ -42,6 +42,21 @@ def read_as(text: Column, kind: str) -> Column:
     )
 
 
+def with_sorted_maps(value: Column, kind: str) -> Column:
+    """Return a value of a nested type with the entries of each map by their keys, so that equal maps look the same."""
+    if "map<" not in kind:
+        return value
+    nested = nested_type(kind)
+    if nested.kind == "struct":
+        parts = (with_sorted_maps(value[name], part).alias(name) for name, part in nested.parts.items())
+        return F.when(value.isNotNull(), F.struct(*parts))
+    (part,) = nested.parts.values()
+    if nested.kind == "array":
+        return F.transform(value, lambda element: with_sorted_maps(element, part))
+    keys = F.array_sort(F.map_keys(value))
+    return F.map_from_arrays(keys, F.transform(keys, lambda key: with_sorted_maps(value[key], part)))
+
+
 def _struct_in(text: Column, parts: dict[str, str], kind: str) -> Column:
     names = F.json_object_keys(text)
     further = F.size(F.array_except(names, F.array(*map(F.lit, parts)))) > 0

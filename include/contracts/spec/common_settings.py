@@ -15,7 +15,7 @@ class ColumnSpec(StrictModel):
     """One column.
 
     Attributes:
-        type: the Spark SQL type of the stored column; bronze: also `struct<name: type, ...>`, `array<type>` and
+        type: the Spark SQL type of the stored column, also `struct<name: type, ...>`, `array<type>` and
             `map<string, type>`.
         nullable: false refuses a row without a value (reason `<column> is null`).
         required: bronze: whether a file without the column is broken; if not, the column is null in the file's rows.

@@ -23,6 +23,7 @@ from include.contracts.spec.common_settings import (
 )
 from include.contracts.spec.expectation import Expectation
 from include.contracts.spec.gold_query import GoldQuery, GoldSource
+from include.contracts.spec.nested_type import is_nested
 from include.contracts.spec.values import NAME, ColumnName, ColumnNames, PropertyText
 from include.contracts.strict_model import StrictModel
 
@@ -214,6 +215,11 @@ class SilverSpec(TableSpec, ChangeData):
     def stored_columns(self) -> tuple[str, ...]:
         """The columns that the table stores, in their order."""
         return tuple(name for name in self.columns if name not in self.except_column_list)
+
+    @property
+    def nested_columns(self) -> tuple[str, ...]:
+        """The stored columns that are structs, arrays or maps."""
+        return tuple(name for name in self.stored_columns if is_nested(self.columns[name].type))
 
     @property
     def tracked_columns(self) -> tuple[str, ...]:

@@ -76,7 +76,7 @@ def _content(path: LandingFile, spec: BronzeSpec, needed: Collection[str]) -> tu
     except ValueError as error:
         return content, first_line(error)
     missing = {name: field for name, field in fields_of(spec).items() if name not in found}
-    defect = [field for name, field in missing.items() if not found or name in needed]
+    defect = dict.fromkeys(field for name, field in missing.items() if not found or name in needed)
     if not defect or not content.columns:
         return content, ""
     columns = ", ".join(content.columns)

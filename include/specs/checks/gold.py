@@ -11,6 +11,7 @@ from include.specs.document import Document, mapping_at
 from include.specs.problem import Defect, KeyPath, did_you_mean
 
 _LITERAL = re.compile(r"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.)*\"|`[^`]*`|\b\d+\.\d*")
+_PARAMETERS = re.compile(r"(\w+|\([\w\s,]*\))\s*->")
 _QUALIFIED = re.compile(r"(?<![\w.])([A-Za-z_]\w*)\.([A-Za-z_]\w*)(?![\w.]*\()")
 
 
@@ -26,7 +27,7 @@ def check_gold_names(document: Document) -> Iterator[Defect]:
             if alias not in sources:
                 yield Defect(path, f"no source has the alias {alias!r}", expression, did_you_mean(alias, sources))
     for path, expression in _expressions_of_one_source(document, sources):
-        for alias, column in qualified_names(expression):
+        for alias, column in (name for name in qualified_names(expression) if name[0] in sources):
             message = "this uses the source's own columns, without an alias"
             yield Defect(path, message, expression, f"write {column!r} instead of '{alias}.{column}'")
 
@@ -43,12 +44,16 @@ def check_gold_columns(document: Document, documents: Mapping[str, Document]) ->
 
 
 def qualified_names(expression: str) -> list[tuple[str, str]]:
-    """Return the `<alias>.<column>` names of a Spark SQL expression, each once.
+    """Return the `<alias>.<column>` names of a Spark SQL expression, each once; not the parts of a lambda's parameter.
 
     >>> qualified_names("sum(f.dep_delay) / 2.5 + f.dep_delay - length('a.b') - w.visib")
     [('f', 'dep_delay'), ('w', 'visib')]
+    >>> qualified_names("transform(o.items, (item, at) -> item.price + at)")
+    [('o', 'items')]
     """
-    return list(dict.fromkeys(_QUALIFIED.findall(_LITERAL.sub(" ", expression))))
+    text = _LITERAL.sub(" ", expression)
+    parameters = {name for names in _PARAMETERS.findall(text) for name in re.findall(r"\w+", names)}
+    return [name for name in dict.fromkeys(_QUALIFIED.findall(text)) if name[0] not in parameters]
 
 
 def _check_joins(sources: Mapping[str, Any]) -> Iterator[Defect]:

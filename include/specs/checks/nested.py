@@ -1,4 +1,4 @@
-"""Check the columns of nested types, structs, arrays and maps: where they may be, and which settings take them."""
+"""Check the columns of nested types, structs, arrays and maps: which settings and rules take them."""
 
 from __future__ import annotations
 
@@ -20,18 +20,19 @@ _RULES = frozenset(
 """The rules on a column that do not compare its values."""
 
 
+_LISTS = ("keys", "sequence_by", "partitioned_by", "zorder_by")
+"""The settings whose columns are compared or put in order."""
+
+
 def check_nested(document: Document) -> Iterator[Defect]:
-    """Find columns of nested types outside bronze, and settings and rules that need single values."""
+    """Find settings and rules that need single values, and name a column of a nested type."""
     nested = nested_columns(document)
-    if not str(document.get("table", "")).startswith("bronze."):
-        for name, kind in nested.items():
-            fix = f"take its parts: `from: {name}.<part>`; or keep it as text: `from: to_json({name})`"
-            yield Defect(("columns", name, "type"), "only bronze has columns of this type", kind, fix)
-        return
-    for key in ("partitioned_by", "zorder_by"):
+    for key in _LISTS:
         for index, name in enumerate(list_at(document, key)):
             if name in nested:
-                yield Defect((key, index), f"the values of {nested[name]} have no order", name, "name another column")
+                fix = f"name a column of a simple type, such as one with `from: {name}.<part>`"
+                yield Defect((key, index), f"the values of {nested[name]} have no order", name, fix)
+    is_bronze = str(document.get("table", "")).startswith("bronze.")
     for path, rule, arguments in stated_rules(document):
         for argument in (*COLUMN_ARGUMENTS, *COLUMN_LIST_ARGUMENTS):
             stated = arguments.get(argument)
@@ -39,7 +40,8 @@ def check_nested(document: Document) -> Iterator[Defect]:
             for name in names if rule not in _RULES else ():
                 if name in nested:
                     message = f"{name} is {nested[name]}, and this rule compares single values"
-                    fix = f"state the rule in silver, for a column `from: {name}.<part>`"
+                    there = "in silver, for a column" if is_bronze else "for a column"
+                    fix = f"state the rule {there} `from: {name}.<part>`; or expect_sql on {name}.<part>"
                     yield Defect((*path, argument), message, stated, fix)
 
 

@@ -51,7 +51,7 @@ def lacking_files(
     """Return the files of a batch that lack fields of declared columns, if their format names columns."""
     fields = fields_of(spec)
     named = ((file, fields_among(file.columns, spec)) for file in files if file.columns)
-    lacking = ((file, tuple(fields[name] for name in fields if name not in found)) for file, found in named)
+    lacking = ((file, tuple(dict.fromkeys(fields[n] for n in fields if n not in found))) for file, found in named)
     return tuple(
         FileWithoutColumns(path=file.path, columns=names, rows=rows[file.path].read) for file, names in lacking if names
     )

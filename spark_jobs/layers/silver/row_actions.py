@@ -148,7 +148,7 @@ class RowActions:
             return latest.withColumn(EVENTS, F.lit(1))
         stored = target.withColumn(START_AT, F.lit(None).cast("string"))
         states = last_states(fill_nulls(self._timeline(rows, stored), keys, self._spec.stored_columns), keys)
-        latest = states.withColumn(CONTENT, C.row_hash(self._spec.stored_columns))
+        latest = states.withColumn(CONTENT, C.row_hash(self._spec.stored_columns, self._spec.nested_columns))
         if rows.recomputed_keys is None:
             return latest
         return latest.join(rows.recomputed_keys.withColumn(RECOMPUTED, F.lit(True)), list(keys), "left")
@@ -169,8 +169,8 @@ class RowActions:
     def _compare_periods(self, states: DataFrame, touched: DataFrame) -> DataFrame:
         """Compare the periods of a timeline with the target's rows that they may change."""
         spec = self._spec
-        sequence_by = spec.sequence_by or ("_interval_start",)
-        new = periods(states, spec.keys, spec.stored_columns, spec.tracked_columns, sequence_by)
+        sequence_by, nested = spec.sequence_by or ("_interval_start",), spec.nested_columns
+        new = periods(states, spec.keys, spec.stored_columns, spec.tracked_columns, sequence_by, nested)
         return with_period_action(new, touched, spec.keys, by_order=spec.snapshot is None)
 
     def _timeline(self, rows: BatchRows, stored: DataFrame) -> DataFrame:

@@ -6,7 +6,7 @@ deleted. No clock is read: the same events, in any order and however often, give
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
@@ -20,7 +20,12 @@ CONTENT = "_content_hash"
 
 
 def periods(
-    states: DataFrame, keys: Sequence[str], columns: Sequence[str], tracked: Sequence[str], sequence_by: Sequence[str]
+    states: DataFrame,
+    keys: Sequence[str],
+    columns: Sequence[str],
+    tracked: Sequence[str],
+    sequence_by: Sequence[str],
+    nested: Collection[str] = (),
 ) -> DataFrame:
     """Compute the periods of a timeline.
 
@@ -30,13 +35,14 @@ def periods(
         columns: the columns that the table stores.
         tracked: the columns whose change begins a new period; the other columns have their last value of the period.
         sequence_by: the fields of `_sequence`.
+        nested: the columns that are structs, arrays or maps.
 
     Returns:
         One row per period: `columns`, `_sequence` and `_source_hash` of its last event, `_content_hash`, `__START_AT`,
         `__END_AT`, `_events`, `_tied`, and `_is_delete`: true if a delete ended the period. A delete that ends no
         period is a row without `__START_AT`, with its own `_sequence`.
     """
-    numbered = states.withColumn("_period", F.sum(_begins(keys, tracked).cast("int")).over(_by_key(keys)))
+    numbered = states.withColumn("_period", F.sum(_begins(keys, tracked, nested).cast("int")).over(_by_key(keys)))
     grouped = numbered.groupBy(*keys, "_period").agg(*_facts(states.columns))
     following = F.lead("_first._sequence").over(Window.partitionBy(*keys).orderBy("_period"))
     own_start = start_of(F.col("_first._sequence"), sequence_by)
@@ -51,7 +57,7 @@ def periods(
         F.col("_deleted").isNotNull().alias("_is_delete"),
         EVENTS,
         TIED,
-    ).withColumn(CONTENT, row_hash(columns))
+    ).withColumn(CONTENT, row_hash(columns, nested))
 
 
 def with_period_action(
@@ -96,10 +102,10 @@ def broken_keys(rows: DataFrame, keys: Sequence[str]) -> DataFrame:
     return checked.groupBy(*keys).agg(*counts).where("_wrong").drop("_wrong")
 
 
-def _begins(keys: Sequence[str], tracked: Sequence[str]) -> Column:
+def _begins(keys: Sequence[str], tracked: Sequence[str], nested: Collection[str]) -> Column:
     """Return true where a state begins a period. A delete belongs to the period that it ends, if there is one."""
     is_delete = F.col("_is_delete")
-    state = F.struct(is_delete.alias("_is_delete"), row_hash(tracked).alias("_tracked"))
+    state = F.struct(is_delete.alias("_is_delete"), row_hash(tracked, nested).alias("_tracked"))
     previous = F.lag(state).over(_by_key(keys))
     is_first = previous.isNull() | previous["_is_delete"]
     return is_first | (~is_delete & (previous["_tracked"] != state["_tracked"]))

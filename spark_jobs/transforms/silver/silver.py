@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -11,8 +13,17 @@ from include.contracts.spec.expectation import Action
 from include.contracts.spec.nested_type import is_nested
 from include.contracts.spec.table_spec import SilverSpec
 from spark_jobs.quality.rules.row_rules import REFUSALS_TYPE, refusal, refusals
+from spark_jobs.transforms.nested_values import (
+    MISFIT,
+    OF_ANOTHER_TYPE,
+    VALUE,
+    WHOLE,
+    read_as,
+    result,
+    with_sorted_maps,
+)
 from spark_jobs.transforms.received import IS_FIXED, ROW_ID
-from spark_jobs.transforms.records import RESCUED
+from spark_jobs.transforms.records import RESCUED, nested_as_json
 from spark_jobs.transforms.refusals import missing_values, no_refusal, with_refusals
 from spark_jobs.transforms.silver.changes import row_hash
 from spark_jobs.transforms.silver.ties import FIXED_HASHES, GREATEST_HASH
@@ -37,17 +48,23 @@ def silver_rows(bronze: DataFrame, spec: SilverSpec, *more: Column) -> DataFrame
         The spec's columns, `_sequence` and `_source_hash` (the order of the event), `_content_hash`, `_is_delete`,
         `_refusals`, the origin, and `more` of the bronze row. A truncate is a delete without keys.
     """
+    received = bronze.select(*(_received(name, column).alias(name) for name, column in spec.columns.items()))
+    kinds = dict(received.dtypes)
     typed = bronze.select(
-        *(_value(name, column, spec).alias(name) for name, column in spec.columns.items()),
+        *(part for name, column in spec.columns.items() for part in _typed(name, column, spec, kinds[name])),
         (_is_true(spec.apply_as_deletes) | _is_true(spec.apply_as_truncates)).alias("_is_delete"),
         _is_true(spec.apply_as_truncates).alias("_is_truncate"),
         row_hash(source_columns(bronze), nested_columns(bronze)).alias("_source_hash"),
-        _invalid_values(bronze, spec).alias("_invalid_values"),
+        _invalid_values(spec, kinds).alias("_invalid_values"),
         *origin(bronze),
         *more,
     )
-    ordered = typed.withColumns({"_sequence": sequence(spec), "_content_hash": row_hash(spec.stored_columns)})
-    return with_refusals(ordered, spec.row_rules, *_refusals(spec)).drop("_invalid_values", "_is_truncate")
+    ordered = typed.withColumns(
+        {"_sequence": sequence(spec), "_content_hash": row_hash(spec.stored_columns, spec.nested_columns)}
+    )
+    return with_refusals(ordered, spec.row_rules, *_refusals(spec)).drop(
+        "_invalid_values", "_is_truncate", *map(_read, spec.columns)
+    )
 
 
 def key_values(spec: SilverSpec) -> list[Column]:
@@ -98,23 +115,44 @@ def _received(name: str, column: ColumnSpec) -> Column:
     return F.expr(column.expression) if column.expression else F.col(name)
 
 
+def _typed(name: str, column: ColumnSpec, spec: SilverSpec, received: str) -> Iterator[Column]:
+    """Yield the column; before it, if it has a nested type, what is read of its value.
+
+    A value of another type is read part by part, as in bronze: a cast between structs would go by the position of their
+    fields, and not by their names.
+    """
+    if not is_nested(column.type):
+        yield _value(name, column, spec).alias(name)
+        return
+    value, read = _received(name, column), F.col(_read(name))
+    is_same = received == column.type
+    text = nested_as_json(value, received, None).cast("string")
+    yield (result(value, F.lit(WHOLE)) if is_same else read_as(text, column.type)).alias(_read(name))
+    yield F.when(read[MISFIT] != OF_ANOTHER_TYPE, with_sorted_maps(read[VALUE], column.type)).alias(name)
+
+
+def _read(name: str) -> str:
+    return f"_read_{name}"
+
+
 def _value(name: str, column: ColumnSpec, spec: SilverSpec) -> Column:
     value = _received(name, column).try_cast(column.type)
     is_key_of_truncates = spec.apply_as_truncates and name in spec.keys
     return F.when(~_is_true(spec.apply_as_truncates), value) if is_key_of_truncates else value
 
 
-def _invalid_values(bronze: DataFrame, spec: SilverSpec) -> Column:
+def _invalid_values(spec: SilverSpec, kinds: Mapping[str, str]) -> Column:
     """Return a refusal for each converted column whose value does not fit the type."""
-    columns = spec.columns.items()
-    received = bronze.select(*(_received(name, column).alias(name) for name, column in columns)).schema
-    converted = [(name, column) for name, column in columns if received[name].dataType.simpleString() != column.type]
+    converted = [(name, column) for name, column in spec.columns.items() if kinds[name] != column.type]
     invalid = []
     for name, column in converted:
         value = _received(name, column)
         shown = F.substring(value.cast("string"), 1, _MAX_VALUE_LENGTH)
         refused = refusal(INVALID_VALUE, Action.QUARANTINE, F.concat(F.lit(f"{name} is no {column.type}: "), shown))
-        invalid.append(F.when(value.isNotNull() & value.try_cast(column.type).isNull(), refused))
+        if is_nested(column.type):
+            invalid.append(F.when(F.col(_read(name))[MISFIT] == OF_ANOTHER_TYPE, refused))
+        else:
+            invalid.append(F.when(value.isNotNull() & value.try_cast(column.type).isNull(), refused))
     return F.array_compact(F.array(*invalid).cast(REFUSALS_TYPE)) if converted else no_refusal()
 
 

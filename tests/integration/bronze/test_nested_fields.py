@@ -185,8 +185,10 @@ def test_columns_read_parts_of_fields(tmp_path: Path, server: SparkServer, suffi
 def test_a_file_with_a_field_named_like_a_path_says_how_to_read_it(tmp_path: Path, server: SparkServer) -> None:
     lakehouse = Lakehouse(tmp_path)
     source = {"landing": "orders", "format": "parquet"}
-    lakehouse.specs(bronze_document(source=source, columns={"city": {"from": "address.city", "required": True}}))
+    columns = {name: {"from": f"address.{name}", "required": True} for name in ("city", "zip")}
+    lakehouse.specs(bronze_document(source=source, columns=columns))
     lakehouse.deliver(1, "a.parquet", parquet_of([{"address.city": "Bonn"}]))
     report = lakehouse.run(ORDERS)
     assert report.outcome is Outcome.BAD_INPUT
+    assert "has no column address; its columns" in report.message
     assert "from: '`address.city`' reads the field of this name" in report.message

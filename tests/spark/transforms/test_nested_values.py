@@ -16,7 +16,7 @@ from include.contracts.spec.nested_type import MAX_DEPTH, nested_type
 from spark_jobs.transforms.nested_values import OF_ANOTHER_TYPE, WHOLE
 from spark_jobs.transforms.record_parts import RecordColumns
 from spark_jobs.transforms.records import CORRUPT, PARSE_JSON, RECORD, RESCUED
-from tests.support.nested_values import expected, values_like
+from tests.support.documents.nested_values import expected, values_like
 
 KINDS = {
     "tags": "array<string>",

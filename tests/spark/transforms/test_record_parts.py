@@ -17,8 +17,8 @@ from include.contracts.spec.table_spec import BronzeSpec
 from spark_jobs.transforms.nested_values import OF_ANOTHER_TYPE, WHOLE
 from spark_jobs.transforms.record_parts import record_columns
 from spark_jobs.transforms.records import CORRUPT, PARSE_JSON, RECORD, RESCUED
+from tests.support.documents.nested_values import SCALARS, VALUES, expected, values_like
 from tests.support.documents.specs import bronze_spec
-from tests.support.nested_values import SCALARS, VALUES, expected, values_like
 
 PATHS = {
     "city": ("customer.address.city", "string"),

@@ -44,15 +44,39 @@ def test_rules_on_nulls_take_them(tmp_path: Path) -> None:
     assert problems_of(write_specs(tmp_path, bronze_document(columns=ADDRESS, **rules))) == ()
 
 
-def test_silver_takes_parts_and_no_whole_value(tmp_path: Path) -> None:
-    bronze = bronze_document(columns=ADDRESS)
-    fine = {"order_id": {}, "city": {"from": "address.city"}, "address": {"from": "to_json(address)"}}
-    settings: dict[str, Any] = {"keys": ["order_id"], "sequence_by": ["order_id"]}
-    assert problems_of(write_specs(tmp_path, bronze, silver_document(columns=fine, **settings))) == ()
-    whole = {**fine, "address": {}}
-    problem = only_problem(write_specs(tmp_path, bronze, silver_document(columns=whole, **settings)))
+SETTINGS: dict[str, Any] = {"keys": ["order_id"], "sequence_by": ["order_id"]}
+
+
+def test_silver_takes_parts_and_whole_values(tmp_path: Path) -> None:
+    columns = {
+        **ADDRESS,
+        "city": {"from": "address.city"},
+        "as_text": {"from": "to_json(address)"},
+        "sizes": {"type": "array<int>", "from": "transform(tags, tag -> length(tag))"},
+        "first": {"type": "map<string, struct<tag: string>>", "from": "map('first', struct(tags[0] AS tag))"},
+    }
+    rules = {
+        "expectations": [
+            {"expect_sql": "size(tags) > 0 AND address.city <> ''", "action": "quarantine"},
+            {"expect_column_values_to_not_be_null": {"column": "address"}, "action": "fail"},
+        ]
+    }
+    silver = silver_document(columns=columns, **SETTINGS, **rules, stored_as_scd_type=2)
+    assert problems_of(write_specs(tmp_path, bronze_document(columns=ADDRESS), silver)) == ()
+
+
+def test_a_silver_column_of_a_simple_type_reads_no_whole_nested_value(tmp_path: Path) -> None:
+    silver = silver_document(columns={"order_id": {}, "address": {}}, **SETTINGS)
+    problem = only_problem(write_specs(tmp_path, bronze_document(columns=ADDRESS), silver))
     assert (problem.key, problem.message) == ("columns.address", "the column of bronze.orders is struct<city: string>")
-    nested = {**fine, "tags": {"type": "array<string>", "from": "tags"}}
-    problem = only_problem(write_specs(tmp_path, bronze, silver_document(columns=nested, **settings)))
-    assert (problem.key, problem.message) == ("columns.tags.type", "only bronze has columns of this type")
-    assert "from: tags.<part>" in problem.fix
+    assert "write this type" in problem.fix
+
+
+@pytest.mark.parametrize(
+    ("changes", "key"),
+    [({"keys": ["tags"]}, "keys[0]"), ({"sequence_by": ["address"]}, "sequence_by[0]")],
+)
+def test_nested_values_neither_identify_rows_nor_order_them(tmp_path: Path, changes: dict[str, Any], key: str) -> None:
+    silver = silver_document(columns=ADDRESS, **{**SETTINGS, **changes})
+    problem = only_problem(write_specs(tmp_path, bronze_document(columns=ADDRESS), silver))
+    assert (problem.key, "have no order" in problem.message) == (key, True)
