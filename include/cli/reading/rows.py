@@ -19,6 +19,7 @@ from include.errors import QueryError, first_line
 from include.reading.duckdb_in_utc import duckdb_in_utc
 
 _TEXT = "{}::VARCHAR"
+_NESTED_TEXT = "CASE WHEN {0} IS NOT NULL THEN to_json({0})::VARCHAR END"
 _LEAST_WIDTH, _GAP = 20, 3
 
 
@@ -55,11 +56,11 @@ def result_table(rows: pa.Table, width: int) -> tuple[Table, list[str]]:
 
 
 def write_csv(rows: pa.RecordBatchReader, out: BinaryIO) -> None:
-    """Write rows as CSV with a header; NULL is nothing, and an empty text is two quotes."""
+    """Write rows as CSV with a header; NULL is nothing, an empty text is two quotes, a nested value is JSON."""
     fields = [field if _is_number(field) else pa.field(field.name, pa.string()) for field in rows.schema]
     with pyarrow.csv.CSVWriter(pa.PythonFile(out, mode="w"), pa.schema(fields)) as writer:
         for batch in rows:
-            texts = _converted(batch, _TEXT).columns
+            texts = _converted(batch, _TEXT, _NESTED_TEXT).columns
             columns = [
                 own if _is_number(field) else text for field, own, text in zip(fields, batch, texts, strict=True)
             ]
@@ -106,12 +107,14 @@ def _is_number(field: pa.Field) -> bool:
     return any(is_type(field.type) for is_type in (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal))
 
 
-def _converted(rows: pa.RecordBatch | pa.Table, expression: str) -> pa.Table:
+def _converted(rows: pa.RecordBatch | pa.Table, expression: str, of_nested: str = "") -> pa.Table:
     """Return rows after DuckDB has evaluated an expression of each column, `{}`; the columns have other names."""
     names = [f"c{number}" for number in range(rows.num_columns)]
+    nested = [of_nested if pa.types.is_nested(field.type) else "" for field in rows.schema]
     table = pa.Table.from_arrays(rows.columns, names)
+    values = [(own or expression).format(name) for own, name in zip(nested, names, strict=True)]
     with duckdb_in_utc() as connection:
-        return connection.from_arrow(table).project(", ".join(map(expression.format, names))).to_arrow_table()
+        return connection.from_arrow(table).project(", ".join(values)).to_arrow_table()
 
 
 def _strict_json(value: str | None) -> str:

@@ -49,6 +49,10 @@ def paths(place: Mapping[str, str]) -> LakehousePaths:
         ("WITH o AS (FROM silver.orders) SELECT max(n) AS m FROM o", ['"m"', "1"]),
         ("SHOW TABLES", ['"name"', '"gold.sales"', '"silver.orders"']),
         ("SELECT NULL AS a, '' AS b, 'x,\"\n' AS c", ['"a","b","c"', ',"","x,""', '"']),
+        (
+            "SELECT {'x': [NULL, 'ü']} AS a, map {'b': 1} AS b, CAST(NULL AS STRUCT(x INT)) AS c",
+            ['"a","b","c"', '"{""x"":[null,""ü""]}","{""b"":1}",'],
+        ),
     ],
 )
 def test_a_pipe_gets_csv_of_the_certified_rows(lakehouse: Lakehouse, sql: str, lines: list[str]) -> None:
