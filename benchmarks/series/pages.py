@@ -57,6 +57,7 @@ PAGES = {
     "Spec": f"{_SILVER}/spec",
     "Run of all tables": "/lakehouse/runs/bench/run%205",
     "Run of old tables": "/lakehouse/runs/bench/run%205000",
+    "Backfill plan, its form": f"/lakehouse/backfill-plan/{DOMAIN}",
     "Backfill plan, a month of three tables": _PLAN,
 }
 """Name -> address of each page that is measured."""

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 
-from include.contracts.interval import Interval
 from include.contracts.spec.bronze_sources import LandingSource
 from include.contracts.spec.table_spec import BronzeSpec
 from include.control.landing.deliveries import folders_of
 from include.control.landing.landing import landing_of
 from include.overview.tables.table_overview import TableOverview
 
-_WEEK = timedelta(days=6)
+_WEEK = timedelta(days=7)
 _LISTING_S = 0.15
 """For how long landing folders are listed: the form must open at once."""
 
@@ -36,30 +35,29 @@ def proposed_days(
         MillraceError: a landing folder cannot be read.
     """
     tables, until = list(tables), clock() + _LISTING_S
-    yesterday = today - timedelta(days=1)
-    known = [day for table in tables for batch in table.batches for day in _days(batch.interval)]
-    if not any(yesterday - _WEEK <= day <= yesterday for day in known):
+    midnight = datetime.combine(today, datetime.min.time(), UTC)
+    known = [(batch.interval_start, batch.interval_end) for table in tables for batch in table.batches]
+    if not any(start < midnight and end > midnight - _WEEK for start, end in known):
         sources = (table.spec.source for table in tables if isinstance(table.spec, BronzeSpec))
         feeds = [source for source in sources if isinstance(source, LandingSource)]
         known += _delivered(feeds, landing, lambda: clock() > until)
-    over = [day for day in known if day <= yesterday]
-    last = max(over, default=yesterday)
-    return max(min(over, default=date.min), last - _WEEK), last
+    begun = [(start, min(end, midnight)) for start, end in known if start < midnight]
+    last = (max((end for _, end in begun), default=midnight) - timedelta(microseconds=1)).date()
+    first = min((start.date() for start, _ in begun), default=date.min)
+    return max(first, last - _WEEK + timedelta(days=1)), last
 
 
-def _delivered(feeds: Iterable[LandingSource], landing: str, is_over: Callable[[], bool]) -> Iterator[date]:
-    """Yield the days of landing files, until the time is over."""
+def _delivered(
+    feeds: Iterable[LandingSource], landing: str, is_over: Callable[[], bool]
+) -> Iterator[tuple[datetime, datetime]]:
+    """Yield start and end of the intervals of landing files, until the time is over."""
     for source in feeds:
+        if is_over():
+            return
         folders = folders_of(source)
         files = landing_of(source.landing, landing).files(source.landing, lambda _: True) if folders else None
         for file in files or ():
             if is_over():
                 return
             if folders and (interval := folders.interval(file.path)):
-                yield from _days(interval)
-
-
-def _days(interval: Interval) -> tuple[date, date]:
-    """Return the first and the last day of an interval."""
-    last: datetime = interval.end - timedelta(microseconds=1)
-    return interval.start.date(), last.date()
+                yield interval.start, interval.end

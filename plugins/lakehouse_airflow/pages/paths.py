@@ -57,6 +57,8 @@ _FORMS = {
 }
 """Action -> the DAG whose form carries it out."""
 
+_TABS = {Action.FIX_SPEC: "spec", Action.DELIVER: "files"}
+"""Action -> the tab of the table that says more about it."""
 
 APPROVALS = (Action.OVERRIDE, Action.ALLOW_DELETES)
 """The actions whose form names the task that then runs again."""
@@ -83,8 +85,8 @@ def action_path(item: Attention) -> str:
         return task_path(item.table.failed[0])
     if item.action is Action.MAINTAIN:
         return dag_path(MAINTENANCE_DAG_ID)
-    if item.action is Action.FIX_SPEC:
-        return table_path(item.table.table, "spec")
+    if item.action in _TABS:
+        return table_path(item.table.table, _TABS[item.action])
     return dag_path(item.table.spec.domain) if item.action is Action.RUN else ""
 
 

@@ -35,7 +35,7 @@ from tests.support.airflow.logins import login
 from tests.support.airflow.shop_runs import HAND_WRITTEN
 from tests.support.airflow.shown_lakehouse import EVIL
 from tests.support.airflow.shown_page import Shown
-from tests.support.documents.specs import silver_spec
+from tests.support.documents.specs import bronze_spec, silver_spec
 
 DAY = datetime(2013, 3, 1, tzinfo=UTC)
 NOW = datetime.now(UTC)
@@ -158,6 +158,11 @@ def test_the_form_of_an_approval_names_the_failed_task_which_then_runs_again() -
     item = Attention(table, Kind.REFUSED, "refused", Action.OVERRIDE, fields={"version": 2})
     path = trigger_path(OVERRIDE_DAG_ID, table=table.table, task="shop/r1/silver.orders_gate", version=2)
     assert action_path(item) == path
+
+
+def test_a_file_that_was_given_up_leads_to_the_files_of_its_table() -> None:
+    table = TableOverview(bronze_spec())
+    assert action_path(Attention(table, Kind.GIVEN_UP, "given up", Action.DELIVER)) == table_path(table.table, "files")
 
 
 def test_the_operators_have_these_names() -> None:

@@ -54,6 +54,12 @@ def test_what_needs_a_person_stands_on_top_with_the_action_that_helps(server: Te
     assert links.index(actions[-1]) < links.index(table_path("bronze.orders"), links.index(actions[-1]))
 
 
+def test_waiting_rows_and_a_refusal_lead_to_the_tabs_that_say_more(server: TestClient) -> None:
+    links = show(server).links
+    assert table_path("bronze.orders", "quarantine") in links
+    assert table_path("silver.orders", "quality") in links
+
+
 def test_no_text_of_a_source_or_a_person_becomes_html(server: TestClient) -> None:
     for query in ("", f"?q={EVIL}", f"?sort={EVIL}&domain={EVIL}&state={EVIL}"):
         answer = server.get(PAGE + query, headers=login(server, "ann"))

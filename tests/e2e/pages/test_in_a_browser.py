@@ -15,9 +15,9 @@ from embedded.airflow.standalone import USER, passwords
 from embedded.stack import Stack
 from tests.e2e import trials
 from tests.e2e.days import PATIENCE_S
-from tests.e2e.pages.stumbles import stumbles
 from tests.e2e.pages.watched import Watched
 from tests.e2e.people import answer_all
+from tests.support.airflow.stumbles import stumbles
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("refused_run"), pytest.mark.timeout(600)]
 
