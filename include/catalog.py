@@ -22,7 +22,7 @@ from include.specs.checks.change_data import (
 from include.specs.checks.columns import check_columns, check_fields, check_kafka
 from include.specs.checks.expectations import check_expectations
 from include.specs.checks.gold import check_gold_names
-from include.specs.checks.landing import check_landing
+from include.specs.checks.landing import check_concurrency, check_landing
 from include.specs.checks.nested import check_nested
 from include.specs.checks.other_tables import check_compared
 from include.specs.checks.properties import check_properties
@@ -47,6 +47,7 @@ _CHECKS = (
     check_compared,
     check_properties,
     check_landing,
+    check_concurrency,
     check_kafka,
     check_gold_names,
     check_nested,

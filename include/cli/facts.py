@@ -10,7 +10,6 @@ from include.contracts.row_status import PENDING
 from include.control.gates.result import Override
 from include.control.ledger.states.measures import Measures, measure
 from include.control.ledger.states.streams import Streams
-from include.control.log.batch import Stream
 from include.control.ops_tables import OpsTables
 from include.control.quarantine.rows import count_by_status
 from include.control.quarantine.stored_rows import StoredRows
@@ -72,7 +71,7 @@ def _facts(table: str, ops: OpsTables) -> TableFacts:
     verdicts = ops.gates.verdicts(table)
     override = verdicts.override_in_force if verdicts else None
     streams = ops.states.read(table, Streams)
-    last = streams.ends.get(Stream(table).name) if streams else None
+    last = streams.newest if streams else None
     counts = count_by_status(StoredRows(table, ops.paths, ops.quarantine))
     return TableFacts(
         table=table,

@@ -11,7 +11,6 @@ from dataclasses import replace
 from datetime import datetime
 
 from include.control.ledger.states.recent_batches import MOST_BATCHES
-from include.control.log.batch import Stream
 from include.control.maintenance.retention import CERTIFIED_READERS, Reader
 from include.overview.tables.table_overview import TableOverview
 
@@ -31,7 +30,7 @@ def with_readers(table: TableOverview, downstream: Iterable[TableOverview]) -> T
     if table.certified is not None:
         readers.append(Reader(CERTIFIED_READERS, table.certified, _since(table, table.certified)))
     for other in downstream:
-        end = other.streams.ends.get(Stream(other.table).name) if other.streams else None
+        end = other.streams.newest if other.streams else None
         consumed = end.intent.sources.consumed_version(table.table, table.table_id) if end else None
         if consumed is not None:
             readers.append(

@@ -26,6 +26,7 @@ def check_links(document: Document, documents: Mapping[str, Document]) -> Iterat
             yield Defect(path, "no spec creates this table", table, did_you_mean(table, tables))
     yield from _check_silver_columns(document, documents)
     yield from _check_silver_order(document, documents)
+    yield from _check_snapshot_source(document, documents)
     yield from check_gold_columns(document, documents)
     yield from check_other_tables(document, documents)
 
@@ -99,6 +100,15 @@ def _check_silver_columns(document: Document, documents: Mapping[str, Document])
         if is_whole and name not in nested_columns(document):
             fix = f"write this type; or take its parts: `from: {name}.<part>`; or text: `from: to_json({name})`"
             yield Defect(("columns", name), f"the column of {source} is {nested[name]}", name, fix)
+
+
+def _check_snapshot_source(document: Document, documents: Mapping[str, Document]) -> Iterator[Defect]:
+    """Check that full snapshots come from a table whose batches have one order."""
+    source = document.get("source")
+    if document.get("snapshot") and isinstance(source, str) and documents.get(source, {}).get("concurrent_by"):
+        message = f"a full snapshot needs to know which batch of {source} came last, and its batches have no one order"
+        fix = f"remove concurrent_by from the spec of {source}"
+        yield Defect(("snapshot",), message, document["snapshot"], fix)
 
 
 def _check_silver_order(document: Document, documents: Mapping[str, Document]) -> Iterator[Defect]:

@@ -129,6 +129,11 @@ def _alter(session: SparkSession, path: LakePath, change: str) -> None:
     retry_until_committed(Contest(str(path)), WriteKind.SCHEMA, path, lambda: session.sql(statement).collect())
 
 
+def set_property(session: SparkSession, path: LakePath, key: str, value: str) -> None:
+    """Set a property of the table at `path`."""
+    _alter(session, path, f"SET TBLPROPERTIES ({_property_list({key: value})})")
+
+
 def committed_txn(path: LakePath, app_id: str) -> int:
     """Return the last txnVersion of `app_id` in the table; 0 if there is none, or no table."""
     try:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from include.contracts.job.args import Job
 from include.contracts.job.report import JobReport, reported_run
 from include.control.gates.overrides import override_note
+from include.control.gates.unclosed import unclosed_batches
 from include.control.gates.verification import verification_note
+from include.control.landing.streams import NONE, concurrency_of
 from include.control.log.delta_log import newest_change
-from include.control.planning.planner import stream_position
+from include.control.planning.stream_positions import stream_position
 from include.errors import GateFailedError, NotReadyError, Outcome
 from spark_jobs.layers.gate.gate import run_gate
 from spark_jobs.runtime.context import JobContext
@@ -18,7 +20,7 @@ def run(context: JobContext) -> JobReport:
     """Check the last batch's version by the spec's table rules; of a table without batches, the newest other rows.
 
     Raises:
-        NotReadyError: there is no table to check.
+        NotReadyError: there is no table to check, or it has a batch that its run has not completed.
         GateFailedError: its last batch was refused, and the table restored.
     """
     table, path = context.spec.table, context.paths.table(context.spec.table)
@@ -31,6 +33,15 @@ def run(context: JobContext) -> JobReport:
         raise GateFailedError(
             f"{table}: there is nothing to check: the versions after {restored} were refused, and version {version} "
             "restored its rows\nRun the task that writes the table: it reads the refused batches again."
+        )
+    ledger, gates = context.ops.ledger, context.ops.gates
+    several = concurrency_of(context.spec) != NONE
+    if open_batches := unclosed_batches(table, version, context.paths, ledger, gates) if several else []:
+        first = open_batches[0].intent
+        raise NotReadyError(
+            f"{table}: batch {first.batch_seq} of stream {first.stream} is not complete, and version {version} has it",
+            f"Its run {first.run_id} is still at work, or died: run the interval from {first.interval_start:%Y-%m-%d} "
+            "again.",
         )
     gate = run_gate(context, version)
     return JobReport(

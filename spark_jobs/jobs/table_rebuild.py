@@ -14,6 +14,7 @@ from include.contracts.job.args import Job
 from include.contracts.job.report import JobReport, reported_run
 from include.contracts.job.requests import RebuildRequest
 from include.control.changes.staging import remove_staging, staged_paths
+from include.control.landing.streams import NONE, concurrency_at, concurrency_of
 from include.control.leases.store import lakehouse_leases
 from include.control.ledger.rebuilds import Rebuild, RebuildEvent
 from include.control.ledger.states.measures import table_rows
@@ -52,6 +53,7 @@ def run(context: JobContext) -> JobReport:
 
 
 def _handle(context: JobContext, request: RebuildRequest) -> JobReport:
+    _require_one_stream(context, [context.spec.table])
     if request.undo:
         return _undo(context, request)
     rebuild = _active_rebuild(context)
@@ -61,6 +63,7 @@ def _handle(context: JobContext, request: RebuildRequest) -> JobReport:
     if rebuild and rebuild.specs != _hashes(context, tables):
         msg = f"{context.spec.table}: specs changed since the start of rebuild {rebuild.id}; nothing was switched"
         raise BadInputError(msg, f"Restore the specs, or give it up: lakehouse rebuild {context.spec.table} --cancel")
+    _require_one_stream(context, tables)
     for table in tables:
         if not is_table(context.paths.table(table)):
             raise NotReadyError(f"{table}: there is no table to rebuild; its next run creates it")
@@ -81,6 +84,17 @@ def _handle(context: JobContext, request: RebuildRequest) -> JobReport:
     remove_staging(staged_paths(context.paths, rebuild.id, tables))
     switched = {"tables": {winner.intent.table: winner.version for winner in winners}, "rebuild": rebuild.id}
     return _report(context, Outcome.COMMITTED, _message(context, winners), switched, missing)
+
+
+def _require_one_stream(context: JobContext, tables: Sequence[str]) -> None:
+    """Require that no table has several streams: only its own stream protects a switch from batches in progress."""
+    for table in tables:
+        path, spec = context.paths.table(table), context.catalog.spec(table)
+        if concurrency_of(spec) != NONE or (is_table(path) and concurrency_at(path) != NONE):
+            raise BadInputError(
+                f"{table}: a table with concurrent_by cannot be rebuilt, and no rebuild of it undone",
+                "Remove concurrent_by from its spec and run the table once. After the rebuild write the key again.",
+            )
 
 
 def _rebuild_table(context: JobContext, rebuild: Rebuild, table: str, request: RebuildRequest) -> Winner:

@@ -7,16 +7,17 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
-from deltalake.exceptions import TableNotFoundError
 from pyspark.sql import SparkSession
 
-from include.contracts.spec.table_spec import AnySpec
+from include.contracts.spec.table_spec import AnySpec, BronzeSpec
 from include.control.changes.table_diff import TableDiff, changes_since
-from include.control.ledger.resolution import read_position
+from include.control.landing.streams import concurrency_at, concurrency_of
 from include.control.log.batch import Intent, Stream, StreamPosition, Winner
+from include.control.planning.stream_positions import stream_position
+from include.errors import NotReadyError
 from spark_jobs.delta_io.tables import TableShape, ensure_table
 from spark_jobs.layers.maintenance.maintenance import maintenance_conf
-from spark_jobs.protocol.batches import BatchPlan, BatchWork, Closing
+from spark_jobs.protocol.batches import BatchPlan, BatchRequest, BatchWork, Closing
 from spark_jobs.runtime.context import JobContext
 
 log = logging.getLogger(__name__)
@@ -63,14 +64,23 @@ def require_fitting_table(context: JobContext, spec: AnySpec) -> TableDiff:
         MisfitError: the spec has other keys, another order, another type or another partition; the message says how
             to rebuild the table.
     """
-    path = context.paths.table(spec.table)
-    try:
-        position, _ = read_position(path, Stream(spec.table), context.ops.ledger)
-    except TableNotFoundError:
+    position = stream_position(spec, context.paths, context.ops.ledger)
+    if position is None:
         return TableDiff(spec.table)
     changes = changes_since(spec, position.last, context.ops)
     changes.require_fit()
     return changes
+
+
+def batch_request(context: JobContext, stream: Stream) -> BatchRequest:
+    """Return the target and the origin of the job's next batch in a stream."""
+    return BatchRequest(
+        path=context.paths.table(context.spec.table),
+        stream=stream,
+        interval=context.args.interval,
+        run_id=context.args.run_id,
+        spec_hash=context.spec.spec_hash,
+    )
 
 
 @dataclass(frozen=True)
@@ -88,7 +98,9 @@ class FittingWork:
 
         Raises:
             BadInputError: the table does not fit the spec any more.
+            NotReadyError: its streams are not those of the spec any more.
         """
+        self._require_streams()
         changes_since(self.context.spec, position.last, self.context.ops).require_fit()
         return self.work.plan(position)
 
@@ -99,3 +111,14 @@ class FittingWork:
     def close(self, winner: Winner) -> Closing:
         """Do the batch's secondary writes, and count its rows."""
         return self.work.close(winner)
+
+    def _require_streams(self) -> None:
+        spec = self.context.spec
+        if not isinstance(spec, BronzeSpec):
+            return
+        wanted, now = concurrency_of(spec), concurrency_at(self.context.paths.table(spec.table))
+        if now != wanted:
+            raise NotReadyError(
+                f"{spec.table}: concurrent_by is {wanted} in the spec of this run, and {now} in the table",
+                "Another run has just changed it. Nothing was written; run this again with the spec that is in force.",
+            )

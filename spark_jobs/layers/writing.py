@@ -11,33 +11,33 @@ from include.contracts.job.findings import merge_findings
 from include.contracts.job.report import JobReport, RowCounts, reported_run, total
 from include.control.changes.table_diff import diff_for_run
 from include.control.gates.overrides import override_note
+from include.control.gates.unclosed import unclosed_batches
 from include.control.gates.verification import verification_note
+from include.control.landing.streams import NONE, concurrency_of, stream_of
 from include.control.ledger.commit_history import TableWrite
 from include.control.ledger.resolution import table_id
 from include.control.ledger.states.measures import table_rows
-from include.control.log.batch import Stream
+from include.control.log.batch import ONE_STREAM, Stream
 from include.control.quarantine.ageing import ageing_note
 from include.errors import Outcome
 from spark_jobs.layers.gate.gate import GateOutcome, run_gate
-from spark_jobs.layers.own_table import FittingWork
+from spark_jobs.layers.own_table import FittingWork, batch_request
 from spark_jobs.protocol.batches import BatchRequest, BatchResult, BatchWork, BatchWriter
 from spark_jobs.runtime.context import JobContext
 
 
-def commit_batch(context: JobContext, work: BatchWork) -> BatchResult:
-    """Commit the stream's next batch by the protocol, if anything is new.
+def commit_batch(context: JobContext, work: BatchWork, stream: Stream | None = None) -> BatchResult:
+    """Commit the next batch of a stream by the protocol, if anything is new.
 
     If the run waited for another writer or lost a race, `ops.commits` gets an event.
+
+    Args:
+        context: the job's.
+        work: plans, writes and closes the batch.
+        stream: the stream; by default that of the job's interval.
     """
-    request = BatchRequest(
-        path=context.paths.table(context.spec.table),
-        stream=Stream(context.spec.table),
-        interval=context.args.interval,
-        run_id=context.args.run_id,
-        spec_hash=context.spec.spec_hash,
-    )
-    fitting = FittingWork(context, work)
-    writer = BatchWriter(request, fitting, context.ops.ledger, context.open_session, context.spec.conflicts)
+    request = batch_request(context, stream or stream_of(context.spec, context.args.interval_start))
+    writer = _writer(context, request, work)
     context.ops.specs.record(context.spec, table_id(request.path))
     try:
         return writer.run(context.leases)
@@ -61,13 +61,33 @@ def commit_batch(context: JobContext, work: BatchWork) -> BatchResult:
             context.ops.commits.record(written)
 
 
+def finish_streams(context: JobContext, work: BatchWork, upto: BatchResult) -> None:
+    """Close the batches of other streams that the gate of a batch covers, if their writers died after the commit.
+
+    Raises:
+        LeaseLostError: another run, which has committed such a batch, did not close it in time.
+    """
+    table, winner, ops = context.spec.table, upto.winner, context.ops
+    if concurrency_of(context.spec) == NONE or winner is None:
+        return
+    for batch in unclosed_batches(table, winner.version, context.paths, ops.ledger, ops.gates):
+        request = batch_request(context, Stream(table, batch.intent.stream))
+        _writer(context, request, work).finish(context.leases)
+
+
+def _writer(context: JobContext, request: BatchRequest, work: BatchWork) -> BatchWriter:
+    fitting = FittingWork(context, work)
+    return BatchWriter(request, fitting, context.ops.ledger, context.open_session, context.spec.conflicts)
+
+
 def check_and_report(context: JobContext, results: Sequence[BatchResult]) -> JobReport:
     """Check the version that the last batch of a run made, and report all its batches.
 
     The gate runs in the same driver, right after the commit: Spark starts once, and nothing happens in between.
     """
     started = time.monotonic()
-    spec, winner = context.spec, results[-1].winner
+    spec, winners = context.spec, [result.winner for result in results if result.winner]
+    winner = max(winners, key=lambda batch: batch.version, default=None)
     gate = run_gate(context, winner.version) if winner else None
     batch_s, gate_s = sum(result.took_s for result in results), time.monotonic() - started
     changes = diff_for_run(spec, results[0].previous, context.ops).lines(after_a_run=True)
@@ -107,7 +127,9 @@ def _message(table: str, results: Sequence[BatchResult], rows: RowCounts, gate: 
     last = results[-1]
     if last.winner is None or gate is None:
         return f"{table}: nothing to load, and nothing was loaded before"
-    batch = f"batch {last.winner.batch_seq}, version {last.winner.version}"
+    stream = last.winner.intent.stream
+    of_stream = "" if stream == ONE_STREAM else f" of stream {stream}"
+    batch = f"batch {last.winner.batch_seq}{of_stream}, version {last.winner.version}"
     if not last.committed and not last.finished:
         made_by = f"{last.winner.intent.run_id} for the interval from {last.winner.intent.interval_start:%Y-%m-%d}"
         return f"{table}: nothing new since {batch}, made by {made_by}{f'. {gate.restore}' if gate.restore else ''}"

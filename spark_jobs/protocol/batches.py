@@ -174,6 +174,11 @@ class BatchWriter:
         finally:
             self.result.took_s = time.monotonic() - started
 
+    def finish(self, leases: Leases) -> None:
+        """Close the last batch of the stream under its lease, if its writer died after the commit; plan nothing."""
+        with leases.stream(self._request.stream.table, self._request.stream.name):
+            self._resolve_and_finish()
+
     def run_unleased(self) -> BatchResult:
         """Commit the batch without a lease.
 
@@ -195,7 +200,7 @@ class BatchWriter:
             log.warning("%s: rows were lost with an executor: %s", self._request.stream.table, first_line(error))
             raise _PlanAgainError from error
 
-    def _plan_and_commit(self) -> BatchResult:
+    def _resolve_and_finish(self) -> StreamPosition:
         position = resolve(self._request.path, self._request.stream, self._ledger)
         last = self.result.previous = position.last
         rows = self._ledger.closed_rows(last) if last else None
@@ -204,6 +209,10 @@ class BatchWriter:
             self._close(last, is_own=False)
         elif rows is not None:
             self.result.rows = rows
+        return position
+
+    def _plan_and_commit(self) -> BatchResult:
+        position = self._resolve_and_finish()
         plan = self._work.plan(position)
         if plan is None:
             self.result.winner = position.last

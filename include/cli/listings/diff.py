@@ -14,7 +14,7 @@ from include.cli.progress import in_progress
 from include.contracts.counted import counted
 from include.control.changes.table_diff import TableDiff, table_diff
 from include.control.ops_tables import OpsTables
-from include.control.planning.planner import stream_position
+from include.control.planning.stream_positions import stream_position
 from include.errors import ExitCode, MillraceError
 from include.settings import Settings
 

@@ -30,7 +30,7 @@ from include.contracts.strict_model import StrictModel
 _NOT_HASHED: Any = {
     **dict.fromkeys(("description", "owner", "classification", "maintenance", "evolve", "quarantine"), True),
     **dict.fromkeys(("max_rows_per_batch", "max_files_per_batch", "on_refusal", "conflicts"), True),
-    "max_deleted_percent": True,
+    **dict.fromkeys(("max_deleted_percent", "concurrent_by"), True),
     "columns": {"__all__": {"required"}},
     "source": BATCH_SIZES,
 }
@@ -116,6 +116,8 @@ class BronzeSpec(TableSpec):
             then its values are kept in `_rescued`.
         columns: the fields of a record, each with the type that its values should have; a value that does not fit is
             kept in `_rescued`.
+        concurrent_by: `interval` lets runs of different intervals load the table at the same time; without it the table
+            takes one batch at a time.
         quarantine: how long quarantined rows may wait.
     """
 
@@ -124,6 +126,7 @@ class BronzeSpec(TableSpec):
     on_drift: Literal["rescue", "fail", "evolve"] = "rescue"
     evolve: Literal["auto", "ask"] = "auto"
     columns: dict[ColumnName, ColumnSpec] = Field(min_length=1)
+    concurrent_by: Literal["interval"] | None = None
     quarantine: QuarantineSpec = QuarantineSpec()
 
     @model_validator(mode="after")

@@ -55,7 +55,7 @@ _RECOMPUTE_KEYS = (
 )
 """Keys that affect how rows are computed from the source."""
 
-_PROPERTY_KEYS = ("description", "maintenance", "delta", "zorder_by")
+_PROPERTY_KEYS = ("description", "maintenance", "delta", "zorder_by", "concurrent_by")
 """Keys that set comments and properties of the table."""
 
 _HANDLED_KEYS = frozenset(

@@ -132,6 +132,8 @@ class Gates:
     def result(self, table: str, version: int, suite_hash: str) -> GateResult | None:
         """Return the newest result of exactly this version by exactly these rules; an override wins over all others.
 
+        Without a result of this version, return the certificate of the newest version above it by these rules.
+
         Return None also for a refusal that may be out of date: the rules read another table, and that table has another
         certified version now.
         """
@@ -146,7 +148,9 @@ class Gates:
             results = self._select(table, version=[version], table_id=[table_id(self._paths.table(table))])
         candidates = [result for result in results if (result.version, result.suite_hash) == (version, suite_hash)]
         if not candidates:
-            return None
+            # A later certificate covers the batches below it: those of a run whose gate had to wait for another one.
+            later = (result for result in reversed(verdicts.passed) if result.version > version)
+            return next((result for result in later if result.suite_hash == suite_hash), None)
         newest = ([result for result in candidates if result.override] or candidates)[-1]
         if not newest.passed and any(self.certified(other) != at for other, at in newest.compared.items()):
             return None

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from include.contracts.lake_path import LakePath
 from include.control.ledger.ledger import Ledger
-from include.control.log.batch import Stream, StreamPosition, Winner, winner_of
+from include.control.log.batch import ONE_STREAM, Stream, StreamPosition, Winner, winner_of
 from include.control.log.delta_log import Commit, commits_after, latest_version, read_commit, remaining_commits
 from include.control.log.followed_tables import FollowedTable, newest_table
 from include.control.storage.read_cache import clear_read_cache
@@ -50,6 +50,9 @@ def _read_after(
     """Return the position and the winners after the last resolved batch."""
     if last:
         _require_in_log(table, last)
+        # Of several streams one may rest for years, while the others add commits that hold none of its batches.
+        if stream.name != ONE_STREAM and at_end.transaction_version(stream.app_id) == last.batch_seq:
+            return StreamPosition(at_end.table_id, at_end.version, last), ()
     recorded = None if last else at_end.transaction_version(stream.app_id)
     # A stream that neither ledger nor log knows starts at the end of the log.
     first_start = -1 if recorded is not None or at_end.version == 0 else at_end.version

@@ -13,6 +13,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from include.contracts.interval import Instant
 from include.control.log.delta_log import USER_METADATA_KEY, Commit
 
+ONE_STREAM = "main"
+"""The name of the stream of a table that takes one batch at a time."""
+
 
 @dataclass(frozen=True)
 class Stream:
@@ -23,7 +26,7 @@ class Stream:
     """
 
     table: str
-    name: str = "main"
+    name: str = ONE_STREAM
 
     @property
     def app_id(self) -> str:

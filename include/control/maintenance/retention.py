@@ -17,7 +17,7 @@ from include.control.gates.gates import Gates
 from include.control.ledger.ledger import Ledger
 from include.control.ledger.resolution import table_id
 from include.control.log.delta_log import remaining_commits
-from include.control.planning.planner import stream_position
+from include.control.planning.stream_positions import stream_position
 from include.paths import LakehousePaths
 from include.specs.invalid_spec import MaybeInvalidSpec
 

@@ -16,7 +16,7 @@ from include.contracts.spec.table_spec import AnySpec, SilverSpec
 from include.control.ledger.ledger import Ledger
 from include.control.log.stored_tables import is_table, open_table
 from include.control.log.table_queries import identifiers, query
-from include.control.planning.planner import stream_position
+from include.control.planning.stream_positions import stream_position
 from include.paths import LakehousePaths
 
 

@@ -11,8 +11,6 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 
-from deltalake.exceptions import TableNotFoundError
-
 from include.catalog import Catalog
 from include.clock import Clock, utc_now
 from include.contracts.interval import Interval
@@ -26,13 +24,12 @@ from include.control.landing.landing import Landing, interval_files, is_as_liste
 from include.control.landing.matching import IsEnough, MatchedFiles, compare_all, match_files, read_listed, split_by_age
 from include.control.ledger.deletes import are_too_many, refusal_message
 from include.control.ledger.events import FileEvent
-from include.control.ledger.ledger import Ledger
-from include.control.ledger.resolution import read_position
-from include.control.log.batch import BatchSources, FileFact, Stream, StreamPosition, Winner
+from include.control.log.batch import BatchSources, FileFact, StreamPosition, Winner
 from include.control.ops_tables import OpsTables
 from include.control.planning.advice import Advice, with_files, with_messages
 from include.control.planning.full_snapshots import FullSnapshots, delay_message, delay_notes, require_whole
 from include.control.planning.source_ranges import changed_ranges, pin_sources, ranges_message, why_whole
+from include.control.planning.stream_positions import stream_position, stream_positions
 from include.control.quarantine.ageing import ageing_note
 from include.control.quarantine.stored_rows import QuarantinedRow
 from include.paths import LakehousePaths
@@ -43,10 +40,10 @@ from include.specs.problem import SpecsRefusedError
 
 @dataclass(frozen=True)
 class Standing:
-    """The state of a table, without regard to its sources; it is the same for every interval, until a batch changes it.
+    """The state of a stream of a table, without regard to its sources; it stays the same until a batch changes it.
 
     Attributes:
-        position: the position of its stream; None if there is no table yet.
+        position: the position of the stream; None if there is no table yet.
         advice: the advice that follows from the table alone.
     """
 
@@ -80,15 +77,16 @@ class Planner:
         self.ops = ops or OpsTables(settings.paths, keep_commits=settings.keep_commits)
         self._diffs: dict[str, TableDiff] = {}
 
-    def standing(self, spec: MaybeInvalidSpec) -> Standing:
-        """Return the state of the table of `spec`.
+    def standing(self, spec: MaybeInvalidSpec, interval: Interval | None = None) -> Standing:
+        """Return the state of the stream that loads the interval; by default, of the stream with the newest batch.
 
         Raises:
             SpecsRefusedError: the spec is wrong.
             TornLogError: a log does not continue where it was last resolved.
         """
         valid = _require_valid(spec)
-        position = stream_position(valid, self.ops.paths, self.ops.ledger)
+        start = interval.start if interval else None
+        position = stream_position(valid, self.ops.paths, self.ops.ledger, start)
         return Standing(position, self._state(valid, position))
 
     def due_intervals(self, spec: BronzeSpec, folders: Folders) -> tuple[tuple[Interval, ...], int]:
@@ -102,8 +100,8 @@ class Planner:
             TornLogError: a log does not continue where it was last resolved.
         """
         ops, landing = self.ops, landing_of(spec.landing_source.landing, self._settings.landing)
-        position = stream_position(spec, ops.paths, ops.ledger)
-        last, table_id = position.last if position else None, position.table_id if position else ""
+        positions = stream_positions(spec, ops.paths, ops.ledger)
+        table_id = positions[0].table_id if positions else ""
         matches = self._match(spec, table_id, landing, delivered_files(spec, landing, folders))
         young, settled = split_by_age(matches.unread, spec.landing_source)
         due = {interval for file in settled if (interval := folders.interval(file.path))}
@@ -114,8 +112,9 @@ class Planner:
                     of_interval[interval].append(file)
             for interval, files in of_interval.items():
                 ops.ledger.record_files(event, spec.table, table_id, interval, files)
-        if last is not None and not is_complete(spec, last, ops):
-            due.add(Interval(start=last.intent.interval_start, end=last.intent.interval_end))
+        for last in filter(None, (position.last for position in positions)):
+            if not is_complete(spec, last, ops):
+                due.add(Interval(start=last.intent.interval_start, end=last.intent.interval_end))
         return tuple(sorted(due, key=lambda interval: interval.start)), len(young)
 
     def advise(
@@ -127,7 +126,8 @@ class Planner:
             spec: the spec of the table.
             interval: the interval.
             reprocess: whether the interval's rows are read again.
-            standing: the state of the table, for callers that plan several intervals; by default it is read.
+            standing: the state of the interval's stream, for callers that plan several intervals; by default it is
+                read.
 
         Raises:
             SpecError: the spec is wrong, or the spec of a table that it reads directly or indirectly.
@@ -138,7 +138,7 @@ class Planner:
         """
         valid = _require_valid(spec)
         self._catalog.require_sound_sources(valid)
-        known = standing or self.standing(valid)
+        known = standing or self.standing(valid, interval)
         position, state = known.position, known.advice
         if not isinstance(valid, BronzeSpec):
             return self._with_sources(state, valid, position, interval, reprocess=reprocess)
@@ -255,22 +255,17 @@ def _require_valid(spec: MaybeInvalidSpec) -> AnySpec:
     return spec
 
 
-def stream_position(spec: MaybeInvalidSpec, paths: LakehousePaths, ledger: Ledger) -> StreamPosition | None:
-    """Return the position of the table's stream, read without writing; None if there is no table yet."""
-    try:
-        position, _ = read_position(paths.table(spec.table), Stream(spec.table), ledger)
-    except TableNotFoundError:
-        return None
-    return position
-
-
 def is_complete(spec: AnySpec, last: Winner, ops: OpsTables) -> bool:
     """Whether a batch has its secondary writes and its gate result, and its rows are restored if the spec says so."""
     if not ops.ledger.closed_rows(last):
         return False
     if last.intent.sources.restores is not None:
         return True  # the gate has checked these rows in the version that was restored
-    result = ops.gates.result(spec.table, last.version, spec.suite_hash)
+    verdicts = ops.gates.verdicts(spec.table)
+    later = (passed for passed in (verdicts.passed if verdicts else ()) if passed.version > last.version)
+    if any(passed.suite_hash == spec.suite_hash for passed in later):
+        return True  # The newest batch is of another stream. No event is read for this one.
+    result = ops.gates.result_from(verdicts, spec.table, last.version, spec.suite_hash)
     if result is None or result.passed or spec.on_refusal == "keep":
         return result is not None
     return bool(restore_obstacle(result, ops.paths, ops.gates))
@@ -286,8 +281,7 @@ def replay_interval(spec: AnySpec, rows: Sequence[QuarantinedRow], paths: Lakeho
         starts = [row.interval_start for row in rows]
         return Interval(start=min(starts), end=max(starts) + timedelta(days=1))
     ops = OpsTables(paths)
-    position = stream_position(spec, paths, ops.ledger)
-    last = position.last if position else None
-    if last is None or is_complete(spec, last, ops):
-        return None
-    return Interval(start=last.intent.interval_start, end=last.intent.interval_end)
+    for last in filter(None, (position.last for position in stream_positions(spec, paths, ops.ledger))):
+        if not is_complete(spec, last, ops):
+            return Interval(start=last.intent.interval_start, end=last.intent.interval_end)
+    return None

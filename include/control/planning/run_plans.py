@@ -9,6 +9,8 @@ from enum import StrEnum
 from include.contracts.interval import Interval
 from include.contracts.job.blocked import blocked_message
 from include.contracts.spec.table_spec import BronzeSpec
+from include.control.landing.streams import stream_of
+from include.control.log.batch import Stream
 from include.control.planning.advice import Advice
 from include.control.planning.planner import Planner, Standing
 from include.errors import ExitCode, MillraceError, NotDeliveredError, NotReadyError
@@ -108,7 +110,7 @@ class RunPlanner:
         self._skip_missing = skip_missing
         self._done: set[str] = set()
         self._files: set[str] = set()
-        self._standings: dict[str, Standing | None] = {}
+        self._standings: dict[Stream, Standing | None] = {}
         self._of_topics: dict[str, Advice | MillraceError] = {}
 
     def interval(self, specs: Iterable[MaybeInvalidSpec], interval: Interval) -> list[TablePlan]:
@@ -128,7 +130,7 @@ class RunPlanner:
         return plans
 
     def _plan(self, spec: MaybeInvalidSpec, interval: Interval, sources: list[TablePlan]) -> TablePlan:
-        nothing = TablePlan(spec.table, interval, self._current_state(spec))
+        nothing = TablePlan(spec.table, interval, self._current_state(spec, interval))
         awaited = () if isinstance(spec, InvalidSpec) else sources
         if failed := {source.table: source.obstacle for source in awaited if source.exit_code is not ExitCode.OK}:
             obstacle = blocked_message(spec.table, failed)
@@ -155,7 +157,7 @@ class RunPlanner:
         """Return the planner's advice, without the work of earlier intervals of the run."""
         is_done = spec.table in self._done
         if is_done and not isinstance(spec, BronzeSpec) and not self._reprocess:
-            state, message = self._current_state(spec), f"nothing new in {', '.join(spec.source_tables)}"
+            state, message = self._current_state(spec, interval), f"nothing new in {', '.join(spec.source_tables)}"
             if state:
                 return replace(state, nothing_new=True, message=message, refused="")
         if isinstance(spec, BronzeSpec) and spec.reads_kafka:
@@ -187,22 +189,23 @@ class RunPlanner:
             raise advice
         return advice
 
-    def _current_state(self, spec: MaybeInvalidSpec) -> Advice | None:
-        """Return the state of the table, as the advice of a run that does nothing."""
-        standing = self._standing(spec)
+    def _current_state(self, spec: MaybeInvalidSpec, interval: Interval) -> Advice | None:
+        """Return the state of the interval's stream, as the advice of a run that does nothing."""
+        standing = self._standing(spec, interval)
         return replace(standing.advice, has_new_data=False) if standing else None
 
     def _advice_now(self, spec: MaybeInvalidSpec, interval: Interval) -> Advice:
-        return self._planner.advise(spec, interval, reprocess=self._reprocess, standing=self._standing(spec))
+        return self._planner.advise(spec, interval, reprocess=self._reprocess, standing=self._standing(spec, interval))
 
-    def _standing(self, spec: MaybeInvalidSpec) -> Standing | None:
-        """Return the state of the table, read once; None if it cannot be read."""
-        if spec.table not in self._standings:
+    def _standing(self, spec: MaybeInvalidSpec, interval: Interval) -> Standing | None:
+        """Return the state of the interval's stream, read once; None if it cannot be read."""
+        stream = stream_of(spec, interval.start)
+        if stream not in self._standings:
             try:
-                self._standings[spec.table] = self._planner.standing(spec)
+                self._standings[stream] = self._planner.standing(spec, interval)
             except MillraceError:
-                self._standings[spec.table] = None  # the advice for each interval reports the same error
-        return self._standings[spec.table]
+                self._standings[stream] = None  # the advice for each interval reports the same error
+        return self._standings[stream]
 
 
 def _ending(advice: Advice, after: tuple[str, ...]) -> tuple[str, ExitCode]:

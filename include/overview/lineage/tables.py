@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from include.control.log.batch import Stream
 from include.overview.tables.table_overview import TableOverview
 
 
@@ -87,7 +86,7 @@ def steps_along(table: str, edges: Mapping[str, Iterable[str]]) -> dict[str, int
 
 def source_reads(table: TableOverview, tables: Mapping[str, TableOverview]) -> tuple[SourceRead, ...]:
     """Return how far a table has read each of its sources."""
-    end = table.streams.ends.get(Stream(table.table).name) if table.streams else None
+    end = table.streams.newest if table.streams else None
     ranges = end.intent.sources.ranges if end else {}
     ids = end.intent.sources.source_ids if end else {}
     reads = []

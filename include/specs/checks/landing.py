@@ -1,4 +1,4 @@
-"""Check the folders of a bronze source: they must be below the landing root, with valid format fields."""
+"""Check the folders of a bronze source: below the landing root, with valid format fields, and one for each interval."""
 
 from __future__ import annotations
 
@@ -30,6 +30,25 @@ def check_landing(document: Document) -> Iterator[Defect]:
             yield Defect(("source", key), f"a file name cannot contain the character {unprintable!r}", text)
         elif key != "files":
             yield from _check_folder(key, text)
+
+
+def check_concurrency(document: Document) -> Iterator[Defect]:
+    """Check that a table with `concurrent_by: interval` loads each landing file in the run of one interval."""
+    if not (stated := document.get("concurrent_by")):
+        return
+    source = mapping_at(document, "source")
+    path = source.get("path", _BY_INTERVAL)
+    fix = ""
+    if "kafka" in source:
+        fix = "leave it out: the messages of a topic have no interval, and one batch reads all partitions"
+    elif not isinstance(path, str):
+        return
+    elif "interval_start" not in path:
+        fix = f"give each interval its own folder: path: {_BY_INTERVAL}"
+    elif "interval_end" in path:
+        fix = "name the folder by interval_start alone: source.path also uses interval_end"
+    if fix:
+        yield Defect(("concurrent_by",), "a file could be loaded by the runs of several intervals", stated, fix)
 
 
 def is_continuous(document: Document) -> bool:

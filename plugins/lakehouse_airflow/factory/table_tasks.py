@@ -36,12 +36,13 @@ def add_table(
     own: dict[str, Any] = {**days, **({"owner": spec.owner} if spec.owner else {})}
     page = table_doc(spec, owner)
     of_job = {**own, "conn_id": conn_id, "doc_md": page}
+    has_one_stream = not (isinstance(spec, BronzeSpec) and spec.concurrent_by)
     asks_people = isinstance(spec, BronzeSpec) and spec.needs_column_approval
     write = TableWriteOperator(
         task_id=spec.table,
         table=spec.table,
         # Waiting in Airflow is cheaper than waiting for the lease.
-        max_active_tis_per_dag=1,
+        max_active_tis_per_dag=1 if has_one_stream else None,
         outlets=[MAY_PROPOSE_COLUMNS] if asks_people else [],
         **of_job,
     )

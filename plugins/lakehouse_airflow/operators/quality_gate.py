@@ -175,7 +175,7 @@ class QualityGateOperator(SparkJobOperator):
         # Imported here, as below: parsing a DAG file must not load the Delta reader.
         from include.control.ledger.ledger import Ledger
         from include.control.log.delta_log import newest_change
-        from include.control.planning.planner import stream_position
+        from include.control.planning.stream_positions import stream_position
 
         paths = prepare_process().paths
         position = stream_position(self._spec(), paths, Ledger(paths))

@@ -14,6 +14,7 @@ from include.contracts.job.findings import Findings
 from include.contracts.job.report import RowCounts
 from include.contracts.spec.table_spec import BronzeSpec
 from include.control.gates.conservation import rows_of_rebuild
+from include.control.landing.streams import CONCURRENT_BY
 from include.control.log.batch import Intent, StreamPosition, Winner
 from include.control.quarantine.events import ReceivedRow
 from spark_jobs.delta_io.landing_reads import SOURCE_FILE
@@ -29,6 +30,7 @@ from spark_jobs.layers.dropped import DroppedRows, dropped_by_reason, dropped_ro
 from spark_jobs.layers.own_table import ensure_own_table, require_fitting_table
 from spark_jobs.layers.quarantined import quarantined_by_reason
 from spark_jobs.layers.received_rows import received_frame, record_outcome, refused_again
+from spark_jobs.layers.streams import follow_concurrency
 from spark_jobs.protocol.batches import BatchPlan, Closing
 from spark_jobs.protocol.quarantine import QuarantineWrite, quarantine_rows
 from spark_jobs.quality.rules.row_rules import refusals
@@ -61,11 +63,12 @@ def bronze_shape(spec: BronzeSpec, origin: Mapping[str, str]) -> TableShape:
     # Statistics of all columns would take a fifth of a large load, and no query filters bronze by received values.
     # Those of `_rescued` are needed: they count the rescued rows.
     statistics = statistics_of((*origin, RESCUED, INTERVAL_START, *spec.zorder_by), columns, spec.partitioned_by)
+    streams = {CONCURRENT_BY: spec.concurrent_by} if spec.concurrent_by else {}
     return TableShape(
         columns=columns,
         comments={name: column.description for name, column in spec.columns.items()},
         partitioned_by=spec.partitioned_by,
-        properties={**statistics, **shape_properties(spec)},
+        properties={**statistics, **streams, **shape_properties(spec)},
         comment=spec.description,
     )
 
@@ -90,13 +93,15 @@ class BronzeIngest:
         self._observations: dict[str, Observation | None] = {}
 
     def ensure_table(self) -> None:
-        """Create the table, or add the columns that drift has added to the spec.
+        """Create the table, or make it follow its spec: the columns that drift has added to that, and the streams.
 
         Raises:
             BadInputError: the table on disk does not fit the spec.
+            ConflictError: other writers held the table for too long, or won too often.
         """
         self.spec = self.drift.effective_spec()
         require_fitting_table(self._context, self._declared)
+        follow_concurrency(self._context, self)
         ensure_own_table(self._context, bronze_shape(self.spec, self.records.origin))
 
     def plan(self, position: StreamPosition) -> BatchPlan | None:
@@ -138,7 +143,10 @@ class BronzeIngest:
         Raises:
             ConservationError: the commit of a replay does not have as many rows as were accepted.
         """
-        if winner.intent.sources.rebuild:
+        sources = winner.intent.sources
+        if not (sources.files or sources.offsets or sources.replay or sources.rebuild):
+            return Closing(RowCounts())  # it has only taken a number
+        if sources.rebuild:
             rows = rows_of_rebuild(self._context.paths.table(self.spec.table), winner)
             return Closing(rows, quarantine_grew=None)
         plan = BatchPlan(winner.intent.sources, self._context.ops.ledger.files_of(winner.intent))

@@ -10,6 +10,7 @@ from include.control.gates.restore import undo_refused
 from include.control.gates.result import GateResult
 from include.control.gates.verdicts import Verdicts
 from include.control.gates.verification import failed_verification, way_out
+from include.control.landing.streams import NONE, concurrency_of
 from include.control.ledger.resolution import table_id
 from include.control.log.delta_log import remaining_commits
 from include.errors import RestoreError
@@ -52,8 +53,23 @@ class GateOutcome:
 def run_gate(context: JobContext, version: int) -> GateOutcome:
     """Check `version`, unless the same rules have checked it before, and record the result.
 
-    A refused version is restored if the spec says so.
+    A refused version is restored if the spec says so. The gates of a table with several streams take turns, so that one
+    certificate covers the batches of all runs that were waiting.
+
+    Raises:
+        LeaseLostError: the gate of another run did not end in time.
     """
+    if concurrency_of(context.spec) == NONE:
+        return _check_and_record(context, version)
+    with context.leases.stream(context.spec.table, "gate"):
+        verdicts = context.ops.gates.verdicts(context.spec.table)
+        # A version below the certified one lacks rows of other streams, which its rules would miss.
+        certified = verdicts.passed[-1].version if verdicts and verdicts.passed else version
+        return _check_and_record(context, max(version, certified))
+
+
+def _check_and_record(context: JobContext, version: int) -> GateOutcome:
+    """Check `version`, unless the same rules have checked it before, record the result, and restore if asked."""
     table, gates = context.spec.table, context.ops.gates
     verdicts = gates.verdicts(table)
     before = verdicts.certified if verdicts else None

@@ -10,7 +10,7 @@ from include.contracts.spec.table_spec import SilverSpec
 from include.control.ledger.resolution import table_id
 from include.control.log.stored_tables import is_table
 from include.control.maintenance.tombstones import OldTombstones, old_tombstones
-from include.control.planning.planner import stream_position
+from include.control.planning.stream_positions import stream_position
 from spark_jobs.delta_io.maintenance import count_returned_keys, delete_returned_keys, delete_tombstones
 from spark_jobs.layers.maintenance.maintenance import TableWork
 from spark_jobs.runtime.context import JobContext

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from include.contracts.job.requests import QuarantineRequest
-from include.control.log.batch import Intent, StreamPosition, Winner, new_token
+from include.control.landing.streams import stream_of
+from include.control.log.batch import Intent, Stream, StreamPosition, Winner, new_token
 from include.control.quarantine.events import Decision
 from include.control.quarantine.rows import quarantined_rows
 from include.control.quarantine.stored_rows import QuarantinedRow, StoredRows
@@ -23,10 +24,11 @@ class ReplayWork:
     A layer recognises a replay by its intent: any later run can close a replay whose driver died.
     """
 
-    def __init__(self, context: JobContext, layer: BatchWork, request: QuarantineRequest) -> None:
+    def __init__(self, context: JobContext, layer: BatchWork, request: QuarantineRequest, stream: Stream) -> None:
         self._context = context
         self._layer = layer
         self._request = request
+        self._stream = stream
         self._tried: set[str] = set()
         self._waiting = 0
 
@@ -37,7 +39,9 @@ class ReplayWork:
 
     def plan(self, position: StreamPosition) -> BatchPlan | None:
         """Pin the pending rows, and plan to try them; None if no row is pending."""
-        rows = [row for row in pending_rows(self._context, self._request) if row.id not in self._tried]
+        spec, pending = self._context.spec, pending_rows(self._context, self._request)
+        own = (row for row in pending if stream_of(spec, row.interval_start) == self._stream)
+        rows = [row for row in own if row.id not in self._tried]
         self._waiting = max(len(rows) - MAX_ROWS, 0)
         if not rows:
             return None
@@ -57,6 +61,15 @@ class ReplayWork:
         if replay := winner.intent.sources.replay:
             self._tried |= {row.id for row in self._context.ops.quarantine.pinned_rows(winner.intent.table, replay)}
         return closing
+
+
+def streams_of_rows(context: JobContext, request: QuarantineRequest) -> Sequence[Stream]:
+    """Return the streams whose batches replay the requested rows: the streams that loaded their intervals.
+
+    Without a row, return the stream of the job's interval, which may have a batch that nobody has closed.
+    """
+    starts = [row.interval_start for row in pending_rows(context, request)] or [context.args.interval_start]
+    return tuple(dict.fromkeys(stream_of(context.spec, start) for start in starts))
 
 
 def pending_rows(context: JobContext, request: QuarantineRequest) -> Sequence[QuarantinedRow]:

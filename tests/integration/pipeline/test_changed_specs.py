@@ -12,7 +12,7 @@ from include.control.changes.spec_changes import Effect
 from include.control.changes.table_diff import TableDiff, table_diff
 from include.control.log.delta_log import commits_after, latest_version
 from include.control.ops_tables import OpsTables
-from include.control.planning.planner import stream_position
+from include.control.planning.stream_positions import stream_position
 from include.errors import ExitCode, Outcome
 from tests.support.documents.specs import bronze_document, gold_document, silver_document
 from tests.support.lakehouse import Lakehouse, copy_lakehouse, order

@@ -19,7 +19,7 @@ from include.control.ledger.resolution import table_id
 from include.control.log.batch import FileFact, Intent
 from include.control.log.delta_log import latest_version
 from include.control.ops_tables import OpsTables
-from include.control.planning.planner import stream_position
+from include.control.planning.stream_positions import stream_position
 from include.errors import ExitCode, Outcome
 from tests.support.documents.specs import silver_document
 from tests.support.lakehouse import Lakehouse, copy_lakehouse, order

@@ -28,6 +28,11 @@ class Streams(StatePart):
 
     ends: dict[str, StreamEnd] = Field(default_factory=dict)
 
+    @property
+    def newest(self) -> StreamEnd | None:
+        """The last batch of the table; None if there is none."""
+        return max(self.ends.values(), key=lambda end: end.version, default=None)
+
 
 def advance_streams(winner: Winner, rows: RowCounts | None, streams: Streams | None) -> Streams:
     """Return the streams with a batch as the last one of its stream, unless the stream has a newer batch."""

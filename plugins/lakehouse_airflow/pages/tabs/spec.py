@@ -9,7 +9,7 @@ from fastapi import HTTPException
 from starlette import status
 
 from include.control.changes.table_diff import changes_since
-from include.control.log.batch import Stream, Winner
+from include.control.log.batch import Winner
 from include.control.ops_tables import OpsTables
 from include.overview.tables.table_overview import TableOverview
 from include.specs.invalid_spec import InvalidSpec
@@ -33,7 +33,7 @@ def _values(shown: ShownTable) -> Mapping[str, Any]:
 
 def _changes(table: TableOverview, ops: OpsTables) -> tuple[str, ...]:
     """Return how the table differs from its spec since its last batch."""
-    end = table.streams.ends.get(Stream(table.table).name) if table.streams else None
+    end = table.streams.newest if table.streams else None
     if end is None or isinstance(table.spec, InvalidSpec):
         return ()
     return changes_since(table.spec, Winner(end.intent, end.version), ops).lines()

@@ -238,3 +238,18 @@ def test_certificates_below_a_version_come_newest_first_and_one_per_version(
     assert [result.version for result in before] == [3, 1]
     assert before[1].facts == {"in_table": 7}, "the newest result of a version"
     assert list(gates.certificates_below(TABLE, 1)) == []
+
+
+def test_a_later_certificate_by_the_same_rules_covers_a_version_without_a_result(
+    table: Path, table_id: str, gates: Gates
+) -> None:
+    versions = [append(table) for _ in range(4)]
+    gates.record(verdict(table_id, versions[0], passed=False))
+    certificate = verdict(table_id, versions[2])
+    gates.record(certificate)
+    assert gates.result(TABLE, versions[1], "suite") == certificate
+    assert gates.result(TABLE, versions[1], "other rules") is None
+    refused = gates.result(TABLE, versions[0], "suite")
+    assert refused
+    assert not refused.passed
+    assert gates.result(TABLE, versions[3], "suite") is None

@@ -10,6 +10,7 @@ from deltalake.exceptions import TableNotFoundError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from include.control.ledger import resolution
 from include.control.ledger.ledger import Ledger
 from include.control.ledger.resolution import read_position, resolve, winner_at
 from include.control.log.batch import BatchSources, Stream, Winner
@@ -188,3 +189,27 @@ def test_every_batch_is_found_once_in_any_order_of_commits_and_reads(
     position = resolve(table, FLIGHTS, ledger)
     assert (position.last, position.next_seq) == (ours[-1] if ours else None, len(ours) + 1)
     assert resolve(table, OTHER, ledger).next_seq == others + 1
+
+
+def test_a_stream_that_rests_costs_no_reading_of_the_other_streams(
+    table: Path, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    resting = commit_next(table, 1, OTHER)
+    resolve(table, OTHER, ledger)
+    for number in range(1, 4):
+        commit_next(table, number)
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("no commit is read")
+
+    monkeypatch.setattr(resolution, "commits_after", refuse)
+    position = resolve(table, OTHER, ledger)
+    assert (position.last, position.version, position.next_seq) == (resting, resting.version + 3, 2)
+
+
+def test_a_stream_that_goes_on_after_a_rest_is_found(table: Path, ledger: Ledger) -> None:
+    commit_next(table, 1, OTHER)
+    resolve(table, OTHER, ledger)
+    commit_next(table, 1)
+    newest = commit_next(table, 2, OTHER)
+    assert resolve(table, OTHER, ledger).last == newest

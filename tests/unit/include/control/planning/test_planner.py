@@ -15,8 +15,9 @@ from include.control.ledger.events import FileEvent
 from include.control.ledger.ledger import Ledger
 from include.control.log.batch import FileFact, Stream
 from include.control.planning.advice import Advice
-from include.control.planning.planner import Planner, stream_position
+from include.control.planning.planner import Planner
 from include.control.planning.run_plans import Kind, RunPlanner
+from include.control.planning.stream_positions import stream_position
 from include.errors import NotReadyError, TornLogError
 from include.paths import LakehousePaths
 from include.settings import Settings

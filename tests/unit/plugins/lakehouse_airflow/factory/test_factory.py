@@ -99,6 +99,13 @@ def test_a_day_that_waits_for_its_files_holds_no_limit_that_other_days_of_the_ta
     ]
 
 
+def test_a_table_with_a_stream_for_each_interval_is_loaded_for_several_days_at_once(tables: Path) -> None:
+    write_specs(tables, bronze_document(concurrent_by="interval"))
+    dag = build_domain_dag("shop", schedule="0 0 * * *", start_date=START, owner="platform")
+    limits = {task.table: task.max_active_tis_per_dag for task in dag.tasks if isinstance(task, TableWriteOperator)}
+    assert limits == {"bronze.orders": None, "silver.orders": 1, "gold.revenue_daily": 1}
+
+
 def test_a_bronze_table_waits_for_landing_files_but_not_for_messages(tables: Path) -> None:
     clicks = {"kafka": "main", "topics": ["clicks"], "format": "json"}
     # A table may have the name that the sensor of another one has in the UI.

@@ -1,0 +1,16 @@
+"""The batches that a gate may not certify yet: their secondary writes or row counts are missing."""
+
+from __future__ import annotations
+
+from include.control.gates.gates import Gates
+from include.control.ledger.ledger import Ledger
+from include.control.log.batch import Winner, winner_of
+from include.control.log.delta_log import remaining_commits
+from include.paths import LakehousePaths
+
+
+def unclosed_batches(table: str, version: int, paths: LakehousePaths, ledger: Ledger, gates: Gates) -> list[Winner]:
+    """Return the batches of all streams after the certified version, up to `version`, that nobody has closed yet."""
+    commits = remaining_commits(paths.table(table), gates.certified(table))
+    batches = (winner_of(commit, app_id) for commit in commits if commit.version <= version for app_id in commit.txns)
+    return [batch for batch in batches if batch and ledger.closed_rows(batch) is None]

@@ -1,0 +1,124 @@
+"""Drivers of two streams of one bronze table, side by side and killed at any step: nothing is lost, nothing doubled."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from embedded.airflow.standalone import clean_environment
+from embedded.spark.server import SparkServer
+from include.control.gates.gates import Gates
+from include.control.gates.unclosed import unclosed_batches
+from include.control.ledger.ledger import Ledger
+from include.control.log.delta_log import latest_version, remaining_commits
+from include.errors import Outcome
+from tests.support.documents.specs import bronze_document
+from tests.support.killed_drivers.batches import assert_killed, run_successfully
+from tests.support.killed_drivers.drivers import DriverEnd, Drivers
+from tests.support.killed_drivers.outcome import states_of_files
+from tests.support.killed_drivers.places import BEFORE_REPORT, FILE_PLACES, IN_THE_WRITE
+from tests.support.killed_drivers.steps import Step
+from tests.support.lakehouse import Lakehouse, order
+
+pytestmark = pytest.mark.slow
+
+BRONZE = "bronze.orders"
+RULE = {"expect_column_values_to_be_between": {"column": "amount", "min_value": 0}, "action": "quarantine"}
+NEXT_TO_EACH_OTHER = (Step.INTENT, IN_THE_WRITE, Step.COMMIT, BEFORE_REPORT)
+
+
+@pytest.fixture(scope="module")
+def pair(server: SparkServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Drivers, Drivers]]:
+    """Two that run drivers beside each other."""
+    logs = tmp_path_factory.mktemp("streams")
+    environment = {**clean_environment(), **server.client_env()}
+    with Drivers(environment, logs / "one.log") as one, Drivers(environment, logs / "other.log") as other:
+        yield one, other
+
+
+@pytest.fixture
+def shop(tmp_path: Path, server: SparkServer) -> Lakehouse:
+    shop = Lakehouse(tmp_path / "shop")
+    shop.specs(bronze_document(expectations=[RULE], concurrent_by="interval"))
+    return shop
+
+
+def deliver(shop: Lakehouse, number: int, file: int) -> None:
+    """Deliver a file with two orders and one that is refused."""
+    orders = [order(f"{number}.{file}.{key}", amount, of_day=number) for key, amount in enumerate((5, 6, -1))]
+    shop.deliver(number, f"{file:02d}.json", orders)
+
+
+def require_each_row_once(shop: Lakehouse, files: Counter[int]) -> None:
+    names = [f"o{number}.{file}" for number, count_ in files.items() for file in range(count_)]
+    assert [row[0] for row in shop.rows(BRONZE, "order_id")] == sorted(
+        f"{name}.{key}" for name in names for key in "01"
+    )
+    refused = sorted(row["record"].partition('"order_id":"')[2].partition('"')[0] for row in shop.quarantine(BRONZE))
+    assert refused == sorted(f"{name}.2" for name in names)
+    table, newest = shop.paths.table(BRONZE), latest_version(shop.paths.table(BRONZE))
+    gates = Gates(shop.paths)
+    assert unclosed_batches(BRONZE, newest, shop.paths, Ledger(shop.paths), gates) == []
+    assert gates.certified(BRONZE) == newest
+    won = Counter(txn for commit in remaining_commits(table, None) for txn in commit.txns.items())
+    assert won
+    assert set(won.values()) == {1}
+    states = states_of_files(shop.paths, BRONZE)
+    assert {(state.status, state.rows.written if state.rows else 0) for state in states} == {("loaded", 2)}
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        place if place in (Step.COMMIT, Step.CLOSED) else pytest.param(place, marks=pytest.mark.faults)
+        for place in FILE_PLACES
+    ],
+)
+def test_a_stream_whose_driver_died_is_completed_by_the_next_run_of_another_stream(
+    drivers: Drivers, shop: Lakehouse, place: str
+) -> None:
+    for number in (1, 2):
+        deliver(shop, number, 0)
+    run_successfully(drivers, shop, BRONZE, 1)
+    deliver(shop, 1, 1)
+    assert_killed(drivers.run(shop, BRONZE, 1, dies=place))
+    committed = [commit for commit in remaining_commits(shop.paths.table(BRONZE), None) if commit.txns]
+
+    other = run_successfully(drivers, shop, BRONZE, 2)
+
+    assert other.outcome is Outcome.COMMITTED
+    assert other.certified_version == other.version == latest_version(shop.paths.table(BRONZE))
+    assert len(shop.quarantine(BRONZE)) == len(committed) + 1
+    again = run_successfully(drivers, shop, BRONZE, 1)
+    assert again.outcome is (Outcome.NO_OP if len(committed) == 2 else Outcome.COMMITTED)
+    require_each_row_once(shop, Counter({1: 2, 2: 1}))
+
+
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("places", [NEXT_TO_EACH_OTHER, pytest.param(FILE_PLACES, marks=pytest.mark.faults)])
+def test_drivers_of_two_streams_that_are_killed_side_by_side_lose_and_double_nothing(
+    pair: tuple[Drivers, Drivers], shop: Lakehouse, places: Sequence[str]
+) -> None:
+    other = Lakehouse(shop.folder, reports=[])
+    names = count()
+
+    def write_and_die(drivers: Drivers, shop: Lakehouse, number: int, places: Sequence[str]) -> list[DriverEnd]:
+        ends = []
+        for file, place in enumerate(places):
+            deliver(shop, number, file)
+            shop.reports.extend([None] * (1 + next(names)))  # type: ignore[list-item]  # each report is a file of its own
+            ends.append(drivers.run(shop, BRONZE, number, dies=place))
+        return [*ends, drivers.run(shop, BRONZE, number)]
+
+    with ThreadPoolExecutor(2) as threads:
+        one = threads.submit(write_and_die, pair[0], shop, 1, places)
+        ends = [*write_and_die(pair[1], other, 2, places[::-1]), *one.result()]
+
+    assert sum(end.code < 0 for end in ends) == 2 * len(places), [end.output for end in ends if end.code > 0]
+    assert all(not end.report.lost_races for end in ends if end.report), "streams never conflict"
+    require_each_row_once(shop, Counter({1: len(places), 2: len(places)}))
