@@ -10,7 +10,7 @@ from string import Formatter
 
 from include.contracts.lake_path import S3
 from include.contracts.spec.bronze_sources import LandingSource
-from include.specs.document import Document, mapping_at
+from include.specs.document import Document, mapping_at, stated_rules
 from include.specs.problem import Defect
 
 _FIELDS = {"interval_start": datetime(2013, 1, 1, tzinfo=UTC), "interval_end": datetime(2013, 1, 2, tzinfo=UTC)}
@@ -49,6 +49,13 @@ def check_concurrency(document: Document) -> Iterator[Defect]:
         fix = "name the folder by interval_start alone: source.path also uses interval_end"
     if fix:
         yield Defect(("concurrent_by",), "a file could be loaded by the runs of several intervals", stated, fix)
+    for at, name, arguments in stated_rules(document):
+        if name == "expect_table_row_count_to_be_near_median" and arguments.get("rows") == "applied":
+            message = "it judges one run, and with concurrent_by one check covers several"
+            yield Defect((*at, "rows"), message, "applied", "write rows: in_table, or leave concurrent_by out")
+        if name == "expect_table_to_be_fresh" and arguments.get("as_of") != "commit":
+            message = "it compares with the interval of one run, and with concurrent_by one check covers several"
+            yield Defect(at, message, arguments.get("as_of"), "write as_of: commit, or leave concurrent_by out")
 
 
 def is_continuous(document: Document) -> bool:

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from embedded.spark.server import SparkServer
 from include.catalog import load_catalog
+from include.contracts.spec.table_spec import BronzeSpec
 from include.control.gates.gates import Gates
-from include.control.landing.streams import concurrency_at, stream_of
-from include.control.log.batch import Stream
+from include.control.landing.streams import CHANGING, CONCURRENT_BY, all_streams, concurrency_at, stream_of
+from include.control.log.batch import Intent, Stream, StreamPosition, Winner
 from include.control.log.delta_log import remaining_commits
 from include.errors import NotReadyError, Outcome
+from spark_jobs.delta_io.tables import committed_txn
 from spark_jobs.layers.bronze.bronze import BronzeIngest
 from spark_jobs.layers.own_table import FittingWork, batch_request
-from spark_jobs.protocol.batches import BatchWriter
+from spark_jobs.protocol.batches import BatchPlan, BatchWriter, Closing
 from spark_jobs.runtime.context import JobContext
 from tests.support.documents.specs import bronze_document, gold_document, silver_document
 from tests.support.lakehouse import Lakehouse, order
-from tests.support.ledger.delta_tables import day
+from tests.support.ledger.delta_tables import day, set_property
 
 pytestmark = pytest.mark.slow
 
@@ -42,6 +46,24 @@ def shop(tmp_path: Path, server: SparkServer) -> Lakehouse:
         rows = [order(10 * number + key, amount, of_day=number) for key, amount in enumerate((5, 6, -1))]
         shop.deliver(number, "a.json", rows)
     return shop
+
+
+@dataclass(frozen=True)
+class LateWrite:
+    """The work of a driver that pauses between its intent and its write."""
+
+    work: BronzeIngest
+    meanwhile: Callable[[], None]
+
+    def plan(self, position: StreamPosition) -> BatchPlan | None:
+        return self.work.plan(position)
+
+    def write(self, session: SparkSession, intent: Intent, plan: BatchPlan) -> None:
+        self.meanwhile()
+        self.work.write(session, intent, plan)
+
+    def close(self, winner: Winner) -> Closing:
+        return self.work.close(winner)
 
 
 def orders_in(shop: Lakehouse, table: str = BRONZE) -> list[str]:
@@ -118,6 +140,19 @@ def test_a_table_gets_and_loses_its_streams_by_the_next_run_of_its_spec(shop: La
     assert len(shop.quarantine(BRONZE)) == 3
 
 
+def test_a_change_of_the_streams_whose_driver_died_is_begun_again(shop: Lakehouse) -> None:
+    shop.run(BRONZE, 1)
+    table = shop.paths.table(BRONZE)
+    set_property(Path(table), CONCURRENT_BY, CHANGING)
+
+    assert shop.run(BRONZE, 2).outcome is Outcome.COMMITTED
+
+    assert concurrency_at(table) == "interval"
+    assert orders_in(shop) == orders_of(1, 2)
+    numbers = [committed_txn(table, stream.app_id) for stream in all_streams(BRONZE)]
+    assert sorted(numbers) == [*[1] * 10, 2, 2], "each stream has an empty batch, two of them also one with rows"
+
+
 def test_a_rebuild_says_that_it_needs_one_stream(shop: Lakehouse) -> None:
     shop.run(BRONZE, 1)
 
@@ -131,19 +166,17 @@ def test_a_batch_that_was_planned_before_the_streams_changed_does_not_commit(sho
     write_spec(shop, concurrent=False)
     shop.run(BRONZE, 2)
     old = JobContext(shop.args(BRONZE, 1))
-    ingest = BronzeIngest(old, old.spec)
-    write, seen = ingest.write, list[Outcome]()
+    assert isinstance(old.spec, BronzeSpec)
+    seen: list[Outcome] = []
 
-    def write_late(*planned: Any) -> None:
+    def load_with_streams() -> None:
         write_spec(shop, concurrent=True)
         seen.append(shop.run(BRONZE, 1).outcome)
-        write(*planned)
 
-    ingest.write = write_late
-    request = batch_request(old, Stream(BRONZE))
+    work = FittingWork(old, LateWrite(BronzeIngest(old, old.spec), load_with_streams))
 
     with pytest.raises(NotReadyError, match="concurrent_by is none in the spec of this run, and interval in the table"):
-        BatchWriter(request, FittingWork(old, ingest), old.ops.ledger, old.open_session).run_unleased()
+        BatchWriter(batch_request(old, Stream(BRONZE)), work, old.ops.ledger, old.open_session).run_unleased()
 
     assert seen == [Outcome.COMMITTED]
     assert orders_in(shop) == orders_of(1, 2)

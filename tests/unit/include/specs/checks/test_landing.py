@@ -52,6 +52,28 @@ def test_only_bronze_tables_have_streams(tmp_path: Path, document: dict[str, Any
     assert problem.key == "concurrent_by"
 
 
+@pytest.mark.parametrize(
+    ("rule", "key", "fix"),
+    [
+        ({"expect_table_to_be_fresh": {"column": "event_at", "max_age": "1 days"}}, "", "write as_of: commit"),
+        (
+            {"expect_table_row_count_to_be_near_median": {"rows": "applied", "of_last": 7, "min_percent": 50}},
+            ".rows",
+            "write rows: in_table",
+        ),
+    ],
+)
+def test_a_rule_on_one_run_needs_a_certificate_of_its_own(
+    tmp_path: Path, rule: dict[str, Any], key: str, fix: str
+) -> None:
+    rules = [{**rule, "action": "fail"}]
+    assert problems_of(write_specs(tmp_path / "one", bronze_document(expectations=rules))) == ()
+    document = bronze_document(expectations=rules, concurrent_by="interval")
+    problem = only_problem(write_specs(tmp_path / "several", document))
+    assert problem.key == f"expectations[0].{next(iter(rule))}{key}"
+    assert problem.fix.startswith(fix)
+
+
 def test_full_snapshots_need_a_source_with_one_order(tmp_path: Path) -> None:
     silver = silver_document(snapshot="full", sequence_by=[])
     problem = only_problem(write_specs(tmp_path, bronze_document(concurrent_by="interval"), silver))
