@@ -19,6 +19,7 @@ from benchmarks.machine import QUIET, empty_job, load
 from benchmarks.result import Result, result_table
 from benchmarks.series import (
     ages,
+    days_at_once,
     gate,
     gate_growth,
     goodput,
@@ -58,6 +59,7 @@ class Series(StrEnum):
     AGES = "ages"
     OVERHEAD = "overhead"
     PAGES = "pages"
+    DAYS_AT_ONCE = "days-at-once"
 
 
 RUN: dict[Series, Callable[[Bench], list[Result]]] = {
@@ -80,6 +82,7 @@ RUN: dict[Series, Callable[[Bench], list[Result]]] = {
     Series.AGES: ages.run,
     Series.OVERHEAD: overhead.run,
     Series.PAGES: pages.run,
+    Series.DAYS_AT_ONCE: days_at_once.run,
 }
 AGAINST_N = [Series.START, Series.NOTHING_NEW, Series.MERGE]
 

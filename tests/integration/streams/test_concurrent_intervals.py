@@ -16,6 +16,7 @@ from include.control.gates.gates import Gates
 from include.control.landing.streams import CHANGING, CONCURRENT_BY, all_streams, concurrency_at, stream_of
 from include.control.log.batch import Intent, Stream, StreamPosition, Winner
 from include.control.log.delta_log import remaining_commits
+from include.control.log.stored_tables import open_table
 from include.errors import NotReadyError, Outcome
 from spark_jobs.delta_io.tables import committed_txn
 from spark_jobs.layers.bronze.bronze import BronzeIngest
@@ -24,7 +25,7 @@ from spark_jobs.protocol.batches import BatchPlan, BatchWriter, Closing
 from spark_jobs.runtime.context import JobContext
 from tests.support.documents.specs import bronze_document, gold_document, silver_document
 from tests.support.lakehouse import Lakehouse, order
-from tests.support.ledger.delta_tables import day, set_property
+from tests.support.ledger.delta_tables import day
 
 pytestmark = pytest.mark.slow
 
@@ -143,7 +144,7 @@ def test_a_table_gets_and_loses_its_streams_by_the_next_run_of_its_spec(shop: La
 def test_a_change_of_the_streams_whose_driver_died_is_begun_again(shop: Lakehouse) -> None:
     shop.run(BRONZE, 1)
     table = shop.paths.table(BRONZE)
-    set_property(Path(table), CONCURRENT_BY, CHANGING)
+    open_table(table).alter.set_table_properties({CONCURRENT_BY: CHANGING}, raise_if_not_exists=False)
 
     assert shop.run(BRONZE, 2).outcome is Outcome.COMMITTED
 
