@@ -13,12 +13,12 @@ from embedded.spark.server import SparkServer
 from include.catalog import load_catalog
 from include.contracts.spec.table_spec import BronzeSpec
 from include.control.gates.gates import Gates
-from include.control.landing.streams import CHANGING, CONCURRENT_BY, all_streams, concurrency_at, stream_of
+from include.control.landing.streams import CHANGING, all_streams, concurrency_at, stream_of
 from include.control.log.batch import Intent, Stream, StreamPosition, Winner
 from include.control.log.delta_log import remaining_commits
-from include.control.log.stored_tables import open_table
 from include.errors import NotReadyError, Outcome
 from spark_jobs.delta_io.tables import committed_txn
+from spark_jobs.layers import streams
 from spark_jobs.layers.bronze.bronze import BronzeIngest
 from spark_jobs.layers.own_table import FittingWork, batch_request
 from spark_jobs.protocol.batches import BatchPlan, BatchWriter, Closing
@@ -141,10 +141,21 @@ def test_a_table_gets_and_loses_its_streams_by_the_next_run_of_its_spec(shop: La
     assert len(shop.quarantine(BRONZE)) == 3
 
 
-def test_a_change_of_the_streams_whose_driver_died_is_begun_again(shop: Lakehouse) -> None:
+def test_a_change_of_the_streams_whose_driver_died_is_begun_again(
+    shop: Lakehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_spec(shop, concurrent=False)
     shop.run(BRONZE, 1)
+    write_spec(shop, concurrent=True)
+
+    def die(*_: object) -> None:
+        raise OSError("the driver dies")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(streams, "BatchWriter", die)
+        assert shop.run(BRONZE, 2).outcome is Outcome.FAILED
     table = shop.paths.table(BRONZE)
-    open_table(table).alter.set_table_properties({CONCURRENT_BY: CHANGING}, raise_if_not_exists=False)
+    assert concurrency_at(table) == CHANGING
 
     assert shop.run(BRONZE, 2).outcome is Outcome.COMMITTED
 
