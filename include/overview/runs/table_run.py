@@ -16,6 +16,7 @@ from include.control.ledger.commit_history import TableWrite
 from include.control.ledger.states.recent_batches import MOST_BATCHES, BatchKind, RecentBatch
 from include.control.ops_tables import OpsTables
 from include.errors import Outcome
+from include.overview.failures import failure_cause
 from include.overview.runs.run import BLOCKED, FAILED, SKIPPED, Run, RunTask, Work
 from include.overview.tables.table_overview import TableOverview
 from include.overview.timeline import result_in_force
@@ -142,7 +143,8 @@ class TableRun:
             return f"{task.label} works"
         if task.work is Work.FILES:
             return "waits for its landing files"
-        return f"{task.label} {_WAITS.get(task.state, 'waits')}"
+        why = failure_cause(task.result) if task.result else ""
+        return f"{task.label} {_WAITS.get(task.state, 'waits')}{': ' if why else ''}{why}"
 
     @property
     def messages(self) -> list[str]:

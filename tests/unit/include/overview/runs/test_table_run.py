@@ -90,6 +90,15 @@ def test_a_failed_task_is_to_be_looked_at_and_says_what_helps(root: Path) -> Non
     assert step.way_out == "Clear it when they are done."
 
 
+def test_a_task_that_is_tried_again_says_why() -> None:
+    result = TaskResult(outcome=Outcome.SPARK_UNAVAILABLE, message="no server at sc://secret")
+    [table] = table_runs(run_of(task(Work.WRITE, "up_for_retry", result=result)), {})
+    assert (table.outcome, table.progress) == (
+        TableOutcome.WAITS,
+        "orders.WRITE is tried again: Spark did not answer",
+    )
+
+
 def test_a_task_that_could_leave_nothing_says_so(root: Path) -> None:
     [step] = next_steps([shown(root, run_of(task(Work.WRITE, "failed", ended=NOW)))], NOW)
     assert step.cause == "the task orders.WRITE failed: it left no report, because its process was ended or died"
