@@ -20,7 +20,8 @@ from include.contracts.interval import Interval
 from include.contracts.job.args import Job, JobArgs
 from include.contracts.job.report import JobReport
 from include.contracts.job.requests import RebuildRequest, RequestFile
-from include.errors import ExitCode
+from include.contracts.spec.table_spec import GoldSpec
+from include.errors import ExitCode, UnknownNameError
 from include.settings import Settings
 
 
@@ -87,9 +88,11 @@ def verify_table(table: str, sample: int, settings: Settings, *, as_json: bool) 
 
     Raises:
         SpecError: a spec is wrong, or there is no such table.
+        UnknownNameError: it is no gold table.
         SparkUnavailableError: there is no Spark to start.
     """
-    command_catalog(settings.tables).spec(table)
+    if not isinstance(command_catalog(settings.tables).spec(table), GoldSpec):
+        raise UnknownNameError(f"{table} is no gold table", "Only gold is computed again from its sources.")
     (interval,) = parse_intervals(today())
 
     def show_report(report: JobReport) -> None:
