@@ -18,7 +18,9 @@ from races.soak.run import Plan
 from races.soak.run import soak as run_soak
 from races.versions import Answers, Classpath, Race
 
-app = typer.Typer(help=__doc__, no_args_is_help=True, add_completion=False)
+app = typer.Typer(
+    help=__doc__, no_args_is_help=True, add_completion=False, context_settings={"help_option_names": ["-h", "--help"]}
+)
 
 Places = Annotated[list[PlaceName] | None, typer.Option("--place", help="Where to race; all places by default.")]
 Folder = Annotated[Path, typer.Option(help="Folder to work in.")]
