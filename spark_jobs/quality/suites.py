@@ -21,6 +21,7 @@ from spark_jobs.quality.fused.rule import FusedRule
 from spark_jobs.quality.fused.rules import compile_rule
 from spark_jobs.quality.fused.samples import collect_samples
 from spark_jobs.quality.rules.fit import unfit_causes
+from spark_jobs.quality.verdicts.carried_figures import carried_check
 from spark_jobs.quality.verdicts.comparable_version import ComparableVersion
 from spark_jobs.quality.verdicts.json_safe import json_safe
 from spark_jobs.quality.verdicts.rule_result import ALL_ROWS, RuleResult, one_line
@@ -36,7 +37,8 @@ class CheckedRules:
     """The results of all rules for one version.
 
     Attributes:
-        checks: the results, in the order of the rules.
+        checks: the results, in the order of the rules, and a last one if figures that followed from change to change
+            are not those of all rows.
         lasting: the figures with which the check of the next version can begin; empty if none were computed.
     """
 
@@ -70,19 +72,19 @@ def check_rules(
         PySparkException: the version cannot be read at all, which is no rule's fault.
     """
     bands = [band for rule in rules for band in rule.bands]
-    evaluated, lasting = _evaluate(df, bands, version, change)
+    evaluated, figures = _evaluate(df, bands, version, change)
     checks = map(_check, bands, evaluated)
     results = [[next(checks) for _ in rule.bands] for rule in rules]
     # The widest band is the first one.
     worst = (next((check for check in bands if not check.passed), bands[0]) for bands in results)
-    return CheckedRules(tuple(worst), lasting)
+    return CheckedRules((*worst, *carried_check(figures.wrong)), figures.lasting)
 
 
 def _evaluate(
     df: DataFrame, rules: Sequence[Expectation], version: ComparableVersion | None, change: Change | None
-) -> tuple[list[RuleResult], Facts]:
+) -> tuple[list[RuleResult], ComputedFigures]:
     if not rules:
-        return [], {}
+        return [], ComputedFigures()
     schema = df.schema
     results: dict[int, RuleResult] = {}
     fused: dict[int, FusedRule] = {}
@@ -98,7 +100,7 @@ def _evaluate(
             fused[number] = freshness_rule(rule, schema, version)
         elif rule.name not in COMPARISONS and (compiled := compile_rule(rule, schema)):
             fused[number] = compiled
-    by_figures, lasting = _by_figures(df, fused, change)
+    by_figures, figures = _by_figures(df, fused, change)
     results |= by_figures
     # Great Expectations knows none of these: alone, each is blamed for its own error.
     own = {number for number in fused.keys() - results.keys() if rules[number].name in OWN_EXPECTATIONS}
@@ -109,12 +111,12 @@ def _evaluate(
         results |= {number: compare_version(df, rule, version) for number, rule in comparisons.items()}
     remaining = {number: rule for number, rule in others.items() if rule.name not in COMPARISONS}
     results |= _by_great_expectations(df, remaining)
-    return [results[number] for number in range(len(rules))], lasting
+    return [results[number] for number in range(len(rules))], figures
 
 
 def _by_figures(
     df: DataFrame, rules: Mapping[int, FusedRule], change: Change | None
-) -> tuple[dict[int, RuleResult], Facts]:
+) -> tuple[dict[int, RuleResult], ComputedFigures]:
     """Return the results of one pass, and its figures; neither if one of the rules breaks it, as by a wrong pattern."""
     try:
         return _in_one_pass(df, rules, change)
@@ -123,7 +125,7 @@ def _by_figures(
             return _by_figures(df, rules, None)
         # Spark does not say which rule failed: the caller evaluates each rule alone, if the frame can be read.
         require_readable(df)
-        return {}, {}
+        return {}, ComputedFigures()
 
 
 def _by_figures_alone(df: DataFrame, rule: FusedRule) -> RuleResult:
@@ -136,7 +138,7 @@ def _by_figures_alone(df: DataFrame, rule: FusedRule) -> RuleResult:
 
 def _in_one_pass(
     df: DataFrame, rules: Mapping[int, FusedRule], change: Change | None
-) -> tuple[dict[int, RuleResult], Facts]:
+) -> tuple[dict[int, RuleResult], ComputedFigures]:
     figures = compute_figures(df, [rule.figures for rule in rules.values()], change)
     results = {
         number: replace(rule.evaluate(figures.facts), judged_by=_judged_by(rule, figures, change))
@@ -148,7 +150,7 @@ def _in_one_pass(
         if failing:
             details = {**results[number].details, "partial_unexpected_list": failing}
             results[number] = replace(results[number], details=details)
-    return results, figures.lasting
+    return results, figures
 
 
 def _judged_by(rule: FusedRule, figures: ComputedFigures, change: Change | None) -> str:

@@ -25,6 +25,11 @@ MAINTENANCE_KEY = "maintenance"
 
 _ROUND = 10
 
+_CHANGED_ROWS = (
+    *(f"numTargetRows{change}" for change in ("Inserted", "Updated", "Deleted")), "numUpdatedRows", "numDeletedRows",
+)  # fmt: skip
+"""The metrics of a MERGE, an UPDATE and a DELETE; `numOutputRows` also counts the rows that they copy."""
+
 _KEYS = {"add": {"path"}, "remove": {"path"}, "txn": {"appId", "version"}}
 """Action -> the keys that it must have, of those that are read here."""
 
@@ -58,6 +63,12 @@ class Commit:
     metrics: dict[str, str] = field(default_factory=dict)
     added: tuple[str, ...] = ()
     changes_data: bool = False
+
+    @property
+    def changed_rows(self) -> int:
+        """The number of rows that it inserted, updated and deleted, by Delta's metrics; 0 if these do not say so."""
+        numbers = [int(self.metrics[name]) for name in _CHANGED_ROWS if name in self.metrics]
+        return sum(numbers) if numbers else int(self.metrics.get("numOutputRows", 0))
 
     @property
     def interval(self) -> Interval | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from functools import partial
 
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
@@ -13,12 +14,20 @@ from include.contracts.spec.table_spec import AnySpec
 from include.control.gates.judged_figures import JudgedFigures, kept_figures
 from include.control.ledger.resolution import table_id
 from include.control.log.delta_log import commit_mark
+from include.control.log.file_bounds import file_bounds
 from spark_jobs.delta_io.reads import read_changes
 from spark_jobs.quality.fused.adjustments import Facts
 from spark_jobs.quality.fused.change import Change
 
 READ_ALL_AFTER = 50
-"""After so many versions that were checked by their changes, all rows are read again."""
+"""After so many versions that were checked by their changes, all rows are read again, and compared with them."""
+
+FEW_ROWS = 500_000
+"""All rows are read of a version with fewer rows: that costs less than the two queries of a change, whose cost is
+mostly that of planning."""
+
+_READS_OF_CHANGE = 4
+"""A changed row costs as much as so many rows of the table: both of its images are read, for several queries."""
 
 
 @dataclass(frozen=True)
@@ -46,18 +55,24 @@ def rules_digest(spec: AnySpec, columns: StructType) -> str:
 def change_since(last: JudgedFigures | None, judged: JudgedVersion, session: SparkSession) -> Change | None:
     """Return what changed since the last checked version; None if all rows have to be read.
 
-    They have to be read if the rules or the columns are others, if something else than batches changed rows, if there
-    is no change feed, and after `READ_ALL_AFTER` versions.
+    They have to be read if the rules or the columns are others, if something else than batches changed rows, and if
+    there is no change feed. They are also read if that costs less: if there are few rows, or many changed. After
+    `READ_ALL_AFTER` versions the change is a proof, for which all rows are read, too.
     """
     if last is None or last.table_id != table_id(judged.path) or last.rules != judged.rules:
         return None
     batches = last.batches_upto(judged.path, judged.version)
-    if batches is None or last.adjusted >= READ_ALL_AFTER:
+    if batches is None:
         return None
+    is_proof = last.adjusted >= READ_ALL_AFTER
+    in_files = partial(file_bounds, judged.path, judged.version)
     if not batches:
-        return Change(last, judged.rows, feed=None)
+        return Change(last, judged.rows, None, in_files, is_proof)
+    changed = sum(commit.changed_rows for commit in batches)
+    if judged.rows < FEW_ROWS + _READS_OF_CHANGE * changed and not is_proof:
+        return None
     feed = read_changes(session, judged.path, last.version, judged.version)
-    return None if feed is None else Change(last, judged.rows, feed)
+    return None if feed is None else Change(last, judged.rows, feed, in_files, is_proof)
 
 
 def next_figures(judged: JudgedVersion, change: Change | None, lasting: Facts) -> JudgedFigures | None:
@@ -70,6 +85,6 @@ def next_figures(judged: JudgedVersion, change: Change | None, lasting: Facts) -
         mark=commit_mark(judged.path, judged.version),
         rules=judged.rules,
         rows=judged.rows,
-        adjusted=change.judged.adjusted + 1 if change else 0,
+        adjusted=change.judged.adjusted + 1 if change and not change.is_proof else 0,
         figures=kept_figures(lasting),
     )

@@ -19,6 +19,8 @@ from spark_jobs.layers.gate.changed_rows import JudgedVersion, change_since, nex
 from spark_jobs.layers.gate.version_facts import comparable_version, other_tables, version_facts
 from spark_jobs.quality.fused.one_pass import GATE_CONF
 from spark_jobs.quality.suites import CheckedRules, check_rules
+from spark_jobs.quality.verdicts.carried_figures import RULE as CARRIED
+from spark_jobs.quality.verdicts.carried_figures import way_out as carried_way_out
 from spark_jobs.quality.verdicts.comparable_version import IN_TABLE
 from spark_jobs.quality.verdicts.verdict import verdict
 from spark_jobs.runtime.context import JobContext
@@ -107,6 +109,8 @@ def _check(context: JobContext, version: int, verdicts: Verdicts | None) -> tupl
     outcome = verdict(spec.table, version, checks, certified)
     if found_wrong:
         outcome = replace(outcome, refused=f"{outcome.refused}\n{way_out(spec.table)}")
+    if any(check.rule == CARRIED for check in checks):
+        outcome = replace(outcome, refused=f"{outcome.refused}\n{carried_way_out(spec.table, version)}")
     commits = remaining_commits(path, certified)
     batches = [commit.metadata for commit in commits if commit.metadata and commit.version <= version]
     result = GateResult(

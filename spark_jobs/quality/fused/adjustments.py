@@ -32,10 +32,14 @@ class Adjustment:
     Attributes:
         adjust: returns the figure for the earlier one, that of the removed rows, and that of the added rows.
         magnitude: for a sum of whole numbers as doubles, the figure with the sum of their absolute values.
+        column: for an extreme that the statistics of data files state exactly, the column.
+        is_least: whether it is a least value.
     """
 
     adjust: Callable[[Any, Any, Any], Any]
     magnitude: str = ""
+    column: str = ""
+    is_least: bool = False
 
     def is_exact(self, facts: Facts) -> bool:
         """Return whether doubles have added up to the exact sum."""
@@ -74,6 +78,22 @@ def adjust_figures(adjustments: Mapping[str, Adjustment], before: Facts, commits
         }
         known = _exact(adjustments, {name: value for name, value in adjusted.items() if value is not _UNKNOWN})
     return known
+
+
+def differing(carried: Facts, counted: Facts) -> Mapping[str, tuple[Any, Any]]:
+    """Return the figures that differ from those of all rows: figure -> the value here, and that of all rows.
+
+    >>> nan = float("nan")
+    >>> differing({"rows": 2, "sum": 0.0, "least": nan}, {"rows": 3, "sum": None, "least": nan, "greatest": 1})
+    {'rows': (2, 3)}
+    """
+    pairs = {name: (value, counted[name]) for name, value in carried.items()}
+    return {name: (one, other) for name, (one, other) in pairs.items() if not _is_same(one, other)}
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    # Without values a sum is None or 0: the rules look at the number of values, which is compared, too.
+    return (one or 0) == (other or 0) or (one != one and other != other)
 
 
 def _exact(adjustments: Mapping[str, Adjustment], facts: Facts) -> Facts:
@@ -115,7 +135,8 @@ def _order(value: Any) -> tuple[bool, Any]:
 TOTAL = Adjustment(_total)
 """The adjustment of a count, and of a sum of decimals."""
 
-LEAST, GREATEST = Adjustment(partial(_extreme, operator.le)), Adjustment(partial(_extreme, operator.ge))
+LEAST = Adjustment(partial(_extreme, operator.le), is_least=True)
+GREATEST = Adjustment(partial(_extreme, operator.ge))
 """The adjustments of a least and of a greatest value. They fail if the rows that had it were removed."""
 
 

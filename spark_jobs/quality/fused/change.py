@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 
@@ -11,6 +11,7 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 from include.control.gates.judged_figures import JudgedFigures
+from include.control.log.file_bounds import FileBounds
 from spark_jobs.quality.fused.adjustments import Adjustment, CommitFigures, Facts, adjust_figures
 from spark_jobs.quality.fused.changed_values import ChangedValues, changed_values, changed_values_frame
 from spark_jobs.quality.fused.groups import OF_GROUPS, Group, group_figure
@@ -28,11 +29,15 @@ class Change:
         judged: the last checked version with its figures.
         rows: the number of rows of the version that is checked, by its log.
         feed: the change feed in between; None if no row changed.
+        in_files: returns the extremes of a column in the data files of the version that is checked.
+        is_proof: whether all rows are read as well, to compare the figures that follow from the change with.
     """
 
     judged: JudgedFigures
     rows: int
     feed: DataFrame | None
+    in_files: Callable[[str], FileBounds] = lambda _: FileBounds()
+    is_proof: bool = False
 
     def __str__(self) -> str:
         return f"the change since version {self.judged.version}"
@@ -85,7 +90,31 @@ def adjust_by_change(
     found = {name: value for items in of_values for name, value in items if value is not None}
     values = {group: changed_values(found, group, number) for group, number in numbers.items()}
     few = {group: changed for group, changed in values.items() if changed is not None}
-    return Adjusted(adjust_figures(adjust, before, commits), before, few, change.feed)
+    adjusted = adjust_figures(adjust, before, commits)
+    unknown = {name: adjust[name] for name in before if name in adjust and name not in adjusted and adjust[name].column}
+    return Adjusted({**adjusted, **_in_files(unknown, before, commits, change.in_files)}, before, few, change.feed)
+
+
+def _in_files(
+    unknown: Mapping[str, Adjustment],
+    before: Facts,
+    commits: Sequence[CommitFigures],
+    in_files: Callable[[str], FileBounds],
+) -> Facts:
+    """Return those extremes whose rows were removed, but which other rows have, too, by the statistics of their files.
+
+    No row of the version can be beyond the extremes of the version before and of the added rows.
+    """
+    found = {}
+    for name, adjustment in unknown.items():
+        values = [
+            value for value in (before[name], *(commit.added.get(name) for commit in commits)) if value is not None
+        ]
+        bounds = in_files(adjustment.column)
+        extreme, of_files = (min, bounds.least) if adjustment.is_least else (max, bounds.greatest)
+        if values and (value := extreme(values)) in of_files:
+            found[name] = value
+    return found
 
 
 def _collect(feed: DataFrame, flat: Mapping[str, Column], numbers: Mapping[Group, int]) -> list[Row]:

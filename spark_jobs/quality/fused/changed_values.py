@@ -23,6 +23,12 @@ MOST_VALUES = 20_000
 
 _DELTA, _NOW, _HASH = "_delta", "_now", "_hash"
 
+_WORD = 64
+"""The bits of a word of a bitmap."""
+
+_BITS_PER_HASH = 64
+"""The least number of bits in a bitmap for each hash."""
+
 _WITH_BOUNDS = (IntegralType, DecimalType, StringType, DateType, TimestampType)
 """The types whose values are the same after a cast to text and back."""
 
@@ -133,7 +139,23 @@ def _is_among(df: DataFrame, columns: Group, changed: ChangedValues) -> Column:
         F.col(column).between(*(F.lit(bound).cast(df.schema[column].dataType) for bound in least_and_greatest))
         for column, least_and_greatest in changed.bounds.items()
     ]
-    return reduce(and_, [*bounds, has_a_value(columns), F.xxhash64(*columns).isin(list(changed.hashes))])
+    return reduce(and_, [*bounds, has_a_value(columns), has_bit_of(F.xxhash64(*columns), changed.hashes)])
+
+
+def has_bit_of(value: Column, hashes: Sequence[int]) -> Column:
+    """Return true for a value that is one of the hashes, and for at most one in `_BITS_PER_HASH` other values.
+
+    The last bits of a hash choose its bit in a bitmap, which is a single literal: Spark takes longer to plan a list of
+    thousands of literals than to run the query.
+    """
+    size = 1 << (len(hashes) * _BITS_PER_HASH).bit_length()
+    words = [0] * (size // _WORD)
+    for hashed in hashes:
+        words[(hashed % size) // _WORD] |= 1 << (hashed % _WORD)
+    signed = (word - (1 << _WORD) if word >> (_WORD - 1) else word for word in words)
+    bitmap = F.split(F.lit(",".join(map(str, signed))), ",").cast("array<bigint>")
+    place = F.pmod(value, F.lit(size)).cast("int")
+    return F.bit_get(F.get(bitmap, F.shiftright(place, _WORD.bit_length() - 1)), F.pmod(place, F.lit(_WORD))) == 1
 
 
 def _distinct(columns: Group) -> list[str]:

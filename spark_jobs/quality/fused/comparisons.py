@@ -56,7 +56,8 @@ def freshness_rule(rule: Expectation, schema: StructType, checked: ComparableVer
         is_fresh = moment is not None and at - moment <= AGE.parse(rule.arguments["max_age"])
         return RuleResult(is_fresh, {"observed_value": moment and moment.isoformat()}, against=at.isoformat())
 
-    return FusedRule(Figures({figure: newest}, adjust={figure: GREATEST}), evaluate)
+    adjustment = GREATEST if is_moment else replace(GREATEST, column=column)
+    return FusedRule(Figures({figure: newest}, adjust={figure: adjustment}), evaluate)
 
 
 def compare_version(df: DataFrame, rule: Expectation, checked: ComparableVersion) -> RuleResult:

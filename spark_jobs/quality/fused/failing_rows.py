@@ -100,14 +100,15 @@ def distinct_in_set(rule: Expectation, schema: StructType) -> FusedRule:
 def distinct_contain_set(rule: Expectation, _schema: StructType) -> FusedRule:
     """Compile a rule that each value of a set occurs in a column."""
     column, values = rule.arguments["column"], rule.arguments["value_set"]
-    figure = f"which of {values} occur in {column}"
+    figures = [f"rows with {value!r} in {column}" for value in values]
 
     def evaluate(facts: Facts) -> RuleResult:
-        missing = [value for value, occurs in zip(values, facts[figure], strict=True) if not occurs]
+        missing = [value for value, figure in zip(values, figures, strict=True) if not facts[figure]]
         return RuleResult(not missing, {"observed_value": {"missing": missing} if missing else None})
 
-    occurring = F.array(*[F.bool_or(F.col(column) == literal(value)) for value in values])
-    return FusedRule(Figures({figure: occurring}), evaluate)
+    counts = [F.count_if(F.col(column) == literal(value)) for value in values]
+    flat = dict(zip(figures, counts, strict=True))
+    return FusedRule(Figures(flat, adjust=dict.fromkeys(flat, TOTAL)), evaluate)
 
 
 def distinct_equal_set(rule: Expectation, schema: StructType) -> FusedRule:
@@ -118,4 +119,6 @@ def distinct_equal_set(rule: Expectation, schema: StructType) -> FusedRule:
         missing = all_of.evaluate(facts)
         return RuleResult(within.evaluate(facts).passed and missing.passed, missing.details)
 
-    return FusedRule(Figures({**within.figures.flat, **all_of.figures.flat}), evaluate, within.samples)
+    of_both = (within.figures, all_of.figures)
+    flat = {name: figure for figures in of_both for name, figure in figures.flat.items()}
+    return FusedRule(Figures(flat, adjust=dict.fromkeys(flat, TOTAL)), evaluate, within.samples)

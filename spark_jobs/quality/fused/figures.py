@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import ROUND_HALF_UP, Decimal, localcontext
 from typing import Any
 
@@ -13,6 +14,7 @@ from pyspark.sql.types import (
     DoubleType,
     FloatType,
     IntegerType,
+    IntegralType,
     LongType,
     NumericType,
     StructType,
@@ -133,6 +135,8 @@ def extreme(word: str, rule: Expectation, schema: StructType) -> FusedRule:
     column = rule.arguments["column"]
     value, adjustment = (F.min(column), LEAST) if word == "least" else (F.max(column), GREATEST)
     name, kind = f"{word} {column}", schema[column].dataType
+    if isinstance(kind, IntegralType | DateType):
+        adjustment = replace(adjustment, column=column)  # Delta's statistics shorten other values, or round them.
     if isinstance(kind, TimestampType):
         # As a number, because PySpark returns moments in the zone of the process.
         return single_figure_rule(name, F.unix_micros(value), adjustment, moment_between(rule.arguments))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
 
-from spark_jobs.quality.fused.adjustments import Adjustment, Facts
+from spark_jobs.quality.fused.adjustments import Adjustment, Facts, differing
 from spark_jobs.quality.fused.change import Adjusted, Change, adjust_by_change
 from spark_jobs.quality.fused.changed_values import add_differences, differences
 from spark_jobs.quality.fused.groups import OF_GROUPS, Group, group_figure, group_totals
@@ -52,18 +52,22 @@ class ComputedFigures:
         facts: the figures.
         adjusted: the names of those that follow from an earlier version; all rows were read for the others.
         lasting: those from which figures of the next version can follow.
+        wrong: the figures that followed from an earlier version, and differ from those of all rows: figure -> the
+            value that followed, and that of all rows.
     """
 
-    facts: Facts
-    adjusted: frozenset[str]
-    lasting: Facts
+    facts: Facts = field(default_factory=dict)
+    adjusted: frozenset[str] = frozenset()
+    lasting: Facts = field(default_factory=dict)
+    wrong: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
 
 
 def compute_figures(df: DataFrame, figures: Iterable[Figures], change: Change | None = None) -> ComputedFigures:
     """Compute the figures of several rules, each figure once.
 
     One query reads the rows that changed, and one the version: the rows whose values changed in number, and all rows
-    for the remaining figures. There is no query that is not needed.
+    for the remaining figures. There is no query that is not needed. A change that is a proof also computes all figures
+    from all rows, and returns these.
 
     Args:
         df: all rows of the version.
@@ -74,6 +78,14 @@ def compute_figures(df: DataFrame, figures: Iterable[Figures], change: Change | 
         PySparkException: an aggregate cannot be computed, or the frame cannot be read.
     """
     of_rules = list(figures)
+    computed = _compute(df, of_rules, change)
+    if change is None or not change.is_proof:
+        return computed
+    whole = _compute(df, of_rules, None)
+    return replace(whole, wrong=differing({name: computed.facts[name] for name in computed.adjusted}, whole.facts))
+
+
+def _compute(df: DataFrame, of_rules: Sequence[Figures], change: Change | None) -> ComputedFigures:
     flat = {name: figure for rule in of_rules for name, figure in rule.flat.items()}
     adjust = {name: adjustment for rule in of_rules for name, adjustment in rule.adjust.items()}
     groups = sorted({group for rule in of_rules for group in rule.groups})

@@ -5,6 +5,8 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, date, datetime, time
+from decimal import Decimal
 from typing import Any
 
 import great_expectations as gx
@@ -13,11 +15,15 @@ from great_expectations.data_context.types.base import ProgressBarsConfig
 from great_expectations.datasource.fluent.interfaces import Batch
 from great_expectations.expectations.expectation import Expectation as GxExpectation
 from pyspark.sql import DataFrame
+from pyspark.sql.types import DataType, DateType, DecimalType, StructType, TimestampType
 
 from include.contracts.spec.expectation import Expectation
 from spark_jobs.quality.fused.one_pass import require_readable
 from spark_jobs.quality.gx.classes import expectation_class
+from spark_jobs.quality.rules.bounds import value_bound
 from spark_jobs.quality.verdicts.rule_result import RuleResult, one_line
+
+MOST_COMMON = "expect_column_most_common_value_to_be_in_set"
 
 BOOLEAN_ONLY = {"result_format": "BOOLEAN_ONLY"}
 """Results without details: about a third of the Spark jobs of a summary."""
@@ -38,6 +44,7 @@ def check_frame(df: DataFrame, rules: Sequence[Expectation]) -> tuple[RuleResult
     Raises:
         PySparkException: the frame cannot be read at all.
     """
+    rules = [with_python_values(rule, df.schema) for rule in rules]
     errors = {number: _argument_error(rule) for number, rule in enumerate(rules)}
     valid = {number: rule for number, rule in enumerate(rules) if not errors[number]}
     results = {number: RuleResult(False, error=error) for number, error in errors.items()}
@@ -83,6 +90,31 @@ def _validate(batch: Batch, rules: Mapping[int, Expectation], result_format: dic
     configured = [(result, result.expectation_config) for result in outcome.results]
     results = {config.meta["number"]: _result(result) for result, config in configured if config and config.meta}
     return {number: results.get(number, RuleResult(False, error="it was not checked")) for number in rules}
+
+
+def with_python_values(rule: Expectation, schema: StructType) -> Expectation:
+    """Return the rule with its values as Spark returns those of its column, if they are compared in Python.
+
+    There neither text equals a date, nor the double 0.1 the decimal 0.1.
+    """
+    if rule.name != MOST_COMMON or not isinstance(rule.arguments.get("value_set"), list):
+        return rule
+    kind = schema[rule.arguments["column"]].dataType
+    values = [_python_value(value, kind) for value in rule.arguments["value_set"]]
+    return rule.model_copy(update={"arguments": {**rule.arguments, "value_set": values}})
+
+
+def _python_value(value: Any, kind: DataType) -> Any:
+    if isinstance(kind, DecimalType) and isinstance(value, float):
+        return Decimal(str(value))
+    bound = value_bound(value) if isinstance(kind, DateType | TimestampType) else value
+    if isinstance(kind, DateType) and isinstance(bound, datetime):
+        # Spark compares a date with a moment as the begin of its day: only that moment equals a date.
+        return bound.date() if bound.time() == time() else bound
+    if isinstance(kind, TimestampType) and isinstance(bound, date):
+        moment = bound if isinstance(bound, datetime) else datetime.combine(bound, time(), UTC)
+        return moment.astimezone().replace(tzinfo=None)  # PySpark returns moments in the zone of the process.
+    return bound
 
 
 def _expectation(rule: Expectation, number: int) -> GxExpectation:

@@ -13,7 +13,7 @@ from great_expectations.expectations.expectation_configuration import Expectatio
 
 from include.contracts.job.report import CheckResult
 from include.contracts.spec.expectation import Action
-from include.contracts.spec.expectation_arguments import OWN_EXPECTATIONS
+from include.contracts.spec.expectation_arguments import ARGUMENTS, OWN_EXPECTATIONS
 from include.control.gates.result import GateResult
 from spark_jobs.quality.gx.classes import expectation_class
 
@@ -55,7 +55,7 @@ def suite_result(
 
 def _is_renderable(check: CheckResult) -> bool:
     """Whether Great Expectations knows the rule and accepts its arguments: otherwise it renders no page at all."""
-    if _name(check) in OWN_EXPECTATIONS:
+    if _name(check) in OWN_EXPECTATIONS or _name(check) not in ARGUMENTS:
         return False
     try:
         expectation_class(_name(check))(**_arguments(check))

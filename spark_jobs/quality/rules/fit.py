@@ -89,10 +89,6 @@ _COMPARED: dict[str, tuple[tuple[str, ...], Callable[[object, str], bool]]] = {
     "expect_column_distinct_values_to_be_in_set": (("value_set",), _is_valid_value),
     "expect_column_distinct_values_to_contain_set": (("value_set",), _is_valid_value),
     "expect_column_distinct_values_to_equal_set": (("value_set",), _is_valid_value),
-    # Great Expectations compares the most common values in Python, where no text equals a date.
-    "expect_column_most_common_value_to_be_in_set": (
-        ("value_set",),
-        lambda value, kind: kind != TIMES and _is_valid_value(value, kind),
-    ),
+    "expect_column_most_common_value_to_be_in_set": (("value_set",), _is_valid_value),
 }
 """Expectation -> the arguments that its column is compared with, and the check of their values."""

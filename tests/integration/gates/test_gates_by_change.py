@@ -8,7 +8,7 @@ import pytest
 
 from include.contracts.job.report import JobReport
 from include.control.gates.gates import Gates
-from include.control.gates.judged_figures import JudgedFigures
+from include.control.gates.judged_figures import JudgedFigures, kept_figures
 from include.control.ledger.states.table_state import TableStates
 from include.errors import Outcome
 from spark_jobs.layers.gate import changed_rows
@@ -41,7 +41,8 @@ def judged_by(report: JobReport) -> list[str]:
 
 
 @pytest.fixture
-def shop(lakehouse: Lakehouse) -> Lakehouse:
+def shop(lakehouse: Lakehouse, monkeypatch: pytest.MonkeyPatch) -> Lakehouse:
+    monkeypatch.setattr(changed_rows, "FEW_ROWS", -1000)
     lakehouse.specs(silver_document(expectations=RULES))
     return lakehouse
 
@@ -80,3 +81,37 @@ def test_other_rules_a_lost_state_and_many_versions_read_all_rows(
     assert judged_by(run(shop, 4, order(4, 40))) == [ALL_ROWS], "one version was judged by its change"
     TableStates(shop.paths).change(SILVER, (JudgedFigures, lambda _: None))
     assert judged_by(run(shop, 5, order(5, 50))) == [ALL_ROWS]
+
+
+def test_carried_figures_that_are_not_those_of_all_rows_refuse_the_version(
+    shop: Lakehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(changed_rows, "READ_ALL_AFTER", 1)
+    run(shop, 1, order(1, 10))
+    second = run(shop, 2, order(2, 20))
+    wrong = kept_figures({"sum of amount": 31.0})
+    TableStates(shop.paths).change(
+        SILVER,
+        (JudgedFigures, lambda stored: stored and stored.model_copy(update={"figures": {**stored.figures, **wrong}})),
+    )
+    third = run(shop, 3, order(3, 30))
+    assert [check.passed for check in third.checks] == [True] * 4 + [False]
+    assert third.checks[-1].observed == "sum of amount: 61.0 by the changes, 60.0 in all rows"
+    assert third.certified_version == second.version
+    refused = Gates(shop.paths).results(SILVER)[-1].result.refused
+    assert f"lakehouse gate override {SILVER} --version {third.version}" in refused
+    fourth = run(shop, 4, order(4, 40))
+    assert judged_by(fourth) == [f"the change since version {third.version}"] * 4, "the counted figures are carried on"
+    assert [check.passed for check in fourth.checks] == [True] * 4
+
+
+def test_all_rows_are_read_of_a_small_table_and_after_a_large_change(
+    lakehouse: Lakehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lakehouse.specs(silver_document(expectations=RULES))
+    run(lakehouse, 1, *(order(number, 1) for number in range(20)))
+    assert judged_by(run(lakehouse, 2, order(20, 1))) == [ALL_ROWS] * 4
+    monkeypatch.setattr(changed_rows, "FEW_ROWS", 10)
+    third = run(lakehouse, 3, order(1, 2, seq=3))
+    assert judged_by(third) == [f"the change since version {third.version - 1}"] * 4
+    assert judged_by(run(lakehouse, 4, *(order(number, 4, seq=4) for number in range(8)))) == [ALL_ROWS] * 4

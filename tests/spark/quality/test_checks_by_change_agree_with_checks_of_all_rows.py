@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from include.control.ledger.states.measures import table_rows
 from include.control.log.batch import BatchSources
 from include.control.log.delta_log import latest_version
 from spark_jobs.delta_io.reads import read_version
+from spark_jobs.layers.gate import changed_rows
 from spark_jobs.layers.gate.changed_rows import JudgedVersion, change_since, next_figures
 from spark_jobs.quality.fused.one_pass import GATE_CONF
 from spark_jobs.quality.suites import CheckedRules, check_rules
@@ -31,6 +33,14 @@ CONDITIONS = [
     "true", "whole IS NULL", "whole < 5", "word = 'a'", "real >= 5", "money <=> NULL", "day > '2013-01-01'",
 ]  # fmt: skip
 SETTINGS = ["whole = whole", "whole = long % 7", "word = other", "real = NULL, money = 5", "day = NULL, at = NULL"]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _changes_are_followed_in_small_tables() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(changed_rows, "FEW_ROWS", -(10**9))
+        yield
+
 
 Step = tuple[str, Any]
 
@@ -127,10 +137,12 @@ def test_a_check_by_what_changed_has_the_results_of_a_check_of_all_rows(
     table = CheckedTable(spark, tmp_path_factory.mktemp("checked") / "table", rules)
     table.create(first)
     agreed(*table.check())
-    for steps_of_check in changes:
-        for step in steps_of_check:
-            table.apply(step)
-        agreed(*table.check())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(changed_rows, "READ_ALL_AFTER", 1)  # every second change is a proof
+        for steps_of_check in changes:
+            for step in steps_of_check:
+                table.apply(step)
+            agreed(*table.check())
 
 
 def test_only_figures_that_do_not_follow_from_the_change_read_all_rows(spark: SparkSession, tmp_path: Path) -> None:
@@ -166,6 +178,28 @@ def test_only_figures_that_do_not_follow_from_the_change_read_all_rows(spark: Sp
 
     table.apply(("restore", None))
     assert agreed(*table.check()) == ["all rows"] * 6 + ["", *["all rows"] * 3]
+
+
+def test_an_extreme_that_another_file_has_too_is_no_reason_to_read_all_rows(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    rules = [
+        rule("expect_column_min_to_be_between", {"column": "whole", "min_value": -9}),
+        rule("expect_column_max_to_be_between", {"column": "day", "max_value": "2013-12-31"}),
+        rule("expect_column_distinct_values_to_contain_set", {"column": "whole", "value_set": [1, 5]}),
+        rule("expect_column_distinct_values_to_equal_set", {"column": "word", "value_set": ["a", "b"]}),
+    ]
+    table, newest = CheckedTable(spark, tmp_path / "table", rules), date(2013, 1, 2)
+    table.create([row(whole=1, day=newest, word="a"), row(whole=5, word="a")])
+    agreed(*table.check())
+    table.apply(("insert", [row(whole=1, day=newest, word="b"), row(whole=0, word="b")]))
+    agreed(*table.check())
+    table.apply(("delete", "whole = 0"))
+    assert agreed(*table.check()) == ["all rows", *["the change since version 1"] * 3]
+    table.apply(("delete", "word = 'b'"))
+    assert agreed(*table.check()) == ["the change since version 2"] * 4
+    table.apply(("delete", "whole = 1"))
+    assert agreed(*table.check()) == [*["all rows"] * 2, *["the change since version 3"] * 2]
 
 
 def row(**values: Any) -> tuple[Any, ...]:

@@ -243,3 +243,22 @@ def test_each_passes_and_fails_on_a_spark_table(planes: DataFrame) -> None:
     assert wrong == []
     for check in checks:
         assert type(check).model_validate_json(check.model_dump_json()) == check
+
+
+def test_the_most_common_value_may_be_a_date_a_moment_or_a_decimal(spark: SparkSession) -> None:
+    columns = ["DATE'2013-01-31' AS day", "TIMESTAMP'2013-01-31 06:00:00' AS at", "CAST(0.1 AS DECIMAL(5, 2)) AS price"]
+    df = spark.range(3).selectExpr(*columns)
+    values = {
+        "day": ["2013-01-31", "2013-01-30"],
+        "at": ["2013-01-31T06:00:00Z", "2013-01-31"],
+        "price": [0.1, 0.2],
+    }
+    name = "expect_column_most_common_value_to_be_in_set"
+    rules = [
+        Expectation(name=name, arguments={"column": column, "value_set": [value]}, action="warn")
+        for column, pair in values.items()
+        for value in pair
+    ]
+    checks = check_rules(df, rules).checks
+    assert [(check.passed, check.error) for check in checks] == [(True, ""), (False, "")] * 3
+    assert [type(check).model_validate_json(check.model_dump_json()) for check in checks] == [*checks]
