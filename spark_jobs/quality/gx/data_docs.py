@@ -118,15 +118,18 @@ def _page(run_id: str, table: CheckedTable) -> str:
 
 
 def _rules_of_the_spec(result: GateResult) -> RenderedSectionContent:
-    """Return a section with what Great Expectations does not show: the reason of each rule, and who overrode it."""
+    """Return a section with what Great Expectations does not show.
+
+    This is the reason of each rule, the rows that it was judged by, and who overrode it.
+    """
     rows = []
     for check in result.checks:
         outcome = "passed" if check.passed and not check.not_judged else describe_result(check)
         overridden = str(result.override) if check.overridden else ""
-        cells = (check.rule, check.action, check.reason, outcome, overridden)
+        cells = (check.rule, check.action, check.reason, outcome, check.judged_by, overridden)
         rows.append([escape(text) for text in cells])
     table = RenderedTableContent(
-        header_row=["rule", "when it fails", "why it exists", "result", "overridden"],
+        header_row=["rule", "when it fails", "why it exists", "result", "judged by", "overridden"],
         table=rows,
         styling={"body": {"classes": ["table", "table-sm"]}},
     )

@@ -17,6 +17,7 @@ from include.contracts.spec.expectation_arguments import ARGUMENTS, OWN_EXPECTAT
 from include.control.gates.gates import RecordedResult
 from include.control.gates.result import GateResult, Override
 from spark_jobs.quality.gx.data_docs import INDEX, STYLES, CheckedTable, write_pages
+from spark_jobs.quality.verdicts.carried_figures import carried_check
 from tests.support.texts import ODD_TEXTS
 
 AT = datetime(2013, 1, 5, 10, tzinfo=UTC)
@@ -119,6 +120,14 @@ def test_a_rule_that_great_expectations_does_not_know_is_among_the_rules_of_the_
     assert text.count(name) == 2
     assert "is failed by 2 rows, such as c, against version 4" in text
     assert "was not checked: 1 of 7 versions are known" in text
+
+
+def test_each_rule_says_which_rows_it_was_judged_by_also_one_that_no_spec_states(tmp_path: Path) -> None:
+    ways = {"expect_column_to_exist(a)": "the change since version 6", "rows_equal_their_sources()": "all rows"}
+    checks = [CheckResult(rule=name, action="fail", passed=True, judged_by=way) for name, way in ways.items()]
+    text = page_of(result(*checks, *carried_check({"rows": (2, 3)})), tmp_path).text
+    for part in (*ways, *ways.values(), "rows: 2 by the changes, 3 in all rows"):
+        assert part in text
 
 
 def test_a_page_says_version_run_counts_reasons_and_who_overrode(tmp_path: Path) -> None:
