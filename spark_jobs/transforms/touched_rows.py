@@ -39,11 +39,11 @@ def gives_touched(expression: str, rows: DataFrame, touched: Touched) -> Column:
     return condition if in_range is None else condition & in_range
 
 
-def is_touched(value: str, touched: Touched) -> Column:
-    """Return true where a value, as Spark SQL, is a touched one; null is a value like any other."""
+def is_touched(column: str, touched: Touched) -> Column:
+    """Return true where a column has a touched value; null is a value like any other."""
     if isinstance(touched, TouchedSpans):
-        return F.expr(touched.is_computed(value))
-    return has_value(F.expr(value), touched)
+        return F.expr(touched.is_computed(f"`{column}`"))
+    return has_value(F.col(column), touched)
 
 
 def has_value(value: Column, touched: Sequence[str | None]) -> Column:

@@ -23,9 +23,9 @@ from include.control.planning.source_ranges import (
     why_whole,
 )
 from spark_jobs.delta_io.reads import read_changes, read_version
-from spark_jobs.delta_io.row_writes import read_observation, replace_where, replaced_rows
-from spark_jobs.delta_io.tables import TableShape, shape_properties, sql_text
-from spark_jobs.layers.gold.query import QueryRefresh, parts_of, refresh_of_query, rows_of_query, touched_rows_of_query
+from spark_jobs.delta_io.row_writes import in_list, read_observation, replace_where, replaced_rows
+from spark_jobs.delta_io.tables import TableShape, shape_properties
+from spark_jobs.layers.gold.query import QueryRefresh, refresh_of_query, rows_of_query, touched_rows_of_query
 from spark_jobs.layers.own_table import ensure_leased_table, ensure_own_table, require_fitting_table
 from spark_jobs.protocol.batches import BatchPlan, Closing
 from spark_jobs.runtime.context import JobContext
@@ -82,7 +82,7 @@ class GoldAggregate:
         ensure_leased_table(self._context, self._shape(groups))
         observation = Observation()
         rows = with_stamp(groups, intent).observe(observation, F.count(F.lit(1)).alias("groups"))
-        replace_where(rows, self._path, _predicate(self._refreshed_columns, touched))
+        replace_where(rows, self._path, _predicate(self._refreshed_column, touched))
         self._observations[intent.token] = observation
 
     def close(self, winner: Winner) -> Closing:
@@ -132,8 +132,8 @@ class GoldAggregate:
         }
 
     @property
-    def _refreshed_columns(self) -> tuple[str, ...]:
-        return self._refresh.columns if self._refresh else self._spec.refresh_columns
+    def _refreshed_column(self) -> str:
+        return self._refresh.column if self._refresh else self._spec.refresh_by or ""
 
     def _refresh_from(
         self, session: SparkSession, sources: BatchSources
@@ -150,9 +150,9 @@ class GoldAggregate:
         for alias, why in self._refresh.whole.items():
             if (table := self._spec.sources[alias].table) in changed:
                 return None, f"{table} has changed: {why}"
-        if not self._refresh.columns or self._refresh.reason:
+        if not self._refresh.column or self._refresh.reason:
             return None, self._refresh.reason
-        return self._refresh.keys, ""
+        return self._refresh.expressions, ""
 
     def _touched(self, session: SparkSession, sources: BatchSources) -> tuple[Touched | None, str]:
         """Return the values of `refresh_by` that changes affect, or None for all; and why all, if that is unusual."""
@@ -179,7 +179,7 @@ class GoldAggregate:
         texts = reduce(DataFrame.union, changes).select(F.col("touched").cast("string").alias("touched"))
         rows = texts.distinct().orderBy("touched").limit(MAX_TOUCHED_VALUES + 1).collect()
         if len(rows) > MAX_TOUCHED_VALUES:
-            return None, f"more than {MAX_TOUCHED_VALUES:,} values of {', '.join(self._refreshed_columns)} changed"
+            return None, f"more than {MAX_TOUCHED_VALUES:,} values of {self._refreshed_column} changed"
         return self._with_later_values(session, sources, [row["touched"] for row in rows])
 
     def _with_later_values(
@@ -188,7 +188,7 @@ class GoldAggregate:
         """Return the touched values and, by the lookback of the spec, the later ones that depend on them."""
         if not self._spec.lookback or not values:
             return values, ""
-        (column,) = self._refreshed_columns
+        column = self._refreshed_column
         kind = self._groups_of(session, sources, None).schema[column].dataType.simpleString()
         spans = spans_of(values, kind, self._spec.reach)
         reason = f"every value of {column} ({kind}) may depend on one that has changed"
@@ -204,18 +204,13 @@ class GoldAggregate:
         )
 
 
-def _predicate(columns: Sequence[str], touched: Touched | None) -> str:
+def _predicate(column: str, touched: Touched | None) -> str:
     """Return the SQL condition of the replaced rows: `refresh_by`, as text, is one of the touched values."""
-    if touched is None or not touched:
-        return "true" if touched is None else "false"
-    quoted = [f"`{column}`" for column in columns]
-    return " AND ".join(f"({_is_one_of(*each)})" for each in parts_of(touched, quoted))
-
-
-def _is_one_of(value: str, touched: Touched) -> str:
+    if touched is None:
+        return "true"
     if isinstance(touched, TouchedSpans):
-        return touched.is_computed(value)
-    texts = [text for text in touched if text is not None]
-    parts = [f"{value} IN ({', '.join(map(sql_text, texts))})"] if texts else []
-    parts += [f"{value} IS NULL"] if None in touched else []
-    return " OR ".join(parts)
+        return touched.is_computed(f"`{column}`")
+    values = [value for value in touched if value is not None]
+    parts = [in_list(column, values)] if values else []
+    parts += [f"`{column}` IS NULL"] if None in touched else []
+    return " OR ".join(parts) or "false"
