@@ -20,6 +20,7 @@ from include.specs.files import read_spec_file
 from include.specs.problem import Defect, KeyPath, SpecProblem, SpecsRefusedError, closest_word, did_you_mean
 from include.sql.expression import expression_of
 from include.sql.query.refresh import in_words, refresh_of
+from include.sql.query.select_query import unordered_lists
 from include.sql.query_functions import REFUSED, REFUSED_BARE
 from include.sql.rule_query import Query
 from include.sql.spark_functions import FUNCTIONS
@@ -110,6 +111,8 @@ def _defects(expression: SpecExpression) -> Iterator[Defect]:
         message = f"the aggregate {name!r} is not allowed here: this is evaluated for each row"
         fix = "use an expectation on the table" if expression.is_rule else "aggregate in the measures of a gold table"
         yield Defect(expression.path, message, expression.text, fix)
+    for refusal in unordered_lists(expression.text) if expression.is_aggregate else ():
+        yield Defect(expression.path, refusal.message, expression.text, refusal.fix)
     if expression.is_of_version:
         yield from _changing_functions(expression.path, expression.text)
     if expression.is_rule and sql.reads_other_rows:

@@ -158,10 +158,7 @@ class SelectQuery:
             if not _is_ordered(node):
                 fix = "write min, max or max_by, or order the rows in a window"
                 yield Refusal(f"{_sql(node)} may be the value of another row in each run", fix)
-        for node in tree.find_all(*_LISTS):
-            around = node.parent
-            if not (_is_ordered(node) or (around is not None and function_name(around) in _ORDERLESS)):
-                yield Refusal(f"{_sql(node)} is in another order in each run", "wrap it in sort_array()")
+        yield from _unordered_lists(tree, *_LISTS)
 
 
 @lru_cache(maxsize=512)
@@ -178,6 +175,30 @@ def require_read_only(table: str, text: str, aliases: Collection[str]) -> None:
     """
     for refusal in query_of(text).refusals(aliases):
         raise BadInputError(f"{table}: the query {brief(text)} is not run: {refusal.message}", refusal.fix)
+
+
+def unordered_lists(measure: str) -> list[Refusal]:
+    """Return a refusal of each array that a measure collects in an order which may be another one in each run.
+
+    >>> [refusal.message for refusal in unordered_lists("collect_list(o.id)")]
+    ['COLLECT_LIST(o.id) is in another order in each run']
+    >>> unordered_lists("sort_array(collect_set(o.id) FILTER (WHERE o.id > 0))")
+    []
+    """
+    try:
+        tree = sqlglot.parse_one(measure, dialect="spark")
+    except SqlglotError:
+        return []
+    return list(_unordered_lists(tree, exp.ArrayAgg, exp.ArrayUniqueAgg))
+
+
+def _unordered_lists(tree: exp.Expr, *kinds: type[exp.Expr]) -> Iterator[Refusal]:
+    for node in tree.find_all(*kinds):
+        around = node.parent
+        while isinstance(around, exp.Filter):
+            around = around.parent
+        if not (_is_ordered(node) or (around is not None and function_name(around) in _ORDERLESS)):
+            yield Refusal(f"{_sql(node)} is in another order in each run", "wrap it in sort_array()")
 
 
 def _is_ordered(node: exp.Expr) -> bool:

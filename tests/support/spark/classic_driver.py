@@ -31,7 +31,10 @@ BRONZE, SILVER, GOLD = ("bronze.orders", "silver.orders", "gold.revenue_daily")
 
 def write_chain(lakehouse: Lakehouse) -> None:
     """Write the specs of one chain of tables; a measure of gold is a map."""
-    measures = {"orders": "count(*)", "amounts": "map_from_entries(collect_set(struct(o.order_id, o.amount)))"}
+    measures = {
+        "orders": "count(*)",
+        "amounts": "map_from_entries(sort_array(collect_set(struct(o.order_id, o.amount))))",
+    }
     lakehouse.specs(bronze_document(), silver_document(), gold_document(measures=measures))
 
 

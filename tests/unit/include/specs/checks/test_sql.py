@@ -96,6 +96,8 @@ def test_an_error_in_the_sql_of_a_column_is_found_with_its_place(tmp_path: Path,
         ({"measures": {"m": "m + count(*)"}}, "measures.m", "no column 'm' here"),
         ({"measures": {"n": "count(*)", "amount": "n", "m": "amount + 1"}}, "measures.m", "amount has a value in each"),
         ({"measures": {"m": "summ(o.amount)"}}, "measures.m", "unknown function 'summ'"),
+        ({"measures": {"m": "collect_list(o.amount)"}}, "measures.m", "is in another order in each run"),
+        ({"measures": {"m": "slice(collect_set(o.amount), 1, 3)"}}, "measures.m", "wrap it in sort_array()"),
         ({"group_by": {"day": "max(o.day)"}}, "group_by.day", "'max' is not allowed here"),
         ({"refresh_from": {"o": "dya"}}, "refresh_from.o", "no column 'dya'"),
         ({"sources": {"o": {"table": "silver.orders", "where": "count(*) > 1"}}}, "sources.o.where", "'count' is not"),
@@ -130,7 +132,8 @@ def test_the_sql_of_gold_specs_is_checked(tmp_path: Path, change: Document, key:
         "day", "orders + 1", "percentile_cont(0.5) within group (order by o.amount)", "count(distinct o.amount)",
         "any(o.amount > 1)", "max_by(o.order_id, o.amount)", "sum(sum(o.amount)) over (partition by o.day)",
         "spark_catalog.default.own(o.amount)", "listagg(o.order_id, ',')", "first(o.amount) ignore nulls",
-        "sum(case when o.order_id like any ('a') then 1 end)",
+        "sum(case when o.order_id like any ('a') then 1 end)", "array_sort(collect_list(o.order_id))",
+        "sort_array(collect_set(struct(o.order_id, o.day)) filter (where o.amount > 1))", "size(collect_set(o.day))",
     ],
 )  # fmt: skip
 def test_measures_that_spark_understands_are_not_refused(tmp_path: Path, measure: str) -> None:
