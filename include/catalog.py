@@ -16,6 +16,7 @@ from include.specs.checks.change_data import (
     check_history,
     check_left_out,
     check_snapshot,
+    check_sources,
     check_tombstones,
     check_truncates,
 )
@@ -38,6 +39,7 @@ _Spec = TypeVar("_Spec", bound=MaybeInvalidSpec)
 _CHECKS = (
     check_columns,
     check_fields,
+    check_sources,
     check_snapshot,
     check_history,
     check_truncates,
@@ -119,7 +121,8 @@ class Catalog:
     def needed_columns(self, bronze: BronzeSpec) -> frozenset[str]:
         """Return the columns that each file must have: required, not nullable, or part of a key of a silver table."""
         required = {name for name, column in bronze.columns.items() if column.required or not column.nullable}
-        readers = [spec for spec in self.specs.values() if isinstance(spec, SilverSpec) and spec.source == bronze.table]
+        silver = [spec for spec in self.specs.values() if isinstance(spec, SilverSpec)]
+        readers = [spec.of_source(bronze.table) for spec in silver if bronze.table in spec.source_tables]
         keys = (spec.columns[key].expression or key for spec in readers for key in spec.keys)
         return frozenset(
             required | ({word for key in keys for word in re.findall(r"\w+", key)} & bronze.columns.keys())

@@ -30,10 +30,19 @@ def list_at(document: object, key: str) -> list[Any]:
 def stated_sources(document: Document) -> list[tuple[KeyPath, str]]:
     """Return the tables that the document reads, each with its key path."""
     tables: list[tuple[KeyPath, Any]] = [(("source",), document.get("source"))]
+    for index, source in enumerate(list_at(document, "sources")):
+        if isinstance(source, dict):
+            tables.append((("sources", index, "table"), source.get("table")))
     for alias, source in mapping_at(document, "sources").items():
         if isinstance(source, dict):
             tables.append((("sources", alias, "table"), source.get("table")))
     return [(path, table) for path, table in tables if isinstance(table, str)]
+
+
+def source_at(document: Document, path: KeyPath) -> object:
+    """Return the entry of `sources` whose table is at `path`; None for the table of `source`."""
+    entries: Any = document.get("sources")
+    return entries[path[1]] if path[0] == "sources" else None
 
 
 def stated_rules(document: Document) -> Iterator[tuple[KeyPath, str, dict[str, Any]]]:

@@ -13,7 +13,7 @@ from include.specs.checks.gold import check_gold_columns
 from include.specs.checks.landing import is_continuous
 from include.specs.checks.nested import nested_columns
 from include.specs.checks.other_tables import check_other_tables
-from include.specs.document import Document, mapping_at, stated_sources
+from include.specs.document import Document, mapping_at, source_at, stated_sources
 from include.specs.problem import Defect, did_you_mean
 
 
@@ -88,18 +88,22 @@ def build_steps(sources: Mapping[str, Iterable[str]]) -> dict[str, int]:
 
 
 def _check_silver_columns(document: Document, documents: Mapping[str, Document]) -> Iterator[Defect]:
-    """Check that a silver column without `from` has the same name in its source."""
-    source = document.get("source")
-    of_source = documents.get(source, {}) if isinstance(source, str) else {}
-    received, nested = declared_columns(of_source) or [], nested_columns(of_source)
-    for name, column in mapping_at(document, "columns").items() if received else ():
-        if name not in received and isinstance(column, dict) and not {"from", "expression"} & set(column):
-            fix = f"{did_you_mean(name, received)} Say where it comes from: `from: <SQL>`"
-            yield Defect(("columns", name), f"{source} has no column of this name", name, fix)
-        is_whole = name in nested and isinstance(column, dict) and column.get("from") is None
-        if is_whole and name not in nested_columns(document):
-            fix = f"write this type; or take its parts: `from: {name}.<part>`; or text: `from: to_json({name})`"
-            yield Defect(("columns", name), f"the column of {source} is {nested[name]}", name, fix)
+    """Check that a silver column without `from` has the same name in each source that states no SQL of its own."""
+    if not str(document.get("table")).startswith("silver."):
+        return
+    for path, source in stated_sources(document):
+        of_source, own = documents.get(source, {}), mapping_at(source_at(document, path), "columns")
+        received, nested = declared_columns(of_source) or [], nested_columns(of_source)
+        where = f" Or state it in the columns of {source}, under sources" if "sources" in path else ""
+        for name, column in mapping_at(document, "columns").items() if received else ():
+            if not isinstance(column, dict) or name in own:
+                continue
+            if name not in received and not {"from", "expression"} & set(column):
+                fix = f"{did_you_mean(name, received)} Say where it comes from: `from: <SQL>`{where}"
+                yield Defect(("columns", name), f"{source} has no column of this name", name, fix)
+            if name in nested and column.get("from") is None and name not in nested_columns(document):
+                fix = f"write this type; or take its parts: `from: {name}.<part>`; or text: `from: to_json({name})`"
+                yield Defect(("columns", name), f"the column of {source} is {nested[name]}", name, fix)
 
 
 def _check_snapshot_source(document: Document, documents: Mapping[str, Document]) -> Iterator[Defect]:
@@ -113,13 +117,13 @@ def _check_snapshot_source(document: Document, documents: Mapping[str, Document]
 
 def _check_silver_order(document: Document, documents: Mapping[str, Document]) -> Iterator[Defect]:
     """Check that a table whose source has no intervals neither is a snapshot nor orders rows by interval."""
-    source = document.get("source")
-    if not isinstance(source, str) or source not in documents or not is_continuous(documents[source]):
-        return
-    if document.get("snapshot"):
-        message = f"{source} loads whatever is new, so that its intervals do not delimit snapshots"
-        fix = "deliver snapshots as files, into a path with {interval_start}"
-        yield Defect(("snapshot",), message, document["snapshot"], fix)
-    elif not document.get("sequence_by"):
-        message = f"{source} loads whatever is new, so that its intervals do not order its rows"
-        yield Defect(("source",), message, source, "name the columns that order the events: sequence_by")
+    for path, source in stated_sources(document) if str(document.get("table")).startswith("silver.") else ():
+        if source not in documents or not is_continuous(documents[source]):
+            continue
+        if document.get("snapshot"):
+            message = f"{source} loads whatever is new, so that its intervals do not delimit snapshots"
+            fix = "deliver snapshots as files, into a path with {interval_start}"
+            yield Defect(("snapshot",), message, document["snapshot"], fix)
+        elif not document.get("sequence_by"):
+            message = f"{source} loads whatever is new, so that its intervals do not order its rows"
+            yield Defect(path, message, source, "name the columns that order the events: sequence_by")

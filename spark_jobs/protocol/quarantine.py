@@ -62,8 +62,8 @@ class QuarantineWrite:
         rows: number of rows that the batch refused.
         replaced: landing files whose earlier content the batch removed; their refused rows are removed as well.
         read_again: start of each interval that the batch read again as a whole; its earlier refused rows are removed.
-        reads_all: whether the batch began at the first row of its source, so that all earlier refused rows are removed:
-            the source is another table than before.
+        restarted: how `source` begins in the rows of each source that the batch read from its beginning, because it is
+            another table than before: the earlier refused rows of it are removed. Empty for all rows.
     """
 
     paths: LakehousePaths
@@ -71,7 +71,7 @@ class QuarantineWrite:
     rows: int
     replaced: Sequence[str] = ()
     read_again: Sequence[datetime] = ()
-    reads_all: bool = False
+    restarted: Sequence[str] = ()
 
     def run(self, open_session: OpenSession, refused: Callable[[SparkSession, datetime], DataFrame]) -> int | None:
         """Commit the change to the quarantine once; start no Spark job where there is nothing to change.
@@ -101,7 +101,7 @@ class QuarantineWrite:
 
     def _replace(self, refused: DataFrame, path: LakePath) -> None:
         """Replace the outdated rows; rows that are in the quarantine already keep their `first_seen`."""
-        outdated = ["true"] if self.reads_all else []
+        outdated = [f"startswith(source, {text_literals([start])})" if start else "true" for start in self.restarted]
         outdated += [in_list("source", self.replaced)] if self.replaced else []
         outdated += [f"`_interval_start` = TIMESTAMP '{start:{ISO_MICROSECOND}}'" for start in self.read_again]
         of_batch = in_list("_batch_token", [self.winner.token])
@@ -113,9 +113,11 @@ class QuarantineWrite:
 
     def _has_outdated_rows(self) -> bool:
         path = self.paths.quarantine(self.winner.intent.table)
-        if not (self.replaced or self.read_again or self.reads_all) or not is_table(path):
+        if not (self.replaced or self.read_again or self.restarted) or not is_table(path):
             return False
-        is_outdated = ["true"] if self.reads_all else []
+        is_outdated = [
+            f"starts_with(source, {text_literals([start])})" if start else "true" for start in self.restarted
+        ]
         is_outdated += [f"source IN ({text_literals(self.replaced)})"] if self.replaced else []
         is_outdated += [f"_interval_start = {timestamp_literal(start)}" for start in self.read_again]
         of_table = f"{TABLE_ID} = {text_literals([self.winner.intent.table_id])}"

@@ -82,12 +82,14 @@ class Lakehouse:
         """Write specs; a spec of an existing table replaces the old one."""
         write_specs(self.folder / "tables", *documents)
 
-    def deliver(self, number: int, name: str, content: str | bytes | Sequence[Mapping[str, Any] | str]) -> Path:
-        """Put a file of orders into the landing folder of day `number`: raw content, or rows as JSON lines.
+    def deliver(
+        self, number: int, name: str, content: str | bytes | Sequence[Mapping[str, Any] | str], feed: str = "orders"
+    ) -> Path:
+        """Put a file of a feed into its landing folder of day `number`: raw content, or rows as JSON lines.
 
         A row that is a text becomes a line without any change.
         """
-        path = self.folder / "landing" / "orders" / f"date={day(number).start:%Y-%m-%d}" / name
+        path = self.folder / "landing" / feed / f"date={day(number).start:%Y-%m-%d}" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         if not isinstance(content, str | bytes):
             content = "".join(f"{row if isinstance(row, str) else json.dumps(row)}\n" for row in content)

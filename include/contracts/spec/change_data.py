@@ -2,18 +2,40 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field
+from pydantic import ConfigDict, Field, model_validator
+from pydantic_core import PydanticCustomError
 
-from include.contracts.spec.values import ColumnName
+from include.contracts.spec.values import NAME, ColumnName
 from include.contracts.strict_model import StrictModel
+
+SOURCE_TABLE = "_source_table"
+"""The source that a row came from, of a table with a list of sources. Expressions of its spec can name it."""
+
+
+class MergeSource(StrictModel):
+    """One of the tables that a silver table is merged from.
+
+    Attributes:
+        table: the bronze table.
+        columns: column of the silver table -> Spark SQL over this source's columns, in place of the column's `from`;
+            such as another name, or a constant.
+        apply_as_deletes: the condition of this source, in place of the table's.
+    """
+
+    table: str = Field(pattern=rf"^bronze\.{NAME}$")
+    columns: dict[ColumnName, str] = Field(default_factory=dict)
+    apply_as_deletes: str | None = None
 
 
 class ChangeData(StrictModel):
     """The settings of change data.
 
     Attributes:
+        source: the bronze table that it is merged from.
+        sources: several bronze tables that it is merged from, in place of `source`. An expression can name the table
+            that a row came from: `_source_table`.
         keys: the columns that identify a row.
         sequence_by: the columns of the spec that order the events of one key; without them their intervals order them.
         stored_as_scd_type: 1 keeps the last state of a key, 2 every state, each from `__START_AT` to `__END_AT`.
@@ -25,6 +47,10 @@ class ChangeData(StrictModel):
         track_history_except_column_list: type 2: a change of only these columns begins no new period.
     """
 
+    model_config = ConfigDict(json_schema_extra={"oneOf": [{"required": ["source"]}, {"required": ["sources"]}]})
+
+    source: str | None = Field(default=None, pattern=rf"^bronze\.{NAME}$")
+    sources: tuple[MergeSource, ...] = ()
     keys: tuple[ColumnName, ...] = Field(min_length=1)
     sequence_by: tuple[ColumnName, ...] = ()
     stored_as_scd_type: Literal[1, 2] = 1
@@ -34,6 +60,27 @@ class ChangeData(StrictModel):
     except_column_list: tuple[ColumnName, ...] = ()
     track_history_column_list: tuple[ColumnName, ...] = ()
     track_history_except_column_list: tuple[ColumnName, ...] = ()
+
+    @model_validator(mode="after")
+    def _has_its_sources(self) -> Self:
+        if self.source is None and not self.sources:
+            message = "the key is missing; or write sources, a list, for several tables"
+            raise PydanticCustomError("settings_clash", message, {"key": "source"})
+        if self.source is not None and self.sources:
+            message = "the sources are stated twice: leave out source, and add it to the list"
+            raise PydanticCustomError("settings_clash", message, {"key": "sources"})
+        return self
+
+    @property
+    def only_source(self) -> str:
+        """The bronze table of a table with one source.
+
+        Raises:
+            TypeError: the table has several sources.
+        """
+        if self.source is None:
+            raise TypeError(f"the table has a list of sources: {', '.join(source.table for source in self.sources)}")
+        return self.source
 
     @property
     def keeps_history(self) -> bool:

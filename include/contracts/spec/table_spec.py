@@ -178,11 +178,10 @@ class SilverSpec(TableSpec, ChangeData):
     """A silver table: the last state of each key (SCD type 1), or every state (type 2).
 
     Attributes:
-        source: the bronze table that it is merged from.
         snapshot: `full` means that each interval delivers the whole table: keys that are missing are deleted.
         columns: the table's columns, with their types.
-        max_rows_per_batch: the most source rows that a batch reads, but at least one commit of the source; the run
-            makes further batches until all rows are read.
+        max_rows_per_batch: the most rows that a batch reads from each source, but at least one commit of the source;
+            the run makes further batches until all rows are read.
         max_files_per_batch: the same, in data files of the source.
         max_deleted_percent: the largest share of the table's keys that a batch may delete without an event for each:
             because a full snapshot lacks them, or by a truncate or a replaced file. Above it the batch stops before its
@@ -192,7 +191,6 @@ class SilverSpec(TableSpec, ChangeData):
     """
 
     table: str = Field(pattern=rf"^silver\.{NAME}$")
-    source: str = Field(pattern=rf"^bronze\.{NAME}$")
     snapshot: Literal["full"] | None = None
     columns: dict[ColumnName, ColumnSpec] = Field(min_length=1)
     max_rows_per_batch: int | None = Field(default=None, gt=0)
@@ -211,8 +209,20 @@ class SilverSpec(TableSpec, ChangeData):
 
     @property
     def source_tables(self) -> tuple[str, ...]:
-        """The bronze table that it is merged from."""
-        return (self.source,)
+        """The bronze tables that it is merged from, in the order of the spec."""
+        return (self.source,) if self.source else tuple(source.table for source in self.sources)
+
+    def of_source(self, table: str) -> SilverSpec:
+        """Return the spec as if this table were the only source: with the columns and the deletes of that source."""
+        if self.source is not None:
+            return self
+        source = next(source for source in self.sources if source.table == table)
+        columns = {
+            name: column.model_copy(update={"expression": source.columns.get(name, column.expression)})
+            for name, column in self.columns.items()
+        }
+        deletes = self.apply_as_deletes if source.apply_as_deletes is None else source.apply_as_deletes
+        return self.model_copy(update={"source": table, "sources": (), "columns": columns, "apply_as_deletes": deletes})
 
     @property
     def stored_columns(self) -> tuple[str, ...]:

@@ -70,7 +70,8 @@ def spec_changes(before: Document, now: Document) -> list[SpecChange]:
 
     The columns of a bronze or silver table, and their types, are compared with the table itself (`column_changes`).
     """
-    return [*_columns(before, now), *_groups(before, now), *_rules(before, now), *_others(before, now)]
+    of_parts = (_columns, _groups, _merge_sources, _rules, _others)
+    return [change for of_part in of_parts for change in of_part(before, now)]
 
 
 def column_changes(now: Document, on_disk: Mapping[str, str], partitions: Sequence[str]) -> Iterator[SpecChange]:
@@ -131,8 +132,28 @@ def _groups(before: Document, now: Document) -> Iterator[SpecChange]:
             yield _changed(f"{MEASURES}{name}", Effect.RECOMPUTE, old[name], new[name])
     if (old := before.get("query")) != (new := now.get("query")) and old and new:
         yield _changed_query(old, new)
-    if (old := before.get("sources")) != (new := now.get("sources")):
+    if "group_by" in now and (old := before.get("sources")) != (new := now.get("sources")):
         yield _changed("sources", Effect.RECOMPUTE, old, new)
+
+
+def _merge_sources(before: Document, now: Document) -> Iterator[SpecChange]:
+    """Yield the changes of the list of sources of a silver table; a source that is added at its end changes no row."""
+    old, new = before.get("sources", ()), now.get("sources", ())
+    if "group_by" in now or old == new:
+        return
+    tables, names = ([source["table"] for source in sources] for sources in (old, new))
+    if not old or names[: len(tables)] != tables:
+        yield _changed("sources", Effect.REBUILD, tables, names)
+        return
+    for earlier, source in zip(old, new, strict=False):
+        if earlier != source:
+            yield _changed(f"sources.{source['table']}", Effect.RECOMPUTE, _own(earlier), _own(source))
+    for table in names[len(tables) :]:
+        yield SpecChange(f"sources.{table}", Effect.APPLIED, "a new source, read from its beginning")
+
+
+def _own(source: Document) -> Document:
+    return {key: value for key, value in source.items() if key != "table" and value}
 
 
 def _changed_query(old: str, new: str) -> SpecChange:
@@ -160,7 +181,7 @@ def _others(before: Document, now: Document) -> Iterator[SpecChange]:
     for key in dict.fromkeys([*before, *now]):
         if key in _HANDLED_KEYS or before.get(key) == now.get(key):
             continue
-        is_source_table = key == "source" and isinstance(now.get(key), str)
+        is_source_table = key == "source" and isinstance(now.get(key) or before[key], str)
         effect = Effect.REBUILD if key in _REBUILD_KEYS or is_source_table else Effect.APPLIED
         changed = _changed(key, Effect.RECOMPUTE if key in _RECOMPUTE_KEYS else effect, before.get(key), now.get(key))
         yield replace(changed, needs_run=key in _PROPERTY_KEYS)

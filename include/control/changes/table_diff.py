@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -186,17 +187,18 @@ def _outdated(
         for spec_hash, document in specs.items()
         if any(change.effect is Effect.RECOMPUTE for change in spec_changes(document, now))
     }
-    if not old or not is_table(ops.paths.table(spec.source)):
-        return {}
-    ledger, last_spec, rows = ops.ledger, dict[datetime, str](), dict[datetime, int]()
-    source_id = table_id_of(ops.paths.table(spec.source))
-    source_batches = ledger.batches(spec.source, source_id, -1)
-    for winner in ledger.batches(spec.table, table_id, -1):
-        for start in _computed_intervals(winner, spec.source, source_id, source_batches):
-            last_spec[start] = winner.intent.spec_hash
-    for start in (start for start, spec_hash in last_spec.items() if spec_hash in old):
-        loads = {batch.token: batch.batch_seq for batch in source_batches if batch.intent.interval_start == start}
-        rows[start] = ledger.applied_rows(spec.source, loads) or 0
+    ledger, rows = ops.ledger, Counter[datetime]()
+    for source in spec.source_tables if old else ():
+        if not is_table(ops.paths.table(source)):
+            continue
+        last_spec, source_id = dict[datetime, str](), table_id_of(ops.paths.table(source))
+        source_batches = ledger.batches(source, source_id, -1)
+        for winner in ledger.batches(spec.table, table_id, -1):
+            for start in _computed_intervals(winner, source, source_id, source_batches):
+                last_spec[start] = winner.intent.spec_hash
+        for start in (start for start, spec_hash in last_spec.items() if spec_hash in old):
+            loads = {batch.token: batch.batch_seq for batch in source_batches if batch.intent.interval_start == start}
+            rows[start] += ledger.applied_rows(source, loads) or 0
     return rows
 
 

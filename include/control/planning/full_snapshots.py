@@ -108,8 +108,8 @@ class FullSnapshots:
 
     def plan(self, sources: BatchSources, last: BatchSources) -> SnapshotPlan:
         """Return the snapshots that a batch with the pinned `sources` reads; `last` has those of the batch before."""
-        after, upto = sources.ranges[self.spec.source]
-        source, ledger = self.spec.source, self.ops.ledger
+        after, upto = sources.ranges[self.spec.only_source]
+        source, ledger = self.spec.only_source, self.ops.ledger
         since = ledger.batches(source, sources.source_ids[source], -1 if after is None else after, upto)
         new = [winner.intent for winner in since]
         new_starts = {intent.interval_start for intent in new if not intent.sources.replay}
@@ -138,18 +138,18 @@ class FullSnapshots:
 
     def _is_blocked(self, waiting: set[datetime], sources: BatchSources, last: BatchSources) -> bool:
         """Whether a snapshot that the table has read has some new rows, but not all of them yet."""
-        after, _ = sources.ranges[self.spec.source]
+        after, _ = sources.ranges[self.spec.only_source]
         if after is None or not waiting:
             return False
         if not self.spec.keeps_history:
             return last.snapshot_at in waiting
-        source = self.spec.source
+        source = self.spec.only_source
         batches = self.ops.ledger.batches_of(source, sources.source_ids[source], waiting - set(last.waiting))
         return any(batch.version <= after for batch in batches)
 
     def _delays(self, starts: Sequence[datetime], sources: BatchSources) -> dict[datetime, SnapshotDelay]:
         """Return the snapshots that do not count: start of the interval -> the reason."""
-        source, ledger = self.spec.source, self.ops.ledger
+        source, ledger = self.spec.only_source, self.ops.ledger
         of_source = source, sources.source_ids[source]
         failures = ledger.failed_files(*of_source, interval_start=starts) if starts else {}
         batches = defaultdict[datetime, list[Winner]](list)
@@ -174,7 +174,7 @@ class FullSnapshots:
         self, start: datetime, batches: Sequence[Winner], upto: int, failures: Mapping[str, Failure]
     ) -> SnapshotDelay | None:
         """Return the delay of an interval with files that version `upto` of the source lacks; None if it has all."""
-        source = self.spec.source
+        source = self.spec.only_source
         failed = [each.file for each in failures.values() if each.interval_start == start and not each.given_up]
         if failed:
             cause = "A file of it cannot be loaded:" if len(failed) == 1 else "Files of it cannot be loaded:"
@@ -190,17 +190,17 @@ class FullSnapshots:
 
     def _is_allowed(self, start: datetime, rows: int, sources: BatchSources, batches: Sequence[Winner]) -> bool:
         """Whether a person has allowed that the snapshot deletes all rows, and no file of it was loaded since."""
-        table, source_id = self.spec.table, sources.source_ids[self.spec.source]
+        table, source_id = self.spec.table, sources.source_ids[self.spec.only_source]
         if start == self.allowed:
             return True
         allowed = self.ops.deletes.allowed_deletes(table, table_id(self.ops.paths.table(table)), source_id)
-        upto = sources.ranges[self.spec.source][1]
+        upto = sources.ranges[self.spec.only_source][1]
         since = max((batch.version for batch in batches if batch.version <= upto), default=0)
         return are_allowed(allowed, rows, since, upto, start)
 
     def _unread_files(self, intent: Intent) -> list[str]:
         """Return the landing files of the interval that are not loaded."""
-        bronze: BronzeSpec = self.catalog.spec(self.spec.source)  # type: ignore[assignment]
+        bronze: BronzeSpec = self.catalog.spec(self.spec.only_source)  # type: ignore[assignment]
         source, interval = bronze.landing_source, Interval(start=intent.interval_start, end=intent.interval_end)
         landing, ledger = landing_of(source.landing, self.landing), self.ops.ledger
 

@@ -187,10 +187,11 @@ class Planner:
                 is_new, ranges = False, {}
             base = replace(base, notes=(*base.notes, *delay_notes(spec.table, plan.delays)))
         if is_new and isinstance(spec, SilverSpec) and position and not approval_needed:
-            upto, source_id = sources.ranges[spec.source][1], sources.source_ids[spec.source]
-            deletes = ops.deletes.pending_deletes_at(spec.table, position.table_id, source_id, upto)
-            if deletes and are_too_many(deletes.keys, deletes.of_keys, spec.max_deleted_percent):
-                approval_needed = refusal_message(deletes, spec.max_deleted_percent)
+            for source, (_, upto) in sources.ranges.items():
+                source_id = sources.source_ids[source]
+                deletes = ops.deletes.pending_deletes_at(spec.table, position.table_id, source_id, upto)
+                if deletes and are_too_many(deletes.keys, deletes.of_keys, spec.max_deleted_percent):
+                    approval_needed = refusal_message(deletes, spec.max_deleted_percent)
         return replace(
             base,
             nothing_new=base.nothing_new and not is_new,

@@ -105,24 +105,35 @@ def ranges_message(spec: SilverSpec | GoldSpec, ranges: dict[str, tuple[int | No
 def limit_batch(
     spec: SilverSpec, sources: BatchSources, paths: LakehousePaths, readable_since: datetime
 ) -> BatchSources:
-    """Return the sources with a shorter range, so that a batch keeps the limits of its spec in rows and data files.
+    """Return the sources with shorter ranges, so that a batch keeps the limits of its spec for each of its sources.
 
     A commit of the source is never split: the limits of bronze bound its size. Commits that the log of the source no
     longer has, and versions before `readable_since` that Delta no longer reads, are read together with the next commit.
     """
     if spec.max_rows_per_batch is None and spec.max_files_per_batch is None:
         return sources
-    max_rows, max_files = spec.max_rows_per_batch or math.inf, spec.max_files_per_batch or math.inf
-    after, upto = sources.ranges[spec.source]
+    limits = spec.max_rows_per_batch or math.inf, spec.max_files_per_batch or math.inf
+    ranges = {
+        table: (after, _limited_version(paths.table(table), after, upto, limits, readable_since))
+        for table, (after, upto) in sources.ranges.items()
+    }
+    return sources.model_copy(update={"ranges": ranges})
+
+
+def _limited_version(
+    table: LakePath, after: int | None, upto: int, limits: tuple[float, float], readable_since: datetime
+) -> int:
+    """Return the version up to which a batch reads a source within its limits in rows and data files."""
+    max_rows, max_files = limits
     rows = files = 0
     end: int | None = None
-    for commit in takewhile(lambda commit: commit.version <= upto, remaining_commits(paths.table(spec.source), after)):
+    for commit in takewhile(lambda commit: commit.version <= upto, remaining_commits(table, after)):
         if commit.changes_data:
             rows, files = rows + int(commit.metrics.get("numOutputRows", 0)), files + len(commit.added)
         if end is not None and (rows > max_rows or files > max_files):
-            return sources.model_copy(update={"ranges": {spec.source: (after, end)}})
+            return end
         end = commit.version if commit.at >= readable_since else end
-    return sources
+    return upto
 
 
 def require_same_sources(sources: BatchSources, paths: LakehousePaths) -> None:

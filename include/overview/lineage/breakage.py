@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from include.catalog import Catalog, catalog_of_files
 from include.contracts.spec.table_spec import AnySpec
 from include.overview.columns import column_names
 from include.specs.checks.sql import sql_problems
-from include.specs.document import mapping_at
+from include.specs.document import list_at, mapping_at
 from include.specs.files import SpecFile, read_spec_file
 from include.specs.problem import SpecProblem
 
@@ -56,6 +57,8 @@ class BrokenPlace:
     def kind(self) -> str:
         """What the column is used for there, such as `key`."""
         word = self.problem.key.partition(".")[0].partition("[")[0]
+        if word == "sources" and self.table.startswith("silver."):
+            return "column of a source"
         return _KINDS.get(word, word.replace("_", " "))
 
 
@@ -120,4 +123,13 @@ def _renamed(file: SpecFile, column: str, new: str) -> SpecFile:
             if str(document.get("table")).startswith("silver.") and not {"from", "expression"} & set(value):
                 value = {**value, "from": f"`{column}`"}
             document[key] = {new if name == column else name: value if name == column else part[name] for name in part}
+    if sources := list_at(document, "sources"):
+        document["sources"] = [_renamed_in_source(source, column, new) for source in sources]
     return replace(file, document=document)
+
+
+def _renamed_in_source(source: Any, column: str, new: str) -> Any:
+    """Return an entry of `sources` of a silver table, with the other name of a column."""
+    columns = mapping_at(source, "columns")
+    renamed = {new if name == column else name: sql for name, sql in columns.items()}
+    return {**source, "columns": renamed} if column in columns else source

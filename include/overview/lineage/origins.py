@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain
 
+from include.contracts.spec.change_data import SOURCE_TABLE
 from include.contracts.spec.expectation_arguments import COLUMN_ARGUMENTS, COLUMN_LIST_ARGUMENTS, SQL
 from include.contracts.spec.record_fields import paths_of, quoted
 from include.contracts.spec.table_spec import AnySpec, BronzeSpec, GoldSpec, SilverSpec
@@ -49,6 +51,9 @@ def origins_of_columns(spec: AnySpec, specs: Mapping[str, AnySpec]) -> dict[str,
         spec: the spec of the table.
         specs: table -> spec. Of a source without one, a column of each name is taken for one of text.
     """
+    if isinstance(spec, SilverSpec) and spec.sources:
+        of_each = [origins_of_columns(spec.of_source(table), specs) for table in spec.source_tables]
+        return {name: list(dict.fromkeys(chain(*(each[name] for each in of_each)))) for name in of_each[0]}
     origins: dict[str, list[Origin]] = {}
     names = _Names(spec, specs, origins)
     if isinstance(spec, GoldSpec):
@@ -71,6 +76,9 @@ def origins_of_rows(spec: AnySpec, specs: Mapping[str, AnySpec]) -> list[Origin]
 
     These are keys, order, deletes and rules; joins, filters and groups.
     """
+    if isinstance(spec, SilverSpec) and spec.sources:
+        of_each = (origins_of_rows(spec.of_source(table), specs) for table in spec.source_tables)
+        return list(dict.fromkeys(chain(*of_each)))
     of_columns = origins_of_columns(spec, specs)
     names = _Names(spec, specs, of_columns)
     if isinstance(spec, GoldSpec):
@@ -148,6 +156,8 @@ class _Names:
     def _places(self, name: tuple[str, ...], alias: str) -> Iterator[tuple[str, str]]:
         """Yield the table and the column that a name means; none if that is not known."""
         sources = self._sources
+        if name == (SOURCE_TABLE,) and isinstance(self.spec, SilverSpec):
+            return
         if len(name) > 1 and name[0] in sources and not alias:
             alias, name = name[0], name[1:]
         candidates = [sources[alias]] if alias else list(dict.fromkeys(sources.values()))
@@ -167,7 +177,7 @@ class _Names:
     def _sources(self) -> dict[str, str]:
         if isinstance(self.spec, GoldSpec):
             return {alias: source.table for alias, source in self.spec.sources.items()}
-        return {"": self.spec.source if isinstance(self.spec, SilverSpec) else DELIVERED}
+        return {"": self.spec.only_source if isinstance(self.spec, SilverSpec) else DELIVERED}
 
 
 def _of_stored_column(spec: BronzeSpec | SilverSpec, name: str, names: _Names) -> Iterator[Origin]:

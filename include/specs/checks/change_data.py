@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
+from include.specs.checks.columns import declared_columns, unknown_column
 from include.specs.document import Document, list_at, mapping_at
 from include.specs.problem import Defect
 
 _TRACKED, _UNTRACKED = "track_history_column_list", "track_history_except_column_list"
+_NOT_OF_SEVERAL = {
+    "snapshot": "a full snapshot of one source would delete the keys of the others",
+    "apply_as_truncates": "a truncate of one source would delete the keys of the others",
+}
+"""Key -> why a table with a list of sources cannot have it."""
+
 _NOT_OF_SNAPSHOTS = ("sequence_by", "apply_as_deletes", "apply_as_truncates", "ignore_null_updates")
 
 _NEEDED_FOR_LATE_EVENTS = "this table needs its deleted keys to apply late events correctly"
@@ -25,6 +33,22 @@ def check_snapshot(document: Document) -> Iterator[Defect]:
         if document.get("snapshot") and document.get(key):
             message = "a full snapshot is ordered by its interval, and a missing key is a delete"
             yield Defect((key,), message, document[key], f"leave out {key}, or snapshot")
+
+
+def check_sources(document: Document) -> Iterator[Defect]:
+    """Check the list of sources: each once, with columns that the table has, and without what concerns all its rows."""
+    sources, columns, tables = list_at(document, "sources"), declared_columns(document), list[object]()
+    for index, source in enumerate(sources):
+        if (table := source.get("table") if isinstance(source, dict) else None) in tables:
+            yield Defect(("sources", index, "table"), "the list has this source already", table, "leave one out")
+        tables += [table] if table else []
+        for name in mapping_at(source, "columns"):
+            if columns and name not in columns:
+                yield unknown_column(("sources", index, "columns", name), name, columns)
+    for key, message in _NOT_OF_SEVERAL.items():
+        if sources and document.get(key):
+            fix = f"write source, for one table; or leave out {key}"
+            yield Defect((key,), message, document[key], fix)
 
 
 def check_history(document: Document) -> Iterator[Defect]:
@@ -64,6 +88,10 @@ def check_tombstones(document: Document) -> Iterator[Defect]:
             fix = f"leave it out: deleted keys are then kept for ever; or leave out {key}"
             yield Defect(path, message, retain, fix)
             return
-    if not document.get("apply_as_deletes"):
+    if not any(each.get("apply_as_deletes") for each in (document, *_of_sources(document))):
         fix = "state apply_as_deletes, or leave it out"
         yield Defect(path, "no event of this table deletes a key", retain, fix)
+
+
+def _of_sources(document: Document) -> list[dict[str, Any]]:
+    return [source for source in list_at(document, "sources") if isinstance(source, dict)]

@@ -81,7 +81,8 @@ def sql_problems(catalog: Catalog) -> list[SpecProblem]:
     reported = {(problem.file, problem.key) for problem in catalog.problems}
     specs = {**{spec.table: spec for spec in catalog.well_formed.values()}, **catalog.specs}
     for path, spec in catalog.well_formed.items():
-        defects = [defect for expression in _expressions(spec, specs) for defect in _defects(expression)]
+        # An expression of several sources is checked for each of them.
+        defects = list(dict.fromkeys(chain.from_iterable(map(_defects, _expressions(spec, specs)))))
         defects += _query_defects(spec, specs)
         if isinstance(spec, GoldSpec):
             defects += query_defects(spec, _columns_of_sources(spec, specs))
@@ -145,15 +146,20 @@ def _expressions(spec: AnySpec, specs: Mapping[str, AnySpec]) -> Iterator[SpecEx
 
 
 def _of_silver(spec: SilverSpec, specs: Mapping[str, AnySpec]) -> Iterator[SpecExpression]:
-    # An expression may also name a column of an earlier expression.
-    columns = table_columns(specs.get(spec.source))
-    for name, column in spec.columns.items():
-        if column.expression is not None:
-            yield SpecExpression(("columns", name, "from"), column.expression, columns)
-        columns = None if columns is None else (*columns, name)
-    for key in ("apply_as_deletes", "apply_as_truncates"):
-        if (text := getattr(spec, key)) is not None:
-            yield SpecExpression((key,), text, columns)
+    for index, table in enumerate(spec.source_tables):
+        own = spec.sources[index] if spec.sources else None
+        # An expression may also name a column of an earlier expression.
+        columns, of_source = table_columns(specs.get(table)), spec.of_source(table)
+        for name, column in of_source.columns.items():
+            is_own = own is not None and name in own.columns
+            path = ("sources", index, "columns", name) if is_own else ("columns", name, "from")
+            if column.expression is not None:
+                yield SpecExpression(path, column.expression, columns)
+            columns = None if columns is None else (*columns, name)
+        for key in ("apply_as_deletes", "apply_as_truncates"):
+            is_own = own is not None and getattr(own, key, None) is not None
+            if (text := getattr(of_source, key)) is not None:
+                yield SpecExpression(("sources", index, key) if is_own else (key,), text, columns)
 
 
 def refresh_in_words(spec: AnySpec, specs: Mapping[str, AnySpec]) -> str:

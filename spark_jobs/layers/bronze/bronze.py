@@ -180,6 +180,12 @@ class BronzeIngest:
         )
         return Closing(rows, rows_of_file, findings, grew)
 
+    def by_schema(
+        self, session: SparkSession, rows: Sequence[ReceivedRow]
+    ) -> list[tuple[StructType, Sequence[ReceivedRow]]]:
+        """Return the rows with the columns that they have."""
+        return [(self.received_schema(session), rows)]
+
     def received_schema(self, session: SparkSession) -> StructType:
         """Return the columns of a record before it is checked; `_corrupt_record` has a record that cannot be parsed."""
         columns = bronze_shape(self.spec, self.records.origin).columns

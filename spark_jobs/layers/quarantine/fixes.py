@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pyspark.errors import PySparkException
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
@@ -72,17 +72,19 @@ def fix_values(
         BadInputError: a column does not exist, an expression is invalid or not allowed, or a value does not fit its
             column.
     """
-    schema = layer.received_schema(session)
-    frame = received_frame(session, [row.received_row for row in rows], schema)
-    try:
-        if request.edited:
-            values, frame = _edited_values(session, frame, schema, edited_rows(request.edited))
-        else:
-            values = _assigned_values(schema, request)
-        fixed = _with_changes(frame, schema, values).collect()
-    except PySparkException as error:
-        msg = f"the fix {request.how!r} cannot be computed: {first_line(error)}\nNothing was recorded."
-        raise BadInputError(msg) from error
+    fixed: list[Row] = []
+    for schema, received in layer.by_schema(session, [row.received_row for row in rows]):
+        frame, ids = received_frame(session, received, schema), {row.id for row in received}
+        try:
+            if request.edited:
+                edits = [edit for edit in edited_rows(request.edited) if edit.id in ids]
+                values, frame = _edited_values(session, frame, schema, edits)
+            else:
+                values = _assigned_values(schema, request)
+            fixed += _with_changes(frame, schema, values).collect()
+        except PySparkException as error:
+            msg = f"the fix {request.how!r} cannot be computed: {first_line(error)}\nNothing was recorded."
+            raise BadInputError(msg) from error
     _require_valid({row[ROW_ID]: row[_INVALID] for row in fixed})
     return [ReceivedRow(row[ROW_ID], row["received"], request.how) for row in fixed]
 

@@ -13,8 +13,10 @@ from include.errors import DeletesRefusedError
 from spark_jobs.runtime.context import JobContext
 
 
-def require_allowed(context: JobContext, spec: SilverSpec, intent: Intent, absent: Sequence[AbsentKeys]) -> None:
-    """Check that the batch may delete its absent keys.
+def require_allowed(
+    context: JobContext, spec: SilverSpec, source: str, intent: Intent, absent: Sequence[AbsentKeys]
+) -> None:
+    """Check that the batch may delete its absent keys, which are absent because of `source`.
 
     Raises:
         DeletesRefusedError: there are too many, and no person has allowed it; the question is in `ops.deletes`.
@@ -22,9 +24,9 @@ def require_allowed(context: JobContext, spec: SilverSpec, intent: Intent, absen
     if not absent:
         return
     records = context.ops.deletes
-    upto, start = intent.sources.ranges[spec.source][1], intent.interval_start
-    all_deletes = [deletes_of(spec, intent.table_id, intent.sources, keys, start, upto) for keys in absent]
-    allowed = records.allowed_deletes(spec.table, intent.table_id, intent.sources.source_ids[spec.source])
+    upto, start = intent.sources.ranges[source][1], intent.interval_start
+    all_deletes = [deletes_of(spec, source, intent.table_id, intent.sources, keys, start, upto) for keys in absent]
+    allowed = records.allowed_deletes(spec.table, intent.table_id, intent.sources.source_ids[source])
     for deletes, keys in zip(all_deletes, absent, strict=True):
         allowed_now = context.allows_deletes(keys.interval_start if spec.snapshot else None)
         if allowed_now and not _is_allowed(deletes, allowed, context, spec):
@@ -39,15 +41,21 @@ def require_allowed(context: JobContext, spec: SilverSpec, intent: Intent, absen
 
 
 def deletes_of(
-    spec: SilverSpec, table_id: str, sources: BatchSources, absent: AbsentKeys, interval_start: datetime, version: int
+    spec: SilverSpec,
+    source: str,
+    table_id: str,
+    sources: BatchSources,
+    absent: AbsentKeys,
+    interval_start: datetime,
+    version: int,
 ) -> Deletes:
     """Return the deletes of absent keys; `version` is the version of the source up to which the batch reads."""
     return Deletes(
         table=spec.table,
         table_id=table_id,
         interval_start=absent.interval_start or interval_start,
-        source=spec.source,
-        source_id=sources.source_ids[spec.source],
+        source=source,
+        source_id=sources.source_ids[source],
         source_version=version,
         keys=absent.keys,
         of_keys=absent.of_keys,

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
+from functools import reduce
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from include.contracts.job.report import RowCounts
+from include.contracts.spec.change_data import SOURCE_TABLE
 from include.contracts.spec.table_spec import SilverSpec
 from include.control.log.batch import Intent, Winner
 from include.control.log.delta_log import latest_version
@@ -18,6 +21,7 @@ from spark_jobs.layers.received_rows import received_frame, record_outcome, refu
 from spark_jobs.runtime.context import JobContext
 from spark_jobs.transforms.received import is_received
 from spark_jobs.transforms.refusals import is_accepted
+from spark_jobs.transforms.silver.origins import with_source_table
 from spark_jobs.transforms.silver.silver import fixed_rows
 
 _DELIVERY_COLUMNS = [SOURCE_FILE, "_batch_seq"]
@@ -30,22 +34,50 @@ class SilverReplays:
     def __init__(self, context: JobContext, spec: SilverSpec) -> None:
         self._context = context
         self._spec = spec
-        self._path = context.paths.table(spec.source)
 
-    def received_schema(self, session: SparkSession) -> StructType:
-        """Return the columns of a bronze row as silver receives it."""
-        bronze = read_version(session, self._path, latest_version(self._path)).schema
-        return StructType([field for field in bronze.fields if is_received(field.name)])
+    def by_schema(
+        self, session: SparkSession, rows: Sequence[ReceivedRow]
+    ) -> list[tuple[StructType, Sequence[ReceivedRow]]]:
+        """Return the rows by source, each with the columns of its rows."""
+        return [(self.received_schema(session, table), of_table) for table, of_table in self._by_source(rows).items()]
+
+    def received_schema(self, session: SparkSession, table: str) -> StructType:
+        """Return the columns of a row of a source as silver receives it."""
+        path = self._context.paths.table(table)
+        bronze = with_source_table(
+            read_version(session, path, latest_version(path)), table if self._spec.sources else None
+        )
+        return StructType([field for field in bronze.schema.fields if is_received(field.name)])
 
     def check_received(self, session: SparkSession, rows: Sequence[ReceivedRow]) -> DataFrame:
         """Return the rows with their types and refusals, as if they came from bronze."""
-        return fixed_rows(received_frame(session, rows, self.received_schema(session)), self._spec)
+        return self._checked(self._frames(session, rows))
 
     def read_replay(self, session: SparkSession, intent: Intent) -> DataFrame:
         """Return the rows of a replay, with their types and refusals."""
         return self.check_received(
             session, self._context.ops.quarantine.pinned_rows(intent.table, intent.sources.replay)
         )
+
+    def _frames(self, session: SparkSession, rows: Sequence[ReceivedRow]) -> dict[str, DataFrame]:
+        """Return source -> its rows as they were received."""
+        return {
+            table: received_frame(session, of_table, self.received_schema(session, table))
+            for table, of_table in self._by_source(rows).items()
+        }
+
+    def _checked(self, frames: Mapping[str, DataFrame]) -> DataFrame:
+        checked = (fixed_rows(rows, self._spec.of_source(table)) for table, rows in frames.items())
+        return reduce(DataFrame.unionByName, checked)
+
+    def _by_source(self, rows: Sequence[ReceivedRow]) -> dict[str, list[ReceivedRow]]:
+        """Return source -> its rows; for no rows the first source."""
+        first, *others = self._spec.source_tables
+        by_source: dict[str, list[ReceivedRow]] = {first: []} if not others or not rows else {}
+        for row in rows:
+            table = json.loads(row.received)[SOURCE_TABLE] if self._spec.sources else first
+            by_source.setdefault(table, []).append(row)
+        return by_source
 
     def settle(self, winner: Winner, counts: RowCounts) -> None:
         """Record the outcome of each row of a committed replay.
@@ -61,19 +93,22 @@ class SilverReplays:
         record_outcome(self._context, winner, counts, refused, read_again)
 
     def read_earlier(
-        self, session: SparkSession, intent: Intent, still_in: DataFrame | None = None
+        self, session: SparkSession, intent: Intent, still_in: Mapping[str, DataFrame] | None = None
     ) -> DataFrame | None:
         """Return the accepted rows that earlier replays added to the table; None if there are none.
 
         Args:
             session: the batch's own.
             intent: the batch.
-            still_in: bronze as the batch reads it; rows of deliveries that it does not contain any more are left out.
+            still_in: source -> its rows as the batch reads them; replayed rows of deliveries that it does not contain
+                any more are left out.
         """
         replayed = self._context.ops.quarantine.replayed_rows(intent.table, intent.table_id, intent.batch_seq)
         if not replayed:
             return None
-        rows = received_frame(session, replayed, self.received_schema(session))
-        if still_in is not None and SOURCE_FILE in rows.columns:
-            rows = rows.join(still_in.select(*_DELIVERY_COLUMNS).distinct(), _DELIVERY_COLUMNS, "left_semi")
-        return fixed_rows(rows, self._spec).where(is_accepted())
+        frames = self._frames(session, replayed)
+        for table, rows in frames.items():
+            if still_in is not None and SOURCE_FILE in rows.columns:
+                deliveries = still_in[table].select(*_DELIVERY_COLUMNS).distinct()
+                frames[table] = rows.join(deliveries, _DELIVERY_COLUMNS, "left_semi")
+        return self._checked(frames).where(is_accepted())

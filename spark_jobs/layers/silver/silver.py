@@ -69,7 +69,7 @@ class SilverMerge:
         self.delays: Mapping[datetime, SnapshotDelay] = {}
 
     def plan(self, position: StreamPosition) -> BatchPlan | None:
-        """Plan the source's versions since the last batch: as many as fit, or with `reprocess` all of them.
+        """Plan the sources' versions since the last batch: as many as fit, or with `reprocess` all of them.
 
         Raises:
             NotReadyError: only the snapshot of the run's own interval is new, and it is not complete.
@@ -81,15 +81,15 @@ class SilverMerge:
         if not changed_ranges(self.spec, certified, paths) and not reprocess and not has_waiting:
             return None
         whole = certified.model_copy(update={"reprocess": reprocess})
-        # The source up to the first version for which a person has allowed deletes, else the whole source.
-        source, (after, upto) = self.spec.source, whole.ranges[self.spec.source]
-        deletes = self._context.ops.deletes.allowed_deletes(
-            self.spec.table, position.table_id, whole.source_ids[source]
-        )
-        first = next_allowed_version(deletes, after, upto)
-        allowed = whole.model_copy(update={"ranges": {source: (after, first)}})
+        # Each source up to the first version for which a person has allowed deletes, else the whole source.
+        deletes, ranges = self._context.ops.deletes, dict[str, tuple[int | None, int]]()
+        for source, (after, upto) in whole.ranges.items():
+            of_source = deletes.allowed_deletes(self.spec.table, position.table_id, whole.source_ids[source])
+            ranges[source] = after, next_allowed_version(of_source, after, upto)
+        allowed = whole.model_copy(update={"ranges": ranges})
         # Half of the retention, as for any reader of an old version: Delta refuses a version soon after its retention.
-        readable_since = self._context.now() - retention_of(self._context.catalog.spec(source)) / 2
+        retention = min(retention_of(self._context.catalog.spec(source)) for source in ranges)
+        readable_since = self._context.now() - retention / 2
         sources = allowed if reprocess else limit_batch(self.spec, allowed, paths, readable_since)
         if self.spec.snapshot:
             return self._plan_snapshots(position.last_sources, position.table_id, sources, allowed, whole)
@@ -100,7 +100,8 @@ class SilverMerge:
         """Merge the rows that change the target; without such rows, commit that the source versions were read."""
         with cached_reads():  # nothing of this is committed yet
             actions = self._row_actions.find(session, intent, latest_version(self._path))
-            require_allowed(self._context, self.spec, intent, actions.absent)
+            source = self._source.deleting_source(intent.sources)
+            require_allowed(self._context, self.spec, source, intent, actions.absent)
         counts = actions.counts
         changes = with_stamp(actions.rows.where(F.col("_action").isin(*C.CHANGES)), intent)
         changes = changes.select(*silver_shape(self.spec).columns, "_action")
@@ -132,8 +133,8 @@ class SilverMerge:
         grew: int | None = None
         if not winner.intent.sources.replay:
             again = self._source.intervals_read_again(winner.intent)
-            consumed, _ = winner.intent.sources.ranges[self.spec.source]
-            quarantine = QuarantineWrite(paths, winner, counts.quarantined, replaced, again, consumed is None)
+            restarted = self._source.restarted_places(winner.intent.sources)
+            quarantine = QuarantineWrite(paths, winner, counts.quarantined, replaced, again, restarted)
             grew = quarantine.run(open_session, partial(self._refused, winner))
         tombstones = tombstones_of(self.spec, paths, winner.intent.table_id)
         deletes = counts.deletes and not self.spec.snapshot
@@ -167,7 +168,7 @@ class SilverMerge:
             why = "the files of the full snapshot hold no record"
             absent = AbsentKeys(keys=delay.rows, of_keys=delay.rows, why=why)
             start, version = args.interval_start, delay.source_version
-            deletes = deletes_of(self.spec, table_id, sources[-1], absent, start, version)
+            deletes = deletes_of(self.spec, self.spec.only_source, table_id, sources[-1], absent, start, version)
             context.ops.deletes.record_asked(deletes, args.run_id)
         require_whole(self.spec.table, plan, args.interval)
         return None

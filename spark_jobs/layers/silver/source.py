@@ -1,13 +1,13 @@
-"""The rows that a silver batch reads from its bronze table: new rows, and rows of keys that it computes again."""
+"""The rows that a silver batch reads from its bronze tables: new rows, and rows of keys that it computes again."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from functools import cache, reduce
 from operator import and_
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from include.contracts.job.requests import RowFilter
@@ -20,10 +20,10 @@ from include.control.planning.source_ranges import require_same_sources
 from include.control.quarantine.events import Decision, ReceivedRow
 from include.control.quarantine.rows import quarantined_rows
 from include.control.quarantine.stored_rows import StoredRows
-from spark_jobs.delta_io.landing_reads import SOURCE_FILE
-from spark_jobs.delta_io.reads import read_appended, read_removed, read_version
+from spark_jobs.delta_io.reads import read_version
 from spark_jobs.layers.received_rows import received_frame
 from spark_jobs.layers.silver.replays import SilverReplays
+from spark_jobs.layers.silver.source_table import SourceTable, of_intervals
 from spark_jobs.runtime.context import JobContext
 from spark_jobs.runtime.session import freeze
 from spark_jobs.transforms.received import RECEIVED, as_received, is_received
@@ -33,27 +33,31 @@ from spark_jobs.transforms.silver.silver import key_values, silver_rows
 
 
 class SilverSource:
-    """The bronze table of a silver table.
+    """The bronze tables of a silver table.
 
     Attributes:
-        replays: the quarantined rows that replays add to it.
+        replays: the quarantined rows that replays add to them.
     """
 
     def __init__(self, context: JobContext, spec: SilverSpec) -> None:
         self._context = context
         self._spec = spec
-        self._path = context.paths.table(spec.source)
+        self._tables = [SourceTable(context, spec, table) for table in spec.source_tables]
         self.replays = SilverReplays(context, spec)
         # Every step of a batch reads these; for certified versions they do not change in the meantime.
-        self._replaced_files = cache(context.ops.ledger.replaced_files)
         self._intervals = cache(context.ops.ledger.intervals)
 
     def replaced_files(self, sources: BatchSources) -> tuple[str, ...]:
-        """Return the landing files whose rows were replaced in the versions that a batch reads."""
-        after, upto = sources.ranges[self._spec.source]
-        if after is None:
-            return ()
-        return self._replaced_files(self._spec.source, sources.source_ids[self._spec.source], after, upto)
+        """Return the landing files whose rows were replaced in the versions that a batch reads, as in `_source`."""
+        return tuple(place for source in self._tables for place in source.replaced_places(sources))
+
+    def restarted_places(self, sources: BatchSources) -> tuple[str, ...]:
+        """Return how `_source` begins in the rows of the sources that a batch reads from their beginning."""
+        return tuple(source.first_place for source in self._tables if sources.ranges[source.table][0] is None)
+
+    def deleting_source(self, sources: BatchSources) -> str:
+        """Return the source that deletes keys without an event: the first one with a replaced file, else the first."""
+        return next((source.table for source in self._tables if source.replaced_files(sources)), self._tables[0].table)
 
     def retracted_keys(self, session: SparkSession, intent: Intent, target_version: int) -> DataFrame | None:
         """Return the keys of rows that were removed from the source, one row per key.
@@ -63,14 +67,15 @@ class SilverSource:
         Returns:
             The keys; None if no row was removed, or if the batch reads a full snapshot.
         """
-        after, upto = intent.sources.ranges[self._spec.source]
-        if after is None or self._spec.snapshot or not self.replaced_files(intent.sources):
+        changed = [source for source in self._tables if source.replaced_files(intent.sources)]
+        if self._spec.snapshot or not changed:
             return None
-        removed = read_removed(session, self._path, after, upto)
-        if removed is None:
+        removed = [(source.removed_rows(session, intent.sources), source.spec) for source in changed]
+        known = [silver_rows(rows, spec).select(*spec.keys) for rows, spec in removed if rows is not None]
+        if len(known) < len(removed):
             keys = self._all_keys(session, intent, target_version)
         else:
-            keys = silver_rows(removed, self._spec).select(*self._spec.keys)
+            keys = self._union(known)
             of_files = F.col("_source").isin(*self.replaced_files(intent.sources))
             if (replayed := self.replays.read_earlier(session, intent)) is not None:
                 keys = keys.union(replayed.where(of_files).select(*self._spec.keys))
@@ -98,7 +103,9 @@ class SilverSource:
             rows = self.replays.read_replay(session, intent)
         else:
             require_same_sources(intent.sources, self._context.paths)
-            rows = silver_rows(self._bronze_rows(session, intent), self._spec)
+            rows = self._union(
+                silver_rows(bronze, source.spec) for source, bronze in self._bronze_rows(session, intent)
+            )
         if recomputed is None:
             return rows
         all_rows = self._all_rows(session, intent)
@@ -108,7 +115,7 @@ class SilverSource:
         """Return the intervals of the full snapshots that a batch reads, oldest first."""
         if sources.snapshots:
             return sources.snapshots
-        table = self._spec.source
+        table = self._spec.only_source
         intervals = self._intervals(table, sources.source_ids[table], sources.ranges[table][1])
         return tuple(start for start in intervals if start not in sources.waiting)
 
@@ -116,13 +123,15 @@ class SilverSource:
         """Return the rows of these snapshots with their types and refusals."""
         if intent.sources.snapshots:
             return self.rows_of_batch(session, intent, None)
-        return self._all_rows(session, intent).where(~_of_intervals(intent.sources.waiting))
+        return self._all_rows(session, intent).where(~of_intervals(intent.sources.waiting))
 
     def refused_rows(self, session: SparkSession, intent: Intent) -> DataFrame:
         """Return the rows that a batch puts into quarantine, each with its bronze row in `_received`."""
-        bronze = self._bronze_rows(session, intent)
-        received = as_received(filter(is_received, bronze.columns)).alias(RECEIVED)
-        return silver_rows(bronze, self._spec, received).where(is_quarantined())
+        received = (
+            silver_rows(bronze, source.spec, as_received(filter(is_received, bronze.columns)).alias(RECEIVED))
+            for source, bronze in self._bronze_rows(session, intent)
+        )
+        return self._union(received).where(is_quarantined())
 
     def keys_of_replays(self, session: SparkSession, intent: Intent) -> DataFrame | None:
         """Return the keys that replays have added to the snapshot that the batch reads; None for no replays."""
@@ -148,12 +157,12 @@ class SilverSource:
             events.pin(intent.table, intent.table_id, intent.token, rows, Decision("", "", intent.run_id))
         if not rows:
             return None
-        received = received_frame(session, rows, self.replays.received_schema(session))
+        received = received_frame(session, rows, self.replays.received_schema(session, self._spec.only_source))
         return received.select(*key_values(self._spec), "_interval_start")
 
     def _undecided(self, sources: BatchSources, starts: Sequence[datetime]) -> list[ReceivedRow]:
         """Return these records, also those that a replay has added to a later version than the batch reads."""
-        source, paths = self._spec.source, self._context.paths
+        source, paths = self._spec.only_source, self._context.paths
         _, upto = sources.ranges[source]
         last = self._context.ops.ledger.newest_number(source, sources.source_ids[source], upto)
         row_filter = RowFilter(starts=tuple(starts), statuses=(*PENDING, RowStatus.REPLAYED))
@@ -164,7 +173,7 @@ class SilverSource:
         """Return the intervals of the snapshots that a batch reads for the first time, or again with new rows."""
         if sources.snapshots or not self._spec.keeps_history:
             return {*sources.snapshots, *([sources.snapshot_at] if sources.snapshot_at else [])}
-        source, (after, upto) = self._spec.source, sources.ranges[self._spec.source]
+        source, (after, upto) = self._spec.only_source, sources.ranges[self._spec.only_source]
         batches = self._context.ops.ledger.batches(
             source, sources.source_ids[source], -1 if after is None else after, upto
         )
@@ -179,39 +188,23 @@ class SilverSource:
             return tuple({sources.snapshot_at, *sources.released})
         return (intent.interval_start,) if sources.reprocess else ()
 
-    def _bronze_rows(self, session: SparkSession, intent: Intent) -> DataFrame:
-        """Return the new bronze rows, and all rows of the intervals that are read again; without waiting intervals."""
-        rows, again = self._new_bronze_rows(session, intent.sources), self.intervals_read_again(intent)
-        if not again:
-            return rows
-        others = rows.where(~_of_intervals({*again, *intent.sources.waiting}))
-        return others.unionByName(self._bronze(session, intent.sources).where(_of_intervals(again)))
+    def _bronze_rows(self, session: SparkSession, intent: Intent) -> Iterator[tuple[SourceTable, DataFrame]]:
+        """Yield each source with its new rows, and all its rows of the intervals that are read again."""
+        again = self.intervals_read_again(intent)
+        for source in self._tables:
+            yield source, source.rows_of_batch(session, intent.sources, again)
 
     def _all_rows(self, session: SparkSession, intent: Intent) -> DataFrame:
-        """Return all rows of the source, of earlier replays, and of the batch if it is a replay."""
+        """Return all rows of the sources, of earlier replays, and of the batch if it is a replay."""
         require_same_sources(intent.sources, self._context.paths)
-        bronze = self._bronze(session, intent.sources)
-        rows = silver_rows(bronze, self._spec)
+        bronze = {source.table: source.rows(session, intent.sources) for source in self._tables}
+        rows = self._union(silver_rows(bronze[source.table], source.spec) for source in self._tables)
         if (replayed := self.replays.read_earlier(session, intent, still_in=bronze)) is not None:
             rows = rows.unionByName(replayed.select(*rows.columns))
         if intent.sources.replay:
             rows = rows.unionByName(self.replays.read_replay(session, intent).select(*rows.columns))
         return rows
 
-    def _new_bronze_rows(self, session: SparkSession, sources: BatchSources) -> DataFrame:
-        """Return the appended rows; for a replaced file, which may have come repeatedly, the rows that it has now."""
-        after, upto = sources.ranges[self._spec.source]
-        rows = read_appended(session, self._path, after, upto)
-        replaced = self.replaced_files(sources)
-        if not replaced:
-            return rows
-        of_replaced = F.col(SOURCE_FILE).isin(*replaced)
-        return rows.where(~of_replaced).unionByName(self._bronze(session, sources).where(of_replaced))
-
-    def _bronze(self, session: SparkSession, sources: BatchSources) -> DataFrame:
-        return read_version(session, self._path, sources.ranges[self._spec.source][1])
-
-
-def _of_intervals(starts: Iterable[datetime]) -> Column:
-    """Return true for a row of these intervals."""
-    return F.col("_interval_start").isin([F.lit(start).cast("timestamp") for start in starts])
+    @staticmethod
+    def _union(frames: Iterable[DataFrame]) -> DataFrame:
+        return reduce(DataFrame.unionByName, frames)

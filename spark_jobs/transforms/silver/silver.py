@@ -8,6 +8,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from include.contracts.job.findings import INVALID_VALUE
+from include.contracts.spec.change_data import SOURCE_TABLE
 from include.contracts.spec.common_settings import ColumnSpec
 from include.contracts.spec.expectation import Action
 from include.contracts.spec.nested_type import is_nested
@@ -26,23 +27,20 @@ from spark_jobs.transforms.received import IS_FIXED, ROW_ID
 from spark_jobs.transforms.records import RESCUED, nested_as_json
 from spark_jobs.transforms.refusals import missing_values, no_refusal, with_refusals
 from spark_jobs.transforms.silver.changes import row_hash
+from spark_jobs.transforms.silver.origins import origin
 from spark_jobs.transforms.silver.ties import FIXED_HASHES, GREATEST_HASH
 
 _MAX_VALUE_LENGTH = 100
 """Characters of a value that a reason shows."""
 
 
-def origin(bronze: DataFrame) -> tuple[Column, Column, Column]:
-    """Return where a row came from, in the quarantine's columns: `_source`, `_position` and `_interval_start`."""
-    if "_offset" in bronze.columns:
-        place = F.concat_ws("/", "_topic", "_partition"), F.col("_offset")
-    else:
-        place = F.col("_source_file"), F.lit(None).cast("bigint")
-    return place[0].alias("_source"), place[1].alias("_position"), F.col("_interval_start")
-
-
 def silver_rows(bronze: DataFrame, spec: SilverSpec, *more: Column) -> DataFrame:
     """Return typed rows of the spec's columns, with the columns that a merge needs.
+
+    Args:
+        bronze: rows of a source, with `_source_table` if the table has a list of sources.
+        spec: the spec, as if this were the only source (`SilverSpec.of_source`).
+        more: further columns of the bronze row.
 
     Returns:
         The spec's columns, `_sequence` and `_source_hash` (the order of the event), `_content_hash`, `_is_delete`,
@@ -73,8 +71,11 @@ def key_values(spec: SilverSpec) -> list[Column]:
 
 
 def source_columns(bronze: DataFrame) -> list[str]:
-    """Return the columns with the source's values, without those on where and when the row came."""
-    return [name for name in bronze.columns if not name.startswith("_") or name == RESCUED]
+    """Return the columns with the source's values, without those on where and when the row came.
+
+    Of several sources, the table is one of them: the same values can mean another row there.
+    """
+    return [name for name in bronze.columns if not name.startswith("_") or name in (RESCUED, SOURCE_TABLE)]
 
 
 def nested_columns(bronze: DataFrame) -> list[str]:

@@ -102,7 +102,8 @@ class TestKeysAndValues:
         document = silver_document()
         del document["source"]
         problem = only_problem(write_specs(tmp_path, bronze_document(), document))
-        assert (problem.key, problem.message, problem.value) == ("source", "the key is missing", None)
+        assert (problem.key, problem.value) == ("source", None)
+        assert problem.message == "the key is missing; or write sources, a list, for several tables"
 
     def test_a_silver_column_that_its_source_does_not_have(self, tmp_path: Path) -> None:
         columns = {**silver_document()["columns"], "amont": {"type": "int"}}

@@ -70,6 +70,37 @@ def test_a_change_of_a_silver_spec_has_its_effect(name: str) -> None:
     assert effects(silver_spec(), silver_spec(**changes)) == wanted
 
 
+A, B, C = ({"table": f"bronze.{name}"} for name in "abc")
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "wanted"),
+    [
+        ([A, B], [A, B, C], {"sources.bronze.c": APPLIED}),
+        ([A, B], [A, {**B, "columns": {"amount": "cents"}}], {"sources.bronze.b": RECOMPUTE}),
+        (
+            [A, B],
+            [A, {**B, "apply_as_deletes": "gone"}, C],
+            {"sources.bronze.b": RECOMPUTE, "sources.bronze.c": APPLIED},
+        ),
+        ([A, B], [B, A], {"sources": REBUILD}),
+        ([A, B], [A], {"sources": REBUILD}),
+        ([A, B], [A, B], {}),
+    ],
+)
+def test_only_a_source_that_is_added_at_the_end_changes_no_row(
+    before: list[Any], now: list[Any], wanted: dict[str, Effect]
+) -> None:
+    assert effects(silver_spec(source=None, sources=before), silver_spec(source=None, sources=now)) == wanted
+
+
+def test_a_list_in_place_of_one_source_needs_a_rebuild_whose_rows_name_their_source() -> None:
+    assert effects(silver_spec(), silver_spec(source=None, sources=[{"table": "bronze.orders"}])) == {
+        "source": REBUILD,
+        "sources": REBUILD,
+    }
+
+
 @pytest.mark.parametrize("name", GOLD)
 def test_a_change_of_a_gold_spec_has_its_effect(name: str) -> None:
     changes, wanted = GOLD[name]

@@ -24,6 +24,7 @@ from tests.support.documents.specs import (
     specs_of,
     write_specs,
 )
+from tests.support.silver.two_shops import BRANCH, SILVER, WEB, two_shops
 
 NEW = "another_name"
 _PART = re.compile(r"\['([^']+)'\]|\[(\d+)\]|([^.\[]+)")
@@ -219,6 +220,15 @@ def test_a_place_says_what_the_column_is_there_and_in_which_line(tmp_path: Path)
     }
     rule = broken_places("silver.customers", "customer", catalog)
     assert ("silver.orders", "rule") in {(place.table, place.kind) for place in rule}
+
+
+def test_a_column_of_one_of_several_sources_breaks_what_the_spec_says_of_that_source(tmp_path: Path) -> None:
+    catalog = Specs(tmp_path, two_shops()).catalog()
+    of_branch = [(place.problem.key, place.kind) for place in broken_places(BRANCH, "cents", catalog)]
+    assert of_branch == [("sources[1].columns.amount", "column of a source")]
+    assert [place.problem.key for place in broken_places(WEB, "amount", catalog)] == ["columns.amount"]
+    own = [place.kind for place in broken_places(SILVER, "amount", catalog)]
+    assert own == ["rule"], "what a source states of the column is renamed with it"
 
 
 def test_a_column_that_nobody_reads_breaks_nothing(tmp_path: Path) -> None:

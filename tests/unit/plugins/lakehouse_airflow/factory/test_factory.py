@@ -26,6 +26,7 @@ from lakehouse_airflow.operators.table_write import TableWriteOperator
 from lakehouse_airflow.sensors.landing import LandingSensor
 from tests.support.documents.odd_specs import SPECS, write_mutated
 from tests.support.documents.specs import bronze_document, gold_document, silver_document, write_spec, write_specs
+from tests.support.silver.two_shops import BRANCH, SILVER, WEB, two_shops
 
 START = datetime(2013, 1, 1, tzinfo=UTC)
 
@@ -170,6 +171,13 @@ def test_a_gold_table_waits_for_the_gate_of_a_gold_table_that_it_reads(tables: P
         str(dag.get_task(table).doc_md) for table in ("gold.first", "gold.revenue_daily")
     )
     assert len(dag.tasks) == 9
+
+
+def test_a_silver_table_waits_for_the_gates_of_all_its_sources(tables: Path) -> None:
+    write_specs(tables, *two_shops())
+    dag = build_domain_dag("shop", schedule="0 0 * * *", start_date=START, owner="platform")
+    assert dag.get_task(SILVER).upstream_task_ids == {f"{WEB}_gate", f"{BRANCH}_gate"}
+    assert {asset.name for asset in dag.get_task(f"{SILVER}_gate").inlets} == {WEB, BRANCH}
 
 
 def test_a_source_of_another_domain_is_no_task_to_wait_for(tables: Path) -> None:

@@ -8,17 +8,18 @@ from openlineage.client.generated.column_lineage_dataset import ColumnLineageDat
 from openlineage.client.naming.dataset import LocalFileSystem
 
 from include.catalog import load_catalog
-from include.contracts.spec.table_spec import AnySpec, BronzeSpec, GoldSpec, SilverSpec
+from include.contracts.spec.table_spec import AnySpec, BronzeSpec, GoldSpec, SilverSpec, parse_spec
 from include.overview.lineage.origins import DELIVERED
 from lakehouse_airflow.lineage.columns import column_lineage
 from tests.support.documents.specs import SHIPPED, bronze_spec, gold_query_spec, gold_spec, silver_spec
+from tests.support.silver.two_shops import BRANCH, WEB, two_shops
 
 STATUS_SET = {"column": "status", "value_set": ["paid"]}
 
 
 def lineage(spec: AnySpec, *sources: AnySpec) -> ColumnLineageDatasetFacet:
     """Return the lineage of a table; the sources of a gold table are in folders named after their aliases."""
-    aliases = {source.table: alias for alias, source in getattr(spec, "sources", {}).items()}
+    aliases = {source.table: alias for alias, source in spec.sources.items()} if isinstance(spec, GoldSpec) else {}
     folders = {table: [LocalFileSystem(f"/{aliases.get(table, '')}")] for table in spec.source_tables or (DELIVERED,)}
     return column_lineage(spec, folders, {source.table: source for source in sources})
 
@@ -74,6 +75,21 @@ def test_silver_follows_expressions_and_names_what_decides_about_rows() -> None:
         "paid": [("INDIRECT", "FILTER")],
         "state": [("INDIRECT", "FILTER")],
     }
+
+
+def test_the_columns_of_several_sources_come_from_each_by_its_own_expressions() -> None:
+    web, branch, silver = (parse_spec({"domain": "shop", **document}) for document in two_shops())
+    folders = {table: [LocalFileSystem(f"/{table}")] for table in silver.source_tables}
+    facet = column_lineage(silver, folders, {web.table: web, branch.table: branch})
+    found = origins(facet)
+    assert found["amount"] == {
+        f"{WEB}.amount": [("DIRECT", "IDENTITY")],
+        f"{BRANCH}.cents": [("DIRECT", "TRANSFORMATION")],
+    }
+    assert "shop" not in found, "it comes from no column"
+    rows = steps(facet.dataset or [])
+    assert {f"{WEB}.op", f"{BRANCH}.gone", f"{WEB}.order_id", f"{BRANCH}.number"} < rows.keys()
+    assert rows[f"{BRANCH}.number"] == [("INDIRECT", "JOIN")]
 
 
 def test_the_periods_of_a_history_come_from_the_sequence() -> None:

@@ -1,0 +1,92 @@
+"""One silver table from two bronze tables with other names of their own, on real Delta."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from embedded.spark.server import SparkServer
+from include.catalog import load_catalog
+from include.contracts.job.args import Job
+from include.contracts.job.requests import QuarantineRequest, RowFilter
+from include.control.planning.planner import Planner, stream_position
+from include.errors import Outcome
+from include.settings import Settings
+from tests.support.lakehouse import Lakehouse
+from tests.support.ledger.delta_tables import day
+from tests.support.silver.two_shops import BRANCH, FEEDS, SILVER, WEB, ShopEvent, TwoShops, two_shops
+
+
+@pytest.fixture
+def shops(tmp_path: Path, server: SparkServer) -> Lakehouse:
+    """An empty lakehouse of two shops."""
+    lakehouse = Lakehouse(tmp_path)
+    lakehouse.specs(*two_shops())
+    return lakehouse
+
+
+def run_day(shops: Lakehouse, number: int, *events: ShopEvent) -> None:
+    """Deliver the events, load both sources, and merge them."""
+    for source, feed in FEEDS.items():
+        shops.deliver(number, "a.json", [event.row for event in events if event.source == source], feed=feed)
+    reports = shops.run_all(number, WEB, BRANCH, SILVER)
+    assert {report.exit_code for report in reports} == {0}, [report.message for report in reports]
+
+
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.faults) for seed in (2, 3))])
+def test_any_order_of_deliveries_and_runs_of_two_sources_ends_in_the_last_state_of_each_key(
+    shops: Lakehouse, seed: int
+) -> None:
+    run = TwoShops(shops, Random(seed))
+    for _ in range(4):
+        run.deliver()
+    for _ in range(14):
+        run.chance.choices([run.deliver, run.replace, run.load, run.merge], [2, 1, 3, 2])[0]()
+    run.load_all()
+    run.merge(reprocess=True)
+    assert {row[-1] for row in run.right_rows()} == {WEB, BRANCH}
+    assert all(run.done[step] for step in ("refused", "replaced", "deleted", Outcome.COMMITTED)), run.done
+    assert shops.run(SILVER).outcome is Outcome.NO_OP
+
+
+def test_one_batch_reads_each_source_from_where_the_last_one_ended_and_a_new_source_from_its_beginning(
+    shops: Lakehouse,
+) -> None:
+    *bronze, both = two_shops()
+    shops.specs({**both, "sources": both["sources"][:1]})
+    run_day(shops, 1, ShopEvent(WEB, 1, 1, 1, 1), ShopEvent(BRANCH, 2, 2, 1, 2))
+    shops.specs(*bronze, both)
+    settings = Settings(root=shops.paths.root, landing=f"{shops.folder / 'landing'}", tables=shops.folder / "tables")
+    planner, catalog = Planner(load_catalog(settings.tables), settings), load_catalog(settings.tables)
+    advice = planner.advise(catalog.spec(SILVER), day(1))
+    assert (advice.sources, advice.nothing_new) == ({BRANCH: (None, 1)}, False)
+
+    run_day(shops, 2, ShopEvent(WEB, 3, 3, 1, 3), ShopEvent(BRANCH, 1, 4, 0, 4))
+
+    position = stream_position(catalog.spec(SILVER), shops.paths, planner.ops.ledger)
+    assert position
+    assert position.last_sources.ranges == {WEB: (1, 2), BRANCH: (None, 2)}
+    assert shops.rows(SILVER, "order_id", "amount", "shop") == [("o1", 1, WEB), ("o2", 2, BRANCH), ("o3", 3, WEB)]
+
+
+def test_refused_rows_of_each_source_are_fixed_and_replayed_as_that_source_delivers_them(shops: Lakehouse) -> None:
+    run_day(shops, 1, ShopEvent(WEB, 1, -1, 1, 1), ShopEvent(BRANCH, 2, -2, 1, 2), ShopEvent(WEB, 2, 7, 0, 3))
+    waiting = {row.source.partition(": ")[0]: row for row in shops.waiting(SILVER)}
+    assert waiting.keys() == {WEB, BRANCH}
+    only = RowFilter(ids=(waiting[BRANCH].id,))
+    of_branch = QuarantineRequest(said_by="ann", assign={"cents": "-3 * cents"}, why="sign", rows=only)
+    fixed = shops.ask(Job.QUARANTINE_FIX, SILVER, of_branch)
+    assert "1 row fixed: 1 pass all rules now" in fixed.message
+    sources = two_shops()
+    sources[-1].pop("expectations")
+    shops.specs(*sources)
+
+    replayed = shops.replay(SILVER, why="the rule is gone")
+
+    assert (replayed.rows.read, replayed.rows.applied) == (2, 2), replayed.message
+    rows = [("o1", -1, WEB), ("o2", 6, BRANCH)]
+    assert shops.rows(SILVER, "order_id", "amount", "shop") == rows
+    assert shops.run(SILVER, 1, reprocess=True).exit_code == 0
+    assert shops.rows(SILVER, "order_id", "amount", "shop") == rows

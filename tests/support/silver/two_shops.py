@@ -1,0 +1,175 @@
+"""Orders of two shops in one silver table: a web shop, and a branch whose feed has other names; and what is right."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+from include.contracts.job.report import JobReport
+from include.errors import Outcome
+from tests.support.documents.specs import Document, bronze_document, silver_document
+from tests.support.lakehouse import Lakehouse
+
+WEB, BRANCH, SILVER = "bronze.orders", "bronze.branch_orders", "silver.orders"
+FEEDS = {WEB: "orders", BRANCH: "branch_orders"}
+KEYS, DAYS = range(12), range(1, 3)
+RULE = {"expect_column_values_to_be_between": {"column": "amount", "min_value": 0}, "action": "quarantine"}
+
+
+def two_shops(**changes: Any) -> list[Document]:
+    """Return the specs of both bronze tables, and of the silver table that is merged from them."""
+    web = {name: {"type": kind} for name, kind in (("order_id", "string"), ("amount", "int"), ("op", "string"))}
+    branch = {name: {"type": kind} for name, kind in (("number", "int"), ("cents", "bigint"), ("gone", "boolean"))}
+    of_time = {"event_at": {"type": "timestamp"}, "event_seq": {"type": "int"}}
+    sources = [
+        {"table": WEB},
+        {
+            "table": BRANCH,
+            "columns": {"order_id": "concat('o', number)", "amount": "cents div 100"},
+            "apply_as_deletes": "gone",
+        },
+    ]
+    columns = {"order_id": {}, "amount": {"type": "int"}, **of_time, "shop": {"from": "_source_table"}}
+    own = {"sources": sources, "columns": columns, "expectations": [RULE], "apply_as_deletes": "op = 'delete'"}
+    silver = silver_document(**{"source": None, **own, **changes})
+    silver = {key: value for key, value in silver.items() if value is not None}
+    bronze = [bronze_document(table, columns=own | of_time) for table, own in ((WEB, web), (BRANCH, branch))]
+    for document in bronze:
+        document["source"]["on_changed_file"] = "replace"
+    return [*bronze, silver]
+
+
+@dataclass(frozen=True)
+class ShopEvent:
+    """An order, or the end of one, as a shop knows it; no two events have the same `seq`."""
+
+    source: str
+    key: int
+    amount: int | None
+    hour: int
+    seq: int
+
+    @property
+    def row(self) -> dict[str, Any]:
+        """The event as its shop delivers it."""
+        at = {"event_at": f"2013-01-01T{self.hour:02d}:00:00Z", "event_seq": self.seq}
+        if self.source == WEB:
+            return {**at, "order_id": f"o{self.key}", "amount": self.amount, "op": None if self.is_state else "delete"}
+        cents = None if self.amount is None else 100 * self.amount
+        return {**at, "number": self.key, "cents": cents, "gone": not self.is_state}
+
+    @property
+    def is_state(self) -> bool:
+        return self.amount is not None
+
+    @property
+    def is_refused(self) -> bool:
+        return self.amount is not None and self.amount < 0
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        """The order of the events of a key."""
+        return self.hour, self.seq
+
+
+@dataclass
+class TwoShops:
+    """A lakehouse of two shops that delivers, loads and merges, each in any order.
+
+    Attributes:
+        landing: (source, day, name) of a landing file -> its events.
+        loaded: the same of the files that bronze has loaded.
+        done: step -> how often it was done.
+    """
+
+    shop: Lakehouse
+    chance: Random
+    landing: dict[tuple[str, int, str], list[ShopEvent]] = field(default_factory=dict)
+    loaded: dict[tuple[str, int, str], list[ShopEvent]] = field(default_factory=dict)
+    done: Counter[str] = field(default_factory=Counter)
+    seq: int = 0
+
+    def deliver(self) -> None:
+        """Deliver a new file, with new events and some that came before, perhaps on another day."""
+        source = self.chance.choice([WEB, BRANCH])
+        earlier = [event for events in self.landing.values() for event in events if event.source == source]
+        again = self.chance.sample(earlier, min(len(earlier), self.chance.randrange(3)))
+        self._write((source, self.chance.choice(DAYS), f"{len(self.landing)}.json"), [*self._events(source), *again])
+
+    def replace(self) -> None:
+        """Deliver a file that bronze has loaded again, without some of its events."""
+        if self.loaded:
+            file = self.chance.choice(sorted(self.loaded))
+            self._write(
+                file, [*filter(lambda _: self.chance.random() < 0.5, self.landing[file]), *self._events(file[0])]
+            )
+
+    def load(self) -> None:
+        """Load the files of a day of one shop that are not loaded, if there are any."""
+        if late := [file for file, events in self.landing.items() if self.loaded.get(file) != events]:
+            source, day, _ = self.chance.choice(sorted(late))
+            report = self.shop.run(source, day)
+            assert report.exit_code == 0, report.message
+            of_day = {file: events for file, events in self.landing.items() if file[:2] == (source, day)}
+            self.done["replaced"] += any(file in self.loaded and self.loaded[file] != of_day[file] for file in of_day)
+            self.loaded |= of_day
+
+    def load_all(self) -> None:
+        """Load whatever is not loaded."""
+        while self.loaded != self.landing:
+            self.load()
+
+    def merge(self, *, reprocess: bool = False) -> JobReport | None:
+        """Merge what is loaded, for any day, and compare the table with what is right."""
+        if {source for source, _, _ in self.loaded} != {WEB, BRANCH}:
+            return None
+        report = self.shop.run(SILVER, self.chance.choice(DAYS), reprocess=reprocess)
+        assert report.exit_code == 0, report.message
+        assert report.rows.are_conserved
+        assert self.shop.rows(SILVER, "order_id", "amount", "event_seq", "shop") == sorted(self.right_rows(), key=repr)
+        refused = Counter(row["source"] for row in self.shop.quarantine(SILVER))
+        assert refused == self.refused()
+        self.done["refused"] += sum(refused.values())
+        self.done[report.outcome] += 1
+        if report.outcome is Outcome.COMMITTED:
+            self.done["deleted"] += report.rows.deleted
+        return report
+
+    def right_rows(self) -> Iterator[tuple[str, int, int, str]]:
+        """Yield the last state of each key over all events that bronze has."""
+        events = [event for of_file in self.loaded.values() for event in of_file if not event.is_refused]
+        for last in last_events(events):
+            if last.amount is not None:
+                yield f"o{last.key}", last.amount, last.seq, last.source
+
+    def refused(self) -> Counter[str]:
+        """Return `_source` -> the number of refused rows that bronze has."""
+        return +Counter(
+            {
+                f"{source}: {FEEDS[source]}/date=2013-01-{day:02d}/{name}": sum(event.is_refused for event in events)
+                for (source, day, name), events in self.loaded.items()
+            }
+        )
+
+    def _events(self, source: str) -> Iterator[ShopEvent]:
+        for _ in range(self.chance.randint(4, 20)):
+            self.seq += 1
+            amount = self.chance.choice([None, -1, *range(9)])
+            yield ShopEvent(source, self.chance.choice(KEYS), amount, self.chance.randrange(24), self.seq)
+
+    def _write(self, file: tuple[str, int, str], events: list[ShopEvent]) -> None:
+        source, day, name = file
+        self.landing[file] = events
+        self.shop.deliver(day, name, [event.row for event in events], feed=FEEDS[source])
+        self.done["delivered"] += 1
+
+
+def last_events(events: Iterable[ShopEvent]) -> Iterator[ShopEvent]:
+    """Yield the last event of each key."""
+    last: dict[int, ShopEvent] = {}
+    for event in events:
+        last[event.key] = max(last.get(event.key, event), event, key=lambda each: each.order)
+    yield from last.values()

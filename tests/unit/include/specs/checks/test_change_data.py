@@ -1,0 +1,85 @@
+"""Silver tables with a list of sources, and the errors for lists that cannot be right."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from include.catalog import load_catalog
+from include.contracts.spec.table_spec import BronzeSpec, SilverSpec
+from include.specs.checks.sql import sql_problems
+from include.specs.schema import table_spec_schema
+from tests.support.documents.refusals import only_problem, problems_of
+from tests.support.documents.specs import Document, write_specs
+from tests.support.silver.two_shops import BRANCH, SILVER, WEB, two_shops
+
+
+def changed(**of_branch: Any) -> list[Document]:
+    """Return the specs with these keys in the second source."""
+    *bronze, silver = two_shops()
+    first, second = silver["sources"]
+    return [*bronze, {**silver, "sources": [first, {**second, **of_branch}]}]
+
+
+def test_each_source_has_its_own_columns_and_deletes(tmp_path: Path) -> None:
+    catalog = load_catalog(write_specs(tmp_path, *two_shops()))
+    assert [*catalog.problems, *sql_problems(catalog)] == []
+    spec = catalog.spec(SILVER)
+    assert isinstance(spec, SilverSpec)
+    jsonschema.Draft202012Validator(table_spec_schema()).validate(two_shops()[-1])
+    web, branch = (spec.of_source(table) for table in spec.source_tables)
+    assert [(each.source, each.apply_as_deletes) for each in (web, branch)] == [
+        (WEB, "op = 'delete'"),
+        (BRANCH, "gone"),
+    ]
+    assert [each.columns["amount"].expression for each in (web, branch)] == [None, "cents div 100"]
+    assert {each.columns["shop"].expression for each in (web, branch)} == {"_source_table"}
+    keys = {table: catalog.needed_columns(_bronze(catalog.spec(table))) for table in spec.source_tables}
+    assert keys == {WEB: {"order_id"}, BRANCH: {"number"}}, "of a file"
+
+
+@pytest.mark.parametrize(
+    ("documents", "key", "message", "fix"),
+    [
+        (changed(table=WEB), "sources[1].table", "the list has this source already", "leave one out"),
+        (changed(table="bronze.brunch_orders"), "sources[1].table", "no spec creates this table", BRANCH),
+        (changed(table="gold.orders"), "sources[1].table", "a bronze table is written", ""),
+        (
+            changed(columns={"order_id": "number", "amount": "cents", "total": "1"}),
+            "sources[1].columns.total",
+            "no such",
+            "",
+        ),
+        (changed(columns={"order_id": "number"}), "columns.amount", f"{BRANCH} has no column", f"columns of {BRANCH}"),
+        (changed(rows=3), "sources[1].rows", "unknown key", ""),
+        (two_shops(source=WEB), "sources", "stated twice", ""),
+        (two_shops(snapshot="full", sequence_by=[], apply_as_deletes=None), "snapshot", "keys of the others", "source"),
+        (two_shops(apply_as_truncates="op = 'x'"), "apply_as_truncates", "keys of the others", "leave out apply_as_t"),
+        (two_shops(sources=[]), "source", "the key is missing", ""),
+    ],
+)
+def test_a_list_of_sources_that_cannot_be_right_is_refused(
+    tmp_path: Path, documents: list[Document], key: str, message: str, fix: str
+) -> None:
+    problem = only_problem(write_specs(tmp_path, *documents))
+    assert (problem.key, problem.file.name) == (key, "orders.yaml")
+    assert message in problem.message
+    assert fix in problem.fix
+
+
+def test_the_sql_of_each_source_is_checked_against_its_own_columns(tmp_path: Path) -> None:
+    folder = write_specs(tmp_path, *changed(columns={"order_id": "number", "amount": "op"}, apply_as_deletes="goner"))
+    assert problems_of(folder) == ()
+    found = {problem.key: problem.message for problem in sql_problems(load_catalog(folder))}
+    assert found == {
+        "sources[1].columns.amount": "there is no column 'op' here",
+        "sources[1].apply_as_deletes": "there is no column 'goner' here",
+    }
+
+
+def _bronze(spec: Any) -> BronzeSpec:
+    assert isinstance(spec, BronzeSpec)
+    return spec
