@@ -14,6 +14,10 @@ SOURCE_TABLE = "_source_table"
 """The source that a row came from, of a table with a list of sources. Expressions of its spec can name it."""
 
 
+SOURCE_PRIORITY = "_source_priority"
+"""The field of `_sequence` for the place of a source in the list: -1 for the first one, which is the greatest."""
+
+
 class MergeSource(StrictModel):
     """One of the tables that a silver table is merged from.
 
@@ -36,6 +40,9 @@ class ChangeData(StrictModel):
         source: the bronze table that it is merged from.
         sources: several bronze tables that it is merged from, in place of `source`. An expression can name the table
             that a row came from: `_source_table`.
+        source_priority: which source wins where several have a key, by their order in `sources`, the first before all
+            others: `before_sequence` whatever the sequence of the events, `after_sequence` only of events with the same
+            sequence. Without it the sequence alone decides.
         keys: the columns that identify a row.
         sequence_by: the columns of the spec that order the events of one key; without them their intervals order them.
         stored_as_scd_type: 1 keeps the last state of a key, 2 every state, each from `__START_AT` to `__END_AT`.
@@ -51,6 +58,7 @@ class ChangeData(StrictModel):
 
     source: str | None = Field(default=None, pattern=rf"^bronze\.{NAME}$")
     sources: tuple[MergeSource, ...] = ()
+    source_priority: Literal["before_sequence", "after_sequence"] | None = None
     keys: tuple[ColumnName, ...] = Field(min_length=1)
     sequence_by: tuple[ColumnName, ...] = ()
     stored_as_scd_type: Literal[1, 2] = 1

@@ -12,7 +12,7 @@ from typing import Any, Literal, Self
 from pydantic import Field, model_validator
 
 from include.contracts.spec.bronze_sources import BATCH_SIZES, BronzeSource, KafkaSource, LandingSource
-from include.contracts.spec.change_data import ChangeData
+from include.contracts.spec.change_data import SOURCE_PRIORITY, ChangeData
 from include.contracts.spec.common_settings import (
     ColumnSpec,
     ConflictSpec,
@@ -222,7 +222,19 @@ class SilverSpec(TableSpec, ChangeData):
             for name, column in self.columns.items()
         }
         deletes = self.apply_as_deletes if source.apply_as_deletes is None else source.apply_as_deletes
-        return self.model_copy(update={"source": table, "sources": (), "columns": columns, "apply_as_deletes": deletes})
+        update: dict[str, Any] = {"source": table, "sources": (), "columns": columns, "apply_as_deletes": deletes}
+        if self.source_priority:
+            place = self.sources.index(source) + 1
+            columns[SOURCE_PRIORITY] = ColumnSpec.model_validate({"type": "int", "from": f"-{place}"})
+            update["except_column_list"] = (*self.except_column_list, SOURCE_PRIORITY)
+        return self.model_copy(update=update)
+
+    @property
+    def sequence_fields(self) -> dict[str, str]:
+        """The fields of `_sequence` with their types: `sequence_by`, or else the interval; and the priority."""
+        fields = {name: self.columns[name].type for name in self.sequence_by} or {"_interval_start": "timestamp"}
+        priority = {SOURCE_PRIORITY: "int"} if self.source_priority else {}
+        return {**priority, **fields} if self.source_priority == "before_sequence" else {**fields, **priority}
 
     @property
     def stored_columns(self) -> tuple[str, ...]:

@@ -46,7 +46,7 @@ MEASURES = "measures."
 COMPUTES_ALL_GROUPS = (MEASURES, "query")
 """The prefixes of the keys whose changes make the next batch compute all groups of a gold table."""
 
-_REBUILD_KEYS = ("keys", "sequence_by", "stored_as_scd_type", "snapshot")
+_REBUILD_KEYS = ("keys", "sequence_by", "stored_as_scd_type", "snapshot", "source_priority")
 """Keys on which every row of a table depends."""
 
 _RECOMPUTE_KEYS = (

@@ -53,7 +53,8 @@ def origins_of_columns(spec: AnySpec, specs: Mapping[str, AnySpec]) -> dict[str,
     """
     if isinstance(spec, SilverSpec) and spec.sources:
         of_each = [origins_of_columns(spec.of_source(table), specs) for table in spec.source_tables]
-        return {name: list(dict.fromkeys(chain(*(each[name] for each in of_each)))) for name in of_each[0]}
+        columns = (*spec.columns, *spec.period_columns)
+        return {name: list(dict.fromkeys(chain(*(each[name] for each in of_each)))) for name in columns}
     origins: dict[str, list[Origin]] = {}
     names = _Names(spec, specs, origins)
     if isinstance(spec, GoldSpec):

@@ -49,6 +49,17 @@ def check_sources(document: Document) -> Iterator[Defect]:
         if sources and document.get(key):
             fix = f"write source, for one table; or leave out {key}"
             yield Defect((key,), message, document[key], fix)
+    yield from _check_priority(document)
+
+
+def _check_priority(document: Document) -> Iterator[Defect]:
+    priority = document.get("source_priority")
+    if priority and not list_at(document, "sources"):
+        message, fix = "only a table with a list of sources has a source that can win", "write sources, or leave it out"
+        yield Defect(("source_priority",), message, priority, fix)
+    elif priority and document.get("stored_as_scd_type") == 2:
+        message = "the periods of a history follow the sequence alone, whichever source an event came from"
+        yield Defect(("source_priority",), message, priority, "leave it out, or stored_as_scd_type: 2")
 
 
 def check_history(document: Document) -> Iterator[Defect]:

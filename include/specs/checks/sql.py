@@ -11,6 +11,7 @@ from itertools import chain
 from pathlib import Path
 
 from include.catalog import Catalog, load_catalog
+from include.contracts.spec.change_data import SOURCE_TABLE
 from include.contracts.spec.duration import UNBOUNDED
 from include.contracts.spec.expectation_arguments import CUSTOM_ERRORS, QUERY, SQL
 from include.contracts.spec.table_spec import AnySpec, BronzeSpec, GoldSpec, SilverSpec
@@ -43,6 +44,7 @@ class SpecExpression:
             that no aggregate and no window can read them.
         is_rule: whether it is the condition of a rule, which judges a row by its own columns alone.
         is_of_version: whether the rule checks versions, for which it must always give the same result.
+        has_source_table: whether it may name `_source_table`.
     """
 
     path: KeyPath
@@ -54,6 +56,7 @@ class SpecExpression:
     of_result: Mapping[str, str] = field(default_factory=dict)
     is_rule: bool = False
     is_of_version: bool = False
+    has_source_table: bool = False
 
 
 def checked_catalog(folder: Path) -> Catalog:
@@ -105,6 +108,9 @@ def _defects(expression: SpecExpression) -> Iterator[Defect]:
         name, columns = column[0], expression.columns
         if name in expression.aliases:
             name, columns = (*column, "_")[1], expression.aliases[name]
+        if name == SOURCE_TABLE and not expression.has_source_table:
+            fix = "write the table as a list, under sources; or a constant"
+            yield Defect(expression.path, f"{name!r} is for a table with a list of sources", expression.text, fix)
         if columns is not None and name.lower() not in map(str.lower, columns) and not name.startswith("_"):
             fix = did_you_mean(name, dict.fromkeys(columns))
             yield Defect(expression.path, f"there is no column {'.'.join(column)!r} here", expression.text, fix)
@@ -154,12 +160,13 @@ def _of_silver(spec: SilverSpec, specs: Mapping[str, AnySpec]) -> Iterator[SpecE
             is_own = own is not None and name in own.columns
             path = ("sources", index, "columns", name) if is_own else ("columns", name, "from")
             if column.expression is not None:
-                yield SpecExpression(path, column.expression, columns)
+                yield SpecExpression(path, column.expression, columns, has_source_table=own is not None)
             columns = None if columns is None else (*columns, name)
         for key in ("apply_as_deletes", "apply_as_truncates"):
             is_own = own is not None and getattr(own, key, None) is not None
             if (text := getattr(of_source, key)) is not None:
-                yield SpecExpression(("sources", index, key) if is_own else (key,), text, columns)
+                place: KeyPath = ("sources", index, key) if is_own else (key,)
+                yield SpecExpression(place, text, columns, has_source_table=own is not None)
 
 
 def refresh_in_words(spec: AnySpec, specs: Mapping[str, AnySpec]) -> str:

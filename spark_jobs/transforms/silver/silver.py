@@ -95,14 +95,13 @@ def fixed_rows(received: DataFrame, spec: SilverSpec) -> DataFrame:
 
 
 def sequence(spec: SilverSpec) -> Column:
-    """Return the struct that orders the events of a key: `sequence_by`, or the interval where the spec has none."""
-    return F.struct(*(spec.sequence_by or ("_interval_start",)))
+    """Return the struct that orders the events of a key."""
+    return F.struct(*spec.sequence_fields)
 
 
 def sequence_type(spec: SilverSpec) -> str:
     """Return the Spark type of `_sequence`."""
-    parts = [f"{name}:{spec.columns[name].type}" for name in spec.sequence_by] or ["_interval_start:timestamp"]
-    return f"struct<{','.join(parts)}>"
+    return f"struct<{','.join(f'{name}:{kind}' for name, kind in spec.sequence_fields.items())}>"
 
 
 def start_type(spec: SilverSpec) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -35,11 +36,20 @@ def run_day(shops: Lakehouse, number: int, *events: ShopEvent) -> None:
     assert {report.exit_code for report in reports} == {0}, [report.message for report in reports]
 
 
-@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.faults) for seed in (2, 3))])
+@pytest.mark.parametrize(
+    ("changes", "seed"),
+    [
+        ({}, 1),
+        pytest.param({}, 2, marks=pytest.mark.faults),
+        ({"source_priority": "before_sequence"}, 3),
+        ({"source_priority": "after_sequence", "sequence_by": ["event_at"]}, 4),
+    ],
+)
 def test_any_order_of_deliveries_and_runs_of_two_sources_ends_in_the_last_state_of_each_key(
-    shops: Lakehouse, seed: int
+    shops: Lakehouse, changes: dict[str, Any], seed: int
 ) -> None:
-    run = TwoShops(shops, Random(seed))
+    shops.specs(*two_shops(**changes))
+    run = TwoShops(shops, Random(seed), changes.get("source_priority"))
     for _ in range(4):
         run.deliver()
     for _ in range(14):

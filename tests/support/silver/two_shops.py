@@ -15,7 +15,7 @@ from tests.support.lakehouse import Lakehouse
 
 WEB, BRANCH, SILVER = "bronze.orders", "bronze.branch_orders", "silver.orders"
 FEEDS = {WEB: "orders", BRANCH: "branch_orders"}
-KEYS, DAYS = range(12), range(1, 3)
+KEYS, HOURS, DAYS = range(12), range(10), range(1, 3)
 RULE = {"expect_column_values_to_be_between": {"column": "amount", "min_value": 0}, "action": "quarantine"}
 
 
@@ -44,7 +44,10 @@ def two_shops(**changes: Any) -> list[Document]:
 
 @dataclass(frozen=True)
 class ShopEvent:
-    """An order, or the end of one, as a shop knows it; no two events have the same `seq`."""
+    """An order, or the end of one, as a shop knows it.
+
+    No two events have the same `seq`, and no two of one shop the same key and hour.
+    """
 
     source: str
     key: int
@@ -69,10 +72,12 @@ class ShopEvent:
     def is_refused(self) -> bool:
         return self.amount is not None and self.amount < 0
 
-    @property
-    def order(self) -> tuple[int, ...]:
-        """The order of the events of a key."""
-        return self.hour, self.seq
+    def order(self, priority: str | None) -> tuple[int, ...]:
+        """Return its place among the events of its key; the web shop is the first source."""
+        is_first = int(self.source == WEB)
+        return {"before_sequence": (is_first, self.hour), "after_sequence": (self.hour, is_first)}.get(
+            priority or "", (self.hour, self.seq)
+        )
 
 
 @dataclass
@@ -80,17 +85,20 @@ class TwoShops:
     """A lakehouse of two shops that delivers, loads and merges, each in any order.
 
     Attributes:
+        priority: `source_priority` of the silver table.
         landing: (source, day, name) of a landing file -> its events.
         loaded: the same of the files that bronze has loaded.
         done: step -> how often it was done.
+        events: all events that the shops ever knew.
     """
 
     shop: Lakehouse
     chance: Random
+    priority: str | None = None
     landing: dict[tuple[str, int, str], list[ShopEvent]] = field(default_factory=dict)
     loaded: dict[tuple[str, int, str], list[ShopEvent]] = field(default_factory=dict)
     done: Counter[str] = field(default_factory=Counter)
-    seq: int = 0
+    events: list[ShopEvent] = field(default_factory=list)
 
     def deliver(self) -> None:
         """Deliver a new file, with new events and some that came before, perhaps on another day."""
@@ -141,7 +149,7 @@ class TwoShops:
     def right_rows(self) -> Iterator[tuple[str, int, int, str]]:
         """Yield the last state of each key over all events that bronze has."""
         events = [event for of_file in self.loaded.values() for event in of_file if not event.is_refused]
-        for last in last_events(events):
+        for last in last_events(events, self.priority):
             if last.amount is not None:
                 yield f"o{last.key}", last.amount, last.seq, last.source
 
@@ -155,10 +163,12 @@ class TwoShops:
         )
 
     def _events(self, source: str) -> Iterator[ShopEvent]:
-        for _ in range(self.chance.randint(4, 20)):
-            self.seq += 1
+        known = {(event.key, event.hour) for event in self.events if event.source == source}
+        free = sorted({(key, hour) for key in KEYS for hour in HOURS} - known)
+        for key, hour in self.chance.sample(free, min(len(free), self.chance.randint(4, 20))):
             amount = self.chance.choice([None, -1, *range(9)])
-            yield ShopEvent(source, self.chance.choice(KEYS), amount, self.chance.randrange(24), self.seq)
+            self.events.append(ShopEvent(source, key, amount, hour, len(self.events)))
+            yield self.events[-1]
 
     def _write(self, file: tuple[str, int, str], events: list[ShopEvent]) -> None:
         source, day, name = file
@@ -167,9 +177,9 @@ class TwoShops:
         self.done["delivered"] += 1
 
 
-def last_events(events: Iterable[ShopEvent]) -> Iterator[ShopEvent]:
+def last_events(events: Iterable[ShopEvent], priority: str | None) -> Iterator[ShopEvent]:
     """Yield the last event of each key."""
     last: dict[int, ShopEvent] = {}
     for event in events:
-        last[event.key] = max(last.get(event.key, event), event, key=lambda each: each.order)
+        last[event.key] = max(last.get(event.key, event), event, key=lambda each: each.order(priority))
     yield from last.values()

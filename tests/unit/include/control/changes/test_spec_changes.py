@@ -94,6 +94,11 @@ def test_only_a_source_that_is_added_at_the_end_changes_no_row(
     assert effects(silver_spec(source=None, sources=before), silver_spec(source=None, sources=now)) == wanted
 
 
+def test_another_priority_of_the_sources_orders_all_rows_again() -> None:
+    now = silver_spec(source=None, sources=[A, B], source_priority="after_sequence")
+    assert effects(silver_spec(source=None, sources=[A, B]), now) == {"source_priority": REBUILD}
+
+
 def test_a_list_in_place_of_one_source_needs_a_rebuild_whose_rows_name_their_source() -> None:
     assert effects(silver_spec(), silver_spec(source=None, sources=[{"table": "bronze.orders"}])) == {
         "source": REBUILD,

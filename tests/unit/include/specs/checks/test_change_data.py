@@ -58,6 +58,19 @@ def test_each_source_has_its_own_columns_and_deletes(tmp_path: Path) -> None:
         (two_shops(source=WEB), "sources", "stated twice", ""),
         (two_shops(snapshot="full", sequence_by=[], apply_as_deletes=None), "snapshot", "keys of the others", "source"),
         (two_shops(apply_as_truncates="op = 'x'"), "apply_as_truncates", "keys of the others", "leave out apply_as_t"),
+        (two_shops(source_priority="first"), "source_priority", "unknown value", "before_sequence"),
+        (
+            two_shops(source_priority="after_sequence", stored_as_scd_type=2),
+            "source_priority",
+            "periods",
+            "leave it out",
+        ),
+        (
+            two_shops(sources=None, source_priority="before_sequence", source=WEB),
+            "source_priority",
+            "list of",
+            "sources",
+        ),
         (two_shops(sources=[]), "source", "the key is missing", ""),
     ],
 )
@@ -78,6 +91,13 @@ def test_the_sql_of_each_source_is_checked_against_its_own_columns(tmp_path: Pat
         "sources[1].columns.amount": "there is no column 'op' here",
         "sources[1].apply_as_deletes": "there is no column 'goner' here",
     }
+
+
+def test_the_table_that_a_row_came_from_is_known_only_of_a_list_of_sources(tmp_path: Path) -> None:
+    web, _, silver = two_shops(sources=None, source=WEB)
+    [problem] = sql_problems(load_catalog(write_specs(tmp_path, web, silver)))
+    assert (problem.key, problem.value) == ("columns.shop.from", "_source_table")
+    assert "list of sources" in problem.message
 
 
 def _bronze(spec: Any) -> BronzeSpec:
