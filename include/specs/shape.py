@@ -84,6 +84,8 @@ def _fix(path: KeyPath, model: type[BaseModel], error: ErrorDetails) -> str:
             return str(context["fix"])
         case "literal_error" | "enum":
             return did_you_mean(value, context["expected"].replace("'", "").replace(" or ", ", ").split(", "))
+        case "string_pattern_mismatch" if str(value).startswith("silver.") and path[0] in ("source", "sources"):
+            return "join silver tables in a gold table: its query computes again what changes of any of them affect"
         case "tuple_type" if isinstance(value, str):
             return f"write it as a list: [{value}]"
         case "string_type" if not isinstance(value, (dict, list)) and value is not None:

@@ -12,6 +12,7 @@ from embedded.spark.server import SparkServer
 from include.catalog import load_catalog
 from include.contracts.job.args import Job
 from include.contracts.job.requests import QuarantineRequest, RowFilter
+from include.control.ops_tables import OpsTables
 from include.control.planning.planner import Planner, stream_position
 from include.errors import Outcome
 from include.settings import Settings
@@ -100,3 +101,39 @@ def test_refused_rows_of_each_source_are_fixed_and_replayed_as_that_source_deliv
     assert shops.rows(SILVER, "order_id", "amount", "shop") == rows
     assert shops.run(SILVER, 1, reprocess=True).exit_code == 0
     assert shops.rows(SILVER, "order_id", "amount", "shop") == rows
+
+
+def test_a_replaced_file_of_one_source_asks_before_it_deletes_too_many_keys(shops: Lakehouse) -> None:
+    shops.specs(*two_shops(max_deleted_percent=20))
+    of_branch = [ShopEvent(BRANCH, key, key, 1, key) for key in (0, 1, 2, 6)]
+    run_day(shops, 1, *of_branch, ShopEvent(WEB, 2, 7, 0, 8), ShopEvent(WEB, 4, 4, 1, 9))
+    shops.deliver(1, "a.json", [of_branch[0].row], feed=FEEDS[BRANCH])
+    shops.deliver(2, "b.json", [ShopEvent(WEB, 5, 5, 1, 10).row], feed=FEEDS[WEB])
+    shops.run(BRANCH)
+    shops.run(WEB, 2)
+
+    refused = shops.run(SILVER)
+
+    assert refused.outcome is Outcome.DELETES_REFUSED, refused.message
+    assert f"{BRANCH}: branch_orders/date=2013-01-01/a.json was delivered again without them" in refused.message
+    [asked] = OpsTables(shops.paths).deletes.pending_deletes(SILVER)
+    assert (asked.source, asked.source_version, asked.keys) == (BRANCH, 2, 2)
+    assert shops.run(SILVER, allow_deletes="ann").exit_code == 0
+    rows = [("o0", 0, BRANCH), ("o2", 7, WEB), ("o4", 4, WEB), ("o5", 5, WEB)]
+    assert shops.rows(SILVER, "order_id", "amount", "shop") == rows
+
+
+def test_another_priority_of_the_sources_stops_runs_until_a_rebuild_has_ordered_all_rows_by_it(
+    shops: Lakehouse,
+) -> None:
+    events = ShopEvent(WEB, 1, 1, 1, 1), ShopEvent(BRANCH, 1, 2, 2, 2), ShopEvent(BRANCH, 3, 3, 1, 3)
+    run_day(shops, 1, *events)
+    assert shops.rows(SILVER, "order_id", "amount") == [("o1", 2), ("o3", 3)]
+    shops.specs(*two_shops(source_priority="before_sequence"))
+    misfit = shops.run(SILVER)
+    assert "source_priority: now before_sequence" in misfit.message
+    assert shops.rebuild(SILVER).exit_code == 0
+    assert shops.rows(SILVER, "order_id", "amount") == [("o1", 1), ("o3", 3)]
+    shops.deliver(2, "b.json", [ShopEvent(BRANCH, 1, None, 9, 4).row], feed=FEEDS[BRANCH])
+    assert {report.exit_code for report in shops.run_all(2, BRANCH, SILVER)} == {0}
+    assert shops.rows(SILVER, "order_id", "amount") == [("o1", 1), ("o3", 3)], "a delete of the second source is less"
