@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
+from include.contracts.spec.common_settings import ColumnSpec
+from include.contracts.spec.nested_type import is_nested
 from include.contracts.spec.values import NAME, ColumnName
 from include.contracts.strict_model import StrictModel
 
@@ -43,6 +45,7 @@ class ChangeData(StrictModel):
         source_priority: which source wins where several have a key, by their order in `sources`, the first before all
             others: `before_sequence` whatever the sequence of the events, `after_sequence` only of events with the same
             sequence. Without it the sequence alone decides.
+        columns: the table's columns, with their types.
         keys: the columns that identify a row.
         sequence_by: the columns of the spec that order the events of one key; without them their intervals order them.
         stored_as_scd_type: 1 keeps the last state of a key, 2 every state, each from `__START_AT` to `__END_AT`.
@@ -59,6 +62,7 @@ class ChangeData(StrictModel):
     source: str | None = Field(default=None, pattern=rf"^bronze\.{NAME}$")
     sources: tuple[MergeSource, ...] = ()
     source_priority: Literal["before_sequence", "after_sequence"] | None = None
+    columns: dict[ColumnName, ColumnSpec] = Field(min_length=1)
     keys: tuple[ColumnName, ...] = Field(min_length=1)
     sequence_by: tuple[ColumnName, ...] = ()
     stored_as_scd_type: Literal[1, 2] = 1
@@ -104,3 +108,45 @@ class ChangeData(StrictModel):
     def builds_on_earlier(self) -> bool:
         """Whether the effect of an event depends on all earlier events of its key, not only on the last event."""
         return self.keeps_history or self.ignore_null_updates
+
+    def of_source(self, table: str) -> Self:
+        """Return the spec as if this table were the only source: with the columns and the deletes of that source."""
+        if self.source is not None:
+            return self
+        source = next(source for source in self.sources if source.table == table)
+        columns = {
+            name: column.model_copy(update={"expression": source.columns.get(name, column.expression)})
+            for name, column in self.columns.items()
+        }
+        deletes = self.apply_as_deletes if source.apply_as_deletes is None else source.apply_as_deletes
+        update: dict[str, Any] = {"source": table, "sources": (), "columns": columns, "apply_as_deletes": deletes}
+        if self.source_priority:
+            place = self.sources.index(source) + 1
+            columns[SOURCE_PRIORITY] = ColumnSpec.model_validate({"type": "int", "from": f"-{place}"})
+            update["except_column_list"] = (*self.except_column_list, SOURCE_PRIORITY)
+        return self.model_copy(update=update)
+
+    @property
+    def sequence_fields(self) -> dict[str, str]:
+        """The fields of `_sequence` with their types: `sequence_by`, or else the interval; and the priority."""
+        fields = {name: self.columns[name].type for name in self.sequence_by} or {"_interval_start": "timestamp"}
+        priority = {SOURCE_PRIORITY: "int"} if self.source_priority else {}
+        return {**priority, **fields} if self.source_priority == "before_sequence" else {**fields, **priority}
+
+    @property
+    def stored_columns(self) -> tuple[str, ...]:
+        """The columns that the table stores, in their order."""
+        return tuple(name for name in self.columns if name not in self.except_column_list)
+
+    @property
+    def nested_columns(self) -> tuple[str, ...]:
+        """The stored columns that are structs, arrays or maps."""
+        return tuple(name for name in self.stored_columns if is_nested(self.columns[name].type))
+
+    @property
+    def tracked_columns(self) -> tuple[str, ...]:
+        """The columns whose changes begin a new period, in a table with history."""
+        if self.track_history_column_list:
+            return self.track_history_column_list
+        untracked = {*self.keys, *self.track_history_except_column_list}
+        return tuple(name for name in self.stored_columns if name not in untracked)

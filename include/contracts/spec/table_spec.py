@@ -12,7 +12,7 @@ from typing import Any, Literal, Self
 from pydantic import Field, model_validator
 
 from include.contracts.spec.bronze_sources import BATCH_SIZES, BronzeSource, KafkaSource, LandingSource
-from include.contracts.spec.change_data import SOURCE_PRIORITY, ChangeData
+from include.contracts.spec.change_data import ChangeData
 from include.contracts.spec.common_settings import (
     ColumnSpec,
     ConflictSpec,
@@ -23,7 +23,6 @@ from include.contracts.spec.common_settings import (
 )
 from include.contracts.spec.expectation import Expectation
 from include.contracts.spec.gold_query import GoldQuery, GoldSource
-from include.contracts.spec.nested_type import is_nested
 from include.contracts.spec.values import NAME, ColumnName, PropertyText
 from include.contracts.strict_model import StrictModel
 
@@ -179,7 +178,6 @@ class SilverSpec(TableSpec, ChangeData):
 
     Attributes:
         snapshot: `full` means that each interval delivers the whole table: keys that are missing are deleted.
-        columns: the table's columns, with their types.
         max_rows_per_batch: the most rows that a batch reads from each source, but at least one commit of the source;
             the run makes further batches until all rows are read.
         max_files_per_batch: the same, in data files of the source.
@@ -192,7 +190,6 @@ class SilverSpec(TableSpec, ChangeData):
 
     table: str = Field(pattern=rf"^silver\.{NAME}$")
     snapshot: Literal["full"] | None = None
-    columns: dict[ColumnName, ColumnSpec] = Field(min_length=1)
     max_rows_per_batch: int | None = Field(default=None, gt=0)
     max_files_per_batch: int | None = Field(default=None, gt=0)
     max_deleted_percent: int = Field(default=20, ge=0, le=100)
@@ -211,48 +208,6 @@ class SilverSpec(TableSpec, ChangeData):
     def source_tables(self) -> tuple[str, ...]:
         """The bronze tables that it is merged from, in the order of the spec."""
         return (self.source,) if self.source else tuple(source.table for source in self.sources)
-
-    def of_source(self, table: str) -> SilverSpec:
-        """Return the spec as if this table were the only source: with the columns and the deletes of that source."""
-        if self.source is not None:
-            return self
-        source = next(source for source in self.sources if source.table == table)
-        columns = {
-            name: column.model_copy(update={"expression": source.columns.get(name, column.expression)})
-            for name, column in self.columns.items()
-        }
-        deletes = self.apply_as_deletes if source.apply_as_deletes is None else source.apply_as_deletes
-        update: dict[str, Any] = {"source": table, "sources": (), "columns": columns, "apply_as_deletes": deletes}
-        if self.source_priority:
-            place = self.sources.index(source) + 1
-            columns[SOURCE_PRIORITY] = ColumnSpec.model_validate({"type": "int", "from": f"-{place}"})
-            update["except_column_list"] = (*self.except_column_list, SOURCE_PRIORITY)
-        return self.model_copy(update=update)
-
-    @property
-    def sequence_fields(self) -> dict[str, str]:
-        """The fields of `_sequence` with their types: `sequence_by`, or else the interval; and the priority."""
-        fields = {name: self.columns[name].type for name in self.sequence_by} or {"_interval_start": "timestamp"}
-        priority = {SOURCE_PRIORITY: "int"} if self.source_priority else {}
-        return {**priority, **fields} if self.source_priority == "before_sequence" else {**fields, **priority}
-
-    @property
-    def stored_columns(self) -> tuple[str, ...]:
-        """The columns that the table stores, in their order."""
-        return tuple(name for name in self.columns if name not in self.except_column_list)
-
-    @property
-    def nested_columns(self) -> tuple[str, ...]:
-        """The stored columns that are structs, arrays or maps."""
-        return tuple(name for name in self.stored_columns if is_nested(self.columns[name].type))
-
-    @property
-    def tracked_columns(self) -> tuple[str, ...]:
-        """The columns whose changes begin a new period, in a table with history."""
-        if self.track_history_column_list:
-            return self.track_history_column_list
-        untracked = {*self.keys, *self.track_history_except_column_list}
-        return tuple(name for name in self.stored_columns if name not in untracked)
 
 
 class GoldSpec(TableSpec, GoldQuery):
