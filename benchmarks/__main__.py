@@ -22,6 +22,7 @@ from benchmarks.series import (
     days_at_once,
     gate,
     gate_growth,
+    gold_choice,
     goodput,
     jvm,
     merge,
@@ -60,6 +61,7 @@ class Series(StrEnum):
     OVERHEAD = "overhead"
     PAGES = "pages"
     DAYS_AT_ONCE = "days-at-once"
+    GOLD_CHOICE = "gold-choice"
 
 
 RUN: dict[Series, Callable[[Bench], list[Result]]] = {
@@ -83,6 +85,7 @@ RUN: dict[Series, Callable[[Bench], list[Result]]] = {
     Series.OVERHEAD: overhead.run,
     Series.PAGES: pages.run,
     Series.DAYS_AT_ONCE: days_at_once.run,
+    Series.GOLD_CHOICE: gold_choice.run,
 }
 AGAINST_N = [Series.START, Series.NOTHING_NEW, Series.MERGE]
 

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from include.cli.listings.fitting_table import FittingTable
+from include.contracts.counted import in_bytes
 from include.specs.problem import SpecProblem, brief
 
 if TYPE_CHECKING:
@@ -67,14 +68,7 @@ def size(byte_count: int | None) -> str:
     >>> size(3_400_000)
     '3.4 MB'
     """
-    if byte_count is None:
-        return MISSING
-    amount = float(byte_count)
-    for unit in ("B", "kB", "MB", "GB"):
-        if amount < 1000:
-            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
-        amount /= 1000
-    return f"{amount:.1f} TB"
+    return MISSING if byte_count is None else in_bytes(byte_count)
 
 
 def _certification(facts: TableFacts) -> str:

@@ -15,3 +15,17 @@ def counted(number: int, noun: str, plural: str = "") -> str:
     ('1 row', '1,200 rows', '2 files were')
     """
     return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
+
+
+def in_bytes(number: int) -> str:
+    """Return a number of bytes in a fitting unit.
+
+    >>> in_bytes(3_400_000)
+    '3.4 MB'
+    """
+    amount = float(number)
+    for unit in ("B", "kB", "MB", "GB"):
+        if amount < 1000:
+            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
+        amount /= 1000
+    return f"{amount:.1f} TB"

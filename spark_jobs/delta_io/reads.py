@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from functools import reduce
+from urllib.parse import unquote
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from include.contracts.lake_path import LakePath
-from include.control.log.change_feed import feed_spans
+from include.control.log.change_feed import changed_files, feed_spans
 from spark_jobs.delta_io.tables import spark_path
 
 CHANGE_COLUMNS = ("_change_type", "_commit_version", "_commit_timestamp")
 
+_NO_FILE = "PATH_NOT_FOUND"
 _TOO_OLD = "DELTA_UNSUPPORTED_TIME_TRAVEL_BEYOND_DELETED_FILE_RETENTION_DURATION"
 
 
@@ -75,3 +77,29 @@ def read_changes(spark: SparkSession, path: LakePath, after: int, upto: int) -> 
             raise
         return None
     return reduce(lambda feed, later: feed.unionByName(later, allowMissingColumns=True), feeds)
+
+
+def read_changed_rows(spark: SparkSession, path: LakePath, after: int, upto: int) -> DataFrame | None:
+    """Return rows among which is each row that changed in versions (after, upto], as it was and as it is.
+
+    They are those of the change feed. Without a feed they are all rows of the data files that only one of both versions
+    has. It returns None if the log, or a file, of the earlier version is gone.
+    """
+    changes = read_changes(spark, path, after, upto)
+    if changes is not None:
+        return changes
+    files = changed_files(path, after, upto)
+    if files is None:
+        return None
+    columns = read_version(spark, path, upto).schema
+    names = [f"{spark_path(path)}/{unquote(name)}" for name in (*files.removed, *files.added)]
+    if not names:
+        return spark.createDataFrame([], columns)
+    rows = spark.read.schema(columns).option("basePath", spark_path(path)).parquet(*names)
+    try:
+        _ = rows.columns  # Spark looks for the files
+    except PySparkException as error:
+        if error.getCondition() != _NO_FILE:
+            raise
+        return None
+    return rows

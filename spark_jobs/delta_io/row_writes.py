@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
 from typing import Any
 
 from pyspark.sql import DataFrame, Observation
 
 from include.contracts.lake_path import LakePath
 from include.control.ledger.states.measures import table_rows
-from include.control.log.delta_log import read_commit
-from spark_jobs.delta_io.tables import spark_path, sql_text
+from include.control.log.delta_log import commit_actions, read_commit
+from spark_jobs.delta_io.tables import spark_path
 
 PATIENCE_S = 30.0
 """How long to wait for the figures, which another thread of Spark reports a moment after the write."""
+
+
+EVERY_ROW = "true"
+"""The predicate of a `replace_where` that replaces the whole table."""
 
 
 def append(rows: DataFrame, path: LakePath) -> None:
@@ -30,15 +33,6 @@ def replace_where(rows: DataFrame, path: LakePath, predicate: str) -> None:
     rows.write.format("delta").mode("overwrite").option("replaceWhere", predicate).save(spark_path(path))
 
 
-def in_list(column: str, values: Iterable[str]) -> str:
-    """Return SQL that is true where the column, as text, is one of the values.
-
-    >>> in_list("_source_file", ["orders/a.json", "orders/b.json"])
-    "`_source_file` IN ('orders/a.json', 'orders/b.json')"
-    """
-    return f"`{column}` IN ({', '.join(map(sql_text, values))})"
-
-
 def replaced_rows(path: LakePath, version: int) -> tuple[int, int]:
     """Return (rows written, rows removed) of an append or a `replace_where`, without rows that Delta only copied."""
     commit = read_commit(path, version)
@@ -48,6 +42,12 @@ def replaced_rows(path: LakePath, version: int) -> tuple[int, int]:
         # The metrics of a commit that writes no row do not count the removed rows either.
         return written, table_rows(path, version - 1) - table_rows(path, version)
     return written, int(metrics.get("numDeletedRows", "0"))
+
+
+def replaced_every_row(path: LakePath, version: int) -> bool:
+    """Whether a commit of `replace_where` had the predicate `EVERY_ROW`."""
+    info = next(action["commitInfo"] for action in commit_actions(path, version) if "commitInfo" in action)
+    return bool(info["operationParameters"].get("predicate") == EVERY_ROW)
 
 
 def read_observation(observation: Observation) -> dict[str, Any] | None:

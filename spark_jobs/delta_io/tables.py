@@ -23,6 +23,7 @@ from include.errors import BadInputError, MisfitError
 from spark_jobs.delta_io.conflict_policy import WriteKind
 from spark_jobs.delta_io.contest import Contest, retry_until_committed
 from spark_jobs.delta_io.table_creation import create_table
+from spark_jobs.transforms.sql_texts import sql_text
 
 LOG_RETENTION = timedelta(days=30)
 
@@ -158,16 +159,6 @@ def spark_path(path: LakePath) -> str:
     's3a://lake/silver/flights'
     """
     return f"s3a://{path.bucket}/{path.key}" if isinstance(path, S3Path) else str(path)
-
-
-def sql_text(value: str) -> str:
-    """Return `value` as a SQL string literal.
-
-    >>> sql_text("it's")
-    "'it\\\\'s'"
-    """
-    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"
 
 
 def replace_statement(

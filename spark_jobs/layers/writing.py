@@ -102,7 +102,7 @@ def check_and_report(context: JobContext, results: Sequence[BatchResult]) -> Job
     return JobReport(
         **reported_run(WRITER_OF_LAYER[spec.layer], context.args),
         outcome=Outcome.COMMITTED if any(result.committed for result in results) else Outcome.NO_OP,
-        message=_message(spec.table, did_something or results, rows, gate),
+        message="; ".join((_message(spec.table, did_something or results, rows, gate), *context.remarks)),
         table_id=winner.intent.table_id if winner else "",
         stream=winner.intent.stream if winner else "",
         batch_seq=winner.batch_seq if winner else None,
@@ -118,6 +118,7 @@ def check_and_report(context: JobContext, results: Sequence[BatchResult]) -> Job
         waited_s=round(sum(result.waited.seconds for result in results), 3),
         waited_for=", ".join(dict.fromkeys(result.waited.holders for result in results if result.waited.holders)),
         checks=gate.result.checks if gate else (),
+        details=context.details,
         notes=notes,
         timings_s={"batch": round(batch_s, 3), "gate": round(gate_s, 3)},
     )

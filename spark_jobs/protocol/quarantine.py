@@ -17,10 +17,11 @@ from include.control.log.stored_tables import is_table, open_table
 from include.control.log.table_queries import query, text_literals, timestamp_literal
 from include.paths import LakehousePaths
 from spark_jobs.delta_io.reads import read_version
-from spark_jobs.delta_io.row_writes import append, in_list, replace_where
+from spark_jobs.delta_io.row_writes import append, replace_where
 from spark_jobs.delta_io.tables import OpenSession, TableShape
 from spark_jobs.protocol.secondary import TABLE_ID, SecondaryTable, belongs_to, write_once
 from spark_jobs.transforms.received import RECEIVED, ROW_ID
+from spark_jobs.transforms.sql_texts import in_texts
 
 SHAPE = TableShape(
     columns={
@@ -102,9 +103,9 @@ class QuarantineWrite:
     def _replace(self, refused: DataFrame, path: LakePath) -> None:
         """Replace the outdated rows; rows that are in the quarantine already keep their `first_seen`."""
         outdated = [f"startswith(source, {text_literals([start])})" if start else "true" for start in self.restarted]
-        outdated += [in_list("source", self.replaced)] if self.replaced else []
+        outdated += [in_texts("source", self.replaced)] if self.replaced else []
         outdated += [f"`_interval_start` = TIMESTAMP '{start:{ISO_MICROSECOND}}'" for start in self.read_again]
-        of_batch = in_list("_batch_token", [self.winner.token])
+        of_batch = in_texts("_batch_token", [self.winner.token])
         of_table = belongs_to(self.winner.intent.table_id)
         stored = read_version(refused.sparkSession, path, latest_version(path)).where(of_table)
         first = stored.groupBy("row_id").agg(F.min("first_seen").alias("_first"))

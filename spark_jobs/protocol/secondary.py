@@ -19,8 +19,9 @@ from include.control.log.batch import Winner
 from include.control.log.followed_tables import newest_table
 from spark_jobs.delta_io.conflict_policy import WriteKind
 from spark_jobs.delta_io.contest import Contest, retry_until_committed
-from spark_jobs.delta_io.tables import OpenSession, TableShape, committed_txn, ensure_table, sql_text
+from spark_jobs.delta_io.tables import OpenSession, TableShape, committed_txn, ensure_table
 from spark_jobs.protocol.batches import commit_conf
+from spark_jobs.transforms.sql_texts import sql_text
 
 Write = Callable[[SparkSession], None]
 

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
+from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -34,6 +35,8 @@ class JobContext:
         is_to_stop: returns true if the job should end after the current commit, even with work left.
         opened: the ledger's tables, where the driver has opened them for an earlier job.
         notes: remarks for the report, collected during the job.
+        remarks: parts of its message, such as how much a refresh has read.
+        details: figures for the report.
         settings: the settings of the environment, such as those of Kafka, which may contain secrets. `args` replaces
             its places.
     """
@@ -42,6 +45,8 @@ class JobContext:
     is_to_stop: Callable[[], bool] = lambda: False
     opened: OpsTables | None = None
     notes: list[str] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
+    details: dict[str, Any] = field(default_factory=dict)
     settings: Settings = field(default_factory=Settings)
 
     @cached_property

@@ -1,25 +1,31 @@
-"""Find the rows of a source that belong to touched values, by conditions that Delta can check by a file's statistics.
+"""Find the rows of a table that belong to touched values, by conditions that Delta can check by a file's statistics.
 
 Delta keeps the least and the greatest value of a column in each file. It cannot evaluate `to_date(opened_at) IN (...)`
-with these, but `opened_at >= ... AND opened_at < ...`. So a range of the column is added to the condition.
+with these, and of `day IN (...)` it looks only at the least and the greatest value of the list. So ranges of the column
+are added to the condition.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from functools import reduce
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, DateType, TimestampType
 
+from spark_jobs.transforms.sql_texts import in_texts, sql_text
 from spark_jobs.transforms.touched_spans import TouchedSpans
 
 MAX_RANGES = 50
-"""If more values are touched, one range from the least to the greatest is added."""
+"""If more values are touched, those that are next to each other share a range."""
 
-_PLAIN_COLUMN = re.compile(r"\s*`?\w+`?\s*", re.ASCII)
+_PLAIN_COLUMN = re.compile(r"\s*(?:(\w+)|`([^`]+)`)\s*", re.ASCII)
+_INTEGERS, _TIMES = ("tinyint", "smallint", "int", "bigint"), ("date", "timestamp", "timestamp_ntz")
+_COMMON_YEAR = re.compile(r"\d{4}-")
+"""The texts of times with such a year have the order of the times."""
+
 _MONTHS = {"MONTH": 1, "QUARTER": 3, "YEAR": 12}
 _DAY_S = 24 * 3_600
 _SECONDS = {"DAY": _DAY_S, "WEEK": 7 * _DAY_S, "HOUR": 3_600, "MINUTE": 60, "SECOND": 1}
@@ -34,23 +40,50 @@ def gives_touched(expression: str, rows: DataFrame, touched: Touched) -> Column:
     if isinstance(touched, TouchedSpans):
         condition = F.expr(touched.is_read(f"({expression})"))
     else:
-        condition = has_value(F.expr(expression), touched)
+        types = {field.name.lower(): field.dataType.simpleString() for field in rows.schema.fields}
+        condition = F.expr(value_text(expression, types, touched))
     in_range = range_of(expression, rows, touched)
     return condition if in_range is None else condition & in_range
 
 
 def is_touched(column: str, touched: Touched) -> Column:
     """Return true where a column has a touched value; null is a value like any other."""
-    if isinstance(touched, TouchedSpans):
-        return F.expr(touched.is_computed(f"`{column}`"))
-    return has_value(F.col(column), touched)
+    return F.expr(touched_text(f"`{column}`", {}, touched))
 
 
-def has_value(value: Column, touched: Sequence[str | None]) -> Column:
-    """Return true where `value`, as text, is one of `touched`; null is a value like any other."""
+def touched_text(value: str, types: Mapping[str, str], touched: Touched) -> str:
+    """Return the condition of `is_touched` as SQL, with ranges of the values if the value is a column with a type."""
+    return touched.is_computed(value) if isinstance(touched, TouchedSpans) else value_text(value, types, touched)
+
+
+def value_text(expression: str, types: Mapping[str, str], touched: Sequence[str | None]) -> str:
+    """Return SQL that is true where the value of an expression, as text, is one of `touched`.
+
+    With it are ranges of the values, if the expression is a column.
+
+    Args:
+        expression: Spark SQL over the columns of a table.
+        types: column, in lower case -> its Spark SQL type; a column without a type gets no ranges.
+        touched: values of the expression, as text.
+
+    >>> value_text("day", {"day": "date"}, ["2013-01-04", None])
+    "(`day` IN ('2013-01-04') AND (`day` = '2013-01-04')) OR `day` IS NULL"
+    """
+    plain = _PLAIN_COLUMN.fullmatch(expression)
+    column = plain and (plain[1] or plain[2])
+    value = f"`{column}`" if column else f"({expression}\n)"
     texts = [text for text in touched if text is not None]
-    matches = [*([value.isin(texts)] if texts else []), *([value.isNull()] if None in touched else [])]
-    return reduce(lambda a, b: a | b, matches) if matches else F.lit(False)
+    parts = [f"{value} IS NULL"] if None in touched else []
+    if texts:
+        within = " OR ".join(_within(value, *ends) for ends in _ranges(texts, types.get((column or "").lower(), "")))
+        matches = in_texts(value, texts)
+        parts = [f"({matches} AND ({within}))" if within else matches, *parts]
+    return " OR ".join(parts) or "false"
+
+
+def _within(value: str, first: str, last: str) -> str:
+    least, greatest = sql_text(first), sql_text(last)
+    return f"{value} = {least}" if first == last else f"{value} >= {least} AND {value} <= {greatest}"
 
 
 def range_of(expression: str, rows: DataFrame, touched: Touched) -> Column | None:
@@ -71,24 +104,61 @@ def range_of(expression: str, rows: DataFrame, touched: Touched) -> Column | Non
     column, kind = F.col(f"`{field.name}`"), field.dataType
     if not isinstance(kind, DateType | TimestampType) or found.unit not in _MONTHS | _SECONDS:
         return None
-    ranges, has_null = _ranges(touched, kind, is_year=found.is_year)
-    ends = [(first, _after(last, found.unit, kind)) for first, last in ranges]
+    starts, has_null = _starts(touched, kind, is_year=found.is_year)
+    if starts is None:
+        return None
+    ends = [(first, _after(last, found.unit, kind)) for first, last in starts]
     if found.is_shifted:
         ends = [(_move(first, -1, kind), _move(end, 1, kind)) for first, end in ends]
     parts = [(column >= first) & (column < end) for first, end in ends]
     parts += [column.isNull()] if has_null else []
-    return reduce(lambda a, b: a | b, parts) if parts else F.lit(False)
+    return _any_of(parts) if parts else F.lit(False)
 
 
-def _ranges(touched: Touched, kind: DataType, *, is_year: bool) -> tuple[list[tuple[Column, Column]], bool]:
-    """Return the first and the last start of each range of values, and whether null is a value."""
+def _any_of(conditions: Sequence[Column]) -> Column:
+    """Return their OR as a tree of little depth: Spark Connect refuses a chain of some thirty conditions."""
+    if len(conditions) == 1:
+        return conditions[0]
+    half = len(conditions) // 2
+    return _any_of(conditions[:half]) | _any_of(conditions[half:])
+
+
+def _starts(touched: Touched, kind: DataType, *, is_year: bool) -> tuple[list[tuple[Column, Column]] | None, bool]:
+    """Return the first and the last start of each range of values, None if it is not known; and whether null is one."""
     if isinstance(touched, TouchedSpans):
-        ends = [(F.expr(first).cast(kind), F.expr(last).cast(kind)) for first, last in touched.read or ()]
-        return ends, touched.has_null
-    starts = [_start(text, kind, is_year=is_year) for text in touched if text is not None]
-    if len(starts) > MAX_RANGES:
-        return [(F.array_min(F.array(*starts)), F.array_max(F.array(*starts)))], None in touched
-    return [(start, start) for start in starts], None in touched
+        spans = [(F.expr(first).cast(kind), F.expr(last).cast(kind)) for first, last in touched.read or ()]
+        return spans, touched.has_null
+    texts = [text for text in touched if text is not None]
+    ranges = _ranges(texts, "int" if is_year else "timestamp")
+    if texts and not ranges:
+        return None, None in touched
+    return [
+        (_start(first, kind, is_year=is_year), _start(last, kind, is_year=is_year)) for first, last in ranges
+    ], None in touched
+
+
+def _ranges(texts: Sequence[str], kind: str) -> list[tuple[str, str]]:
+    """Return at most `MAX_RANGES` (least, greatest) values between which all values are.
+
+    It returns none if the order of the values is not known. The ranges end at the widest gaps between values.
+    """
+    places: dict[str, int]
+    if not texts:
+        return []
+    if kind in _INTEGERS:
+        places = {text: int(text) for text in texts}
+    elif kind in _TIMES and all(map(_COMMON_YEAR.match, texts)):
+        # For the widths of gaps a number of the day is enough; the texts have the order of the times.
+        places = {text: 372 * int(text[:4]) + 31 * int(text[5:7]) + int(text[8:10]) for text in texts}
+    elif kind == "string":
+        places = {text: place for place, text in enumerate(sorted(texts))}
+    else:
+        return []
+    ordered = sorted(places, key=lambda text: (places[text], text))
+    gaps = range(1, len(ordered))
+    widest = sorted(gaps, key=lambda at: places[ordered[at]] - places[ordered[at - 1]], reverse=True)
+    cuts = [0, *sorted(widest[: MAX_RANGES - 1]), len(ordered)]
+    return [(ordered[first], ordered[end - 1]) for first, end in pairwise(cuts)]
 
 
 def _start(text: str, kind: DataType, *, is_year: bool) -> Column:

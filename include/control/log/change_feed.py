@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from deltalake.exceptions import DeltaError
 
 from include.contracts.lake_path import LakePath
 from include.control.log.batch import UNDO
-from include.control.log.delta_log import Commit, commits_after
-from include.control.log.followed_tables import newest_table
+from include.control.log.delta_log import Commit, commit_actions, commits_after
+from include.control.log.followed_tables import newest_table, table_at
 from include.control.log.stored_tables import open_table
 from include.errors import TornLogError
 
@@ -35,6 +36,63 @@ def feed_spans(path: LakePath, after: int, upto: int) -> list[tuple[int, int]] |
         return _without_undone_rebuilds(in_range) if all(setting == "true" for setting in feed_settings) else None
     except (TornLogError, DeltaError):
         return None
+
+
+@dataclass(frozen=True)
+class ChangedFiles:
+    """The data files that only one of two versions has. A row that changed in between is in one of them.
+
+    Attributes:
+        removed: the files that only the earlier version has, relative to the table, as the log names them.
+        added: the files that only the later version has.
+        size: the bytes of all of them.
+    """
+
+    removed: tuple[str, ...]
+    added: tuple[str, ...]
+    size: int
+
+
+def changed_files(path: LakePath, after: int, upto: int) -> ChangedFiles | None:
+    """Return the files that differ between two versions of a table; None if the versions cannot be compared.
+
+    A file never changes, so all rows of a file that both versions have are the same in both. This is not true of a
+    table with deletion vectors, which needs a later reader version. Columns may have been added, but not changed.
+    """
+    try:
+        tables = [table_at(path, version) for version in (after, upto)]
+    except (TornLogError, DeltaError):
+        return None
+    definitions = [table.definition for table in tables]
+    if any(delta.protocol().min_reader_version != 1 for delta in definitions):
+        return None
+    earlier, later = ({each.name: each.type for each in delta.schema().fields} for delta in definitions)
+    partitions = [delta.metadata().partition_columns for delta in definitions]
+    if any(later.get(name) != kind for name, kind in earlier.items()) or partitions[0] != partitions[1]:
+        return None
+    before, now = ({file["path"]: file["size_bytes"] for file in table.files.to_pylist()} for table in tables)
+    removed, added = sorted(before.keys() - now.keys()), sorted(now.keys() - before.keys())
+    size = sum(before[name] for name in removed) + sum(now[name] for name in added)
+    return ChangedFiles(tuple(removed), tuple(added), size)
+
+
+def changed_bytes(path: LakePath, after: int, upto: int) -> int:
+    """Return the bytes of the files from which the changes in versions (after, upto] are read; 0 if there are none."""
+    if after == upto:
+        return 0
+    spans = feed_spans(path, after, upto)
+    if spans is None:
+        files = changed_files(path, after, upto)
+        return files.size if files else 0
+    return sum(_feed_bytes(path, version) for first, last in spans for version in range(first, last + 1))
+
+
+def _feed_bytes(path: LakePath, version: int) -> int:
+    """Return the bytes of a commit's change files; without them the feed has all rows of the files that changed."""
+    actions = commit_actions(path, version)
+    files = [action[kind] for action in actions for kind in ("add", "remove") if kind in action]
+    feed = [action["cdc"] for action in actions if "cdc" in action]
+    return sum(file.get("size") or 0 for file in feed or [file for file in files if file.get("dataChange", True)])
 
 
 def _without_undone_rebuilds(commits: Sequence[Commit]) -> list[tuple[int, int]]:

@@ -28,6 +28,7 @@ from include.control.log.batch import BatchSources, FileFact, StreamPosition, Wi
 from include.control.ops_tables import OpsTables
 from include.control.planning.advice import Advice, with_files, with_messages
 from include.control.planning.full_snapshots import FullSnapshots, delay_message, delay_notes, require_whole
+from include.control.planning.refresh_cost import cost_before_tracing
 from include.control.planning.source_ranges import changed_ranges, pin_sources, ranges_message, why_whole
 from include.control.planning.stream_positions import stream_position, stream_positions
 from include.control.quarantine.ageing import ageing_note
@@ -198,24 +199,35 @@ class Planner:
             has_new_data=base.has_new_data or (is_new and not approval_needed),
             approval_needed=approval_needed,
             message=ranges_message(spec, ranges, reprocess=reprocess)
-            + self._refresh(spec, sources, ranges)
+            + self._refresh(spec, sources, ranges, position)
             + base.message,
             sources=ranges,
         )
 
     def _refresh(
-        self, spec: SilverSpec | GoldSpec, sources: BatchSources, ranges: dict[str, tuple[int | None, int]]
+        self,
+        spec: SilverSpec | GoldSpec,
+        sources: BatchSources,
+        ranges: dict[str, tuple[int | None, int]],
+        position: StreamPosition | None,
     ) -> str:
-        """Return why a run would compute a whole gold table, or how a query or lookback is refreshed."""
+        """Return why a run would compute a whole gold table, or what a refresh reads and how its values are traced."""
         if not isinstance(spec, GoldSpec) or not ranges:
             return ""
-        if reason := why_whole(sources.ranges, self.ops.paths):
+        paths = self.ops.paths
+        if reason := why_whole(sources.ranges, paths):
             return f"; computes the whole table: {reason}"
-        if not (spec.query or spec.lookback) or any(after is None for after, _ in ranges.values()):
+        if position is None or any(after is None for after, _ in ranges.values()):
             return ""
+        cost = cost_before_tracing(paths.table(spec.table), position.version, sources.ranges, paths)
+        if cost.is_whole_cheaper:
+            return f"; computes the whole table: {cost.in_words()}"
+        words = "" if cost.is_small else f"; incremental, unless it costs more: {cost.in_words()}"
+        if not (spec.query or spec.lookback):
+            return words
         from include.specs.checks.sql import refresh_in_words  # loads sqlglot, which takes half a second
 
-        return f"; {refresh_in_words(spec, self._catalog.specs)}"
+        return f"; {refresh_in_words(spec, self._catalog.specs)}{words}"
 
     def _state(self, spec: AnySpec, position: StreamPosition | None) -> Advice:
         """Return the advice that follows from the table alone, without its sources."""

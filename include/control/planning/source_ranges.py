@@ -16,7 +16,7 @@ from include.control.gates.gates import Gates
 from include.control.ledger.ledger import Ledger
 from include.control.ledger.resolution import table_id
 from include.control.log.batch import BatchSources, StreamPosition
-from include.control.log.change_feed import feed_spans
+from include.control.log.change_feed import changed_files, feed_spans
 from include.control.log.delta_log import commits_after, latest_version, remaining_commits
 from include.control.log.followed_tables import newest_table
 from include.control.log.stored_tables import identity, open_table
@@ -85,8 +85,14 @@ def why_whole(ranges: Mapping[str, tuple[int | None, int]], paths: LakehousePath
     if unread:
         return f"no batch has read {' and '.join(unread)} before"
     changed = {table: (after, upto) for table, (after, upto) in ranges.items() if after is not None and after < upto}
-    gaps = [table for table, span in changed.items() if feed_spans(paths.table(table), *span) is None]
-    return f"the change feed of {' and '.join(gaps)} lacks versions" if gaps else ""
+    gaps = [table for table, span in changed.items() if not _is_comparable(paths.table(table), *span)]
+    lacking = f"the change feed of {' and '.join(gaps)} lacks versions"
+    return f"{lacking}, and their files cannot be compared" if gaps else ""
+
+
+def _is_comparable(path: LakePath, after: int, upto: int) -> bool:
+    """Whether the rows that changed can be found: in the change feed, or among the files that changed."""
+    return feed_spans(path, after, upto) is not None or changed_files(path, after, upto) is not None
 
 
 def ranges_message(spec: SilverSpec | GoldSpec, ranges: dict[str, tuple[int | None, int]], *, reprocess: bool) -> str:

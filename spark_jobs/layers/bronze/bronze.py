@@ -18,7 +18,7 @@ from include.control.landing.streams import CONCURRENT_BY
 from include.control.log.batch import Intent, StreamPosition, Winner
 from include.control.quarantine.events import ReceivedRow
 from spark_jobs.delta_io.landing_reads import SOURCE_FILE
-from spark_jobs.delta_io.row_writes import append, in_list, read_observation, replace_where, replaced_rows
+from spark_jobs.delta_io.row_writes import append, read_observation, replace_where, replaced_rows
 from spark_jobs.delta_io.statistics import statistics_of
 from spark_jobs.delta_io.tables import TableShape, shape_properties
 from spark_jobs.layers.bronze.column_drift import ColumnDrift
@@ -48,6 +48,7 @@ from spark_jobs.transforms.refusals import (
     row_counts,
     with_refusals,
 )
+from spark_jobs.transforms.sql_texts import in_texts
 from spark_jobs.transforms.stamps import STAMP_COLUMNS, with_stamp
 
 INTERVAL_START = "_interval_start"
@@ -128,7 +129,7 @@ class BronzeIngest:
         path = self._context.paths.table(self.spec.table)
         try:
             if plan.sources.replaces_files:
-                replace_where(rows, path, in_list(SOURCE_FILE, (file.path for file in plan.files)))
+                replace_where(rows, path, in_texts(f"`{SOURCE_FILE}`", (file.path for file in plan.files)))
             else:
                 append(rows, path)
         except Exception as error:

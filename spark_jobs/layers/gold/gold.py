@@ -14,7 +14,9 @@ from include.control.changes.table_diff import changes_since
 from include.control.gates.conservation import rows_of_rebuild
 from include.control.gates.restore import close_restore
 from include.control.log.batch import BatchSources, Intent, StreamPosition, Winner
+from include.control.log.delta_log import latest_version
 from include.control.log.stored_tables import is_table
+from include.control.planning.refresh_cost import RefreshCost, cost_before_tracing
 from include.control.planning.source_ranges import (
     certified_sources,
     changed_ranges,
@@ -22,8 +24,14 @@ from include.control.planning.source_ranges import (
     require_same_sources,
     why_whole,
 )
-from spark_jobs.delta_io.reads import read_changes, read_version
-from spark_jobs.delta_io.row_writes import in_list, read_observation, replace_where, replaced_rows
+from spark_jobs.delta_io.reads import read_changed_rows, read_version
+from spark_jobs.delta_io.row_writes import (
+    EVERY_ROW,
+    read_observation,
+    replace_where,
+    replaced_every_row,
+    replaced_rows,
+)
 from spark_jobs.delta_io.tables import TableShape, shape_properties
 from spark_jobs.layers.gold.query import QueryRefresh, refresh_of_query, rows_of_query, touched_rows_of_query
 from spark_jobs.layers.own_table import ensure_leased_table, ensure_own_table, require_fitting_table
@@ -31,11 +39,8 @@ from spark_jobs.protocol.batches import BatchPlan, Closing
 from spark_jobs.runtime.context import JobContext
 from spark_jobs.transforms.groups import aggregate, touched_by_lookup
 from spark_jobs.transforms.stamps import STAMP_COLUMNS, with_stamp
-from spark_jobs.transforms.touched_rows import Touched
-from spark_jobs.transforms.touched_spans import TouchedSpans, spans_of
-
-MAX_TOUCHED_VALUES = 10_000
-"""If more values of `refresh_by` changed, all groups are computed: a longer list would cost more than it saves."""
+from spark_jobs.transforms.touched_rows import Touched, touched_text
+from spark_jobs.transforms.touched_spans import spans_of
 
 
 class GoldAggregate:
@@ -47,6 +52,7 @@ class GoldAggregate:
         self._path = context.paths.table(self._spec.table)
         self._observations: dict[str, Observation] = {}
         self._refresh: QueryRefresh | None = None
+        self._values = 0
 
     def ensure_table(self) -> None:
         """Create the table with the types that its expressions have over the certified sources, or change it.
@@ -75,14 +81,14 @@ class GoldAggregate:
 
     def write(self, session: SparkSession, intent: Intent, plan: BatchPlan) -> None:
         """Replace the touched groups in one commit."""
-        touched, reason = self._touched(session, intent.sources)
+        touched, reason = self._chosen(session, intent.sources)
         if reason:
             self._context.notes.append(f"{self._spec.table}: the whole table was computed: {reason}")
         groups = self._groups_of(session, intent.sources, touched)
         ensure_leased_table(self._context, self._shape(groups))
         observation = Observation()
         rows = with_stamp(groups, intent).observe(observation, F.count(F.lit(1)).alias("groups"))
-        replace_where(rows, self._path, _predicate(self._refreshed_column, touched))
+        replace_where(rows, self._path, self._predicate(groups, touched))
         self._observations[intent.token] = observation
 
     def close(self, winner: Winner) -> Closing:
@@ -98,7 +104,8 @@ class GoldAggregate:
         else:
             sources = winner.intent.sources
             with self._context.open_session({}) as session:
-                touched, _ = self._touched(session, sources)
+                replaced_all = replaced_every_row(self._path, winner.version)
+                touched, _ = (None, "") if replaced_all else self._touched(session, sources, None)
                 computed = self._groups_of(session, sources, touched).count()
         # Delta replaces the row of each computed group: only the difference in number was inserted or deleted.
         updated = min(written, removed)
@@ -154,22 +161,47 @@ class GoldAggregate:
             return None, self._refresh.reason
         return self._refresh.expressions, ""
 
-    def _touched(self, session: SparkSession, sources: BatchSources) -> tuple[Touched | None, str]:
-        """Return the values of `refresh_by` that changes affect, or None for all; and why all, if that is unusual."""
+    def _chosen(self, session: SparkSession, sources: BatchSources) -> tuple[Touched | None, str]:
+        """Return the touched values, or None if all groups are computed; and why all: what it costs decides."""
+        self._context.remarks.clear()  # of an earlier attempt
+        ranges, paths, newest = sources.ranges, self._context.paths, latest_version(self._path)
+        cost = cost_before_tracing(self._path, newest, ranges, paths)
+        touched, reason = self._touched(session, sources, cost)
+        if not touched or cost.is_small:
+            return touched, reason
+        groups = self._groups_of(session, sources, touched)
+        stored = read_version(session, self._path, newest).where(self._predicate(groups, touched))
+        cost = cost.of_touched(self._values, groups.inputFiles(), stored.inputFiles())
+        self._context.details["refresh"] = cost.figures()
+        words = cost.in_words(self._refreshed_column)
+        if cost.is_whole_cheaper:
+            return None, words
+        self._context.remarks[:] = [f"incremental: {words}"]
+        return touched, ""
+
+    def _touched(
+        self, session: SparkSession, sources: BatchSources, cost: RefreshCost | None
+    ) -> tuple[Touched | None, str]:
+        """Return the values of `refresh_by` that changes affect, or None for all; and why all, if that is unusual.
+
+        With a cost, these are also all if the changes, or the list of the values, cost more than all groups.
+        """
         reason = "" if sources.reprocess else why_whole(sources.ranges, self._context.paths)
         if reason or sources.reprocess or any(after is None for after, _ in sources.ranges.values()):
             return None, reason
         expressions, reason = self._refresh_from(session, sources)
         if expressions is None:
             return None, reason
+        if cost and cost.is_whole_cheaper:
+            return None, cost.in_words(self._refreshed_column)
         changes: list[DataFrame] = []
         for alias, source in self._spec.sources.items():
             after, upto = sources.ranges[source.table]
             if after is None or after == upto:
                 continue
-            changed = read_changes(session, self._context.paths.table(source.table), after, upto)
+            changed = read_changed_rows(session, self._context.paths.table(source.table), after, upto)
             if changed is None:
-                return None, f"the changes of {source.table} are too old to be read"
+                return None, f"files of {source.table} that have changed since are gone"
             if source.lookup:
                 frames = self._frames(session, {table: upto for table, (_, upto) in sources.ranges.items()})
                 changes.append(touched_by_lookup(alias, changed, frames, self._spec))
@@ -177,9 +209,11 @@ class GoldAggregate:
         if not changes:  # no commit of the sources has changed rows that count
             return [], ""
         texts = reduce(DataFrame.union, changes).select(F.col("touched").cast("string").alias("touched"))
-        rows = texts.distinct().orderBy("touched").limit(MAX_TOUCHED_VALUES + 1).collect()
-        if len(rows) > MAX_TOUCHED_VALUES:
-            return None, f"more than {MAX_TOUCHED_VALUES:,} values of {self._refreshed_column} changed"
+        distinct = texts.distinct()
+        rows = (distinct.limit(cost.most_values + 1) if cost else distinct).collect()
+        if cost and len(rows) > cost.most_values:
+            return None, cost.of_touched(len(rows), (), ()).in_words(self._refreshed_column)
+        self._values = len(rows)
         return self._with_later_values(session, sources, [row["touched"] for row in rows])
 
     def _with_later_values(
@@ -194,6 +228,13 @@ class GoldAggregate:
         reason = f"every value of {column} ({kind}) may depend on one that has changed"
         return (spans, "") if spans else (None, reason)
 
+    def _predicate(self, groups: DataFrame, touched: Touched | None) -> str:
+        """Return the SQL condition of the rows that are replaced."""
+        if touched is None:
+            return EVERY_ROW
+        types = {field.name.lower(): field.dataType.simpleString() for field in groups.schema.fields}
+        return touched_text(f"`{self._refreshed_column}`", types, touched)
+
     def _shape(self, groups: DataFrame) -> TableShape:
         columns = {field.name: field.dataType.simpleString() for field in groups.schema.fields}
         return TableShape(
@@ -202,15 +243,3 @@ class GoldAggregate:
             properties=shape_properties(self._spec),
             comment=self._spec.description,
         )
-
-
-def _predicate(column: str, touched: Touched | None) -> str:
-    """Return the SQL condition of the replaced rows: `refresh_by`, as text, is one of the touched values."""
-    if touched is None:
-        return "true"
-    if isinstance(touched, TouchedSpans):
-        return touched.is_computed(f"`{column}`")
-    values = [value for value in touched if value is not None]
-    parts = [in_list(column, values)] if values else []
-    parts += [f"`{column}` IS NULL"] if None in touched else []
-    return " OR ".join(parts) or "false"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import date
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -19,11 +20,11 @@ from pyspark.sql import SparkSession
 from include.catalog import load_catalog
 from include.contracts.job.report import JobReport
 from include.control.log.delta_log import latest_version
+from include.control.log.stored_tables import open_table
 from include.control.planning.planner import Planner
 from include.errors import Outcome
 from include.settings import Settings
 from spark_jobs.delta_io.tables import sql_path
-from spark_jobs.layers.gold import gold as gold_layer
 from spark_jobs.runtime.session import own_session
 from tests.support.documents.specs import bronze_document, gold_document, silver_document
 from tests.support.lakehouse import Lakehouse
@@ -239,20 +240,32 @@ def test_a_changed_row_of_a_lookup_touches_the_days_of_the_facts_that_match_it_o
         assert {at.day for at, batch in shop.batches().items() if batch != before[at]} == computed, statement
 
 
-def test_what_cannot_be_traced_is_computed_whole_and_plan_and_run_say_why(
-    lakehouse: Lakehouse, session: SparkSession, monkeypatch: pytest.MonkeyPatch
+def test_without_a_change_feed_the_rows_of_the_files_that_changed_are_traced(
+    lakehouse: Lakehouse, session: SparkSession
 ) -> None:
     shop = filled(lakehouse, session, ("left", "left"))
     products = shop.place("silver.products")
     shop.sql(f"ALTER TABLE {products} SET TBLPROPERTIES (delta.enableChangeDataFeed = false)")
     shop.sql(f"UPDATE {products} SET price = 6 WHERE product = 'a'")
     shop.sql(f"ALTER TABLE {products} SET TBLPROPERTIES (delta.enableChangeDataFeed = true)")
-    reason = "the change feed of silver.products lacks versions"
-    assert shop.plan().endswith(f"; computes the whole table: {reason}")
-    report = shop.run()
-    assert (report.notes, report.rows.read) == ((f"{GOLD}: the whole table was computed: {reason}",), 4)
+    assert "whole" not in shop.plan()
+    before = shop.batches()
+    assert shop.run().notes == ()
     assert shop.rows() == shop.from_scratch()
-    monkeypatch.setattr(gold_layer, "MAX_TOUCHED_VALUES", 1)
-    shop.sql(f"UPDATE {products} SET price = 7")
-    assert shop.run().notes == (f"{GOLD}: the whole table was computed: more than 1 values of day changed",)
+    assert 1 in {at.day for at, batch in shop.batches().items() if batch != before[at]}
+
+
+def test_what_cannot_be_traced_is_computed_whole_and_the_run_says_why(
+    lakehouse: Lakehouse, session: SparkSession
+) -> None:
+    shop = filled(lakehouse, session, ("left", "left"))
+    products, path = shop.place("silver.products"), lakehouse.paths.table("silver.products")
+    files = open_table(path).file_uris()
+    shop.sql(f"ALTER TABLE {products} SET TBLPROPERTIES (delta.enableChangeDataFeed = false)")
+    shop.sql(f"UPDATE {products} SET price = 6 WHERE product = 'a'")
+    for file in set(files) - set(open_table(path).file_uris()):
+        Path(file).unlink()
+    report = shop.run()
+    reason = "files of silver.products that have changed since are gone"
+    assert (report.notes, report.rows.read) == ((f"{GOLD}: the whole table was computed: {reason}",), 4)
     assert shop.rows() == shop.from_scratch()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from random import Random
 
 import pytest
@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from spark_jobs.transforms.touched_rows import gives_touched, has_value, range_of
+from spark_jobs.transforms import touched_rows
+from spark_jobs.transforms.touched_rows import gives_touched, range_of, value_text
 from tests.support.examples import few_or_many, settings_for
 
 UNITS = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND")
@@ -48,7 +49,9 @@ def test_each_row_with_a_touched_value_is_in_the_range(spark: SparkSession, kind
         touched = random.sample(texts, random.randint(1, len(texts)))
         condition = range_of(expression, rows, touched)
         assert condition is not None, "a range is known"
-        kept = rows.select(has_value(value, touched).alias("is_touched"), condition.alias("is_in_range")).collect()
+        kept = rows.select(
+            F.expr(value_text(expression, {}, touched)).alias("is_touched"), condition.alias("is_in_range")
+        ).collect()
         assert any(row["is_touched"] for row in kept)
         assert all(row["is_in_range"] for row in kept if row["is_touched"])
         assert rows.where(gives_touched(expression, rows, touched)).count() == sum(
@@ -58,14 +61,46 @@ def test_each_row_with_a_touched_value_is_in_the_range(spark: SparkSession, kind
     holds()
 
 
-def test_more_values_than_ranges_are_one_range(spark: SparkSession) -> None:
+def test_more_values_than_ranges_share_ranges_that_end_at_the_widest_gaps(spark: SparkSession) -> None:
     rows = spark.range(400).select(F.expr("timestamp'1969-11-01' + make_interval(0, 0, 0, int(id))").alias("at"))
-    touched = [f"1969-{11 + day // 30}-{day % 30 + 1:02d}" for day in range(10, 60)] + ["1970-03-01"]
-    condition = range_of("to_date(at)", rows, touched)
+    first = datetime(1969, 11, 1, tzinfo=UTC)
+    days = [f"{first + timedelta(days=number):%Y-%m-%d}" for number in (*range(10, 60), 90, 200)]
+    condition = range_of("to_date(at)", rows, days)
     assert condition is not None
-    ends = rows.where(condition).select(F.min("at").cast("string"), F.max("at").cast("string")).collect()[0]
-    assert tuple(ends) == ("1969-11-11 00:00:00", "1970-03-01 00:00:00")
-    assert rows.where(gives_touched("to_date(at)", rows, touched)).count() == 51
+    kept = {f"{row['at']:%Y-%m-%d}" for row in rows.where(condition).collect()}
+    assert kept == set(days), "no range reaches over the days in between"
+    assert rows.where(gives_touched("to_date(at)", rows, days)).count() == len(days)
+
+
+PLAIN = {
+    "date": ["0001-01-01", "1582-10-04", "1969-12-31", "1970-01-01", "2013-01-04", "9999-12-31"],
+    "timestamp": ["0001-01-01 00:00:00", "1970-01-01 00:00:00.5", "1970-01-01 00:00:00", "2013-01-04 23:59:59.999999"],
+    "int": ["-2147483648", "-10", "-9", "0", "5", "10", "2147483647"],
+    "bigint": ["-9223372036854775808", "-1", "100", "20", "9223372036854775807"],
+    "string": ["", "'", "\\", "a", "a b", "A", "\u00e9", "\U0001f600", "10", "9"],
+    "decimal(10,2)": ["-0.01", "0.00", "10.00", "9.00"],
+    "double": ["NaN", "-Infinity", "1.0", "10.0"],
+    "boolean": ["true", "false"],
+}
+
+
+@pytest.mark.parametrize("kind", PLAIN)
+@few_or_many(5, 50)
+def test_the_ranges_of_a_column_leave_out_no_touched_value_of_any_type(
+    spark: SparkSession, kind: str, examples: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values = PLAIN[kind]
+    rows = spark.createDataFrame([(text,) for text in (None, *values)], "text string")
+    typed = rows.withColumn("v", F.col("text").cast(kind))
+
+    @settings_for(examples)
+    @given(touched=st.lists(st.sampled_from([None, *values]), unique=True, min_size=1), ranges=st.integers(1, 4))
+    def holds(touched: list[str | None], ranges: int) -> None:
+        monkeypatch.setattr(touched_rows, "MAX_RANGES", ranges)
+        found = [row["text"] for row in typed.where(gives_touched("v", typed, touched)).collect()]
+        assert sorted(found, key=repr) == sorted(touched, key=repr)
+
+    holds()
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from include.errors import BadInputError, NotReadyError
 from include.paths import LakehousePaths
 from tests.support.documents.specs import gold_spec, silver_spec
 from tests.support.ledger.delta_tables import (
+    commit_file,
     create_table,
     intent_of,
     judge,
@@ -189,5 +190,8 @@ def test_it_is_said_why_the_changes_of_a_source_cannot_be_traced(paths: Lakehous
     assert why_whole({"silver.orders": (1, 1), "silver.planes": planes}, paths) == ""
     unread = why_whole({"silver.orders": orders, "silver.planes": (None, 1)}, paths)
     assert unread == "no batch has read silver.planes before"
+    assert why_whole({"silver.orders": orders, "silver.planes": planes}, paths) == "", "the files can be compared"
+    DeltaTable(str(paths.table("silver.orders"))).create_checkpoint()
+    commit_file(paths.table("silver.orders"), 0).unlink()
     without_feed = why_whole({"silver.orders": orders, "silver.planes": planes}, paths)
-    assert without_feed == "the change feed of silver.orders lacks versions"
+    assert without_feed == "the change feed of silver.orders lacks versions, and their files cannot be compared"

@@ -1,0 +1,1 @@
+"""Gold tables that are refreshed: by the touched groups, and whole."""
