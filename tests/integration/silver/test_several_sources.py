@@ -89,7 +89,7 @@ def test_refused_rows_of_each_source_are_fixed_and_replayed_as_that_source_deliv
     only = RowFilter(ids=(waiting[BRANCH].id,))
     of_branch = QuarantineRequest(said_by="ann", assign={"cents": "-3 * cents"}, why="sign", rows=only)
     fixed = shops.ask(Job.QUARANTINE_FIX, SILVER, of_branch)
-    assert "1 row fixed: 1 pass all rules now" in fixed.message
+    assert "1 row fixed: 1 passes all rules now" in fixed.message
     sources = two_shops()
     sources[-1].pop("expectations")
     shops.specs(*sources)
