@@ -32,7 +32,7 @@ def test_an_approval_covers_a_number_of_keys_of_one_interval_and_source_version(
         sources = BatchSources(ranges={SPEC.source: (None, version)}, source_ids={SPEC.source: "id"})
         intent = intent_of("id", stream=Stream(SPEC.table), sources=sources)
         absent = AbsentKeys(keys=keys, of_keys=100, why="the snapshot lacks them", interval_start=day(number).start)
-        require_allowed(context, SPEC, intent, [absent])
+        require_allowed(context, SPEC, SPEC.source, intent, [absent])
 
     deletes(20)
     with pytest.raises(DeletesRefusedError):
@@ -59,7 +59,9 @@ def test_an_approval_covers_one_version_of_a_source_of_events(tmp_path: Path) ->
     def deletes(version: int, number: int = 1) -> None:
         sources = BatchSources(ranges={spec.source: (None, version)}, source_ids={spec.source: "id"})
         intent = intent_of("id", number, stream=Stream(spec.table), sources=sources)
-        require_allowed(context, spec, intent, [AbsentKeys(keys=25, of_keys=100, why="a truncate deletes them")])
+        require_allowed(
+            context, spec, spec.source, intent, [AbsentKeys(keys=25, of_keys=100, why="a truncate deletes them")]
+        )
 
     with pytest.raises(DeletesRefusedError):
         deletes(7)
