@@ -17,25 +17,11 @@ import typer
 from benchmarks.bench import Bench
 from benchmarks.machine import QUIET, empty_job, load
 from benchmarks.result import Result, result_table
-from benchmarks.series import (
-    ages,
-    days_at_once,
-    gate,
-    gate_growth,
-    gold_choice,
-    goodput,
-    jvm,
-    merge,
-    merge_growth,
-    merge_shapes,
-    nothing_new,
-    overhead,
-    pages,
-    planning,
-    start,
-    writers,
-)
+from benchmarks.series import ages, gold_choice, jvm, nothing_new, overhead, pages, planning, start
 from benchmarks.series import load as load_files
+from benchmarks.series.gates import gate, gate_growth
+from benchmarks.series.merges import merge, merge_growth, merge_shapes
+from benchmarks.series.writing import days_at_once, goodput, writers
 
 
 class Series(StrEnum):

@@ -9,7 +9,7 @@ import pytest
 from benchmarks.bench import Bench
 from benchmarks.contention import session
 from benchmarks.contention.heat import Heat, Score, Strategy, note_score, read_heats, read_scores, write_heats
-from benchmarks.series import writers
+from benchmarks.series.writing import writers
 
 SCORE = Score([3, 4], conflicts=14, lost=0, optimized=2, wall_s=35.0, cpu_s=70.0)
 

@@ -10,7 +10,7 @@ from benchmarks.bench import Bench
 from benchmarks.contention import session
 from benchmarks.contention.heat import Heat, Keys, Score, Strategy
 from benchmarks.result import Result
-from benchmarks.series import goodput
+from benchmarks.series.writing import goodput
 
 
 def scored(per_writers: dict[int, int], heats: list[Heat]) -> list[Score]:

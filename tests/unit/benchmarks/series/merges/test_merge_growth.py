@@ -6,7 +6,7 @@ from benchmarks.cost import Cost
 from benchmarks.merging.lakes import MILLRACE, N
 from benchmarks.merging.orders import Kind
 from benchmarks.rounds import Side
-from benchmarks.series.merge_growth import KEPT, TINY, WARM, Case, _exponents
+from benchmarks.series.merges.merge_growth import KEPT, TINY, WARM, Case, _exponents
 
 SIZES = (1_000_000, 10_000_000)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from benchmarks.cost import Cost
 from benchmarks.result import Result
 from benchmarks.rounds import Side
-from benchmarks.series.merge_shapes import N_ALIKE, _all_shapes
+from benchmarks.series.merges.merge_shapes import N_ALIKE, _all_shapes
 
 
 def test_the_mean_and_the_worst_shape_are_told() -> None:

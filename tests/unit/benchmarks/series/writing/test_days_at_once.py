@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from benchmarks.bench import Bench
-from benchmarks.series.days_at_once import _load
+from benchmarks.series.writing.days_at_once import _load
 
 
 def test_drivers_that_start_together_cost_the_longest_time_and_the_cpu_of_all(tmp_path: Path) -> None:

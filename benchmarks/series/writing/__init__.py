@@ -1,0 +1,1 @@
+"""Series about several writers at once."""

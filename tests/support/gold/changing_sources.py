@@ -1,0 +1,151 @@
+"""A lakehouse whose sources are written and changed by Spark's SQL and certified here, with gold tables of them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from random import Random
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+
+from include.catalog import load_catalog
+from include.contracts.spec.table_spec import GoldSpec
+from include.control.log.delta_log import latest_version
+from include.errors import Outcome
+from include.specs.checks.refresh import unproved_refreshes
+from include.specs.checks.sql import sql_problems
+from spark_jobs.delta_io.tables import sql_path
+from tests.support.documents.specs import bronze_document, silver_document
+from tests.support.gold.random_specs import Kind
+from tests.support.lakehouse import Lakehouse
+from tests.support.ledger.delta_tables import judge
+
+COLUMNS = {
+    "silver.orders": {"id": "int", "day": "date", "at": "timestamp", "product": "string", "amount": "int"},
+    "silver.products": {"product": "string", "kind": "string", "price": "int"},
+    "silver.owners": {"product": "string", "owner": "string", "valid_from": "date", "valid_to": "date"},
+}
+START = datetime(2013, 1, 1, tzinfo=UTC)
+PRODUCTS, KINDS, OWNERS = (None, "a", "b", "c"), (None, "x", "y"), ("ann", "bob", None)
+
+
+class Shop:
+    """A lakehouse with three sources and gold tables of them; its rows are changed by SQL."""
+
+    def __init__(self, lakehouse: Lakehouse, session: SparkSession, random: Random, kinds: tuple[Kind, ...]) -> None:
+        self.lakehouse = lakehouse
+        self.session = session
+        self.random = random
+        made = [kind(random) for kind in kinds]
+        self.queries = {document["table"]: query for document, query in made}
+        for table, columns in COLUMNS.items():
+            source = table.replace("silver", "bronze")
+            typed = {name: {"type": kind} for name, kind in columns.items()}
+            key, sequence, *_ = columns
+            of_table = {"source": source, "columns": typed, "keys": [key], "sequence_by": [sequence]}
+            lakehouse.specs(bronze_document(source, columns=typed), silver_document(table, **of_table))
+            listed = ", ".join(f"{name} {kind}" for name, kind in columns.items())
+            feed = "TBLPROPERTIES (delta.enableChangeDataFeed = true)"
+            self.sql(f"CREATE TABLE {self.place(table)} ({listed}) USING delta {feed}")
+        lakehouse.specs(*(document for document, _ in made))
+        self.catalog = load_catalog(lakehouse.folder / "tables")
+        assert sql_problems(self.catalog) == []
+        for table in self.queries:
+            spec = self.catalog.spec(table)
+            assert isinstance(spec, GoldSpec)
+            assert unproved_refreshes(spec, self.catalog.specs) == (), "each refresh is proved"
+
+    def place(self, table: str) -> str:
+        return sql_path(self.lakehouse.paths.table(table))
+
+    def sql(self, statement: str) -> None:
+        self.session.sql(statement).collect()
+
+    def change(self, table: str) -> None:
+        """Insert, update, move, delete or restore rows, replace all of them, or add a column."""
+        random, place = self.random, self.place(table)
+        key, *others = COLUMNS[table]
+        row = random_row(random, table)
+        of_key = f"{key} <=> {literal(row[0])}"
+        names = ", ".join(COLUMNS[table])
+        kinds = ("insert", "insert", "update", "update", "move", "delete", "restore", "replace", "column")
+        match random.choice(kinds):
+            case "insert":
+                self.insert(table, row, random_row(random, table))
+            case "update":
+                values = ", ".join(f"{name} = {literal(value)}" for name, value in zip(others, row[1:], strict=True))
+                self.sql(f"UPDATE {place} SET {values} WHERE {of_key}")
+            case "move":
+                self.sql(f"UPDATE {place} SET {key} = {literal(random_row(random, table)[0])} WHERE {of_key}")
+            case "delete":
+                self.sql(f"DELETE FROM {place} WHERE {of_key}")
+            case "restore":
+                version = latest_version(self.lakehouse.paths.table(table))
+                self.sql(f"RESTORE TABLE {place} TO VERSION AS OF {max(version - 1, 1)}")
+            case "replace":
+                self.sql(f"INSERT OVERWRITE {place} ({names}) SELECT {names} FROM {place} WHERE NOT {of_key}")
+            case "column":
+                version = latest_version(self.lakehouse.paths.table(table))
+                self.sql(f"ALTER TABLE {place} ADD COLUMNS (extra_{version} string)")
+
+    def insert(self, table: str, *rows: tuple[Any, ...]) -> None:
+        values = ", ".join(f"({', '.join(map(literal, row))})" for row in rows)
+        self.sql(f"INSERT INTO {self.place(table)} ({', '.join(COLUMNS[table])}) VALUES {values}")
+
+    def run(self) -> dict[str, int]:
+        """Run every gold table on the newest versions; return how many rows each run has computed."""
+        for table in COLUMNS:
+            judge(
+                self.lakehouse.paths.root, self.catalog.spec(table), latest_version(self.lakehouse.paths.table(table))
+            )
+        computed = {}
+        for table in self.queries:
+            report = self.lakehouse.run(table)
+            assert report.exit_code == 0, report.message
+            computed[table] = report.rows.read if report.outcome is Outcome.COMMITTED else 0
+        return computed
+
+    def rows(self, table: str) -> list[tuple[Any, ...]]:
+        spec = self.catalog.spec(table)
+        assert isinstance(spec, GoldSpec)
+        columns = spec.query_columns or (*spec.group_by, *spec.measures)
+        return in_order(self.lakehouse.rows(table, *columns))
+
+    def from_scratch(self, table: str) -> list[tuple[Any, ...]]:
+        with duckdb.connect() as connection:
+            for each in (*COLUMNS, *(name for name in self.queries if name != table)):
+                rows = DeltaTable(str(self.lakehouse.paths.table(each))).to_pyarrow_table()
+                naive = [f.with_type(pa.timestamp("us")) if pa.types.is_timestamp(f.type) else f for f in rows.schema]
+                connection.register(each.partition(".")[2], rows.cast(pa.schema(naive)))
+            return in_order(connection.sql(self.queries[table]).fetchall())
+
+
+def in_order(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """Return rows in an order, with times as text, since both libraries have their own UTC."""
+    texts = [tuple(f"{v:%Y-%m-%d %H:%M}" if isinstance(v, datetime) else v for v in row) for row in rows]
+    return sorted(texts, key=repr)
+
+
+def random_row(random: Random, table: str) -> tuple[Any, ...]:
+    time = START + timedelta(hours=random.randrange(24 * 40))
+    at = random.choice((None, time, time, time, time))
+    match table:
+        case "silver.orders":
+            amount = random.choice((None, *range(5)))
+            return random.randrange(40), at and at.date(), random.choice((at, time)), random.choice(PRODUCTS), amount
+        case "silver.products":
+            return random.choice(PRODUCTS), random.choice(KINDS), random.randrange(1, 9)
+        case _:
+            end = random.choice((None, (time + timedelta(days=random.randrange(9))).date()))
+            return random.choice(PRODUCTS), random.choice(OWNERS), time.date(), end
+
+
+def literal(value: Any) -> str:
+    if value is None:
+        return "NULL"
+    if isinstance(value, datetime):
+        return f"TIMESTAMP'{value:%Y-%m-%d %H:%M:%S}'"
+    return repr(value) if isinstance(value, int | str) else f"DATE'{value}'"
