@@ -9,6 +9,7 @@
 - `submitted`: bronze and silver whose jobs go through spark-submit instead of the warm server.
 - `asking`: a bronze table whose new fields become columns when somebody has approved them.
 - `shrinking`: full snapshots, one of which lacks most keys; then silver and gold are built anew.
+- `thinned`: the same, and negative readings go into quarantine; people work on it in the browser.
 - `fed`: bronze reads a Kafka topic, silver stands above; it runs every quarter of a minute.
 """
 
@@ -26,6 +27,9 @@ AT_MOST_THREE = "expect_table_row_count_to_be_between"
 NO_NEGATIVE = "no reading is negative"
 SUBMIT_CONNECTION = "spark_submit_here"
 
+LONG_NAME = "Donaudampfschifffahrtsgesellschaftskapitänsmützenabzeichenfabrik" * 3
+"""A name without a place where a line could break, for the pages."""
+
 CLUSTER, TOPIC = "main", "readings"
 EVERY_15_S = "* * * * * */15"
 """Cron's own shortest step, a minute, would make the test wait; the sixth field counts seconds."""
@@ -41,6 +45,7 @@ DOMAINS = {
     "submitted": f'conn_id="{SUBMIT_CONNECTION}"',
     "asking": "",
     "shrinking": "",
+    "thinned": "",
     "fed": "",
 }
 """Domain -> what its DAG file says beside the common."""
@@ -88,10 +93,12 @@ dag = build_domain_dag(
 def add_specs(tables: Path) -> None:
     """Add the specs of the trial domains to a folder of specs."""
     refused = {AT_MOST_THREE: {"max_value": 3}, "action": "fail", "reason": "there are three sensors"}
-    silver = {**_silver("judged"), "expectations": [refused]}
+    of_odd_people = {"owner": LONG_NAME, "description": LONG_NAME}
+    odd_rule = {**refused, "reason": f"there are three sensors: {LONG_NAME}"}
+    silver = {**_silver("judged"), **of_odd_people, "expectations": [odd_rule]}
     between = {"column": "value", "min_value": 0}
     not_negative = {"expect_column_values_to_be_between": between, "action": "quarantine", "reason": NO_NEGATIVE}
-    bronze = {**_bronze("judged"), "expectations": [not_negative]}
+    bronze = {**_bronze("judged"), **of_odd_people, "expectations": [not_negative]}
     write_specs(tables, bronze, silver, _gold("judged"), domain="judged")
     overruled = {**_silver("overruled"), "expectations": [refused]}
     write_specs(tables, _bronze("overruled"), overruled, _gold("overruled"), domain="overruled")
@@ -103,6 +110,8 @@ def add_specs(tables: Path) -> None:
     write_specs(tables, _bronze("submitted"), _silver("submitted"), domain="submitted")
     write_specs(tables, {**_bronze("asking"), "on_drift": "evolve", "evolve": "ask"}, domain="asking")
     write_specs(tables, _bronze("shrinking"), snapshots("int"), _gold("shrinking"), domain="shrinking")
+    thinned = {**_bronze("thinned"), "expectations": [not_negative]}
+    write_specs(tables, thinned, {**_silver("thinned"), "snapshot": "full"}, domain="thinned")
     topic = {"kafka": CLUSTER, "topics": [TOPIC], "format": "json"}
     by_offset = {"columns": {**READINGS, "sent": {"type": "bigint", "from": "_offset"}}, "sequence_by": ["sent"]}
     write_specs(tables, {**_bronze("fed"), "source": topic}, {**_silver("fed"), **by_offset}, domain="fed")

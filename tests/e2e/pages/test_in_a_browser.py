@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import re
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 import httpx
 import pytest
-from playwright.sync_api import BrowserContext, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from demo.screenshots.browser import log_in
 from embedded.airflow.api import AirflowApi, Run
 from embedded.airflow.standalone import USER, passwords
 from embedded.stack import Stack
+from include.settings import Settings
+from lakehouse_airflow.ui.links import run_page_path
 from tests.e2e import trials
-from tests.e2e.days import PATIENCE_S
+from tests.e2e.days import FIRST, PATIENCE_S, SECOND, RunDay
 from tests.e2e.pages.watched import Watched
-from tests.e2e.people import answer_all
+from tests.e2e.people import APPROVER, READING_S, answer_all
 from tests.support.airflow.stumbles import stumbles
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("refused_run"), pytest.mark.timeout(600)]
 
-BRONZE, SILVER = "bronze.judged_readings", "silver.judged_readings"
+BRONZE, SILVER, THINNED = "bronze.judged_readings", "silver.judged_readings", "silver.thinned_readings"
 LAKEHOUSE = "/lakehouse/tables"
 REACHABLE = """() => [...document.querySelectorAll("a[href], button, input, select, textarea, [tabindex='0']")]
     .filter(element => element.checkVisibility() && element.type !== "hidden").map(element => element.outerHTML)"""
@@ -90,6 +92,61 @@ def test_a_refused_version_leads_to_the_form_that_lets_it_pass(person: Page, ref
     assert page.get_by_label("Table", exact=True).input_value() == SILVER
     assert page.get_by_label("Version").input_value().isdecimal()
     assert page.get_by_label("Reason").input_value() == ""
+
+
+@pytest.fixture(scope="module")
+def thinned_run(api: AirflowApi, start_day: RunDay, lakehouse: Settings) -> Run:
+    """The second day of the domain `thinned`: its snapshot lacks three sensors of five, and has a negative reading."""
+    trials.deliver(lakehouse.landing, "thinned", FIRST, [(sensor, 1) for sensor in "abcde"])
+    assert api.wait_for_run(start_day("thinned", FIRST), PATIENCE_S).state == "success"
+    trials.deliver(lakehouse.landing, "thinned", SECOND, [("a", 1), ("b", 2), ("f", -6)])
+    return api.wait_for_run(start_day("thinned", SECOND), PATIENCE_S)
+
+
+def triggered(page: Page, api: AirflowApi) -> Run:
+    """Trigger the form of a page, and wait until its run has ended."""
+    page.get_by_role("button", name="Trigger").click()
+    page.wait_for_url("**/dags/*/runs/*")
+    return api.wait_for_run(shown_run(page, api), PATIENCE_S)
+
+
+def shown_run(page: Page, api: AirflowApi) -> Run:
+    """The run that Airflow shows on a page."""
+    dag_id, run_id = (unquote(urlsplit(page.url).path.split("/")[at]) for at in (2, 4))
+    [run] = [run for run in api.runs(dag_id) if run.dag_run_id == run_id]
+    return run
+
+
+def test_many_deletes_are_allowed_by_another_person_and_then_done(
+    person: Page, browser: Browser, stack: Stack, api: AirflowApi, thinned_run: Run
+) -> None:
+    assert thinned_run.state == "failed"
+    page = lakehouse(person)
+    item = page.get_by_role("region", name="Needs a person").get_by_role("listitem").filter(has_text=THINNED)
+    expect(item).to_contain_text("3 of 5 keys (60 %) would be deleted")
+    item.get_by_role("link", name="allow the deletes").click()
+    page.get_by_label("Reason").fill("a greenhouse was closed")
+    page.get_by_role("button", name="Trigger").click()
+    page.wait_for_url("**/dags/delete_approval/runs/*")
+    asked = shown_run(page, api)
+
+    with browser.new_context(base_url=stack.address.url) as of_another_person:
+        reviewer = of_another_person.new_page()
+        reviewer.goto("/required_actions?response_received=false")
+        log_in(reviewer, APPROVER, passwords(stack.home)[APPROVER])
+        reviewer.get_by_role("link", name=f"Delete 3 of 5 keys of {THINNED}?").click()
+        expect(reviewer.get_by_text("a greenhouse was closed").first).to_be_visible()
+        reviewer.wait_for_timeout(READING_S * 1000)
+        reviewer.get_by_test_id("hitl-option-Approve").click()
+        assert api.wait_for_run(asked, PATIENCE_S).state == "success"
+
+    assert api.wait_for_run(thinned_run, PATIENCE_S).state == "success", "the stopped task runs again by itself"
+    page.goto(LAKEHOUSE)
+    expect(page.get_by_role("region", name="Needs a person")).not_to_contain_text(THINNED)
+    page.goto(run_page_path(thinned_run.dag_id, thinned_run.dag_run_id))
+    expect(page.get_by_role("row").filter(has_text=THINNED)).to_contain_text("certified")
+    page.goto(run_page_path(asked.dag_id, asked.dag_run_id))
+    expect(page.get_by_role("row").filter(has_text=THINNED)).to_contain_text("decided")
 
 
 def test_every_page_can_be_read_by_anybody_in_light_and_dark_wide_and_narrow(person: Page) -> None:
