@@ -149,6 +149,36 @@ def test_many_deletes_are_allowed_by_another_person_and_then_done(
     expect(page.get_by_role("row").filter(has_text=THINNED)).to_contain_text("decided")
 
 
+@pytest.mark.usefixtures("thinned_run")
+def test_a_row_that_nobody_needs_is_discarded_after_a_dry_run(person: Page, api: AirflowApi) -> None:
+    quarantine = f"{LAKEHOUSE}/bronze.thinned_readings/quarantine"
+    person.goto(quarantine)
+    link = person.get_by_role("table", name="Rows, the newest batch first").get_by_role("link")
+    row_id = link.inner_text()
+    link.click()
+    person.get_by_role("link", name="discard it").click()
+    assert person.get_by_label("Action").input_value() == "discard rows"
+    expect(person.get_by_label("Dry run")).to_be_checked()
+    person.get_by_label("Why").fill("the sensor hung upside down")
+    tried = triggered(person, api)
+
+    person.goto(run_page_path(tried.dag_id, tried.dag_run_id))
+    expect(person.get_by_text("It was a dry run, which changes nothing.")).to_be_visible()
+    person.get_by_role("link", name="Carry it out").click()
+    expect(person.get_by_label("Dry run")).not_to_be_checked()
+    assert person.get_by_label("Ids").input_value() == row_id
+    assert triggered(person, api).state == "success"
+
+    person.goto(quarantine)
+    expect(person.get_by_text("No row waits in quarantine.")).to_be_visible()
+    person.get_by_label("Status").select_option("discarded")
+    person.get_by_role("button", name="Show").click()
+    person.get_by_role("link", name=row_id).click()
+    expect(person.get_by_text("Somebody gave it up.")).to_be_visible()
+    expect(person.get_by_text("the sensor hung upside down").first).to_be_visible()
+    expect(person.get_by_role("link", name="Let it wait again")).to_be_visible()
+
+
 def test_every_page_can_be_read_by_anybody_in_light_and_dark_wide_and_narrow(person: Page) -> None:
     page = lakehouse(person)
     seen: dict[str, list[str]] = {}
