@@ -71,11 +71,12 @@ class Drivers:
         dies: str = NOWHERE,
         by: signal.Signals = signal.SIGKILL,
         victim: int = 0,
+        job: Job | None = None,
     ) -> DriverEnd:
-        """Run the table's writer for day `number`; at `dies` it sends `by` to `victim`, by default to itself."""
+        """Run the table's writer, or `job`, for day `number`; at `dies` it sends `by` to `victim` (0: to itself)."""
         args = lakehouse.args(table, number)
         args.report.unlink(missing_ok=True)
-        job = WRITER_OF_LAYER[table.partition(".")[0]]
+        job = job or WRITER_OF_LAYER[table.partition(".")[0]]
         end = self._run({"place": dies, "signum": by, "victim": victim, "job": job, "argv": args.to_argv()})
         return replace(end, report=JobReport.load(args.report))
 
