@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from pathlib import Path
 
 import yaml
@@ -53,7 +52,7 @@ def test_every_value_of_a_file_with_hostile_headers_is_in_its_column(tmp_path: P
     assert shop.run("silver.orders").rows.applied == len(records)
 
 
-def test_nested_values_are_stored_as_such_and_silver_has_their_json(tmp_path: Path, server: SparkServer) -> None:
+def test_nested_values_are_stored_as_such_in_bronze_and_in_silver(tmp_path: Path, server: SparkServer) -> None:
     shop = Lakehouse(tmp_path)
     by, lines = {"name": "Ann", "tags": ["a", "b"]}, [{"sku": "x", "price": 1.5}, {"sku": "y", "price": 2.5}]
     shop.deliver(1, "a.json", [{"id": 1, "The Buyer": by, "lines": lines}, {"id": 2, "lines": [], "The Buyer": None}])
@@ -67,6 +66,4 @@ def test_nested_values_are_stored_as_such_and_silver_has_their_json(tmp_path: Pa
     ]
     report = shop.run("silver.orders")
     assert report.outcome is Outcome.COMMITTED, report.message
-    first, second = shop.rows("silver.orders", "id", "the_buyer", "lines")
-    assert (first[0], json.loads(first[1]), json.loads(first[2])) == (1, by, lines)
-    assert second == (2, None, "[]")
+    assert shop.rows("silver.orders", "id", "the_buyer", "lines") == [(1, by, lines), (2, None, [])]

@@ -15,7 +15,7 @@ from tests.support.lakehouse import Lakehouse
 
 WEB, BRANCH, SILVER = "bronze.orders", "bronze.branch_orders", "silver.orders"
 FEEDS = {WEB: "orders", BRANCH: "branch_orders"}
-KEYS, HOURS, DAYS = range(12), range(10), range(1, 3)
+KEYS, HOURS, DAYS = {WEB: range(9), BRANCH: range(3, 12)}, range(10), range(1, 3)
 RULE = {"expect_column_values_to_be_between": {"column": "amount", "min_value": 0}, "action": "quarantine"}
 
 
@@ -164,9 +164,9 @@ class TwoShops:
 
     def _events(self, source: str) -> Iterator[ShopEvent]:
         known = {(event.key, event.hour) for event in self.events if event.source == source}
-        free = sorted({(key, hour) for key in KEYS for hour in HOURS} - known)
+        free = sorted({(key, hour) for key in KEYS[source] for hour in HOURS} - known)
         for key, hour in self.chance.sample(free, min(len(free), self.chance.randint(4, 20))):
-            amount = self.chance.choice([None, -1, *range(9)])
+            amount = self.chance.choice([None, None, None, -1, *range(5)])
             self.events.append(ShopEvent(source, key, amount, hour, len(self.events)))
             yield self.events[-1]
 
