@@ -20,7 +20,6 @@ from lakehouse_airflow.ui.links import (
     backfill_form_path,
     backfill_plan_path,
     dag_path,
-    data_docs_path,
     lakehouse_path,
     run_page_path,
     run_path,
@@ -38,7 +37,6 @@ __all__ = [
     "backfill_form_path",
     "backfill_plan_path",
     "dag_path",
-    "data_docs_of",
     "lakehouse_path",
     "lineage_path",
     "quarantine_path",
@@ -105,11 +103,6 @@ def run_of(batch: RecentBatch, domain: str) -> str:
 def run_page_of(batch: RecentBatch, domain: str) -> str:
     """Return the address of the page about what that run did; empty for a run of the command line."""
     return "" if _is_of_cli(batch) else run_page_path(_dag_of(batch, domain), batch.run_id)
-
-
-def data_docs_of(batch: RecentBatch, table: str, domain: str) -> str:
-    """Return the address of the Data Docs of that run, opened at a table; empty for a run of the command line."""
-    return "" if _is_of_cli(batch) else data_docs_path(_dag_of(batch, domain), batch.run_id, table)
 
 
 def _is_of_cli(batch: RecentBatch) -> bool:

@@ -8,7 +8,6 @@ from typing import Any
 from markupsafe import Markup
 
 from include.overview.quality import RuleHistory, quality_of
-from lakehouse_airflow.pages.paths import data_docs_of
 from lakehouse_airflow.pages.tab import ShownTable, Tab
 from lakehouse_airflow.pages.trend import trend
 
@@ -17,10 +16,8 @@ def _values(shown: ShownTable) -> Mapping[str, Any]:
     table = shown.overview
     with shown.reader.ledger() as ops:
         quality = quality_of(table.table, ops.gates, table.verdicts)
-    rules, newest = quality.rules, quality.newest
-    checked = next((batch for batch in table.batches if newest and batch.version == newest.version), None)
+    rules = quality.rules
     return {
-        "data_docs": data_docs_of(checked, table.table, table.spec.domain) if checked else "",
         "answer": quality.answer,
         "rules": [(rule, *_trend(rule, may_see_rows=shown.may_see_rows)) for rule in rules],
         "failures": [rule.last for rule in rules if not rule.last.passed],

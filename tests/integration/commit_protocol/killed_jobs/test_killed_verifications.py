@@ -25,6 +25,7 @@ def test_a_killed_verification_is_recorded_once_and_repeated_in_full(
     drivers: Drivers, clean: dict[str, CleanBatch], tmp_path: Path, place: str
 ) -> None:
     shop = copy_lakehouse(clean[GOLD].before, tmp_path / "shop")
+    shop.run(GOLD)
     DeltaTable(str(shop.paths.table(GOLD))).update({"revenue": "99"}, predicate="day = '2013-01-01'")
     shop.deliver(3, "c.json", [order(9, 1, 8, of_day=3)])
     shop.run_all(3, *TABLES)
