@@ -19,6 +19,7 @@ from include.control.events.event_log import EventLog
 from include.control.ledger import ops_table
 from include.control.ledger.ops_table import OpsTable
 from include.control.storage.objects import LocalObjectStore
+from include.control.storage.steady_clock import steady_now_s
 from include.errors import TornLogError
 from tests.support.ledger.event_race import EVENTS, event, lower_limits, word_counts
 
@@ -143,7 +144,7 @@ def test_a_writer_that_was_stopped_during_a_clean_up_loses_and_doubles_nothing(
     slow, words = OpsTable(path, EVENTS), [f"{number:02d}" for number in range(24)]
     assert len(slow.events(TABLE)) == 4
     slow.append([event("silver.other", "x")])
-    put, stopped_s, taken = slow._log._objects.put_if_absent, [0.0], list[int]()
+    put, now_s, taken = slow._log._objects.put_if_absent, [steady_now_s()], list[int]()
 
     def stopped_before(key: str, body: bytes) -> str:
         if key.endswith(".json") and not taken:
@@ -153,11 +154,11 @@ def test_a_writer_that_was_stopped_during_a_clean_up_loses_and_doubles_nothing(
             age(path, DAY_S, upto=len(log.files()) and log._state.version - 1)
             log.clean_up(timedelta(hours=1))
             assert taken[0] < int(commits(path)[0].name[:20]), "the place is free again"
-            stopped_s.append(DAY_S)
+            now_s.append(now_s[0] + DAY_S)
         return put(key, body)
 
     monkeypatch.setattr(slow._log._objects, "put_if_absent", stopped_before)
-    monkeypatch.setattr(event_log, "steady_now_s", lambda: stopped_s[-1])
+    monkeypatch.setattr(event_log, "steady_now_s", lambda: now_s[-1])
     if how == "append":
         slow.append([event(TABLE, "slow")])
     elif how == "append_once":
