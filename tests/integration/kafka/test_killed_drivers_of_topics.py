@@ -17,7 +17,7 @@ from embedded.airflow.standalone import clean_environment
 from embedded.servers.kafka_broker import KafkaBroker
 from embedded.spark.server import SparkServer
 from include.control.ledger.ledger import Ledger
-from include.control.log.delta_log import commits_after, latest_version
+from include.control.log.delta_log import Commit, commits_after, latest_version
 from include.errors import ExitCode
 from include.settings import PROJECT
 from tests.support.documents.specs import bronze_document
@@ -54,6 +54,11 @@ def landed(shop: Lakehouse) -> list[int]:
     return sorted(rows + [row["position"] for row in shop.quarantine(ORDERS)])
 
 
+def batches(shop: Lakehouse) -> list[Commit]:
+    """The commits of batches, oldest first."""
+    return [commit for commit in commits_after(shop.paths.table(ORDERS), -1) if commit.txns]
+
+
 def lakehouse_run(shop: Lakehouse, environment: dict[str, str], *options: str) -> subprocess.Popen[str]:
     """Start `lakehouse run` as a person does."""
     places = {f"LAKEHOUSE_{name.upper()}": str(shop.folder / name) for name in ("landing", "tables")}
@@ -80,8 +85,7 @@ def test_killed_after_every_step_in_turn_while_messages_arrive_each_is_landed_on
     assert ended.code == ExitCode.OK, ended.output
     assert landed(fed) == list(range(sent))
     assert len(fed.quarantine(ORDERS)) == 1 + len([BEFORE_INTENT, *steps_of(ORDERS)])
-    commits = [commit for commit in commits_after(fed.paths.table(ORDERS), -1) if commit.txns]
-    spans = [commit.metadata["sources"]["offsets"][topic.name]["0"] for commit in commits]
+    spans = [commit.metadata["sources"]["offsets"][topic.name]["0"] for commit in batches(fed)]
     assert [start for start, _ in spans[1:]] == [end for _, end in spans[:-1]], "each starts where the last one ended"
 
 
@@ -103,21 +107,21 @@ def test_following_goes_on_with_what_is_new_and_ends_after_the_current_commit_wh
     following = lakehouse_run(fed, environment, "--follow")
     try:
         _wait_until(lambda: landed_so_far(fed) == 1)
-        topic.send(*(order(number, 1) for number in range(1, 15)))
+        topic.send(*(order(number, 1) for number in range(1, 31)))
         _wait_until(lambda: landed_so_far(fed) > 1)
         following.send_signal(signal.SIGTERM)
         said, _ = following.communicate(timeout=60)
     finally:
         following.kill()
     assert following.returncode == ExitCode.OK, said
-    assert said.count("bronze.orders ") == 2, said
     there = landed(fed)
-    assert 1 < len(there) < 15, "it did not wait for all messages"
+    assert 1 < len(there) < 31, "it did not wait for all messages"
+    assert said.count("bronze.orders ") == len(batches(fed)), said
     last = Ledger(fed.paths).last_committed(ORDERS, DeltaTable(str(fed.paths.table(ORDERS))).metadata().id, "main")
     assert last is not None
     assert Ledger(fed.paths).closed_rows(last), "the batch that was under way was finished"
     assert lakehouse_run(fed, environment, "--interval", "2013-01-01").wait(200) == ExitCode.OK
-    assert landed(fed) == list(range(15))
+    assert landed(fed) == list(range(31))
 
 
 def landed_so_far(shop: Lakehouse) -> int:
