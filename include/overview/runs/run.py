@@ -13,6 +13,7 @@ from include.contracts.job.task_result import TaskResult
 
 FAILED, BLOCKED, SKIPPED = "failed", "upstream_failed", "skipped"
 RUNNING = ("running", "restarting")
+ASKING = "awaiting_input"
 ENDED = ("success", FAILED, BLOCKED, SKIPPED, "removed")
 """The states of a task in Airflow's words; in any other state, also in none, it waits."""
 
@@ -117,6 +118,11 @@ class Run:
         """The tasks that have failed by themselves, the first one first."""
         failed = [task for task in self.tasks if task.state == FAILED]
         return sorted(failed, key=lambda task: task.ended.timestamp() if task.ended else 0.0)
+
+    @property
+    def asking(self) -> list[RunTask]:
+        """The tasks that have asked a person something and wait for the answer."""
+        return [task for task in self.tasks if task.state == ASKING]
 
     def took(self, now: datetime) -> timedelta | None:
         """Return how long it took, or takes so far; None if it waits to begin."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -9,15 +10,17 @@ from enum import StrEnum
 
 from include.contracts.job.findings import RefusedRows, merge_by_reason
 from include.contracts.job.report import RowCounts, total
+from include.contracts.spec.table_spec import BronzeSpec
 from include.contracts.spec.values import layer_order
 from include.control.events.conditions import Span
 from include.control.gates.result import GateResult
+from include.control.landing.landing import interval_folder
 from include.control.ledger.commit_history import TableWrite
 from include.control.ledger.states.recent_batches import MOST_BATCHES, BatchKind, RecentBatch
 from include.control.ops_tables import OpsTables
 from include.errors import Outcome
 from include.overview.failures import failure_cause
-from include.overview.runs.run import BLOCKED, FAILED, SKIPPED, Run, RunTask, Work
+from include.overview.runs.run import ASKING, BLOCKED, FAILED, SKIPPED, Run, RunTask, Work
 from include.overview.tables.table_overview import TableOverview
 from include.overview.timeline import result_in_force
 from include.specs.links import upstream
@@ -32,6 +35,7 @@ _WAITS = {
     "queued": "waits for a worker",
     "up_for_retry": "is tried again",
     "deferred": "waits without a slot",
+    ASKING: "waits for an answer",
 }
 """The state of a task in Airflow's words -> what it does."""
 
@@ -75,6 +79,8 @@ class TableRun:
         writes: the waits and lost races of its writers, and its maintenance, oldest first.
         stopped_by: the tables because of which it did not run, without those in between; empty if it ran, or if the
             lakehouse cannot be read.
+        landing_folder: the folder of its landing files of this run, below that of all landing files; empty if it loads
+            none, or if the interval of the run or the lakehouse is not known.
     """
 
     table: str
@@ -85,6 +91,7 @@ class TableRun:
     result: GateResult | None = None
     writes: Sequence[TableWrite] = ()
     stopped_by: Sequence[TableRun] = ()
+    landing_folder: str = ""
 
     @property
     def layer(self) -> str:
@@ -142,7 +149,7 @@ class TableRun:
         if task.is_running:
             return f"{task.label} works"
         if task.work is Work.FILES:
-            return "waits for its landing files"
+            return f"waits for its landing files{f' in {self.landing_folder}' if self.landing_folder else ''}"
         why = failure_cause(task.result) if task.result else ""
         return f"{task.label} {_WAITS.get(task.state, 'waits')}{': ' if why else ''}{why}"
 
@@ -160,7 +167,7 @@ def table_runs(run: Run, overviews: dict[str, TableOverview]) -> list[TableRun]:
     """
     tasks: dict[str, list[RunTask]] = {}
     works = [*Work, None]
-    for task in sorted(run.own_tasks, key=lambda task: works.index(task.work)):
+    for task in sorted(run.own_tasks, key=lambda task: (works.index(task.work), _start_key(task), task.task_id)):
         if task.table:
             tasks.setdefault(task.table, []).append(task)
     if any(task.work is Work.REBUILD for task in run.own_tasks):
@@ -172,6 +179,10 @@ def table_runs(run: Run, overviews: dict[str, TableOverview]) -> list[TableRun]:
     order = list(TableOutcome)
     tables = _with_stops({each.table: each for each in tables})
     return sorted(tables, key=lambda each: (order.index(each.outcome), layer_order(each.layer), each.table))
+
+
+def _start_key(task: RunTask) -> float:
+    return task.started.timestamp() if task.started else math.inf
 
 
 def _with_stops(tables: Mapping[str, TableRun]) -> list[TableRun]:
@@ -201,7 +212,15 @@ def with_history(shown: TableRun, run: Run, ops: OpsTables) -> TableRun:
 
 def _table_run(run: Run, table: str, tasks: Sequence[RunTask], overview: TableOverview | None) -> TableRun:
     batches = [batch for batch in overview.batches if batch.run_id == run.run_id] if overview else []
-    return TableRun(table, tasks, _outcome(run, tasks, batches), overview, batches)
+    folder = _landing_folder(run, overview)
+    return TableRun(table, tasks, _outcome(run, tasks, batches), overview, batches, landing_folder=folder)
+
+
+def _landing_folder(run: Run, overview: TableOverview | None) -> str:
+    spec = overview.spec if overview else None
+    if run.interval is None or not isinstance(spec, BronzeSpec) or spec.reads_kafka:
+        return ""
+    return interval_folder(spec.landing_source, run.interval)
 
 
 def _has_all(overview: TableOverview, run: Run) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 from airflow.api_fastapi.common.db.common import SessionDep
 from airflow.models.dag import DagModel
 from airflow.models.dagrun import DagRun
-from sqlalchemy import select
+from sqlalchemy import select, tuple_
 
 from lakehouse_airflow.assets import table_asset
 
@@ -42,6 +42,18 @@ def domains_with_dag(session: SessionDep, domains: Collection[str]) -> set[str]:
     """Return those of some domains for which Airflow has a DAG."""
     query = select(DagModel.dag_id).where(DagModel.dag_id.in_(domains), ~DagModel.is_stale)
     return set(session.scalars(query))
+
+
+def existing_runs(session: SessionDep, runs: Iterable[tuple[str, str] | None]) -> set[tuple[str, str]]:
+    """Return those of some runs (DAG, run) that Airflow has; None is left out.
+
+    The ledger keeps batches for longer than Airflow keeps runs: `airflow db clean` or a person deletes them.
+    """
+    asked = {run for run in runs if run}
+    if not asked:
+        return set()
+    query = select(DagRun.dag_id, DagRun.run_id).where(tuple_(DagRun.dag_id, DagRun.run_id).in_(asked))
+    return {(row.dag_id, row.run_id) for row in session.execute(query)}
 
 
 def run_states(session: SessionDep, dag_id: str, starts: Collection[datetime]) -> dict[datetime, str]:

@@ -9,6 +9,7 @@ from urllib.parse import quote, urlencode
 
 from include.control.ledger.states.recent_batches import BatchKind, RecentBatch
 from include.overview.attention import Action, Attention
+from include.overview.runs.run import RunTask
 from lakehouse_airflow.ui.links import (
     DELETES_DAG_ID,
     MAINTENANCE_DAG_ID,
@@ -40,9 +41,10 @@ __all__ = [
     "lakehouse_path",
     "lineage_path",
     "quarantine_path",
+    "question_path",
     "replay_path",
     "run_of",
-    "run_page_of",
+    "run_page_path",
     "run_path",
     "same_page",
     "style_path",
@@ -95,22 +97,17 @@ def _waiting_task(item: Attention) -> dict[str, str]:
     return {"task": waiting_text(item.table.failed[0])} if item.action in APPROVALS and item.table.failed else {}
 
 
-def run_of(batch: RecentBatch, domain: str) -> str:
-    """Return the address of Airflow's page of the run that made a batch; empty for a run of the command line."""
-    return "" if _is_of_cli(batch) else run_path(_dag_of(batch, domain), batch.run_id)
+def run_of(batch: RecentBatch, domain: str) -> tuple[str, str] | None:
+    """Return DAG and id of the run of Airflow that made a batch; None for a run of the command line."""
+    if batch.run_id.startswith("cli__"):
+        return None
+    dag_id = {BatchKind.REPLAY: REPLAY_DAG_ID, BatchKind.REBUILD: REBUILD_DAG_ID}.get(batch.kind, domain)
+    return dag_id, batch.run_id
 
 
-def run_page_of(batch: RecentBatch, domain: str) -> str:
-    """Return the address of the page about what that run did; empty for a run of the command line."""
-    return "" if _is_of_cli(batch) else run_page_path(_dag_of(batch, domain), batch.run_id)
-
-
-def _is_of_cli(batch: RecentBatch) -> bool:
-    return batch.run_id.startswith("cli__")
-
-
-def _dag_of(batch: RecentBatch, domain: str) -> str:
-    return {BatchKind.REPLAY: REPLAY_DAG_ID, BatchKind.REBUILD: REBUILD_DAG_ID}.get(batch.kind, domain)
+def question_path(task: RunTask) -> str:
+    """Return where a person answers what a task asks."""
+    return f"{task_path(task)}/{REQUIRED_ACTIONS}"
 
 
 def quarantine_path(table: str, reason: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
 
 from airflow.api_fastapi.common.db.common import SessionDep
@@ -11,8 +12,11 @@ from fastapi.responses import HTMLResponse
 from starlette import status
 
 from include.clock import utc_now
+from include.control.ledger.states.recent_batches import RecentBatch
 from include.overview.attention import attention_needed
+from lakehouse_airflow.pages.airflow_dags import existing_runs
 from lakehouse_airflow.pages.failed_tasks import failed_tasks, items_for
+from lakehouse_airflow.pages.paths import run_of
 from lakehouse_airflow.pages.reader import lakehouse
 from lakehouse_airflow.pages.rendering import page
 from lakehouse_airflow.pages.tab import ShownTable
@@ -47,9 +51,14 @@ def tab_page(table: str, tab: str, request: Request, user: GetUserDep, session: 
         shown = next((each for each in tabs if each.name == tab), None)
         if shown is None:
             raise HTTPException(status.HTTP_404_NOT_FOUND, f"{table} has no tab {tab}")
-        may_see = may_see_rows(facts.spec.domain, request, user)
+        domain = facts.spec.domain
+        may_see = may_see_rows(domain, request, user)
         all_tables = partial(reader.read, now, failed)
-        subject = ShownTable(facts, reader, may_see, now, all_tables, request.query_params)
+
+        def runs_of(batches: Iterable[RecentBatch]) -> set[tuple[str, str]]:
+            return existing_runs(session, (run_of(batch, domain) for batch in batches))
+
+        subject = ShownTable(facts, reader, may_see, now, all_tables, runs_of, request.query_params)
         values = shown.values(subject)
     return page(
         f"table/{shown.name}.html",

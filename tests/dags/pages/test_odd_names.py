@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from airflow.utils.state import DagRunState
+from airflow.utils.types import DagRunType
 from fastapi.testclient import TestClient
 from playwright.sync_api import Page, Route
 from sqlalchemy.orm import Session
@@ -51,7 +52,7 @@ def odd_lakehouse(server: TestClient, database: Session, tmp_path_factory: pytes
         add_shop(database, tmp_path_factory.mktemp("dags"), BUNDLE)
         broken = TaskResult(outcome=Outcome.BAD_INPUT, message=f"{TABLE}: {ODD}\n{ODD}", table=TABLE)
         ended = {TABLE: Ended("failed", {FAILED_KEY: broken.to_xcom()})}
-        add_run(database, "shop", RUN, ended, state=DagRunState.FAILED)
+        add_run(database, "shop", RUN, ended, state=DagRunState.FAILED, kind=DagRunType.MANUAL)
         yield
 
 

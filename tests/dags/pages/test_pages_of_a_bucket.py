@@ -77,16 +77,16 @@ def test_pages_read_the_bucket_by_the_connection_and_leave_the_environment_as_it
 def test_a_plan_lists_the_landing_folders_in_the_bucket_by_the_connection(
     server: TestClient, database: Session, bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write_specs(tmp_path, bronze_document("bronze.bills"))
+    write_specs(tmp_path, bronze_document("bronze.bills"), domain="bills")
     landing = f"s3://{bucket.name}/landing"
     monkeypatch.setenv("LAKEHOUSE_LANDING", landing)
     with store_access(bucket.environment):
         s3_client().put_object(Bucket=bucket.name, Key="landing/bills/date=2013-01-02/a.json", Body=b"{}\n")
-    dag = DagModel(dag_id="shop", bundle_name=BUNDLE, is_stale=False)
+    dag = DagModel(dag_id="bills", bundle_name=BUNDLE, is_stale=False)
     database.add(dag)
     database.commit()
     try:
-        address = f"{backfill_plan_path('shop')}?first=2013-01-01&last=2013-01-02"
+        address = f"{backfill_plan_path('bills')}?first=2013-01-01&last=2013-01-02"
         rows = Shown(server.get(address, headers=login(server, "ann"))).rows
     finally:
         database.delete(dag)

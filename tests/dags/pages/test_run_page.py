@@ -20,6 +20,7 @@ from lakehouse_airflow.ui.links import (
     FAILED_KEY,
     OVERRIDE_DAG_ID,
     REPLAY_DAG_ID,
+    lakehouse_path,
     run_page_path,
     run_path,
     table_path,
@@ -73,6 +74,15 @@ def runs(database: Session, shown_lakehouse: None, tmp_path_factory: pytest.Temp
     left = {"approve": Ended("success", {}), "replay": Ended("success", {"return_value": replay.to_xcom()})}
     add_run(database, REPLAY_DAG_ID, "manual__1", left, conf=form, **manual)
     add_run(database, REPLAY_DAG_ID, "manual__2", left, conf={**form, "table": EVIL}, **manual)
+    add_run(
+        database,
+        REPLAY_DAG_ID,
+        "manual__4",
+        {"approve": Ended("awaiting_input", {}, seconds=(4,))},
+        conf=form,
+        state=DagRunState.RUNNING,
+        **manual,
+    )
     tried = TaskResult(outcome=Outcome.NO_OP, message="1 row would be discarded")
     only_tried = {"replay": Ended("success", {"return_value": tried.to_xcom()})}
     add_run(database, REPLAY_DAG_ID, "manual__3", only_tried, conf={**form, "dry_run": True}, **manual)
@@ -107,7 +117,7 @@ def test_each_table_says_how_the_run_ended_for_it_with_its_rows(server: TestClie
     silver = row(page, "silver.orders")
     assert "refused" in silver
     assert "expect_column_max_to_be_between(amount, max_value=9)" in silver
-    assert "waits for its landing files" in row(page, "bronze.stale")
+    assert "waits for its landing files in stale/date=2013-01-02" in row(page, "bronze.stale")
     assert "bronze.unchecked works" in row(page, "bronze.unchecked")
 
 
@@ -161,6 +171,12 @@ def test_a_dry_run_leads_to_the_same_form_with_dry_run_off(server: TestClient) -
     assert again == trigger_path(REPLAY_DAG_ID, table="bronze.orders", dry_run=False, reason=EVIL)
 
 
+def test_a_question_that_waits_for_a_person_leads_to_its_answer(server: TestClient) -> None:
+    page = show(server, REPLAY_DAG_ID, "manual__4")
+    assert "What to do next approve waits for the answer of a person: Answer Tables" in text(page)
+    assert f"{run_path(REPLAY_DAG_ID, 'manual__4')}/tasks/approve/required_actions" in page.links
+
+
 def test_a_failed_task_of_another_kind_is_named_too(server: TestClient) -> None:
     assert f"{run_path('mails', 'manual__1')}/tasks/send" in show(server, "mails", "manual__1").links
 
@@ -178,6 +194,24 @@ def test_a_lakehouse_that_cannot_be_read_leaves_what_airflow_knows(
     assert "no folder of table specs at /nowhere" in text(page)
     assert "12 read: 8 applied, 4 quarantined" in row(page, "bronze.orders")
     assert "1 refused, 1 failed" in text(page)
+
+
+def test_only_runs_that_airflow_has_are_linked(server: TestClient) -> None:
+    headers, kept = login(server, "ann"), {run_path("shop", "run-2"), run_page_path("shop", "run-2")}
+    versions = Shown(server.get(table_path("bronze.orders", "versions"), headers=headers))
+    runs = [" ".join(each).partition("batch ")[2] for each in versions.rows if each and each[0].isdecimal()]
+    assert [run.partition(" 5")[0] for run in runs[2:]] == ["1, run-1 (not found in Airflow)"]
+    assert [("what it did" in run, "(not found in Airflow)" in run) for run in runs] == [
+        (False, True),
+        (True, False),
+        (False, True),
+    ]
+    tables = Shown(server.get(lakehouse_path("tables"), headers=headers))
+    assert "less than a minute ago (not found in Airflow)" in tables.row("bronze.orders")
+    assert "less than a minute ago , what it did" in tables.row("silver.orders")
+    overview = Shown(server.get(table_path("silver.orders"), headers=headers))
+    for page in (versions, tables, overview):
+        assert {link for link in page.links if "/runs/" in link and "/tasks/" not in link} == kept
 
 
 def test_there_is_no_page_of_another_run(server: TestClient) -> None:

@@ -18,6 +18,7 @@ from starlette import status
 from include.clock import utc_now
 from include.contracts.job.report import RowCounts, total
 from include.contracts.spec.values import layer_order
+from include.control.ledger.states.recent_batches import BatchKind
 from include.errors import MillraceError
 from include.overview.attention import Attention
 from include.overview.lakehouse import no_failed_tasks
@@ -89,6 +90,7 @@ def run_page(
         items=items_for(steps[:_ITEMS], request, user),
         more_items=max(len(steps) - _ITEMS, 0),
         is_done=bool(run.ended),
+        has_replayed=any(batch.kind is BatchKind.REPLAY for each in shown.part for batch in each.batches),
         failed=failed[:_FAILED],
         more_failed=max(len(failed) - _FAILED, 0),
         layers=layers,

@@ -16,7 +16,7 @@ from lakehouse_airflow.pages.tab import ShownTable, Tab
 
 def _values(shown: ShownTable) -> Mapping[str, Any]:
     table, specs = shown.overview.table, shown.reader.catalog().specs.values()
-    spec, certified = shown.overview.spec, shown.overview.certified
+    spec, certified, last = shown.overview.spec, shown.overview.certified, shown.overview.last
     sound = None if isinstance(spec, InvalidSpec) else spec
     paths = Settings().absolute().paths
     return {
@@ -24,6 +24,7 @@ def _values(shown: ShownTable) -> Mapping[str, Any]:
         "columns": described_columns(sound) if sound else [],
         "table_rules": rules_of_table(sound) if sound else [],
         "landing": _landing(sound),
+        "runs": shown.existing_runs([last] if last else []),
         "readers": [each.table for each in specs if table in each.source_tables],
         "queries": {} if certified is None else certified_queries(table, paths.table(table), certified),
     }

@@ -27,6 +27,7 @@ def _values(shown: ShownTable) -> Mapping[str, Any]:
         "fates": _FATES,
         "earlier": entries[-1].version - 1 if len(batches) == _BATCHES and entries[-1].version > 0 else None,
         "is_newest": newest is None,
+        "runs": shown.existing_runs(batches),
     }
 
 

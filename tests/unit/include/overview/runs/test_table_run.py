@@ -22,7 +22,7 @@ from include.overview.runs.table_run import TableOutcome, TableRun, table_runs, 
 from include.overview.tables.table_overview import TableOverview
 from include.paths import LakehousePaths
 from tests.support.documents.specs import bronze_document, bronze_spec, gold_spec, silver_spec, write_specs
-from tests.support.ledger.delta_tables import judge, load_batch
+from tests.support.ledger.delta_tables import day, judge, load_batch
 
 SPEC = bronze_spec()
 NOW = datetime.now(UTC)
@@ -97,6 +97,24 @@ def test_a_task_that_is_tried_again_says_why() -> None:
         TableOutcome.WAITS,
         "orders.WRITE is tried again: Spark did not answer",
     )
+
+
+def test_a_task_that_asks_a_person_says_so_after_those_that_began_before_it() -> None:
+    tasks = (
+        task(Work.APPROVAL, "", task_id="override"),
+        task(Work.APPROVAL, "awaiting_input", task_id="approve", started=NOW),
+        task(Work.APPROVAL, task_id="refusal", started=NOW - HOUR),
+    )
+    run = run_of(*tasks)
+    [table] = table_runs(run, {})
+    assert (table.outcome, table.progress) == (TableOutcome.WAITS, "approve waits for an answer")
+    assert [each.task_id for each in table.tasks] == ["refusal", "approve", "override"]
+    assert [each.task_id for each in run.asking] == ["approve"]
+
+
+def test_a_table_that_waits_for_its_delivery_names_the_folder(root: Path) -> None:
+    run = replace(run_of(task(Work.FILES, "deferred")), interval=day(4))
+    assert shown(root, run).progress == "waits for its landing files in orders/date=2013-01-04"
 
 
 def test_a_task_that_could_leave_nothing_says_so(root: Path) -> None:
