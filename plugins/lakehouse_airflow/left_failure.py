@@ -17,13 +17,16 @@ from lakehouse_airflow.ui.links import FAILED_KEY
 if TYPE_CHECKING:
     from airflow.sdk import BaseOperator, Context
 
+    from lakehouse_airflow.operators.gate_decision import GateDecision
+
 
 @contextmanager
 def leave_failure(task: BaseOperator, context: Context) -> Iterator[None]:
     """Leave the error of the block, unless the report of the task's job has left more about it.
 
     Args:
-        task: a task about a table, with the attribute `table`, and `report` if it runs a job.
+        task: a task about a table, with the attribute `table`; also `report` if it runs a job, `decision` if it is a
+            gate.
         context: its context.
     """
     try:
@@ -36,8 +39,12 @@ def leave_failure(task: BaseOperator, context: Context) -> Iterator[None]:
             is_ours = isinstance(error, MillraceError | AirflowException)
             # An error of Airflow that forbids a retry stands for one of ours.
             origin = error if isinstance(error, MillraceError) else error.__context__
+            outcome = origin.outcome if isinstance(origin, MillraceError) else Outcome.FAILED
+            decision: GateDecision | None = getattr(task, "decision", None)
+            refused = decision.version if decision and not decision.passed else None
             result = TaskResult(
-                outcome=origin.outcome if isinstance(origin, MillraceError) else Outcome.FAILED,
+                outcome=outcome if refused is None else Outcome.GATE_FAILED,
+                version=refused,
                 message=str(error) if is_ours else f"{type(error).__name__}: {error}",
                 table=task.table,  # type: ignore[attr-defined]
             )

@@ -45,6 +45,7 @@ class RunTask:
         earlier_s: the seconds that its earlier tries took.
         result: its result, or what its job reported before it failed; None if it has left none.
         checked: the version that a gate has decided about; None for another task.
+        answer: what a person has answered to its question, and who; empty without an answer.
     """
 
     dag_id: str
@@ -61,6 +62,7 @@ class RunTask:
     earlier_s: float = 0.0
     result: TaskResult | None = None
     checked: int | None = None
+    answer: str = ""
 
     @property
     def label(self) -> str:

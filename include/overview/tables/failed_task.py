@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from include.contracts.job.task_result import TaskResult
+from include.errors import Outcome
 
 
 @dataclass(frozen=True)
@@ -27,3 +28,8 @@ class FailedTask:
     map_index: int
     at: datetime
     result: TaskResult | None = None
+
+    @property
+    def refused_version(self) -> int | None:
+        """The version that it refused, if it is a gate's task and failed because of that."""
+        return self.result.version if self.result and self.result.outcome is Outcome.GATE_FAILED else None

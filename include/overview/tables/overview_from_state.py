@@ -46,7 +46,6 @@ def overview_of(
         streams=streams,
         batches=recent.batches if recent else (),
         waiting=None if waiting is None or waiting.closing else waiting,
-        failed=failed,
         failed_files=current(FailedFiles),
         totals=current(Totals),
         contention=current(Contention),
@@ -54,9 +53,20 @@ def overview_of(
     if isinstance(spec, InvalidSpec):
         return table
     freshness = freshness_of(spec, table.verdicts, table.last)
-    table = replace(table, freshness=freshness, questions=still_open(questions, spec, streams))
+    table = replace(
+        table,
+        freshness=freshness,
+        questions=still_open(questions, spec, streams),
+        failed=[task for task in failed if not _is_settled(task, table)],
+    )
     condition, since = _condition(table, now)
     return replace(table, condition=condition, since=since)
+
+
+def _is_settled(task: FailedTask, table: TableOverview) -> bool:
+    """Return whether readers have the rows of the version that a gate's task refused, or newer ones, by now."""
+    refused, certified = task.refused_version, table.certified
+    return refused is not None and certified is not None and certified >= refused and not table.is_restored
 
 
 def _condition(table: TableOverview, now: datetime) -> tuple[Condition, datetime | None]:

@@ -71,7 +71,11 @@ def runs(database: Session, shown_lakehouse: None, tmp_path_factory: pytest.Temp
     )
     form = {"table": "bronze.orders", "dry_run": False, "reason": EVIL}
     manual: dict[str, Any] = {"kind": DagRunType.MANUAL}
-    left = {"approve": Ended("success", {}), "replay": Ended("success", {"return_value": replay.to_xcom()})}
+    answer = {"chosen_options": ["Approve"], "params_input": {}, "responded_by_user": {"id": "7", "name": EVIL}}
+    left = {
+        "approve": Ended("success", {"return_value": answer}),
+        "replay": Ended("success", {"return_value": replay.to_xcom()}),
+    }
     add_run(database, REPLAY_DAG_ID, "manual__1", left, conf=form, **manual)
     add_run(database, REPLAY_DAG_ID, "manual__2", left, conf={**form, "table": EVIL}, **manual)
     add_run(
@@ -163,6 +167,7 @@ def test_each_kind_of_run_has_a_page_without_foreign_html(
 def test_the_tasks_of_an_approval_have_their_own_names(server: TestClient) -> None:
     orders = row(show(server, REPLAY_DAG_ID, "manual__1"), "bronze.orders")
     assert "approve" in orders.split()
+    assert f"approve: Approve by {EVIL}" in orders
     assert "approval" not in orders
 
 

@@ -61,10 +61,11 @@ class _Place(NamedTuple):
 
 
 class _Left(NamedTuple):
-    """What a task has left: its result, and the version that a gate has decided about."""
+    """What a task has left: its result, the version that a gate has decided about, and the answer of a person."""
 
     result: TaskResult | None = None
     checked: CheckedVersion | None = None
+    answer: str = ""
 
 
 def read_run(session: SessionDep, dag_id: str, run_id: str) -> Run | None:
@@ -105,7 +106,7 @@ def _tasks(session: SessionDep, dag_id: str, run_id: str, of_form: str) -> Itera
     earlier = _earlier_seconds(session, dag_id, run_id, {row.task_id for row in rows if row.try_number > 1})
     for row in rows:
         place = _Place(row.task_id, row.map_index)
-        result, checked = left.get(place, _Left())
+        result, checked, answer = left.get(place, _Left())
         work = _WORK.get(row.operator or "") or (Work.WRITE if result and result.table else None)
         table = (result.table if result else "") or (checked.table if checked else "")
         if not table and work:
@@ -124,6 +125,7 @@ def _tasks(session: SessionDep, dag_id: str, run_id: str, of_form: str) -> Itera
             earlier_s=earlier.get(place, 0.0),
             result=result,
             checked=checked.version if checked else None,
+            answer=answer,
         )
 
 
@@ -139,11 +141,23 @@ def _left(session: SessionDep, dag_id: str, run_id: str) -> dict[_Place, _Left]:
         try:
             if row.key == CHECKED_KEY:
                 left[place] = before._replace(checked=CheckedVersion.model_validate(value))
+            elif row.key == _RETURN_KEY and isinstance(value, Mapping) and "chosen_options" in value:
+                left[place] = before._replace(answer=_answer(value))
             else:
                 left[place] = before._replace(result=TaskResult.model_validate(value))
         except ValidationError:
             continue
     return left
+
+
+def _answer(returned: Mapping[str, Any]) -> str:
+    """Return what a person has answered, from what Airflow's operators that ask people return.
+
+    >>> _answer({"chosen_options": ["Reject"], "responded_by_user": {"id": "7", "name": "ann"}})
+    'Reject by ann'
+    """
+    user = returned.get("responded_by_user") or {}
+    return f"{', '.join(returned['chosen_options'])} by {user.get('name', 'nobody')}"
 
 
 def _earlier_seconds(session: SessionDep, dag_id: str, run_id: str, retried: Collection[str]) -> dict[_Place, float]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 from include.contracts.job.report import CheckResult, RowCounts
+from include.contracts.job.task_result import TaskResult
 from include.control.gates.verdicts import Verdicts, summarize
 from include.control.ledger.deletes import Deletes
 from include.control.ledger.states.measures import Measures
@@ -13,8 +15,10 @@ from include.control.ledger.states.streams import Streams, advance_streams
 from include.control.ledger.states.table_state import StatePart, TableState
 from include.control.ledger.states.waiting_rows import WaitingRows
 from include.control.log.batch import BatchSources, Winner
+from include.errors import Outcome
 from include.overview.attention import Action, attention_needed
 from include.overview.tables.condition import Condition
+from include.overview.tables.failed_task import FailedTask
 from include.overview.tables.overview_from_state import overview_of
 from include.overview.tables.questions import Questions
 from include.overview.tables.table_overview import TableOverview
@@ -56,6 +60,20 @@ def test_a_refused_version_can_be_let_pass_until_its_rows_were_restored() -> Non
     assert [item.action for item in attention_needed([refused], NOW)] == [Action.OVERRIDE]
     restored = shown(refused_after_pass(), batches(BatchSources(), BatchSources(), BatchSources(restores=1)))
     assert [item.action for item in attention_needed([restored], NOW)] == [Action.RUN]
+
+
+def test_a_gate_that_failed_is_no_trouble_once_readers_have_the_rows_that_it_refused() -> None:
+    refusal = TaskResult(outcome=Outcome.GATE_FAILED, message="refused", version=2)
+    gate = FailedTask("flights", "run-2", "silver.flights_gate", -1, NOW, refusal)
+    writer = replace(gate, task_id=FLIGHTS.table, result=TaskResult(outcome=Outcome.FAILED, message="", version=2))
+
+    def shown_after(verdicts: Verdicts, *sources: BatchSources) -> TableOverview:
+        return overview_of(SPEC, state(verdicts, batches(*sources), measures(1)), NO_QUESTIONS, (gate, writer), NOW)
+
+    two, passed = (BatchSources(), BatchSources()), [verdict("t", 1), verdict("t", 2, passed=False), verdict("t", 3)]
+    assert shown_after(refused_after_pass(), *two).failed == [gate, writer]
+    assert shown_after(summarize(passed), *two, BatchSources()).failed == [writer]
+    assert shown_after(summarize(passed), *two, BatchSources(restores=1)).failed == [gate, writer]
 
 
 def test_only_the_newest_refused_version_can_be_let_pass() -> None:
