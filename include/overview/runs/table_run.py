@@ -10,6 +10,7 @@ from enum import StrEnum
 
 from include.contracts.job.findings import RefusedRows, merge_by_reason
 from include.contracts.job.report import RowCounts, total
+from include.contracts.job.requests import FormAction
 from include.contracts.spec.table_spec import BronzeSpec
 from include.contracts.spec.values import layer_order
 from include.control.events.conditions import Span
@@ -253,7 +254,8 @@ def _outcome(run: Run, tasks: Sequence[RunTask], batches: Sequence[RecentBatch])
         return TableOutcome.REPORTED
     if any(task.work is Work.MAINTENANCE for task in worked):
         return TableOutcome.MAINTAINED
-    if all(task.work is Work.APPROVAL for task in worked):
+    is_decision = run.form.get("action", FormAction.REPLAY) != FormAction.REPLAY
+    if all(task.work is Work.APPROVAL or (task.work is Work.REPLAY and is_decision) for task in worked):
         return TableOutcome.DECIDED
     results = [task.result for task in worked if task.result and task.work is not Work.GATE]
     if not batches and not any(result.outcome is Outcome.COMMITTED for result in results):

@@ -10,7 +10,7 @@ from typing import Any
 from airflow.api_fastapi.common.db.common import SessionDep
 from airflow.models.dag import DagModel
 from airflow.models.dagrun import DagRun
-from sqlalchemy import select, tuple_
+from sqlalchemy import and_, or_, select
 
 from lakehouse_airflow.assets import table_asset
 
@@ -49,10 +49,14 @@ def existing_runs(session: SessionDep, runs: Iterable[tuple[str, str] | None]) -
 
     The ledger keeps batches for longer than Airflow keeps runs: `airflow db clean` or a person deletes them.
     """
-    asked = {run for run in runs if run}
+    asked: dict[str, set[str]] = {}
+    for dag_id, run_id in filter(None, runs):
+        asked.setdefault(dag_id, set()).add(run_id)
     if not asked:
         return set()
-    query = select(DagRun.dag_id, DagRun.run_id).where(tuple_(DagRun.dag_id, DagRun.run_id).in_(asked))
+    # A list of pairs would make SQLite read the whole table.
+    of_dags = (and_(DagRun.dag_id == dag_id, DagRun.run_id.in_(ids)) for dag_id, ids in asked.items())
+    query = select(DagRun.dag_id, DagRun.run_id).where(or_(*of_dags))
     return {(row.dag_id, row.run_id) for row in session.execute(query)}
 
 

@@ -145,6 +145,15 @@ def test_the_tasks_say_how_the_run_has_ended_for_a_table(tasks: list[RunTask], o
     assert answer(run, [table]) == f"1 table: 1 {outcome.value}."
 
 
+@pytest.mark.parametrize(
+    ("action", "outcome"), [("discard rows", TableOutcome.DECIDED), ("replay rows", TableOutcome.NOTHING_NEW)]
+)
+def test_a_decision_about_quarantined_rows_is_more_than_nothing_new(action: str, outcome: TableOutcome) -> None:
+    run = replace(run_of(task(Work.APPROVAL), task(Work.REPLAY)), form={"action": action})
+    [table] = table_runs(run, {})
+    assert table.outcome is outcome
+
+
 def test_a_table_that_did_not_run_names_what_stopped_it_but_not_the_tables_in_between() -> None:
     def task_of(table: str, work: Work, state: str, **more: object) -> RunTask:
         return replace(task(work, state, **more), task_id=f"{table}.{work.name}", table=table)
