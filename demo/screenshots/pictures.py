@@ -68,11 +68,11 @@ def _fit_graph(page: Page) -> None:
 PICTURES: Mapping[str, Picture] = {
     "airflow.png": Picture(f"/dags/{DOMAIN}/runs/{RUN}", 520, prepare=_show_tasks),
     "assets.png": Picture(f"/assets?name_pattern={GOLD}", 400, 1600, _show_dependencies, ".react-flow"),
-    "lakehouse.png": Picture("/lakehouse/tables", 850),
+    "lakehouse.png": Picture("/lakehouse/tables", 900),
     "overview.png": Picture(f"/lakehouse/tables/{SILVER}", 800),
     "versions.png": Picture(f"/lakehouse/tables/{SILVER}/versions", 680),
     "backfill-plan.png": Picture(f"/lakehouse/backfill-plan/{DOMAIN}?first={LAST}&last={LAST_DELIVERED}", 900),
-    "run.png": Picture(f"/lakehouse/runs/{DOMAIN}/{RUN}", 1000),
+    "run.png": Picture(f"/lakehouse/runs/{DOMAIN}/{RUN}", 1060),
     "lineage.png": Picture(f"/lakehouse/lineage?table={SILVER}&column=arr_delay_min", 900),
     "quality.png": Picture(f"/lakehouse/tables/{SILVER}/quality", 520),
 }

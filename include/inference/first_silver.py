@@ -69,7 +69,9 @@ def propose_keys(rows: DeliveredRows, columns: Mapping[str, ColumnFacts], *, by_
         for time in times:
             if not _is_unlike_a_key(name) and rows.distinct(name, time) == total:
                 number = counted(columns[name].distinct, "value")
-                text = f"{name}: never null, {number} in {counted(total, 'row')}; no two of its rows have the same {time}"
+                text = (
+                    f"{name}: never null, {number} in {counted(total, 'row')}; no two of its rows have the same {time}"
+                )
                 return _keys((name,), time, by_day, text)
     per_file = [name for name in singles if columns[name].per_file == total]
     if per_file:
