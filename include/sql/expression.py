@@ -5,6 +5,7 @@ sqlglot knows most of Spark's grammar, but not all. What it cannot parse counts 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from enum import StrEnum
 from functools import cached_property, lru_cache
@@ -14,6 +15,7 @@ from sqlglot import Token, TokenType, exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import SqlglotError
 
+from include.sql.query_functions import REFUSED, REFUSED_BARE
 from include.sql.spark_functions import AGGREGATES, FUNCTIONS, SYNTAX, WITHOUT_PARENTHESES
 
 _SPARK = Spark()
@@ -22,6 +24,8 @@ _NAMES = (TokenType.VAR, TokenType.IDENTIFIER)
 _QUANTIFIED = (TokenType.LIKE, TokenType.ILIKE, TokenType.RLIKE)
 _QUOTED = (TokenType.IDENTIFIER, TokenType.STRING)
 _SCOPES = (TokenType.OVER, TokenType.SELECT, TokenType.FROM)
+_CLOCK_WORDS = re.compile(r"now|today|tomorrow|yesterday|unix_timestamp\s*\(\s*\)", re.IGNORECASE)
+"""What reads the clock besides functions: Spark also casts the text 'today' to a date."""
 
 
 class Use(StrEnum):
@@ -124,6 +128,19 @@ class SqlExpression:
     def reads_other_rows(self) -> bool:
         """Whether it contains a window or a query, so that its value does not follow from one row."""
         return any(token.token_type in (TokenType.OVER, TokenType.SELECT) for token in self._tokens)
+
+    @property
+    def follows_from_row(self) -> bool:
+        """Whether it always has the same value for the same row, as far as can be known from the text.
+
+        >>> [expression_of(text).follows_from_row for text in ("abs(n) > 1", "day < 'today'", "n < rand()", "a.f(n)")]
+        [True, False, False, False]
+        """
+        called, symbols = {*map(str.lower, self.functions)}, {*map(str.lower, self.symbols)}
+        is_unknown = self.unknown_functions or any(before is TokenType.DOT for before, _ in self._calls)
+        is_changing = called & REFUSED.keys() or symbols & REFUSED_BARE or _CLOCK_WORDS.search(self.text)
+        is_query = self.reads_other_rows or symbols & {"table", "values"}
+        return bool(self._tokens) and not (is_unknown or is_changing or is_query)
 
     @property
     def may_aggregate(self) -> bool:

@@ -14,7 +14,7 @@ from include.contracts.spec.expectation import Expectation
 from include.contracts.spec.expectation_arguments import COMPARISONS, OWN_EXPECTATIONS, SQL
 from spark_jobs.quality.fused.adjustments import Facts
 from spark_jobs.quality.fused.change import Change
-from spark_jobs.quality.fused.comparisons import FRESH, compare_version, freshness_rule
+from spark_jobs.quality.fused.comparisons import compare_version, compile_comparison
 from spark_jobs.quality.fused.failing_rows import condition_error
 from spark_jobs.quality.fused.one_pass import ComputedFigures, compute_figures, require_readable
 from spark_jobs.quality.fused.rule import FusedRule
@@ -96,10 +96,16 @@ def _evaluate(
             results[number] = RuleResult(False, error=error)
         elif rule.name == SQL and (cause := condition_error(df, rule.arguments["condition"])):
             results[number] = RuleResult(False, error=cause)
-        elif version and rule.name == FRESH:
-            fused[number] = freshness_rule(rule, schema, version)
-        elif rule.name not in COMPARISONS and (compiled := compile_rule(rule, schema)):
-            fused[number] = compiled
+        else:
+            compiled = (
+                compile_comparison(df, rule, version)
+                if version and rule.name in COMPARISONS
+                else compile_rule(rule, schema)
+            )
+            if isinstance(compiled, RuleResult):
+                results[number] = compiled
+            elif compiled:
+                fused[number] = compiled
     by_figures, figures = _by_figures(df, fused, change)
     results |= by_figures
     # Great Expectations knows none of these: alone, each is blamed for its own error.
@@ -157,7 +163,10 @@ def _judged_by(rule: FusedRule, figures: ComputedFigures, change: Change | None)
     names = rule.figures.names
     if not names:
         return ""
-    return str(change) if names <= figures.adjusted else ALL_ROWS
+    if not (change and names <= figures.adjusted):
+        return ALL_ROWS
+    others = sorted(reference.other for reference in rule.figures.references)
+    return " and ".join([str(change), *(f"{other} version {change.judged.others[other].version}" for other in others)])
 
 
 def _by_great_expectations(df: DataFrame, rules: Mapping[int, Expectation]) -> dict[int, RuleResult]:

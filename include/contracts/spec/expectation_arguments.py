@@ -80,6 +80,9 @@ COMPARISONS = {
 }
 """Millrace's own expectations: they compare a version with its interval, its past, or other tables."""
 
+REFERENCES = frozenset(name for name, arguments in COMPARISONS.items() if "other_table" in arguments.required)
+"""Those that require values to exist in another table."""
+
 OWN_EXPECTATIONS = frozenset({SQL, *COMPARISONS})
 """The expectations that Great Expectations does not have."""
 

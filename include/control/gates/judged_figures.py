@@ -25,29 +25,16 @@ _PARSE: dict[str, Callable[[str], Any]] = {
 """The types of figures that are kept -> the function that reads the text of one."""
 
 
-class JudgedFigures(StatePart):
-    """The figures of the last checked version.
+class ExactVersion(StatePart):
+    """A version of a table, by which later versions can be found to follow from it.
 
     Attributes:
         version: the version.
         mark: the digest of its commit.
-        rules: the digest of the rules and the columns for which the figures were computed.
-        rows: the rows of the version by its log.
-        adjusted: how many versions in a row were checked by their changes since all rows were read.
-        figures: digest of a figure's name -> its type and value.
     """
 
     version: int
     mark: str
-    rules: str
-    rows: int
-    adjusted: int = 0
-    figures: dict[str, str] = Field(default_factory=dict)
-
-    def known(self, names: Iterable[str]) -> dict[str, Any]:
-        """Return those of the named figures that are known."""
-        stored = {name: self.figures[key] for name in names if (key := _digest(name)) in self.figures}
-        return {name: figure_value(text) for name, text in stored.items()}
 
     def batches_upto(self, table: LakePath, version: int) -> list[Commit] | None:
         """Return the batches that changed rows after this version, up to `version`.
@@ -62,6 +49,29 @@ class JudgedFigures(StatePart):
             return None
         changes = [commit for commit in commits if commit.changes_data]
         return changes if all(_only_loads_rows(commit) for commit in changes) else None
+
+
+class JudgedFigures(ExactVersion):
+    """The figures of the last checked version.
+
+    Attributes:
+        rules: the digest of the rules and the columns for which the figures were computed.
+        rows: the rows of the version by its log.
+        adjusted: how many versions in a row were checked by their changes since all rows were read.
+        figures: digest of a figure's name -> its type and value.
+        others: another table whose values the rules require -> the version that was read.
+    """
+
+    rules: str
+    rows: int
+    adjusted: int = 0
+    figures: dict[str, str] = Field(default_factory=dict)
+    others: dict[str, ExactVersion] = Field(default_factory=dict)
+
+    def known(self, names: Iterable[str]) -> dict[str, Any]:
+        """Return those of the named figures that are known."""
+        stored = {name: self.figures[key] for name in names if (key := _digest(name)) in self.figures}
+        return {name: figure_value(text) for name, text in stored.items()}
 
 
 def kept_figures(figures: Mapping[str, Any]) -> dict[str, str]:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from include.contracts.lake_path import LakePath
 from include.contracts.spec.table_spec import AnySpec
-from include.control.gates.judged_figures import JudgedFigures, kept_figures
+from include.control.gates.judged_figures import ExactVersion, JudgedFigures, kept_figures
 from include.control.ledger.resolution import table_id
-from include.control.log.delta_log import commit_mark
+from include.control.ledger.states.measures import table_rows
+from include.control.log.delta_log import Commit, commit_mark
 from include.control.log.file_bounds import file_bounds
 from spark_jobs.delta_io.reads import read_changes
 from spark_jobs.quality.fused.adjustments import Facts
@@ -39,12 +42,14 @@ class JudgedVersion:
         version: the version.
         rules: the digest of the rules and of the columns.
         rows: the number of its rows, by the log.
+        others: another table whose values the rules require -> its path, and the version that is read.
     """
 
     path: LakePath
     version: int
     rules: str
     rows: int
+    others: Mapping[str, tuple[LakePath, int]] = field(default_factory=dict)
 
 
 def rules_digest(spec: AnySpec, columns: StructType) -> str:
@@ -56,23 +61,39 @@ def change_since(last: JudgedFigures | None, judged: JudgedVersion, session: Spa
     """Return what changed since the last checked version; None if all rows have to be read.
 
     They have to be read if the rules or the columns are others, if something else than batches changed rows, and if
-    there is no change feed. They are also read if that costs less: if there are few rows, or many changed. After
-    `READ_ALL_AFTER` versions the change is a proof, for which all rows are read, too.
+    there is no change feed. They are also read if that costs less: if there are few rows, or many changed, here and in
+    the tables whose values the rules require. After `READ_ALL_AFTER` versions the change is a proof, for which all
+    rows are read, too.
     """
     if last is None or last.table_id != table_id(judged.path) or last.rules != judged.rules:
         return None
     batches = last.batches_upto(judged.path, judged.version)
     if batches is None:
         return None
+    of_others = {other: _batches(last, other, *at) for other, at in judged.others.items()}
+    known = {other: of_other for other, of_other in of_others.items() if of_other is not None}
     is_proof = last.adjusted >= READ_ALL_AFTER
-    in_files = partial(file_bounds, judged.path, judged.version)
-    if not batches:
-        return Change(last, judged.rows, None, in_files, is_proof)
-    changed = sum(commit.changed_rows for commit in batches)
-    if judged.rows < FEW_ROWS + _READS_OF_CHANGE * changed and not is_proof:
+    every = [*batches, *chain.from_iterable(known.values())]
+    all_rows = judged.rows + sum(table_rows(*judged.others[other]) for other in known)
+    changed = sum(commit.changed_rows for commit in every)
+    if every and all_rows < FEW_ROWS + _READS_OF_CHANGE * changed and not is_proof:
         return None
-    feed = read_changes(session, judged.path, last.version, judged.version)
-    return None if feed is None else Change(last, judged.rows, feed, in_files, is_proof)
+    feed = read_changes(session, judged.path, last.version, judged.version) if batches else None
+    if batches and feed is None:
+        return None
+    feeds: dict[str, DataFrame | None] = {other: None for other, of_other in known.items() if not of_other}
+    for other in known.keys() - feeds.keys():
+        path, version = judged.others[other]
+        their_feed = read_changes(session, path, last.others[other].version, version)
+        if their_feed is not None:
+            feeds[other] = their_feed
+    return Change(last, judged.rows, feed, partial(file_bounds, judged.path, judged.version), is_proof, feeds)
+
+
+def _batches(last: JudgedFigures, other: str, path: LakePath, version: int) -> list[Commit] | None:
+    """Return the batches that changed another table since the last check; None if they are unknown."""
+    before = last.others.get(other)
+    return before.batches_upto(path, version) if before and before.table_id == table_id(path) else None
 
 
 def next_figures(judged: JudgedVersion, change: Change | None, lasting: Facts) -> JudgedFigures | None:
@@ -87,4 +108,8 @@ def next_figures(judged: JudgedVersion, change: Change | None, lasting: Facts) -
         rows=judged.rows,
         adjusted=change.judged.adjusted + 1 if change and not change.is_proof else 0,
         figures=kept_figures(lasting),
+        others={
+            other: ExactVersion(table_id=table_id(path), version=version, mark=commit_mark(path, version))
+            for other, (path, version) in judged.others.items()
+        },
     )

@@ -16,7 +16,7 @@ from include.control.log.delta_log import remaining_commits
 from include.errors import RestoreError
 from spark_jobs.delta_io.reads import read_version
 from spark_jobs.layers.gate.changed_rows import JudgedVersion, change_since, next_figures, rules_digest
-from spark_jobs.layers.gate.version_facts import comparable_version, other_tables, version_facts
+from spark_jobs.layers.gate.version_facts import comparable_version, other_tables, required_tables, version_facts
 from spark_jobs.quality.fused.one_pass import GATE_CONF
 from spark_jobs.quality.suites import CheckedRules, check_rules
 from spark_jobs.quality.verdicts.carried_figures import RULE as CARRIED
@@ -100,7 +100,8 @@ def _check(context: JobContext, version: int, verdicts: Verdicts | None) -> tupl
         with context.reading_session(GATE_CONF) as session:
             frame = read_version(session, path, version)
             compared = comparable_version(context, session, version, facts, others)
-            judged = JudgedVersion(path, version, rules_digest(spec, frame.schema), facts[IN_TABLE])
+            digest, required = rules_digest(spec, frame.schema), required_tables(context, others)
+            judged = JudgedVersion(path, version, digest, facts[IN_TABLE], required)
             change = change_since(context.ops.gates.judged_figures(spec.table), judged, session)
             checked = check_rules(frame, spec.table_rules, compared, change)
             figures = next_figures(judged, change, checked.lasting)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 
 from pyspark.sql import DataFrame, SparkSession
 
 from include.contracts.lake_path import LakePath
-from include.contracts.spec.expectation_arguments import COMPARISONS
+from include.contracts.spec.expectation_arguments import COMPARISONS, REFERENCES
 from include.control.ledger.states.measures import table_rows
 from include.control.log.batch import BatchSources
-from include.control.log.delta_log import EPOCH_START, read_commit, remaining_commits
+from include.control.log.delta_log import EPOCH_START, commit_mark, read_commit, remaining_commits
 from include.control.log.stored_tables import open_table
 from include.errors import TornLogError
 from spark_jobs.delta_io.reads import read_version
@@ -33,6 +34,13 @@ def other_tables(context: JobContext) -> dict[str, int | None]:
     """Return the other tables that rules name -> their certified version."""
     named = {table for rule in context.spec.table_rules for table in rule.other_tables}
     return {table: context.ops.gates.certified(table) for table in sorted(named)}
+
+
+def required_tables(context: JobContext, others: Mapping[str, int | None]) -> dict[str, tuple[LakePath, int]]:
+    """Return the tables in which values must exist, as far as their logs are there -> path and certified version."""
+    named = {rule.arguments["other_table"] for rule in context.spec.table_rules if rule.name in REFERENCES}
+    certified = {other: (context.paths.table(other), others[other]) for other in sorted(named)}
+    return {other: (path, at) for other, (path, at) in certified.items() if at is not None and commit_mark(path, at)}
 
 
 def comparable_version(

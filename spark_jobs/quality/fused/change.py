@@ -6,8 +6,10 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
+from itertools import chain
+from typing import Any
 
-from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from include.control.gates.judged_figures import JudgedFigures
@@ -15,6 +17,7 @@ from include.control.log.file_bounds import FileBounds
 from spark_jobs.quality.fused.adjustments import Adjustment, CommitFigures, Facts, adjust_figures
 from spark_jobs.quality.fused.changed_values import ChangedValues, changed_values, changed_values_frame
 from spark_jobs.quality.fused.groups import OF_GROUPS, Group, group_figure
+from spark_jobs.quality.fused.other_tables import ChangedReference, Reference
 
 log = logging.getLogger(__name__)
 
@@ -31,6 +34,8 @@ class Change:
         feed: the change feed in between; None if no row changed.
         in_files: returns the extremes of a column in the data files of the version that is checked.
         is_proof: whether all rows are read as well, to compare the figures that follow from the change with.
+        others: another table -> its change feed between its versions at the last check and now; None if no row
+            changed. Tables whose changes are unknown are left out.
     """
 
     judged: JudgedFigures
@@ -38,6 +43,7 @@ class Change:
     feed: DataFrame | None
     in_files: Callable[[str], FileBounds] = lambda _: FileBounds()
     is_proof: bool = False
+    others: Mapping[str, DataFrame | None] = field(default_factory=dict)
 
     def __str__(self) -> str:
         return f"the change since version {self.judged.version}"
@@ -51,19 +57,25 @@ class Adjusted:
         flat: the figures that follow from these alone.
         before: the figures of the last checked version.
         values: the groups whose figures follow from these and the number of rows that some combinations have now.
+        references: the references whose figures follow from these and from lookups in both tables.
         feed: the change feed; None if no row changed.
     """
 
     flat: Facts = field(default_factory=dict)
     before: Facts = field(default_factory=dict)
     values: Mapping[Group, ChangedValues] = field(default_factory=dict)
+    references: Mapping[Reference, ChangedReference] = field(default_factory=dict)
     feed: DataFrame | None = None
 
 
 def adjust_by_change(
-    change: Change, flat: Mapping[str, Column], adjust: Mapping[str, Adjustment], groups: Sequence[Group]
+    change: Change,
+    flat: Mapping[str, Column],
+    adjust: Mapping[str, Adjustment],
+    groups: Sequence[Group],
+    references: Sequence[Reference],
 ) -> Adjusted:
-    """Adjust the figures of the last checked version, in one query of the rows that changed.
+    """Adjust the figures of the last checked version, in one query of the rows that changed, here and in other tables.
 
     Nothing follows if the log has another number of rows than the feed leads to.
 
@@ -72,27 +84,45 @@ def adjust_by_change(
         flat: figure -> aggregate.
         adjust: figure -> how it is adjusted; the others are computed from all rows.
         groups: the groups, by whose place their columns are numbered.
+        references: the references; each has two numbers after those of the groups.
 
     Raises:
         PySparkException: an aggregate cannot be computed, or the feed cannot be read.
     """
     of_groups = {group: [group_figure(group, figure) for figure in OF_GROUPS] for group in groups}
-    before = change.judged.known([*adjust, *(name for names in of_groups.values() for name in names)])
+    missing = [reference.missing for reference in references]
+    before = change.judged.known([*adjust, *chain.from_iterable(of_groups.values()), *missing])
     numbers = {group: number for number, group in enumerate(groups) if before.keys() >= set(of_groups[group])}
     followed = {name: flat[name] for name in before if name in flat}
-    rows = _collect(change.feed, followed, numbers) if change.feed else []
-    commits = _commit_figures([row for row in rows if row[_VERSION] is not None], followed)
+    places = {
+        reference: len(groups) + 2 * place
+        for place, reference in enumerate(references)
+        if reference.missing in before and reference.other in change.others
+    }
+    frames = [_by_commit(change.feed, followed)] if change.feed else []
+    frames += [changed_values_frame(change.feed, group, number) for group, number in numbers.items() if change.feed]
+    changes = {
+        reference: ChangedReference(change.feed, change.others[reference.other], not before[reference.missing])
+        for reference in places
+    }
+    for reference, changed in changes.items():
+        frames += changed.values_frames(reference, places[reference])
+    rows = [row.asDict() for row in together(frames).collect()] if frames else []
+    commits = _commit_figures([row for row in rows if row.get(_VERSION) is not None], followed)
     expected = change.judged.rows + sum(commit.added[_ROWS] - commit.removed[_ROWS] for commit in commits)
     if expected != change.rows:
         log.warning("%s leads to %s rows, but the log has %s: all rows are checked", change, expected, change.rows)
         return Adjusted()
-    of_values = [row.asDict().items() for row in rows if row[_VERSION] is None]
-    found = {name: value for items in of_values for name, value in items if value is not None}
+    of_values = [row for row in rows if row.get(_VERSION) is None]
+    found = {name: value for row in of_values for name, value in row.items() if value is not None}
     values = {group: changed_values(found, group, number) for group, number in numbers.items()}
     few = {group: changed for group, changed in values.items() if changed is not None}
+    known = {each: changed.with_values(found, each, places[each]) for each, changed in changes.items()}
+    of_references = {reference: changed for reference, changed in known.items() if changed is not None}
     adjusted = adjust_figures(adjust, before, commits)
     unknown = {name: adjust[name] for name in before if name in adjust and name not in adjusted and adjust[name].column}
-    return Adjusted({**adjusted, **_in_files(unknown, before, commits, change.in_files)}, before, few, change.feed)
+    in_files = _in_files(unknown, before, commits, change.in_files)
+    return Adjusted({**adjusted, **in_files}, before, few, of_references, change.feed)
 
 
 def _in_files(
@@ -117,9 +147,10 @@ def _in_files(
     return found
 
 
-def _collect(feed: DataFrame, flat: Mapping[str, Column], numbers: Mapping[Group, int]) -> list[Row]:
-    frames = [_by_commit(feed, flat), *(changed_values_frame(feed, group, number) for group, number in numbers.items())]
-    return reduce(lambda left, right: left.unionByName(right, allowMissingColumns=True), frames).collect()
+def together(frames: Iterable[DataFrame]) -> DataFrame:
+    """Return the rows of frames with different columns."""
+    # A union, because a join would broadcast each frame in its own job.
+    return reduce(lambda left, right: left.unionByName(right, allowMissingColumns=True), frames)
 
 
 def _by_commit(feed: DataFrame, flat: Mapping[str, Column]) -> DataFrame:
@@ -130,7 +161,7 @@ def _by_commit(feed: DataFrame, flat: Mapping[str, Column]) -> DataFrame:
     return parts.agg(F.count(F.lit(1)).alias(_ROWS), *figures)
 
 
-def _commit_figures(rows: Sequence[Row], flat: Iterable[str]) -> list[CommitFigures]:
+def _commit_figures(rows: Sequence[Mapping[str, Any]], flat: Iterable[str]) -> list[CommitFigures]:
     """Return the figures of each commit by the rows of `_by_commit`, in the order of the commits."""
     places = {name: f"flat_{number}" for number, name in enumerate(flat)}
     sides = {

@@ -21,7 +21,10 @@ from spark_jobs.quality.fused.groups import OF_GROUPS, Group, group_figure, has_
 MOST_VALUES = 20_000
 """Up to this number of changed combinations they are looked up; beyond it all rows are counted."""
 
-_DELTA, _NOW, _HASH = "_delta", "_now", "_hash"
+CHANGE = "_change"
+"""The column with the number of rows that a combination gained; less than 0 if it lost rows."""
+
+_NOW, _HASH = "_now", "_hash"
 
 _WORD = 64
 """The bits of a word of a bitmap."""
@@ -46,15 +49,18 @@ class ChangedValues:
     bounds: Mapping[str, tuple[str, str]]
 
 
-def changed_values_frame(feed: DataFrame, columns: Group, number: int) -> DataFrame:
+def changed_values_frame(feed: DataFrame, columns: Group, number: int, *, lost_only: bool = False) -> DataFrame:
     """Return one row that `changed_values` reads: of the combinations whose number of rows changed in the feed.
 
     Args:
         feed: the change feed.
         columns: the group.
         number: the number of the group, which is in the names of the columns.
+        lost_only: only combinations that lost rows.
     """
-    changed = _deltas(feed, columns).withColumn(_HASH, F.xxhash64(*columns)).limit(MOST_VALUES + 1)
+    changed = (
+        value_changes(feed, columns, lost_only=lost_only).withColumn(_HASH, F.xxhash64(*columns)).limit(MOST_VALUES + 1)
+    )
     bounds = [
         aggregate(F.col(column)).cast("string").alias(f"{name}_{number}_{place}")
         for place, column in enumerate(columns)
@@ -94,20 +100,20 @@ def differences(df: DataFrame, feed: DataFrame, columns: Group, changed: Changed
     """
     distinct = _distinct(columns)
     # A union, because a join would broadcast one side in its own job; and GROUP BY treats NULL and NaN as values.
-    now = df.where(_is_among(df, columns, changed)).select(*distinct, F.lit(None).cast("long").alias(_DELTA))
-    deltas = _deltas(feed, columns).select(*distinct, _DELTA)
-    counts = deltas.unionAll(now).groupBy(*distinct)
-    both = counts.agg(F.sum(_DELTA).alias(_DELTA), F.count_if(F.col(_DELTA).isNull()).alias(_NOW))
+    now = df.where(is_among(df, columns, changed)).select(*distinct, F.lit(None).cast("long").alias(CHANGE))
+    changes = value_changes(feed, columns).select(*distinct, CHANGE)
+    counts = changes.unionAll(now).groupBy(*distinct)
+    both = counts.agg(F.sum(CHANGE).alias(CHANGE), F.count_if(F.col(CHANGE).isNull()).alias(_NOW))
     after = F.col(_NOW)
-    before = after - F.col(_DELTA)
+    before = after - F.col(CHANGE)
     aggregates = {
         "values": F.sum((after > 0).cast("long") - (before > 0).cast("long")),
-        "rows": F.sum(_DELTA),
+        "rows": F.sum(CHANGE),
         "repeated": F.sum(F.when(after > 1, after).otherwise(0) - F.when(before > 1, before).otherwise(0)),
         "impossible": F.count_if(before < 0),
     }
     named = [F.coalesce(figure, F.lit(0)).alias(f"{name}_more_{number}") for name, figure in aggregates.items()]
-    return both.where(F.col(_DELTA).isNotNull()).agg(*named)
+    return both.where(F.col(CHANGE).isNotNull()).agg(*named)
 
 
 def add_differences(
@@ -127,14 +133,15 @@ def add_differences(
     return {name: before[name] + values.get(f"{figure}_more_{number}", 0) for figure, name in names.items()}
 
 
-def _deltas(feed: DataFrame, columns: Group) -> DataFrame:
-    """Return the combinations with a value whose number of rows changed, and by how much (`_delta`)."""
+def value_changes(feed: DataFrame, columns: Group, *, lost_only: bool = False) -> DataFrame:
+    """Return the combinations with a value whose number of rows changed, or fell, and by how much (`_change`)."""
     sign = F.when(F.col("_change_type").isin("insert", "update_postimage"), 1).otherwise(-1)
-    sums = feed.where(has_a_value(columns)).groupBy(*_distinct(columns)).agg(F.sum(sign).alias(_DELTA))
-    return sums.where(F.col(_DELTA) != 0)
+    sums = feed.where(has_a_value(columns)).groupBy(*_distinct(columns)).agg(F.sum(sign).alias(CHANGE))
+    return sums.where(F.col(CHANGE) < 0 if lost_only else F.col(CHANGE) != 0)
 
 
-def _is_among(df: DataFrame, columns: Group, changed: ChangedValues) -> Column:
+def is_among(df: DataFrame, columns: Group, changed: ChangedValues) -> Column:
+    """Return true for a row of `df` with one of the changed combinations, and for few other rows."""
     bounds = [
         F.col(column).between(*(F.lit(bound).cast(df.schema[column].dataType) for bound in least_and_greatest))
         for column, least_and_greatest in changed.bounds.items()

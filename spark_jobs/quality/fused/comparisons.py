@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta
+from functools import reduce
 from itertools import islice
+from operator import and_
 from statistics import median
 
 from deltalake.exceptions import DeltaError
@@ -20,22 +22,77 @@ from pyspark.sql.types import StructType, TimestampType
 
 from include.contracts.spec.duration import AGE
 from include.contracts.spec.expectation import Expectation
-from include.contracts.spec.expectation_arguments import QUERY
-from spark_jobs.quality.fused.adjustments import GREATEST, Facts
+from include.contracts.spec.expectation_arguments import QUERY, REFERENCES
+from spark_jobs.quality.fused.adjustments import GREATEST, TOTAL, Facts
 from spark_jobs.quality.fused.distributions import distribution_is_stable, null_share_is_stable
 from spark_jobs.quality.fused.one_pass import Figures, collect_together, require_readable
-from spark_jobs.quality.fused.other_tables import values_exist_in_other_table
+from spark_jobs.quality.fused.other_tables import Reference
 from spark_jobs.quality.fused.queries import query_returns_no_rows
-from spark_jobs.quality.fused.rule import FusedRule
+from spark_jobs.quality.fused.rule import FusedRule, Samples
 from spark_jobs.quality.rules.figure_bounds import EPOCH
 from spark_jobs.quality.verdicts.comparable_version import IN_TABLE, ComparableVersion
 from spark_jobs.quality.verdicts.rule_result import ALL_ROWS, RuleResult, one_line
 
-FRESH = "expect_table_to_be_fresh"
-"""The only comparison that needs nothing but a figure of the version itself."""
+
+def compile_comparison(df: DataFrame, rule: Expectation, checked: ComparableVersion) -> FusedRule | RuleResult | None:
+    """Compile a comparison to figures; return its result if it cannot be evaluated, and None if figures do not suffice.
+
+    Raises:
+        PySparkException: the version cannot be read at all, which is no rule's fault.
+    """
+    if rule.name == "expect_table_to_be_fresh":
+        return _freshness_rule(rule, df.schema, checked)
+    if rule.name not in REFERENCES:
+        return None
+    try:
+        return _reference_rule(rule, df.schema, checked)
+    except PySparkException as error:
+        require_readable(df)
+        return RuleResult(False, error=one_line(str(error)))
 
 
-def freshness_rule(rule: Expectation, schema: StructType, checked: ComparableVersion) -> FusedRule:
+def _reference_rule(rule: Expectation, schema: StructType, checked: ComparableVersion) -> FusedRule | RuleResult:
+    """Compile a rule that each value of a column, or combination of columns, is in another table's certified version.
+
+    As with a foreign key in SQL, a row with NULL in any of the columns refers to nothing, and is not checked.
+    """
+    given = rule.arguments
+    other, version = given["other_table"], checked.others[given["other_table"]]
+    if version is None:
+        return RuleResult(False, error=f"{other} has no certified version yet: run it and its gate first")
+    own = tuple(given.get("column_list") or [given["column"]])
+    theirs = tuple(given.get("other_column_list") or [given["other_column"]])
+    reference = Reference(own, other, theirs, checked.read(other, version))
+    if error := _type_errors(schema, reference):
+        return RuleResult(False, error=error)
+    rows, against = f"rows that refer by {', '.join(own)}", f"{other} version {version}"
+
+    def evaluate(facts: Facts) -> RuleResult:
+        missing = facts[reference.missing]
+        passed = facts[rows] == 0 or (facts[rows] - missing) / facts[rows] >= given.get("mostly", 1)
+        details = {"element_count": checked.facts.get(IN_TABLE), "unexpected_count": missing}
+        return RuleResult(passed, details, against=against)
+
+    keys = [F.col(key).alias(name) for key, name in zip(reference.keys, own, strict=True)]
+    samples = Samples(keys[0] if "column" in given else F.struct(*keys), reference=reference)
+    count = F.count_if(reduce(and_, [F.col(name).isNotNull() for name in own]))
+    return FusedRule(Figures({rows: count}, adjust={rows: TOTAL}, references=frozenset({reference})), evaluate, samples)
+
+
+def _type_errors(schema: StructType, reference: Reference) -> str:
+    """Return which columns are missing or have different types; empty if there are none."""
+    other, columns = reference.other, reference.rows.schema
+    if missing := [name for name in reference.theirs if name not in columns.names]:
+        return f"{other} has no column {', '.join(missing)}"
+    pairs = [(schema[name], columns[their]) for name, their in zip(reference.own, reference.theirs, strict=True)]
+    return "; ".join(
+        f"{mine.name} is {mine.dataType.simpleString()} and {other}.{their.name} is {their.dataType.simpleString()}"
+        for mine, their in pairs
+        if mine.dataType != their.dataType
+    )
+
+
+def _freshness_rule(rule: Expectation, schema: StructType, checked: ComparableVersion) -> FusedRule:
     """Compile a rule that a column's newest value is at most `max_age` old at the end of the interval or the commit.
 
     It does not use the clock: a backfill of last year would always be stale, and checking a version twice could give
@@ -131,8 +188,6 @@ _COMPARE: dict[str, Callable[[DataFrame, Expectation, ComparableVersion], RuleRe
     "expect_table_columns_to_be_stable": _columns_stable,
     QUERY: query_returns_no_rows,
     "expect_table_to_reconcile_with_source": _reconciles,
-    "expect_column_values_to_exist_in_other_table": values_exist_in_other_table,
-    "expect_compound_columns_to_exist_in_other_table": values_exist_in_other_table,
     "expect_column_null_share_to_be_stable": null_share_is_stable,
     "expect_column_distribution_to_be_stable": distribution_is_stable,
 }

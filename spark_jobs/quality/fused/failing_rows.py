@@ -45,15 +45,19 @@ def row_rule(rule: Expectation, _schema: StructType) -> FusedRule:
 def sql_rule(rule: Expectation, schema: StructType) -> FusedRule:
     """Compile a rule that a condition in SQL is not false; NULL is no failure, and no part of the share `mostly`."""
     condition = rule.arguments["condition"]
+    sql = expression_of(condition)
     failing, figure = fails(rule.model_copy(update={"arguments": {"condition": condition}})), f"failing {condition}"
     considered = f"with a value of {condition}"
     flat = {ROWS: F.count(F.lit(1)), figure: F.count_if(failing), considered: F.count(F.expr(condition))}
-    named = {name[-1].lower() for name in expression_of(condition).columns}
+    named = {name[-1].lower() for name in sql.columns}
     columns = [column for column in schema.names if column.lower() in named]
     # As text, because values of any type have an order then.
     value = F.to_json(F.struct(*columns), {"ignoreNullFields": "false"})
     evaluate = partial(_share_of_rows, _mostly(rule), figure, considered)
-    return FusedRule(Figures(flat), evaluate, Samples(value, failing) if columns else None)
+    followed = flat if sql.follows_from_row else {ROWS}
+    return FusedRule(
+        Figures(flat, adjust=dict.fromkeys(followed, TOTAL)), evaluate, Samples(value, failing) if columns else None
+    )
 
 
 def condition_error(df: DataFrame, condition: str) -> str:

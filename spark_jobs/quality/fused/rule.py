@@ -13,6 +13,7 @@ from include.contracts.spec.expectation import Expectation
 from spark_jobs.quality.fused.adjustments import Adjustment, Facts
 from spark_jobs.quality.fused.groups import Group
 from spark_jobs.quality.fused.one_pass import Figures
+from spark_jobs.quality.fused.other_tables import Reference
 from spark_jobs.quality.rules.figure_bounds import Evaluate
 from spark_jobs.quality.verdicts.rule_result import RuleResult
 
@@ -28,11 +29,13 @@ class Samples:
         value: the value to show of a failing row, or of a combination of values that several rows have.
         failing: true for a row that fails.
         group: columns whose combinations may occur only once; given instead of `failing`.
+        reference: columns whose values must exist in another table; given instead of `failing`.
     """
 
     value: Column
     failing: Column | None = None
     group: Group = ()
+    reference: Reference | None = None
 
 
 @dataclass(frozen=True)

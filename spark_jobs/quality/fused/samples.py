@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 
 from spark_jobs.quality.fused.groups import grouped, is_repeated
 from spark_jobs.quality.fused.one_pass import collect_together
+from spark_jobs.quality.fused.other_tables import is_missing, with_existence
 from spark_jobs.quality.fused.rule import Samples
 
 _PARTS = 8
@@ -34,7 +35,12 @@ def collect_samples(df: DataFrame, samples: Mapping[int, Samples]) -> dict[int, 
         for number, rule in samples.items()
         if rule.group
     ]
-    values = collect_together([*([df.agg(*of_rows)] if of_rows else []), *of_groups])
+    of_references = [
+        with_existence(df, rule.reference).agg(sample_values(rule.value, is_missing(rule.reference)).alias(str(number)))
+        for number, rule in samples.items()
+        if rule.reference
+    ]
+    values = collect_together([*([df.agg(*of_rows)] if of_rows else []), *of_groups, *of_references])
     return {
         number: [plain_value(value, rule) for value in values.get(str(number), ())] for number, rule in samples.items()
     }
@@ -52,4 +58,4 @@ def plain_value(value: Any, samples: Samples) -> Any:
     """Return a combination as a dict by column, a pair as a list of two values, any other value unchanged."""
     if not isinstance(value, Row):
         return value
-    return value.asDict() if samples.group else list(value)
+    return value.asDict() if samples.group or samples.reference else list(value)

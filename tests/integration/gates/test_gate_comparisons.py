@@ -11,6 +11,7 @@ from include.contracts.job.args import Job
 from include.contracts.job.report import CheckResult, JobReport
 from include.control.gates.gates import Gates
 from include.errors import Outcome
+from spark_jobs.layers.gate import changed_rows
 from tests.support.documents.specs import bronze_document, gold_document, silver_document
 from tests.support.lakehouse import Lakehouse, order
 from tests.support.ledger.delta_tables import day
@@ -145,6 +146,28 @@ class TestOtherTables:
         second_report = lakehouse.run(BRONZE, 1, job=Job.QUALITY_GATE)
         assert (second_report.outcome, second_report.certified_version) == (Outcome.NO_OP, 1)
         assert the_check(second_report).against == "bronze.known version 2"
+
+    @pytest.mark.slow
+    def test_values_are_looked_up_where_either_table_changed(
+        self, lakehouse: Lakehouse, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(changed_rows, "FEW_ROWS", -1000)
+        self.shop(lakehouse)
+        deliver_known(lakehouse, 1, "o1")
+        lakehouse.run(KNOWN, 1)
+        lakehouse.deliver(1, "a.json", [order(1, 1)])
+        lakehouse.deliver(2, "a.json", [order(1, 2), order(2, 2), order(None, 4)])
+        first, refused = (lakehouse.run(BRONZE, number) for number in (1, 2))
+        assert the_check(first).judged_by == "all rows"
+        check = the_check(refused)
+        assert (check.passed, check.unexpected_rows, check.samples) == (False, 1, ("o2",))
+        assert check.judged_by == f"the change since version {first.version} and {KNOWN} version 1"
+
+        deliver_known(lakehouse, 2, "o2")
+        lakehouse.run(KNOWN, 2)
+        check = the_check(lakehouse.run(BRONZE, 2, job=Job.QUALITY_GATE))
+        assert (check.passed, check.unexpected_rows, check.against) == (True, 0, f"{KNOWN} version 2")
+        assert check.judged_by == f"the change since version {refused.version} and {KNOWN} version 1"
 
     def test_so_large_a_share_as_mostly_says_must_be_there(self, lakehouse: Lakehouse) -> None:
         self.shop(lakehouse, mostly=0.5)

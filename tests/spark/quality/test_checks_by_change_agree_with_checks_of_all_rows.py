@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -14,21 +13,12 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from include.contracts.spec.expectation import Expectation
-from include.control.gates.judged_figures import JudgedFigures
-from include.control.ledger.states.measures import table_rows
-from include.control.log.batch import BatchSources
-from include.control.log.delta_log import latest_version
-from spark_jobs.delta_io.reads import read_version
 from spark_jobs.layers.gate import changed_rows
-from spark_jobs.layers.gate.changed_rows import JudgedVersion, change_since, next_figures
-from spark_jobs.quality.fused.one_pass import GATE_CONF
-from spark_jobs.quality.suites import CheckedRules, check_rules
-from spark_jobs.runtime.session import own_session
-from tests.support.ledger.delta_tables import intent_of
-from tests.support.quality.odd_frames import EDGES, frame, rows, rule
+from spark_jobs.quality.suites import CheckedRules
+from tests.support.quality.checked_table import OTHER, CheckedTable, Step
+from tests.support.quality.odd_frames import EDGES, PAIRS, rows, rule
 from tests.support.quality.table_rules import table_rules
 
-METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 CONDITIONS = [
     "true", "whole IS NULL", "whole < 5", "word = 'a'", "real >= 5", "money <=> NULL", "day > '2013-01-01'",
 ]  # fmt: skip
@@ -40,9 +30,6 @@ def _changes_are_followed_in_small_tables() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(changed_rows, "FEW_ROWS", -(10**9))
         yield
-
-
-Step = tuple[str, Any]
 
 
 def steps() -> st.SearchStrategy[Step]:
@@ -57,51 +44,39 @@ def steps() -> st.SearchStrategy[Step]:
     )
 
 
-class CheckedTable:
-    """A Delta table, and the figures of its last check."""
+def references() -> st.SearchStrategy[Expectation]:
+    """Return rules that values, or combinations of two, exist in the other table."""
+    share = st.sampled_from([{}, {"mostly": 0.5}, {"mostly": 0.2}])
+    one = st.builds(
+        lambda column, mostly: rule(
+            "expect_column_values_to_exist_in_other_table",
+            {"column": column, "other_table": OTHER, "other_column": column, **mostly},
+        ),
+        st.sampled_from([*EDGES]),
+        share,
+    )
+    two = st.builds(
+        lambda pair, mostly: rule(
+            "expect_compound_columns_to_exist_in_other_table",
+            {"column_list": [*pair], "other_table": OTHER, "other_column_list": [*pair], **mostly},
+        ),
+        st.sampled_from(PAIRS),
+        share,
+    )
+    return one | two
 
-    def __init__(self, spark: SparkSession, path: Path, rules: list[Expectation]) -> None:
-        self.spark, self.path, self.rules = spark, path, rules
-        self.last: JudgedFigures | None = None
 
-    @contextmanager
-    def batch(self, **sources: Any) -> Iterator[None]:
-        """Let the commits within be those of a batch."""
-        self.spark.conf.set(METADATA, intent_of("t", 1, sources=BatchSources(**sources)).user_metadata())
-        yield
-        self.spark.conf.unset(METADATA)
+def conditions() -> st.SearchStrategy[Expectation]:
+    """Return conditions in SQL."""
+    return st.sampled_from(CONDITIONS).map(lambda condition: rule("expect_sql", {"condition": condition}))
 
-    def create(self, first: list[tuple[Any, ...]]) -> None:
-        writer = frame(self.spark, first).write.format("delta").option("delta.enableChangeDataFeed", "true")
-        writer.save(str(self.path))
 
-    def apply(self, step: Step) -> None:
-        kind, given = step
-        table = f"delta.`{self.path}`"
-        with self.batch(restores=0) if kind == "restore" else self.batch():
-            if kind == "insert":
-                frame(self.spark, given).write.format("delta").mode("append").save(str(self.path))
-            elif kind == "update":
-                self.spark.sql(f"UPDATE {table} SET {given[0]} WHERE {given[1]}").collect()
-            elif kind == "delete":
-                self.spark.sql(f"DELETE FROM {table} WHERE {given}").collect()
-            elif kind == "restore":
-                version = max(latest_version(self.path) - 1, 0)
-                self.spark.sql(f"RESTORE TABLE {table} TO VERSION AS OF {version}").collect()
-            else:
-                self.spark.sql(f"OPTIMIZE {table}").collect()
-
-    def check(self) -> tuple[CheckedRules, CheckedRules]:
-        """Return the check by what changed since the last check, and that of all rows."""
-        version = latest_version(self.path)
-        judged = JudgedVersion(self.path, version, "rules", table_rows(self.path, version))
-        with own_session(GATE_CONF) as session:
-            df = read_version(session, self.path, version)
-            change = change_since(self.last, judged, session)
-            by_change = check_rules(df, self.rules, change=change)
-            of_all_rows = check_rules(df, self.rules)
-        self.last = next_figures(judged, change, by_change.lasting)
-        return by_change, of_all_rows
+def missing_by_joins(table: CheckedTable) -> list[int]:
+    """Return for each rule on the other table how many rows have no counterpart there, by an anti-join of Spark."""
+    own, other = (table.spark.read.format("delta").load(str(path)) for path in (table.path, table.other))
+    of_rules = [each.arguments for each in table.rules if "other_table" in each.arguments]
+    columns = [given.get("column_list") or [given["column"]] for given in of_rules]
+    return [own.dropna(subset=names).join(other, on=names, how="left_anti").count() for names in columns]
 
 
 def agreed(by_change: CheckedRules, of_all_rows: CheckedRules) -> list[str]:
@@ -124,25 +99,30 @@ def agreed(by_change: CheckedRules, of_all_rows: CheckedRules) -> list[str]:
 )
 @given(
     first=rows(),
-    rules=table_rules(),
-    changes=st.lists(st.lists(steps(), min_size=1, max_size=2), min_size=2, max_size=3),
+    of_other=rows(),
+    rules=st.tuples(table_rules(), references(), references(), conditions()).map(lambda drawn: [*drawn[0], *drawn[1:]]),
+    changes=st.lists(st.lists(st.tuples(steps(), st.booleans()), min_size=1, max_size=3), min_size=2, max_size=3),
 )
 def test_a_check_by_what_changed_has_the_results_of_a_check_of_all_rows(
     spark: SparkSession,
     tmp_path_factory: pytest.TempPathFactory,
     first: list[tuple[Any, ...]],
+    of_other: list[tuple[Any, ...]],
     rules: list[Expectation],
-    changes: list[list[Step]],
+    changes: list[list[tuple[Step, bool]]],
 ) -> None:
-    table = CheckedTable(spark, tmp_path_factory.mktemp("checked") / "table", rules)
-    table.create(first)
+    table = CheckedTable(spark, tmp_path_factory.mktemp("checked"), rules)
+    table.create(first, of_other)
     agreed(*table.check())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(changed_rows, "READ_ALL_AFTER", 1)  # every second change is a proof
         for steps_of_check in changes:
-            for step in steps_of_check:
-                table.apply(step)
-            agreed(*table.check())
+            for step, to_other in steps_of_check:
+                table.apply(step, to_other=to_other)
+            by_change, of_all_rows = table.check()
+            agreed(by_change, of_all_rows)
+            of_others = [check for check in by_change.checks if "_in_other_table" in check.rule]
+            assert [check.unexpected_rows for check in of_others] == missing_by_joins(table)
 
 
 def test_only_figures_that_do_not_follow_from_the_change_read_all_rows(spark: SparkSession, tmp_path: Path) -> None:
@@ -158,8 +138,8 @@ def test_only_figures_that_do_not_follow_from_the_change_read_all_rows(spark: Sp
         rule("expect_compound_columns_to_be_unique", {"column_list": ["whole", "word", "whole"]}),
         rule("expect_column_unique_value_count_to_be_between", {"column": "word", "min_value": 1}),
     ]
-    table = CheckedTable(spark, tmp_path / "table", rules)
-    table.create([row(whole=number, word="a", real=0.1) for number in (1, 2, 3)])
+    table = CheckedTable(spark, tmp_path, rules)
+    table.create([row(whole=number, word="a", real=0.1) for number in (1, 2, 3)], [])
     assert agreed(*table.check()) == ["all rows"] * 6 + ["", *["all rows"] * 3]
 
     table.apply(("insert", [row(whole=4), row(whole=2)]))
@@ -189,8 +169,8 @@ def test_an_extreme_that_another_file_has_too_is_no_reason_to_read_all_rows(
         rule("expect_column_distinct_values_to_contain_set", {"column": "whole", "value_set": [1, 5]}),
         rule("expect_column_distinct_values_to_equal_set", {"column": "word", "value_set": ["a", "b"]}),
     ]
-    table, newest = CheckedTable(spark, tmp_path / "table", rules), date(2013, 1, 2)
-    table.create([row(whole=1, day=newest, word="a"), row(whole=5, word="a")])
+    table, newest = CheckedTable(spark, tmp_path, rules), date(2013, 1, 2)
+    table.create([row(whole=1, day=newest, word="a"), row(whole=5, word="a")], [])
     agreed(*table.check())
     table.apply(("insert", [row(whole=1, day=newest, word="b"), row(whole=0, word="b")]))
     agreed(*table.check())
@@ -200,6 +180,40 @@ def test_an_extreme_that_another_file_has_too_is_no_reason_to_read_all_rows(
     assert agreed(*table.check()) == ["the change since version 2"] * 4
     table.apply(("delete", "whole = 1"))
     assert agreed(*table.check()) == [*["all rows"] * 2, *["the change since version 3"] * 2]
+
+
+def test_values_of_another_table_are_looked_up_where_either_table_changed(spark: SparkSession, tmp_path: Path) -> None:
+    exists = "expect_column_values_to_exist_in_other_table"
+    table = CheckedTable(
+        spark,
+        tmp_path,
+        [
+            rule(exists, {"column": "word", "other_table": OTHER, "other_column": "word"}),
+            rule("expect_sql", {"condition": "whole > 0"}),
+            rule("expect_sql", {"condition": "whole < 9 AND current_date() > day"}),
+        ],
+    )
+    table.create([row(whole=1, word="a"), row(whole=2, word="b"), row(whole=3)], [row(word="a"), row(word="b")])
+
+    def missing() -> tuple[list[str], int | None, tuple[Any, ...]]:
+        by_change, of_all_rows = table.check()
+        return agreed(by_change, of_all_rows), by_change.checks[0].unexpected_rows, by_change.checks[0].samples
+
+    assert missing() == (["all rows"] * 3, 0, ())
+    table.apply(("insert", [row(whole=4, word="c"), row(whole=5, word="a"), row(whole=6, word="d")]))
+    change = "the change since version 0"
+    assert missing() == ([f"{change} and {OTHER} version 0", change, "all rows"], 2, ("c", "d"))
+    table.apply(("insert", [row(word="c")]), to_other=True)
+    table.apply(("delete", "word = 'a'"), to_other=True)
+    change = "the change since version 1"
+    assert missing() == ([f"{change} and {OTHER} version 0", change, "all rows"], 3, ("a", "d"))
+    table.apply(("delete", "word = 'a' AND whole = 5"))
+    table.apply(("update", ("word = 'b'", "word = 'd'")))
+    change = "the change since version 1"
+    assert missing() == ([f"{change} and {OTHER} version 2", change, "all rows"], 1, ("a",))
+    table.apply(("restore", None), to_other=True)
+    change = "the change since version 3"
+    assert missing() == (["all rows", change, "all rows"], 0, ())
 
 
 def row(**values: Any) -> tuple[Any, ...]:
