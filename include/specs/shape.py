@@ -60,9 +60,12 @@ def _defect(document: Mapping[str, Any], model: type[BaseModel], error: ErrorDet
 def _path_in_document(document: Mapping[str, Any], loc: tuple[int | str, ...]) -> KeyPath:
     """Return the error's key path in the YAML.
 
-    In YAML an expectation's `name` and `arguments` are one key, and the kind of a bronze source is not a key.
+    In YAML an expectation's `name` and `arguments` are one key, the kind of a bronze source is not a key, and one name
+    may stand for a list of names.
     """
     path = tuple(part for part in loc if part != "[key]")
+    if path[:1] == ("refresh_by",) and not isinstance(document["refresh_by"], list):
+        return path[:1]
     if path[:1] == ("source",) and path[1:2] and path[1] in SOURCE_KINDS:
         return (path[0], *path[2:])
     if path[:1] != ("expectations",) or path[2:3] not in (("name",), ("arguments",)):

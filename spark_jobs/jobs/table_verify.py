@@ -53,7 +53,7 @@ def run(context: JobContext) -> JobReport:
 
 
 def _message(spec: GoldSpec, comparison: Comparison, sample: int) -> str:
-    of = f" of {counted(sample, 'value')} of {spec.refresh_by}" if sample else ""
+    of = f" of {counted(sample, 'value')} of {spec.refresh_columns[0]}" if sample and spec.refresh_columns else ""
     sources = ", ".join(f"{table} version {version}" for table, version in comparison.sources.items())
     groups = counted(comparison.groups, "group")
     return f"{spec.table} version {comparison.version}: {groups}{of} compared, all as computed from {sources}"

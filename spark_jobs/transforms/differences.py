@@ -93,7 +93,7 @@ def count_untouched(joined: DataFrame, spec: GoldSpec) -> DataFrame:
         joined: the joined sources, each with the columns of `with_refresh`.
         spec: the gold table.
     """
-    group = F.expr(spec.group_by[spec.refresh_by or ""])
+    group = F.expr(spec.group_by[spec.refreshed_group])
     counts = []
     for alias in spec.refresh_from:
         value = F.col(f"{alias}._refresh")

@@ -33,7 +33,7 @@ def aggregate(sources: Mapping[str, DataFrame], spec: GoldSpec, touched: Touched
     groups = [F.expr(expression).alias(name) for name, expression in spec.group_by.items()]
     measures = [F.expr(expression).alias(name) for name, expression in spec.measures.items()]
     grouped = joined.groupBy(*groups).agg(*measures)
-    return grouped if touched is None else grouped.where(is_touched(spec.refresh_by or "", touched))
+    return grouped if touched is None else grouped.where(is_touched(f"`{spec.refreshed_group}`", touched))
 
 
 def join_sources(sources: Mapping[str, DataFrame], spec: GoldSpec) -> DataFrame:

@@ -46,9 +46,9 @@ def gives_touched(expression: str, rows: DataFrame, touched: Touched) -> Column:
     return condition if in_range is None else condition & in_range
 
 
-def is_touched(column: str, touched: Touched) -> Column:
-    """Return true where a column has a touched value; null is a value like any other."""
-    return F.expr(touched_text(f"`{column}`", {}, touched))
+def is_touched(value: str, touched: Touched) -> Column:
+    """Return true where a value, as Spark SQL, is a touched one; null is a value like any other."""
+    return F.expr(touched_text(value, {}, touched))
 
 
 def touched_text(value: str, types: Mapping[str, str], touched: Touched) -> str:

@@ -92,11 +92,15 @@ class GoldQuery(StrictModel):
                 raise _clash("refresh", "the table is refreshed by refresh_by, or full: leave one of them out")
             if self.lookback is not None and "refresh_by" not in stated:
                 raise _clash("lookback", "lookback goes back in the values of refresh_by: add refresh_by")
+            if self.lookback is not None and isinstance(stated["refresh_by"], list):
+                raise _clash("lookback", "lookback goes back in the values of one column: leave one in refresh_by")
         elif self.refresh is not None:
             raise _clash("refresh", "refresh is for a table with a query: groups are refreshed by refresh_by")
         elif missing := [key for key in _OF_GROUPS if key not in stated]:
             more = f", and so are {', '.join(missing[1:])}" if missing[1:] else ""
             raise _clash(missing[0], f"the key is missing{more}; or write a query instead")
+        elif isinstance(stated["refresh_by"], list):
+            raise _clash("refresh_by", "groups are refreshed by one column: several are for a table with a query")
         return self
 
 

@@ -23,7 +23,7 @@ from include.contracts.spec.common_settings import (
 )
 from include.contracts.spec.expectation import Expectation
 from include.contracts.spec.gold_query import GoldQuery, GoldSource
-from include.contracts.spec.values import NAME, ColumnName, PropertyText
+from include.contracts.spec.values import NAME, ColumnName, ColumnNames, PropertyText
 from include.contracts.strict_model import StrictModel
 
 _NOT_HASHED: Any = {
@@ -215,7 +215,7 @@ class GoldSpec(TableSpec, GoldQuery):
 
     Attributes:
         sources: alias -> silver or gold table; the rows of the first source are counted.
-        refresh_by: the group column, or the column of the query, whose changed values are recomputed, such as a date.
+        refresh_by: the group column, or the columns of the query, whose changed values are recomputed, such as a date.
         refresh_from: alias -> Spark SQL over that source's own columns that gives the value of `refresh_by` that a
             changed row affects; not for a lookup.
         group_by: group column -> Spark SQL over `<alias>.<column>`.
@@ -225,7 +225,7 @@ class GoldSpec(TableSpec, GoldQuery):
 
     table: str = Field(pattern=rf"^gold\.{NAME}$")
     sources: dict[ColumnName, GoldSource] = Field(min_length=1)
-    refresh_by: ColumnName | None = None
+    refresh_by: ColumnNames | None = None
     refresh_from: dict[ColumnName, str] = Field(default_factory=dict)
     group_by: dict[ColumnName, str] = Field(default_factory=dict, min_length=1)
     measures: dict[ColumnName, str] = Field(default_factory=dict, min_length=1)
@@ -235,6 +235,16 @@ class GoldSpec(TableSpec, GoldQuery):
     def source_tables(self) -> tuple[str, ...]:
         """The silver and gold tables that it reads, in the order of the spec."""
         return tuple(source.table for source in self.sources.values())
+
+    @property
+    def refresh_columns(self) -> tuple[str, ...]:
+        """The columns of `refresh_by`; none if the spec states none."""
+        return self.refresh_by or ()
+
+    @property
+    def refreshed_group(self) -> str:
+        """The column of `refresh_by` of a table with groups; empty if there is none."""
+        return self.refresh_columns[0] if self.query is None and self.refresh_columns else ""
 
 
 AnySpec = BronzeSpec | SilverSpec | GoldSpec

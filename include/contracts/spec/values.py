@@ -73,6 +73,12 @@ def _check_retention(text: str) -> str:
     return text
 
 
+def _check_is_not_empty(names: tuple[str, ...]) -> tuple[str, ...]:
+    if not names:
+        raise ValueError("at least one name is needed")
+    return names
+
+
 def _check_lookback(text: str) -> str:
     if text != "unbounded" and not LOOKBACK.parse(text):
         raise ValueError("a lookback of nothing is the default: leave it out")
@@ -108,6 +114,21 @@ def _convert_to_property_text(value: object) -> object:
 
 Character = Annotated[str, Field(min_length=1, max_length=1)]
 ColumnName = Annotated[str, Field(pattern=rf"^{NAME}$")]
+ColumnNames = Annotated[
+    tuple[ColumnName, ...],
+    AfterValidator(_check_is_not_empty),
+    BeforeValidator(lambda value: value if isinstance(value, list | tuple) else (value,)),
+    PlainSerializer(lambda names: names[0] if len(names) == 1 else list(names), return_type=str | list[str]),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "string", "pattern": f"^{NAME}$"},
+                {"type": "array", "minItems": 1, "items": {"type": "string", "pattern": f"^{NAME}$"}},
+            ]
+        }
+    ),
+]
+"""The name of a column, or a list of names."""
 ColumnType = Annotated[str, AfterValidator(_check_column_type)]
 Retention = Annotated[
     str, AfterValidator(_check_retention), WithJsonSchema({"type": "string", "pattern": RETENTION.pattern})

@@ -34,15 +34,16 @@ def query_defects(spec: GoldSpec, columns: Mapping[str, tuple[str, ...] | None])
     document = {**spec.model_dump(mode="json", by_alias=True), "measures": dict.fromkeys(query.columns, "")}
     yield from check_columns(document)
     yield from check_expectations(document)
-    if spec.refresh_by is None:
+    if not spec.refresh_columns:
         return
-    if spec.refresh_by not in query.columns:
-        yield unknown_column(("refresh_by",), spec.refresh_by, list(query.columns), "the query")
+    if unknown := [name for name in spec.refresh_columns if name not in query.columns]:
+        yield unknown_column(("refresh_by",), unknown[0], list(query.columns), "the query")
     elif reason := refresh_of(spec, columns).reason:
-        message = f"the query cannot be refreshed by this column: {reason}"
+        which = "this column" if len(spec.refresh_columns) == 1 else "these columns"
+        message = f"the query cannot be refreshed by {which}: {reason}"
         needed = lookback_of(spec, columns)
         fix = f"write `lookback: {needed}`" if needed else "write `refresh: full`, or change the query"
-        yield Defect(("refresh_by",), message, spec.refresh_by, fix)
+        yield Defect(("refresh_by",), message, ", ".join(spec.refresh_columns), fix)
 
 
 def _unknown_columns(query: SelectQuery, columns: Mapping[str, tuple[str, ...] | None]) -> Iterator[Defect]:

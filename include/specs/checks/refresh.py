@@ -58,9 +58,9 @@ class RefreshProof:
 
 def refresh_proofs(spec: GoldSpec, specs: Mapping[str, AnySpec]) -> list[RefreshProof]:
     """Return what is known of each source of a gold table that has a `refresh_from`; `specs` has all specs by table."""
-    if spec.refresh_by is None or spec.refresh_by not in spec.group_by:
+    if spec.refreshed_group not in spec.group_by:
         return []  # a query is traced instead
-    joins = _Joins(spec, spec.refresh_by, specs)
+    joins = _Joins(spec, spec.refreshed_group, specs)
     return [joins.proof(alias) for alias in spec.sources if alias in spec.refresh_from]
 
 
@@ -71,11 +71,13 @@ def refresh_defects(spec: GoldSpec, specs: Mapping[str, AnySpec]) -> Iterator[De
         bare = REFUSED_BARE.intersection(map(str.lower, sql.symbols))
         for name in sorted(OTHER_IN_EACH_RUN.intersection((*map(str.lower, sql.functions), *bare))):
             yield Defect(path, f"{name} {REFUSED[name]}", text)
-    if spec.refresh_by is None or spec.refresh_by not in spec.group_by:
+    if spec.refreshed_group not in spec.group_by:
         return
     proofs = refresh_proofs(spec, specs)
     yield from _lookback(spec, specs)
-    yield from _windows(spec, _Joins(spec, spec.refresh_by, specs), max((each.reach for each in proofs), default=_NONE))
+    yield from _windows(
+        spec, _Joins(spec, spec.refreshed_group, specs), max((each.reach for each in proofs), default=_NONE)
+    )
     for proof in proofs:
         if proof.proof is Proof.FAILS:
             yield Defect(("refresh_from", proof.alias), proof.message, spec.refresh_from[proof.alias], proof.fix)
@@ -87,22 +89,24 @@ def unproved_refreshes(spec: GoldSpec, specs: Mapping[str, AnySpec]) -> tuple[st
     if not aliases:
         return ()
     return (
-        f"{spec.table}: the spec does not prove that {' and '.join(aliases)} always gives {spec.refresh_by}; "
+        f"{spec.table}: the spec does not prove that {' and '.join(aliases)} always gives {spec.refreshed_group}; "
         f"`lakehouse verify {spec.table}` compares the rows with its sources.",
     )
 
 
 def _lookback(spec: GoldSpec, specs: Mapping[str, AnySpec]) -> Iterator[Defect]:
     """Yield that the values of `refresh_by` cannot be counted back, if the spec states their type."""
-    kind = _Joins(spec, spec.refresh_by or "", specs).type_of_group()
+    kind = _Joins(spec, spec.refreshed_group, specs).type_of_group()
     if spec.lookback and kind and kind not in (_ORDERED if spec.reach == UNBOUNDED else _TIMES):
         fix = "group by a date or a timestamp" + (", or write `unbounded`" if kind in _ORDERED else "")
-        yield Defect(("lookback",), f"{spec.refresh_by} is {kind}, which does not go back in time", spec.lookback, fix)
+        yield Defect(
+            ("lookback",), f"{spec.refreshed_group} is {kind}, which does not go back in time", spec.lookback, fix
+        )
 
 
 def _windows(spec: GoldSpec, joins: _Joins, of_joins: timedelta) -> Iterator[Defect]:
     """Yield the measures with windows over groups that a run does not compute together."""
-    group = spec.group_by[spec.refresh_by or ""]
+    group = spec.group_by[spec.refreshed_group]
     for name, text in spec.measures.items():
         message, fix = "this window looks at groups that are not computed again together", f"add `partition by {group}`"
         try:

@@ -175,7 +175,7 @@ def refresh_in_words(spec: AnySpec, specs: Mapping[str, AnySpec]) -> str:
         return ""
     if spec.query is None:
         later = "all later values" if spec.reach == UNBOUNDED else f"the {spec.lookback} after it"
-        return f"refreshed by {spec.refresh_by} and {later}"
+        return f"refreshed by {spec.refreshed_group} and {later}"
     return in_words(refresh_of(spec, _columns_of_sources(spec, specs)))
 
 

@@ -22,27 +22,27 @@ def refresh_of(spec: GoldSpec, columns: Mapping[str, tuple[str, ...] | None]) ->
     """
     query = spec.query or ""
     if spec.refresh == "full":
-        return Trace("", reason="the spec says so")
-    if spec.refresh_by is not None:
-        return trace(query, spec.refresh_by, columns, spec.reach)
+        return Trace((), reason="the spec says so")
+    if spec.refresh_columns:
+        return trace(query, spec.refresh_columns, columns, spec.reach)
     found = [trace(query, column, columns) for column in query_of(query).columns]
     traced = [each for each in found if not each.reason]
-    unread = Trace("", reason="the query cannot be read")
+    unread = Trace((), reason="the query cannot be read")
     return min(traced or found, key=lambda each: len(each.whole), default=unread)
 
 
 def lookback_of(spec: GoldSpec, columns: Mapping[str, tuple[str, ...] | None]) -> str:
     """Return the least lookback with which the stated column of a query is traced; empty if it is not with any."""
-    found = trace(spec.query or "", spec.refresh_by or "", columns, UNBOUNDED)
+    found = trace(spec.query or "", spec.refresh_columns, columns, UNBOUNDED)
     return "" if found.reason else reach_in_words(found.reach)
 
 
 def in_words(refresh: Trace) -> str:
     """Return how a table is refreshed, and why.
 
-    >>> in_words(Trace("day", {"f": ("`day`",), "w": ("`day`",)}, {"d": "no value of d is joined to f.day"}))
+    >>> in_words(Trace(("day",), {"f": ("`day`",), "w": ("`day`",)}, {"d": "no value of d is joined to f.day"}))
     'refreshed by day, traced through f: day, w: day; whole if d changes: no value of d is joined to f.day'
-    >>> in_words(Trace("day", reason="LIMIT is not traced"))
+    >>> in_words(Trace(("day",), reason="LIMIT is not traced"))
     'computed whole: LIMIT is not traced'
     """
     if refresh.reason:
@@ -50,5 +50,5 @@ def in_words(refresh: Trace) -> str:
     values = (f"{alias}: {' and '.join(texts)}" for alias, texts in refresh.expressions.items())
     later = {NO_LOOKBACK: "", UNBOUNDED: " and all later values"}
     more = later.get(refresh.lookback, f" and {reach_in_words(refresh.lookback)} after it")
-    text = f"refreshed by {refresh.column}{more}, traced through {', '.join(values)}".replace("`", "")
+    text = f"refreshed by {', '.join(refresh.columns)}{more}, traced through {', '.join(values)}".replace("`", "")
     return text + "".join(f"; whole if {alias} changes: {why}" for alias, why in refresh.whole.items())

@@ -34,33 +34,39 @@ class Trace:
     """Where the values of a column of a query come from.
 
     Attributes:
-        column: the column of the query.
-        expressions: alias -> Spark SQL over its own columns; each gives a value of the column that a row affects.
+        columns: the columns of the query.
+        expressions: alias -> the values that a row of it affects, each as Spark SQL over its own columns; of several
+            columns as a list in parentheses.
+        parts: the same, with an expression for each column.
         whole: alias -> why a row of it may affect any value.
         alike: groups of (alias, Spark SQL over its own columns) that must have the same type: joins compare them, and
             functions of them stand for each other.
-        reason: why the column is not traced; empty if it is.
+        reason: why the columns are not traced; empty if they are.
         lookback: how far before a value the rows may be on which it depends.
         reach: how far they are at most.
     """
 
-    column: str
+    columns: tuple[str, ...]
     expressions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     whole: Mapping[str, str] = field(default_factory=dict)
     alike: Sequence[Sequence[tuple[str, str]]] = ()
     reason: str = ""
     lookback: timedelta = NO_LOOKBACK
     reach: timedelta = NO_LOOKBACK
+    parts: Mapping[str, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
 
 
 def trace(
-    query: str, column: str, columns: Mapping[str, tuple[str, ...] | None], lookback: timedelta = NO_LOOKBACK
+    query: str,
+    column: str | tuple[str, ...],
+    columns: Mapping[str, tuple[str, ...] | None],
+    lookback: timedelta = NO_LOOKBACK,
 ) -> Trace:
-    """Trace a column of a query that `SelectQuery.refusals` accepts.
+    """Trace columns of a query that `SelectQuery.refusals` accepts.
 
     Args:
         query: the query.
-        column: one of its columns.
+        column: one of its columns, or several.
         columns: alias -> the columns of the source; None if they are not known.
         lookback: how far before a value the rows may be on which it depends.
 
@@ -69,24 +75,28 @@ def trace(
     >>> trace("SELECT day, row_number() OVER (ORDER BY day) AS n FROM f", "day", {"f": ("day",)}).reason
     'the window ROW_NUMBER() OVER (ORDER BY day) is not partitioned by f.day'
     """
-    tree = query_of(query).tree
+    tree, traced_columns = query_of(query).tree, (column,) if isinstance(column, str) else column
     if tree is None:
-        return Trace(column, reason="the query cannot be read")
+        return Trace(traced_columns, reason="the query cannot be read")
     tree = normalize_identifiers(without_parentheses(tree), dialect="spark")
     for identifier in tree.find_all(exp.Identifier):
         identifier.set("quoted", True)
     try:
-        reads = _Tracer(Names(tree, columns), lookback).of_query(tree, exp.column(column, quoted=True))
-        expressions = {alias: tuple(dict.fromkeys(map(_sql, values))) for alias, values in reads.values.items()}
+        reads = _Tracer(Names(tree, columns), lookback).of_query(tree, _value(traced_columns))
+        parts = {alias: tuple(dict.fromkeys(map(_parts, values))) for alias, values in reads.values.items()}
         alike = [[(alias, _sql(value)) for alias, value in group] for group in reads.alike]
     except UntraceableError as error:
-        return Trace(column, reason=str(error))
+        return Trace(traced_columns, reason=str(error))
     if reads.reach > lookback:
-        return Trace(column, reason=f"it depends on rows further back: write `lookback: {in_words(reads.reach)}`")
-    traced = {alias: values for alias, values in expressions.items() if alias not in reads.whole}
+        return Trace(
+            traced_columns, reason=f"it depends on rows further back: write `lookback: {in_words(reads.reach)}`"
+        )
+    traced = {alias: tuple(map(_in_one, values)) for alias, values in parts.items() if alias not in reads.whole}
     if not any("`" in each for values in traced.values() for each in values):
-        return Trace(column, reason=next(iter(reads.whole.values()), f"{column} is the same in all rows"))
-    return Trace(column, traced, reads.whole, alike, lookback=lookback, reach=reads.reach)
+        same = f"{', '.join(traced_columns)} is the same in all rows"
+        return Trace(traced_columns, reason=next(iter(reads.whole.values()), same))
+    of_traced = {alias: parts[alias] for alias in traced}
+    return Trace(traced_columns, traced, reads.whole, alike, "", lookback, reads.reach, of_traced)
 
 
 @dataclass(frozen=True)
@@ -248,6 +258,21 @@ def _require_traced(part: exp.Expr, traced: frozenset[str]) -> None:
     for key, value in part.args.items():
         if value and key not in traced:
             raise UntraceableError(f"{key.rstrip('_').upper()} is not traced: {short(part)}")
+
+
+def _value(columns: tuple[str, ...]) -> exp.Expr:
+    """Return the value of one column, or the values of several ones."""
+    values: list[exp.Expr] = [exp.column(column, quoted=True) for column in columns]
+    return values[0] if len(values) == 1 else exp.Tuple(expressions=values)
+
+
+def _parts(value: exp.Expr) -> tuple[str, ...]:
+    """Return the value of each column as Spark SQL."""
+    return tuple(map(_sql, value.expressions if isinstance(value, exp.Tuple) else [value]))
+
+
+def _in_one(parts: tuple[str, ...]) -> str:
+    return parts[0] if len(parts) == 1 else f"({', '.join(parts)})"
 
 
 def _sql(value: exp.Expr) -> str:

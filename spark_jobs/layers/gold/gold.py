@@ -33,7 +33,7 @@ from spark_jobs.delta_io.row_writes import (
     replaced_rows,
 )
 from spark_jobs.delta_io.tables import TableShape, shape_properties
-from spark_jobs.layers.gold.query import QueryRefresh, refresh_of_query, rows_of_query, touched_rows_of_query
+from spark_jobs.layers.gold.query import QueryRefresh, parts_of, refresh_of_query, rows_of_query, touched_rows_of_query
 from spark_jobs.layers.own_table import ensure_leased_table, ensure_own_table, require_fitting_table
 from spark_jobs.protocol.batches import BatchPlan, Closing
 from spark_jobs.runtime.context import JobContext
@@ -139,8 +139,8 @@ class GoldAggregate:
         }
 
     @property
-    def _refreshed_column(self) -> str:
-        return self._refresh.column if self._refresh else self._spec.refresh_by or ""
+    def _refreshed_columns(self) -> tuple[str, ...]:
+        return self._refresh.columns if self._refresh else self._spec.refresh_columns
 
     def _refresh_from(
         self, session: SparkSession, sources: BatchSources
@@ -157,9 +157,9 @@ class GoldAggregate:
         for alias, why in self._refresh.whole.items():
             if (table := self._spec.sources[alias].table) in changed:
                 return None, f"{table} has changed: {why}"
-        if not self._refresh.column or self._refresh.reason:
+        if not self._refresh.columns or self._refresh.reason:
             return None, self._refresh.reason
-        return self._refresh.expressions, ""
+        return self._refresh.keys, ""
 
     def _chosen(self, session: SparkSession, sources: BatchSources) -> tuple[Touched | None, str]:
         """Return the touched values, or None if all groups are computed; and why all: what it costs decides."""
@@ -173,7 +173,7 @@ class GoldAggregate:
         stored = read_version(session, self._path, newest).where(self._predicate(groups, touched))
         cost = cost.of_touched(self._values, groups.inputFiles(), stored.inputFiles())
         self._context.details["refresh"] = cost.figures()
-        words = cost.in_words(self._refreshed_column)
+        words = cost.in_words(", ".join(self._refreshed_columns))
         if cost.is_whole_cheaper:
             return None, words
         self._context.remarks[:] = [f"incremental: {words}"]
@@ -193,7 +193,7 @@ class GoldAggregate:
         if expressions is None:
             return None, reason
         if cost and cost.is_whole_cheaper:
-            return None, cost.in_words(self._refreshed_column)
+            return None, cost.in_words(", ".join(self._refreshed_columns))
         changes: list[DataFrame] = []
         for alias, source in self._spec.sources.items():
             after, upto = sources.ranges[source.table]
@@ -212,7 +212,7 @@ class GoldAggregate:
         distinct = texts.distinct()
         rows = (distinct.limit(cost.most_values + 1) if cost else distinct).collect()
         if cost and len(rows) > cost.most_values:
-            return None, cost.of_touched(len(rows), (), ()).in_words(self._refreshed_column)
+            return None, cost.of_touched(len(rows), (), ()).in_words(", ".join(self._refreshed_columns))
         self._values = len(rows)
         return self._with_later_values(session, sources, [row["touched"] for row in rows])
 
@@ -222,7 +222,7 @@ class GoldAggregate:
         """Return the touched values and, by the lookback of the spec, the later ones that depend on them."""
         if not self._spec.lookback or not values:
             return values, ""
-        column = self._refreshed_column
+        (column,) = self._refreshed_columns
         kind = self._groups_of(session, sources, None).schema[column].dataType.simpleString()
         spans = spans_of(values, kind, self._spec.reach)
         reason = f"every value of {column} ({kind}) may depend on one that has changed"
@@ -233,7 +233,9 @@ class GoldAggregate:
         if touched is None:
             return EVERY_ROW
         types = {field.name.lower(): field.dataType.simpleString() for field in groups.schema.fields}
-        return touched_text(f"`{self._refreshed_column}`", types, touched)
+        columns = [f"`{column}`" for column in self._refreshed_columns]
+        conditions = (touched_text(value, types, values) for value, values in parts_of(touched, columns))
+        return " AND ".join(f"({condition})" for condition in conditions)
 
     def _shape(self, groups: DataFrame) -> TableShape:
         columns = {field.name: field.dataType.simpleString() for field in groups.schema.fields}

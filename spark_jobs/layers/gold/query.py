@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from operator import or_
+from operator import and_, or_
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -14,6 +15,7 @@ from include.contracts.spec.table_spec import GoldSpec
 from include.sql.query.refresh import refresh_of
 from include.sql.query.select_query import require_read_only
 from spark_jobs.transforms.touched_rows import Touched, gives_touched, is_touched
+from spark_jobs.transforms.touched_spans import TouchedSpans
 
 _INTEGERS = frozenset(("tinyint", "smallint", "int", "bigint"))
 _TIMES = frozenset(("date", "timestamp"))
@@ -26,16 +28,21 @@ class QueryRefresh:
     """By which values a batch computes the table of a query.
 
     Attributes:
-        column: the column of the query; empty if none is traced.
-        expressions: alias -> Spark SQL over its own columns, each with the type of the column.
+        columns: the columns of the query; none if none is traced.
+        expressions: alias -> the values that a row affects, as Spark SQL with the types of the columns.
         whole: alias -> why its changes may affect every row.
-        reason: why a column that is traced does not choose rows: what is compared has other types.
+        reason: why columns that are traced do not choose rows: what is compared has other types.
     """
 
-    column: str
-    expressions: Mapping[str, Sequence[str]]
+    columns: tuple[str, ...]
+    expressions: Mapping[str, Sequence[Sequence[str]]]
     whole: Mapping[str, str]
     reason: str = ""
+
+    @property
+    def keys(self) -> dict[str, list[str]]:
+        """Alias -> Spark SQL of the keys that a row affects."""
+        return {alias: [key_of(parts) for parts in values] for alias, values in self.expressions.items()}
 
 
 def refresh_of_query(session: SparkSession, spec: GoldSpec, sources: Mapping[str, DataFrame]) -> QueryRefresh:
@@ -46,22 +53,45 @@ def refresh_of_query(session: SparkSession, spec: GoldSpec, sources: Mapping[str
     """
     found = refresh_of(spec, {alias: tuple(rows.columns) for alias, rows in sources.items()})
     if found.reason:
-        return QueryRefresh("", {}, {})
-    kind = rows_of_query(session, spec, sources).schema[found.column].dataType.simpleString()
-    expressions: dict[str, list[str]] = {}
-    for alias, texts in found.expressions.items():
-        for text in texts:
-            own = _type_of(sources[alias], text)
-            if kind not in _AS_TEXT or not (own == kind or {own, kind} <= _INTEGERS or {own, kind} <= _TIMES):
-                reason = f"{found.column} is {kind}, and {_plain(text)} of {alias} is {own}"
-                return QueryRefresh(found.column, {}, {}, reason)
-            expressions.setdefault(alias, []).append(text if own == kind else f"try_cast({text} AS {kind})")
+        return QueryRefresh((), {}, {})
+    schema = rows_of_query(session, spec, sources).schema
+    kinds = [schema[column].dataType.simpleString() for column in found.columns]
+    expressions: dict[str, list[list[str]]] = {}
+    for alias, values in found.parts.items():
+        for texts in values:
+            parts = []
+            for column, kind, text in zip(found.columns, kinds, texts, strict=True):
+                own = _type_of(sources[alias], text)
+                if kind not in _AS_TEXT or not (own == kind or {own, kind} <= _INTEGERS or {own, kind} <= _TIMES):
+                    reason = f"{column} is {kind}, and {_plain(text)} of {alias} is {own}"
+                    return QueryRefresh(found.columns, {}, {}, reason)
+                parts.append(text if own == kind else f"try_cast({text} AS {kind})")
+            expressions.setdefault(alias, []).append(parts)
     for group in found.alike:
-        kinds = {f"{_plain(text)} of {alias}": _type_of(sources[alias], text) for alias, text in group}
-        if len({*kinds.values()} & _AS_TEXT) != 1 or len({*kinds.values()}) != 1:
-            reason = " and ".join(f"{text} is {own}" for text, own in kinds.items())
-            return QueryRefresh(found.column, {}, {}, f"a join compares them, and {reason}")
-    return QueryRefresh(found.column, expressions, found.whole)
+        types = {f"{_plain(text)} of {alias}": _type_of(sources[alias], text) for alias, text in group}
+        if len({*types.values()} & _AS_TEXT) != 1 or len({*types.values()}) != 1:
+            reason = " and ".join(f"{text} is {own}" for text, own in types.items())
+            return QueryRefresh(found.columns, {}, {}, f"a join compares them, and {reason}")
+    return QueryRefresh(found.columns, expressions, found.whole)
+
+
+def key_of(parts: Sequence[str]) -> str:
+    """Return Spark SQL of the key of a value: the value itself, or for several columns their texts as a JSON array.
+
+    >>> key_of(["`day`"]), key_of(["`day`", "`origin`"])
+    ('`day`', 'to_json(array(CAST(`day` AS STRING), CAST(`origin` AS STRING)))')
+    """
+    if len(parts) == 1:
+        return parts[0]
+    return f"to_json(array({', '.join(f'CAST({part} AS STRING)' for part in parts)}))"
+
+
+def parts_of(touched: Touched, parts: Sequence[str]) -> Iterator[tuple[str, Touched]]:
+    """Yield what is selected by touched keys: the key; and each part of it, by which Delta can skip files."""
+    yield key_of(parts), touched
+    if len(parts) > 1 and not isinstance(touched, TouchedSpans):
+        values = zip(*(json.loads(key or "") for key in touched), strict=True)
+        yield from ((part, tuple(dict.fromkeys(texts))) for part, texts in zip(parts, values, strict=True))
 
 
 def rows_of_query(session: SparkSession, spec: GoldSpec, sources: Mapping[str, DataFrame]) -> DataFrame:
@@ -94,14 +124,17 @@ def touched_rows_of_query(
     Args:
         session, spec, sources: as for `rows_of_query`.
         refresh: as `refresh_of_query` returns it.
-        touched: values of its column.
+        touched: keys of its columns.
     """
     read = dict(sources)
-    for alias, texts in refresh.expressions.items():
-        read[alias] = sources[alias].where(
-            reduce(or_, (gives_touched(text, sources[alias], touched) for text in texts))
-        )
-    return rows_of_query(session, spec, read).where(is_touched(refresh.column, touched))
+    for alias, affected in refresh.expressions.items():
+        rows = sources[alias]
+        conditions = [
+            [gives_touched(sql, rows, values) for sql, values in parts_of(touched, parts)] for parts in affected
+        ]
+        read[alias] = rows.where(reduce(or_, (reduce(and_, parts) for parts in conditions)))
+    columns = [f"`{column}`" for column in refresh.columns]
+    return rows_of_query(session, spec, read).where(is_touched(key_of(columns), touched))
 
 
 def _type_of(rows: DataFrame, expression: str) -> str:

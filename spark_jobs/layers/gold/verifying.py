@@ -134,9 +134,10 @@ class _Verification:
         spec = self._spec
         stored = read_version(self._session, self._context.paths.table(spec.table), self._version)
         computed = GoldAggregate(self._context).from_scratch(self._session, self._sources)
-        if sample and spec.refresh_by:
-            values = self._sampled(stored, spec.refresh_by, sample)
-            stored, computed = (rows.where(is_touched(spec.refresh_by, values)) for rows in (stored, computed))
+        if sample and spec.refresh_columns:
+            column = spec.refresh_columns[0]
+            values = self._sampled(stored, column, sample)
+            stored, computed = (rows.where(is_touched(f"`{column}`", values)) for rows in (stored, computed))
         left_out = _left_out(spec, stored)
         # A query's rows have no key, so that all columns identify a row.
         columns = [name for name in stored.columns if name not in (*STAMP_COLUMNS, *left_out)]
@@ -177,8 +178,8 @@ class _Verification:
             frames |= {alias: with_refresh(frames[alias], text) for alias, text in spec.refresh_from.items()}
             counts = count_untouched(join_sources(frames, spec), spec).collect()[0].asDict()
         causes = [
-            f"refresh_from.{alias} has another value than {spec.refresh_by} in {counted(rows, 'joined row')}: when "
-            "such a row changes, its group is not computed again"
+            f"refresh_from.{alias} has another value than {spec.refreshed_group} in {counted(rows, 'joined row')}: "
+            "when such a row changes, its group is not computed again"
             for alias, rows in counts.items()
             if rows
         ]

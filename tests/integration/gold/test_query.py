@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
+from include.contracts.job.args import Job
+from include.control.planning.planner import stream_position
 from include.errors import Outcome
+from spark_jobs.layers.gold.gold import GoldAggregate
+from spark_jobs.runtime.context import JobContext
 from tests.support.documents.specs import query_document
 from tests.support.lakehouse import Lakehouse, order
 
@@ -48,6 +54,30 @@ def test_a_query_is_computed_for_the_values_that_changed_and_a_new_query_whole(l
     report = lakehouse.run(GOLD, 3)
     assert report.outcome is Outcome.BAD_INPUT
     assert "query: without twice, which the table has" in report.message
+
+
+def test_a_query_is_computed_for_the_pairs_of_values_that_changed(lakehouse: Lakehouse) -> None:
+    sizes = "SELECT day, amount, count(*) AS n FROM o GROUP BY day, amount"
+    lakehouse.specs(query_document(query=sizes, refresh_by=["day", "amount"]))
+    lakehouse.deliver(1, "a.json", [order(1, 5), order(2, 5), order(3, 7), order(4, 5, of_day=2)])
+    lakehouse.run_all(1, BRONZE, SILVER, GOLD)
+    # On the first day one of two orders of 5 has now 7, and one without a day is new.
+    lakehouse.deliver(2, "b.json", [order(1, 7, 9), {**order(5, 5), "day": None}])
+    report = lakehouse.run_all(2, BRONZE, SILVER, GOLD)[-1]
+    groups = Counter(lakehouse.rows(SILVER, "day", "amount"))
+    assert len(groups) == 4
+    assert Counter(lakehouse.rows(GOLD, "day", "amount", "n")) == Counter((*group, n) for group, n in groups.items())
+    batches = {(str(day), amount): batch for day, amount, batch in lakehouse.rows(GOLD, "day", "amount", "_batch_seq")}
+    first, second = "2013-01-01", "2013-01-02"
+    assert batches == {(first, 5): 2, (first, 7): 2, ("None", 5): 2, (second, 5): 1}, "the other pair of 5 is kept"
+    assert report.rows.read == 3
+
+    context = JobContext(lakehouse.args(GOLD))
+    position = stream_position(context.spec, context.paths, context.ops.ledger)
+    assert position is not None
+    assert position.last is not None
+    assert GoldAggregate(context).close(position.last).rows == report.rows, "as if its own driver had died"
+    assert lakehouse.run(GOLD, job=Job.TABLE_VERIFY).details["differing"] == 0
 
 
 def test_a_query_that_does_more_than_read_is_refused_by_the_driver(lakehouse: Lakehouse) -> None:

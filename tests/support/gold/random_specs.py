@@ -199,8 +199,29 @@ def last_of_each_day(random: Random) -> tuple[Document, str]:
     return {"table": "gold.balances", "sources": sources, "query": query, "refresh_by": "day"}, expected
 
 
+def ranks_by_two_columns(random: Random) -> tuple[Document, str]:
+    sources = {"o": {"table": "silver.orders"}}
+    value, other = "s.n", "(SELECT day, product, count(*) AS n FROM o GROUP BY day, product) AS s ON s.day = o.day AND"
+    if random.random() < 0.5:
+        sources["p"] = {"table": "silver.products"}
+        value, other = "s.price", "p AS s ON"
+    query = f"""
+        SELECT o.day, o.product, o.id, {value},
+               rank() OVER (PARTITION BY o.product, o.day ORDER BY o.amount DESC, o.id) AS place
+        FROM o {random.choice(("", "LEFT"))} JOIN {other} s.product = o.product
+    """
+    document = {
+        "table": "gold.ranks",
+        "sources": sources,
+        "query": query,
+        "refresh_by": ["day", "product"],
+    }
+    return document, f"WITH o AS (FROM orders), p AS (FROM products) {query}"
+
+
 KINDS_OF_GOLD: tuple[Kind, ...] = (
     lookback_of_windows, lookback_of_hours, lookback_of_join, running_total, rolling_query, last_of_each_day,
+    ranks_by_two_columns,
 )  # fmt: skip
 WITH_GOLD: tuple[Kind, ...] = (by_day, running_months, days, state_of_each_day)
 """Tables that read tables before them."""

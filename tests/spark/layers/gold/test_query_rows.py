@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 from collections.abc import Sequence
 from datetime import date
@@ -51,6 +52,12 @@ SHAPES = {
         GROUP BY trunc(f.day, 'MM')
     """,
     "except": "SELECT day, amount FROM f EXCEPT ALL SELECT day, amount FROM w",
+    "two columns": """
+        SELECT f.origin, f.day, f.id, w.amount,
+               rank() OVER (PARTITION BY f.day, f.origin ORDER BY f.amount, f.id, w.amount) AS place
+        FROM f LEFT JOIN w ON w.day = f.day AND w.origin = f.origin
+    """,
+    "two columns of a union": "SELECT trunc(day, 'MM') AS day, origin, id FROM f UNION SELECT day, 'b', id FROM w",
     "sources read whole": """
         SELECT f.day, f.id, w.amount, (SELECT max(amount) FROM w) AS most FROM f LEFT JOIN w ON f.id = w.id
     """,
@@ -62,7 +69,10 @@ def test_recomputing_the_touched_values_gives_the_rows_of_the_whole_query(
     spark: SparkSession, tmp_path: Path, examples: int
 ) -> None:
     sources = {alias: {"table": f"silver.{alias}"} for alias in ("f", "w")}
-    specs = {shape: gold_query_spec(sources=sources, query=query, refresh_by="day") for shape, query in SHAPES.items()}
+    specs = {
+        shape: gold_query_spec(sources=sources, query=query, refresh_by=["day", "origin"] if "two" in shape else "day")
+        for shape, query in SHAPES.items()
+    }
 
     @settings_for(examples)
     @given(seed=st.integers(0, 2**32))
@@ -118,7 +128,7 @@ def merge(spark: SparkSession, path: Path, random: Random, size: int) -> None:
         (
             number,
             random.choice(DAYS),
-            random.choice([None, "a", "b"]),
+            random.choice([None, "a", "b", "it's \"\\n"]),
             random.choice([None, 1, 2, 3]),
             random.random() < 0.25,
         )
@@ -147,20 +157,26 @@ def recomputed(
     """Return the table after a batch of these changes, as `GoldAggregate` replaces its rows."""
     sources = frames(spark, paths, now)
     refresh = refresh_of_query(spark, spec, sources)
-    assert refresh.column
+    assert refresh.columns == spec.refresh_columns
     assert not refresh.reason
     changed = {alias for alias in paths if before[alias] < now[alias]}
     if changed & refresh.whole.keys():
         return in_order(rows_of_query(spark, spec, sources))
     touched: set[str | None] = set()
     for alias in changed:
-        for text in refresh.expressions[alias]:
+        for text in refresh.keys[alias]:
             changes = read_changes(spark, paths[alias], before[alias], now[alias])
             assert changes is not None
             touched |= {row[0] for row in changes.select(F.expr(text).cast("string")).collect()}
     rows = touched_rows_of_query(spark, spec, sources, refresh, list(touched))
-    kept = [row for row in table if (row[0] and str(row[0])) not in touched]
+    places = [spec.query_columns.index(column) for column in refresh.columns]
+    kept = [row for row in table if key([row[place] for place in places]) not in touched]
     return sorted([*kept, *map(tuple, rows.collect())], key=repr)
+
+
+def key(values: list[Any]) -> str | None:
+    texts = [None if value is None else str(value) for value in values]
+    return texts[0] if len(texts) == 1 else json.dumps(texts, separators=(",", ":"))
 
 
 def in_order(rows: DataFrame) -> list[tuple[Any, ...]]:

@@ -54,6 +54,7 @@ def test_names_that_a_query_makes_itself_are_no_problem(tmp_path: Path, query: s
         ({"query": "SELECT day FROM p"}, "query", "p is not the alias of a source", "known are o"),
         ({"query": "SELECT day FROM o", "zorder_by": ["dya"]}, "zorder_by[0]", "no such column", "did you mean 'day'?"),
         ({"query": "SELECT day FROM o", "refresh_by": "dya"}, "refresh_by", "the query has no such column", "did you"),
+        ({"query": "SELECT day FROM o", "refresh_by": ["day", "x"]}, "refresh_by", "the query has no such column", ""),
         (
             {"query": LAST_ORDERS, "refresh_by": "order_id"},
             "refresh_by",
@@ -65,6 +66,12 @@ def test_names_that_a_query_makes_itself_are_no_problem(tmp_path: Path, query: s
             "refresh_by",
             "cannot be refreshed by this column: the window",
             "write `lookback: 6 days`",
+        ),
+        (
+            {"query": LAST_ORDERS, "refresh_by": ["day", "order_id"]},
+            "refresh_by",
+            "cannot be refreshed by these columns: the window",
+            "write `refresh: full`",
         ),
     ],
 )
@@ -97,6 +104,10 @@ def test_a_rule_about_a_column_that_the_query_does_not_have(tmp_path: Path) -> N
         ({"refresh_by": "day", "refresh": "full"}, "refresh", "leave one of them out"),
         ({"refresh": "ful"}, "refresh", "unknown value"),
         ({"lookback": "7 days"}, "lookback", "add refresh_by"),
+        ({"refresh_by": ["day", "order_id"], "lookback": "7 days"}, "lookback", "leave one in refresh_by"),
+        ({"refresh_by": []}, "refresh_by", "at least one name is needed"),
+        ({"refresh_by": ["day", 5]}, "refresh_by[1]", "text is needed here"),
+        ({"refresh_by": "Day"}, "refresh_by", ""),
         ({"refresh_by": "day", "lookback": "7 months"}, "lookback", "'24 hours', '7 days' or unbounded"),
         ({"refresh_by": "day", "lookback": "0 days"}, "lookback", "leave it out"),
     ],

@@ -177,3 +177,19 @@ def test_sources_that_are_read_whole_are_named_with_the_reason() -> None:
         "d": "no value of d is joined to f.day",
         "w": "the subquery (SELECT id FROM w) reads all rows",
     }
+
+
+def test_several_columns_are_traced_together_and_need_less_than_each_of_them() -> None:
+    query = """
+        SELECT f.day, f.origin, max(w.temp) AS warmest, count(*) AS n
+        FROM f LEFT JOIN w ON w.day = f.day AND w.origin = f.origin GROUP BY f.day, f.origin
+    """
+    found = trace(query, ("day", "origin"), COLUMNS)
+    assert found.parts == {"f": (("`day`", "`origin`"),), "w": (("`day`", "`origin`"),)}
+    assert found.expressions["f"] == ("(`day`, `origin`)",)
+    by_day = query.replace(" AND w.origin = f.origin", "")
+    assert trace(by_day, ("day", "origin"), COLUMNS).whole.keys() == {"w"}, "rows of w belong to several values"
+    ranked = "SELECT day, origin, rank() OVER (PARTITION BY day ORDER BY id) AS place FROM f"
+    assert "is not partitioned by (f.day, f.origin)" in trace(ranked, ("day", "origin"), COLUMNS).reason
+    mixed = "SELECT f.day, w.origin FROM f JOIN w ON f.id = w.id"
+    assert trace(mixed, ("day", "origin"), COLUMNS).reason == "(f.day, w.origin) is computed from f and w"

@@ -6,6 +6,8 @@ DuckDB computes both sides: the queries are made of what it and Spark compute in
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
+from itertools import product
 from random import Random
 
 import duckdb
@@ -124,17 +126,21 @@ def rows_of(database: duckdb.DuckDBPyConnection, query: str) -> list[tuple[int |
     return database.sql(sqlglot.transpile(query, read="spark", write="duckdb")[0]).fetchall()
 
 
-def chosen(rows: list[tuple[int | None, ...]], at: int, values: list[int | None]) -> Counter[tuple[int | None, ...]]:
-    return Counter(row for row in rows if row[at] in values)
+Value = tuple[int | None, ...]
 
 
-def read_only_touched(database: duckdb.DuckDBPyConnection, found: Trace, values: list[int | None]) -> None:
+def chosen(rows: list[Value], places: Sequence[int], values: list[Value]) -> Counter[Value]:
+    return Counter(row for row in rows if tuple(row[place] for place in places) in values)
+
+
+def read_only_touched(database: duckdb.DuckDBPyConnection, found: Trace, values: list[Value]) -> None:
     """Make `f` and `w` views of the rows that a run with these values reads."""
-    numbers = ", ".join(str(value) for value in values if value is not None) or "NULL"
     for alias in SOURCES:
-        parts = [f"{text} IN ({numbers})" for text in found.expressions.get(alias, ())]
-        parts += [f"{text} IS NULL" for text in found.expressions.get(alias, ()) if None in values]
-        where = "TRUE" if alias in found.whole else " OR ".join(f"({part})" for part in parts) or "FALSE"
+        equal = [
+            " AND ".join(f"({text} <=> {'NULL' if n is None else n})" for text, n in zip(parts, value, strict=True))
+            for parts, value in product(found.parts.get(alias, ()), values)
+        ]
+        where = "TRUE" if alias in found.whole else " OR ".join(f"({each})" for each in equal) or "FALSE"
         text = sqlglot.transpile(f"SELECT * FROM all_{alias} WHERE {where}", read="spark", write="duckdb")[0]
         database.sql(f"CREATE OR REPLACE VIEW {alias} AS {text}")
 
@@ -142,7 +148,7 @@ def read_only_touched(database: duckdb.DuckDBPyConnection, found: Trace, values:
 @pytest.mark.parametrize("seed", range(3))
 def test_the_rows_with_a_traced_value_depend_only_on_the_rows_with_this_value(seed: int) -> None:
     random, database = Random(seed), duckdb.connect()
-    traced, read_whole, values_of_all = 0, 0, [None, 0, 1, 2, 3, 4]
+    traced, read_whole, pairs, values_of_all = 0, 0, 0, [None, 0, 1, 2, 3, 4]
     for _ in range(QUERIES):
         query = Writer(random).query(2)
         for alias in SOURCES:
@@ -153,14 +159,18 @@ def test_the_rows_with_a_traced_value_depend_only_on_the_rows_with_this_value(se
             database.sql(f"CREATE OR REPLACE VIEW {alias} AS SELECT * FROM all_{alias}")
         assert query_of(query).tree is not None, query
         whole = rows_of(database, query)
-        for at, column in enumerate(COLUMNS):
-            found = trace(query, column, dict.fromkeys(SOURCES, COLUMNS))
+        for places in ((0,), (1,), (2,), (0, 1), (2, 1)):
+            columns = tuple(COLUMNS[place] for place in places)
+            found = trace(query, columns, dict.fromkeys(SOURCES, COLUMNS))
             if found.reason:
                 continue
             traced, read_whole = traced + 1, read_whole + bool(found.whole)
-            values = random.sample(values_of_all, 2)
+            values = [tuple(random.choice(values_of_all) for _ in places) for _ in range(2)]
+            pairs += len(places) > 1 and any(chosen(whole, places, values))
             read_only_touched(database, found, values)
-            assert chosen(rows_of(database, query), at, values) == chosen(whole, at, values), (query, found, values)
+            rows = rows_of(database, query)
+            assert chosen(rows, places, values) == chosen(whole, places, values), (query, found, values)
     assert traced > QUERIES * 0.3
     assert read_whole > QUERIES * 0.05
     assert traced - read_whole > QUERIES * 0.2
+    assert pairs > QUERIES * 0.02
