@@ -25,13 +25,13 @@ from include.specs.checks.expectations import check_expectations
 from include.specs.checks.gold import check_gold_names
 from include.specs.checks.landing import check_concurrency, check_landing
 from include.specs.checks.nested import check_nested
-from include.specs.checks.other_tables import check_compared
+from include.specs.checks.other_tables import check_compared, check_references
 from include.specs.checks.properties import check_properties
-from include.specs.document import stated_sources, without_defects
+from include.specs.document import stated_references, stated_sources, without_defects
 from include.specs.files import SpecFile, read_spec_file
 from include.specs.invalid_spec import InvalidSpec, MaybeInvalidSpec, invalid_specs, table_of_place
 from include.specs.links import build_steps, check_links, check_place, find_cycle, upstream
-from include.specs.problem import Defect, SpecProblem, SpecsRefusedError, did_you_mean
+from include.specs.problem import Defect, KeyPath, SpecProblem, SpecsRefusedError, did_you_mean
 from include.specs.shape import validate_shape
 
 _Spec = TypeVar("_Spec", bound=MaybeInvalidSpec)
@@ -47,6 +47,7 @@ _CHECKS = (
     check_tombstones,
     check_expectations,
     check_compared,
+    check_references,
     check_properties,
     check_landing,
     check_concurrency,
@@ -61,8 +62,8 @@ class Catalog:
     """The specs of all tables.
 
     Attributes:
-        specs: table -> sound spec, in build order: bronze, silver, gold; gold tables after those that they read;
-            then by domain and name.
+        specs: table -> sound spec, in build order: bronze, silver, gold; tables of a layer after those that they
+            read or refer to; then by domain and name.
         files: table -> the YAML file of its spec.
         invalid: table -> its wrong spec. Until the spec is fixed, the table and all tables that read it are not run;
             every other table is.
@@ -111,8 +112,10 @@ class Catalog:
         """
         if not self.invalid:
             return
-        sources = {table: sound.source_tables for table, sound in self.specs.items()}
-        if invalid := [self.invalid[table] for table in upstream(spec.source_tables, sources) if table in self.invalid]:
+        sources = {table: sound.upstream_tables for table, sound in self.specs.items()}
+        if invalid := [
+            self.invalid[table] for table in upstream(spec.upstream_tables, sources) if table in self.invalid
+        ]:
             tables = " and ".join(source.table for source in invalid)
             places = ", ".join(f"{source.cause.file}:{source.cause.line}" for source in invalid)
             msg = f"{spec.table}: it reads {tables}, whose spec is wrong\nFix {places}, then `lakehouse check`."
@@ -246,7 +249,8 @@ def _check_between_files(files: list[SpecFile], file_of_table: Mapping[str, Spec
             yield file.problem(Defect(("table",), message, table, fix))
         yield from map(file.problem, check_links(file.sound, sound))
     graph = {
-        table: {name: path for path, name in stated_sources(file.document)} for table, file in file_of_table.items()
+        table: {name: path for path, name in (*_stated_other_tables(file.document), *stated_sources(file.document))}
+        for table, file in file_of_table.items()
     }
     while tables := find_cycle(graph):
         *_, source, reader = tables
@@ -256,8 +260,15 @@ def _check_between_files(files: list[SpecFile], file_of_table: Mapping[str, Spec
         del graph[reader]
 
 
+def _stated_other_tables(document: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
+    """Yield the tables that the references of a document look into, each with its key path."""
+    for path, arguments in stated_references(document):
+        if isinstance(table := arguments.get("other_table"), str):
+            yield (*path, "other_table"), table
+
+
 def in_build_order(specs: Iterable[_Spec]) -> list[_Spec]:
-    """Return the specs, sources first: by layer, gold tables after those that they read, then by domain and name."""
+    """Return the specs, sources first: by layer, each table after those that it needs, then by domain and name."""
     listed = list(specs)
-    steps = build_steps({spec.table: spec.source_tables for spec in listed})
+    steps = build_steps({spec.table: spec.upstream_tables for spec in listed})
     return sorted(listed, key=lambda spec: (LAYERS.index(spec.layer), steps[spec.table], spec.domain, spec.name))

@@ -70,7 +70,7 @@ def with_downstream(catalog: Catalog, domain: str, tables: Set[str]) -> tuple[Ma
     """Return the tables and every table downstream of them in the domain, in build order."""
     reached = set(tables)
     for spec in catalog.of_domain(domain):
-        if reached & set(spec.source_tables):
+        if reached & set(spec.upstream_tables):
             reached.add(spec.table)
     return tuple(spec for spec in catalog.of_domain(domain) if spec.table in reached)
 

@@ -13,6 +13,7 @@ from include.contracts.spec.duration import RETENTION
 from include.contracts.spec.table_spec import BronzeSpec, SilverSpec
 from include.control.quarantine.rows import Refusal, count_old_rows, count_rows, quarantined_rows, refusals
 from include.control.quarantine.stored_rows import QuarantinedRow, StoredRows
+from include.control.quarantine.waits import rows_that_wait
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,7 @@ class Waiting:
         rows: the number of waiting rows.
         old_rows: the number of those that have waited for longer.
         oldest: when the first of them was refused first; None if there are none.
+        by_itself: the number of those that need nobody: a run replays them once another table has their values.
     """
 
     warn_after: str
@@ -32,6 +34,7 @@ class Waiting:
     rows: int = 0
     old_rows: int = 0
     oldest: datetime | None = None
+    by_itself: int = 0
 
     @property
     def answer(self) -> str:
@@ -45,7 +48,14 @@ class Waiting:
         rows = "1 row waits" if self.rows == 1 else f"{self.rows:,} rows wait"
         kinds = len({refusal.reason for refusal in self.reasons})
         why = f"for {kinds} different reasons" if kinds > 1 else "for one reason"
-        return f"{rows} in quarantine, {why}; {self._how_long}."
+        return f"{rows} in quarantine, {why}; {self._how_long}.{self._for_tables}"
+
+    @property
+    def _for_tables(self) -> str:
+        if not self.by_itself:
+            return ""
+        wait = "waits" if self.by_itself == 1 else "wait"
+        return f" {self.by_itself:,} of them {wait} for another table and need{'s' if wait == 'waits' else ''} nobody."
 
     @property
     def _how_long(self) -> str:
@@ -76,7 +86,8 @@ def waiting_rows(spec: BronzeSpec | SilverSpec, rows: StoredRows, now: datetime)
         return Waiting(warn_after)
     reasons = refusals(rows)
     old_rows, _ = count_old_rows(rows, now - RETENTION.parse(warn_after))
-    return Waiting(warn_after, reasons, count, old_rows, min(each.first_seen for each in reasons))
+    by_itself = len(rows_that_wait(spec, rows, now))
+    return Waiting(warn_after, reasons, count, old_rows, min(each.first_seen for each in reasons), by_itself)
 
 
 def row_history(rows: StoredRows, row_id: str) -> RowHistory | None:

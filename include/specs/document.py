@@ -9,7 +9,7 @@ import copy
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from include.contracts.spec.expectation_arguments import SQL
+from include.contracts.spec.expectation_arguments import REFERENCES, SQL
 from include.specs.problem import Defect, KeyPath
 
 Document = Mapping[str, Any]
@@ -53,6 +53,13 @@ def stated_rules(document: Document) -> Iterator[tuple[KeyPath, str, dict[str, A
                 yield ("expectations", index, name), name, {"condition": arguments}
             elif str(name).startswith("expect_") and isinstance(arguments or {}, dict):
                 yield ("expectations", index, name), name, arguments or {}
+
+
+def stated_references(document: Document) -> Iterator[tuple[KeyPath, dict[str, Any]]]:
+    """Yield each rule that lets rows wait for another table: its key path and its arguments."""
+    for path, name, arguments in stated_rules(document):
+        if name in REFERENCES and document["expectations"][path[1]].get("action") == "quarantine":
+            yield path, arguments
 
 
 def without_defects(document: dict[str, Any], defects: Iterable[Defect]) -> dict[str, Any]:

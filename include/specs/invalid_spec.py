@@ -44,6 +44,11 @@ class InvalidSpec:
         return self.table.partition(".")[2]
 
     @property
+    def upstream_tables(self) -> tuple[str, ...]:
+        """The tables that must be built before it, as far as they are known."""
+        return self.source_tables
+
+    @property
     def cause(self) -> SpecProblem:
         """The problem to fix first: one with a likely fix, because a missing key may only be misspelt elsewhere."""
         return next((problem for problem in self.problems if problem.fix), self.problems[0])

@@ -17,6 +17,7 @@ from include.contracts.spec.expectation_arguments import (
     ARGUMENT_SCHEMAS,
     ARGUMENTS,
     BAND_ARGUMENTS,
+    REFERENCES,
     ROW_EXPECTATIONS,
     SQL,
     argument_schema,
@@ -83,7 +84,8 @@ def schema_text() -> str:
 def _expectation_schema() -> dict[str, Any]:
     """Return the schema of an expectation in YAML: one `expect_...` key, its action and its reason."""
     about = _attribute_texts(Expectation)
-    of_tables = sorted(ARGUMENTS.keys() - ROW_EXPECTATIONS.keys())
+    of_tables = sorted(ARGUMENTS.keys() - ROW_EXPECTATIONS.keys() - REFERENCES.keys())
+    waiting = (Action.QUARANTINE, Action.WARN, Action.FAIL)
     return {
         "type": "object",
         "description": about[""],
@@ -105,6 +107,7 @@ def _expectation_schema() -> dict[str, Any]:
         "oneOf": [{"required": [name]} for name in sorted(ARGUMENTS)],
         "allOf": [
             _require_action({"anyOf": [{"required": [name]} for name in of_tables]}, Action.WARN, Action.FAIL),
+            _require_action({"anyOf": [{"required": [name]} for name in sorted(REFERENCES)]}, *waiting),
             _require_action({"required": ["severity"]}, Action.WARN, Action.FAIL),
             _require_action({"required": ["warn"]}, Action.FAIL),
         ],

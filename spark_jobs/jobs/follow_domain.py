@@ -73,7 +73,7 @@ class DomainFollower:
         failed: set[str] = set()
         for spec in self._catalog.of_domain(self._args.domain):
             is_selected = not self._args.table or spec.table in self._args.table
-            if failed & {*spec.source_tables}:
+            if failed & {*spec.upstream_tables}:
                 failed.add(spec.table)
                 continue
             for interval in self._due(spec) if is_selected else ():

@@ -57,7 +57,7 @@ def _run_table(
     job, report = WRITER_OF_LAYER[spec.layer], args.report_of(interval, spec.table)
     job_args = args.for_table(spec.table, interval, report, reprocess=args.reprocess, allow_deletes=args.allow_deletes)
     context = JobContext(job_args, opened=ops, settings=settings)
-    awaited = () if isinstance(spec, InvalidSpec) else spec.source_tables
+    awaited = () if isinstance(spec, InvalidSpec) else spec.upstream_tables
     sources = [reports[table] for table in awaited if table in reports]
     failed = {source.table: _cause(source) for source in sources if not _may_go_on(source)}
     this_run = reported_run(job, job_args)

@@ -17,6 +17,9 @@ from spark_jobs.runtime.context import JobContext
 from spark_jobs.transforms.received import IS_FIXED, RECEIVED, ROW_ID, values_of
 from spark_jobs.transforms.refusals import is_quarantined, reasons
 
+MAX_ROWS = 10_000
+"""How many rows a replay tries at most, because they pass through the driver; several batches try more."""
+
 
 def received_frame(session: SparkSession, rows: Sequence[ReceivedRow], schema: StructType) -> DataFrame:
     """Return the rows with the columns of `schema`, and `ROW_ID` and `IS_FIXED`."""

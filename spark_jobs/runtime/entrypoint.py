@@ -91,7 +91,7 @@ def _missing_column_error(error: Exception, context: JobContext) -> NotReadyErro
     if not isinstance(error, PySparkException) or not (match := _UNRESOLVED.search(str(error))):
         return None
     table, column = context.spec.table, match["column"]
-    for source in context.spec.source_tables:
+    for source in context.spec.upstream_tables:
         spec = context.catalog.spec(source)
         if isinstance(spec, GoldSpec):
             declared = (*spec.group_by, *spec.measures, *spec.query_columns)

@@ -79,7 +79,7 @@ def quarantine_show(
     json: Annotated[bool, typer.Option("--json", help="As JSON lines, to edit for `fix --rows`.")] = False,
 ) -> None:
     """Show quarantined rows: their origin, why they were refused, and their status; by id with their history."""
-    from include.cli.quarantine.listing import edit_lines, histories, row_filter, row_table
+    from include.cli.quarantine.listing import edit_lines, histories, row_filter, row_table, waits_of
     from include.control.quarantine.rows import count_rows, newest_rows, quarantined_rows
     from include.control.quarantine.stored_rows import StoredRows
     from include.settings import Settings
@@ -94,7 +94,8 @@ def quarantine_show(
     else:
         shown, count = newest_rows(rows, selected, limit), count_rows(rows, selected)
         nothing = f"No row of {table} in quarantine is of this kind; `lakehouse quarantine list` shows what there is."
-        found = (row_table(shown), f"{len(shown):,} of {counted(count, 'quarantined row')} of {table}")
+        table_of_rows = row_table(shown, waits_of(table, shown, settings))
+        found = (table_of_rows, f"{len(shown):,} of {counted(count, 'quarantined row')} of {table}")
         show(*(found if count else (nothing, *missing_root(settings.root))))
 
 

@@ -22,7 +22,7 @@ from include.contracts.job.report import JobReport
 from include.contracts.job.requests import QuarantineRequest
 from include.contracts.row_status import PENDING, RowStatus
 from include.contracts.spec.table_spec import GoldSpec
-from include.control.planning.planner import replay_interval
+from include.control.planning.complete_batches import replay_interval
 from include.control.quarantine.edited_rows import edited_rows
 from include.control.quarantine.rows import quarantined_rows
 from include.control.quarantine.stored_rows import SUMMARY, StoredRows

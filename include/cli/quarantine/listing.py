@@ -31,6 +31,7 @@ from include.control.quarantine.events import Decision, QuarantineEvents, RowEve
 from include.control.quarantine.row_ids import whole_id
 from include.control.quarantine.rows import Refusal, count_by_status, quarantined_rows, refusals
 from include.control.quarantine.stored_rows import SUMMARY, QuarantinedRow, StoredRows
+from include.control.quarantine.waits import Wait, wait_of
 from include.errors import MillraceError
 from include.settings import Settings
 from include.specs.invalid_spec import InvalidSpec
@@ -171,23 +172,31 @@ def refusal_table(by_table: Mapping[str, Iterable[Refusal]]) -> Table:
     return table
 
 
-def row_table(rows: Iterable[QuarantinedRow]) -> Table:
-    """Return one row per record, with all that a person needs to fix it."""
+def waits_of(table: str, rows: Iterable[QuarantinedRow], settings: Settings) -> dict[str, Wait]:
+    """Return id -> what the row waits for, of the rows that need nobody; none if the spec of the table is wrong."""
+    spec, now = command_catalog(settings.tables).specs.get(table), datetime.now(UTC)
+    return {row.id: wait for row in rows if spec and (wait := wait_of(spec, row, now))}
+
+
+def row_table(rows: Iterable[QuarantinedRow], waits: Mapping[str, Wait]) -> Table:
+    """Return one row per record, with all that a person needs to fix it; `waits` has the rows that need nobody."""
     heads = ("id", "status", "tries", "batch", "from", "position", "first seen", "reasons", "record")
     table = new_table(*heads, numbers=("tries", "batch", "position"))
     for row in rows:
-        status = (row.id, _status(row.status), count(row.attempts), count(row.batch_seq))
+        waits_by_itself = Text(str(waits[row.id])) if row.id in waits else _status(row.status)
+        status = (row.id, waits_by_itself, count(row.attempts), count(row.batch_seq))
         origin = (Text(row.source or MISSING), count(row.position), _minute(row.first_seen))
         table.add_row(*status, *origin, Text("\n".join(row.reasons)), Text(row.record))
     return table
 
 
-def histories(table: str, rows: Iterable[QuarantinedRow], settings: Settings) -> Iterator[RenderableType]:
+def histories(table: str, rows: Sequence[QuarantinedRow], settings: Settings) -> Iterator[RenderableType]:
     """Yield each row in full, with its history."""
     paths = settings.paths
     events = QuarantineEvents(paths).events_of(table, table_id(paths.table(table)))
+    waits = waits_of(table, rows, settings)
     for row in rows:
-        yield row_table([row])
+        yield row_table([row], waits)
         state = "as it was fixed" if row.fix else "as it was received"
         yield Text(f"{state}: {row.received or 'not kept by the version that refused it'}")
         yield _history(row, [event for event in events if event["row_id"] == row.id])

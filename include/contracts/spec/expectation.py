@@ -9,7 +9,13 @@ from typing import Any, Self
 from pydantic import Field, model_serializer, model_validator
 from pydantic_core import PydanticCustomError
 
-from include.contracts.spec.expectation_arguments import ARGUMENTS, CUSTOM_EXPECTATIONS, ROW_EXPECTATIONS, SQL
+from include.contracts.spec.expectation_arguments import (
+    ARGUMENTS,
+    CUSTOM_EXPECTATIONS,
+    REFERENCES,
+    ROW_EXPECTATIONS,
+    SQL,
+)
 from include.contracts.spec.gx_expectations import NOT_ON_SPARK
 from include.contracts.spec.tables_in_braces import OWN_TABLE, tables_in_braces
 from include.contracts.strict_model import StrictModel
@@ -90,7 +96,12 @@ class Expectation(StrictModel):
         if self.name not in ARGUMENTS:
             context = {"word": self.name, "vocabulary": sorted(ARGUMENTS), "key": self.name}
             raise PydanticCustomError("unknown_word", "unknown expectation", context)
-        if self.action in ROW_ACTIONS and self.name not in ROW_EXPECTATIONS:
+        if self.action is Action.DROP and self.name in REFERENCES:
+            msg = (
+                f"a dropped row cannot wait for the other table: the action of {self.name} is quarantine, warn or fail"
+            )
+            raise PydanticCustomError("settings_clash", msg, {"key": "action"})
+        if self.action in ROW_ACTIONS and self.name not in {**ROW_EXPECTATIONS, **REFERENCES}:
             msg = f"{self.name} checks a whole table, so its action is warn or fail"
             raise PydanticCustomError("settings_clash", msg, {"key": "action"})
         if self.warn and self.action is not Action.FAIL:
@@ -111,6 +122,11 @@ class Expectation(StrictModel):
     def is_row_rule(self) -> bool:
         """Whether it checks single rows and takes refused rows out of the batch; else it checks a table version."""
         return self.action in ROW_ACTIONS
+
+    @property
+    def is_reference(self) -> bool:
+        """Whether it checks that the values of a single row exist in another table; a row that fails waits for them."""
+        return self.is_row_rule and self.name in REFERENCES
 
     @property
     def bands(self) -> tuple[Self, ...]:
@@ -147,10 +163,20 @@ class Expectation(StrictModel):
         return [*map(str, columns), *map(str, self.arguments.get("column_list", []))]
 
     @property
+    def referenced_columns(self) -> list[str]:
+        """The columns of the other table that a reference is about, in the order of `checked_columns`."""
+        column = self.arguments.get("other_column")
+        return [str(column)] if column else [*map(str, self.arguments.get("other_column_list", []))]
+
+    @property
     def rule(self) -> str:
-        """The short name under which refusals are counted: the expectation and its columns, or the start of its SQL."""
+        """The short name under which refusals are counted: the expectation and its columns, or the start of its SQL.
+
+        That of a reference also names the other table, for which the refused rows wait.
+        """
         sql = self.arguments.get("condition") or self.arguments.get("query") or ""
-        return f"{self.name}({shorten(str(sql), _MAX_SQL) or ', '.join(self.checked_columns)})"
+        other = f" in {self.arguments['other_table']}" if self.is_reference else ""
+        return f"{self.name}({shorten(str(sql), _MAX_SQL) or ', '.join(self.checked_columns)}{other})"
 
     @property
     def other_tables(self) -> list[str]:

@@ -59,17 +59,22 @@ VERSION_EXPECTATIONS = {
 }
 """The expectations of Great Expectations that can check only a whole table version."""
 
+REFERENCES = {
+    "expect_column_values_to_exist_in_other_table": Arguments(
+        required=("column", "other_table", "other_column"), optional=("mostly", "wait_at_most")
+    ),
+    "expect_compound_columns_to_exist_in_other_table": Arguments(
+        required=("column_list", "other_table", "other_column_list"), optional=("mostly", "wait_at_most")
+    ),
+}
+"""The expectations on the values of another table: they check a version, or single rows of silver, which then wait."""
+
 COMPARISONS = {
     "expect_table_to_be_fresh": Arguments(required=("column", "max_age"), optional=("as_of",)),
     "expect_table_row_count_to_be_near_median": Arguments(
         required=("of_last",), one_of=("min_percent", "max_percent"), optional=("rows",)
     ),
-    "expect_column_values_to_exist_in_other_table": Arguments(
-        required=("column", "other_table", "other_column"), optional=("mostly",)
-    ),
-    "expect_compound_columns_to_exist_in_other_table": Arguments(
-        required=("column_list", "other_table", "other_column_list"), optional=("mostly",)
-    ),
+    **REFERENCES,
     "expect_table_columns_to_be_stable": Arguments(optional=("allow",)),
     "expect_column_null_share_to_be_stable": Arguments(required=("column", "max_change")),
     "expect_column_distribution_to_be_stable": Arguments(required=("column", "max_psi")),
@@ -79,9 +84,6 @@ COMPARISONS = {
     ),
 }
 """Millrace's own expectations: they compare a version with its interval, its past, or other tables."""
-
-REFERENCES = frozenset(name for name, arguments in COMPARISONS.items() if "other_table" in arguments.required)
-"""Those that require values to exist in another table."""
 
 OWN_EXPECTATIONS = frozenset({SQL, *COMPARISONS})
 """The expectations that Great Expectations does not have."""
@@ -135,6 +137,7 @@ ARGUMENT_SCHEMAS: dict[str, dict[str, Any]] = {
     "other_table": _TABLE,
     "other_column": {"type": "string"},
     "other_column_list": _NAMES,
+    "wait_at_most": {"type": "string", "pattern": AGE.pattern},
     "allow": {"type": "array", "items": {"type": "string", "enum": ["added", "removed", "retyped"]}, "minItems": 1},
     "max_change": {"type": "number", "exclusiveMinimum": 0, "maximum": 1},
     "max_psi": {"type": "number", "exclusiveMinimum": 0},

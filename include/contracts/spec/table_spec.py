@@ -83,6 +83,17 @@ class TableSpec(StrictModel):
         return ()
 
     @property
+    def references(self) -> tuple[Expectation, ...]:
+        """The row rules that look into another table, at its certified version."""
+        return tuple(rule for rule in self.expectations if rule.is_reference)
+
+    @property
+    def upstream_tables(self) -> tuple[str, ...]:
+        """The tables that must be built before it: those that it reads, and those that its references look into."""
+        referenced = (table for rule in self.references for table in rule.other_tables)
+        return tuple(dict.fromkeys((*self.source_tables, *referenced)))
+
+    @property
     def row_rules(self) -> tuple[Expectation, ...]:
         """The expectations that check single rows."""
         return tuple(rule for rule in self.expectations if rule.is_row_rule)

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from include.contracts.spec.expectation import ROW_ACTIONS
+from include.contracts.spec.expectation_arguments import REFERENCES
 from include.control.changes.table_columns import delta_type
 from include.control.ledger.spec_history import Document
 
@@ -173,7 +174,9 @@ def _rules(before: Document, now: Document) -> Iterator[SpecChange]:
     )
     for rules, others, change in ((old, new, "gone"), (new, old, "new")):
         for rule in (rule for rule in rules if rule not in others):
-            effect = Effect.RECOMPUTE if rule["action"] in ROW_ACTIONS else Effect.APPLIED
+            # A reference judges a row only when it arrives.
+            judges_again = rule["action"] in ROW_ACTIONS and not REFERENCES.keys() & rule.keys()
+            effect = Effect.RECOMPUTE if judges_again else Effect.APPLIED
             yield SpecChange("expectations", effect, f"{change}: {_short(rule)}")
 
 

@@ -72,12 +72,22 @@ UNDO = "undo of "
 """The prefix of `BatchSources.rebuild` in a batch that undoes a rebuild; the id of the rebuild follows."""
 
 
+class PinnedTable(BaseModel):
+    """A table that a batch looks into, and does not consume: its Delta table id, and the version."""
+
+    model_config = ConfigDict(frozen=True)
+
+    table_id: str
+    version: int
+
+
 class BatchSources(BaseModel):
     """The pinned sources of a batch.
 
     Attributes:
         ranges: source table -> (version already consumed, version to consume up to); None consumes from the start.
         source_ids: source table -> its Delta table id: a table that was created again starts at version 0 again.
+        references: table that the row rules of the table look into -> its certified version, as every attempt reads it.
         files: the number of source files (the list is in `ops.files`).
         files_digest: the digest of their paths and checksums.
         more_files: the interval has further files, which later batches load.
@@ -103,6 +113,7 @@ class BatchSources(BaseModel):
 
     ranges: dict[str, tuple[int | None, int]] = Field(default_factory=dict)
     source_ids: dict[str, str] = Field(default_factory=dict)
+    references: dict[str, PinnedTable] = Field(default_factory=dict)
     files: int = 0
     files_digest: str = ""
     more_files: bool = False

@@ -6,9 +6,8 @@ It takes no lease and starts no Spark. The driver makes its own plan under the l
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from datetime import timedelta
 from functools import partial
 
 from include.catalog import Catalog
@@ -17,23 +16,22 @@ from include.contracts.interval import Interval
 from include.contracts.spec.table_spec import AnySpec, BronzeSpec, GoldSpec, SilverSpec
 from include.control.changes.table_diff import TableDiff, diff_for_run
 from include.control.gates.overrides import override_note
-from include.control.gates.restore import restore_obstacle
 from include.control.gates.verification import verification_note
 from include.control.landing.deliveries import Folders, delivered_files
 from include.control.landing.landing import Landing, interval_files, is_as_listed, landing_of
 from include.control.landing.matching import IsEnough, MatchedFiles, compare_all, match_files, read_listed, split_by_age
 from include.control.ledger.deletes import are_too_many, refusal_message
 from include.control.ledger.events import FileEvent
-from include.control.log.batch import BatchSources, FileFact, StreamPosition, Winner
+from include.control.log.batch import BatchSources, FileFact, StreamPosition
 from include.control.ops_tables import OpsTables
 from include.control.planning.advice import Advice, with_files, with_messages
+from include.control.planning.complete_batches import is_complete
 from include.control.planning.full_snapshots import FullSnapshots, delay_message, delay_notes, require_whole
 from include.control.planning.refresh_cost import cost_before_tracing
 from include.control.planning.source_ranges import changed_ranges, pin_sources, ranges_message, why_whole
 from include.control.planning.stream_positions import stream_position, stream_positions
 from include.control.quarantine.ageing import ageing_note
-from include.control.quarantine.stored_rows import QuarantinedRow
-from include.paths import LakehousePaths
+from include.control.quarantine.waits import rows_to_try, tried_in_words, wait_note
 from include.settings import Settings
 from include.specs.invalid_spec import InvalidSpec, MaybeInvalidSpec
 from include.specs.problem import SpecsRefusedError
@@ -176,6 +174,7 @@ class Planner:
         ranges = changed_ranges(spec, sources, ops.paths)
         last = position.last_sources if position else BatchSources()
         is_new, approval_needed = bool(ranges or reprocess or last.waiting), ""
+        tried = rows_to_try(spec, position, sources.references, ops.paths, self._clock())
         if is_new and isinstance(spec, SilverSpec) and spec.snapshot:
             sources = sources.model_copy(update={"reprocess": reprocess})
             snapshots = FullSnapshots(self._catalog, spec, self._settings.landing, ops, is_enough=self._is_enough)
@@ -193,15 +192,18 @@ class Planner:
                 deletes = ops.deletes.pending_deletes_at(spec.table, position.table_id, source_id, upto)
                 if deletes and are_too_many(deletes.keys, deletes.of_keys, spec.max_deleted_percent):
                     approval_needed = refusal_message(deletes, spec.max_deleted_percent)
+        is_new = is_new or bool(tried)
         return replace(
             base,
             nothing_new=base.nothing_new and not is_new,
             has_new_data=base.has_new_data or (is_new and not approval_needed),
             approval_needed=approval_needed,
             message=ranges_message(spec, ranges, reprocess=reprocess)
+            + tried_in_words(spec, tried)
             + self._refresh(spec, sources, ranges, position)
             + base.message,
             sources=ranges,
+            notes=(*base.notes, *wait_note(spec, ops.paths, self._clock())),
         )
 
     def _refresh(
@@ -266,35 +268,3 @@ def _require_valid(spec: MaybeInvalidSpec) -> AnySpec:
     if isinstance(spec, InvalidSpec):
         raise SpecsRefusedError(spec.problems)
     return spec
-
-
-def is_complete(spec: AnySpec, last: Winner, ops: OpsTables) -> bool:
-    """Whether a batch has its secondary writes and its gate result, and its rows are restored if the spec says so."""
-    if not ops.ledger.closed_rows(last):
-        return False
-    if last.intent.sources.restores is not None:
-        return True  # the gate has checked these rows in the version that was restored
-    verdicts = ops.gates.verdicts(spec.table)
-    later = (passed for passed in (verdicts.passed if verdicts else ()) if passed.version > last.version)
-    if any(passed.suite_hash == spec.suite_hash for passed in later):
-        return True  # The newest batch is of another stream. No event is read for this one.
-    result = ops.gates.result_from(verdicts, spec.table, last.version, spec.suite_hash)
-    if result is None or result.passed or spec.on_refusal == "keep":
-        return result is not None
-    return bool(restore_obstacle(result, ops.paths, ops.gates))
-
-
-def replay_interval(spec: AnySpec, rows: Sequence[QuarantinedRow], paths: LakehousePaths) -> Interval | None:
-    """Return the period under which a replay of the rows is reported; it decides nothing else.
-
-    With rows, the period covers the days that delivered them. Without rows, it is the interval of the last batch if a
-    dead driver left that batch incomplete, and otherwise None: there is nothing to do.
-    """
-    if rows:
-        starts = [row.interval_start for row in rows]
-        return Interval(start=min(starts), end=max(starts) + timedelta(days=1))
-    ops = OpsTables(paths)
-    for last in filter(None, (position.last for position in stream_positions(spec, paths, ops.ledger))):
-        if not is_complete(spec, last, ops):
-            return Interval(start=last.intent.interval_start, end=last.intent.interval_end)
-    return None

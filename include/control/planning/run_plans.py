@@ -122,7 +122,7 @@ class RunPlanner:
         """
         by_table: dict[str, TablePlan] = {}
         for spec in specs:
-            sources = [by_table[table] for table in spec.source_tables if table in by_table]
+            sources = [by_table[table] for table in spec.upstream_tables if table in by_table]
             by_table[spec.table] = self._plan(spec, interval, sources)
         plans = list(by_table.values())
         self._done |= {plan.table for plan in plans if plan.has_new_data}
@@ -140,7 +140,7 @@ class RunPlanner:
             advice = self._advice(spec, interval)
         except NotReadyError as error:
             # An earlier interval of the same run builds the source, and this interval reads it again.
-            if after or (self._reprocess and (after := tuple(self._done.intersection(spec.source_tables)))):
+            if after or (self._reprocess and (after := tuple(self._done.intersection(spec.upstream_tables)))):
                 return replace(nothing, after=after)
             is_missing = any(source.skipped for source in sources) or isinstance(error, NotDeliveredError)
             if is_missing and self._skip_missing:

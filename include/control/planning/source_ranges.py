@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from itertools import takewhile
 
@@ -11,11 +11,11 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from include.contracts.counted import counted
 from include.contracts.lake_path import LakePath
-from include.contracts.spec.table_spec import GoldSpec, SilverSpec
+from include.contracts.spec.table_spec import AnySpec, GoldSpec, SilverSpec
 from include.control.gates.gates import Gates
 from include.control.ledger.ledger import Ledger
 from include.control.ledger.resolution import table_id
-from include.control.log.batch import BatchSources, StreamPosition
+from include.control.log.batch import BatchSources, PinnedTable, StreamPosition
 from include.control.log.change_feed import changed_files, feed_spans
 from include.control.log.delta_log import commits_after, latest_version, remaining_commits
 from include.control.log.followed_tables import newest_table
@@ -26,12 +26,33 @@ from include.paths import LakehousePaths
 
 
 def certified_sources(spec: SilverSpec | GoldSpec, gates: Gates, paths: LakehousePaths) -> dict[str, int]:
-    """Return the certified version of each source table.
+    """Return the certified version of each table that it reads, or that its references look into.
 
     Raises:
-        NotReadyError: a source has no certified version yet.
+        NotReadyError: one of them has no certified version yet.
     """
-    certified = {table: gates.certified(table) for table in spec.source_tables}
+    return _certified(spec, spec.upstream_tables, gates, paths)
+
+
+def pin_references(spec: AnySpec, paths: LakehousePaths, gates: Gates) -> dict[str, PinnedTable]:
+    """Return the tables that the references of a spec look into, at their certified versions.
+
+    Raises:
+        NotReadyError: one of them has no certified version yet, or a certified version that Delta cannot read.
+    """
+    certified = _certified(
+        spec, [table for table in spec.upstream_tables if table not in spec.source_tables], gates, paths
+    )
+    for table, version in certified.items():
+        _require_readable(spec.table, table, paths.table(table), version)
+    return {
+        table: PinnedTable(table_id=table_id(paths.table(table)), version=version)
+        for table, version in certified.items()
+    }
+
+
+def _certified(spec: AnySpec, tables: Sequence[str], gates: Gates, paths: LakehousePaths) -> dict[str, int]:
+    certified = {table: gates.certified(table) for table in tables}
     if missing := [table for table, version in certified.items() if version is None]:
         causes = [f"{table} has no certified version: {_why_uncertified(table, gates, paths)}" for table in missing]
         raise NotReadyError(f"{spec.table}: {'; '.join(causes)}", f"Run {' and '.join(missing)} first.")
@@ -56,17 +77,19 @@ def pin_sources(
 ) -> BatchSources:
     """Return the sources of a batch: from each source, the versions after the last batch up to the certified version.
 
+    The tables that its references look into are pinned at their certified versions.
+
     Raises:
         NotReadyError: a source has no certified version yet, or a new certified version that Delta cannot read.
     """
     last = position.last_sources if position else BatchSources()
-    certified = certified_sources(spec, gates, paths)
+    certified = _certified(spec, spec.source_tables, gates, paths)
     ids = {table: table_id(paths.table(table)) for table in certified}
     ranges = {table: (last.consumed_version(table, ids[table]), upto) for table, upto in certified.items()}
     for table, (after, upto) in ranges.items():
         if after != upto:
             _require_readable(spec.table, table, paths.table(table), upto)
-    return BatchSources(ranges=ranges, source_ids=ids)
+    return BatchSources(ranges=ranges, source_ids=ids, references=pin_references(spec, paths, gates))
 
 
 def changed_ranges(
@@ -148,8 +171,10 @@ def require_same_sources(sources: BatchSources, paths: LakehousePaths) -> None:
     Raises:
         BadInputError: a source was replaced by another table, or is gone.
     """
-    for table, pinned in sources.source_ids.items():
-        current = _id_at(paths.table(table), sources.ranges[table][1] if table in sources.ranges else None)
+    pins = {table: (pinned, sources.ranges.get(table, (None, None))[1]) for table, pinned in sources.source_ids.items()}
+    pins |= {table: (pin.table_id, pin.version) for table, pin in sources.references.items()}
+    for table, (pinned, version) in pins.items():
+        current = _id_at(paths.table(table), version)
         if current != pinned:
             raise BadInputError(
                 f"{table} at {paths.table(table)} is not the table that this batch has read: its id was {pinned} and "

@@ -20,6 +20,7 @@ class RowState:
         fix: the last fix, as an expression or `edited`.
         reasons: why the last replay refused it; None if no replay did.
         replays: the replays that tried it -> the number of their batch.
+        is_decided: whether a person has ever fixed, discarded or reopened it.
     """
 
     status: RowStatus = RowStatus.OPEN
@@ -27,6 +28,7 @@ class RowState:
     fix: str = ""
     reasons: tuple[str, ...] | None = None
     replays: Mapping[str, int] = field(default_factory=dict)
+    is_decided: bool = False
 
     @property
     def attempts(self) -> int:
@@ -57,10 +59,11 @@ def _next_state(state: RowState, event: Mapping[str, Any]) -> RowState:
         case _ if state.status is RowStatus.REPLAYED:
             return state
         case RowEvent.DISCARDED:
-            return replace(state, status=RowStatus.DISCARDED)
+            return replace(state, status=RowStatus.DISCARDED, is_decided=True)
         case RowEvent.FIXED:
-            return replace(state, status=RowStatus.FIXED, received=event["received"], fix=event["fix"])
-    return replace(state, status=RowStatus.FIXED if state.received else RowStatus.OPEN)
+            fixed = {"received": event["received"], "fix": event["fix"], "is_decided": True}
+            return replace(state, status=RowStatus.FIXED, **fixed)
+    return replace(state, status=RowStatus.FIXED if state.received else RowStatus.OPEN, is_decided=True)
 
 
 def _after_replay(state: RowState, event: Mapping[str, Any], outcome: RowEvent) -> RowState:

@@ -46,6 +46,7 @@ class QuarantinedRow:
         attempts: the number of replays that tried it.
         replayed_in: the batch of the last of them; 0 for none.
         fix: how it was fixed; empty for a row as its source delivered it.
+        is_decided: whether a person has ever fixed, discarded or reopened it.
         record: the row as the rules of the table saw it, as JSON, or the text that could not be parsed.
         received: the row as the writer of the table receives it, with its fix, as JSON.
     """
@@ -62,6 +63,7 @@ class QuarantinedRow:
     attempts: int = 0
     replayed_in: int = 0
     fix: str = ""
+    is_decided: bool = False
     record: str = ""
     received: str = ""
 
@@ -200,6 +202,7 @@ def _row(stored: dict[str, Any], state: RowState) -> QuarantinedRow:
         attempts=state.attempts,
         replayed_in=max(state.replays.values(), default=0),
         fix=state.fix,
+        is_decided=state.is_decided,
         record=stored.get("record") or "",
         received=state.received or stored.get("received") or "",
     )

@@ -89,7 +89,7 @@ def stopped_tables(wrong: Iterable[str], catalog: Catalog) -> list[str]:
     """Return the tables that no run writes while the specs of some are wrong: these, and all tables that read them."""
     stopped = set(wrong)
     for table, spec in catalog.specs.items():  # in build order: sources first
-        if stopped & set(spec.source_tables):
+        if stopped & set(spec.upstream_tables):
             stopped.add(table)
     return [table for table in catalog.tables if table in stopped]
 

@@ -26,6 +26,7 @@ from include.specs.problem import Defect, KeyPath, did_you_mean
 _FORMS = {
     "max_age": ("an age", "write it as '90 minutes', '36 hours' or '2 days'"),
     "other_table": ("a table", "write it as <layer>.<name>, such as silver.planes"),
+    "wait_at_most": ("an age", "write it as '90 minutes', '36 hours' or '2 days'"),
     "source": ("a table", "write it as <layer>.<name>, such as silver.planes"),
 }
 """Argument with a pattern -> what it is, and how it is written."""
@@ -123,7 +124,7 @@ def _invalid_text(argument: str, value: Any) -> Invalid | None:
         if reason := _broken_pattern(pattern):
             return f"not a regular expression: {reason}", pattern, ""
     try:
-        if argument == "max_age":
+        if argument in ("max_age", "wait_at_most"):
             AGE.parse(value)
         if argument == "strftime_format":  # %D, for example, writes a date, and reads none
             time.strptime(time.strftime(value, time.gmtime(0)), value)

@@ -8,7 +8,7 @@ from typing import Any
 from include.contracts.spec.table_spec import SPEC_OF_LAYER
 from include.contracts.spec.tables_in_braces import OWN_TABLE, tables_in_braces
 from include.specs.checks.columns import stored_columns_in, unknown_column
-from include.specs.document import Document, list_at, mapping_at, stated_rules, stated_sources
+from include.specs.document import Document, list_at, mapping_at, stated_references, stated_rules, stated_sources
 from include.specs.problem import Defect, KeyPath, did_you_mean
 
 _TIMES = ("timestamp", "date")
@@ -40,6 +40,28 @@ def check_compared(document: Document) -> Iterator[Defect]:
                 yield Defect((*path, "other_column_list"), message, other, fix)
 
 
+def check_references(document: Document) -> Iterator[Defect]:
+    """Check that only silver rows wait for another table, for a silver table, and not in a full snapshot."""
+    waiting = dict(stated_references(document))
+    layer = str(document.get("table")).partition(".")[0]
+    for path, arguments in waiting.items():
+        other, action = arguments.get("other_table"), (*path[:2], "action")
+        if layer == "bronze":
+            message = "a bronze row does not wait for another table: bronze keeps what it receives, as it is"
+            yield Defect(action, message, "quarantine", "state the rule on the silver table")
+        if layer == "silver" and document.get("snapshot"):
+            message = "a row of a full snapshot does not wait: the next snapshot delivers it again"
+            yield Defect(action, message, "quarantine", "use `action: warn` or `fail`")
+        if isinstance(other, str) and not other.startswith("silver."):
+            message = "rows wait only for a silver table: bronze keeps deleted rows too, and gold is built after silver"
+            yield Defect((*path, "other_table"), message, other, "name a silver table, or use `action: warn` or `fail`")
+    for path, _, arguments in stated_rules(document):
+        if "wait_at_most" in arguments and path not in waiting:
+            fix = "leave it out, or use `action: quarantine`"
+            message = "only a row in quarantine waits"
+            yield Defect((*path, "wait_at_most"), message, arguments["wait_at_most"], fix)
+
+
 def check_other_tables(document: Document, documents: Mapping[str, Document]) -> Iterator[Defect]:
     """Find other tables that no spec creates, and columns that they lack; `documents` has all specs by table."""
     for path, _, arguments in stated_rules(document):
@@ -61,3 +83,26 @@ def check_other_tables(document: Document, documents: Mapping[str, Document]) ->
         for place, column in names:
             if columns and isinstance(column, str) and not column.startswith("_") and column not in columns:
                 yield unknown_column(place, column, columns, other)
+    for path, arguments in stated_references(document):
+        other = arguments.get("other_table")
+        if isinstance(other, str) and other in documents:
+            yield from _check_types(path, arguments, document, documents[other])
+
+
+def _check_types(path: KeyPath, arguments: Mapping[str, Any], document: Document, other: Document) -> Iterator[Defect]:
+    """Check that the columns of a reference have the types of the columns that they refer to."""
+    pairs = [("column", arguments.get("column"), arguments.get("other_column"))]
+    lists = list_at(arguments, "column_list"), list_at(arguments, "other_column_list")
+    pairs += [("column_list", *names) for names in zip(*lists, strict=False)]
+    for key, own, theirs in pairs:
+        kinds = [_type_of(of_table, name) for of_table, name in ((document, own), (other, theirs))]
+        if None not in kinds and kinds[0] != kinds[1]:
+            message = f"{own} is {kinds[0]}, and {arguments['other_table']}.{theirs} is {kinds[1]}"
+            fix = f"give both the same type, such as `type: {kinds[1]}` for {own}"
+            yield Defect((*path, key), message, arguments[key], fix)
+
+
+def _type_of(document: Document, column: object) -> str | None:
+    """Return the declared type of a column; None if the document does not declare the column."""
+    declaration = mapping_at(document, "columns").get(str(column))
+    return str(declaration.get("type") or "string") if isinstance(declaration, dict) else None

@@ -51,11 +51,11 @@ def add_table(
         task_display_name=f"{spec.table} gate",
         table=spec.table,
         # Airflow's graph of assets joins the inlets and outlets of one task, and this one publishes the table.
-        inlets=[table_asset(table) for table in dict.fromkeys(spec.source_tables)],
+        inlets=[table_asset(table) for table in dict.fromkeys(spec.upstream_tables)],
         outlets=[table_asset(spec.table)],
         **of_job,
     )
-    write.set_upstream([gates[table] for table in dict.fromkeys(spec.source_tables) if table in gates])
+    write.set_upstream([gates[table] for table in dict.fromkeys(spec.upstream_tables) if table in gates])
     write.set_downstream(gate)
     # A wrong spec may not say what it reads; its sensor then fails with the problems of the spec.
     if spec.layer == "bronze" and not (isinstance(spec, BronzeSpec) and spec.reads_kafka):

@@ -124,7 +124,7 @@ class QuarantineReplayOperator(SparkJobOperator):
         """Return the selection with whole ids, its rows that wait, and the interval of their report, if any waits."""
         # Imported here: parsing a DAG file must not load the Delta reader.
         from include.catalog import load_catalog
-        from include.control.planning.planner import replay_interval
+        from include.control.planning.complete_batches import replay_interval
         from include.control.quarantine.row_ids import whole_id
         from include.control.quarantine.rows import quarantined_rows
         from include.control.quarantine.stored_rows import SUMMARY, StoredRows

@@ -17,7 +17,8 @@ from spark_jobs.layers.bronze.bronze import BronzeIngest
 from spark_jobs.layers.maintenance.maintenance import require_table
 from spark_jobs.layers.own_table import ensure_own_table
 from spark_jobs.layers.quarantine.fixes import CheckedRow, RowChecker, check_rows, fix_values
-from spark_jobs.layers.quarantine.replays import MAX_ROWS, pending_rows
+from spark_jobs.layers.quarantine.replays import pending_rows
+from spark_jobs.layers.received_rows import MAX_ROWS
 from spark_jobs.layers.silver.replays import SilverReplays
 from spark_jobs.layers.silver.silver import SilverMerge
 from spark_jobs.layers.silver.tables import silver_shape

@@ -8,14 +8,13 @@ from typing import Any
 from include.contracts.job.requests import QuarantineRequest
 from include.control.landing.streams import stream_of
 from include.control.log.batch import Intent, Stream, StreamPosition, Winner, new_token
+from include.control.planning.source_ranges import pin_references
 from include.control.quarantine.events import Decision
 from include.control.quarantine.rows import quarantined_rows
 from include.control.quarantine.stored_rows import QuarantinedRow, StoredRows
+from spark_jobs.layers.received_rows import MAX_ROWS
 from spark_jobs.protocol.batches import BatchPlan, BatchWork, Closing
 from spark_jobs.runtime.context import JobContext
-
-MAX_ROWS = 10_000
-"""How many rows a batch tries at most, because they pass through the driver; several batches try more."""
 
 
 class ReplayWork:
@@ -49,7 +48,9 @@ class ReplayWork:
         decision = Decision(self._request.said_by, self._request.why, self._context.args.run_id)
         pinned = [row.received_row for row in rows[:MAX_ROWS]]
         self._context.ops.quarantine.pin(table, position.table_id, replay, pinned, decision)
-        return BatchPlan(position.last_sources.at_same_position(replay=replay, replayed_rows=len(pinned)))
+        facts = {"replay": replay, "replayed_rows": len(pinned)}
+        facts["references"] = pin_references(spec, self._context.paths, self._context.ops.gates)
+        return BatchPlan(position.last_sources.at_same_position(**facts))
 
     def write(self, session: Any, intent: Intent, plan: BatchPlan) -> None:
         """Write the rows as the layer writes any row."""

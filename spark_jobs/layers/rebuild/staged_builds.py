@@ -82,7 +82,7 @@ class StagedBuild:
             DeletesRefusedError: more keys would be deleted by absence than the spec permits, and nobody has allowed it.
         """
         table, spec = self.table, self.context.catalog.spec(self.table)
-        compared = {table for rule in spec.table_rules for table in rule.other_tables}
+        compared = {table for rule in spec.expectations for table in rule.other_tables}
         copy_ledger(self.context.paths, self.paths, {*spec.source_tables} | compared)
         reports = [self._run(spec, interval) for interval in self._intervals(spec)]
         refused = next((report for report in reports[-1:] if any(check.refuses for check in report.checks)), None)

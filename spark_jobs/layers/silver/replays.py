@@ -12,12 +12,14 @@ from pyspark.sql.types import StructType
 from include.contracts.job.report import RowCounts
 from include.contracts.spec.change_data import SOURCE_TABLE
 from include.contracts.spec.table_spec import SilverSpec
-from include.control.log.batch import Intent, Winner
+from include.control.log.batch import Intent, PinnedTable, Winner
 from include.control.log.delta_log import latest_version
+from include.control.planning.source_ranges import pin_references
 from include.control.quarantine.events import ReceivedRow
 from spark_jobs.delta_io.landing_reads import SOURCE_FILE
 from spark_jobs.delta_io.reads import read_version
 from spark_jobs.layers.received_rows import received_frame, record_outcome, refused_again
+from spark_jobs.layers.silver.references import References
 from spark_jobs.runtime.context import JobContext
 from spark_jobs.transforms.received import is_received
 from spark_jobs.transforms.refusals import is_accepted
@@ -34,6 +36,7 @@ class SilverReplays:
     def __init__(self, context: JobContext, spec: SilverSpec) -> None:
         self._context = context
         self._spec = spec
+        self._references = References(context, spec)
 
     def by_schema(
         self, session: SparkSession, rows: Sequence[ReceivedRow]
@@ -49,15 +52,24 @@ class SilverReplays:
         )
         return StructType([field for field in bronze.schema.fields if is_received(field.name)])
 
-    def check_received(self, session: SparkSession, rows: Sequence[ReceivedRow]) -> DataFrame:
-        """Return the rows with their types and refusals, as if they came from bronze."""
-        return self._checked(self._frames(session, rows))
+    def check_received(
+        self, session: SparkSession, rows: Sequence[ReceivedRow], pinned: Mapping[str, PinnedTable] | None = None
+    ) -> DataFrame:
+        """Return the rows with their types and refusals, as if they came from bronze.
+
+        Args:
+            session: any session.
+            rows: the rows.
+            pinned: the versions that the references look into; by default the certified ones.
+        """
+        if pinned is None:
+            pinned = pin_references(self._spec, self._context.paths, self._context.ops.gates)
+        return self._references.judge(session, self._checked(self._frames(session, rows)), pinned)
 
     def read_replay(self, session: SparkSession, intent: Intent) -> DataFrame:
         """Return the rows of a replay, with their types and refusals."""
-        return self.check_received(
-            session, self._context.ops.quarantine.pinned_rows(intent.table, intent.sources.replay)
-        )
+        rows = self._context.ops.quarantine.pinned_rows(intent.table, intent.sources.replay)
+        return self.check_received(session, rows, intent.sources.references)
 
     def _frames(self, session: SparkSession, rows: Sequence[ReceivedRow]) -> dict[str, DataFrame]:
         """Return source -> its rows as they were received."""

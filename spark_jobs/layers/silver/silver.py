@@ -32,6 +32,7 @@ from spark_jobs.layers.silver.merge_counts import MergeCounts, committed_changes
 from spark_jobs.layers.silver.row_actions import RowActions
 from spark_jobs.layers.silver.source import SilverSource
 from spark_jobs.layers.silver.tables import silver_shape, tombstones_of
+from spark_jobs.layers.silver.waiting import WaitingRows
 from spark_jobs.protocol.batches import BatchPlan, Closing
 from spark_jobs.protocol.quarantine import QuarantineWrite, quarantine_rows
 from spark_jobs.protocol.secondary import write_once
@@ -63,6 +64,7 @@ class SilverMerge:
         if self.spec.keeps_history:
             self._keys[START_AT] = start_type(self.spec)
         self._source = SilverSource(context, self.spec)
+        self._waiting = WaitingRows(context, self.spec, self._source.replays)
         self._row_actions = RowActions(context, self.spec, self._source)
         self._counts: dict[str, MergeCounts] = {}
         self.has_more = False
@@ -71,11 +73,16 @@ class SilverMerge:
     def plan(self, position: StreamPosition) -> BatchPlan | None:
         """Plan the sources' versions since the last batch: as many as fit, or with `reprocess` all of them.
 
+        Before that, plan a replay of the rows that waited for a table which has their values now.
+
         Raises:
             NotReadyError: only the snapshot of the run's own interval is new, and it is not complete.
         """
         paths, reprocess = self._context.paths, self._context.args.reprocess
         certified = pin_sources(self.spec, paths, self._context.ops.gates, position)
+        if replay := self._waiting.plan(position, certified):
+            self.has_more = True
+            return BatchPlan(replay)
         self.has_more = False
         has_waiting = bool(self.spec.snapshot and position.last_sources.waiting)
         if not changed_ranges(self.spec, certified, paths) and not reprocess and not has_waiting:

@@ -7,7 +7,7 @@ from datetime import datetime
 from functools import cache, reduce
 from operator import and_
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from include.contracts.job.requests import RowFilter
@@ -22,6 +22,7 @@ from include.control.quarantine.rows import quarantined_rows
 from include.control.quarantine.stored_rows import StoredRows
 from spark_jobs.delta_io.reads import read_version
 from spark_jobs.layers.received_rows import received_frame
+from spark_jobs.layers.silver.references import References
 from spark_jobs.layers.silver.replays import SilverReplays
 from spark_jobs.layers.silver.source_table import SourceTable, of_intervals
 from spark_jobs.runtime.context import JobContext
@@ -43,6 +44,7 @@ class SilverSource:
         self._context = context
         self._spec = spec
         self._tables = [SourceTable(context, spec, table) for table in spec.source_tables]
+        self._references = References(context, spec)
         self.replays = SilverReplays(context, spec)
         # Every step of a batch reads these; for certified versions they do not change in the meantime.
         self._intervals = cache(context.ops.ledger.intervals)
@@ -103,8 +105,10 @@ class SilverSource:
             rows = self.replays.read_replay(session, intent)
         else:
             require_same_sources(intent.sources, self._context.paths)
+            again = bool(self.intervals_read_again(intent))
             rows = self._union(
-                silver_rows(bronze, source.spec) for source, bronze in self._bronze_rows(session, intent)
+                self._judged(session, intent, source, bronze, has_earlier=again)
+                for source, bronze in self._bronze_rows(session, intent)
             )
         if recomputed is None:
             return rows
@@ -127,8 +131,9 @@ class SilverSource:
 
     def refused_rows(self, session: SparkSession, intent: Intent) -> DataFrame:
         """Return the rows that a batch puts into quarantine, each with its bronze row in `_received`."""
+        again = bool(self.intervals_read_again(intent))
         received = (
-            silver_rows(bronze, source.spec, as_received(filter(is_received, bronze.columns)).alias(RECEIVED))
+            self._judged(session, intent, source, bronze, _received(bronze), has_earlier=again)
             for source, bronze in self._bronze_rows(session, intent)
         )
         return self._union(received).where(is_quarantined())
@@ -198,13 +203,43 @@ class SilverSource:
         """Return all rows of the sources, of earlier replays, and of the batch if it is a replay."""
         require_same_sources(intent.sources, self._context.paths)
         bronze = {source.table: source.rows(session, intent.sources) for source in self._tables}
-        rows = self._union(silver_rows(bronze[source.table], source.spec) for source in self._tables)
+        rows = self._union(
+            self._judged(session, intent, source, bronze[source.table], has_earlier=True) for source in self._tables
+        )
         if (replayed := self.replays.read_earlier(session, intent, still_in=bronze)) is not None:
             rows = rows.unionByName(replayed.select(*rows.columns))
         if intent.sources.replay:
             rows = rows.unionByName(self.replays.read_replay(session, intent).select(*rows.columns))
         return rows
 
+    def _judged(
+        self,
+        session: SparkSession,
+        intent: Intent,
+        source: SourceTable,
+        bronze: DataFrame,
+        *more: Column,
+        has_earlier: bool,
+    ) -> DataFrame:
+        """Return `silver_rows` of bronze rows with the refusals by references.
+
+        If bronze has earlier rows too, each of these is refused if and only if it was refused when it arrived.
+        """
+        if not self._spec.references:
+            return silver_rows(bronze, source.spec, *more)
+        if not (has_earlier or source.repeats_rows(intent.sources)):
+            return self._references.judge(session, silver_rows(bronze, source.spec, *more), intent.sources.references)
+        arrived = source.has_arrived(intent.sources)
+        new = silver_rows(bronze.where(arrived), source.spec, _received(bronze))
+        earlier = silver_rows(bronze.where(~arrived), source.spec, _received(bronze))
+        judged = self._references.judge(session, new, intent.sources.references)
+        rows = judged.unionByName(self._references.judge_as_before(session, earlier, intent))
+        return rows if more else rows.drop(RECEIVED)
+
     @staticmethod
     def _union(frames: Iterable[DataFrame]) -> DataFrame:
         return reduce(DataFrame.unionByName, frames)
+
+
+def _received(bronze: DataFrame) -> Column:
+    return as_received(filter(is_received, bronze.columns)).alias(RECEIVED)

@@ -11,10 +11,12 @@ from pyspark.sql import functions as F
 
 from include.contracts.spec.table_spec import SilverSpec
 from include.control.log.batch import BatchSources
+from include.control.log.change_feed import feed_spans
 from spark_jobs.delta_io.landing_reads import SOURCE_FILE
 from spark_jobs.delta_io.reads import read_appended, read_removed, read_version
 from spark_jobs.runtime.context import JobContext
 from spark_jobs.transforms.silver.origins import place_in, with_source_table
+from spark_jobs.transforms.stamps import BATCH_TOKEN
 
 
 class SourceTable:
@@ -26,6 +28,7 @@ class SourceTable:
     """
 
     def __init__(self, context: JobContext, spec: SilverSpec, table: str) -> None:
+        self._context = context
         self.table = table
         self.spec = spec.of_source(table)
         self._name = table if spec.sources else None
@@ -59,6 +62,19 @@ class SourceTable:
         after, upto = sources.ranges[self.table]
         removed = None if after is None else read_removed(session, self._path, after, upto)
         return None if removed is None else self._named(removed)
+
+    def has_arrived(self, sources: BatchSources) -> Column:
+        """Return true for a row that the table gained in the versions that a batch reads; false for an earlier one."""
+        after, upto = sources.ranges[self.table]
+        if after is None:
+            return F.lit(True)
+        batches = self._context.ops.ledger.batches(self.table, sources.source_ids[self.table], after, upto)
+        return F.col(BATCH_TOKEN).isin([batch.token for batch in batches])
+
+    def repeats_rows(self, sources: BatchSources) -> bool:
+        """Whether a batch reads earlier rows as new ones, because the changes of these versions are gone."""
+        after, upto = sources.ranges[self.table]
+        return after is not None and after < upto and feed_spans(self._path, after, upto) is None
 
     def rows_of_batch(self, session: SparkSession, sources: BatchSources, again: Iterable[datetime]) -> DataFrame:
         """Return the new rows, and all rows of the intervals `again`; without waiting intervals."""

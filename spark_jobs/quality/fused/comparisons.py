@@ -63,7 +63,7 @@ def _reference_rule(rule: Expectation, schema: StructType, checked: ComparableVe
     own = tuple(given.get("column_list") or [given["column"]])
     theirs = tuple(given.get("other_column_list") or [given["other_column"]])
     reference = Reference(own, other, theirs, checked.read(other, version))
-    if error := _type_errors(schema, reference):
+    if error := type_errors(schema, reference):
         return RuleResult(False, error=error)
     rows, against = f"rows that refer by {', '.join(own)}", f"{other} version {version}"
 
@@ -79,7 +79,7 @@ def _reference_rule(rule: Expectation, schema: StructType, checked: ComparableVe
     return FusedRule(Figures({rows: count}, adjust={rows: TOTAL}, references=frozenset({reference})), evaluate, samples)
 
 
-def _type_errors(schema: StructType, reference: Reference) -> str:
+def type_errors(schema: StructType, reference: Reference) -> str:
     """Return which columns are missing or have different types; empty if there are none."""
     other, columns = reference.other, reference.rows.schema
     if missing := [name for name in reference.theirs if name not in columns.names]:

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from include.contracts.job.findings import INVALID_VALUE
 from include.contracts.spec.change_data import SOURCE_TABLE
 from include.contracts.spec.common_settings import ColumnSpec
-from include.contracts.spec.expectation import Action
+from include.contracts.spec.expectation import Action, Expectation
 from include.contracts.spec.nested_type import is_nested
 from include.contracts.spec.table_spec import SilverSpec
 from spark_jobs.quality.rules.row_rules import REFUSALS_TYPE, refusal, refusals
@@ -44,7 +44,8 @@ def silver_rows(bronze: DataFrame, spec: SilverSpec, *more: Column) -> DataFrame
 
     Returns:
         The spec's columns, `_sequence` and `_source_hash` (the order of the event), `_content_hash`, `_is_delete`,
-        `_refusals`, the origin, and `more` of the bronze row. A truncate is a delete without keys.
+        `_refusals`, the origin, and `more` of the bronze row. A truncate is a delete without keys. `_refusals` lacks
+        those by references: they follow from another table.
     """
     received = bronze.select(*(_received(name, column).alias(name) for name, column in spec.columns.items()))
     kinds = dict(received.dtypes)
@@ -60,7 +61,7 @@ def silver_rows(bronze: DataFrame, spec: SilverSpec, *more: Column) -> DataFrame
     ordered = typed.withColumns(
         {"_sequence": sequence(spec), "_content_hash": row_hash(spec.stored_columns, spec.nested_columns)}
     )
-    return with_refusals(ordered, spec.row_rules, *_refusals(spec)).drop(
+    return with_refusals(ordered, _own_rules(spec), *_refusals(spec)).drop(
         "_invalid_values", "_is_truncate", *map(_read, spec.columns)
     )
 
@@ -160,6 +161,11 @@ def _is_true(condition: str | None) -> Column:
     return F.coalesce(F.expr(condition), F.lit(False)) if condition else F.lit(False)
 
 
+def _own_rules(spec: SilverSpec) -> list[Expectation]:
+    """Return the rules that need nothing but the row."""
+    return [rule for rule in spec.row_rules if not rule.is_reference]
+
+
 def _refusals(spec: SilverSpec) -> list[Column]:
     """Check the sequence of every row, the keys except of a truncate, and all rules except of a delete."""
     needed = tuple(dict.fromkeys((*spec.keys, *spec.sequence_by)))
@@ -167,5 +173,5 @@ def _refusals(spec: SilverSpec) -> list[Column]:
     if spec.apply_as_truncates:
         missing = F.when(F.col("_is_truncate"), missing_values(spec.sequence_by)).otherwise(missing)
     required = tuple(name for name, column in spec.columns.items() if not column.nullable and name not in needed)
-    of_values = (F.col("_invalid_values"), missing_values(required), refusals(spec.row_rules))
+    of_values = (F.col("_invalid_values"), missing_values(required), refusals(_own_rules(spec)))
     return [missing, *(F.when(F.col("_is_delete"), no_refusal()).otherwise(part) for part in of_values)]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import Any
 
 from include.contracts.job.requests import FormAction, RowFilter
@@ -11,7 +12,8 @@ from include.contracts.row_status import PENDING, RowStatus
 from include.contracts.spec.table_spec import BronzeSpec, SilverSpec
 from include.control.quarantine.events import RowEvent
 from include.control.quarantine.rows import count_rows, newest_rows
-from include.control.quarantine.stored_rows import StoredRows
+from include.control.quarantine.stored_rows import QuarantinedRow, StoredRows
+from include.control.quarantine.waits import Wait, wait_of
 from include.overview.quarantine import RowHistory, row_history, waiting_rows
 from include.overview.tables.table_overview import TableOverview
 from lakehouse_airflow.pages.tab import ShownTable, Tab
@@ -41,8 +43,16 @@ def _values(shown: ShownTable) -> Mapping[str, Any]:
             return values
         if row_id := shown.query.get("row", ""):
             history = row_history(rows, row_id)
-            return {**values, "row_id": row_id, **(_row_values(table, history) if history else {"row": None})}
-        return {**values, "row_id": "", **_list_values(rows, shown.query)}
+            of_row = _row_values(table, history) if history else {"row": None}
+            listed = [history.row] if history else []
+            return {**values, "row_id": row_id, **of_row, "waits": _waits(spec, listed, shown.now)}
+        of_list = _list_values(rows, shown.query)
+        return {**values, "row_id": "", **of_list, "waits": _waits(spec, of_list["rows"], shown.now)}
+
+
+def _waits(spec: BronzeSpec | SilverSpec, rows: Iterable[QuarantinedRow], now: datetime) -> dict[str, Wait]:
+    """Return id -> what the row waits for, of the rows that need nobody."""
+    return {row.id: wait for row in rows if (wait := wait_of(spec, row, now))}
 
 
 def _list_values(rows: StoredRows, query: Mapping[str, str]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from include.contracts.spec.expectation import Action, Expectation
-from include.contracts.spec.expectation_arguments import ARGUMENTS, ROW_EXPECTATIONS
+from include.contracts.spec.expectation_arguments import ARGUMENTS, REFERENCES, ROW_EXPECTATIONS
 
 NOT_NULL = {"expect_column_values_to_not_be_null": {"column": "flight_id"}, "action": "quarantine", "reason": "why"}
 
@@ -37,9 +37,17 @@ def test_an_expectation_without_arguments_may_leave_them_empty() -> None:
 
 @pytest.mark.parametrize("action", ["quarantine", "drop"])
 def test_a_rule_on_a_whole_table_cannot_remove_rows(action: str) -> None:
-    for name in sorted(ARGUMENTS.keys() - ROW_EXPECTATIONS.keys()):
+    for name in sorted(ARGUMENTS.keys() - ROW_EXPECTATIONS.keys() - REFERENCES.keys()):
         with pytest.raises(ValidationError, match="checks a whole table, so its action is warn or fail"):
             Expectation.model_validate({name: {}, "action": action})
+
+
+def test_a_rule_on_another_table_may_let_rows_wait_but_not_drop_them() -> None:
+    for name in REFERENCES:
+        assert Expectation.model_validate({name: {"other_table": "silver.a"}, "action": "quarantine"}).is_reference
+        assert not Expectation.model_validate({name: {"other_table": "silver.a"}, "action": "fail"}).is_reference
+        with pytest.raises(ValidationError, match="a dropped row cannot wait for the other table"):
+            Expectation.model_validate({name: {}, "action": "drop"})
 
 
 @pytest.mark.parametrize("action", list(Action))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from deltalake import CommitProperties, DeltaTable
 
-from include.contracts.spec.table_spec import AnySpec, GoldSpec
+from include.contracts.spec.table_spec import AnySpec, GoldSpec, SilverSpec, parse_spec
 from include.control.gates.gates import Gates
 from include.control.log.batch import BatchSources, Stream, StreamPosition, Winner
 from include.control.log.stored_tables import TABLE_ID
@@ -32,6 +32,7 @@ from tests.support.ledger.delta_tables import (
     set_property,
     sources_reading,
 )
+from tests.support.silver.known_customers import shop_documents
 
 ORDERS, PLANES = silver_spec(), silver_spec(table="silver.planes")
 GOLD = gold_spec(
@@ -150,6 +151,26 @@ def test_a_batch_does_not_read_its_pinned_versions_from_another_table(paths: Lak
         require_same_sources(pinned, paths)
     certify(paths, ORDERS)
     with pytest.raises(BadInputError, match=r"^silver\.orders at .* is not the table that this batch has read"):
+        require_same_sources(pinned, paths)
+
+
+def test_a_table_that_references_look_into_is_pinned_and_not_consumed(paths: LakehousePaths, gates: Gates) -> None:
+    _, customers, bronze, orders = (parse_spec({**document, "domain": "shop"}) for document in shop_documents())
+    assert isinstance(orders, SilverSpec)
+    [read] = certify(paths, bronze)
+    with pytest.raises(NotReadyError, match=r"^silver\.orders: silver\.customers has no certified version"):
+        pin_sources(orders, paths, gates, None)
+    certify(paths, customers)
+    [newest] = certify(paths, customers)
+    load_batch(paths.root, customers)
+    pinned = pin_sources(orders, paths, gates, None)
+    assert pinned.ranges == {"bronze.orders": (None, read)}
+    assert {table: pin.version for table, pin in pinned.references.items()} == {"silver.customers": newest}
+    assert pinned.at_same_position().references == {}
+    require_same_sources(pinned, paths)
+    shutil.rmtree(paths.table("silver.customers"))
+    certify(paths, customers)
+    with pytest.raises(BadInputError, match=r"^silver\.customers at .* is not the table that this batch has read"):
         require_same_sources(pinned, paths)
 
 

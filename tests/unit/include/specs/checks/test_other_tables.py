@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
-from tests.support.documents.refusals import problem_of_silver, problems_of, rule
+from include.catalog import load_catalog
+from tests.support.documents.refusals import only_problem, problem_of_silver, problems_of, rule
 from tests.support.documents.specs import bronze_document, gold_document, silver_document, write_specs
+from tests.support.silver.known_customers import CUSTOMERS, ORDERS, known_customer, shop_documents
 
 EXIST = "expect_column_values_to_exist_in_other_table"
 TOGETHER = "expect_compound_columns_to_exist_in_other_table"
@@ -113,3 +115,74 @@ def test_gold_reconciles_with_one_of_its_sources(tmp_path: Path) -> None:
     expectations = rule(RECONCILE, "fail", source="silver.orders", measure="sum(orders)", source_measure="count(*)")
     write_specs(tmp_path, bronze_document(), silver_document(), gold_document(expectations=expectations))
     assert problems_of(tmp_path) == ()
+
+
+def test_rows_may_wait_for_another_silver_table_which_is_built_before(tmp_path: Path) -> None:
+    write_specs(tmp_path, *shop_documents(known_customer(wait_at_most="7 days")))
+    catalog = load_catalog(tmp_path)
+    assert catalog.problems == ()
+    assert catalog.specs[ORDERS].upstream_tables == ("bronze.orders", CUSTOMERS)
+    together = {"column_list": ["customer_id"], "other_table": "silver.z", "other_column_list": ["customer_id"]}
+    *others, customers, bronze, orders = shop_documents({TOGETHER: together, "action": "quarantine"})
+    write_specs(tmp_path, {**customers, "table": "silver.z"}, *others, bronze, orders)
+    assert list(load_catalog(tmp_path).specs)[-2:] == ["silver.z", ORDERS], "not by name"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "key", "message", "fix"),
+    [
+        (
+            {"other_table": "silver.customer"},
+            f"{EXIST}.other_table",
+            "no spec creates",
+            "did you mean 'silver.customers",
+        ),
+        ({"other_table": "bronze.customers"}, f"{EXIST}.other_table", "wait only for a silver", "name a silver table"),
+        ({"other_column": "customer"}, f"{EXIST}.other_column", "has no such column", "did you mean 'customer_id'?"),
+        ({"column": "customer"}, f"{EXIST}.column", "has no such column", "did you mean 'customer_id'?"),
+        ({"column": "amount"}, f"{EXIST}.column", "amount is int, and silver.customers.customer_id is string", "give"),
+        ({"wait_at_most": "a week"}, f"{EXIST}.wait_at_most", "an age is needed here", "write it as '90 minutes'"),
+        ({"mostly": 0.9}, f"{EXIST}.mostly", "has no tolerance", "leave it out"),
+        (
+            {"other_table": ORDERS, "other_column": "customer_id"},
+            f"{EXIST}.other_table",
+            "the tables read one another: silver.orders -> silver.orders",
+            "let silver.orders read only tables",
+        ),
+    ],
+)
+def test_each_mistake_in_a_rule_for_which_rows_wait_is_named(
+    tmp_path: Path, arguments: dict[str, Any], key: str, message: str, fix: str
+) -> None:
+    found = only_problem(write_specs(tmp_path, *shop_documents(known_customer(**arguments))))
+    assert found.key == f"expectations[0].{key}"
+    assert message in found.message
+    assert found.fix.startswith(fix)
+
+
+def test_rows_wait_neither_in_bronze_nor_in_a_full_snapshot_nor_in_gold(tmp_path: Path) -> None:
+    customers, silver, _, orders = shop_documents()
+    waits = {"column": "customer_id", "other_table": CUSTOMERS, "other_column": "customer_id"}
+    documents = [customers, silver, bronze_document(columns=orders["columns"], expectations=rule(EXIST, **waits))]
+    assert "bronze keeps what it receives" in only_problem(write_specs(tmp_path / "bronze", *documents)).message
+    snapshot = {**orders, "snapshot": "full", "sequence_by": []}
+    del snapshot["apply_as_deletes"]
+    found = only_problem(write_specs(tmp_path / "snapshot", customers, silver, shop_documents()[2], snapshot))
+    assert "a row of a full snapshot does not wait" in found.message
+    of_gold = gold_document(expectations=rule(EXIST, column="day", other_table=CUSTOMERS, other_column="event_at"))
+    found, *_ = problems_of(write_specs(tmp_path / "gold", *shop_documents(), of_gold))
+    assert "a gold row is a group of rows" in found.message
+
+
+def test_a_limit_of_the_wait_needs_rows_that_wait(tmp_path: Path) -> None:
+    fails = {**known_customer(wait_at_most="7 days"), "action": "fail"}
+    found = only_problem(write_specs(tmp_path, *shop_documents(fails)))
+    assert (found.message, found.fix[:12]) == ("only a row in quarantine waits", "leave it out")
+
+
+def test_tables_whose_rows_wait_for_one_another_are_refused(tmp_path: Path) -> None:
+    bronze, customers, *others = shop_documents()
+    back = rule(EXIST, column="customer_id", other_table=ORDERS, other_column="customer_id")
+    found = only_problem(write_specs(tmp_path, bronze, {**customers, "expectations": back}, *others))
+    assert "the tables read one another: silver." in found.message
+    assert found.key == f"expectations[0].{EXIST}.other_table"

@@ -1,0 +1,151 @@
+"""Rows of a silver table wait in quarantine for a row of another table, and come by themselves, on real Delta."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from embedded.spark.server import SparkServer
+from include.catalog import load_catalog
+from include.contracts.row_status import RowStatus
+from include.control.log.delta_log import latest_version, read_commit
+from include.control.planning.advice import Advice
+from include.control.planning.planner import Planner
+from include.errors import Outcome
+from include.settings import Settings
+from tests.support.lakehouse import Lakehouse, copy_lakehouse
+from tests.support.ledger.delta_tables import day
+from tests.support.silver.known_customers import (
+    BRONZE_CUSTOMERS,
+    BRONZE_ORDERS,
+    CUSTOMERS,
+    ORDERS,
+    REASON,
+    ModelOfOrders,
+    customer,
+    order_of,
+    run_well,
+    shop_documents,
+)
+
+
+@pytest.fixture(scope="module")
+def made(server: SparkServer, tmp_path_factory: pytest.TempPathFactory) -> Lakehouse:
+    """Customer c1 is known, c2 is not; o1 is of c1, o2 of c2, o3 of nobody."""
+    shop = Lakehouse(tmp_path_factory.mktemp("made"))
+    shop.specs(*shop_documents())
+    shop.deliver(1, "a.json", [customer(1, 1)], feed="customers")
+    shop.deliver(1, "a.json", [order_of(1, 1, 1), order_of(2, 2, 2), order_of(3, None, 3)])
+    report = run_well(shop, BRONZE_CUSTOMERS, CUSTOMERS, BRONZE_ORDERS, ORDERS)
+    assert report.rows.model_dump(exclude_defaults=True) == {
+        "read": 3, "applied": 2, "quarantined": 1, "inserted": 2
+    }  # fmt: skip
+    assert shop.rows(ORDERS, "order_id", "customer_id") == [("o1", "c1"), ("o3", None)]
+    return shop
+
+
+@pytest.fixture
+def shop(made: Lakehouse, tmp_path: Path) -> Lakehouse:
+    """That lakehouse, for one test."""
+    return copy_lakehouse(made, tmp_path / "shop")
+
+
+def add_customers(shop: Lakehouse, name: str, *events: dict[str, object]) -> None:
+    shop.deliver(1, name, events, feed="customers")
+    run_well(shop, BRONZE_CUSTOMERS, CUSTOMERS)
+
+
+def advice(shop: Lakehouse) -> Advice:
+    catalog = load_catalog(shop.folder / "tables")
+    settings = Settings(root=shop.paths.root, landing=shop.folder / "landing", tables=shop.folder / "tables")
+    return Planner(catalog, settings).advise(catalog.spec(ORDERS), day(1))
+
+
+def test_an_order_waits_for_its_customer_and_comes_once_without_a_person(shop: Lakehouse) -> None:
+    (waiting,) = shop.waiting(ORDERS)
+    rule = "expect_column_values_to_exist_in_other_table(customer_id in silver.customers)"
+    assert waiting.reasons == (f"{rule}: {REASON}",)
+    assert advice(shop).nothing_new
+    assert run_well(shop, ORDERS).outcome == Outcome.NO_OP
+
+    add_customers(shop, "b.json", customer(2, 2))
+
+    planned = advice(shop)
+    assert (planned.nothing_new, planned.has_new_data) == (False, True)
+    assert "looks whether silver.customers has what 1 waiting row refers to" in planned.message
+    report = run_well(shop, ORDERS)
+    assert report.rows.model_dump(exclude_defaults=True) == {"read": 1, "applied": 1, "inserted": 1}, report.message
+    assert shop.rows(ORDERS, "order_id", "customer_id") == [("o1", "c1"), ("o2", "c2"), ("o3", None)]
+    assert [row.status for row in shop.waiting(ORDERS, *RowStatus)] == [RowStatus.REPLAYED]
+    commit = read_commit(shop.paths.table(ORDERS), latest_version(shop.paths.table(ORDERS)))
+    assert commit
+    pinned = commit.metadata["sources"]["references"][CUSTOMERS]["version"]
+    assert pinned == latest_version(shop.paths.table(CUSTOMERS))
+    assert run_well(shop, ORDERS).outcome == Outcome.NO_OP
+    assert advice(shop).nothing_new
+
+
+def test_other_customers_are_looked_at_once_and_change_nothing(shop: Lakehouse) -> None:
+    before = latest_version(shop.paths.table(ORDERS))
+    add_customers(shop, "b.json", customer(3, 2))
+    assert not advice(shop).nothing_new
+    assert run_well(shop, ORDERS).outcome == Outcome.NO_OP
+    assert advice(shop).nothing_new, "the look is not repeated"
+    assert latest_version(shop.paths.table(ORDERS)) == before
+    assert [row.attempts for row in shop.waiting(ORDERS)] == [0]
+
+
+def test_a_row_on_which_a_person_has_decided_waits_for_a_person(shop: Lakehouse) -> None:
+    (row,) = shop.waiting(ORDERS)
+    fixed = shop.replay(ORDERS, assign={"customer_id": "'c9'"}, rows={"ids": [row.id]})
+    assert (fixed.rows.read, fixed.rows.quarantined) == (1, 1), "the fix is judged by the rule as well"
+    add_customers(shop, "b.json", customer(2, 2), customer(9, 3))
+    assert run_well(shop, ORDERS).outcome == Outcome.NO_OP
+    assert shop.replay(ORDERS).rows.applied == 1
+    assert ("o2", "c9") in shop.rows(ORDERS, "order_id", "customer_id")
+
+
+def test_an_accepted_row_stays_when_its_customer_is_deleted_and_its_rows_are_read_again(shop: Lakehouse) -> None:
+    shop.deliver(1, "b.json", [order_of(1, 1, 5), order_of(4, 1, 6)])
+    run_well(shop, BRONZE_ORDERS, ORDERS)
+    add_customers(shop, "b.json", customer(1, 9, op="delete"))
+
+    again = run_well(shop, ORDERS, reprocess=True)
+
+    assert (again.rows.read, again.rows.unchanged, again.rows.quarantined) == (5, 3, 1), again.message
+    assert shop.rows(ORDERS, "order_id", "amount") == [("o1", 5), ("o3", 3), ("o4", 6)]
+    # The file is delivered again, with another event of o1 and without o4: its rows arrive, o1's first event does not.
+    shop.deliver(1, "b.json", [order_of(1, 1, 7)])
+    run_well(shop, BRONZE_ORDERS, ORDERS)
+    assert shop.rows(ORDERS, "order_id", "amount") == [("o1", 1), ("o3", 3)]
+    assert sorted(row.record.partition('"amount":')[2][0] for row in shop.waiting(ORDERS)) == ["2", "7"]
+
+
+def test_a_late_event_computes_a_history_again_without_judging_its_earlier_events(tmp_path: Path) -> None:
+    shop = Lakehouse(tmp_path)
+    shop.specs(*shop_documents(stored_as_scd_type=2))
+    shop.deliver(1, "a.json", [customer(1, 1)], feed="customers")
+    shop.deliver(1, "a.json", [order_of(1, 1, 3), order_of(1, 2, 4)])
+    run_well(shop, BRONZE_CUSTOMERS, CUSTOMERS, BRONZE_ORDERS, ORDERS)
+    assert [row[0] for row in shop.rows(ORDERS, "amount")] == [3]
+    add_customers(shop, "b.json", customer(1, 9, op="delete"), customer(2, 10))
+
+    shop.deliver(1, "b.json", [order_of(1, None, 2)])
+    report = run_well(shop, BRONZE_ORDERS, ORDERS)
+
+    assert "2 batches" in report.message, "the row that waited, then the late one"
+    assert [row[0] for row in shop.rows(ORDERS, "amount")] == [2, 3, 4]
+    assert shop.waiting(ORDERS) == []
+
+
+@pytest.mark.parametrize(("seed", "steps"), [(17, 8)])
+def test_customers_and_orders_in_any_order_end_as_in_the_model(shop: Lakehouse, seed: int, steps: int) -> None:
+    model = ModelOfOrders(shop, Random(seed))
+    model.customers = {"c1": customer(1, 1)}
+    model.accepted, model.waiting = [order_of(1, 1, 1), order_of(3, None, 3)], [order_of(2, 2, 2)]
+    for _ in range(steps):
+        model.chance.choices([model.bring_customers, model.bring_orders, model.merge_orders], [2, 3, 4])[0]()
+    model.merge_orders()
+    assert all(model.seen[what] for what in ("came", "waited", "stayed", "deleted while referenced")), model.seen
