@@ -77,7 +77,7 @@ class AirflowApi(AirflowHttp):
             AirflowApiError: the DAG did not appear within two minutes; the message has the import errors.
         """
         deadline = time.monotonic() + 120
-        while not any(dag["dag_id"] == dag_id for dag in self.get("/api/v2/dags", limit=1000)["dags"]):
+        while not any(dag["dag_id"] == dag_id for dag in self.get_all("/api/v2/dags", "dags")):
             if time.monotonic() > deadline:
                 errors = self.get("/api/v2/importErrors")["import_errors"]
                 msg = f"DAG {dag_id} did not appear; import errors: {[error['stack_trace'] for error in errors]}"
@@ -90,7 +90,7 @@ class AirflowApi(AirflowHttp):
 
     def set_pool(self, name: str, slots: int, description: str) -> None:
         """Create a pool, or change its slots."""
-        existing = {pool["name"] for pool in self.get("/api/v2/pools", limit=1000)["pools"]}
+        existing = {pool["name"] for pool in self.get_all("/api/v2/pools", "pools")}
         body = {"slots": slots, "description": description, "include_deferred": False}
         if name in existing:
             self.ask("PATCH", f"/api/v2/pools/{name}", json={"pool": name, **body})
@@ -116,7 +116,7 @@ class AirflowApi(AirflowHttp):
 
     def open_backfills(self, dag_id: str) -> list[int]:
         """Return the ids of the DAG's backfills that have not ended."""
-        backfills = self.get("/api/v2/backfills", dag_id=dag_id, limit=100)["backfills"]
+        backfills = self.get_all("/api/v2/backfills", "backfills", dag_id=dag_id)
         return [backfill["id"] for backfill in backfills if backfill["completed_at"] is None]
 
     def cancel_backfill(self, backfill: int) -> None:
@@ -129,8 +129,8 @@ class AirflowApi(AirflowHttp):
 
     def runs(self, dag_id: str = "~", **filters: Any) -> list[Run]:
         """Return the runs of a DAG, or of all DAGs; filter for example by `run_type="backfill"`."""
-        runs = self.get(f"/api/v2/dags/{dag_id}/dagRuns", limit=1000, **filters)["dag_runs"]
-        return [Run.model_validate(run) for run in runs]
+        path = f"/api/v2/dags/{dag_id}/dagRuns"
+        return [Run.model_validate(run) for run in self.get_all(path, "dag_runs", **filters)]
 
     def end_run(self, run: Run, state: str = "failed", note: str | None = None) -> None:
         """Mark a run failed (or success); Airflow kills its running tasks."""
@@ -139,7 +139,7 @@ class AirflowApi(AirflowHttp):
     def tasks(self, dag_id: str = "~", run_id: str = "~", **filters: Any) -> list[Task]:
         """Return the tasks of a run, or of all runs."""
         path = f"/api/v2/dags/{dag_id}/dagRuns/{run_id}/taskInstances"
-        return [Task.model_validate(task) for task in self.get(path, limit=1000, **filters)["task_instances"]]
+        return [Task.model_validate(task) for task in self.get_all(path, "task_instances", **filters)]
 
     def task(self, run: Run, task_id: str) -> Task:
         """Return the present state of one task of a run."""

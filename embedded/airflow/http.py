@@ -13,6 +13,8 @@ TIMEOUT_S = 300
 """Seconds for one answer: on an overloaded machine a change of a run waits minutes for the scheduler."""
 PATIENCE_S = 120
 """Seconds for which a request is retried: Airflow's server on a machine under full load may answer late."""
+PAGE = 100
+"""The items on a page of a list: Airflow's `[api] maximum_page_limit` silently makes a larger page of this size."""
 
 
 class AirflowApiError(StackError):
@@ -53,6 +55,20 @@ class AirflowHttp:
             AirflowApiError: Airflow refuses, or cannot be reached for PATIENCE_S.
         """
         return self.ask("GET", path, params=params)
+
+    def get_all(self, path: str, key: str, **params: Any) -> list[Any]:
+        """Return the items under `key` of all pages of a list.
+
+        Raises:
+            AirflowApiError: Airflow refuses, or cannot be reached for PATIENCE_S.
+        """
+        items: list[Any] = []
+        total = 1
+        while len(items) < total:
+            page = self.get(path, limit=PAGE, offset=len(items), **params)
+            items += page[key]
+            total = page["total_entries"]
+        return items
 
     def ask(self, method: str, path: str, **request: Any) -> Any:
         """Send a request and return the answer.

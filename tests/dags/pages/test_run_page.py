@@ -186,9 +186,15 @@ def test_a_failed_task_of_another_kind_is_named_too(server: TestClient) -> None:
     assert f"{run_path('mails', 'manual__1')}/tasks/send" in show(server, "mails", "manual__1").links
 
 
-def test_the_tab_of_airflow_has_no_second_head(server: TestClient) -> None:
-    assert "header" in show(server).tags
-    assert "header" not in show(server, query="?frame=1").tags
+def test_the_tab_of_airflow_has_no_second_head_and_no_link_to_the_run_around_it(server: TestClient) -> None:
+    alone, framed = show(server), show(server, query="?frame=1")
+    around = run_path("shop", "run-2")
+    assert "header" in alone.tags
+    assert "header" not in framed.tags
+    assert around in alone.links
+    assert around not in framed.links
+    assert "A link opens within this frame" in text(framed)
+    assert "A link opens within this frame" not in text(alone)
 
 
 def test_a_lakehouse_that_cannot_be_read_leaves_what_airflow_knows(

@@ -72,6 +72,17 @@ def test_it_logs_in_only_when_it_has_to(served: Served) -> None:
     assert served.requests == [("GET", "/dags"), ("POST", "/auth/token"), ("GET", "/dags"), ("GET", "/dags")]
 
 
+def test_a_list_of_several_pages_is_read_to_its_end(served: Served) -> None:
+    served.answers_in_turn["/dags"] = [
+        (200, {"dags": ["a", "b"], "total_entries": 3}),
+        (200, {"dags": ["c"], "total_entries": 3}),
+    ]
+    served.answers["/dags"] = (200, {"dags": [], "total_entries": 0})
+    with AirflowHttp(served.url, "admin", "right") as http:
+        assert http.get_all("/dags", "dags") == ["a", "b", "c"]
+        assert http.get_all("/dags", "dags") == []
+
+
 def test_a_wrong_password_is_reported_without_showing_it(served: Served) -> None:
     with (
         AirflowHttp(served.url, "admin", "secret-word") as http,
