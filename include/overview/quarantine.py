@@ -54,8 +54,8 @@ class Waiting:
     def _for_tables(self) -> str:
         if not self.by_itself:
             return ""
-        wait = "waits" if self.by_itself == 1 else "wait"
-        return f" {self.by_itself:,} of them {wait} for another table and need{'s' if wait == 'waits' else ''} nobody."
+        waits, needs = ("waits", "needs") if self.by_itself == 1 else ("wait", "need")
+        return f" {self.by_itself:,} of them {waits} for another table and {needs} nobody."
 
     @property
     def _how_long(self) -> str:

@@ -183,8 +183,8 @@ def row_table(rows: Iterable[QuarantinedRow], waits: Mapping[str, Wait]) -> Tabl
     heads = ("id", "status", "tries", "batch", "from", "position", "first seen", "reasons", "record")
     table = new_table(*heads, numbers=("tries", "batch", "position"))
     for row in rows:
-        waits_by_itself = Text(str(waits[row.id])) if row.id in waits else _status(row.status)
-        status = (row.id, waits_by_itself, count(row.attempts), count(row.batch_seq))
+        shown_status = Text(str(waits[row.id])) if row.id in waits else _status(row.status)
+        status = (row.id, shown_status, count(row.attempts), count(row.batch_seq))
         origin = (Text(row.source or MISSING), count(row.position), _minute(row.first_seen))
         table.add_row(*status, *origin, Text("\n".join(row.reasons)), Text(row.record))
     return table

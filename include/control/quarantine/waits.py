@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
 
 from include.contracts.counted import counted
 from include.contracts.job.requests import RowFilter
@@ -58,9 +59,10 @@ def wait_of(spec: AnySpec, row: QuarantinedRow, now: datetime) -> Wait | None:
     A row needs a person if it fails another rule too, if it has waited as long as its rule allows, or if somebody has
     ever fixed, discarded or reopened it.
     """
-    rules = [rule for rule in spec.references for reason in row.reasons if is_reason_of(rule.rule, reason)]
-    if row.status is not RowStatus.OPEN or row.is_decided or not rules or len(rules) < len(row.reasons):
+    by_reason = [[rule for rule in spec.references if is_reason_of(rule.rule, reason)] for reason in row.reasons]
+    if row.status is not RowStatus.OPEN or row.is_decided or not (by_reason and all(by_reason)):
         return None
+    rules = list(chain.from_iterable(by_reason))
     limits = [AGE.parse(rule.arguments["wait_at_most"]) for rule in rules if "wait_at_most" in rule.arguments]
     until = row.first_seen + min(limits) if limits else None
     if until and until <= now:
@@ -127,7 +129,8 @@ def wait_note(spec: AnySpec, paths: LakehousePaths, now: datetime) -> tuple[str,
     waits = [wait_of(spec, row, now) for row in rows_that_wait(spec, StoredRows(spec.table, paths), now)]
     tables = dict.fromkeys(table for wait in waits if wait for table in wait.tables)
     rows = counted(len(waits), f"row of {spec.table} waits", f"rows of {spec.table} wait")
-    return (f"{rows} for {' and '.join(tables)}, and will be replayed by itself",) if waits else ()
+    by_itself = "by itself" if len(waits) == 1 else "by themselves"
+    return (f"{rows} for {' and '.join(tables)}, and will be replayed {by_itself}",) if waits else ()
 
 
 def _has_none(waiting: WaitingRows | None) -> bool:

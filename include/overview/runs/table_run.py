@@ -188,7 +188,7 @@ def _start_key(task: RunTask) -> float:
 
 def _with_stops(tables: Mapping[str, TableRun]) -> list[TableRun]:
     """Return the tables; those that did not run also get the tables that stopped them."""
-    sources = {name: each.overview.spec.source_tables for name, each in tables.items() if each.overview}
+    sources = {name: each.overview.spec.upstream_tables for name, each in tables.items() if each.overview}
     stops = {name: each for name, each in tables.items() if each.outcome in TROUBLE}
     return [
         replace(each, stopped_by=[stops[source] for source in upstream([name], sources) if source in stops])

@@ -47,10 +47,11 @@ class ReplayWork:
         replay, table = new_token(), self._context.spec.table
         decision = Decision(self._request.said_by, self._request.why, self._context.args.run_id)
         pinned = [row.received_row for row in rows[:MAX_ROWS]]
+        references = pin_references(spec, self._context.paths, self._context.ops.gates)
         self._context.ops.quarantine.pin(table, position.table_id, replay, pinned, decision)
-        facts = {"replay": replay, "replayed_rows": len(pinned)}
-        facts["references"] = pin_references(spec, self._context.paths, self._context.ops.gates)
-        return BatchPlan(position.last_sources.at_same_position(**facts))
+        return BatchPlan(
+            position.last_sources.at_same_position(replay=replay, replayed_rows=len(pinned), references=references)
+        )
 
     def write(self, session: Any, intent: Intent, plan: BatchPlan) -> None:
         """Write the rows as the layer writes any row."""

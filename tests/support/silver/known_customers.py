@@ -15,6 +15,8 @@ from tests.support.lakehouse import Lakehouse, order
 BRONZE_CUSTOMERS, CUSTOMERS = "bronze.customers", "silver.customers"
 BRONZE_ORDERS, ORDERS = "bronze.orders", "silver.orders"
 REASON = "orders of unknown customers wait"
+UNKNOWN = f"expect_column_values_to_exist_in_other_table(customer_id in silver.customers): {REASON}"
+"""Why a row of `silver.orders` is in quarantine."""
 
 
 def known_customer(**arguments: Any) -> Document:

@@ -7,12 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from include.contracts.spec.table_spec import SilverSpec
 from include.control.quarantine.events import Decision, QuarantineEvents, RowEvent
 from include.control.quarantine.stored_rows import StoredRows
 from include.overview.quarantine import row_history, waiting_rows
 from include.paths import LakehousePaths
 from tests.support.documents.specs import silver_spec
 from tests.support.ledger.quarantine_rows import SEEN, quarantine, refused
+from tests.support.silver.known_customers import UNKNOWN, shop_documents
 
 ORDERS, TOO_LOW, NO_KEY = silver_spec(), "expect_between(amount): no negative prices", "not_null(order_id)"
 ANN = Decision("ann", "a test order", "a run")
@@ -39,6 +41,21 @@ def test_the_sentence_says_how_many_rows_wait_and_for_how_long(
     waiting = waiting_rows(ORDERS, StoredRows(ORDERS.table, paths), SEEN + after)
     assert waiting.answer == answer
     assert [(each.reason, each.rows) for each in waiting.reasons] == [(TOO_LOW, 2), (NO_KEY, 1)]
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        (1, " 1 of them waits for another table and needs nobody."),
+        (2, " 2 of them wait for another table and need nobody."),
+    ],
+)
+def test_the_sentence_says_how_many_rows_need_nobody(paths: LakehousePaths, rows: int, words: str) -> None:
+    orders = SilverSpec.model_validate({**shop_documents()[-1], "domain": "shop"})
+    quarantine(paths, ORDERS.table, refused(9, NO_KEY), *(refused(number, UNKNOWN) for number in range(rows)))
+    answer = waiting_rows(orders, StoredRows(ORDERS.table, paths), SEEN).answer
+    assert answer.startswith(f"{rows + 1} rows wait in quarantine")
+    assert answer.endswith(words)
 
 
 def test_a_table_without_a_quarantine_has_no_waiting_row(paths: LakehousePaths) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -22,7 +22,9 @@ from include.control.quarantine.stored_rows import QuarantinedRow, StoredRows
 from include.errors import ExitCode
 from include.paths import LakehousePaths
 from tests.support.cli import Lakehouse
+from tests.support.documents.specs import write_specs
 from tests.support.ledger.quarantine_rows import quarantine, refused
+from tests.support.silver.known_customers import UNKNOWN, known_customer, shop_documents
 from tests.support.texts import texts
 
 ORDERS = "silver.orders"
@@ -74,6 +76,21 @@ def test_a_row_is_shown_in_full_with_its_origin(lakehouse: Lakehouse, paths: Lak
         assert words in answer.stdout
     assert "1 of 3 quarantined" in lakehouse("quarantine", "show", ORDERS, "--limit", "1").stdout
     assert "1 of 1 quarantined" in lakehouse("quarantine", "show", ORDERS, "--reason", "not_null").stdout
+
+
+def test_a_row_that_waits_for_another_table_is_shown_with_its_limit(
+    lakehouse: Lakehouse, place: Mapping[str, str]
+) -> None:
+    write_specs(Path(place["LAKEHOUSE_TABLES"]), *shop_documents(known_customer(wait_at_most="7 days")))
+    now = datetime.now(UTC)
+    rows = [refused(1, UNKNOWN, first_seen=now), refused(2, UNKNOWN), refused(3, UNKNOWN, NO_KEY, first_seen=now)]
+    quarantine(LakehousePaths(Path(place["LAKEHOUSE_ROOT"])), ORDERS, *rows)
+    wait = f"waits for silver.customers until {now + timedelta(days=7):%Y-%m-%d %H:%M} UTC"
+    waits = [wait in " ".join(lakehouse("quarantine", "show", ORDERS, row["row_id"]).stdout.split()) for row in rows]
+    assert waits == [True, False, False], "the second one has waited for too long, the third one has no key"
+    output = lakehouse("quarantine", "show", ORDERS).stdout
+    assert "3 of 3 quarantined rows" in output
+    assert (output.count("waits for"), output.count(" open ")) == (1, 2)
 
 
 def test_a_row_selected_by_id_is_shown_with_its_history(lakehouse: Lakehouse, paths: LakehousePaths) -> None:

@@ -10,11 +10,12 @@ import pytest
 from include.errors import ExitCode
 from tests.support.cli import Lakehouse
 from tests.support.documents.specs import bronze_document, gold_document, write_specs
+from tests.support.silver.known_customers import known_customer, shop_documents
 
 
-def land_orders(place: Mapping[str, str], day: str = "2013-01-01") -> None:
+def land_orders(place: Mapping[str, str], day: str = "2013-01-01", source: str = "orders") -> None:
     """Deliver one file of two orders for `day`."""
-    folder = Path(place["LAKEHOUSE_LANDING"]) / "orders" / f"date={day}"
+    folder = Path(place["LAKEHOUSE_LANDING"]) / source / f"date={day}"
     folder.mkdir(parents=True)
     lines = [f'{{"order_id": "{number}", "amount": 5, "day": "{day}"}}' for number in (1, 2)]
     (folder / "orders.json").write_text("\n".join(lines) + "\n")
@@ -42,6 +43,21 @@ class TestPlan:
         *_, last = [line for line in answer.stdout.splitlines() if "will bring" in line]
         assert "gold.above" in last
         assert "reads what gold.revenue_daily will bring" in last
+
+    def test_a_table_whose_rows_wait_for_another_one_comes_after_it(
+        self, lakehouse: Lakehouse, place: Mapping[str, str]
+    ) -> None:
+        received, customers, *orders = shop_documents(known_customer(other_table="silver.z"))
+        write_specs(Path(place["LAKEHOUSE_TABLES"]), received, {**customers, "table": "silver.z"}, *orders)
+        land_orders(place)
+        stopped = lakehouse("plan", "--interval", "2013-01-01").stdout.splitlines()
+        assert any("silver.orders" in line and "waits for bronze.customers: " in line for line in stopped)
+        land_orders(place, source="customers")
+        answer = lakehouse("plan", "--interval", "2013-01-01")
+        assert answer.exit_code == 0, answer.stderr
+        silver = [line for line in answer.stdout.splitlines() if "silver." in line.partition("reads")[0]]
+        assert [line.split()[0] for line in silver] == ["silver.z", "silver.orders"], "not by name"
+        assert "reads what bronze.orders and silver.z will bring" in silver[1]
 
     def test_it_writes_nothing(self, lakehouse: Lakehouse, place: Mapping[str, str], tmp_path: Path) -> None:
         land_orders(place)

@@ -19,9 +19,8 @@ from include.paths import LakehousePaths
 from tests.support.documents.specs import silver_spec
 from tests.support.ledger.delta_tables import intent_of
 from tests.support.ledger.quarantine_rows import SEEN, quarantine, refused
-from tests.support.silver.known_customers import CUSTOMERS, ORDERS, REASON, known_customer, shop_documents
+from tests.support.silver.known_customers import CUSTOMERS, ORDERS, UNKNOWN, known_customer, shop_documents
 
-UNKNOWN = f"expect_column_values_to_exist_in_other_table(customer_id in silver.customers): {REASON}"
 CUSTOMER_1, CUSTOMER_2 = ({CUSTOMERS: PinnedTable(table_id="c", version=version)} for version in (1, 2))
 
 
@@ -64,6 +63,15 @@ def test_a_row_that_also_needs_a_person_does_not_wait_by_itself(changed: Quarant
     assert wait_of(orders(), changed, SEEN) is None
 
 
+def test_a_reason_counts_once_if_two_references_are_called_the_same() -> None:
+    document = {**shop_documents()[-1], "domain": "shop"}
+    rules = [known_customer(), known_customer(other_column="invoiced_to")]
+    spec = SilverSpec.model_validate({**document, "expectations": rules})
+    assert len({rule.rule for rule in spec.references}) == 1
+    assert wait_of(spec, row(UNKNOWN), SEEN) == Wait((CUSTOMERS,))
+    assert wait_of(spec, row(UNKNOWN, "order_id is null"), SEEN) is None
+
+
 def test_rows_are_tried_when_the_other_table_the_spec_or_the_last_batch_says_that_they_may_pass(tmp_path: Path) -> None:
     spec, paths = orders(), LakehousePaths(tmp_path)
     quarantine(paths, ORDERS, refused(1, UNKNOWN), refused(2, "amount"), refused(3, UNKNOWN, "amount"))
@@ -81,10 +89,14 @@ def test_rows_are_tried_when_the_other_table_the_spec_or_the_last_batch_says_tha
     assert tried(same, by=orders(wait_at_most="3 days")) == ["r1"]
     assert tried(same.model_copy(update={"replay": "p"})) == ["r1"]
     assert tried(BatchSources()) == ["r1"], "a restore, a rebuild, or a spec without the rule pinned nothing"
+    quarantine(paths, ORDERS, refused(4, UNKNOWN))
+    assert wait_note(spec, paths, SEEN) == (
+        "2 rows of silver.orders wait for silver.customers, and will be replayed by themselves",
+    )
     record_tried(spec, position(spec, same), CUSTOMER_2, paths)
     assert tried(same, CUSTOMER_2) == []
     another = position(spec, same, seq=2)
-    assert [row.id for row in rows_to_try(spec, another, CUSTOMER_2, paths, SEEN)] == ["r1"], "another batch came"
+    assert [row.id for row in rows_to_try(spec, another, CUSTOMER_2, paths, SEEN)] == ["r1", "r4"], "another batch came"
 
 
 def test_a_row_that_somebody_reopened_waits_for_a_person(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from tests.support.documents.specs import (
     specs_of,
     write_specs,
 )
+from tests.support.silver.known_customers import CUSTOMERS, ORDERS, shop_documents
 from tests.support.silver.two_shops import BRANCH, SILVER, WEB, two_shops
 
 NEW = "another_name"
@@ -229,6 +230,13 @@ def test_a_column_of_one_of_several_sources_breaks_what_the_spec_says_of_that_so
     assert [place.problem.key for place in broken_places(WEB, "amount", catalog)] == ["columns.amount"]
     own = [place.kind for place in broken_places(SILVER, "amount", catalog)]
     assert own == ["rule"], "what a source states of the column is renamed with it"
+
+
+def test_a_table_whose_rows_wait_for_a_table_stops_with_it(tmp_path: Path) -> None:
+    catalog = Specs(tmp_path, shop_documents()).catalog()
+    places = broken_places(CUSTOMERS, "customer_id", catalog)
+    assert (ORDERS, "rule") in {(place.table, place.kind) for place in places}
+    assert stopped_tables([CUSTOMERS], catalog) == [CUSTOMERS, ORDERS]
 
 
 def test_a_column_that_nobody_reads_breaks_nothing(tmp_path: Path) -> None:

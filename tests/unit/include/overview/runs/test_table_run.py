@@ -11,6 +11,7 @@ import pytest
 from include.contracts.job.contention import LeaseWait, LostRace
 from include.contracts.job.report import RowCounts
 from include.contracts.job.task_result import TaskResult
+from include.contracts.spec.table_spec import SilverSpec
 from include.control.ledger.commit_history import TableWrite
 from include.control.ops_tables import OpsTables
 from include.errors import Outcome
@@ -23,6 +24,7 @@ from include.overview.tables.table_overview import TableOverview
 from include.paths import LakehousePaths
 from tests.support.documents.specs import bronze_document, bronze_spec, gold_spec, silver_spec, write_specs
 from tests.support.ledger.delta_tables import day, judge, load_batch
+from tests.support.silver.known_customers import CUSTOMERS, ORDERS, shop_documents
 
 SPEC = bronze_spec()
 NOW = datetime.now(UTC)
@@ -170,6 +172,17 @@ def test_a_table_that_did_not_run_names_what_stopped_it_but_not_the_tables_in_be
     reasons = {table: each.progress for table, each in shown_tables.items()}
     because = "because of bronze.orders (refused)"
     assert reasons == {"bronze.orders": "", "silver.orders": because, "gold.revenue_daily": because}
+
+
+def test_a_table_whose_rows_wait_for_another_one_names_it_if_that_stopped_it() -> None:
+    *_, customers, _, orders = [{**document, "domain": "shop"} for document in shop_documents()]
+    run = run_of(
+        task(Work.GATE, "failed", checked=1, table=CUSTOMERS), task(Work.WRITE, "upstream_failed", table=ORDERS)
+    )
+    specs = map(SilverSpec.model_validate, (customers, orders))
+    tables = table_runs(run, {spec.table: TableOverview(spec) for spec in specs})
+    reasons = {each.table: each.progress for each in tables}
+    assert reasons == {CUSTOMERS: "", ORDERS: "because of silver.customers (refused)"}
 
 
 def test_a_run_without_tasks_of_millrace_says_so() -> None:

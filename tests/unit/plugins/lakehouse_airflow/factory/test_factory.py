@@ -26,6 +26,7 @@ from lakehouse_airflow.operators.table_write import TableWriteOperator
 from lakehouse_airflow.sensors.landing import LandingSensor
 from tests.support.documents.odd_specs import SPECS, write_mutated
 from tests.support.documents.specs import bronze_document, gold_document, silver_document, write_spec, write_specs
+from tests.support.silver.known_customers import known_customer, shop_documents
 from tests.support.silver.two_shops import BRANCH, SILVER, WEB, two_shops
 
 START = datetime(2013, 1, 1, tzinfo=UTC)
@@ -157,6 +158,21 @@ def test_layers_and_tables_keep_the_build_order_and_each_table_waits_for_the_gat
         ("silver.orders", Job.SILVER_MERGE, {"bronze.orders_gate"}),
         ("gold.revenue_daily", Job.GOLD_AGGREGATE, {"silver.orders_gate"}),
     ]
+
+
+@pytest.mark.parametrize(
+    ("domain", "gates"), [("shop", {"bronze.orders_gate", "silver.z_gate"}), ("crm", {"bronze.orders_gate"})]
+)
+def test_a_table_whose_rows_wait_for_another_one_is_written_after_its_gate_in_the_same_dag(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, domain: str, gates: set[str]
+) -> None:
+    monkeypatch.setenv("LAKEHOUSE_TABLES", str(tmp_path))
+    received, customers, *orders = shop_documents(known_customer(other_table="silver.z"))
+    write_specs(tmp_path, received, {**customers, "table": "silver.z"}, domain=domain)
+    write_specs(tmp_path, *orders)
+    dag = build_domain_dag("shop", schedule="0 0 * * *", start_date=START, owner="platform")
+    assert dag.get_task("silver.orders").upstream_task_ids == gates
+    assert [asset.name for asset in dag.get_task("silver.orders_gate").inlets] == ["bronze.orders", "silver.z"]
 
 
 def test_a_gold_table_waits_for_the_gate_of_a_gold_table_that_it_reads(tables: Path) -> None:
