@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar
 
-from include.contracts.spec.table_spec import SPEC_OF_LAYER, AnySpec, BronzeSpec, SilverSpec
+from include.contracts.spec.table_spec import AnySpec, BronzeSpec, SilverSpec, model_of
 from include.contracts.spec.values import LAYERS
 from include.errors import SpecError, UnknownNameError
 from include.specs.checks.change_data import (
@@ -209,7 +209,8 @@ def _check_file(file: SpecFile, folder: Path) -> tuple[SpecFile, AnySpec | None,
     """
     place = PurePosixPath(file.path.relative_to(folder).as_posix())
     domain = place.parts[1] if len(place.parts) == 3 else ""
-    spec, defects = validate_shape({**file.document, "domain": domain}, SPEC_OF_LAYER[_layer(file.document, place)])
+    model = model_of(_layer(file.document, place), file.document)
+    spec, defects = validate_shape({**file.document, "domain": domain}, model)
     sound = without_defects(file.document, defects)
     defects += check_place(sound, place)
     for check in _CHECKS:

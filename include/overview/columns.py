@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from include.contracts.spec.expectation import Expectation
-from include.contracts.spec.table_spec import AnySpec, GoldSpec, SilverSpec
+from include.contracts.spec.table_spec import AnySpec, GoldSpec, SilverQuerySpec, SilverSpec
 
 
 @dataclass(frozen=True)
@@ -39,9 +39,9 @@ def described_columns(spec: AnySpec) -> list[DescribedColumn]:
     """Return the columns that the table stores, in their order."""
     if isinstance(spec, GoldSpec):
         computed = {**spec.group_by, **spec.measures, **dict.fromkeys(spec.query_columns, "")}
+        keys = spec.keys if isinstance(spec, SilverQuerySpec) else tuple(spec.group_by)
         return [
-            DescribedColumn(name, "", "", name in spec.group_by, sql, rules_of(spec, name))
-            for name, sql in computed.items()
+            DescribedColumn(name, "", "", name in keys, sql, rules_of(spec, name)) for name, sql in computed.items()
         ]
     stored = spec.stored_columns if isinstance(spec, SilverSpec) else spec.columns
     keys = spec.keys if isinstance(spec, SilverSpec) else ()

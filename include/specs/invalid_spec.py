@@ -22,8 +22,8 @@ class InvalidSpec:
         table: `<layer>.<name>`; the file's place if neither place nor text names a table.
         domain: the folder's domain; empty if the file is in none.
         problems: all problems of the spec, in the order of lines.
-        source_tables: the tables that it names as sources, as far as it can be read; none of a higher layer, and none
-            that reads this table.
+        source_tables: the tables that it names as sources, as far as it can be read; none of a higher layer, no
+            bronze table of bronze, and none that reads this table.
         owner: the owner that it states; empty for none.
     """
 
@@ -105,9 +105,10 @@ def table_of_place(place: PurePosixPath) -> str:
 
 
 def _may_read(table: str, source: str, stated: Mapping[str, Iterable[str]]) -> bool:
-    """Whether the source is in a lower layer; of gold also in gold, unless it reads the table itself."""
+    """Whether the source is in a lower layer; above bronze also in the same one, unless it reads the table itself."""
     of_source, of_table = (name.partition(".")[0] for name in (source, table))
     if of_source not in LAYERS or of_table not in LAYERS:
         return False
     is_lower = LAYERS.index(of_source) < LAYERS.index(of_table)
-    return is_lower or (of_source == of_table == "gold" and table not in upstream([source], stated))
+    is_beside = of_source == of_table != LAYERS[0]
+    return is_lower or (is_beside and table not in upstream([source], stated))

@@ -22,7 +22,7 @@ from include.contracts.spec.expectation_arguments import (
     SQL,
     argument_schema,
 )
-from include.contracts.spec.table_spec import SPEC_OF_LAYER, BronzeSpec
+from include.contracts.spec.table_spec import SPEC_OF_LAYER, BronzeSpec, SilverQuerySpec, SilverSpec
 from include.contracts.spec.values import DECIMAL, SIMPLE_TYPES
 from include.contracts.strict_model import StrictModel
 
@@ -30,10 +30,13 @@ SCHEMA_FILE = Path(__file__).resolve().parent.parent / "table_spec.schema.json"
 """The file of the schema; the first line of a spec points editors to it: `# yaml-language-server: $schema=...`."""
 
 
+_MODELS = (*SPEC_OF_LAYER.values(), SilverQuerySpec)
+
+
 def table_spec_schema() -> dict[str, Any]:
     """Return the schema of a spec file; the first part of `table` decides which layer's model it must fit."""
     definitions: dict[str, Any] = {}
-    for model in SPEC_OF_LAYER.values():
+    for model in _MODELS:
         schema = model.model_json_schema(by_alias=True)
         definitions |= {**schema.pop("$defs", {}), model.__name__: schema}
     _close(definitions)
@@ -56,7 +59,7 @@ def table_spec_schema() -> dict[str, Any]:
         "then": kafka,
         "else": files,
     }
-    for model in SPEC_OF_LAYER.values():
+    for model in _MODELS:
         definitions[model.__name__]["properties"].pop("domain")
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -68,12 +71,20 @@ def table_spec_schema() -> dict[str, Any]:
         "allOf": [
             {
                 "if": {"required": ["table"], "properties": {"table": {"pattern": rf"^{layer}\."}}},
-                "then": {"$ref": f"#/$defs/{model.__name__}"},
+                "then": _of_layer(model),
             }
             for layer, model in SPEC_OF_LAYER.items()
         ],
         "$defs": definitions,
     }
+
+
+def _of_layer(model: type[BaseModel]) -> dict[str, Any]:
+    of_model = {"$ref": f"#/$defs/{model.__name__}"}
+    if model is not SilverSpec:
+        return of_model
+    with_query = {"$ref": f"#/$defs/{SilverQuerySpec.__name__}"}
+    return {"if": {"required": ["query"]}, "then": with_query, "else": of_model}
 
 
 def schema_text() -> str:

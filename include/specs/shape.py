@@ -11,7 +11,7 @@ from pydantic_core import ErrorDetails
 
 from include.contracts.spec.bronze_sources import SOURCE_KINDS
 from include.contracts.spec.expectation import Expectation
-from include.contracts.spec.table_spec import AnySpec
+from include.contracts.spec.table_spec import AnySpec, SilverQuerySpec, SilverSpec
 from include.contracts.spec.values import NAME
 from include.specs.problem import Defect, KeyPath, did_you_mean
 
@@ -36,6 +36,12 @@ _MESSAGES = {
     "literal_error": "unknown value",
     "enum": "unknown value",
 }
+_WAY_OUT_OF_LAYER = {
+    (SilverSpec, "silver"): "read silver tables by a `query`, with `sources` as a mapping: alias -> {table: ...}",
+    (SilverQuerySpec, "bronze"): "merge its events into a silver table first, and read that: a query reads states",
+    (SilverQuerySpec, "gold"): "write this table in gold: silver is built before",
+}
+"""Model, and the layer of a source that its tables cannot read -> the way out."""
 
 
 def validate_shape(document: Mapping[str, Any], model: type[AnySpec]) -> tuple[AnySpec | None, list[Defect]]:
@@ -79,6 +85,8 @@ def _fix(path: KeyPath, model: type[BaseModel], error: ErrorDetails) -> str:
     context = error.get("ctx", {})
     value = error["input"]
     match error["type"]:
+        case "extra_forbidden" if model is SilverQuerySpec and path[0] in SilverSpec.model_fields:
+            return "leave it out: the rows of a query are computed from those of its sources, not merged from events"
         case "extra_forbidden":
             return did_you_mean(path[-1], _known_keys(model, error["loc"][:-1]))
         case "unknown_word":
@@ -87,8 +95,8 @@ def _fix(path: KeyPath, model: type[BaseModel], error: ErrorDetails) -> str:
             return str(context["fix"])
         case "literal_error" | "enum":
             return did_you_mean(value, context["expected"].replace("'", "").replace(" or ", ", ").split(", "))
-        case "string_pattern_mismatch" if str(value).startswith("silver.") and path[0] in ("source", "sources"):
-            return "join silver tables in a gold table: its query computes again what changes of any of them affect"
+        case "string_pattern_mismatch" if path[0] in ("source", "sources"):
+            return _WAY_OUT_OF_LAYER.get((model, str(value).partition(".")[0]), "")
         case "tuple_type" if isinstance(value, str):
             return f"write it as a list: [{value}]"
         case "string_type" if not isinstance(value, (dict, list)) and value is not None:

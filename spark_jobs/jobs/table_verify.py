@@ -17,12 +17,15 @@ def run(context: JobContext) -> JobReport:
     """Compare all groups of the certified version, or those of a sample; record a difference as a refusal.
 
     Raises:
-        BadInputError: the table is no gold table, or a source was replaced by another table.
+        BadInputError: the table is not computed from its sources alone, or a source was replaced by another table.
         NotReadyError: no version is certified, the spec has changed since, or a version is not readable any more.
     """
     spec, gates = context.spec, context.ops.gates
     if not isinstance(spec, GoldSpec):
-        raise BadInputError(f"{spec.table} is no gold table: only gold is computed again from its sources")
+        raise BadInputError(
+            f"{spec.table} is merged from events, and is not compared with them",
+            "Only gold tables, and silver tables with a query, are computed again from their sources.",
+        )
     context.catalog.require_sound_sources(spec)
     verdicts = gates.verdicts(spec.table)
     if verdicts is None or verdicts.certified is None:

@@ -38,9 +38,9 @@ def test_the_glossary_has_few_words_and_each_leads_to_a_guide_or_a_decision() ->
 
 def test_the_guide_to_the_operators_quotes_the_examples_that_tests_run() -> None:
     quoted = re.findall(r"^```(?:python|yaml)\n(.*?)^```$", OPERATORS.read_text(), flags=re.MULTILINE | re.DOTALL)
-    expectations = EXAMPLES / "expectations"
+    of_other_guides = {EXAMPLES / "expectations", EXAMPLES / "queries"}
     paths = [path for path in EXAMPLES.rglob("*") if path.suffix in (".py", ".yaml")]
-    files = [path.read_text() for path in paths if expectations not in path.parents]
+    files = [path.read_text() for path in paths if of_other_guides.isdisjoint(path.parents)]
     assert len(files) > 4
     assert sorted(quoted) == sorted(files)
 
@@ -48,6 +48,11 @@ def test_the_guide_to_the_operators_quotes_the_examples_that_tests_run() -> None
 def test_the_guide_to_rules_quotes_the_expectations_that_tests_run() -> None:
     (example,) = (EXAMPLES / "expectations").glob("*.py")
     assert f"```python\n{example.read_text()}```\n" in Path("docs/guides/check-a-table.md").read_text()
+
+
+def test_the_guide_to_tables_quotes_the_query_that_tests_run() -> None:
+    (example,) = (EXAMPLES / "queries").rglob("*.yaml")
+    assert f"```yaml\n{example.read_text()}```\n" in Path("docs/guides/add-a-table.md").read_text()
 
 
 @pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])

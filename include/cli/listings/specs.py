@@ -13,7 +13,7 @@ from include.catalog import Catalog
 from include.cli.listings.as_json import json_array, show_listing
 from include.cli.views import new_table
 from include.contracts.counted import counted
-from include.contracts.spec.table_spec import AnySpec, BronzeSpec, GoldSpec, SilverSpec
+from include.contracts.spec.table_spec import AnySpec, BronzeSpec, GoldSpec, SilverQuerySpec, SilverSpec
 from include.errors import SpecError
 from include.overview.columns import column_names
 from include.specs.checks.refresh import unproved_refreshes
@@ -108,6 +108,6 @@ def _reads(spec: AnySpec) -> tuple[str, ...]:
 
 
 def _keys(spec: AnySpec) -> tuple[str, ...]:
-    if isinstance(spec, SilverSpec):
+    if isinstance(spec, SilverSpec | SilverQuerySpec):
         return tuple(spec.keys)
     return tuple(spec.group_by) if isinstance(spec, GoldSpec) else ()

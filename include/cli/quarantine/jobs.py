@@ -50,7 +50,7 @@ def request_for(
         typer.BadParameter: no option selects rows, or an option is not valid.
     """
     if isinstance(command_catalog(settings.tables).spec(table), GoldSpec):
-        raise BadInputError(f"{table} refuses no row: gold is computed from silver, fix the rows there")
+        raise BadInputError(f"{table} refuses no row: it is computed from its sources, fix the rows there")
     if edited and (assign or ids or days[0] or reason or everything):
         raise typer.BadParameter("--rows alone selects the rows and states their changes")
     text = edited.read_text(encoding="utf-8") if edited else ""

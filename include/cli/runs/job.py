@@ -88,11 +88,14 @@ def verify_table(table: str, sample: int, settings: Settings, *, as_json: bool) 
 
     Raises:
         SpecError: a spec is wrong, or there is no such table.
-        UnknownNameError: it is no gold table.
+        UnknownNameError: it is not computed from its sources alone: bronze, and silver without a query.
         SparkUnavailableError: there is no Spark to start.
     """
     if not isinstance(command_catalog(settings.tables).spec(table), GoldSpec):
-        raise UnknownNameError(f"{table} is no gold table", "Only gold is computed again from its sources.")
+        raise UnknownNameError(
+            f"{table} is merged from events, and is not compared with them",
+            "Only gold tables, and silver tables with a query, are computed again from their sources.",
+        )
     (interval,) = parse_intervals(today())
 
     def show_report(report: JobReport) -> None:

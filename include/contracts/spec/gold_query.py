@@ -41,6 +41,16 @@ class GoldSource(StrictModel):
         return self
 
 
+class SilverOfQuery(GoldSource):
+    """One table that the query of a silver table reads.
+
+    Attributes:
+        table: the silver table.
+    """
+
+    table: str = Field(pattern=rf"^silver\.{NAME}$")
+
+
 class GoldQuery(StrictModel):
     """The settings of a gold table that one SELECT computes, and how far its values reach back.
 

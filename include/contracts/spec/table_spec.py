@@ -7,6 +7,7 @@ One YAML file under `include/tables/<layer>/<domain>/` is one spec. The models d
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
@@ -21,8 +22,8 @@ from include.contracts.spec.common_settings import (
     QuarantineSpec,
     SilverMaintenanceSpec,
 )
-from include.contracts.spec.expectation import Expectation
-from include.contracts.spec.gold_query import GoldQuery, GoldSource
+from include.contracts.spec.expectation import Action, Expectation
+from include.contracts.spec.gold_query import GoldQuery, GoldSource, SilverOfQuery
 from include.contracts.spec.values import NAME, ColumnName, ColumnNames, PropertyText
 from include.contracts.strict_model import StrictModel
 
@@ -258,6 +259,43 @@ class GoldSpec(TableSpec, GoldQuery):
         return self.refresh_columns[0] if self.query is None and self.refresh_columns else ""
 
 
+class SilverQuerySpec(GoldSpec):
+    """A silver table that a query computes from other silver tables, such as orders with what is known of a customer.
+
+    It is refreshed and compared with its sources as a gold table is, and has keys as a silver table has.
+
+    Attributes:
+        sources: alias -> silver table.
+        query: one SELECT in Spark SQL over the aliases of `sources`.
+        keys: the columns of the query that identify a row: the gate refuses a version with a key twice, or without one.
+    """
+
+    table: str = Field(pattern=rf"^silver\.{NAME}$")
+    sources: dict[ColumnName, SilverOfQuery] = Field(min_length=1)  # type: ignore[assignment]
+    query: str
+    keys: tuple[ColumnName, ...] = Field(min_length=1)
+
+    @property
+    def table_rules(self) -> tuple[Expectation, ...]:
+        """The expectations by which the gate checks a table version; the first ones are about the keys."""
+        return (*self._rules_of_keys, *super().table_rules)
+
+    @property
+    def _rules_of_keys(self) -> tuple[Expectation, ...]:
+        reason = "keys: a row must be found by them. Two rows have one key if a join finds several rows"
+        alone, *others = self.keys
+        unique = (
+            ("expect_compound_columns_to_be_unique", {"column_list": list(self.keys)})
+            if others
+            else ("expect_column_values_to_be_unique", {"column": alone})
+        )
+        present = (("expect_column_values_to_not_be_null", {"column": key}) for key in self.keys)
+        return tuple(
+            Expectation(name=name, arguments=arguments, action=Action.FAIL, reason=reason)
+            for name, arguments in (unique, *present)
+        )
+
+
 AnySpec = BronzeSpec | SilverSpec | GoldSpec
 
 SPEC_OF_LAYER: dict[str, type[BronzeSpec] | type[SilverSpec] | type[GoldSpec]] = {
@@ -265,7 +303,12 @@ SPEC_OF_LAYER: dict[str, type[BronzeSpec] | type[SilverSpec] | type[GoldSpec]] =
     "silver": SilverSpec,
     "gold": GoldSpec,
 }
-"""The model of each layer's specs."""
+"""The model of each layer's specs; that of a silver table with a query is `SilverQuerySpec`."""
+
+
+def model_of(layer: str, document: Mapping[str, Any]) -> type[AnySpec]:
+    """Return the model of a spec in a layer."""
+    return SilverQuerySpec if layer == "silver" and "query" in document else SPEC_OF_LAYER[layer]
 
 
 def parse_spec(document: dict[str, Any]) -> AnySpec:
@@ -278,7 +321,7 @@ def parse_spec(document: dict[str, Any]) -> AnySpec:
     layer = str(document.get("table", "")).split(".")[0]
     if layer not in SPEC_OF_LAYER:
         raise ValueError(f"table must be bronze.<name>, silver.<name> or gold.<name>, got {document.get('table')!r}")
-    return SPEC_OF_LAYER[layer].model_validate(document)
+    return model_of(layer, document).model_validate(document)
 
 
 def _digest(text: str) -> str:

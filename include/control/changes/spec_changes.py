@@ -71,6 +71,8 @@ def spec_changes(before: Document, now: Document) -> list[SpecChange]:
 
     The columns of a bronze or silver table, and their types, are compared with the table itself (`column_changes`).
     """
+    if bool(old := before.get("query")) != bool(new := now.get("query")):
+        return [_changed("query", Effect.REBUILD, old, new)]
     of_parts = (_columns, _groups, _merge_sources, _rules, _others)
     return [change for of_part in of_parts for change in of_part(before, now)]
 

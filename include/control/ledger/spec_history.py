@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 from pydantic import ValidationError
 
-from include.contracts.spec.table_spec import SPEC_OF_LAYER, AnySpec
+from include.contracts.spec.table_spec import AnySpec, model_of
 from include.control.ledger.ops_table import OpsTable
 from include.paths import LakehousePaths
 
@@ -82,7 +82,7 @@ def _with_new_settings(table: str, recorded: Document) -> Document:
     refused now is returned as it was recorded.
     """
     try:
-        return document_of(SPEC_OF_LAYER[table.partition(".")[0]].model_validate(recorded))
+        return document_of(model_of(table.partition(".")[0], recorded).model_validate(recorded))
     except ValidationError:
         return recorded
 

@@ -155,10 +155,13 @@ def _out_of_range(schema: Mapping[str, Any], value: Any) -> Invalid | None:
 
 
 def _check_action(path: KeyPath, arguments: Mapping[str, Any], action: object, document: Document) -> Iterator[Defect]:
-    """Check that an action that removes single rows has no tolerance, and is not for a gold table."""
+    """Check that an action that removes single rows has no tolerance, and is not for a table that is computed."""
     if "mostly" in arguments and action in ROW_ACTIONS:
         fix = f"leave it out, because {action} removes only the rows that fail; or use `action: warn` or `fail`"
         yield Defect((*path, "mostly"), "a rule on single rows has no tolerance", arguments["mostly"], fix)
+    if action in ROW_ACTIONS and document.get("query") and str(document.get("table", "")).startswith("silver."):
+        fix = "use `action: warn` or `fail`; or state the rule on the table of the value; or leave the row out: WHERE"
+        yield Defect((*path[:2], "action"), "the row of a query was never received: nobody could fix it", action, fix)
     if action in ROW_ACTIONS and str(document.get("table", "")).startswith("gold."):
         fix = "use `action: warn` or `fail`, or state the rule on the silver table"
         yield Defect((*path[:2], "action"), "a gold row is a group of rows, and cannot be removed", action, fix)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from airflow.sdk import DAG, BaseNotifier
 
 from include.catalog import load_catalog
+from include.contracts.spec.table_spec import SilverSpec
 from include.settings import Settings
 from lakehouse_airflow.factory.forms import approval_after, approval_dag, run_again_after, version_form
 from lakehouse_airflow.operators.delete_approval import AllowDeletesOperator, AskedDeletesOperator
@@ -31,7 +32,7 @@ def build_delete_approval_dag(
         approvers: the Airflow users who may answer; if empty, all users with the right to answer required actions.
         notifiers: notifiers of any provider, which are told of the question as `alert`.
     """
-    tables = [spec.table for spec in load_catalog(Settings().tables).specs.values() if spec.layer == "silver"]
+    tables = [spec.table for spec in load_catalog(Settings().tables).specs.values() if isinstance(spec, SilverSpec)]
     with approval_dag(
         DELETES_DAG_ID,
         "Allows many deleted keys of a table, if a person approves",

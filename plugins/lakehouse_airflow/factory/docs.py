@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from include.contracts.spec.common_settings import ColumnSpec
 from include.contracts.spec.expectation import Expectation
 from include.contracts.spec.expectation_arguments import COLUMN_ARGUMENTS, COLUMN_LIST_ARGUMENTS
-from include.contracts.spec.table_spec import AnySpec, BronzeSpec, GoldSpec, SilverSpec
+from include.contracts.spec.table_spec import AnySpec, BronzeSpec, GoldSpec, SilverQuerySpec, SilverSpec
 from include.specs.invalid_spec import InvalidSpec, MaybeInvalidSpec
 from lakehouse_airflow.ui.links import glossary_path, table_path
 
@@ -99,7 +99,7 @@ def _rule_text(rule: Expectation) -> str:
 
 
 def _key_of(spec: AnySpec) -> str:
-    if isinstance(spec, SilverSpec):
+    if isinstance(spec, SilverSpec | SilverQuerySpec):
         return ", ".join(spec.keys)
     return ", ".join(spec.group_by) if isinstance(spec, GoldSpec) else ""
 

@@ -102,7 +102,7 @@ def compare_with_sources(context: JobContext, verdicts: Verdicts, sample: int) -
     """
     spec, version = context.spec, verdicts.certified
     if not isinstance(spec, GoldSpec) or version is None:
-        raise ValueError(f"{spec.table} is no gold table with a certified version")
+        raise ValueError(f"{spec.table} is not computed from its sources alone, or has no certified version")
     batch = context.ops.ledger.last_recorded(spec.table, verdicts.table_id, Stream(spec.table).name, version)
     if batch is None:
         raise NotReadyError(f"{spec.table}: no batch has written version {version}, so that its sources are unknown")

@@ -45,7 +45,7 @@ def layer_of(context: JobContext) -> tuple[BatchWork, RowChecker]:
 
     Raises:
         NotReadyError: there is no table yet.
-        BadInputError: the table on disk does not fit the spec, or it is a gold table, which refuses no rows.
+        BadInputError: the table on disk does not fit the spec, or it is computed from its sources, and refuses no rows.
     """
     spec = context.spec
     require_table(context)
@@ -56,7 +56,7 @@ def layer_of(context: JobContext) -> tuple[BatchWork, RowChecker]:
     if isinstance(spec, SilverSpec):
         ensure_own_table(context, silver_shape(spec))
         return SilverMerge(context), SilverReplays(context, spec)
-    raise BadInputError(f"{spec.table} refuses no row: gold is computed from silver, fix the rows there")
+    raise BadInputError(f"{spec.table} refuses no row: it is computed from its sources, fix the rows there")
 
 
 def fix_rows(context: JobContext, layer: RowChecker, request: QuarantineRequest) -> list[CheckedRow]:

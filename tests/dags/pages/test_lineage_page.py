@@ -16,7 +16,14 @@ from lakehouse_airflow.ui.links import lakehouse_path, table_path
 from tests.support.airflow.logins import login
 from tests.support.airflow.shown_lakehouse import EVIL
 from tests.support.airflow.shown_page import Shown
-from tests.support.documents.specs import bronze_document, gold_document, silver_document, write_specs
+from tests.support.documents.specs import (
+    Document,
+    bronze_document,
+    gold_document,
+    query_document,
+    silver_document,
+    write_specs,
+)
 
 pytestmark = pytest.mark.usefixtures("shown_lakehouse")
 
@@ -66,17 +73,26 @@ def test_all_tables_are_shown_by_layer_with_their_state_and_lines_between_them(s
     assert {lineage_path("bronze.orders"), lineage_path("gold.revenue_daily")} <= set(page.links)
 
 
-def test_a_gold_table_stands_below_the_gold_table_that_it_reads_with_a_line_between_them(server: TestClient) -> None:
-    specs = Settings().tables
-    gold = gold_document("gold.a", sources={"o": {"table": "gold.revenue_daily"}}, measures={"n": "sum(o.orders)"})
-    write_specs(specs, gold, domain="more")
+@pytest.mark.parametrize(
+    "document",
+    [
+        gold_document("gold.a", sources={"o": {"table": "gold.revenue_daily"}}, measures={"n": "sum(o.orders)"}),
+        query_document("silver.a", keys=["order_id"]),
+    ],
+)
+def test_a_table_stands_below_the_table_of_its_layer_that_it_reads_with_a_line_between_them(
+    server: TestClient, document: Document
+) -> None:
+    specs, table = Settings().tables, document["table"]
+    write_specs(specs, document, domain="more")
     try:
         page = show(server, lineage_path())
         assert page.tags.count("path") == 3
-        tables = (lineage_path("gold.revenue_daily"), lineage_path("gold.a"))
+        tables = (lineage_path(document["sources"]["o"]["table"]), lineage_path(table))
         assert [link for link in page.links if link in tables] == list(tables)
+        assert show(server, table_path(table)).row("order_id" if "query" in document else "day")
     finally:
-        shutil.rmtree(specs / "gold" / "more")
+        shutil.rmtree(specs / table.partition(".")[0] / "more")
 
 
 @pytest.mark.usefixtures("other_domain")

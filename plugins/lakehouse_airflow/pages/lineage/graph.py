@@ -1,7 +1,7 @@
 """The tables by layer, with lines from each table to those that read it.
 
-A table reads tables of the layer before it, and gold also of gold. So the layers are columns, and only the order within
-them has to be found: a table stands near its sources, and in gold below those that it reads.
+A table reads tables of the layer before it, and above bronze also of its own. So the layers are columns, and only the
+order within them has to be found: a table stands near its sources, and below those of its own layer that it reads.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class Graph:
 
     Attributes:
         layers: layer -> its tables, from top to bottom.
-        lines: layer -> the lines from its tables to those of the next layer, in gold to those of gold, as paths of an
-            SVG that is 100 wide.
+        lines: layer -> the lines from its tables to those of the next layer, and of the same one above bronze, as paths
+            of an SVG that is 100 wide.
         left_out: layer -> the number of its tables that are not shown.
     """
 
@@ -61,12 +61,13 @@ def graph_of(tables: Sequence[TableOverview]) -> Graph:
     lines = {
         layer: [
             _line(row, places[reader], 0 if following == layer else 100)
+            for following in followings
+            for places in [_places(shown[following])]
             for row, table in enumerate(shown[layer])
             for reader in readers.get(table.table, ())
             if reader in places
         ]
-        for layer, following in ((bronze, silver), (silver, gold), (gold, gold))
-        for places in [_places(shown[following])]
+        for layer, followings in ((bronze, (silver,)), (silver, (gold, silver)), (gold, (gold,)))
     }
     return Graph(shown, lines, {layer: len(layers[layer]) - len(shown[layer]) for layer in LAYERS})
 

@@ -27,5 +27,5 @@ def test_a_table_that_is_no_gold_table_is_refused_before_spark_starts(
     lakehouse: Lakehouse, place: Mapping[str, str]
 ) -> None:
     answer = lakehouse("verify", "silver.orders")
-    assert (answer.exit_code, "silver.orders is no gold table" in answer.stderr) == (ExitCode.WRONG_USAGE, True)
+    assert (answer.exit_code, "silver.orders is merged from events" in answer.stderr) == (ExitCode.WRONG_USAGE, True)
     assert not Path(place["LAKEHOUSE_ROOT"]).exists(), "a driver writes its report there"

@@ -47,8 +47,8 @@ def test_each_source_has_its_own_columns_and_deletes(tmp_path: Path) -> None:
         (changed(table=WEB), "sources[1].table", "the list has this source already", "leave one out"),
         (changed(table="bronze.brunch_orders"), "sources[1].table", "no spec creates this table", BRANCH),
         (changed(table="gold.orders"), "sources[1].table", "a bronze table is written", ""),
-        (changed(table="silver.customers"), "sources[1].table", "a bronze table is written", "a gold table: its query"),
-        (two_shops(sources=None, source="silver.customers"), "source", "a bronze table is written", "a gold table"),
+        (changed(table="silver.customers"), "sources[1].table", "a bronze table is written", "by a `query`"),
+        (two_shops(sources=None, source="silver.customers"), "source", "a bronze table is written", "by a `query`"),
         (
             changed(columns={"order_id": "number", "amount": "cents", "total": "1"}),
             "sources[1].columns.total",

@@ -26,6 +26,7 @@ from lakehouse_airflow.operators.table_write import TableWriteOperator
 from lakehouse_airflow.sensors.landing import LandingSensor
 from tests.support.documents.odd_specs import SPECS, write_mutated
 from tests.support.documents.specs import bronze_document, gold_document, silver_document, write_spec, write_specs
+from tests.support.silver.enriched_orders import CHAIN, CUSTOMERS, ENRICHED, ORDERS, enriched_orders
 from tests.support.silver.known_customers import known_customer, shop_documents
 from tests.support.silver.two_shops import BRANCH, SILVER, WEB, two_shops
 
@@ -187,6 +188,20 @@ def test_a_gold_table_waits_for_the_gate_of_a_gold_table_that_it_reads(tables: P
         str(dag.get_task(table).doc_md) for table in ("gold.first", "gold.revenue_daily")
     )
     assert len(dag.tasks) == 9
+
+
+def test_a_silver_table_waits_for_the_gates_of_the_silver_tables_that_it_reads(tables: Path) -> None:
+    write_specs(tables, *enriched_orders())
+    dag = build_domain_dag("shop", schedule="0 * * * *", start_date=START, owner="platform")
+    assert dag.get_task(ENRICHED).upstream_task_ids == {f"{ORDERS}_gate", f"{CUSTOMERS}_gate"}
+    assert dag.get_task(CHAIN[-1]).upstream_task_ids == {f"{ENRICHED}_gate"}
+    assert dag.task_group.children["silver"].children.keys() >= {ENRICHED, f"{ENRICHED}_gate"}
+    assert [asset.name for asset in dag.get_task(f"{ENRICHED}_gate").inlets] == [ORDERS, CUSTOMERS]
+    write_specs(tables, enriched_orders()[4], domain="reports")
+    (tables / "silver" / "shop" / "orders_enriched.yaml").unlink()
+    dag = build_domain_dag("reports", schedule=table_asset(ORDERS), start_date=START, owner="platform")
+    assert dag.get_task(ENRICHED).upstream_task_ids == set(), "a table of another domain is an asset"
+    assert [asset.name for asset in dag.get_task(f"{ENRICHED}_gate").inlets] == [ORDERS, CUSTOMERS]
 
 
 def test_a_silver_table_waits_for_the_gates_of_all_its_sources(tables: Path) -> None:

@@ -1,0 +1,158 @@
+"""A silver table with a query over silver tables, on real Delta: it is what its certified sources give, at any time."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import pytest
+
+from include.contracts.job.args import Job
+from include.contracts.job.report import JobReport
+from include.errors import Outcome
+from tests.support.lakehouse import Lakehouse
+from tests.support.silver.enriched_orders import (
+    CHAIN,
+    CUSTOMERS,
+    ENRICHED,
+    FEEDS,
+    GOLD,
+    ORDERS,
+    customer_row,
+    enriched_orders,
+    enriched_rows,
+    groups_from_scratch,
+    order_row,
+    rows_from_scratch,
+)
+
+
+@pytest.fixture
+def shop(lakehouse: Lakehouse) -> Lakehouse:
+    lakehouse.specs(*enriched_orders())
+    return lakehouse
+
+
+def deliver(shop: Lakehouse, number: int, orders: list[dict[str, Any]], customers: list[dict[str, Any]]) -> None:
+    shop.deliver(number, "a.json", orders)
+    shop.deliver(number, "a.json", customers, feed="customers")
+
+
+def run(shop: Lakehouse, number: int) -> JobReport:
+    """Run all tables, check them against a computation from scratch, and return the report of the one that joins."""
+    reports = {report.table: report for report in shop.run_all(number, *CHAIN)}
+    assert {report.exit_code for report in reports.values()} == {0}, [each.message for each in reports.values()]
+    assert enriched_rows(shop) == rows_from_scratch(shop)
+    assert shop.rows(GOLD, "segment", "orders", "revenue") == groups_from_scratch(shop)
+    assert all(report.rows.are_conserved for report in reports.values())
+    return reports[ENRICHED]
+
+
+def test_it_follows_inserts_updates_deletes_late_events_and_changed_customers(shop: Lakehouse) -> None:
+    orders = [order_row(1, 5, 1, 10), order_row(2, 6, 2, 10), order_row(3, 3, 1, 10), order_row(4, 7, 9, 10)]
+    deliver(shop, 1, orders, [customer_row(1, "home", 10), customer_row(2, "firm", 10)])
+    run(shop, 1)
+    rows = [("o1", 5, "home", True), ("o2", 6, "firm", True), ("o4", 7, None, True)]
+    assert enriched_rows(shop) == rows, "an order of 3 is filtered, and one of an unknown customer has no segment"
+
+    # An update, a delete, a late event that changes nothing, one of a new key, and an order that is not filtered now.
+    more = [order_row(1, 9, 2, 11), order_row(2, 0, 1, 11, gone=True), order_row(4, 1, 1, 2), order_row(3, 4, 1, 12)]
+    deliver(shop, 2, [*more, order_row(5, 2, 2, 1)], [customer_row(2, "firm", 9)])
+    report = run(shop, 2)
+    assert report.rows.read == 3, "the order that only came late, and was superseded, is not computed again"
+    assert {row[0] for row in enriched_rows(shop)} == {"o1", "o3", "o4", "o5"}
+
+    # A customer gets another segment, another one is gone, and a third one is new.
+    deliver(shop, 3, [], [customer_row(1, "vip", 11), customer_row(2, None, 11, gone=True), customer_row(9, "late", 1)])
+    run(shop, 3)
+    assert shop.rows(ENRICHED, "order_id", "segment") == [("o1", None), ("o3", "vip"), ("o4", "late"), ("o5", None)]
+    assert run(shop, 3).outcome is Outcome.NO_OP
+
+
+@pytest.mark.parametrize("seed", [1, 2, *(pytest.param(seed, marks=pytest.mark.faults) for seed in range(3, 12))])
+def test_after_any_changes_it_is_what_a_computation_from_its_sources_gives(shop: Lakehouse, seed: int) -> None:
+    random, parts = Random(seed), 0
+
+    def orders(count: int) -> list[dict[str, Any]]:
+        return [
+            order_row(
+                random.randrange(12),
+                random.randrange(8),
+                random.choice((None, *range(5))),
+                random.randrange(99),
+                gone=random.random() < 0.2,
+            )
+            for _ in range(count)
+        ]
+
+    def customers(count: int) -> list[dict[str, Any]]:
+        return [
+            customer_row(
+                random.randrange(5), random.choice((None, "a", "b")), random.randrange(99), gone=random.random() < 0.2
+            )
+            for _ in range(count)
+        ]
+
+    deliver(shop, 1, orders(12), customers(4))
+    run(shop, 1)
+    for number in range(2, 6):
+        match random.choice(("events", "customers", "replaced", "rebuilt")):
+            case "events":
+                deliver(shop, number, orders(3), customers(random.randrange(2)))
+            case "customers":
+                deliver(shop, number, [], customers(2))
+            case "replaced":
+                number = random.randrange(1, number)
+                deliver(shop, number, orders(3), customers(1))
+            case "rebuilt":
+                table = random.choice((ORDERS, CUSTOMERS))
+                assert shop.rebuild(table).outcome is Outcome.COMMITTED
+        if not (shop.folder / "landing" / "orders" / f"date=2013-01-{number:02d}").exists():
+            deliver(shop, number, [], [])
+        report = run(shop, number)
+        parts += report.outcome is Outcome.COMMITTED and report.rows.read < len(enriched_rows(shop))
+    assert parts, "some runs compute a part of the table"
+    verified = shop.run(ENRICHED, job=Job.TABLE_VERIFY)
+    assert (verified.outcome, verified.details["differing"]) == (Outcome.NO_OP, 0), verified.message
+
+
+def test_a_key_that_a_join_finds_twice_is_refused_by_the_gate_and_readers_keep_the_last_version(
+    shop: Lakehouse,
+) -> None:
+    shop.specs(*enriched_orders(query="SELECT o.order_id, c.segment, o.amount FROM o LEFT JOIN c ON c.segment > ''"))
+    deliver(shop, 1, [order_row(1, 5, 1, 1)], [customer_row(1, "home", 1)])
+    assert {report.exit_code for report in shop.run_all(1, *CHAIN)} == {0}
+    deliver(shop, 2, [], [customer_row(2, "firm", 1)])
+    *_, report = shop.run_all(2, *FEEDS, ORDERS, CUSTOMERS, ENRICHED)
+    refused = [check for check in report.checks if check.refuses]
+    assert [check.rule for check in refused] == ["expect_column_values_to_be_unique(order_id)"]
+    assert "a join finds several rows" in refused[0].reason
+    assert shop.run(GOLD, 2).outcome is Outcome.NO_OP, "it still reads the certified version"
+
+
+def test_it_reads_certified_versions_and_follows_a_restore(shop: Lakehouse) -> None:
+    documents = {document["table"]: document for document in enriched_orders()}
+    rule = {"expect_column_max_to_be_between": {"column": "amount", "max_value": 50}, "action": "fail"}
+    shop.specs({**documents[ORDERS], "expectations": [rule], "on_refusal": "restore"})
+    deliver(shop, 1, [order_row(1, 5, 1, 1)], [customer_row(1, "home", 1)])
+    run(shop, 1)
+    deliver(shop, 2, [order_row(1, 99, 1, 2)], [customer_row(1, "vip", 2)])
+    assert [check.refuses for check in shop.run_all(2, *FEEDS, ORDERS)[-1].checks] == [True]
+    assert shop.run_all(2, CUSTOMERS, ENRICHED)[-1].exit_code == 0
+    assert shop.rows(ENRICHED, "amount", "segment") == [(5, "vip")]
+    assert enriched_rows(shop) == rows_from_scratch(shop), "the refused rows were put back"
+
+
+def test_a_table_that_was_merged_needs_a_rebuild_to_have_a_query_and_the_other_way_round(shop: Lakehouse) -> None:
+    documents = {document["table"]: document for document in enriched_orders()}
+    merged = {**documents[ORDERS], "table": ENRICHED}
+    shop.specs(merged)
+    deliver(shop, 1, [order_row(1, 5, 1, 1)], [customer_row(1, "home", 1)])
+    assert {report.exit_code for report in shop.run_all(1, *FEEDS, ORDERS, CUSTOMERS, ENRICHED)} == {0}
+    for document, word in ((documents[ENRICHED], "query: now"), (merged, "is gone")):
+        shop.specs(document)
+        refused = shop.run(ENRICHED)
+        assert (refused.outcome, word in refused.message) == (Outcome.BAD_INPUT, True), refused.message
+        assert shop.rebuild(ENRICHED).exit_code == 0
+        assert shop.run(ENRICHED).outcome is Outcome.NO_OP
+    assert shop.rows(ENRICHED, "order_id", "customer_id") == [("o1", "c1")]
