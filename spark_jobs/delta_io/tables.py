@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from tenacity import retry, retry_if_exception, stop_after_attempt
 
 from include.contracts.lake_path import LakePath, S3Path
-from include.contracts.spec.table_spec import TableSpec
+from include.contracts.spec.common_settings import TableSpec
 from include.control.changes.table_columns import columns_of, delta_type
 from include.control.log.followed_tables import newest_table
 from include.control.maintenance.retention import retention_of

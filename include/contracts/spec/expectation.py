@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 from textwrap import shorten
 from typing import Any, Self
@@ -184,3 +185,16 @@ class Expectation(StrictModel):
         named = [str(self.arguments["other_table"])] if "other_table" in self.arguments else []
         in_query = tables_in_braces(str(self.arguments.get("query", "")))
         return [*named, *(table for table in in_query if table != OWN_TABLE)]
+
+
+def rules_of_keys(keys: Sequence[str]) -> tuple[Expectation, ...]:
+    """Return the rules of a version in which each row has a key, and no two rows have the same one."""
+    reason = "keys: a row must be found by them. Two rows have one key if a join finds several rows"
+    unique: tuple[str, dict[str, Any]] = ("expect_column_values_to_be_unique", {"column": keys[0]})
+    if len(keys) > 1:
+        unique = ("expect_compound_columns_to_be_unique", {"column_list": list(keys)})
+    present = (("expect_column_values_to_not_be_null", {"column": key}) for key in keys)
+    return tuple(
+        Expectation(name=name, arguments=arguments, action=Action.FAIL, reason=reason)
+        for name, arguments in (unique, *present)
+    )

@@ -6,113 +6,23 @@ One YAML file under `include/tables/<layer>/<domain>/` is one spec. The models d
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from include.contracts.spec.bronze_sources import BATCH_SIZES, BronzeSource, KafkaSource, LandingSource
+from include.contracts.spec.bronze_sources import BronzeSource, KafkaSource, LandingSource
 from include.contracts.spec.change_data import ChangeData
 from include.contracts.spec.common_settings import (
     ColumnSpec,
-    ConflictSpec,
     GoldMaintenanceSpec,
-    MaintenanceSpec,
     QuarantineSpec,
     SilverMaintenanceSpec,
+    TableSpec,
 )
-from include.contracts.spec.expectation import Action, Expectation
+from include.contracts.spec.expectation import Expectation, rules_of_keys
 from include.contracts.spec.gold_query import GoldQuery, GoldSource, SilverOfQuery
-from include.contracts.spec.values import NAME, ColumnName, ColumnNames, PropertyText
-from include.contracts.strict_model import StrictModel
-
-_NOT_HASHED: Any = {
-    **dict.fromkeys(("description", "owner", "classification", "maintenance", "evolve", "quarantine"), True),
-    **dict.fromkeys(("max_rows_per_batch", "max_files_per_batch", "on_refusal", "conflicts"), True),
-    **dict.fromkeys(("max_deleted_percent", "concurrent_by"), True),
-    "columns": {"__all__": {"required"}},
-    "source": BATCH_SIZES,
-}
-
-
-class TableSpec(StrictModel):
-    """The settings of all layers.
-
-    Attributes:
-        table: `<layer>.<name>`, the same in YAML, UI, ledger and folder.
-        description: what one row is.
-        owner: the team to ask.
-        classification: who may see the data.
-        domain: the business area, from the file's folder.
-        expectations: the rules for rows (`quarantine`, `drop`) and for table versions (`warn`, `fail`).
-        on_refusal: what happens to a version that the gate refuses: `keep` it as the newest, or `restore` the rows of
-            the certified version on top of it (not in bronze, which keeps everything that it has received).
-        partitioned_by: the columns whose values become folders; leave it out for tables below about a terabyte.
-        zorder_by: the columns by which maintenance clusters the files: those that queries and merges filter on.
-        maintenance: what table maintenance does.
-        conflicts: how long writers of the table retry and wait because of each other.
-        delta: further Delta table properties, `delta.<name>: <value>`.
-    """
-
-    table: str
-    description: str = ""
-    owner: str = ""
-    classification: Literal["public", "internal", "confidential", "restricted"] = "internal"
-    domain: str = ""
-    expectations: tuple[Expectation, ...] = ()
-    on_refusal: Literal["keep", "restore"] = "keep"
-    partitioned_by: tuple[ColumnName, ...] = ()
-    zorder_by: tuple[ColumnName, ...] = ()
-    maintenance: MaintenanceSpec = MaintenanceSpec()
-    conflicts: ConflictSpec = ConflictSpec()
-    delta: dict[str, PropertyText] = Field(default_factory=dict)
-
-    @property
-    def layer(self) -> str:
-        """`bronze`, `silver` or `gold`."""
-        return self.table.split(".")[0]
-
-    @property
-    def name(self) -> str:
-        """The table's name without its layer."""
-        return self.table.split(".")[1]
-
-    @property
-    def source_tables(self) -> tuple[str, ...]:
-        """The tables that it reads, as `<layer>.<name>`."""
-        return ()
-
-    @property
-    def references(self) -> tuple[Expectation, ...]:
-        """The row rules that look into another table, at its certified version."""
-        return tuple(rule for rule in self.expectations if rule.is_reference)
-
-    @property
-    def upstream_tables(self) -> tuple[str, ...]:
-        """The tables that must be built before it: those that it reads, and those that its references look into."""
-        referenced = (table for rule in self.references for table in rule.other_tables)
-        return tuple(dict.fromkeys((*self.source_tables, *referenced)))
-
-    @property
-    def row_rules(self) -> tuple[Expectation, ...]:
-        """The expectations that check single rows."""
-        return tuple(rule for rule in self.expectations if rule.is_row_rule)
-
-    @property
-    def table_rules(self) -> tuple[Expectation, ...]:
-        """The expectations by which the gate checks a table version."""
-        return tuple(rule for rule in self.expectations if not rule.is_row_rule)
-
-    @property
-    def spec_hash(self) -> str:
-        """A short digest of all settings that decide the table's rows; descriptions and batch sizes do not."""
-        return _digest(self.model_dump_json(exclude=_NOT_HASHED))
-
-    @property
-    def suite_hash(self) -> str:
-        """A short digest of the table rules: gate results are kept by (table id, version, suite hash)."""
-        return _digest("".join(rule.definition for rule in self.table_rules))
+from include.contracts.spec.values import NAME, ColumnName, ColumnNames
 
 
 class BronzeSpec(TableSpec):
@@ -278,22 +188,7 @@ class SilverQuerySpec(GoldSpec):
     @property
     def table_rules(self) -> tuple[Expectation, ...]:
         """The expectations by which the gate checks a table version; the first ones are about the keys."""
-        return (*self._rules_of_keys, *super().table_rules)
-
-    @property
-    def _rules_of_keys(self) -> tuple[Expectation, ...]:
-        reason = "keys: a row must be found by them. Two rows have one key if a join finds several rows"
-        alone, *others = self.keys
-        unique = (
-            ("expect_compound_columns_to_be_unique", {"column_list": list(self.keys)})
-            if others
-            else ("expect_column_values_to_be_unique", {"column": alone})
-        )
-        present = (("expect_column_values_to_not_be_null", {"column": key}) for key in self.keys)
-        return tuple(
-            Expectation(name=name, arguments=arguments, action=Action.FAIL, reason=reason)
-            for name, arguments in (unique, *present)
-        )
+        return (*rules_of_keys(self.keys), *super().table_rules)
 
 
 AnySpec = BronzeSpec | SilverSpec | GoldSpec
@@ -322,7 +217,3 @@ def parse_spec(document: dict[str, Any]) -> AnySpec:
     if layer not in SPEC_OF_LAYER:
         raise ValueError(f"table must be bronze.<name>, silver.<name> or gold.<name>, got {document.get('table')!r}")
     return model_of(layer, document).model_validate(document)
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -19,7 +19,7 @@ from deltalake import DeltaTable
 
 from include.contracts.counted import counted
 from include.contracts.lake_path import LakePath
-from include.contracts.spec.table_spec import TableSpec
+from include.contracts.spec.common_settings import TableSpec
 from include.control.log.stored_tables import open_table
 
 MIB = 1024**2

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from include.catalog import Catalog
+from include.contracts.spec.common_settings import TableSpec
 from include.contracts.spec.duration import RETENTION
-from include.contracts.spec.table_spec import TableSpec
 from include.contracts.spec.values import LAYERS
 from include.control.gates.gates import Gates
 from include.control.ledger.ledger import Ledger
