@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
 
@@ -62,6 +63,12 @@ class FollowedTable:
     def table_id(self) -> str:
         """The id of the table."""
         return identity(self.definition)
+
+    @property
+    def created(self) -> datetime | None:
+        """When the table with this id was created; None if Delta has not recorded it."""
+        at: int | None = self.definition.metadata().created_time
+        return None if at is None else datetime.fromtimestamp(at / 1000, UTC)
 
     @property
     def files(self) -> pa.Table:

@@ -47,7 +47,7 @@ def next_steps(tables: Sequence[TableRun], now: datetime) -> list[Attention]:
 
 def _steps(shown: TableRun, now: datetime) -> Iterator[Attention]:
     overview = shown.overview
-    if overview is None:
+    if overview is None or shown.is_of_earlier_table:
         return
     if shown.outcome in TROUBLE and shown.settled_by is None:
         items = [item for item in attention_needed([replace(overview, failed=())], now) if item.kind in _BLOCKING]

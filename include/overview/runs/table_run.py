@@ -127,9 +127,15 @@ class TableRun:
         return versions[-1] if versions else None
 
     @property
+    def is_of_earlier_table(self) -> bool:
+        """Whether its tasks have ended before the present table of this name was created."""
+        created = self.overview.created if self.overview else None
+        return created is not None and all(task.ended is not None and task.ended < created for task in self.tasks)
+
+    @property
     def settled_by(self) -> int | None:
         """The version that readers use now, if it is the refused one or newer; None if the refusal still stands."""
-        certified = self.overview.certified if self.overview else None
+        certified = self.overview.certified if self.overview and not self.is_of_earlier_table else None
         if self.outcome is not TableOutcome.REFUSED or certified is None or self.version is None:
             return None
         return certified if certified >= self.version else None
@@ -235,7 +241,7 @@ def _result(shown: TableRun, overview: TableOverview, ops: OpsTables) -> GateRes
     """Return the gate's result for the version of the run, if the run has checked one."""
     has_checked = any(task.work is Work.GATE and task.has_ended for task in shown.tasks)
     version = shown.version
-    if version is None or not (has_checked or shown.batches):
+    if version is None or shown.is_of_earlier_table or not (has_checked or shown.batches):
         return None
     verdicts = overview.verdicts
     if verdicts and verdicts.upto == version:

@@ -64,7 +64,13 @@ def overview_of(
 
 
 def _is_settled(task: FailedTask, table: TableOverview) -> bool:
-    """Return whether readers have the rows of the version that a gate's task refused, or newer ones, by now."""
+    """Return whether nothing is to be done about a failed task.
+
+    Either it was about an earlier table of this name, or readers have the rows of the version that it refused, or newer
+    ones, by now.
+    """
+    if table.created and task.at < table.created:
+        return True
     refused, certified = task.refused_version, table.certified
     return refused is not None and certified is not None and certified >= refused and not table.is_restored
 

@@ -79,6 +79,11 @@ class TableOverview:
         return next((part.table_id for part in parts if part), "")
 
     @property
+    def created(self) -> datetime | None:
+        """Since when the table with this id exists; None if it was never written, or if that was not recorded."""
+        return self.measures.created if self.measures else None
+
+    @property
     def certified(self) -> int | None:
         """The version that readers may use."""
         return self.verdicts.certified if self.verdicts else None

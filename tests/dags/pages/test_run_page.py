@@ -95,6 +95,11 @@ def runs(database: Session, shown_lakehouse: None, tmp_path_factory: pytest.Temp
     joined = TaskResult(outcome=Outcome.COMMITTED, message="bronze.weather: joined 9 files", version=7)
     optimized = {"bronze.weather_optimize": Ended("success", {"return_value": joined.to_xcom()})}
     add_run(database, "table_maintenance", "scheduled__1", optimized)
+    earlier = {
+        "silver.orders_gate": Ended("failed", checked("silver.orders", 7), seconds=(-4000, -3990)),
+        "silver.orders": Ended("success", {}, seconds=(-4010, -4000)),
+    }
+    add_run(database, "shop", "before", earlier, state=DagRunState.FAILED, **manual)
     add_run(database, "mails", "manual__1", {"send": Ended("failed", {})}, state=DagRunState.FAILED, **manual)
 
 
@@ -139,6 +144,16 @@ def test_what_to_do_next_leads_to_filled_in_forms_and_failed_tasks_to_their_logs
     assert {override, replay, f"{run_path('shop', 'run-2')}/tasks/bronze.bills"} <= set(links)
     assert links.index(override) < links.index(table_path("bronze.orders"), links.index(override))
     assert any(link.startswith(f"{table_path('bronze.orders', 'quarantine')}?reason=rule") for link in links)
+
+
+def test_a_run_of_before_its_tables_were_created_leaves_nothing_to_do(server: TestClient) -> None:
+    page = show(server, run_id="before")
+    assert "Nothing: each table of which a task failed was created anew after this run." in text(page)
+    silver = row(page, "silver.orders")
+    assert "refused" in silver
+    assert "version 7 of an earlier table: this one was created 1 hour ago" in silver
+    assert not [link for link in page.links if OVERRIDE_DAG_ID in link or REPLAY_DAG_ID in link]
+    assert "of an earlier table" not in text(show(server))
 
 
 @pytest.mark.parametrize(

@@ -26,10 +26,13 @@ from tests.support.documents.specs import (
     silver_spec,
     write_specs,
 )
-from tests.support.ledger.delta_tables import day, judge, load_batch
+from tests.support.ledger.delta_tables import create_table_at, day, judge, load_batch
 from tests.support.ledger.quarantine_rows import quarantine, refused
 
 EVIL = "<script>alert('x')</script>\"'"
+
+CREATED = datetime.now(UTC) - timedelta(hours=1)
+"""When the tables were created: before the runs that pages show."""
 
 FRESH = {"expect_table_to_be_fresh": {"column": "event_at", "max_age": "2 days"}, "action": "warn"}
 
@@ -47,6 +50,8 @@ def make_shown_lakehouse(root: Path, specs: Path) -> None:
     (specs / "bronze" / "shop" / "wrong.yaml").write_text(f'table: bronze.wrong\nowner: "{EVIL!s:.10}"\nsuorce: 1\n')
     paths = LakehousePaths(root)
     orders, silver = bronze_spec(), silver_spec()
+    for table in ("bronze.orders", "silver.orders", "bronze.bills", "bronze.stale", "bronze.unchecked"):
+        create_table_at(paths.table(table), CREATED)
     for rows in (5, 12, 7):
         file = FileFact(f"orders/{rows} {EVIL}.json", 9 * rows, 1, f"sum {rows}")
         batch = load_batch(root, orders, rows=rows, files=(file,))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -36,6 +37,16 @@ def create_table(path: Path, **properties: str) -> str:
         str(path), ROWS, configuration={f"delta.{key}": value for key, value in properties.items()}
     )
     return str(table.metadata().id)
+
+
+def create_table_at(path: Path, at: datetime) -> None:
+    """Create an empty table that says that it was created at another time."""
+    create_table(path)
+    commit = commit_file(path, 0)
+    actions = [json.loads(line) for line in commit.read_text().splitlines()]
+    [metadata] = [action["metaData"] for action in actions if "metaData" in action]
+    metadata["createdTime"] = int(at.timestamp() * 1000)
+    commit.write_text("".join(f"{json.dumps(action)}\n" for action in actions))
 
 
 def append(path: Path, rows: int = 1, *, txn: tuple[str, int] | None = None, user_metadata: str | None = None) -> int:

@@ -6,6 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake.exceptions import TableNotFoundError
 
+from include.contracts.interval import Instant
 from include.contracts.lake_path import LakePath
 from include.control.ledger.states.table_state import StatePart
 from include.control.log.delta_log import commit_mark
@@ -23,6 +24,7 @@ class Measures(StatePart):
         files: the number of its data files; None in a state that an earlier Millrace wrote.
         partitions: the number of folders with data files.
         rescued: the number of rows with a value in `_rescued`; None if the log lacks the count of a file.
+        created: since when the table with this id exists; None if Delta, or an earlier Millrace, has not recorded it.
     """
 
     version: int
@@ -32,6 +34,7 @@ class Measures(StatePart):
     files: int | None = None
     partitions: int = 1
     rescued: int | None = None
+    created: Instant | None = None
 
     def is_newest(self, table: LakePath) -> bool:
         """Whether this version is the newest version of the table at the path."""
@@ -55,6 +58,7 @@ def measure(table: LakePath) -> Measures | None:
         files=newest.files.num_rows,
         partitions=len({path.rpartition("/")[0] for path in newest.files["path"].to_pylist()}),
         rescued=None if rows is None or unset is None else rows - unset,
+        created=newest.created,
     )
 
 

@@ -80,6 +80,7 @@ def run_page(
     shown = _read(run, now, first)
     splits = {each.table: time_split(each.tasks, now) for each in shown.tables}
     layers = _layers(shown.tables, splits)
+    of_earlier_tables = {task.label for each in shown.tables if each.is_of_earlier_table for task in each.failed}
     steps, failed = _with_tasks(next_steps(shown.tables, now), shown.tables), run.failed
     return page(
         "run.html",
@@ -92,6 +93,7 @@ def run_page(
         is_done=bool(run.ended),
         has_replayed=any(batch.kind is BatchKind.REPLAY for each in shown.part for batch in each.batches),
         failed=failed[:_FAILED],
+        has_open_failures=any(task.label not in of_earlier_tables for task in failed),
         more_failed=max(len(failed) - _FAILED, 0),
         layers=layers,
         longest_layer=max((sum(split.values()) for _, _, _, split in layers), default=0.0),

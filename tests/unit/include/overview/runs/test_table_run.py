@@ -27,7 +27,8 @@ from tests.support.ledger.delta_tables import day, judge, load_batch
 from tests.support.silver.known_customers import CUSTOMERS, ORDERS, shop_documents
 
 SPEC = bronze_spec()
-NOW = datetime.now(UTC)
+NOW = datetime.now(UTC) + timedelta(minutes=10)
+"""When the tasks of the run have ended, after the table was created."""
 LOADED = TaskResult(outcome=Outcome.COMMITTED, message="", version=1)
 HOUR = timedelta(hours=1)
 
@@ -79,6 +80,22 @@ def test_a_run_has_its_own_batches_gate_result_and_conflicts(root: Path, is_forg
     assert (write.run_id, write.waited.holders, write.lost[0].run_id) == ("run-2", "run-1", "run-9")
     assert table.settled_by == 3
     assert next_steps([table], NOW) == [], "readers have a newer version by now"
+
+
+def test_nothing_is_to_be_done_about_an_earlier_table(root: Path) -> None:
+    write, gate = task(Work.WRITE, "failed"), task(Work.GATE, "failed", checked=2)
+    now = shown(root, run_of(replace(write, ended=NOW), replace(gate, ended=NOW, checked=4)))
+    assert now.overview is not None
+    assert now.overview.created is not None
+    assert not now.is_of_earlier_table
+    assert [step.kind for step in next_steps([now], NOW)] == [Kind.FAILED]
+    early = now.overview.created - timedelta(seconds=1)
+    earlier = shown(root, run_of(replace(write, ended=early), replace(gate, ended=early)))
+    assert (earlier.outcome, earlier.is_of_earlier_table) == (TableOutcome.REFUSED, True)
+    assert (earlier.result, earlier.settled_by) == (None, None), "version 2 was that of another table"
+    assert next_steps([earlier], NOW) == []
+    again = shown(root, run_of(replace(write, ended=early), replace(gate, ended=NOW)))
+    assert not again.is_of_earlier_table, "a person has cleared its gate"
 
 
 def test_a_failed_task_is_to_be_looked_at_and_says_what_helps(root: Path) -> None:

@@ -76,6 +76,22 @@ def test_a_gate_that_failed_is_no_trouble_once_readers_have_the_rows_that_it_ref
     assert shown_after(summarize(passed), *two, BatchSources(restores=1)).failed == [gate, writer]
 
 
+def test_a_task_that_failed_before_the_table_was_created_is_of_an_earlier_table() -> None:
+    refusal = TaskResult(outcome=Outcome.GATE_FAILED, message="refused", version=7)
+    before = FailedTask("flights", "run-2", "silver.flights_gate", -1, NOW - timedelta(seconds=1), refusal)
+    after = replace(before, task_id=FLIGHTS.table, at=NOW, result=None)
+    created = measures(1).model_copy(update={"created": NOW})
+
+    def shown_with(*parts: StatePart) -> TableOverview:
+        return overview_of(SPEC, state(*parts), NO_QUESTIONS, (after, before), NOW)
+
+    assert shown_with(created).failed == [after]
+    assert shown_with(measures(1)).failed == [after, before], "an earlier Millrace has not recorded when it was created"
+    never = shown_with()
+    assert (never.failed, never.condition) == ([after, before], Condition.FAILED)
+    assert shown_with(created.model_copy(update={"created": NOW - timedelta(days=1)})).failed == [after, before]
+
+
 def test_only_the_newest_refused_version_can_be_let_pass() -> None:
     verdicts = summarize([verdict("t", 1), verdict("t", 2, passed=False), verdict("t", 3, passed=False)])
     [item] = attention_needed([shown(verdicts, measures(1))], NOW)
