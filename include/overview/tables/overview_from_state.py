@@ -67,11 +67,11 @@ def _is_settled(task: FailedTask, table: TableOverview) -> bool:
     """Return whether nothing is to be done about a failed task.
 
     Either it was about an earlier table of this name, or readers have the rows of the version that it refused, or newer
-    ones, by now.
+    ones, by now. What bronze did not load does not depend on the table: no later run loads the files of that day.
     """
-    if table.created and task.at < table.created:
-        return True
     refused, certified = task.refused_version, table.certified
+    if table.created and task.at < table.created:
+        return refused is not None or not table.table.startswith("bronze.")
     return refused is not None and certified is not None and certified >= refused and not table.is_restored
 
 

@@ -64,12 +64,15 @@ class SourceTable:
         return None if removed is None else self._named(removed)
 
     def has_arrived(self, sources: BatchSources) -> Column:
-        """Return true for a row that the table gained in the versions that a batch reads; false for an earlier one."""
+        """Return true for a row that the table gained in the versions that a batch reads; false for an earlier one.
+
+        True also for a row that another tool wrote, without a token: nobody has judged it for sure.
+        """
         after, upto = sources.ranges[self.table]
         if after is None:
             return F.lit(True)
         batches = self._context.ops.ledger.batches(self.table, sources.source_ids[self.table], after, upto)
-        return F.col(BATCH_TOKEN).isin([batch.token for batch in batches])
+        return F.coalesce(F.col(BATCH_TOKEN).isin([batch.token for batch in batches]), F.lit(True))
 
     def repeats_rows(self, sources: BatchSources) -> bool:
         """Whether a batch reads earlier rows as new ones, because the changes of these versions are gone."""

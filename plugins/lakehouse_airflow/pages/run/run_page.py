@@ -22,7 +22,7 @@ from include.control.ledger.states.recent_batches import BatchKind
 from include.errors import MillraceError
 from include.overview.attention import Attention
 from include.overview.lakehouse import no_failed_tasks
-from include.overview.runs.run import Run
+from include.overview.runs.run import Run, Work
 from include.overview.runs.run_overview import answer, next_steps
 from include.overview.runs.table_run import TableOutcome, TableRun, table_runs, with_history
 from include.overview.runs.time_split import TimeSplit, add_up, time_split
@@ -80,7 +80,14 @@ def run_page(
     shown = _read(run, now, first)
     splits = {each.table: time_split(each.tasks, now) for each in shown.tables}
     layers = _layers(shown.tables, splits)
-    of_earlier_tables = {task.label for each in shown.tables if each.is_of_earlier_table for task in each.failed}
+    of_earlier_tables = {
+        task.label
+        for each in shown.tables
+        if each.is_of_earlier_table
+        for task in each.failed
+        # The files that bronze did not load then are of a day, which no later run loads.
+        if each.layer != "bronze" or task.work is Work.GATE
+    }
     steps, failed = _with_tasks(next_steps(shown.tables, now), shown.tables), run.failed
     return page(
         "run.html",

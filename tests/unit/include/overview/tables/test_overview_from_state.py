@@ -22,7 +22,7 @@ from include.overview.tables.failed_task import FailedTask
 from include.overview.tables.overview_from_state import overview_of
 from include.overview.tables.questions import Questions
 from include.overview.tables.table_overview import TableOverview
-from tests.support.documents.specs import silver_spec
+from tests.support.documents.specs import bronze_spec, silver_spec
 from tests.support.ledger.delta_tables import FLIGHTS, day, intent_of
 from tests.support.ledger.gate_results import verdict
 
@@ -90,6 +90,14 @@ def test_a_task_that_failed_before_the_table_was_created_is_of_an_earlier_table(
     never = shown_with()
     assert (never.failed, never.condition) == ([after, before], Condition.FAILED)
     assert shown_with(created.model_copy(update={"created": NOW - timedelta(days=1)})).failed == [after, before]
+
+
+def test_a_day_that_bronze_did_not_load_before_its_table_was_created_is_still_to_be_loaded() -> None:
+    missing = FailedTask("shop", "day-1", "bronze.orders", -1, NOW - timedelta(seconds=1), None)
+    refusal = TaskResult(outcome=Outcome.GATE_FAILED, message="refused", version=7)
+    gate = replace(missing, task_id="bronze.orders_gate", result=refusal)
+    created = state(measures(1).model_copy(update={"created": NOW}))
+    assert overview_of(bronze_spec(), created, NO_QUESTIONS, (missing, gate), NOW).failed == [missing]
 
 
 def test_only_the_newest_refused_version_can_be_let_pass() -> None:
