@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import replace
-from datetime import timedelta
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,16 +11,15 @@ from deltalake import DeltaTable, write_deltalake
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from include.clock import utc_now
 from include.contracts.job.report import FileRows, RowCounts
 from include.control.ledger.events import Failure, FileEvent
 from include.control.ledger.ledger import Ledger
-from include.control.ledger.states.measures import Measures, measure
+from include.control.ledger.states.measures import measure
 from include.control.ledger.states.table_state import TableStates
 from include.control.log.batch import BatchSources, FileFact, Intent, Stream, Winner
 from include.errors import ConflictError, TornLogError
 from include.paths import LakehousePaths
-from tests.support.ledger.delta_tables import day, file_contents, intent_of, set_property
+from tests.support.ledger.delta_tables import day, file_contents, intent_of
 from tests.support.ledger.ledger_reading import loaded_by_path
 from tests.support.ledger.ledger_writer import files_of, record_batches
 from tests.support.processes import run_together
@@ -116,27 +113,6 @@ def test_a_batch_is_closed_once_its_secondary_writes_are_done(ledger: Ledger) ->
     ledger.record_closed(winner, rows)
     assert ledger.closed_rows(winner) == rows
     assert ledger.closed_rows(other) is None
-
-
-def test_the_measures_say_since_when_the_table_exists_whatever_changes_it(tmp_path: Path) -> None:
-    table, begun = LakehousePaths(tmp_path).table("bronze.orders"), utc_now()
-    write_deltalake(table, pa.table({"n": [1]}))
-    first = measure(table)
-    set_property(table)
-    write_deltalake(table, pa.table({"n": [2]}), mode="append")
-    later = measure(table)
-    assert first
-    assert first.created
-    assert later
-    assert begun - timedelta(milliseconds=1) <= first.created <= utc_now()
-    assert (later.created, later.version) == (first.created, 2)
-    assert Measures.model_validate_json(later.model_dump_json()) == later
-    shutil.rmtree(table)
-    write_deltalake(table, pa.table({"n": [1]}))
-    again = measure(table)
-    assert again
-    assert again.created
-    assert again.created > first.created
 
 
 def test_a_batch_is_closed_even_if_its_table_cannot_be_measured(ledger: Ledger, tmp_path: Path) -> None:
