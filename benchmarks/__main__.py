@@ -17,7 +17,7 @@ import typer
 from benchmarks.bench import Bench
 from benchmarks.machine import QUIET, empty_job, load
 from benchmarks.result import Result, result_table
-from benchmarks.series import ages, gold_choice, jvm, nothing_new, overhead, pages, planning, start
+from benchmarks.series import ages, gold_choice, increments, jvm, nothing_new, overhead, pages, planning, start
 from benchmarks.series import load as load_files
 from benchmarks.series.gates import gate, gate_growth
 from benchmarks.series.merges import merge, merge_growth, merge_shapes
@@ -48,6 +48,7 @@ class Series(StrEnum):
     PAGES = "pages"
     DAYS_AT_ONCE = "days-at-once"
     GOLD_CHOICE = "gold-choice"
+    INCREMENTS = "increments"
 
 
 RUN: dict[Series, Callable[[Bench], list[Result]]] = {
@@ -72,6 +73,7 @@ RUN: dict[Series, Callable[[Bench], list[Result]]] = {
     Series.PAGES: pages.run,
     Series.DAYS_AT_ONCE: days_at_once.run,
     Series.GOLD_CHOICE: gold_choice.run,
+    Series.INCREMENTS: increments.run,
 }
 AGAINST_N = [Series.START, Series.NOTHING_NEW, Series.MERGE]
 
