@@ -41,7 +41,7 @@ def shared_server() -> SparkServer:
     home = Home(Path(os.environ[HOME]))
     port = urlsplit(os.environ["SPARK_REMOTE"]).port
     assert port is not None
-    server = SparkServer(home, Settings().jars, port, memory="3g")
+    server = SparkServer(home, Settings().jars, port, memory="4g")
     with FileLock(home.path / "start.lock"):
         if not server.is_alive():
             server.start({**clean_environment(), **CREDENTIALS})
