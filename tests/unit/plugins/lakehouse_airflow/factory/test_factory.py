@@ -25,16 +25,9 @@ from lakehouse_airflow.operators.table_maintenance import TableMaintenanceOperat
 from lakehouse_airflow.operators.table_write import TableWriteOperator
 from lakehouse_airflow.sensors.landing import LandingSensor
 from tests.support.documents.odd_specs import SPECS, write_mutated
-from tests.support.documents.specs import bronze_document, gold_document, silver_document, write_spec, write_specs
+from tests.support.documents.specs import bronze_document, gold_document, write_spec, write_specs
 
 START = datetime(2013, 1, 1, tzinfo=UTC)
-
-
-@pytest.fixture
-def tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = tmp_path / "tables"
-    monkeypatch.setenv("LAKEHOUSE_TABLES", str(folder))
-    return write_specs(folder, bronze_document(), silver_document(owner="sales"), gold_document())
 
 
 @pytest.mark.usefixtures("tables")

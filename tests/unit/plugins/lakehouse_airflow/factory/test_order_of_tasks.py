@@ -11,19 +11,12 @@ from include.contracts.job.args import Job
 from lakehouse_airflow.assets import table_asset
 from lakehouse_airflow.factory import build_domain_dag
 from lakehouse_airflow.operators.table_write import TableWriteOperator
-from tests.support.documents.specs import bronze_document, gold_document, silver_document, write_spec, write_specs
+from tests.support.documents.specs import gold_document, write_spec, write_specs
 from tests.support.silver.enriched_orders import CHAIN, CUSTOMERS, ENRICHED, ORDERS, enriched_orders
 from tests.support.silver.known_customers import known_customer, shop_documents
 from tests.support.silver.two_shops import BRANCH, SILVER, WEB, two_shops
 
 START = datetime(2013, 1, 1, tzinfo=UTC)
-
-
-@pytest.fixture
-def tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = tmp_path / "tables"
-    monkeypatch.setenv("LAKEHOUSE_TABLES", str(folder))
-    return write_specs(folder, bronze_document(), silver_document(owner="sales"), gold_document())
 
 
 @pytest.mark.usefixtures("tables")
