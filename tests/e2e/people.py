@@ -27,11 +27,12 @@ def answer_all(api: AirflowApi, run: Run, options: Mapping[str, str]) -> dict[st
         Subject -> the question as the UI showed it.
     """
     shown: dict[str, dict[str, Any]] = {}
-    first_seen: dict[str, float] = {}
+    first_seen: dict[tuple[str, int], float] = {}
     for _ in api.watch(run, PATIENCE_S):
         for question in _open_questions(api, run):
-            # A task that is tried again has another id.
-            seen = first_seen.setdefault(question["task_instance"]["id"], time.monotonic())
+            # A task that failed while it was queued keeps its id when it is tried again.
+            task = question["task_instance"]
+            seen = first_seen.setdefault((task["id"], task["try_number"]), time.monotonic())
             if time.monotonic() - seen >= READING_S:
                 shown[question["subject"]] = question
                 _answer(api, question, options[question["subject"]])
