@@ -17,8 +17,9 @@ from include.control.ledger.states.table_state import TableState
 from include.control.ops_tables import OpsTables
 from include.control.storage.read_cache import cached_reads
 from include.overview.known_catalog import KnownCatalog
-from include.overview.readers import with_all_readers, with_readers
+from include.overview.readers import with_readers
 from include.overview.tables.failed_task import FailedTask
+from include.overview.tables.known_overviews import KnownOverviews, TableFacts
 from include.overview.tables.overview_from_state import overview_of
 from include.overview.tables.questions import Questions
 from include.overview.tables.table_overview import TableOverview
@@ -46,6 +47,7 @@ class LakehouseReader:
         self._paths = paths
         self._catalog = KnownCatalog(specs)
         self._states = AllStates(paths)
+        self._overviews = KnownOverviews()
         self._lock = Lock()
         self._ops = LifoQueue[OpsTables]()
 
@@ -87,16 +89,16 @@ class LakehouseReader:
             questions = {table: _questions(table, ops) for table in asked}
         tables = _tables(catalog)
         failures = failed(tables)
-        return with_all_readers(
-            overview_of(
+        facts = {
+            table: TableFacts(
                 catalog.invalid.get(table) or catalog.specs[table],
                 states.get(table, _NO_STATE),
                 questions.get(table, Questions()),
                 failures.get(table, ()),
-                now,
             )
             for table in tables
-        )
+        }
+        return self._overviews.read(facts, now)
 
     def ledger_sizes(self) -> dict[str, OpsSize]:
         """Return the size of each table of the ledger that exists: name -> size."""

@@ -58,6 +58,8 @@ def total(counts_of_batches: Iterable[RowCounts]) -> RowCounts:
     RowCounts(read=3, applied=2, unchanged=1, superseded=0, quarantined=0, dropped=0, inserted=0, updated=0, deleted=0)
     """
     batches = list(counts_of_batches)
+    if len(batches) == 1:
+        return batches[0]
     return RowCounts(**{name: sum(getattr(counts, name) for counts in batches) for name in RowCounts.model_fields})
 
 

@@ -74,7 +74,6 @@ class LoadedFiles:
         wanted = pa.array(paths, pa.string())
         planned = [files.filter(pc.is_in(files["path"], wanted)) for files in self.read_planned(paths)]
         files = pa.concat_tables([_PLANNED.empty_table(), *planned]).sort_by("recorded_at")
-        attempts = files.group_by(["token", "batch_seq"]).aggregate([]).to_pydict()
-        numbers = dict(zip(attempts["token"], attempts["batch_seq"], strict=True))
+        numbers = dict(zip(files["token"].to_pylist(), files["batch_seq"].to_pylist(), strict=True))
         won = pa.array({NO_TOKEN, *self.read_winners(numbers)}, pa.string())
         return files.filter(pc.is_in(files["token"].cast(pa.string()), won))

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from enum import StrEnum
+from functools import cached_property
 
 from include.contracts.job.findings import RefusedRows, merge_by_reason
 from include.contracts.job.report import RowCounts, total
@@ -99,7 +100,7 @@ class TableRun:
         """The layer of the table."""
         return self.table.partition(".")[0]
 
-    @property
+    @cached_property
     def rows(self) -> RowCounts:
         """The counts of the rows that the run has read for the table; those of a restore do not count again."""
         loads = [batch.rows for batch in self.batches if batch.kind is not BatchKind.RESTORE]

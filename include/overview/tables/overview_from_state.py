@@ -63,6 +63,11 @@ def overview_of(
     return replace(table, condition=condition, since=since)
 
 
+def holds_at(table: TableOverview, later: datetime) -> bool:
+    """Whether the condition of a table is still right at a later time, if nothing has changed: rows become stale."""
+    return table.condition is not Condition.CERTIFIED or not table.freshness or later <= table.freshness.stale_at
+
+
 def _is_settled(task: FailedTask, table: TableOverview) -> bool:
     """Return whether nothing is to be done about a failed task.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -61,11 +62,11 @@ class _Place(NamedTuple):
 
 
 class _Left(NamedTuple):
-    """What a task has left: its result, the version that a gate has decided about, and the answer of a person."""
+    """What the tasks of a run have left: their results, the versions that gates have decided about, and answers."""
 
-    result: TaskResult | None = None
-    checked: CheckedVersion | None = None
-    answer: str = ""
+    results: Mapping[_Place, TaskResult]
+    checked: Mapping[_Place, CheckedVersion]
+    answers: Mapping[_Place, str]
 
 
 def read_run(session: SessionDep, dag_id: str, run_id: str) -> Run | None:
@@ -106,7 +107,7 @@ def _tasks(session: SessionDep, dag_id: str, run_id: str, of_form: str) -> Itera
     earlier = _earlier_seconds(session, dag_id, run_id, {row.task_id for row in rows if row.try_number > 1})
     for row in rows:
         place = _Place(row.task_id, row.map_index)
-        result, checked, answer = left.get(place, _Left())
+        result, checked = left.results.get(place), left.checked.get(place)
         work = _WORK.get(row.operator or "") or (Work.WRITE if result and result.table else None)
         table = (result.table if result else "") or (checked.table if checked else "")
         if not table and work:
@@ -125,29 +126,29 @@ def _tasks(session: SessionDep, dag_id: str, run_id: str, of_form: str) -> Itera
             earlier_s=earlier.get(place, 0.0),
             result=result,
             checked=checked.version if checked else None,
-            answer=answer,
+            answer=left.answers.get(place, ""),
         )
 
 
-def _left(session: SessionDep, dag_id: str, run_id: str) -> dict[_Place, _Left]:
+def _left(session: SessionDep, dag_id: str, run_id: str) -> _Left:
     """Return what the tasks of a run have left in XComs; what is no result of Millrace is left out."""
     keys = (_RETURN_KEY, FAILED_KEY, CHECKED_KEY)
     of_run = XComModel.get_many(run_id=run_id, dag_ids=dag_id).where(XComModel.key.in_(keys))
     columns = (XComModel.task_id, XComModel.map_index, XComModel.key, XComModel.value)
-    left: dict[_Place, _Left] = {}
+    results: dict[_Place, TaskResult] = {}
+    checked: dict[_Place, CheckedVersion] = {}
+    answers: dict[_Place, str] = {}
     for row in session.execute(of_run.with_only_columns(*columns)):
-        place, value = _Place(row.task_id, row.map_index), XComModel.deserialize_value(row)
-        before = left.get(place, _Left())
-        try:
-            if row.key == CHECKED_KEY:
-                left[place] = before._replace(checked=CheckedVersion.model_validate(value))
-            elif row.key == _RETURN_KEY and isinstance(value, Mapping) and "chosen_options" in value:
-                left[place] = before._replace(answer=_answer(value))
+        task_id, map_index, key, _ = row
+        place, value = _Place(task_id, map_index), XComModel.deserialize_value(row)
+        with suppress(ValidationError):
+            if key == CHECKED_KEY:
+                checked[place] = CheckedVersion.model_validate(value)
+            elif key == _RETURN_KEY and isinstance(value, Mapping) and "chosen_options" in value:
+                answers[place] = _answer(value)
             else:
-                left[place] = before._replace(result=TaskResult.model_validate(value))
-        except ValidationError:
-            continue
-    return left
+                results[place] = TaskResult.model_validate(value)
+    return _Left(results, checked, answers)
 
 
 def _answer(returned: Mapping[str, Any]) -> str:
