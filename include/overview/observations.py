@@ -35,9 +35,14 @@ def observed_text(check: CheckResult, *, may_see_rows: bool) -> str:
     >>> check = CheckResult(rule="expect_column_max_to_be_between(salary)", action="fail", passed=False, observed=90000)
     >>> observed_text(check, may_see_rows=True), observed_text(check, may_see_rows=False)
     ('90,000', '')
+    >>> most = CheckResult(rule="expect_column_values_to_not_be_null(n)", action="fail", passed=True,
+    ...                    expected={"mostly": 0.95}, unexpected_rows=927)
+    >>> observed_text(most, may_see_rows=False)
+    '927 rows fail; up to 5 % may'
     """
     if check.unexpected_rows is not None:
-        return counted(check.unexpected_rows, "row fails", "rows fail")
+        allowed = f"; up to {100 * (1 - check.expected['mostly']):.6g} % may" if "mostly" in check.expected else ""
+        return counted(check.unexpected_rows, "row fails", "rows fail") + allowed
     if check.observed is None or not (may_see_rows or is_counted(check)):
         return ""
     return _text(check.observed)
