@@ -85,9 +85,10 @@ def waiting_rows(spec: BronzeSpec | SilverSpec, rows: StoredRows, now: datetime)
     if not count:
         return Waiting(warn_after)
     reasons = refusals(rows)
-    old_rows, _ = count_old_rows(rows, now - RETENTION.parse(warn_after))
+    oldest, limit = min(each.first_seen for each in reasons), now - RETENTION.parse(warn_after)
+    old_rows = count_old_rows(rows, limit)[0] if oldest < limit else 0
     by_itself = len(rows_that_wait(spec, rows, now))
-    return Waiting(warn_after, reasons, count, old_rows, min(each.first_seen for each in reasons), by_itself)
+    return Waiting(warn_after, reasons, count, old_rows, oldest, by_itself)
 
 
 def row_history(rows: StoredRows, row_id: str) -> RowHistory | None:

@@ -114,7 +114,12 @@ def number(count: int | None) -> str:
 
 
 _TEMPLATES = Environment(
-    loader=FileSystemLoader(_FOLDER), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    loader=FileSystemLoader(_FOLDER),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+    auto_reload=False,  # after an upgrade, a server that still runs the old code would read the new templates
 )
 _TEMPLATES.filters.update(
     about=about, ago=ago, bounds=bounds, counted=counted, how_long=how_long, number=number, duration=duration
