@@ -28,6 +28,10 @@ _KINDS = {
     ("", "ANTI"): "anti",
     ("LEFT", "ANTI"): "anti",
 }
+_FROM_RIGHT = frozenset(("inner", "left", "semi", "anti"))
+_FROM_LEFT = frozenset(("inner", "right"))
+"""The kinds of joins by whose equality changed rows find all joined rows that they affect: rows of the joined table
+find rows before it, and rows before it find rows of the joined table."""
 
 Pair = tuple[exp.Expr, exp.Expr, bool]
 """Two values that are equal, and whether by `=`, which null never fulfils; else by `<=>`."""
@@ -152,6 +156,33 @@ def joins_of(select: exp.Select, names: Names) -> list[Join]:
     if len({join.name for join in joins}) < len(joins):
         raise UntraceableError("two tables of FROM have the same name")
     return joins
+
+
+def compared_columns(joins: list[Join], one: str, other: str) -> list[Pair]:
+    """Return the columns (of one table of FROM, of another) by which changed rows of the first find those of the other.
+
+    If a row of the first table appears or disappears, the joined rows change only where these columns are equal: those
+    with a row of the other table, or that the change adds to or takes from it. The list is empty if others may change.
+    """
+    places = {join.name: at for at, join in enumerate(joins)}
+    at = max(places[one], places[other])
+    # An outer join keeps rows of its kept side that match nothing, whatever is compared.
+    if joins[at].kind not in (_FROM_RIGHT if at == places[one] else _FROM_LEFT):
+        return []
+    by_null = is_nullable(joins, places[one]) or is_nullable(joins, places[other])
+    found = [
+        (left, right, is_strict)
+        for pair in joins[at].pairs
+        for left, right, is_strict in (pair, (pair[1], pair[0], pair[2]))
+        if isinstance(left, exp.Column) and isinstance(right, exp.Column) and (is_strict or not by_null)
+        if (left.table, right.table) == (one, other)
+    ]
+    return list(dict.fromkeys(found))
+
+
+def is_nullable(joins: list[Join], at: int) -> bool:
+    """Whether a joined row may have nulls in place of a row of a table of FROM."""
+    return joins[at].kind in ("left", "full") or any(join.kind in ("right", "full") for join in joins[at + 1 :])
 
 
 def _pairs(condition: exp.Expr | None, select: exp.Select, names: Names, at: int | None) -> Iterator[Pair]:

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from include.contracts.spec.duration import UNBOUNDED
 from include.contracts.spec.table_spec import GoldSpec
 from include.sql.query.reach import in_words as reach_in_words
+from include.sql.query.reads import NO_LOOKBACK
 from include.sql.query.select_query import query_of
-from include.sql.query.trace import NO_LOOKBACK, Trace, trace
+from include.sql.query.trace import Trace, trace
 
 
 def refresh_of(spec: GoldSpec, columns: Mapping[str, tuple[str, ...] | None]) -> Trace:
@@ -28,7 +29,7 @@ def refresh_of(spec: GoldSpec, columns: Mapping[str, tuple[str, ...] | None]) ->
     found = [trace(query, column, columns) for column in query_of(query).columns]
     traced = [each for each in found if not each.reason]
     unread = Trace((), reason="the query cannot be read")
-    return min(traced or found, key=lambda each: len(each.whole), default=unread)
+    return min(traced or found, key=lambda each: (len(each.whole), len(each.lookups)), default=unread)
 
 
 def lookback_of(spec: GoldSpec, columns: Mapping[str, tuple[str, ...] | None]) -> str:
@@ -51,4 +52,6 @@ def in_words(refresh: Trace) -> str:
     later = {NO_LOOKBACK: "", UNBOUNDED: " and all later values"}
     more = later.get(refresh.lookback, f" and {reach_in_words(refresh.lookback)} after it")
     text = f"refreshed by {', '.join(refresh.columns)}{more}, traced through {', '.join(values)}".replace("`", "")
+    for alias, lookups in refresh.lookups.items():
+        text += f"; if {alias} changes, found by {' or '.join(map(str, lookups))}"
     return text + "".join(f"; whole if {alias} changes: {why}" for alias, why in refresh.whole.items())

@@ -14,13 +14,25 @@ from sqlglot import exp
 from sqlglot.optimizer.normalize_identifiers import normalize_identifiers
 
 from include.sql.query.grouping import reach_of_windows, require_grouped_by
-from include.sql.query.joins import Join, joins_of
+from include.sql.query.joins import Join, compared_columns, joins_of
 from include.sql.query.names import Names, UntraceableError, nodes_of, short, value_of
-from include.sql.query.parentheses import outline, with_parentheses, without_parentheses
-from include.sql.query.reach import in_words, sum_of
+from include.sql.query.parentheses import without_parentheses
+from include.sql.query.reach import in_words
+from include.sql.query.reads import (
+    NO_LOOKBACK,
+    Hop,
+    Joined,
+    Lookup,
+    Reads,
+    Texts,
+    columns_of,
+    parts_of_value,
+    sql_of,
+    texts_of,
+    value_of_parts,
+)
 from include.sql.query.select_query import query_of
 
-NO_LOOKBACK = timedelta()
 _ORDER = frozenset(("order", "sort", "cluster", "distribute"))
 _CLAUSES = ("distinct", "from_", "joins", "laterals", "where", "group", "having", "qualify", "windows")
 _OF_SELECT = _ORDER | frozenset(("with_", "hint", "expressions", *_CLAUSES))
@@ -44,6 +56,8 @@ class Trace:
         reason: why the columns are not traced; empty if they are.
         lookback: how far before a value the rows may be on which it depends.
         reach: how far they are at most.
+        lookups: alias -> how the values are found that its changed rows affect, besides those of `expressions`. All
+            rows of such a source are read.
     """
 
     columns: tuple[str, ...]
@@ -53,7 +67,8 @@ class Trace:
     reason: str = ""
     lookback: timedelta = NO_LOOKBACK
     reach: timedelta = NO_LOOKBACK
-    parts: Mapping[str, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
+    parts: Mapping[str, tuple[Texts, ...]] = field(default_factory=dict)
+    lookups: Mapping[str, tuple[Lookup, ...]] = field(default_factory=dict)
 
 
 def trace(
@@ -81,10 +96,11 @@ def trace(
     tree = normalize_identifiers(without_parentheses(tree), dialect="spark")
     for identifier in tree.find_all(exp.Identifier):
         identifier.set("quoted", True)
+    names = [exp.column(each, quoted=True) for each in traced_columns]
     try:
-        reads = _Tracer(Names(tree, columns), lookback).of_query(tree, _value(traced_columns))
-        parts = {alias: tuple(dict.fromkeys(map(_parts, values))) for alias, values in reads.values.items()}
-        alike = [[(alias, _sql(value)) for alias, value in group] for group in reads.alike]
+        reads = _Tracer(Names(tree, columns), lookback).of_query(tree, value_of_parts(names))
+        parts = {alias: tuple(dict.fromkeys(map(texts_of, values))) for alias, values in reads.values.items()}
+        alike = [[(alias, sql_of(value)) for alias, value in group] for group in reads.alike]
     except UntraceableError as error:
         return Trace(traced_columns, reason=str(error))
     if reads.reach > lookback:
@@ -96,37 +112,22 @@ def trace(
         same = f"{', '.join(traced_columns)} is the same in all rows"
         return Trace(traced_columns, reason=next(iter(reads.whole.values()), same))
     of_traced = {alias: parts[alias] for alias in traced}
-    return Trace(traced_columns, traced, reads.whole, alike, "", lookback, reads.reach, of_traced)
-
-
-@dataclass(frozen=True)
-class _Reads:
-    """What a part of a query reads: alias -> values by which rows are chosen; alias -> why all rows are read.
-
-    Also the groups of values, each with its alias, that must have the same type; and how far back the rows may be.
-    """
-
-    values: dict[str, list[exp.Expr]] = field(default_factory=dict)
-    whole: dict[str, str] = field(default_factory=dict)
-    alike: list[list[tuple[str, exp.Expr]]] = field(default_factory=list)
-    reach: timedelta = NO_LOOKBACK
-
-    def further_back(self, by: timedelta) -> _Reads:
-        return replace(self, reach=sum_of(self.reach, by))
-
-    def __add__(self, other: _Reads) -> _Reads:
-        aliases = dict.fromkeys([*self.values, *other.values])
-        values = {alias: [*self.values.get(alias, ()), *other.values.get(alias, ())] for alias in aliases}
-        whole, alike = {**other.whole, **self.whole}, [*self.alike, *other.alike]
-        return _Reads(values, whole, alike, max(self.reach, other.reach))
+    lookups = {
+        alias: tuple(each for each in reads.lookups if each.alias == alias)
+        for alias in dict.fromkeys(each.alias for each in reads.lookups)
+        if alias not in reads.whole
+    }
+    return Trace(traced_columns, traced, reads.whole, alike, "", lookback, reads.reach, of_traced, lookups)
 
 
 @dataclass(frozen=True)
 class _Tracer:
     names: Names
     lookback: timedelta
+    is_for_pairs: bool = False
+    """Whether only rows are wanted that may have the value, and not all on which such rows depend."""
 
-    def of_query(self, query: exp.Expr, value: exp.Expr) -> _Reads:
+    def of_query(self, query: exp.Expr, value: exp.Expr) -> Reads:
         """Return what the rows of a query with a value depend on; `value` is over the columns of its result."""
         _require_traced(query, _OF_SELECT if isinstance(query, exp.Select) else _OF_OTHERS)
         if isinstance(query, exp.Subquery):
@@ -137,60 +138,70 @@ class _Tracer:
             raise UntraceableError(f"{short(query)} has no sources")
         return self._of_select(query, value)
 
-    def _of_branches(self, query: exp.SetOperation, value: exp.Expr) -> _Reads:
+    def _of_branches(self, query: exp.SetOperation, value: exp.Expr) -> Reads:
         positions = self.names.by_position(query, value)
         return self.of_query(query.this, positions) + self.of_query(query.expression, positions)
 
-    def _of_select(self, select: exp.Select, value: exp.Expr) -> _Reads:
+    def _of_select(self, select: exp.Select, value: exp.Expr) -> Reads:
         stated = value_of(value, lambda column: self.names.definition(select, column.name))
         resolved = self.names.resolve(select, stated)
+        joins = joins_of(select, self.names)
+        if self.is_for_pairs:
+            return self._of_joins(joins, len(joins) - 1, resolved).reads
         reach = reach_of_windows(select, resolved, self.names, self.lookback)
         require_grouped_by(select, resolved, self.names)
-        joins = joins_of(select, self.names)
-        reads, _ = self._of_joins(joins, len(joins) - 1, resolved)
-        reads = reads.further_back(reach)
+        joined = self._of_joins(joins, len(joins) - 1, resolved)
+        reads = (joined.reads + self._of_untraced(joins, joined)).further_back(reach)
         for node in nodes_of(select):
             is_table = isinstance(node.parent, exp.From | exp.Join | exp.CTE) and node.arg_key == "this"
             if isinstance(node, exp.Query) and not is_table:
                 reads += self._whole(node, f"the subquery {short(node)} reads all rows")
         return reads
 
-    def _of_joins(self, joins: list[Join], at: int, value: exp.Expr) -> tuple[_Reads, list[tuple[exp.Expr, bool]]]:
-        """Return what the rows of the first joins with a value depend on.
-
-        Also the values in a joined row that equal it: always (true), or if they are not null (false).
-        """
+    def _of_joins(self, joins: list[Join], at: int, value: exp.Expr) -> Joined:
+        """Return what the rows of the first joins with a value depend on."""
         join = joins[at]
         if at == 0:
-            return self._of_item(join.item, value), [(value, True)]
+            return Joined(self._of_item(join.item, value), [(value, True)], {join.name: value})
         used = {column.table for column in value.find_all(exp.Column)}
         before = {each.name for each in joins[:at]}
         if used <= before and join.keeps_left:
-            reads, equal = self._of_joins(joins, at - 1, value)
-            partner, alike = join.partner_of(equal), _Reads()
-            if partner is None:
-                partner, alike = self._partner_by_columns(joins, at, value, {join.name})
-            if partner is None and self.lookback and (earlier := join.earlier_partner_of(each for each, _ in equal)):
-                found, reach = earlier
-                return reads + self._of_item_or_whole(join.item, found, why="").further_back(reach), equal
-            is_equal = bool(partner) and join.is_visible and (join.is_inner or not alike.alike)
-            why = f"no value of {join.name} is joined to {short(value)}"
-            reads += self._of_item_or_whole(join.item, partner, why) + alike
-            return reads, [*equal, *([(partner, join.is_inner)] if partner and is_equal else [])]
+            return self._with_joined(joins, at, value, self._of_joins(joins, at - 1, value))
         if used == {join.name} and join.keeps_right:
-            left, of_left = self._of_left(joins, at, value)
-            equal = [(value, True), *((each, exact and join.is_inner) for each, exact in of_left)]
-            return self._of_item(join.item, value) + left, equal
+            left, own = self._of_left(joins, at, value), self._of_item(join.item, value)
+            equal = [(value, True), *((each, exact and join.is_inner) for each, exact in left.equal)]
+            return Joined(own + left.reads, equal, {join.name: value, **left.traced}, left.untraced)
         if isinstance(value, exp.Coalesce) and len(value.expressions) == 1:
-            left, right = value.this, value.expressions[0]
-            if join.equates(left, right, before):
-                reads, _ = self._of_joins(joins, at - 1, left)
-                return reads + self._of_item(join.item, right), []
+            one, other = value.this, value.expressions[0]
+            if join.equates(one, other, before):
+                left = self._of_joins(joins, at - 1, one)
+                reads = left.reads + self._of_item(join.item, other)
+                return Joined(reads, [], {**left.traced, join.name: other}, left.untraced)
         if used <= before or used == {join.name}:
             raise UntraceableError(f"{short(value)} is null in rows that the outer join with {join.name} adds")
         raise UntraceableError(f"{short(value)} is computed from {' and '.join(sorted(used))}")
 
-    def _of_left(self, joins: list[Join], at: int, value: exp.Expr) -> tuple[_Reads, list[tuple[exp.Expr, bool]]]:
+    def _with_joined(self, joins: list[Join], at: int, value: exp.Expr, left: Joined) -> Joined:
+        """Return the same with a table that is joined to those that have the value."""
+        join, reach, alike = joins[at], NO_LOOKBACK, Reads()
+        partner = own = join.partner_of(left.equal)
+        if partner is None:
+            partner, alike = self._partner_by_columns(joins, at, value, {join.name})
+            own = partner
+        if own is None and self.lookback and (earlier := join.earlier_partner_of(each for each, _ in left.equal)):
+            own, reach = earlier
+        is_equal = bool(partner) and join.is_visible and (join.is_inner or not alike.alike)
+        equal = [*left.equal, *([(partner, join.is_inner)] if partner and is_equal else [])]
+        why = f"no value of {join.name} is joined to {short(value)}"
+        if own is not None:
+            try:
+                reads = left.reads + self._of_item(join.item, own).further_back(reach) + alike
+                return Joined(reads, equal, {**left.traced, join.name: own}, left.untraced)
+            except UntraceableError as error:
+                why = str(error)
+        return Joined(left.reads + alike, equal, left.traced, {**left.untraced, join.name: why})
+
+    def _of_left(self, joins: list[Join], at: int, value: exp.Expr) -> Joined:
         """Return the same of the joins before one whose own table has the value."""
         before = {each.name for each in joins[:at]}
         why = f"no value of {', '.join(sorted(before))} is joined to {short(value)}"
@@ -199,22 +210,55 @@ class _Tracer:
                 return self._of_joins(joins, at - 1, partner)
             partner, alike = self._partner_by_columns(joins, at, value, before)
             if partner:
-                reads, equal = self._of_joins(joins, at - 1, partner)
-                return reads + alike, equal if joins[at].is_inner else []
+                left = self._of_joins(joins, at - 1, partner)
+                return replace(left, reads=left.reads + alike, equal=left.equal if joins[at].is_inner else [])
         except UntraceableError as error:
             why = str(error)
-        return sum((self._whole(each.item, why) for each in joins[:at]), _Reads()), []
+        return Joined(Reads(), [], {}, {each.name: why for each in joins[:at]})
+
+    def _of_untraced(self, joins: list[Join], joined: Joined) -> Reads:
+        """Return the lookups of the tables that have no value of their own; those without a lookup are read whole.
+
+        Changed rows find the rows of another table that they join by equality: of one that has a value, or of one that
+        finds such rows in its turn.
+        """
+        items, untraced, reads = {join.name: join.item for join in joins}, dict(joined.untraced), Reads()
+        reached: list[tuple[str, exp.Expr, tuple[Hop, ...]]] = [(*each, ()) for each in joined.traced.items()]
+        for other, value, hops in reached:  # grows while it is read
+            for name in list(untraced):
+                if not (pairs := compared_columns(joins, name, other)):
+                    continue
+                keys, compared, are_strict = zip(*pairs, strict=True)
+                key = value_of_parts(keys)
+                try:
+                    path = (self._hop(items[other], compared, are_strict, value), *hops)
+                    reads += replace(self, lookback=NO_LOOKBACK)._of_item(items[name], key).looked_up_by(path)
+                except UntraceableError as error:
+                    untraced[name] = str(error)
+                    continue
+                del untraced[name]
+                reached.append((name, key, path))
+        return sum((self._whole(items[name], why) for name, why in untraced.items()), reads)
+
+    def _hop(self, item: exp.Expr, compared: Sequence[exp.Expr], are_strict: Sequence[bool], value: exp.Expr) -> Hop:
+        """Return the step from keys that are compared with columns of a table of FROM to the values of its rows."""
+        rows = replace(self, lookback=NO_LOOKBACK, is_for_pairs=True)
+        found = rows._of_item(item, value_of_parts([*compared, *parts_of_value(value)]))
+        rows_of = [(alias, parts_of_value(each)) for alias, values in found.values.items() for each in values]
+        pairs = [(alias, columns_of(parts[: len(compared)]), parts[len(compared) :]) for alias, parts in rows_of]
+        texts = dict.fromkeys((alias, near, tuple(map(sql_of, far))) for alias, near, far in pairs)
+        return Hop(tuple(texts), tuple("=" if is_strict else "<=>" for is_strict in are_strict))
 
     def _partner_by_columns(
         self, joins: list[Join], at: int, value: exp.Expr, tables: set[str]
-    ) -> tuple[exp.Expr | None, _Reads]:
+    ) -> tuple[exp.Expr | None, Reads]:
         """Return the same function of the columns that a join compares with those of a value, if it compares all.
 
         1 equals '1', but functions of them differ: so the columns must have the same type.
         """
         equal = joins[at].columns_equal_to(value, tables)
         if not equal:
-            return None, _Reads()
+            return None, Reads()
         alike = []
         try:
             for one, other in equal.items():
@@ -222,22 +266,14 @@ class _Tracer:
                 alike += [group for reads in both for group in reads.alike]
                 alike.append([(alias, each) for reads in both for alias, of in reads.values.items() for each in of])
         except UntraceableError:
-            return None, _Reads()
-        return value_of(value, lambda column: equal[column]), _Reads(alike=alike)
+            return None, Reads()
+        return value_of(value, lambda column: equal[column]), Reads(alike=alike)
 
-    def _of_side(self, joins: list[Join], at: int, value: exp.Expr) -> _Reads:
+    def _of_side(self, joins: list[Join], at: int, value: exp.Expr) -> Reads:
         is_right = any(column.table == joins[at].name for column in value.find_all(exp.Column))
-        return self._of_item(joins[at].item, value) if is_right else self._of_joins(joins, at - 1, value)[0]
+        return self._of_item(joins[at].item, value) if is_right else self._of_joins(joins, at - 1, value).reads
 
-    def _of_item_or_whole(self, item: exp.Expr, value: exp.Expr | None, why: str) -> _Reads:
-        if value is None:
-            return self._whole(item, why)
-        try:
-            return self._of_item(item, value)
-        except UntraceableError as error:
-            return self._whole(item, str(error))
-
-    def _of_item(self, item: exp.Expr, value: exp.Expr) -> _Reads:
+    def _of_item(self, item: exp.Expr, value: exp.Expr) -> Reads:
         """Return what a table of FROM depends on; `value` is over its columns."""
         own = value_of(value, lambda column: exp.column(column.name, quoted=True))
         stated = self.names.before_renaming(item, own)
@@ -248,10 +284,10 @@ class _Tracer:
             raise UntraceableError(f"{short(value)} comes out of {short(item)}")
         if cte := self.names.ctes.get(item.name):
             return self.of_query(cte.this, self.names.before_renaming(cte, stated))
-        return _Reads({item.name: [stated]})
+        return Reads({item.name: [stated]})
 
-    def _whole(self, part: exp.Expr, why: str) -> _Reads:
-        return _Reads(whole=dict.fromkeys(self.names.sources_in(part), why))
+    def _whole(self, part: exp.Expr, why: str) -> Reads:
+        return Reads(whole=dict.fromkeys(self.names.sources_in(part), why))
 
 
 def _require_traced(part: exp.Expr, traced: frozenset[str]) -> None:
@@ -260,25 +296,5 @@ def _require_traced(part: exp.Expr, traced: frozenset[str]) -> None:
             raise UntraceableError(f"{key.rstrip('_').upper()} is not traced: {short(part)}")
 
 
-def _value(columns: tuple[str, ...]) -> exp.Expr:
-    """Return the value of one column, or the values of several ones."""
-    values: list[exp.Expr] = [exp.column(column, quoted=True) for column in columns]
-    return values[0] if len(values) == 1 else exp.Tuple(expressions=values)
-
-
-def _parts(value: exp.Expr) -> tuple[str, ...]:
-    """Return the value of each column as Spark SQL."""
-    return tuple(map(_sql, value.expressions if isinstance(value, exp.Tuple) else [value]))
-
-
-def _in_one(parts: tuple[str, ...]) -> str:
+def _in_one(parts: Texts) -> str:
     return parts[0] if len(parts) == 1 else f"({', '.join(parts)})"
-
-
-def _sql(value: exp.Expr) -> str:
-    """Return a value as Spark SQL, if sqlglot reads the same operations on the same columns in it."""
-    text = with_parentheses(value).sql(dialect="spark")
-    again = query_of(f"SELECT {text} AS x").tree
-    if again is None or outline(again.selects[0].unalias()) != outline(value):
-        raise UntraceableError(f"{short(value)} cannot be written for one source")
-    return text

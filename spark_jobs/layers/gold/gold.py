@@ -33,7 +33,14 @@ from spark_jobs.delta_io.row_writes import (
     replaced_rows,
 )
 from spark_jobs.delta_io.tables import TableShape, shape_properties
-from spark_jobs.layers.gold.query import QueryRefresh, parts_of, refresh_of_query, rows_of_query, touched_rows_of_query
+from spark_jobs.layers.gold.query import (
+    QueryRefresh,
+    parts_of,
+    refresh_of_query,
+    rows_of_query,
+    touched_by_lookup_of_query,
+    touched_rows_of_query,
+)
 from spark_jobs.layers.own_table import ensure_leased_table, ensure_own_table, require_fitting_table
 from spark_jobs.protocol.batches import BatchPlan, Closing
 from spark_jobs.runtime.context import JobContext
@@ -206,6 +213,8 @@ class GoldAggregate:
                 frames = self._frames(session, {table: upto for table, (_, upto) in sources.ranges.items()})
                 changes.append(touched_by_lookup(alias, changed, frames, self._spec))
             changes += [changed.select(F.expr(text).alias("touched")) for text in expressions.get(alias, ())]
+            for lookup in self._refresh.lookups.get(alias, ()) if self._refresh else ():
+                changes.append(touched_by_lookup_of_query(session, lookup, changed))
         if not changes:  # no commit of the sources has changed rows that count
             return [], ""
         texts = reduce(DataFrame.union, changes).select(F.col("touched").cast("string").alias("touched"))

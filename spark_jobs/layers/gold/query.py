@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import and_, or_
 
@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from include.contracts.spec.table_spec import GoldSpec
+from include.sql.query.reads import Lookup
 from include.sql.query.refresh import refresh_of
 from include.sql.query.select_query import require_read_only
 from spark_jobs.transforms.touched_rows import Touched, gives_touched, is_touched
@@ -31,6 +32,7 @@ class QueryRefresh:
         columns: the columns of the query; none if none is traced.
         expressions: alias -> the values that a row affects, as Spark SQL with the types of the columns.
         whole: alias -> why its changes may affect every row.
+        lookups: alias -> how the values are found that its changed rows affect besides; all its rows are read.
         reason: why columns that are traced do not choose rows: what is compared has other types.
     """
 
@@ -38,6 +40,7 @@ class QueryRefresh:
     expressions: Mapping[str, Sequence[Sequence[str]]]
     whole: Mapping[str, str]
     reason: str = ""
+    lookups: Mapping[str, Sequence[Lookup]] = field(default_factory=dict)
 
     @property
     def keys(self) -> dict[str, list[str]]:
@@ -56,23 +59,39 @@ def refresh_of_query(session: SparkSession, spec: GoldSpec, sources: Mapping[str
         return QueryRefresh((), {}, {})
     schema = rows_of_query(session, spec, sources).schema
     kinds = [schema[column].dataType.simpleString() for column in found.columns]
-    expressions: dict[str, list[list[str]]] = {}
-    for alias, values in found.parts.items():
-        for texts in values:
-            parts = []
-            for column, kind, text in zip(found.columns, kinds, texts, strict=True):
-                own = _type_of(sources[alias], text)
-                if kind not in _AS_TEXT or not (own == kind or {own, kind} <= _INTEGERS or {own, kind} <= _TIMES):
-                    reason = f"{column} is {kind}, and {_plain(text)} of {alias} is {own}"
-                    return QueryRefresh(found.columns, {}, {}, reason)
-                parts.append(text if own == kind else f"try_cast({text} AS {kind})")
-            expressions.setdefault(alias, []).append(parts)
+    types = dict(zip(found.columns, kinds, strict=True))
+    try:
+        expressions = {
+            alias: [_typed(texts, types, alias, sources[alias]) for texts in values]
+            for alias, values in found.parts.items()
+        }
+    except _OtherTypesError as error:
+        return QueryRefresh(found.columns, {}, {}, str(error))
     for group in found.alike:
-        types = {f"{_plain(text)} of {alias}": _type_of(sources[alias], text) for alias, text in group}
-        if len({*types.values()} & _AS_TEXT) != 1 or len({*types.values()}) != 1:
-            reason = " and ".join(f"{text} is {own}" for text, own in types.items())
-            return QueryRefresh(found.columns, {}, {}, f"a join compares them, and {reason}")
-    return QueryRefresh(found.columns, expressions, found.whole)
+        owns = [_type_of(sources[alias], text) for alias, text in group]
+        if len({*owns} & _AS_TEXT) != 1 or len({*owns}) != 1:
+            return QueryRefresh(found.columns, {}, {}, _compared(group, owns))
+    whole, lookups = dict(found.whole), {}
+    for alias, of_alias in found.lookups.items():
+        try:
+            lookups[alias] = [_typed_lookup(lookup, types, sources) for lookup in of_alias]
+        except _OtherTypesError as error:
+            whole[alias] = str(error)
+    return QueryRefresh(found.columns, expressions, whole, lookups=lookups)
+
+
+def touched_by_lookup_of_query(session: SparkSession, lookup: Lookup, changed: DataFrame) -> DataFrame:
+    """Return the keys (`touched`) that changed rows of a source affect by a lookup.
+
+    Args:
+        session: the session in which `refresh_of_query` made a view of each source.
+        lookup: as `refresh_of_query` returns it.
+        changed: the changed rows, as they were and as they are.
+    """
+    view = f"_changed_{lookup.alias}"
+    changed.createOrReplaceTempView(view)
+    key = key_of([f"v{at}" for at in range(len(lookup.hops[-1].pairs[0][2]))])
+    return session.sql(lookup.query(view)).select(F.expr(key).alias("touched"))
 
 
 def key_of(parts: Sequence[str]) -> str:
@@ -128,6 +147,8 @@ def touched_rows_of_query(
     """
     read = dict(sources)
     for alias, affected in refresh.expressions.items():
+        if alias in {**refresh.whole, **refresh.lookups}:
+            continue
         rows = sources[alias]
         conditions = [
             [gives_touched(sql, rows, values) for sql, values in parts_of(touched, parts)] for parts in affected
@@ -135,6 +156,46 @@ def touched_rows_of_query(
         read[alias] = rows.where(reduce(or_, (reduce(and_, parts) for parts in conditions)))
     columns = [f"`{column}`" for column in refresh.columns]
     return rows_of_query(session, spec, read).where(is_touched(key_of(columns), touched))
+
+
+class _OtherTypesError(Exception):
+    """What is compared has types whose equal values may have other texts; the text says which."""
+
+
+def _typed(texts: Sequence[str], types: Mapping[str, str], alias: str, rows: DataFrame) -> list[str]:
+    """Return the parts of a value with the types of the columns, by name, if equal values then have equal texts."""
+    parts = []
+    for (column, kind), text in zip(types.items(), texts, strict=True):
+        own = _type_of(rows, text)
+        if kind not in _AS_TEXT or not _are_alike({own, kind}):
+            raise _OtherTypesError(f"{column} is {kind}, and {_plain(text)} of {alias} is {own}")
+        parts.append(text if own == kind else f"try_cast({text} AS {kind})")
+    return parts
+
+
+def _typed_lookup(lookup: Lookup, types: Mapping[str, str], sources: Mapping[str, DataFrame]) -> Lookup:
+    """Return a lookup whose values have the types of the columns, if its hops compare columns of like types."""
+    keys = [(lookup.alias, lookup.key)]
+    for hop in lookup.hops:
+        for compared in zip(*([(alias, text) for text in texts] for alias, texts in keys + hop.compared), strict=True):
+            owns = [_type_of(sources[alias], text) for alias, text in compared]
+            if not _are_alike({*owns}):
+                raise _OtherTypesError(_compared(compared, owns))
+        keys = [(alias, values) for alias, _, values in hop.pairs]
+    *hops, last = lookup.hops
+    pairs = tuple(
+        (alias, near, tuple(_typed(values, types, alias, sources[alias]))) for alias, near, values in last.pairs
+    )
+    return replace(lookup, hops=(*hops, replace(last, pairs=pairs)))
+
+
+def _are_alike(types: set[str]) -> bool:
+    return len(types) == 1 or types <= _INTEGERS or types <= _TIMES
+
+
+def _compared(values: Sequence[tuple[str, str]], types: Sequence[str]) -> str:
+    stated = (f"{_plain(text)} of {alias} is {own}" for (alias, text), own in zip(values, types, strict=True))
+    return f"a join compares them, and {' and '.join(dict.fromkeys(stated))}"
 
 
 def _type_of(rows: DataFrame, expression: str) -> str:

@@ -18,7 +18,12 @@ from pyspark.sql import functions as F
 
 from include.contracts.spec.table_spec import GoldSpec
 from spark_jobs.delta_io.reads import read_changes, read_version
-from spark_jobs.layers.gold.query import refresh_of_query, rows_of_query, touched_rows_of_query
+from spark_jobs.layers.gold.query import (
+    refresh_of_query,
+    rows_of_query,
+    touched_by_lookup_of_query,
+    touched_rows_of_query,
+)
 from tests.support.documents.specs import gold_query_spec
 from tests.support.examples import few_or_many, settings_for
 
@@ -58,6 +63,15 @@ SHAPES = {
         FROM f LEFT JOIN w ON w.day = f.day AND w.origin = f.origin
     """,
     "two columns of a union": "SELECT trunc(day, 'MM') AS day, origin, id FROM f UNION SELECT day, 'b', id FROM w",
+    "looked up": """
+        WITH totals AS (SELECT origin, sum(amount) AS total FROM w GROUP BY origin)
+        SELECT f.day, f.id, w.amount, w.origin, totals.total FROM f LEFT JOIN w ON w.id = f.amount
+        LEFT JOIN totals ON totals.origin = w.origin
+    """,
+    "two columns looked up": """
+        SELECT trunc(f.day, 'MM') AS day, f.origin, count(*) AS n, sum(other.amount) AS total
+        FROM w JOIN f AS other ON other.id = w.amount RIGHT JOIN f ON f.amount = w.id GROUP BY 1, 2
+    """,
     "sources read whole": """
         SELECT f.day, f.id, w.amount, (SELECT max(amount) FROM w) AS most FROM f LEFT JOIN w ON f.id = w.id
     """,
@@ -90,6 +104,14 @@ def test_recomputing_the_touched_values_gives_the_rows_of_the_whole_query(
             shape: in_order(rows_of_query(spark, spec, frames(spark, paths, before))) for shape, spec in specs.items()
         }
         assert all(tables.values())
+        refreshes = {
+            shape: refresh_of_query(spark, spec, frames(spark, paths, before)) for shape, spec in specs.items()
+        }
+        assert {shape: set(found.lookups) for shape, found in refreshes.items() if found.lookups} == {
+            "looked up": {"w"},
+            "two columns looked up": {"f", "w"},
+        }
+        assert [shape for shape, found in refreshes.items() if found.whole] == ["sources read whole"]
         for changes in ((3, 0), (2, 2)):
             for path, size in zip(paths.values(), changes, strict=True):
                 if size:
@@ -120,6 +142,10 @@ def test_values_of_other_types_are_not_compared_by_their_texts(spark: SparkSessi
     ):
         spec = gold_query_spec(sources={alias: {"table": f"silver.{alias}"} for alias in sources}, query=query)
         assert refresh_of_query(spark, spec, sources).reason == reason
+    spec = gold_query_spec(sources=spec.sources, query="SELECT f.day FROM f JOIN w ON w.amount = f.amount")
+    found = refresh_of_query(spark, spec, sources)
+    assert found.whole == {"w": "a join compares them, and amount of w is int and amount of f is double"}
+    assert not found.lookups
 
 
 def merge(spark: SparkSession, path: Path, random: Random, size: int) -> None:
@@ -164,10 +190,11 @@ def recomputed(
         return in_order(rows_of_query(spark, spec, sources))
     touched: set[str | None] = set()
     for alias in changed:
-        for text in refresh.keys[alias]:
-            changes = read_changes(spark, paths[alias], before[alias], now[alias])
-            assert changes is not None
-            touched |= {row[0] for row in changes.select(F.expr(text).cast("string")).collect()}
+        changes = read_changes(spark, paths[alias], before[alias], now[alias])
+        assert changes is not None
+        values = [changes.select(F.expr(text).alias("touched")) for text in refresh.keys.get(alias, ())]
+        values += [touched_by_lookup_of_query(spark, lookup, changes) for lookup in refresh.lookups.get(alias, ())]
+        touched |= {row[0] for each in values for row in each.select(F.col("touched").cast("string")).collect()}
     rows = touched_rows_of_query(spark, spec, sources, refresh, list(touched))
     places = [spec.query_columns.index(column) for column in refresh.columns]
     kept = [row for row in table if key([row[place] for place in places]) not in touched]

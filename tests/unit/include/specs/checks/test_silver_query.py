@@ -26,7 +26,8 @@ def test_it_is_built_after_the_silver_tables_that_it_reads_whatever_their_names_
     spec = catalog.spec(ENRICHED)
     assert isinstance(spec, SilverQuerySpec)
     assert spec.source_tables == (ORDERS, CUSTOMERS)
-    assert refresh_in_words(spec, catalog.specs).startswith("refreshed by order_id, traced through o: order_id")
+    found = "traced through o: order_id; if c changes, found by c.customer_id = o.customer_id"
+    assert refresh_in_words(spec, catalog.specs) == f"refreshed by order_id, {found}"
 
 
 def sorted_by_layer(tables: tuple[str, ...]) -> list[str]:

@@ -25,8 +25,9 @@ QUERIES = 250
 class Writer:
     """Writes queries over `f` and `w`, whose columns are all numbers, as are those of each query."""
 
-    def __init__(self, random: Random) -> None:
+    def __init__(self, random: Random, joins: Sequence[int] = (0, 0, 1, 1, 2)) -> None:
         self._random = random
+        self._joins = joins
         self._aliases = 0
 
     def query(self, depth: int) -> str:
@@ -75,7 +76,7 @@ class Writer:
     def _tables(self, depth: int, names: list[str] | None) -> tuple[list[str], str]:
         alias, text = self._table(depth, names)
         tables = [alias]
-        for _ in range(self._random.choice([0, 0, 1, 1, 2])):
+        for _ in range(self._random.choice(self._joins)):
             alias, table = self._table(depth, names)
             kind = self._random.choice(["", "", "LEFT", "LEFT", "RIGHT", "FULL", "LEFT SEMI", "LEFT ANTI"])
             pairs = [self._equation(tables, alias) for _ in range(self._random.choice([1, 1, 2]))]
@@ -126,6 +127,16 @@ def rows_of(database: duckdb.DuckDBPyConnection, query: str) -> list[tuple[int |
     return database.sql(sqlglot.transpile(query, read="spark", write="duckdb")[0]).fetchall()
 
 
+def fill(database: duckdb.DuckDBPyConnection, random: Random) -> None:
+    """Make eight random rows of each source: the table `all_<alias>`, and a view `<alias>` of it."""
+    for alias in SOURCES:
+        rows = ", ".join(
+            f"({', '.join(random.choice(['NULL', '0', '1', '2', '3']) for _ in COLUMNS)})" for _ in range(8)
+        )
+        database.sql(f"CREATE OR REPLACE TABLE all_{alias} AS SELECT * FROM (VALUES {rows}) AS t (a, b, c)")
+        database.sql(f"CREATE OR REPLACE VIEW {alias} AS SELECT * FROM all_{alias}")
+
+
 Value = tuple[int | None, ...]
 
 
@@ -140,7 +151,11 @@ def read_only_touched(database: duckdb.DuckDBPyConnection, found: Trace, values:
             " AND ".join(f"({text} <=> {'NULL' if n is None else n})" for text, n in zip(parts, value, strict=True))
             for parts, value in product(found.parts.get(alias, ()), values)
         ]
-        where = "TRUE" if alias in found.whole else " OR ".join(f"({each})" for each in equal) or "FALSE"
+        where = (
+            "TRUE"
+            if alias in {**found.whole, **found.lookups}
+            else " OR ".join(f"({each})" for each in equal) or "FALSE"
+        )
         text = sqlglot.transpile(f"SELECT * FROM all_{alias} WHERE {where}", read="spark", write="duckdb")[0]
         database.sql(f"CREATE OR REPLACE VIEW {alias} AS {text}")
 
@@ -151,12 +166,7 @@ def test_the_rows_with_a_traced_value_depend_only_on_the_rows_with_this_value(se
     traced, read_whole, pairs, values_of_all = 0, 0, 0, [None, 0, 1, 2, 3, 4]
     for _ in range(QUERIES):
         query = Writer(random).query(2)
-        for alias in SOURCES:
-            rows = ", ".join(
-                f"({', '.join(random.choice(['NULL', '0', '1', '2', '3']) for _ in COLUMNS)})" for _ in range(8)
-            )
-            database.sql(f"CREATE OR REPLACE TABLE all_{alias} AS SELECT * FROM (VALUES {rows}) AS t (a, b, c)")
-            database.sql(f"CREATE OR REPLACE VIEW {alias} AS SELECT * FROM all_{alias}")
+        fill(database, random)
         assert query_of(query).tree is not None, query
         whole = rows_of(database, query)
         for places in ((0,), (1,), (2,), (0, 1), (2, 1)):
@@ -174,3 +184,48 @@ def test_the_rows_with_a_traced_value_depend_only_on_the_rows_with_this_value(se
     assert read_whole > QUERIES * 0.05
     assert traced - read_whole > QUERIES * 0.2
     assert pairs > QUERIES * 0.02
+
+
+def change(database: duckdb.DuckDBPyConnection, random: Random, alias: str) -> None:
+    """Replace one or two rows of a source, and make `changed_<alias>` of them as they were and as they are."""
+    gone = random.sample(range(8), random.choice([1, 2]))
+    rows = database.sql(f"SELECT * FROM all_{alias}").fetchall()
+    new = [tuple(random.choice([None, 0, 1, 2, 3]) for _ in COLUMNS) for _ in range(random.choice([0, 1, 2]))]
+    for table, values in {
+        f"changed_{alias}": [*(rows[at] for at in gone), *new],
+        f"all_{alias}": [*(row for at, row in enumerate(rows) if at not in gone), *new],
+    }.items():
+        database.sql(f"CREATE OR REPLACE TABLE {table} (a INT, b INT, c INT)")
+        database.executemany(f"INSERT INTO {table} VALUES (?, ?, ?)", values)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_rows_with_other_values_than_those_that_a_change_touches_stay_the_same(seed: int) -> None:
+    random, database = Random(seed), duckdb.connect()
+    looked_up, kept, hops = 0, 0, set()
+    for _ in range(QUERIES):
+        query = Writer(random, joins=(2, 3)).query(random.choice([0, 0, 1]))
+        traces = [trace(query, each, dict.fromkeys(SOURCES, COLUMNS)) for each in ("a", "b", "c", ("a", "b"))]
+        traces = [each for each in traces if not each.reason and each.lookups]
+        if not traces:
+            continue
+        found = random.choice(traces)
+        changed = [random.choice(list(found.lookups))]
+        changed += [alias for alias in SOURCES if alias not in {*changed, *found.whole} and random.random() < 0.5]
+        fill(database, random)
+        before, touched = Counter(rows_of(database, query)), set()
+        for alias in changed:
+            change(database, random, alias)
+        for alias in changed:
+            selects = [f"SELECT {', '.join(parts)} FROM changed_{alias}" for parts in found.parts.get(alias, ())]
+            selects += [lookup.query(f"changed_{alias}") for lookup in found.lookups.get(alias, ())]
+            touched |= {row for select in selects for row in rows_of(database, select)}
+        after = Counter(rows_of(database, query))
+        places = [COLUMNS.index(column) for column in found.columns]
+        others = {row for row in before | after if tuple(row[place] for place in places) not in touched}
+        assert all(before[row] == after[row] for row in others), (query, found, touched)
+        looked_up, kept = looked_up + 1, kept + bool(others)
+        hops |= {len(lookup.hops) for lookups in found.lookups.values() for lookup in lookups}
+    assert looked_up > QUERIES * 0.05
+    assert kept > QUERIES * 0.02
+    assert hops >= {1, 2}
