@@ -115,7 +115,9 @@ class LakehouseReader:
             questions = _questions(table, ops)
         failures = failed([table]).get(table, ())
         overview = overview_of(spec, self._states.read_one(table), questions, failures, now)
-        readers = [each for each in (*catalog.specs.values(), *catalog.invalid.values()) if table in each.source_tables]
+        readers = [
+            each for each in (*catalog.specs.values(), *catalog.invalid.values()) if table in each.upstream_tables
+        ]
         return with_readers(
             overview, (overview_of(each, self._states.read_one(each.table), Questions(), (), now) for each in readers)
         )

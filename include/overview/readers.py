@@ -19,7 +19,7 @@ def with_all_readers(tables: Iterable[TableOverview]) -> list[TableOverview]:
     """Return the tables of a whole lakehouse, each with its readers."""
     every, downstream = list(tables), defaultdict[str, list[TableOverview]](list)
     for table in every:
-        for source in table.spec.source_tables:
+        for source in table.spec.upstream_tables:
             downstream[source].append(table)
     return [with_readers(table, downstream[table.table]) for table in every]
 
@@ -31,11 +31,11 @@ def with_readers(table: TableOverview, downstream: Iterable[TableOverview]) -> T
         readers.append(Reader(CERTIFIED_READERS, table.certified, _since(table, table.certified)))
     for other in downstream:
         end = other.streams.newest if other.streams else None
-        consumed = end.intent.sources.consumed_version(table.table, table.table_id) if end else None
-        if consumed is not None:
-            readers.append(
-                Reader(other.table, consumed, _since(table, consumed, other.last.at if other.last else None))
-            )
+        if end is None:
+            continue
+        needed = end.intent.sources.needed_version(table.table, table.table_id, is_closed=end.rows is not None)
+        if needed is not None:
+            readers.append(Reader(other.table, needed, _since(table, needed, other.last.at if other.last else None)))
     return replace(table, readers=tuple(readers))
 
 

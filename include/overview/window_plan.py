@@ -212,13 +212,15 @@ def readers_of(changed: Collection[str], planned: Collection[str], tables: Mappi
         new = {
             name: None
             for name, table in tables.items()
-            if name not in reached and name not in planned and reached.keys() & set(table.spec.source_tables)
+            if name not in reached and name not in planned and reached.keys() & set(table.spec.upstream_tables)
         }
         if not new:
             break
         reached |= new
     behind = [name for name in reached if name not in changed]
-    return [Reader(tables[name], tuple(s for s in tables[name].spec.source_tables if s in reached)) for name in behind]
+    return [
+        Reader(tables[name], tuple(s for s in tables[name].spec.upstream_tables if s in reached)) for name in behind
+    ]
 
 
 def _work(table: str, plans: Sequence[TablePlan], past: PastBatches) -> TableWork:

@@ -60,7 +60,7 @@ def lineage_items(name: str, catalog: Catalog) -> list[LineageItem]:
     short, _, column = rest.partition(".")
     spec = catalog.spec(f"{layer}.{short}")
     if not column:
-        sources = {each.table: each.source_tables for each in catalog.specs.values()}
+        sources = {each.table: each.upstream_tables for each in catalog.specs.values()}
         edges: dict[str, Mapping[str, Iterable[str]]] = {"upstream": sources, "downstream": readers_of(sources)}
         return [
             LineageItem(relation, steps, table)

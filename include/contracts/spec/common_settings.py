@@ -177,7 +177,7 @@ class TableSpec(StrictModel):
 
     @property
     def source_tables(self) -> tuple[str, ...]:
-        """The tables that it reads, as `<layer>.<name>`."""
+        """The tables from which its rows come, as `<layer>.<name>`."""
         return ()
 
     @property
@@ -187,7 +187,10 @@ class TableSpec(StrictModel):
 
     @property
     def upstream_tables(self) -> tuple[str, ...]:
-        """The tables that must be built before it: those that it reads, and those that its references look into."""
+        """The tables that must be built before it: those from which its rows come, and those that references look into.
+
+        Its own rows follow from the first alone: a rebuild of another table changes no row that was accepted.
+        """
         referenced = (table for rule in self.references for table in rule.other_tables)
         return tuple(dict.fromkeys((*self.source_tables, *referenced)))
 

@@ -148,6 +148,17 @@ class BatchSources(BaseModel):
         """Return the last version consumed from the table with this id; None if another table has replaced it."""
         return self.ranges[table][1] if self.source_ids.get(table) == table_id else None
 
+    def needed_version(self, table: str, table_id: str, *, is_closed: bool) -> int | None:
+        """Return the version of the table with this id that a batch still needs; None if it needs none.
+
+        The next batch begins after the version that was consumed. A version that only references look into is needed
+        until the batch is closed: closing it after a crash judges its rows again.
+        """
+        pinned = self.references.get(table)
+        if pinned and pinned.table_id == table_id:
+            return None if is_closed else pinned.version
+        return self.consumed_version(table, table_id)
+
 
 class Intent(BaseModel):
     """The record of what an attempt is about to commit; the ledger gets it before the commit.

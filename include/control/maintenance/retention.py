@@ -45,17 +45,20 @@ def retention_of(spec: TableSpec) -> timedelta:
 
 
 def readers_of(spec: TableSpec, catalog: Catalog, paths: LakehousePaths) -> tuple[Reader, ...]:
-    """Return the readers of the certified version, and each downstream table at the version that it has consumed."""
+    """Return the readers of the certified version, and each downstream table at the version that it still needs."""
     certified = Gates(paths).certified(spec.table)
     positions = {CERTIFIED_READERS: certified} if certified is not None else {}
     ledger, path = Ledger(paths), paths.table(spec.table)
-    readers: list[MaybeInvalidSpec] = [other for other in catalog.specs.values() if spec.table in other.source_tables]
+    readers: list[MaybeInvalidSpec] = [other for other in catalog.specs.values() if spec.table in other.upstream_tables]
     # An invalid spec may not state what it reads; the log of its table has what it has read.
     for other in (*readers, *(invalid for invalid in catalog.invalid.values() if invalid.layer in LAYERS)):
         position = stream_position(other, paths, ledger)
-        consumed = position.last_sources.consumed_version(spec.table, table_id(path)) if position else None
-        if consumed is not None:
-            positions[other.table] = consumed
+        if position is None or position.last is None:
+            continue
+        is_closed = ledger.closed_rows(position.last) is not None
+        needed = position.last_sources.needed_version(spec.table, table_id(path), is_closed=is_closed)
+        if needed is not None:
+            positions[other.table] = needed
     return tuple(Reader(name, version, _since(paths, spec.table, version)) for name, version in positions.items())
 
 

@@ -44,14 +44,14 @@ class Relative:
 
 
 def upstream(table: str, tables: Mapping[str, TableOverview]) -> list[Relative]:
-    """Return the tables from which a table gets its rows, the farthest first."""
-    sources = {name: each.spec.source_tables for name, each in tables.items()}
+    """Return the tables that a table needs, the farthest first."""
+    sources = {name: each.spec.upstream_tables for name, each in tables.items()}
     return _relatives(table, sources, tables)[::-1]
 
 
 def downstream(table: str, tables: Mapping[str, TableOverview]) -> list[Relative]:
-    """Return the tables that get rows from a table, the nearest first."""
-    readers = readers_of({name: each.spec.source_tables for name, each in tables.items()})
+    """Return the tables that need a table, the nearest first."""
+    readers = readers_of({name: each.spec.upstream_tables for name, each in tables.items()})
     return _relatives(table, readers, tables)
 
 

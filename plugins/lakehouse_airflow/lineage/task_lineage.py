@@ -22,6 +22,7 @@ from openlineage.client.naming.dataset import DatasetNaming
 from include.catalog import Catalog, load_catalog
 from include.contracts.job.report import JobReport
 from include.contracts.spec.table_spec import AnySpec, BronzeSpec
+from include.control.log.batch import BatchSources
 from include.errors import Outcome
 from include.overview.lineage.origins import DELIVERED
 from include.settings import Settings
@@ -65,11 +66,11 @@ def lineage_of_job(table: str, report: JobReport | None, settings: Settings) -> 
 
 
 def _sources(spec: AnySpec, settings: Settings, committed: Committed) -> dict[str, Sequence[DatasetNaming]]:
-    """Return the datasets of each table that it reads; of a bronze table those of its files or topics."""
+    """Return the datasets of each table that it reads or looks into; of a bronze table those of its files or topics."""
     if isinstance(spec, BronzeSpec):
         topics = committed.sources.offsets if committed.sources else ()
         return {DELIVERED: names_of_source(spec.source, settings, topics)}
-    return {table: [name_of(settings.paths.table(table))] for table in spec.source_tables}
+    return {table: [name_of(settings.paths.table(table))] for table in spec.upstream_tables}
 
 
 def _inputs(
@@ -81,7 +82,7 @@ def _inputs(
     committed: Committed,
     written: JobReport | None,
 ) -> list[InputDataset]:
-    """Return the sources, each once, with the version up to which the batch has read it."""
+    """Return the sources, each once, with the version up to which the batch has read it, or that it looked into."""
     statistics: dict[str, InputDatasetFacet] = {}
     # Of several sources, nobody knows how many rows came from which.
     if written and sum(len(sources[table]) for table in spec.source_tables or (DELIVERED,)) == 1:
@@ -92,10 +93,17 @@ def _inputs(
         fields = (origin.field for column in lineage.fields.values() for origin in column.inputFields)
         facets = source_facets(fields)
         return [_input(name, facets, statistics) for name in sources[DELIVERED]]
-    ranges = committed.sources.ranges if committed.sources else {}
-    versions = {table: ranges[table][1] if table in ranges else None for table in sources}
+    read = committed.sources or BatchSources()
+    versions = {
+        **{table: upto for table, (_, upto) in read.ranges.items()},
+        **{table: pinned.version for table, pinned in read.references.items()},
+    }
     return [
-        _input(name, table_facets(catalog.spec(table), settings.paths.table(table), versions[table]), statistics)
+        _input(
+            name,
+            table_facets(catalog.spec(table), settings.paths.table(table), versions.get(table)),
+            statistics if table in spec.source_tables else {},
+        )
         for table, names in sources.items()
         for name in names
     ]

@@ -72,7 +72,8 @@ class SourceTable:
         if after is None:
             return F.lit(True)
         batches = self._context.ops.ledger.batches(self.table, sources.source_ids[self.table], after, upto)
-        return F.coalesce(F.col(BATCH_TOKEN).isin([batch.token for batch in batches]), F.lit(True))
+        # Of no tokens `isin` is false for null, too.
+        return F.col(BATCH_TOKEN).isNull() | F.col(BATCH_TOKEN).isin([batch.token for batch in batches])
 
     def repeats_rows(self, sources: BatchSources) -> bool:
         """Whether a batch reads earlier rows as new ones, because the changes of these versions are gone."""

@@ -5,18 +5,21 @@ from __future__ import annotations
 from pathlib import Path
 from random import Random
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
 from embedded.spark.server import SparkServer
 from include.catalog import load_catalog
 from include.contracts.row_status import RowStatus
 from include.control.log.delta_log import latest_version, read_commit
+from include.control.log.stored_tables import open_table
 from include.control.planning.advice import Advice
 from include.control.planning.planner import Planner
 from include.errors import Outcome
 from include.settings import Settings
 from tests.support.lakehouse import Lakehouse, copy_lakehouse
-from tests.support.ledger.delta_tables import day
+from tests.support.ledger.delta_tables import day, judge
 from tests.support.silver.known_customers import (
     BRONZE_CUSTOMERS,
     BRONZE_ORDERS,
@@ -110,12 +113,18 @@ def test_an_accepted_row_stays_when_its_customer_is_deleted_and_its_rows_are_rea
     shop.deliver(1, "b.json", [order_of(1, 1, 5), order_of(4, 1, 6)])
     run_well(shop, BRONZE_ORDERS, ORDERS)
     add_customers(shop, "b.json", customer(1, 9, op="delete"))
+    bronze = open_table(shop.paths.table(BRONZE_ORDERS))
+    of_file = [row for row in bronze.to_pyarrow_table().to_pylist() if row["_source_file"].endswith("b.json")]
+    foreign = {**of_file[0], "order_id": "o7", "customer_id": "c7", "_batch_token": None}
+    write_deltalake(bronze, pa.Table.from_pylist([foreign], bronze.to_pyarrow_table().schema), mode="append")
+    judge(shop.paths.root, load_catalog(shop.folder / "tables").spec(BRONZE_ORDERS), bronze.version())
 
     again = run_well(shop, ORDERS, reprocess=True)
 
-    assert (again.rows.read, again.rows.unchanged, again.rows.quarantined) == (5, 3, 1), again.message
+    assert (again.rows.read, again.rows.unchanged, again.rows.quarantined) == (6, 3, 2), again.message
     assert shop.rows(ORDERS, "order_id", "amount") == [("o1", 5), ("o3", 3), ("o4", 6)]
-    # The file is delivered again, with another event of o1 and without o4: its rows arrive, o1's first event does not.
+    assert sum("o7" in row.record for row in shop.waiting(ORDERS)) == 1, "a row without a token is judged now"
+    # The file is delivered again, with another event of o1 and without o4 and o7: its rows arrive, o1's first does not.
     shop.deliver(1, "b.json", [order_of(1, 1, 7)])
     run_well(shop, BRONZE_ORDERS, ORDERS)
     assert shop.rows(ORDERS, "order_id", "amount") == [("o1", 1), ("o3", 3)]

@@ -51,7 +51,7 @@ class Graph:
 def graph_of(tables: Sequence[TableOverview]) -> Graph:
     """Return the picture of these tables, without those in no layer, whose files are in no table's place."""
     layers = {layer: [table for table in tables if table.spec.layer == layer] for layer in LAYERS}
-    sources = {table.table: table.spec.source_tables for table in tables}
+    sources = {table.table: table.spec.upstream_tables for table in tables}
     readers, steps = readers_of(sources), build_steps(sources)
     bronze, silver, gold = LAYERS
     for layer, beside, neighbours in ((silver, bronze, sources), (gold, silver, sources), (bronze, silver, readers)):

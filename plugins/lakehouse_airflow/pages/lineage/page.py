@@ -80,9 +80,9 @@ def _all(tables: Mapping[str, TableOverview], text: str, domain: str) -> dict[st
     if text:
         found = [each for each in found if text in each.table or each.table in columns]
     names = {each.table for each in found}
-    read = {source for each in found for source in each.spec.source_tables}
+    read = {source for each in found for source in each.spec.upstream_tables}
     outside = [each for each in tables.values() if each.table not in names] if domain and not text else []
-    beside = [each for each in outside if each.table in read or names & set(each.spec.source_tables)]
+    beside = [each for each in outside if each.table in read or names & set(each.spec.upstream_tables)]
     is_long = not text and not domain and len(tables) > _MOST_TABLES
     listed = [(table, column) for table, of_table in columns.items() for column in of_table]
     return {

@@ -25,7 +25,7 @@ def _values(shown: ShownTable) -> Mapping[str, Any]:
         "table_rules": rules_of_table(sound) if sound else [],
         "landing": _landing(sound),
         "runs": shown.existing_runs([last] if last else []),
-        "readers": [each.table for each in specs if table in each.source_tables],
+        "readers": [each.table for each in specs if table in each.upstream_tables],
         "queries": {} if certified is None else certified_queries(table, paths.table(table), certified),
     }
 

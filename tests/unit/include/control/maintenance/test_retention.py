@@ -8,11 +8,15 @@ from pathlib import Path
 import pytest
 
 from include.catalog import Catalog
+from include.contracts.job.report import RowCounts
+from include.control.ledger.ledger import Ledger
+from include.control.ledger.resolution import table_id
+from include.control.log.batch import BatchSources, PinnedTable
 from include.control.log.delta_log import read_commit
 from include.control.maintenance.retention import Reader, readers_in_danger, readers_of, retention_of
 from include.paths import LakehousePaths
 from include.specs.invalid_spec import InvalidSpec
-from tests.support.documents.specs import bronze_spec, catalog_of, gold_spec, silver_spec
+from tests.support.documents.specs import bronze_spec, catalog_of, gold_spec, silver_document, silver_spec
 from tests.support.ledger.delta_tables import clean_log, file_contents, judge, load_batch, optimize, sources_reading
 
 BRONZE, SILVER, GOLD = bronze_spec(), silver_spec(), gold_spec()
@@ -98,6 +102,30 @@ def test_a_downstream_table_without_a_batch_is_no_reader(paths: LakehousePaths) 
     certify(paths)
     load_batch(paths.root, SILVER)
     assert set(readers(paths)) == {CERTIFIED}
+
+
+def test_a_table_whose_rows_refer_to_it_reads_the_pinned_version_until_its_batch_is_closed(
+    paths: LakehousePaths,
+) -> None:
+    """Closing a batch after a crash judges its rows again; the next batch pins the version that is certified then."""
+    pinned, later = certify(paths), certify(paths)
+    rule = {"column": "customer_id", "other_table": "bronze.orders", "other_column": "order_id"}
+    referring = silver_spec(
+        table="silver.returns",
+        source="bronze.returns",
+        columns={**silver_document()["columns"], "customer_id": {"type": "string"}},
+        expectations=[{"expect_column_values_to_exist_in_other_table": rule, "action": "quarantine"}],
+    )
+    table = PinnedTable(table_id=table_id(paths.table("bronze.orders")), version=pinned)
+    sources = BatchSources(references={"bronze.orders": table})
+    winner = load_batch(paths.root, referring, sources=sources, closed=False)
+
+    def found() -> dict[str, Reader]:
+        return {reader.name: reader for reader in readers_of(BRONZE, catalog_of(BRONZE, referring), paths)}
+
+    assert found()["silver.returns"] == Reader("silver.returns", pinned, since=made_at(paths, later))
+    Ledger(paths).record_closed(winner, RowCounts(read=1, applied=1, inserted=1))
+    assert set(found()) == {CERTIFIED}
 
 
 def test_only_tables_that_name_it_as_their_source_are_readers(paths: LakehousePaths) -> None:
