@@ -17,7 +17,18 @@ import typer
 from benchmarks.bench import Bench
 from benchmarks.machine import QUIET, empty_job, load
 from benchmarks.result import Result, result_table
-from benchmarks.series import ages, gold_choice, increments, jvm, nothing_new, overhead, pages, planning, start
+from benchmarks.series import (
+    ages,
+    gold_choice,
+    gold_growth,
+    increments,
+    jvm,
+    nothing_new,
+    overhead,
+    pages,
+    planning,
+    start,
+)
 from benchmarks.series import load as load_files
 from benchmarks.series.gates import gate, gate_growth
 from benchmarks.series.merges import merge, merge_growth, merge_shapes
@@ -48,6 +59,8 @@ class Series(StrEnum):
     PAGES = "pages"
     DAYS_AT_ONCE = "days-at-once"
     GOLD_CHOICE = "gold-choice"
+    GOLD_GROWTH = "gold-growth"
+    GOLD_GROWTH_LARGE = "gold-growth-large"
     INCREMENTS = "increments"
 
 
@@ -73,6 +86,8 @@ RUN: dict[Series, Callable[[Bench], list[Result]]] = {
     Series.PAGES: pages.run,
     Series.DAYS_AT_ONCE: days_at_once.run,
     Series.GOLD_CHOICE: gold_choice.run,
+    Series.GOLD_GROWTH: gold_growth.run,
+    Series.GOLD_GROWTH_LARGE: partial(gold_growth.run, sizes=(10**6, 10**7, 10**8)),
     Series.INCREMENTS: increments.run,
 }
 AGAINST_N = [Series.START, Series.NOTHING_NEW, Series.MERGE]

@@ -1,6 +1,6 @@
 """The 24 cases in which a refresh of gold has to choose, each computed both ways in one session.
 
-spark-submit choices.py WORK COSTS FACTS     WORK: JSON of `folder`, `rows` and `rounds`
+spark-submit choices.py WORK COSTS FACTS     WORK: JSON of `folder`, `sizes` and `rounds`
 
 The cost of each run is noted under the name that `series/gold_choice.py` reads; FACTS gets, for each case, what the
 refresh knew when it chose. The first round warms up.
@@ -15,33 +15,37 @@ import sys
 from pathlib import Path
 from unittest.mock import patch
 
-from pyspark.sql import SparkSession
-
 from benchmarks.comparison import require_same_digest
 from benchmarks.cost import noted
-from benchmarks.refreshing.shop import BY_CUSTOMER, BY_DAY, BY_MONTH, GOLD, Shop
+from benchmarks.refreshing.shop import SILVER, Shop
 from benchmarks.table_files import linked_copy
+from include.control.log.followed_tables import newest_table
 from include.control.planning.refresh_cost import RefreshCost
 from spark_jobs.runtime.entrypoint import start_process
 from spark_jobs.runtime.session import own_session
 
 INCREMENTAL, WHOLE = "incremental", "whole"
+SIZES = (200_000, 1_500_000, 6_000_000)
+NEWEST, TENTH, MOST, SPREAD = "the newest day", "the newest 10 %", "the newest 40 %", "50 customers"
 CHANGES = {
-    "0.1 % recent": "id >= {rows} * 0.999",
-    "0.1 % all over": "pmod(id, 1000) = 7",
-    "30 % recent": "id >= {rows} * 0.7",
+    NEWEST: "id >= {rows} * 0.999",
+    TENTH: "id >= {rows} * 0.9",
+    MOST: "id >= {rows} * 0.6",
+    SPREAD: "customer < 50",
 }
-"""What is changed -> the condition on an order; the newest orders have the last days, or the last customers."""
+"""What is changed -> the condition on an order. A day, and 50 customers, have 0.1 % of the orders."""
 
-LAYOUTS = {
-    BY_DAY: tuple(GOLD),
-    BY_CUSTOMER: tuple(GOLD),
-    BY_MONTH: ("gold.by_day", "gold.places"),
-}
-"""The layout of the orders -> the gold tables that are refreshed."""
-
-CASES = [(layout, change, table) for layout, tables in LAYOUTS.items() for change in CHANGES for table in tables]
-
+CASES = [
+    (rows, change, table)
+    for rows in SIZES
+    for table, changes in {
+        "gold.by_day": (NEWEST, TENTH, MOST, SPREAD),
+        "gold.by_customer": (NEWEST, SPREAD),
+        "gold.places": (NEWEST, MOST),
+    }.items()
+    for change in changes
+]
+"""The number of orders, which of them changed, and the gold table."""
 
 ROWS = {
     "gold.by_day": ["day", "country", "orders", "total", "largest"],
@@ -50,46 +54,62 @@ ROWS = {
 }
 """Gold table -> the compared columns."""
 
+_WARMING = 5
+"""Every so many cases are computed once, so that all code has run before the first that counts."""
 
-def case_name(layout: str, change: str, table: str) -> str:
+
+def case_name(rows: int, change: str, table: str) -> str:
     """Return the name of a case."""
-    return f"{table}, {layout}, {change}"
+    return f"{table}, {rows:,} orders, {change}"
 
 
 def main(work: Path, costs: Path, facts: Path) -> None:
     """Make the lakes, then compute each case both ways in turn."""
     start_process()
     asked = json.loads(work.read_text())
-    folder, rows = Path(asked["folder"]), int(asked["rows"])
-    with own_session({}) as session:
-        for layout, tables in LAYOUTS.items():
-            base = Shop(session, folder / layout.replace(" ", "_"))
-            base.create(rows, layout)
-            for table in tables:
+    folder = Path(asked["folder"])
+    with own_session({}):
+        for rows in asked["sizes"]:
+            base = Shop(folder / str(rows))
+            base.create(rows)
+            for table in ROWS:
                 base.refresh(table)
             for change, where in CHANGES.items():
-                changed = Shop(session, linked_copy(base.folder, folder / f"{layout} {change}".replace(" ", "_")))
-                changed.change(where.format(rows=rows))
+                Shop(linked_copy(base.folder, _changed(folder, rows, change))).change(where.format(rows=rows))
+        cases = [case for case in CASES if case[0] in asked["sizes"]]
         for number in range(1, asked["rounds"] + 2):
-            for layout, change, table in CASES[:: 1 if number > 1 else 11]:
-                changed = Shop(session, folder / f"{layout} {change}".replace(" ", "_"))
-                _measure(session, changed, table, f"{case_name(layout, change, table)}/{number}", costs, facts)
+            for case in cases[:: 1 if number > 1 else _WARMING]:
+                rows, change, table = case
+                _measure(_changed(folder, rows, change), table, f"{case_name(*case)}/{number}", costs, facts)
 
 
-def _measure(session: SparkSession, changed: Shop, table: str, name: str, costs: Path, facts: Path) -> None:
+def _changed(folder: Path, rows: int, change: str) -> Path:
+    return folder / re.sub(r"\W+", "_", f"{rows} {change}")
+
+
+def _measure(changed: Path, table: str, name: str, costs: Path, facts: Path) -> None:
     copies = {
-        way: Shop(session, linked_copy(changed.folder, changed.folder.with_name(re.sub(r"\W+", "_", f"{name} {way}"))))
+        way: Shop(linked_copy(changed, changed.with_name(re.sub(r"\W+", "_", f"{name} {way}"))))
         for way in (INCREMENTAL, WHOLE)
     }
     with noted(costs, f"{name}/{WHOLE}"):
         copies[WHOLE].refresh(table, reprocess=True)
     # The run computes the touched groups whatever they cost; what it knew is judged afterwards.
-    with patch.object(RefreshCost, "is_whole_cheaper", False), noted(costs, f"{name}/{INCREMENTAL}"):
+    always = patch.multiple(RefreshCost, is_whole_cheaper=False, most_values=10**6)
+    with always, noted(costs, f"{name}/{INCREMENTAL}"):
         report = copies[INCREMENTAL].refresh(table)
     relations = {way: f"delta_scan('{copy.paths.table(table)}')" for way, copy in copies.items()}
     require_same_digest(ROWS[table], relations)
+    fact = {
+        "name": name,
+        "groups": report.rows.read,
+        **{
+            f"{which} files": newest_table(copies[WHOLE].paths.table(which)).files.num_rows for which in (SILVER, table)
+        },
+        **report.details["refresh"],
+    }
     with facts.open("a") as out:
-        out.write(f"{json.dumps({'name': name, 'notes': report.notes, **report.details['refresh']})}\n")
+        out.write(f"{json.dumps(fact)}\n")
     for copy in copies.values():
         shutil.rmtree(copy.folder)
 

@@ -1,13 +1,14 @@
-"""A lake with certified orders of a given size and layout, and the gold tables of them."""
+"""A lake with certified orders, and the gold tables of them."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import yaml
-from pyspark.sql import SparkSession
 
+from benchmarks.refreshing.orders import CUSTOMER_COLUMNS, ORDER_COLUMNS, change_orders, write_customers, write_orders
 from include.catalog import load_catalog
 from include.contracts.job.args import Job, JobArgs
 from include.contracts.job.report import JobReport
@@ -17,28 +18,10 @@ from include.control.ledger.resolution import table_id
 from include.control.log.delta_log import latest_version
 from include.errors import ExitCode
 from include.paths import LakehousePaths
-from spark_jobs.delta_io.tables import sql_path
 from spark_jobs.jobs import gold_aggregate
 from spark_jobs.runtime.entrypoint import run_and_report
 
-BRONZE, SILVER = "bronze.orders", "silver.orders"
-DAYS, CUSTOMERS = 1_000, 50_000
-BY_DAY, BY_CUSTOMER, BY_MONTH = "files by day", "files by customer", "partitions by month"
-_DAY = "date_add(DATE'2020-01-01', CAST({} AS INT))"
-_IN_ORDER, _AT_RANDOM = "id * {} DIV {rows}", "pmod(xxhash64(id, {}), {})"
-_FILES = 24
-
-COLUMNS = {
-    "id": "bigint", "customer": "int", "day": "date", "month": "string", "amount": "decimal(10,2)",
-    "status": "string", "country": "string", "md5": "string",
-}  # fmt: skip
-_VALUES = {
-    "amount": "CAST(pmod(xxhash64(id, 2), 100000) / 100 AS DECIMAL(10, 2))",
-    "status": "element_at(array('new', 'paid', 'sent', 'returned'), CAST(1 + pmod(id, 4) AS INT))",
-    "country": "element_at(array('AT', 'BE', 'CH', 'DE', 'DK', 'ES', 'FR', 'IT'), CAST(1 + pmod(id, 8) AS INT))",
-    "md5": "md5(CAST(id AS STRING))",
-}
-
+SILVER, CUSTOMERS_TABLE = "silver.orders", "silver.customers"
 _SOURCES = {"o": {"table": SILVER}}
 _MEASURES = {"orders": "count(*)", "total": "sum(o.amount)", "largest": "max(o.amount)"}
 _PLACES = """
@@ -61,6 +44,23 @@ GOLD: dict[str, dict[str, Any]] = {
         "refresh_from": {"o": "customer"},
     },
     "gold.places": {"sources": _SOURCES, "query": _PLACES, "refresh_by": "day"},
+    "gold.by_segment": {
+        "sources": {
+            **_SOURCES,
+            "c": {"table": CUSTOMERS_TABLE, "join": "left", "on": "c.id = o.customer", "lookup": True},
+        },
+        "group_by": {"day": "o.day", "segment": "c.segment"},
+        "measures": _MEASURES,
+        "refresh_by": "day",
+        "refresh_from": {"o": "day"},
+    },
+    "gold.by_month": {
+        "sources": {"d": {"table": "gold.by_day"}},
+        "group_by": {"month": "trunc(d.day, 'month')"},
+        "measures": {"orders": "sum(d.orders)", "total": "sum(d.total)", "largest": "max(d.largest)"},
+        "refresh_by": "month",
+        "refresh_from": {"d": "trunc(day, 'month')"},
+    },
 }
 
 
@@ -68,39 +68,26 @@ class Shop:
     """A lake below a folder.
 
     Args:
-        session: a session of Millrace.
         folder: the folder of the lake and its specs.
     """
 
-    def __init__(self, session: SparkSession, folder: Path) -> None:
-        self._session = session
+    def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.paths = LakehousePaths(folder / "lake")
 
-    def create(self, rows: int, layout: str) -> None:
-        """Write the specs and the orders, whose files have the days or the customers in order."""
+    def create(self, rows: int) -> None:
+        """Write the specs, the orders and the customers."""
         self._write_specs()
-        day, customer = _IN_ORDER.format(DAYS, rows=rows), _AT_RANDOM.format(3, CUSTOMERS)
-        if layout == BY_CUSTOMER:
-            day, customer = _AT_RANDOM.format(1, DAYS), _IN_ORDER.format(CUSTOMERS, rows=rows)
-        values = {"customer": f"CAST({customer} AS INT)", "day": _DAY.format(day), **_VALUES}
-        orders = self._session.range(0, rows, numPartitions=_FILES)
-        orders = orders.selectExpr("id", *(f"{sql} AS {name}" for name, sql in values.items()))
-        orders = orders.selectExpr(
-            *(name if name != "month" else "date_format(day, 'yyyy-MM') AS month" for name in COLUMNS)
-        )
-        writer = orders.write.format("delta").option("delta.enableChangeDataFeed", "true")
-        if layout == BY_MONTH:
-            writer = writer.partitionBy("month")
-        writer.save(str(self.paths.table(SILVER)))
-        self._certify()
+        write_orders(Path(self.paths.table(SILVER)), rows)
+        write_customers(Path(self.paths.table(CUSTOMERS_TABLE)))
+        self._certify(SILVER)
+        self._certify(CUSTOMERS_TABLE)
 
-    def change(self, where: str) -> None:
-        """Change the amount of the orders that meet a condition."""
-        self._session.sql(
-            f"UPDATE {sql_path(self.paths.table(SILVER))} SET amount = amount + 1 WHERE {where}"
-        ).collect()
-        self._certify()
+    def change(self, where: str) -> int:
+        """Change the amount of the orders that meet a condition, and return their number."""
+        changed = change_orders(Path(self.paths.table(SILVER)), where)
+        self._certify(SILVER)
+        return changed
 
     def refresh(self, table: str, *, reprocess: bool = False) -> JobReport:
         """Run the job of a gold table.
@@ -121,20 +108,26 @@ class Shop:
             raise RuntimeError(report.message)
         return report
 
-    def _certify(self) -> None:
-        path, spec = self.paths.table(SILVER), load_catalog(self.folder / "tables").spec(SILVER)
+    def _certify(self, table: str) -> None:
+        path, spec = self.paths.table(table), load_catalog(self.folder / "tables").spec(table)
         result = GateResult(
-            table=SILVER, table_id=table_id(path), version=latest_version(path), suite_hash=spec.suite_hash, passed=True
+            table=table, table_id=table_id(path), version=latest_version(path), suite_hash=spec.suite_hash, passed=True
         )
         Gates(self.paths).record(result)
 
     def _write_specs(self) -> None:
-        columns = {name: {"type": kind} for name, kind in COLUMNS.items()}
-        source = {"landing": "orders", "files": "*.parquet", "format": "parquet"}
-        silver: dict[str, Any] = {"source": BRONZE, "keys": ["id"], "sequence_by": ["amount"], "columns": columns}
-        specs: dict[str, dict[str, Any]] = {BRONZE: {"source": source, "columns": columns}, SILVER: silver, **GOLD}
-        for table, spec in specs.items():
+        specs = {**_loaded("orders", "amount", ORDER_COLUMNS), **_loaded("customers", "segment", CUSTOMER_COLUMNS)}
+        for table, spec in {**specs, **GOLD}.items():
             layer, name = table.split(".")
             path = self.folder / "tables" / layer / "bench" / f"{name}.yaml"
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(yaml.safe_dump({"table": table, **spec}, sort_keys=False))
+
+
+def _loaded(name: str, sequence: str, columns: Mapping[str, str]) -> dict[str, dict[str, Any]]:
+    """Return the specs of the bronze and of the silver table of a name."""
+    typed = {column: {"type": kind} for column, kind in columns.items()}
+    source = {"landing": name, "files": "*.parquet", "format": "parquet"}
+    bronze = f"bronze.{name}"
+    silver = {"source": bronze, "keys": ["id"], "sequence_by": [sequence], "columns": typed}
+    return {bronze: {"source": source, "columns": typed}, f"silver.{name}": silver}

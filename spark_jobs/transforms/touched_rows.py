@@ -15,14 +15,20 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, DateType, TimestampType
 
-from spark_jobs.transforms.sql_texts import in_texts, sql_text
+from spark_jobs.transforms.sql_texts import sql_text
 from spark_jobs.transforms.touched_spans import TouchedSpans
 
 MAX_RANGES = 50
 """If more values are touched, those that are next to each other share a range."""
 
+_GAP = 0.01
+"""Values share a range, too, if the gap between them is a smaller part of the span of all: Spark evaluates each range
+for each row."""
+
 _PLAIN_COLUMN = re.compile(r"\s*(?:(\w+)|`([^`]+)`)\s*", re.ASCII)
-_INTEGERS, _TIMES = ("tinyint", "smallint", "int", "bigint"), ("date", "timestamp", "timestamp_ntz")
+_TIMES = ("date", "timestamp", "timestamp_ntz")
+_SUFFIXES = {"tinyint": "Y", "smallint": "S", "int": "", "bigint": "L"}
+_INTEGER, _TIME = re.compile(r"-?\d+"), re.compile(r"\d{4}-\d\d-\d\d[\d:. ]*")
 _COMMON_YEAR = re.compile(r"\d{4}-")
 """The texts of times with such a year have the order of the times."""
 
@@ -59,7 +65,8 @@ def touched_text(value: str, types: Mapping[str, str], touched: Touched) -> str:
 def value_text(expression: str, types: Mapping[str, str], touched: Sequence[str | None]) -> str:
     """Return SQL that is true where the value of an expression, as text, is one of `touched`.
 
-    With it are ranges of the values, if the expression is a column.
+    With it are ranges of the values, if the expression is a column. The values have its type: Delta checks each written
+    row against the condition, and converts a text anew for each row.
 
     Args:
         expression: Spark SQL over the columns of a table.
@@ -67,7 +74,7 @@ def value_text(expression: str, types: Mapping[str, str], touched: Sequence[str 
         touched: values of the expression, as text.
 
     >>> value_text("day", {"day": "date"}, ["2013-01-04", None])
-    "(`day` IN ('2013-01-04') AND (`day` = '2013-01-04')) OR `day` IS NULL"
+    "(`day` IN (DATE'2013-01-04') AND (`day` = DATE'2013-01-04')) OR `day` IS NULL"
     """
     plain = _PLAIN_COLUMN.fullmatch(expression)
     column = plain and (plain[1] or plain[2])
@@ -75,14 +82,26 @@ def value_text(expression: str, types: Mapping[str, str], touched: Sequence[str 
     texts = [text for text in touched if text is not None]
     parts = [f"{value} IS NULL"] if None in touched else []
     if texts:
-        within = " OR ".join(_within(value, *ends) for ends in _ranges(texts, types.get((column or "").lower(), "")))
-        matches = in_texts(value, texts)
+        kind = types.get((column or "").lower(), "")
+        within = " OR ".join(_within(value, *ends, kind) for ends in _ranges(texts, kind))
+        matches = f"{value} IN ({', '.join(_literal(text, kind) for text in texts)})"
         parts = [f"({matches} AND ({within}))" if within else matches, *parts]
     return " OR ".join(parts) or "false"
 
 
-def _within(value: str, first: str, last: str) -> str:
-    least, greatest = sql_text(first), sql_text(last)
+def _literal(text: str, kind: str) -> str:
+    """Return a value as a literal of its type; as a text, if the type is not known or the text is an unusual one.
+
+    >>> _literal("-7", "bigint"), _literal("+10000-01-01", "date"), _literal("7", "")
+    ('-7L', "'+10000-01-01'", "'7'")
+    """
+    if kind in _SUFFIXES and _INTEGER.fullmatch(text):
+        return text + _SUFFIXES[kind]
+    return f"{kind.upper()}{sql_text(text)}" if kind in _TIMES and _TIME.fullmatch(text) else sql_text(text)
+
+
+def _within(value: str, first: str, last: str, kind: str) -> str:
+    least, greatest = _literal(first, kind), _literal(last, kind)
     return f"{value} = {least}" if first == last else f"{value} >= {least} AND {value} <= {greatest}"
 
 
@@ -141,11 +160,14 @@ def _ranges(texts: Sequence[str], kind: str) -> list[tuple[str, str]]:
     """Return at most `MAX_RANGES` (least, greatest) values between which all values are.
 
     It returns none if the order of the values is not known. The ranges end at the widest gaps between values.
+
+    >>> _ranges([*map(str, range(200)), "9000", "9001"], "int")
+    [('0', '199'), ('9000', '9001')]
     """
     places: dict[str, int]
     if not texts:
         return []
-    if kind in _INTEGERS:
+    if kind in _SUFFIXES:
         places = {text: int(text) for text in texts}
     elif kind in _TIMES and all(map(_COMMON_YEAR.match, texts)):
         # For the widths of gaps a number of the day is enough; the texts have the order of the times.
@@ -155,8 +177,9 @@ def _ranges(texts: Sequence[str], kind: str) -> list[tuple[str, str]]:
     else:
         return []
     ordered = sorted(places, key=lambda text: (places[text], text))
-    gaps = range(1, len(ordered))
-    widest = sorted(gaps, key=lambda at: places[ordered[at]] - places[ordered[at - 1]], reverse=True)
+    width = {at: places[ordered[at]] - places[ordered[at - 1]] for at in range(1, len(ordered))}
+    gaps = [at for at in width if width[at] >= _GAP * (places[ordered[-1]] - places[ordered[0]])]
+    widest = sorted(gaps, key=width.__getitem__, reverse=True)
     cuts = [0, *sorted(widest[: MAX_RANGES - 1]), len(ordered)]
     return [(ordered[first], ordered[end - 1]) for first, end in pairwise(cuts)]
 

@@ -12,11 +12,15 @@ from include.control.log.change_feed import changed_bytes
 from include.control.log.followed_tables import table_at
 from include.paths import LakehousePaths
 
-SMALL = 32_000_000
-"""If all groups cost fewer bytes, the touched ones are computed: it makes no difference, and keeps the others' rows."""
+SMALL = 4_000_000
+"""If all groups cost fewer bytes, the touched ones are computed: the other rows stay as they are, for so little."""
 
-WRITTEN = 3
-"""To write a byte costs as much CPU as to read so many."""
+TRACING = 60_000_000
+"""To look for touched values, and to replace only their rows, costs as much CPU as to read so many bytes, whatever has
+changed: about half a CPU-second. This and the next three are from 24 cases (ADR 52)."""
+
+WRITTEN = 10
+"""To write a byte of a gold table costs as much CPU as to read so many of its sources."""
 
 TRACED = 2
 """To find touched values in a byte of changes costs as much as to read so many: the values are sorted and collected."""
@@ -24,8 +28,9 @@ TRACED = 2
 MOST_LISTED = 100_000
 """If more values are touched, all groups are computed: Delta keeps the list in the commit, as a text of megabytes."""
 
-LISTED = 2_000
-"""A touched value costs as much as to read so many bytes: it is part of the conditions on each table."""
+LISTED = 20_000
+"""A touched value costs as much as to read so many bytes: it is part of the conditions on each table. To collect some
+40,000 and to plan with them took some 7 CPU-seconds."""
 
 
 @dataclass(frozen=True)
@@ -58,11 +63,11 @@ class RefreshCost:
     @property
     def incremental(self) -> int:
         """What the touched groups cost, as far as it is known."""
-        return TRACED * self.changes + self.read + (1 + WRITTEN) * self.rewritten + LISTED * self.values
+        return TRACING + TRACED * self.changes + self.read + (1 + WRITTEN) * self.rewritten + LISTED * self.values
 
     @property
     def is_small(self) -> bool:
-        """Whether both tables are so small that the choice makes no difference."""
+        """Whether both tables are so small that the touched groups are computed, whatever they cost."""
         return self.whole < SMALL
 
     @property
@@ -73,7 +78,8 @@ class RefreshCost:
     @property
     def most_values(self) -> int:
         """The most touched values that are listed: a longer list would cost as much as all groups, or be too long."""
-        return min(max(self.whole - TRACED * self.changes, SMALL) // LISTED, MOST_LISTED)
+        left = self.whole - TRACING - TRACED * self.changes
+        return MOST_LISTED if self.is_small else max(0, min(left // LISTED, MOST_LISTED))
 
     def of_touched(self, values: int, read: Iterable[str], rewritten: Iterable[str]) -> RefreshCost:
         """Return the cost with the number of touched values, and with the addresses of the files of both tables."""
@@ -87,19 +93,22 @@ class RefreshCost:
     def in_words(self, column: str = "") -> str:
         """Return in words what the touched values of a column cost, and what all of them; without a column the changes.
 
-        >>> RefreshCost(40_000_000, 2_000_000, changes=90_000, read=1_200_000, values=3).in_words("day")
-        '3 values of day changed (changes of 90.0 kB): reads 1.2 MB of 40.0 MB, rewrites 0 B of 2.0 MB'
-        >>> RefreshCost(40_000_000, 2_000_000, changes=60_000_000).in_words()
-        'the changes have 60.0 MB, all rows of the sources 40.0 MB'
+        >>> cost = RefreshCost(90_000_000, 2_000_000, changes=90_000, read=1_200_000, values=3)
+        >>> print(cost.in_words("day").replace(", which", ",\\nwhich"))
+        3 values of day changed (changes of 90.0 kB): reads 1.2 MB of 90.0 MB, rewrites 0 B of 2.0 MB,
+        which costs as much as reading 61.4 MB, all groups 110.0 MB
+        >>> RefreshCost(40_000_000, 2_000_000, changes=60_000).in_words()
+        'to trace changes of 60.0 kB costs as much as reading 60.1 MB, all groups 60.0 MB'
         """
         changes, sources = in_bytes(self.changes), in_bytes(self.sources)
+        costs = f"costs as much as reading {in_bytes(self.incremental)}, all groups {in_bytes(self.whole)}"
         if not self.values:
-            return f"the changes have {changes}, all rows of the sources {sources}"
+            return f"to trace changes of {changes} {costs}"
         changed = f"{counted(self.values, f'value of {column}', f'values of {column}')} changed (changes of {changes})"
         if not self.read:
             return f"at least {changed}, and the sources have {sources}"
         rewrites = f"rewrites {in_bytes(self.rewritten)} of {in_bytes(self.table)}"
-        return f"{changed}: reads {in_bytes(self.read)} of {sources}, {rewrites}"
+        return f"{changed}: reads {in_bytes(self.read)} of {sources}, {rewrites}, which {costs}"
 
     def _size(self, files: Iterable[str]) -> int:
         return sum(self.sizes.get(unquote(file).rpartition("/")[2], 0) for file in files)

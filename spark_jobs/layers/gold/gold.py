@@ -173,6 +173,7 @@ class GoldAggregate:
         self._context.remarks.clear()  # of an earlier attempt
         ranges, paths, newest = sources.ranges, self._context.paths, latest_version(self._path)
         cost = cost_before_tracing(self._path, newest, ranges, paths)
+        self._context.details["refresh"] = cost.figures()
         touched, reason = self._touched(session, sources, cost)
         if not touched or cost.is_small:
             return touched, reason

@@ -123,7 +123,8 @@ class Shop:
 
 @pytest.fixture
 def shop(lakehouse: Lakehouse, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shop]:
-    monkeypatch.setattr(refresh_cost, "SMALL", 0)
+    for name in ("SMALL", "TRACING"):
+        monkeypatch.setattr(refresh_cost, name, 0)
     with own_session({}) as session:
         shop = Shop(lakehouse, session)
         shop.run()
@@ -156,7 +157,7 @@ def test_a_run_chooses_by_the_files_that_it_would_read_and_says_so(shop: Shop) -
         shop.insert(*((number, f"{number:02d} {row}", row) for row in range(50)))
     shop.run()
     shop.insert((0, "07 1", 5))
-    assert "; incremental, unless it costs more: the changes have " in shop.plan()
+    assert "; incremental, unless it costs more: to trace changes of " in shop.plan()
     report = shop.run()
     assert "; incremental: 1 value of place changed (changes of " in report.message
     figures = report.details["refresh"]

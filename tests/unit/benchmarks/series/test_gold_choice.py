@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from benchmarks.refreshing.choices import CASES, INCREMENTAL, WHOLE
 from benchmarks.series.gold_choice import choice
-from include.control.planning.refresh_cost import SMALL, RefreshCost
+from include.control.planning.refresh_cost import TRACING, RefreshCost
 
 
 def test_there_are_24_cases() -> None:
@@ -12,5 +12,5 @@ def test_there_are_24_cases() -> None:
 
 
 def test_the_choice_is_that_of_the_refresh() -> None:
-    for read, chosen in ((SMALL // 10, INCREMENTAL), (3 * SMALL, WHOLE)):
-        assert choice(RefreshCost(2 * SMALL, 0, changes=0, read=read, values=1).figures()) == chosen
+    for read, chosen in ((TRACING // 10, INCREMENTAL), (2 * TRACING, WHOLE)):
+        assert choice(RefreshCost(2 * TRACING, 0, changes=0, read=read, values=1).figures()) == chosen

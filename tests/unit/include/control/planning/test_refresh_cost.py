@@ -8,21 +8,33 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from include.control.planning.refresh_cost import SMALL, RefreshCost, cost_before_tracing
+from include.control.planning.refresh_cost import MOST_LISTED, SMALL, RefreshCost, cost_before_tracing
 from include.paths import LakehousePaths
 from tests.support.documents.specs import silver_spec
 from tests.support.ledger.delta_tables import create_table, load_batch
 
 MB = 1_000_000
-LARGE = RefreshCost(sources=40 * MB, table=2 * MB, changes=MB)
+LARGE = RefreshCost(sources=400 * MB, table=2 * MB, changes=MB)
 
 
 def test_few_bytes_of_touched_values_are_cheaper_and_most_bytes_are_not() -> None:
     assert not LARGE.is_whole_cheaper
-    assert not replace(LARGE, read=10 * MB, rewritten=MB, values=30).is_whole_cheaper
-    assert replace(LARGE, read=40 * MB, rewritten=2 * MB, values=300).is_whole_cheaper
-    assert replace(LARGE, read=MB, values=LARGE.most_values + 1).is_whole_cheaper
-    assert replace(LARGE, changes=30 * MB).is_whole_cheaper, "before anything else is known"
+    assert not replace(LARGE, read=100 * MB, rewritten=MB, values=30).is_whole_cheaper
+    assert replace(LARGE, read=400 * MB, rewritten=2 * MB, values=300).is_whole_cheaper
+    assert replace(LARGE, changes=300 * MB).is_whole_cheaper, "before anything else is known"
+
+
+def test_to_trace_a_change_costs_more_than_all_groups_of_a_table_of_some_megabytes() -> None:
+    assert replace(LARGE, sources=20 * MB, changes=1).is_whole_cheaper
+    assert not replace(LARGE, sources=60 * MB).is_whole_cheaper
+
+
+def test_so_many_values_are_listed_as_cost_less_than_all_groups() -> None:
+    cost = replace(LARGE, sources=60 * MB)
+    assert not replace(cost, values=cost.most_values).is_whole_cheaper
+    assert replace(cost, values=cost.most_values + 1).is_whole_cheaper
+    for sources in (MB, 10_000 * MB):
+        assert replace(cost, sources=sources, table=0).most_values == MOST_LISTED
 
 
 def test_a_small_table_is_always_refreshed_by_its_touched_values() -> None:
