@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from include.catalog import load_catalog
 from include.clock import utc_now
 from include.control.ledger.states.all_states import AllStates
 from include.control.ops_tables import OpsTables
@@ -19,8 +20,9 @@ from include.overview.tables.table_overview import TableOverview
 from include.overview.window_plan import WindowPlan, past_batches, plan_window, readers_of
 from include.paths import LakehousePaths
 from include.settings import Settings
-from tests.support.documents.specs import bronze_spec, catalog_of, gold_spec, silver_spec
+from tests.support.documents.specs import bronze_spec, catalog_of, gold_spec, silver_spec, write_specs
 from tests.support.ledger.delta_tables import day, load_batch
+from tests.support.silver.known_customers import CUSTOMERS, ORDERS, shop_documents
 
 BRONZE, SILVER, GOLD = bronze_spec(), silver_spec(), gold_spec()
 DAYS = [day(number) for number in (1, 2, 3)]
@@ -68,3 +70,9 @@ def test_tables_of_other_domains_that_read_a_changed_table_are_behind() -> None:
     ]
     assert readers_of([SILVER.table], [SILVER.table, GOLD.table], tables) == []
     assert readers_of([], [], tables) == []
+
+
+def test_a_table_whose_rows_wait_for_a_changed_table_is_behind(tmp_path: Path) -> None:
+    specs = load_catalog(write_specs(tmp_path, *shop_documents())).specs
+    behind = readers_of([CUSTOMERS], [CUSTOMERS], {table: TableOverview(spec) for table, spec in specs.items()})
+    assert [(each.table.table, each.sources) for each in behind] == [(ORDERS, (CUSTOMERS,))]
