@@ -18,7 +18,6 @@ from include.control.ledger.resolution import table_id
 from include.control.ledger.states.measures import table_rows
 from include.control.log.delta_log import Commit, commit_mark
 from include.control.log.file_bounds import file_bounds
-from spark_jobs.delta_io.change_files import read_change_files
 from spark_jobs.delta_io.reads import read_changes
 from spark_jobs.quality.fused.adjustments import Facts
 from spark_jobs.quality.fused.change import Change
@@ -79,21 +78,16 @@ def change_since(last: JudgedFigures | None, judged: JudgedVersion, session: Spa
     changed = sum(commit.changed_rows for commit in every)
     if every and all_rows < FEW_ROWS + _READS_OF_CHANGE * changed and not is_proof:
         return None
-    feed = _feed(session, judged.path, last.version, judged.version) if batches else None
+    feed = read_changes(session, judged.path, last.version, judged.version) if batches else None
     if batches and feed is None:
         return None
     feeds: dict[str, DataFrame | None] = {other: None for other, of_other in known.items() if not of_other}
     for other in known.keys() - feeds.keys():
         path, version = judged.others[other]
-        their_feed = _feed(session, path, last.others[other].version, version)
+        their_feed = read_changes(session, path, last.others[other].version, version)
         if their_feed is not None:
             feeds[other] = their_feed
     return Change(last, judged.rows, feed, partial(file_bounds, judged.path, judged.version), is_proof, feeds)
-
-
-def _feed(session: SparkSession, path: LakePath, after: int, upto: int) -> DataFrame | None:
-    feed = read_change_files(session, path, after, upto)
-    return read_changes(session, path, after, upto) if feed is None else feed
 
 
 def _batches(last: JudgedFigures, other: str, path: LakePath, version: int) -> list[Commit] | None:
