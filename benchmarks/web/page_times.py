@@ -25,7 +25,7 @@ NOTHING, FIRST, ONE, MANY = "no page", "the first request of each page", "one re
 """Who asks for pages while the health endpoint is asked."""
 
 _READERS = 4
-_PAUSE_S = 0.02
+_PAUSE_S = 0.1
 _QUIET_S = 10
 
 

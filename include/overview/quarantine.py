@@ -11,7 +11,7 @@ from include.contracts.job.requests import RowFilter
 from include.contracts.row_status import RowStatus
 from include.contracts.spec.duration import RETENTION
 from include.contracts.spec.table_spec import BronzeSpec, SilverSpec
-from include.control.quarantine.rows import Refusal, count_old_rows, count_rows, quarantined_rows, refusals
+from include.control.quarantine.rows import Refusal, count_old_rows, count_pending, quarantined_rows, refusals
 from include.control.quarantine.stored_rows import QuarantinedRow, StoredRows
 from include.control.quarantine.waits import rows_that_wait
 
@@ -81,7 +81,7 @@ class RowHistory:
 def waiting_rows(spec: BronzeSpec | SilverSpec, rows: StoredRows, now: datetime) -> Waiting:
     """Read why and for how long rows of a table wait."""
     warn_after = spec.quarantine.warn_after
-    count = count_rows(rows, RowFilter())
+    count = count_pending(rows)
     if not count:
         return Waiting(warn_after)
     reasons = refusals(rows)

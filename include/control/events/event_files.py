@@ -86,8 +86,9 @@ def read_events(
         pq.ParquetFile(content, buffer_size=_BUFFER, pre_buffer=False) as data,
     ):
         columns = [name for name in schema.names if name != "table"]
-        ends = (_ends(data.metadata.row_group(at), conditions) for at in range(data.num_row_groups))
-        groups = [at for at, of_group in enumerate(ends) if may_meet(conditions, of_group)]
+        groups = list(range(data.num_row_groups))
+        if groups[1:]:  # the log has chosen a file with one group by the same ends
+            groups = [at for at in groups if may_meet(conditions, _ends(data.metadata.row_group(at), conditions))]
         for batch in data.iter_batches(_BATCH_SIZE, row_groups=groups, columns=columns, use_threads=False):
             yield pa.record_batch([_column(batch, field, table) for field in schema], schema=schema)
 

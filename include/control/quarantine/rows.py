@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from include.contracts.job.findings import without_value
 from include.contracts.job.requests import RowFilter
@@ -51,11 +52,10 @@ def refusals(rows: StoredRows, statuses: Sequence[RowStatus] = PENDING) -> list[
         for reason in map(without_value, row.reasons):
             part = Refusal(reason, row.status, 1, row.first_seen, start, start, row.batch_seq)
             groups[reason, row.status].append(part)
-    if condition := rows.condition_without_events(row_filter):
-        for group in rows.select(_GROUP, f"{condition} GROUP BY reasons"):
-            facts = {name: value for name, value in group.items() if name != "reasons"}
-            for reason in map(without_value, group["reasons"] or ()):
-                groups[reason, RowStatus.OPEN].append(Refusal(reason, RowStatus.OPEN, **facts))
+    for group in _groups_without_events(rows, row_filter):
+        facts = {name: value for name, value in group.items() if name != "reasons"}
+        for reason in map(without_value, group["reasons"] or ()):
+            groups[reason, RowStatus.OPEN].append(Refusal(reason, RowStatus.OPEN, **facts))
     merged = [
         Refusal(
             *key,
@@ -102,6 +102,13 @@ def count_rows(rows: StoredRows, row_filter: RowFilter) -> int:
     return len(rows.with_events(row_filter)) + others
 
 
+def count_pending(rows: StoredRows) -> int:
+    """Return the number of pending rows of a table, by the query of `refusals`."""
+    pending = RowFilter()
+    others: int = sum(group["rows"] for group in _groups_without_events(rows, pending))
+    return len(rows.with_events(pending)) + others
+
+
 def count_by_status(rows: StoredRows) -> Counter[RowStatus]:
     """Return the number of quarantined rows of a table by status."""
     any_row = RowFilter(statuses=tuple(RowStatus))
@@ -125,6 +132,12 @@ def count_old_rows(rows: StoredRows, limit: datetime | None = None) -> tuple[int
         count += group["rows"]
         times += [group["first_seen"]] if group["rows"] else []
     return count, min(times, default=None)
+
+
+def _groups_without_events(rows: StoredRows, row_filter: RowFilter) -> list[dict[str, Any]]:
+    """Return the columns of `_GROUP` for the rows without events that pass the filter."""
+    condition = rows.condition_without_events(row_filter)
+    return rows.select(_GROUP, f"{condition} GROUP BY reasons") if condition else []
 
 
 def _after(row: QuarantinedRow) -> str:

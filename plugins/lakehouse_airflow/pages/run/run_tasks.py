@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -15,7 +16,7 @@ from airflow.models.taskinstancehistory import TaskInstanceHistory
 from airflow.models.xcom import XComModel
 from airflow.sdk.exceptions import AirflowFailException
 from pydantic import ValidationError
-from sqlalchemy import select
+from sqlalchemy import Text, cast, select
 
 from include.contracts.interval import Interval
 from include.contracts.job.args import CheckedVersion
@@ -134,20 +135,22 @@ def _left(session: SessionDep, dag_id: str, run_id: str) -> _Left:
     """Return what the tasks of a run have left in XComs; what is no result of Millrace is left out."""
     keys = (_RETURN_KEY, FAILED_KEY, CHECKED_KEY)
     of_run = XComModel.get_many(run_id=run_id, dag_ids=dag_id).where(XComModel.key.in_(keys))
-    columns = (XComModel.task_id, XComModel.map_index, XComModel.key, XComModel.value)
+    # As text, which is parsed and checked at once: a run has thousands of them.
+    columns = (XComModel.task_id, XComModel.map_index, XComModel.key, cast(XComModel.value, Text))
     results: dict[_Place, TaskResult] = {}
     checked: dict[_Place, CheckedVersion] = {}
     answers: dict[_Place, str] = {}
-    for row in session.execute(of_run.with_only_columns(*columns)):
-        task_id, map_index, key, _ = row
-        place, value = _Place(task_id, map_index), XComModel.deserialize_value(row)
+    for task_id, map_index, key, stored in session.execute(of_run.with_only_columns(*columns)):
+        place, value = _Place(task_id, map_index), stored or "null"
+        if value.startswith('"'):  # what Airflow's own processes set is JSON within a JSON text
+            value = json.loads(value)
         with suppress(ValidationError):
             if key == CHECKED_KEY:
-                checked[place] = CheckedVersion.model_validate(value)
-            elif key == _RETURN_KEY and isinstance(value, Mapping) and "chosen_options" in value:
-                answers[place] = _answer(value)
+                checked[place] = CheckedVersion.model_validate_json(value)
+            elif key == _RETURN_KEY and value.startswith("{") and '"chosen_options":' in value:
+                answers[place] = _answer(json.loads(value))
             else:
-                results[place] = TaskResult.model_validate(value)
+                results[place] = TaskResult.model_validate_json(value)
     return _Left(results, checked, answers)
 
 
