@@ -41,7 +41,13 @@ def merged(drivers: Drivers, tmp_path_factory: pytest.TempPathFactory) -> CleanB
     return batch
 
 
-@pytest.mark.parametrize("place", [Step.COMMIT, Step.QUARANTINE, Step.TOMBSTONES])
+@pytest.mark.parametrize(
+    "place",
+    [
+        Step.COMMIT,
+        *(pytest.param(place, marks=pytest.mark.faults) for place in (Step.QUARANTINE, Step.TOMBSTONES)),
+    ],
+)
 def test_the_rows_of_both_sources_are_those_of_an_undisturbed_run_wherever_the_driver_dies(
     drivers: Drivers, merged: CleanBatch, tmp_path: Path, place: Step
 ) -> None:

@@ -46,7 +46,13 @@ def replayed(drivers: Drivers, tmp_path_factory: pytest.TempPathFactory) -> Clea
     return batch
 
 
-@pytest.mark.parametrize("place", [ROWS_PINNED, Step.COMMIT, OUTCOME_RECORDED])
+@pytest.mark.parametrize(
+    "place",
+    [
+        Step.COMMIT,
+        *(pytest.param(place, marks=pytest.mark.faults) for place in (ROWS_PINNED, OUTCOME_RECORDED)),
+    ],
+)
 def test_the_rows_that_waited_come_once_wherever_the_driver_dies(
     drivers: Drivers, replayed: CleanBatch, tmp_path: Path, place: str
 ) -> None:

@@ -69,7 +69,7 @@ def test_it_follows_inserts_updates_deletes_late_events_and_changed_customers(sh
     assert run(shop, 3).outcome is Outcome.NO_OP
 
 
-@pytest.mark.parametrize("seed", [1, 2, *(pytest.param(seed, marks=pytest.mark.faults) for seed in range(3, 12))])
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.faults) for seed in range(2, 12))])
 def test_after_any_changes_it_is_what_a_computation_from_its_sources_gives(shop: Lakehouse, seed: int) -> None:
     random, parts = Random(seed), 0
 
