@@ -106,10 +106,16 @@ def key_of(parts: Sequence[str]) -> str:
 
 
 def parts_of(touched: Touched, parts: Sequence[str]) -> Iterator[tuple[str, Touched]]:
-    """Yield what is selected by touched keys: the key; and each part of it, by which Delta can skip files."""
+    """Yield what is selected by touched keys: the key; and each part of it, by which Delta can skip files.
+
+    >>> [texts for _, texts in parts_of(['["2013-01-04","JFK"]', '["2013-01-04","LGA"]'], ["day", "origin"])][1:]
+    [('2013-01-04',), ('JFK', 'LGA')]
+    >>> [texts for _, texts in parts_of([], ["day", "origin"])]  # changed rows that are joined to none
+    [[], (), ()]
+    """
     yield key_of(parts), touched
     if len(parts) > 1 and not isinstance(touched, TouchedSpans):
-        values = zip(*(json.loads(key or "") for key in touched), strict=True)
+        values = [*zip(*(json.loads(key or "") for key in touched), strict=True)] or [()] * len(parts)
         yield from ((part, tuple(dict.fromkeys(texts))) for part, texts in zip(parts, values, strict=True))
 
 
