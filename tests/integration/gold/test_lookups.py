@@ -195,7 +195,14 @@ def filled(lakehouse: Lakehouse, session: SparkSession, joins: tuple[str, str]) 
     return shop
 
 
-@pytest.mark.parametrize(("joins", "seed"), [(("left", "left"), 1), (("left", "inner"), 2), (("inner", "left"), 3)])
+@pytest.mark.parametrize(
+    ("joins", "seed"),
+    [
+        (("left", "left"), 1),
+        (("left", "inner"), 2),
+        pytest.param(("inner", "left"), 3, marks=pytest.mark.faults),
+    ],
+)
 def test_after_any_changes_the_groups_are_those_of_a_computation_from_scratch(
     lakehouse: Lakehouse, session: SparkSession, joins: tuple[str, str], seed: int
 ) -> None:

@@ -43,8 +43,7 @@ def run_day(shops: Lakehouse, number: int, *events: ShopEvent) -> None:
 @pytest.mark.parametrize(
     ("changes", "seed"),
     [
-        ({}, 1),
-        pytest.param({}, 2, marks=pytest.mark.faults),
+        *(pytest.param({}, seed, marks=pytest.mark.faults) for seed in (1, 2)),
         ({"source_priority": "before_sequence"}, 3),
         ({"source_priority": "after_sequence", "sequence_by": ["event_at"]}, 4),
     ],
