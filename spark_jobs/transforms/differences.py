@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
+from operator import and_
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -60,9 +61,18 @@ def compare_groups(stored: DataFrame, computed: DataFrame, groups: Sequence[str]
 def is_close(one: Column, other: Column, data_type: DataType) -> Column:
     """Return true where two values are the same; null equals null, NaN equals NaN, and -0.0 equals 0.0.
 
-    Floating-point numbers may differ by `TOLERANCES` of the larger one, or of 1 if both are smaller.
+    Floating-point numbers may differ by `TOLERANCES` of the larger one, or of 1 if both are smaller, also those within
+    arrays, structs and maps. The order of the entries of a map does not count.
     """
-    same = _comparable(one, data_type).eqNullSafe(_comparable(other, data_type))
+    if isinstance(data_type, MapType):
+        return is_close(_entries(one), _entries(other), ArrayType(_entry_type(data_type)))
+    if isinstance(data_type, ArrayType):
+        pairs = F.zip_with(one, other, lambda left, right: is_close(left, right, data_type.elementType))
+        return _both(one, other, (F.size(one) == F.size(other)) & F.forall(pairs, lambda pair: pair))
+    if isinstance(data_type, StructType):
+        parts = (is_close(one[part.name], other[part.name], part.dataType) for part in data_type.fields)
+        return _both(one, other, reduce(and_, parts, F.lit(True)))
+    same = one.eqNullSafe(other)
     tolerance = TOLERANCES.get(type(data_type))
     if tolerance is None:
         return same
@@ -71,18 +81,49 @@ def is_close(one: Column, other: Column, data_type: DataType) -> Column:
     return same | F.coalesce((size < F.lit(float("inf"))) & is_near, F.lit(False))
 
 
-def _comparable(value: Column, data_type: DataType) -> Column:
-    """Return a value in which each map is a list of its entries by their keys: Spark compares no maps."""
+def _both(one: Column, other: Column, are_close: Column) -> Column:
+    """Return whether both values are null, or neither is and they are close."""
+    return F.when(one.isNotNull() & other.isNotNull(), are_close).otherwise(one.isNull() & other.isNull())
+
+
+def _entries(value: Column) -> Column:
+    """Return the entries of a map by their keys."""
+    return F.array_sort(F.map_entries(value), lambda one, other: F.when(one.key < other.key, -1).otherwise(1))
+
+
+def _entry_type(data_type: MapType) -> StructType:
+    return StructType([StructField("key", data_type.keyType), StructField("value", data_type.valueType)])
+
+
+def as_groups(rows: DataFrame, groups: Sequence[str], measures: Sequence[str]) -> DataFrame:
+    """Return rows that have no key as one row per group: of each measure the list of its values, the least first.
+
+    Args:
+        rows: the rows; several may have the same groups.
+        groups: the columns that identify a group.
+        measures: the other columns.
+
+    Returns:
+        The group columns and the measures, each an array with as many values as the group has rows.
+    """
+    types = {field.name: field.dataType for field in rows.schema.fields}
+    lists = (
+        F.array_sort(F.collect_list(F.struct(_sortable(F.col(name), types[name]).alias("value")))) for name in measures
+    )
+    values = (F.transform(each, lambda row: row.value).alias(name) for each, name in zip(lists, measures, strict=True))
+    return rows.groupBy(*groups).agg(*values)
+
+
+def _sortable(value: Column, data_type: DataType) -> Column:
+    """Return a value in which each map is a list of its entries by their keys: Spark sorts no maps."""
     if "map<" not in data_type.simpleString():
         return value
     if isinstance(data_type, MapType):
-        entry_type = StructType([StructField("key", data_type.keyType), StructField("value", data_type.valueType)])
-        entries = F.transform(F.map_entries(value), lambda entry: _comparable(entry, entry_type))
-        return F.array_sort(entries)
+        return F.transform(_entries(value), lambda entry: _sortable(entry, _entry_type(data_type)))
     if isinstance(data_type, ArrayType):
-        return F.transform(value, lambda element: _comparable(element, data_type.elementType))
+        return F.transform(value, lambda element: _sortable(element, data_type.elementType))
     fields = data_type.fields if isinstance(data_type, StructType) else []
-    parts = (_comparable(value[part.name], part.dataType).alias(part.name) for part in fields)
+    parts = (_sortable(value[part.name], part.dataType).alias(part.name) for part in fields)
     return F.when(value.isNotNull(), F.struct(*parts))
 
 

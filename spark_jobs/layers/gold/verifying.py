@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +10,6 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import DoubleType, FloatType, MapType
 
 from include.contracts.counted import counted
 from include.contracts.job.report import CheckResult
@@ -26,7 +26,7 @@ from spark_jobs.delta_io.reads import read_version
 from spark_jobs.delta_io.row_writes import read_observation
 from spark_jobs.layers.gold.gold import GoldAggregate
 from spark_jobs.runtime.context import JobContext
-from spark_jobs.transforms.differences import compare_groups, count_untouched, with_refresh
+from spark_jobs.transforms.differences import as_groups, compare_groups, count_untouched, with_refresh
 from spark_jobs.transforms.groups import join_sources
 from spark_jobs.transforms.stamps import STAMP_COLUMNS
 from spark_jobs.transforms.touched_rows import is_touched
@@ -41,6 +41,9 @@ DEPENDS_ON_ORDER = frozenset(
     )
 )  # fmt: skip
 """Aggregates whose result may depend on the order in which Spark reads the rows."""
+
+_INEXACT = re.compile(r"\b(float|double|map<)")
+"""The types by whose values Spark cannot group rows, or which depend on the order of the rows of a sum."""
 
 _GONE = (
     "FILE_NOT_EXIST",
@@ -138,11 +141,15 @@ class _Verification:
             column = spec.refresh_columns[0]
             values = self._sampled(stored, column, sample)
             stored, computed = (rows.where(is_touched(f"`{column}`", values)) for rows in (stored, computed))
-        left_out = _left_out(spec, stored)
-        # A query's rows have no key, so that all columns identify a row.
+        left_out = _left_out(spec)
         columns = [name for name in stored.columns if name not in (*STAMP_COLUMNS, *left_out)]
-        groups = list(spec.group_by) or columns
+        # A query's rows have no key, so that all columns identify a row but those of inexact numbers and maps.
+        groups = list(spec.group_by) or [
+            name for name in columns if not _INEXACT.search(stored.schema[name].dataType.simpleString())
+        ]
         measures = [name for name in columns if name not in groups]
+        if not spec.group_by and measures:
+            stored, computed = (as_groups(rows, groups, measures) for rows in (stored, computed))
         observation = Observation()
         compared = compare_groups(stored, computed, groups, measures).observe(
             observation, F.count(F.lit(1)).alias("groups"), F.count_if("_is_different").alias("differing")
@@ -208,12 +215,9 @@ def _require_same_spec(context: JobContext, batch: Winner) -> None:
         )
 
 
-def _left_out(spec: GoldSpec, stored: DataFrame) -> dict[str, str]:
+def _left_out(spec: GoldSpec) -> dict[str, str]:
     """Return the columns that cannot be compared, each with the reason."""
     left_out: dict[str, str] = {}
-    for field in stored.schema.fields if spec.query is not None else ():
-        if isinstance(field.dataType, FloatType | DoubleType | MapType):
-            left_out[field.name] = f"rows of a query are not compared by values of type {field.dataType.simpleString()}"
     for name, text in spec.measures.items():
         sql = expression_of(text)
         by_order = sorted(DEPENDS_ON_ORDER.intersection(map(str.lower, sql.functions)))
@@ -222,8 +226,6 @@ def _left_out(spec: GoldSpec, stored: DataFrame) -> dict[str, str]:
             left_out[name] = f"{by_order[0]} may depend on the order of the rows"
         elif read:
             left_out[name] = f"it is computed from {read[0]}"
-        elif isinstance(stored.schema[name].dataType, MapType):
-            left_out[name] = "Spark cannot compare maps"
     return left_out
 
 

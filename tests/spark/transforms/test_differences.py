@@ -7,9 +7,10 @@ from collections import Counter
 
 from hypothesis import given
 from hypothesis import strategies as st
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
-from spark_jobs.transforms.differences import compare_groups
+from spark_jobs.transforms.differences import as_groups, compare_groups
 from tests.support.examples import few_or_many, settings_for
 
 SCHEMA = "day int, kind string, total double, amount int"
@@ -56,6 +57,41 @@ def test_groups_differ_where_a_loop_over_them_finds_it(spark: SparkSession, exam
         found = {(row["day"], row["kind"]): row["_is_different"] for row in rows}
         assert found == expected(stored, once)
         assert len(found) == len(rows)
+        seen.update(found.values())
+
+    holds()
+    assert seen[True], "some groups differ"
+    assert seen[False], "some groups do not"
+
+
+def nested(rows: DataFrame) -> DataFrame:
+    """Put the numbers into a map of lists, whose entries have the other order in half of the rows."""
+    parts = [F.create_map(F.lit("x"), F.array("total"), F.lit("y"), F.array(F.lit(1.5))),
+             F.create_map(F.lit("y"), F.array(F.lit(1.5)), F.lit("x"), F.array("total"))]  # fmt: skip
+    return rows.withColumn("total", F.when(F.rand(7) < 0.5, parts[0]).otherwise(parts[1]))
+
+
+def sorted_values(rows: list[Row], key: tuple[object, ...], place: int) -> list[float | None]:
+    values = [row[place] for row in rows if row[:2] == key]
+    return sorted(values, key=lambda value: (value is None, value is not None and math.isnan(value), value or 0.0))
+
+
+@few_or_many(8, 60)
+def test_rows_without_a_key_differ_where_the_sorted_values_of_equal_rows_do(spark: SparkSession, examples: int) -> None:
+    seen = Counter[bool]()
+
+    @settings_for(examples)
+    @given(stored=ROWS, changes=st.dictionaries(st.integers(0, 3), st.sampled_from(NUMBERS), max_size=1))
+    def holds(stored: list[Row], changes: dict[int, float | None]) -> None:
+        computed = [(*row[:2], changes.get(at, row[2]), row[3]) for at, row in enumerate(stored)][::-1]
+        frames = [nested(spark.createDataFrame(rows, SCHEMA)) for rows in (stored, computed)]
+        grouped = [as_groups(rows, ["day", "kind"], ["total", "amount"]) for rows in frames]
+        rows = compare_groups(*grouped, ["day", "kind"], ["total", "amount"]).collect()
+        found = {(row["day"], row["kind"]): row["_is_different"] for row in rows}
+        assert found == {
+            key: not all(map(is_same, sorted_values(stored, key, 2), sorted_values(computed, key, 2)))
+            for key in {row[:2] for row in stored}
+        }
         seen.update(found.values())
 
     holds()
