@@ -22,6 +22,7 @@ from include.contracts.spec.expectation_arguments import (
     SQL,
     argument_schema,
 )
+from include.contracts.spec.gold_query import NOT_OF_QUERIES, SilverOfQuery
 from include.contracts.spec.table_spec import SPEC_OF_LAYER, BronzeSpec, SilverQuerySpec, SilverSpec
 from include.contracts.spec.values import DECIMAL, SIMPLE_TYPES
 from include.contracts.strict_model import StrictModel
@@ -61,6 +62,10 @@ def table_spec_schema() -> dict[str, Any]:
     }
     for model in _MODELS:
         definitions[model.__name__]["properties"].pop("domain")
+    for key in NOT_OF_QUERIES:
+        definitions[SilverQuerySpec.__name__]["properties"].pop(key)
+    source_of_query = definitions[SilverOfQuery.__name__]["properties"]
+    definitions[SilverOfQuery.__name__]["properties"] = {"table": source_of_query["table"]}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Millrace table spec",

@@ -13,7 +13,8 @@ from include.contracts.spec.values import NAME, Lookback
 from include.contracts.strict_model import StrictModel
 
 _OF_GROUPS = ("group_by", "measures", "refresh_by", "refresh_from")
-_NOT_OF_QUERIES = ("group_by", "measures", "refresh_from")
+NOT_OF_QUERIES = ("group_by", "measures", "refresh_from")
+"""The keys of groups, which a table with a query cannot have."""
 
 
 class GoldSource(StrictModel):
@@ -90,7 +91,7 @@ class GoldQuery(StrictModel):
     def _has_one_form(self) -> Self:
         stated = {key: value for key, value in self.model_dump(exclude_unset=True).items() if value is not None}
         if self.query is not None:
-            for key in _NOT_OF_QUERIES:
+            for key in NOT_OF_QUERIES:
                 if key in stated:
                     raise _clash(key, f"a table with a query has no {key}: the query itself says it")
             for alias, source in stated["sources"].items():

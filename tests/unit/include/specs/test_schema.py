@@ -11,9 +11,10 @@ import pytest
 from include.settings import PROJECT
 from include.specs.files import read_spec_file
 from include.specs.schema import SCHEMA_FILE, table_spec_schema
-from tests.support.documents.specs import bronze_document, gold_document, silver_document
+from tests.support.documents.specs import bronze_document, gold_document, query_document, silver_document
 
 SHIPPED = sorted((PROJECT / "include" / "tables").rglob("*.yaml"))
+SILVER_QUERY = query_document("silver.last_orders", keys=["order_id"])
 VALIDATOR = jsonschema.Draft202012Validator(table_spec_schema())
 
 
@@ -38,7 +39,7 @@ def test_every_shipped_spec_fits_and_points_its_editor_to_the_schema(path: Path)
     assert (path.parent / first.partition("=")[2]).resolve() == SCHEMA_FILE
 
 
-@pytest.mark.parametrize("document", [bronze_document(), silver_document(), gold_document()])
+@pytest.mark.parametrize("document", [bronze_document(), silver_document(), SILVER_QUERY, gold_document()])
 def test_sound_documents_fit(document: dict[str, Any]) -> None:
     assert errors_of(document) == []
 
@@ -54,6 +55,8 @@ def test_sound_documents_fit(document: dict[str, Any]) -> None:
         (silver_document(columns={"a": {"type": "integer"}}), "columns/a/type"),
         (silver_document(columns={"A": {}}), "columns"),
         (silver_document(source="silver.x"), "source"),
+        ({**SILVER_QUERY, "measures": {"orders": "count(*)"}}, ""),
+        ({**SILVER_QUERY, "sources": {"o": {"table": "silver.orders", "where": "amount > 1"}}}, "sources/o"),
         (gold_document(sources={"o": {"tabel": "silver.orders"}}), "sources/o"),
         (bronze_document(source={"landing": "x", "format": "xml"}), "source/format"),
     ],
