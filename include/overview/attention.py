@@ -135,7 +135,7 @@ def _of(table: TableOverview, now: datetime) -> Iterator[Attention]:
     if table.condition is Condition.FAILED:
         newest, more = table.failed[0], len(table.failed) - 1
         others = f", and {more} more failed" if more else ""
-        yield failed_task_attention(table, f"the task {newest.task_id} failed in the run {newest.run_id}{others}")
+        yield failed_task_attention(table, f"the task {newest.label} failed in the run {newest.run_id}{others}")
     if table.condition is Condition.STALE and table.freshness:
         newest_row, max_age = table.freshness.newest, table.freshness.max_age
         cause = f"its newest row is of {newest_row:{MINUTE}} UTC, and may be {max_age} old when a run ends"

@@ -10,6 +10,7 @@ from typing import Any
 
 from include.contracts.interval import Interval
 from include.contracts.job.task_result import TaskResult
+from include.overview.tables.failed_task import task_label
 
 FAILED, BLOCKED, SKIPPED = "failed", "upstream_failed", "skipped"
 RUNNING = ("running", "restarting")
@@ -46,6 +47,7 @@ class RunTask:
         result: its result, or what its job reported before it failed; None if it has left none.
         checked: the version that a gate has decided about; None for another task.
         answer: what a person has answered to its question, and who; empty without an answer.
+        name: its name in Airflow's web UI; empty if that is its id.
     """
 
     dag_id: str
@@ -63,11 +65,12 @@ class RunTask:
     result: TaskResult | None = None
     checked: int | None = None
     answer: str = ""
+    name: str = ""
 
     @property
     def label(self) -> str:
         """Its name, with its index if it is mapped."""
-        return self.task_id if self.map_index < 0 else f"{self.task_id} [{self.map_index}]"
+        return task_label(self.name or self.task_id, self.map_index)
 
     @property
     def is_running(self) -> bool:

@@ -69,5 +69,5 @@ def _look_at_task(shown: TableRun, overview: TableOverview, now: datetime) -> It
     more = f", and {counted(len(shown.failed) - 1, 'more task')} of this table" if shown.failed[1:] else ""
     tries = f" after {counted(task.tries, 'try', 'tries')}" if task.tries > 1 else ""
     at = task.ended or now
-    failed = FailedTask(task.dag_id, task.run_id, task.task_id, task.map_index, at, task.result)
+    failed = FailedTask(task.dag_id, task.run_id, task.task_id, task.map_index, at, task.result, task.name)
     yield failed_task_attention(replace(overview, failed=(failed,)), f"the task {task.label} failed{tries}{more}")

@@ -20,6 +20,7 @@ class FailedTask:
         map_index: its index if it is mapped, else -1.
         at: when it failed.
         result: why it failed; None if it could leave nothing, because its process was ended or died.
+        name: its name in Airflow's web UI; empty if that is its id.
     """
 
     dag_id: str
@@ -28,8 +29,23 @@ class FailedTask:
     map_index: int
     at: datetime
     result: TaskResult | None = None
+    name: str = ""
+
+    @property
+    def label(self) -> str:
+        """Its name, with its index if it is mapped."""
+        return task_label(self.name or self.task_id, self.map_index)
 
     @property
     def refused_version(self) -> int | None:
         """The version that it refused, if it is a gate's task and failed because of that."""
         return self.result.version if self.result and self.result.outcome is Outcome.GATE_FAILED else None
+
+
+def task_label(name: str, map_index: int) -> str:
+    """Return how a task instance is called, by the name of its task.
+
+    >>> task_label("silver.orders gate", -1), task_label("load.gate", 2)
+    ('silver.orders gate', 'load.gate [2]')
+    """
+    return name if map_index < 0 else f"{name} [{map_index}]"

@@ -5,14 +5,22 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
 from typing import Any
 
 from airflow.api_fastapi.common.db.common import SessionDep
+from airflow.models.asset import AssetModel, TaskOutletAssetReference
 from airflow.models.dag import DagModel
 from airflow.models.dagrun import DagRun
 from sqlalchemy import and_, or_, select
 
+from include.control.ledger.states.recent_batches import BatchKind, RecentBatch
+from include.overview.attention import Action, Attention
 from lakehouse_airflow.assets import table_asset
+from lakehouse_airflow.ui.links import REBUILD_DAG_ID, REPLAY_DAG_ID
+
+Runs = dict[tuple[str, str], tuple[str, str]]
+"""Table and token of a batch -> DAG and id of its run."""
 
 
 @dataclass(frozen=True)
@@ -22,7 +30,7 @@ class WaitingDag:
     Attributes:
         dag_id: its id.
         name: its name in the UI.
-        is_paused: whether it is switched off.
+        is_paused: whether it is paused.
         missing: the assets whose events it also needs before it runs; empty if the events of the tables are enough.
     """
 
@@ -44,20 +52,59 @@ def domains_with_dag(session: SessionDep, domains: Collection[str]) -> set[str]:
     return set(session.scalars(query))
 
 
-def existing_runs(session: SessionDep, runs: Iterable[tuple[str, str] | None]) -> set[tuple[str, str]]:
-    """Return those of some runs (DAG, run) that Airflow has; None is left out.
+def publishing_dags(session: SessionDep, tables: Collection[str]) -> dict[str, list[str]]:
+    """Return table -> the DAGs with a task that publishes its asset, as the gate of a table does, by id."""
+    query = (
+        select(AssetModel.name, TaskOutletAssetReference.dag_id)
+        .join(TaskOutletAssetReference, TaskOutletAssetReference.asset_id == AssetModel.id)
+        .where(AssetModel.name.in_(tables))
+        .order_by(TaskOutletAssetReference.dag_id)
+        .distinct()
+    )
+    dags: dict[str, list[str]] = {}
+    for table, dag_id in session.execute(query) if tables else ():
+        dags.setdefault(table, []).append(dag_id)
+    return dags
 
-    The ledger keeps batches for longer than Airflow keeps runs: `airflow db clean` or a person deletes them.
+
+def dags_of_items(session: SessionDep, items: Iterable[Attention]) -> dict[str, list[str]]:
+    """Return table -> the DAGs that publish it, for the items whose action is to look at their runs."""
+    return publishing_dags(session, {item.table.table for item in items if item.action is Action.RUN})
+
+
+def existing_runs(session: SessionDep, batches: Iterable[tuple[str, str, RecentBatch]]) -> Runs:
+    """Return (table, token) of a batch -> DAG and id of its run, for those of (table, domain, batch) with a run.
+
+    The ledger knows the run of a batch, but not its DAG: Airflow knows which DAGs publish the table. The ledger keeps
+    batches for longer than Airflow keeps runs: `airflow db clean` or a person deletes them.
     """
+    of_airflow = [(table, domain, batch) for table, domain, batch in batches if not batch.is_of_command_line]
+    dags = publishing_dags(session, {table for table, _, _ in of_airflow})
+    possible = {
+        (table, batch.token): [(dag_id, batch.run_id) for dag_id in _dags_of(batch, domain, dags.get(table, ()))]
+        for table, domain, batch in of_airflow
+    }
     asked: dict[str, set[str]] = {}
-    for dag_id, run_id in filter(None, runs):
+    for dag_id, run_id in chain.from_iterable(possible.values()):
         asked.setdefault(dag_id, set()).add(run_id)
     if not asked:
-        return set()
+        return {}
     # A list of pairs would make SQLite read the whole table.
     of_dags = (and_(DagRun.dag_id == dag_id, DagRun.run_id.in_(ids)) for dag_id, ids in asked.items())
     query = select(DagRun.dag_id, DagRun.run_id).where(or_(*of_dags))
-    return {(row.dag_id, row.run_id) for row in session.execute(query)}
+    found = {(row.dag_id, row.run_id) for row in session.execute(query)}
+    runs = {place: next((run for run in of_batch if run in found), None) for place, of_batch in possible.items()}
+    return {place: run for place, run in runs.items() if run}
+
+
+def _dags_of(batch: RecentBatch, domain: str, publishing: Collection[str]) -> list[str]:
+    """Return the DAGs that may have made a batch, the likeliest first.
+
+    Ids of scheduled runs are the same in each DAG. So the DAG that is named like the domain comes first only if it
+    publishes the table; it is last if it does not, as after the table was moved to another DAG.
+    """
+    own = {BatchKind.REPLAY: REPLAY_DAG_ID, BatchKind.REBUILD: REBUILD_DAG_ID}.get(batch.kind)
+    return [own] if own else [*sorted(publishing, key=lambda dag_id: dag_id != domain), domain]
 
 
 def run_states(session: SessionDep, dag_id: str, starts: Collection[datetime]) -> dict[datetime, str]:

@@ -21,6 +21,7 @@ from sqlalchemy import and_, select
 
 from include.clock import utc_now
 from include.contracts.job.task_result import TaskResult
+from include.errors import Outcome
 from include.overview.attention import Attention
 from include.overview.tables.failed_task import FailedTask
 from lakehouse_airflow.ui.links import FAILED_KEY
@@ -51,7 +52,7 @@ def failed_tasks(session: SessionDep, tables: Collection[str]) -> Mapping[str, S
         # A gate of a table of another tool reads its spec elsewhere; a table of ours may have the same name.
         if table in known and not row.specs:
             place = (row.dag_id, row.run_id, row.task_id, row.map_index)
-            failed[table].append(FailedTask(*place, row.end_date, _result(row)))
+            failed[table].append(FailedTask(*place, row.end_date, _result(row), row.task_display_name))
     return failed
 
 
@@ -63,20 +64,28 @@ def _result(row: Any) -> TaskResult | None:
 
 
 def items_for(items: Sequence[Attention], request: Request, user: Any) -> list[Attention]:
-    """Return the items; what a failed task has said is left out for a user who may not see values of rows."""
+    """Return the items; what a failed task has said is left out for a user who may not see values of rows.
+
+    What a task has said ends with the way out, which then stands there once; an unexpected error knows none.
+    """
     may_see = cache(partial(may_see_rows, request=request, user=user))
 
-    def is_allowed(item: Attention) -> bool:
-        dag_id = item.table.failed[0].dag_id
-        return bool(may_see(dag_id) and may_see(item.table.spec.domain or dag_id))
+    def shown(item: Attention) -> Attention:
+        if not item.message:
+            return item
+        failed = item.table.failed[0]
+        if not (may_see(failed.dag_id) and may_see(item.table.spec.domain or failed.dag_id)):
+            return replace(item, message=())
+        is_expected = failed.result is not None and failed.result.outcome is not Outcome.FAILED
+        return replace(item, way_out="") if is_expected else item
 
-    return [replace(item, message=()) if item.message and not is_allowed(item) else item for item in items]
+    return [shown(item) for item in items]
 
 
 _KEY = ("dag_id", "run_id", "task_id", "map_index")
 _QUERY = (
     select(
-        *(getattr(TaskInstance, name) for name in _KEY),
+        *(getattr(TaskInstance, name) for name in (*_KEY, "task_display_name")),
         TaskInstance.end_date,
         RenderedTaskInstanceFields.rendered_fields["table"].as_string().label("table"),
         RenderedTaskInstanceFields.rendered_fields["specs"].as_string().label("specs"),

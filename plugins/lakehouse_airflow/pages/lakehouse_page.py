@@ -18,9 +18,8 @@ from include.contracts.spec.values import layer_order
 from include.overview.attention import attention_needed
 from include.overview.tables.condition import SEVERITY
 from include.overview.tables.table_overview import TableOverview
-from lakehouse_airflow.pages.airflow_dags import domains_with_dag, existing_runs
+from lakehouse_airflow.pages.airflow_dags import dags_of_items, domains_with_dag, existing_runs
 from lakehouse_airflow.pages.failed_tasks import failed_tasks, items_for
-from lakehouse_airflow.pages.paths import run_of
 from lakehouse_airflow.pages.reader import lakehouse
 from lakehouse_airflow.pages.rendering import page
 
@@ -76,6 +75,7 @@ def lakehouse_page(
     return page(
         "lakehouse.html",
         items=items_for(items[:_ITEMS], request, user),
+        dags=dags_of_items(session, items[:_ITEMS]),
         more_items=max(len(items) - _ITEMS, 0),
         groups=[("", part)] if sort in _SORTS and part else _by_domain(part),
         shown=len(shown),
@@ -85,7 +85,7 @@ def lakehouse_page(
         page_no=max(page_no, 1),
         counts=_counts(tables),
         choices=_choices(tables),
-        runs=existing_runs(session, (run_of(table.last, table.spec.domain) for table in part if table.last)),
+        runs=existing_runs(session, ((each.table, each.spec.domain, each.last) for each in part if each.last)),
         plans=domains_with_dag(session, {table.spec.domain for table in part}),
         query={**chosen, "q": q, "sort": sort},
     )

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from include.control.ledger.states.recent_batches import BatchKind, RecentBatch
 from include.overview.attention import Action, Attention
 from include.overview.runs.run import RunTask
 from lakehouse_airflow.ui.links import (
     DELETES_DAG_ID,
     MAINTENANCE_DAG_ID,
     OVERRIDE_DAG_ID,
-    REBUILD_DAG_ID,
     REPLAY_DAG_ID,
     REQUIRED_ACTIONS,
     airflow_path,
@@ -43,7 +41,6 @@ __all__ = [
     "quarantine_path",
     "question_path",
     "replay_path",
-    "run_of",
     "run_page_path",
     "run_path",
     "same_page",
@@ -59,8 +56,8 @@ _FORMS = {
 }
 """Action -> the DAG whose form carries it out."""
 
-_TABS = {Action.FIX_SPEC: "spec", Action.DELIVER: "files"}
-"""Action -> the tab of the table that says more about it."""
+_TABS = {Action.FIX_SPEC: "spec", Action.DELIVER: "files", Action.RUN: "versions"}
+"""Action -> the tab of the table that says more about it; the last one if Airflow knows no DAG of the table."""
 
 APPROVALS = (Action.OVERRIDE, Action.ALLOW_DELETES)
 """The actions whose form names the task that then runs again."""
@@ -77,8 +74,13 @@ def lineage_path(table: str = "", column: str = "") -> str:
     return f"{lakehouse_path('lineage')}{'?' if query else ''}{query}"
 
 
-def action_path(item: Attention) -> str:
-    """Return where a person carries the action out, or sees what to do; empty for an action outside of the web UI."""
+def action_path(item: Attention, dags: Mapping[str, Sequence[str]]) -> str:
+    """Return where a person carries the action out, or sees what to do.
+
+    Args:
+        item: what needs a person.
+        dags: table -> the DAGs that publish it, for the items about runs.
+    """
     if item.action in _FORMS:
         return trigger_path(_FORMS[item.action], **{"table": item.table.table, **_waiting_task(item), **item.fields})
     if item.action is Action.DECIDE_COLUMNS:
@@ -87,22 +89,15 @@ def action_path(item: Attention) -> str:
         return task_path(item.table.failed[0])
     if item.action is Action.MAINTAIN:
         return dag_path(MAINTENANCE_DAG_ID)
-    if item.action in _TABS:
-        return table_path(item.table.table, _TABS[item.action])
-    return dag_path(item.table.spec.domain) if item.action is Action.RUN else ""
+    of_table = dags.get(item.table.table, ())
+    if item.action is Action.RUN and of_table:
+        return dag_path(item.table.spec.domain if item.table.spec.domain in of_table else of_table[0])
+    return table_path(item.table.table, _TABS[item.action])
 
 
 def _waiting_task(item: Attention) -> dict[str, str]:
     """Return the field of an approval's form with the failed task, which then runs again; nothing without one."""
     return {"task": waiting_text(item.table.failed[0])} if item.action in APPROVALS and item.table.failed else {}
-
-
-def run_of(batch: RecentBatch, domain: str) -> tuple[str, str] | None:
-    """Return DAG and id of the run of Airflow that made a batch; None for a run of the command line."""
-    if batch.run_id.startswith("cli__"):
-        return None
-    dag_id = {BatchKind.REPLAY: REPLAY_DAG_ID, BatchKind.REBUILD: REBUILD_DAG_ID}.get(batch.kind, domain)
-    return dag_id, batch.run_id
 
 
 def question_path(task: RunTask) -> str:

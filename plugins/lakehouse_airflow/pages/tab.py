@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 from include.control.ledger.states.recent_batches import RecentBatch
 from include.overview.lakehouse import LakehouseReader
 from include.overview.tables.table_overview import TableOverview
+from lakehouse_airflow.pages.airflow_dags import Runs
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,7 @@ class ShownTable:
         may_see_rows: whether the user may see values of its rows.
         now: the time of the page.
         all_tables: returns every table of the lakehouse.
-        existing_runs: returns DAG and id of the runs of some of its batches, those that Airflow has.
+        existing_runs: returns the runs of some of its batches, those that Airflow has.
         query: the values in the address of the page.
     """
 
@@ -31,7 +32,7 @@ class ShownTable:
     may_see_rows: bool
     now: datetime
     all_tables: Callable[[], Sequence[TableOverview]]
-    existing_runs: Callable[[Iterable[RecentBatch]], Collection[tuple[str, str]]]
+    existing_runs: Callable[[Iterable[RecentBatch]], Runs]
     query: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -14,9 +14,8 @@ from starlette import status
 from include.clock import utc_now
 from include.control.ledger.states.recent_batches import RecentBatch
 from include.overview.attention import attention_needed
-from lakehouse_airflow.pages.airflow_dags import existing_runs
+from lakehouse_airflow.pages.airflow_dags import Runs, dags_of_items, existing_runs
 from lakehouse_airflow.pages.failed_tasks import failed_tasks, items_for
-from lakehouse_airflow.pages.paths import run_of
 from lakehouse_airflow.pages.reader import lakehouse
 from lakehouse_airflow.pages.rendering import page
 from lakehouse_airflow.pages.tab import ShownTable
@@ -55,17 +54,19 @@ def tab_page(table: str, tab: str, request: Request, user: GetUserDep, session: 
         may_see = may_see_rows(domain, request, user)
         all_tables = partial(reader.read, now, failed)
 
-        def runs_of(batches: Iterable[RecentBatch]) -> set[tuple[str, str]]:
-            return existing_runs(session, (run_of(batch, domain) for batch in batches))
+        def runs_of(batches: Iterable[RecentBatch]) -> Runs:
+            return existing_runs(session, ((table, domain, batch) for batch in batches))
 
         subject = ShownTable(facts, reader, may_see, now, all_tables, runs_of, request.query_params)
         values = shown.values(subject)
+    items = attention_needed([facts], now)
     return page(
         f"table/{shown.name}.html",
         table=facts,
         tabs=tabs,
         tab=shown,
-        items=items_for(attention_needed([facts], now), request, user),
+        items=items_for(items, request, user),
+        dags=dags_of_items(session, items),
         may_see_rows=subject.may_see_rows,
         **values,
     )

@@ -96,7 +96,7 @@ def _input(name: str, schema: Mapping[str, Any], value: str) -> str:
     if _is(schema, "integer"):
         return f"<input type='number' required {named} value='{escape(value)}'>"
     required = " required" if schema.get("minLength") else ""
-    return f"<textarea rows='3' {named}{required}>{escape(value)}</textarea>"
+    return f"<textarea rows='1' {named}{required}>{escape(value)}</textarea>"
 
 
 def _value(schema: Mapping[str, Any], text: str) -> Any:

@@ -30,7 +30,7 @@ from lakehouse_airflow.operators.table_write import TableWriteOperator
 from lakehouse_airflow.pages.failed_tasks import OPERATORS
 from lakehouse_airflow.pages.paths import action_path
 from lakehouse_airflow.sensors.landing import LandingSensor
-from lakehouse_airflow.ui.links import FAILED_KEY, OVERRIDE_DAG_ID, lakehouse_path, table_path, trigger_path
+from lakehouse_airflow.ui.links import FAILED_KEY, OVERRIDE_DAG_ID, dag_path, lakehouse_path, table_path, trigger_path
 from tests.support.airflow.logins import login
 from tests.support.airflow.shop_runs import HAND_WRITTEN
 from tests.support.airflow.shown_lakehouse import EVIL
@@ -106,7 +106,7 @@ def test_a_failed_task_is_named_with_a_link_until_it_is_dealt_with(
     page = show(server)
     assert "run failed" in page.row("silver.weather")
     assert "run failed" in page.row("bronze.planes")
-    assert "the task silver.weather_gate failed in the run scheduled__of_march" in words(page)
+    assert "the task silver.weather gate failed in the run scheduled__of_march" in words(page)
     assert "/dags/flights/runs/scheduled__of_march/tasks/silver.weather_gate" in page.links
     assert "run failed" in words(Shown(server.get(table_path("silver.weather"), headers=login(server, "ann"))))
     end_task(run, database, "silver.weather_gate", "success")
@@ -126,6 +126,7 @@ def test_a_failed_task_says_why_and_what_it_has_said_to_who_may_see_values_of_ro
     text = words(show(server))
     why = "its input cannot be loaded, or its table does not fit the spec"
     assert f"{why} weather.csv: line 7 has {EVIL} Deliver it again." in text
+    assert "Deliver it again. Its log says more." not in text, "one way out is enough"
     assert "the task bronze.planes failed in the run scheduled__of_march: it left no report" in text
     assert f"line 7 has {EVIL}" in words(Shown(server.get(table_path("bronze.weather"), headers=login(server, "ann"))))
     may = SimpleAuthManager.is_authorized_dag
@@ -137,6 +138,7 @@ def test_a_failed_task_says_why_and_what_it_has_said_to_who_may_see_values_of_ro
     text = words(show(server))
     assert why in text
     assert "line 7" not in text
+    assert f"{why} Its log says more." in text
 
 
 def test_a_failed_task_of_a_hand_written_dag_is_found_by_the_table_that_it_works_on(
@@ -147,6 +149,7 @@ def test_a_failed_task_of_a_hand_written_dag_is_found_by_the_table_that_it_works
     page = show(server)
     assert "run failed" in page.row("silver.planes")
     assert "/dags/mapped/runs/scheduled__of_march/tasks/load.write/mapped/0" in page.links
+    assert "the task load.write [0] failed in the run scheduled__of_march" in words(page)
     render(mapped, database, "load.gate", table="silver.weather", specs="/specs/of/another/tool")
     end_task(mapped, database, "load.gate", "failed")
     assert "run failed" not in show(server).row("silver.weather"), "its spec is elsewhere"
@@ -157,12 +160,26 @@ def test_the_form_of_an_approval_names_the_failed_task_which_then_runs_again() -
     table = TableOverview(silver_spec(), failed=(failed,))
     item = Attention(table, Kind.REFUSED, "refused", Action.OVERRIDE, fields={"version": 2})
     path = trigger_path(OVERRIDE_DAG_ID, table=table.table, task="shop/r1/silver.orders_gate", version=2)
-    assert action_path(item) == path
+    assert action_path(item, {}) == path
 
 
 def test_a_file_that_was_given_up_leads_to_the_files_of_its_table() -> None:
     table = TableOverview(bronze_spec())
-    assert action_path(Attention(table, Kind.GIVEN_UP, "given up", Action.DELIVER)) == table_path(table.table, "files")
+    item = Attention(table, Kind.GIVEN_UP, "given up", Action.DELIVER)
+    assert action_path(item, {}) == table_path(table.table, "files")
+
+
+@pytest.mark.parametrize(
+    ("dags", "path"),
+    [
+        (["by_hand", "shop"], dag_path("shop")),
+        (["by_hand"], dag_path("by_hand")),
+        ([], table_path("bronze.orders", "versions")),
+    ],
+)
+def test_a_stale_table_leads_to_the_dag_that_loads_it_whatever_its_name(dags: list[str], path: str) -> None:
+    item = Attention(TableOverview(bronze_spec()), Kind.STALE, "stale", Action.RUN)
+    assert action_path(item, {"bronze.orders": dags} if dags else {}) == path
 
 
 def test_the_operators_have_these_names() -> None:

@@ -100,6 +100,7 @@ def runs(database: Session, shown_lakehouse: None, tmp_path_factory: pytest.Temp
         "silver.orders": Ended("success", {}, seconds=(-4010, -4000)),
     }
     add_run(database, "shop", "before", earlier, state=DagRunState.FAILED, **manual)
+    add_run(database, "by_hand", "run-1", {"gate": Ended("success", {})})
     add_run(database, "mails", "manual__1", {"send": Ended("failed", {})}, state=DagRunState.FAILED, **manual)
 
 
@@ -128,6 +129,11 @@ def test_each_table_says_how_the_run_ended_for_it_with_its_rows(server: TestClie
     assert "expect_column_max_to_be_between(amount, max_value=9)" in silver
     assert "waits for its landing files in stale/date=2013-01-02" in row(page, "bronze.stale")
     assert "bronze.unchecked works" in row(page, "bronze.unchecked")
+
+
+def test_a_task_has_the_name_that_airflow_shows(server: TestClient) -> None:
+    failed = text(show(server)).partition("Failed tasks ")[2].partition(" Tables ")[0]
+    assert ("silver.orders gate" in failed, "silver.orders_gate" in failed) == (True, False)
 
 
 def test_the_time_of_a_table_is_split(server: TestClient) -> None:
@@ -222,8 +228,9 @@ def test_a_lakehouse_that_cannot_be_read_leaves_what_airflow_knows(
     assert "1 refused, 1 failed" in text(page)
 
 
-def test_only_runs_that_airflow_has_are_linked(server: TestClient) -> None:
-    headers, kept = login(server, "ann"), {run_path("shop", "run-2"), run_page_path("shop", "run-2")}
+def test_only_runs_that_airflow_has_are_linked_also_of_a_dag_by_hand(server: TestClient) -> None:
+    headers = login(server, "ann")
+    of_domain, by_hand = ({run_path(*run), run_page_path(*run)} for run in (("shop", "run-2"), ("by_hand", "run-1")))
     versions = Shown(server.get(table_path("bronze.orders", "versions"), headers=headers))
     runs = [" ".join(each).partition("batch ")[2] for each in versions.rows if each and each[0].isdecimal()]
     assert [run.partition(" 5")[0] for run in runs[2:]] == ["1, run-1 (not found in Airflow)"]
@@ -232,12 +239,18 @@ def test_only_runs_that_airflow_has_are_linked(server: TestClient) -> None:
         (True, False),
         (False, True),
     ]
+    assert linked_runs(versions) == of_domain
     tables = Shown(server.get(lakehouse_path("tables"), headers=headers))
     assert "less than a minute ago (not found in Airflow)" in tables.row("bronze.orders")
     assert "less than a minute ago , what it did" in tables.row("silver.orders")
+    assert "less than a minute ago , what it did" in tables.row("bronze.bills")
+    assert linked_runs(tables) == of_domain | by_hand
     overview = Shown(server.get(table_path("silver.orders"), headers=headers))
-    for page in (versions, tables, overview):
-        assert {link for link in page.links if "/runs/" in link and "/tasks/" not in link} == kept
+    assert linked_runs(overview) == of_domain
+
+
+def linked_runs(page: Shown) -> set[str]:
+    return {link for link in page.links if "/runs/" in link and "/tasks/" not in link}
 
 
 def test_there_is_no_page_of_another_run(server: TestClient) -> None:

@@ -30,11 +30,15 @@ from datetime import UTC, datetime
 from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.sdk import DAG
 
+from lakehouse_airflow.assets import table_asset
 from lakehouse_airflow.factory import build_domain_dag
+from lakehouse_airflow.operators.quality_gate import QualityGateOperator
 
 shop = build_domain_dag("shop", schedule="0 0 * * *", start_date=datetime(2013, 1, 1, tzinfo=UTC), owner="sales")
 with DAG("mails", schedule=None) as mails:
     EmptyOperator(task_id="send")
+with DAG("by_hand", schedule=None) as by_hand:
+    QualityGateOperator(task_id="gate", table="bronze.bills", outlets=[table_asset("bronze.bills")])
 """
 
 
@@ -56,7 +60,7 @@ class Ended:
 
 
 def add_shop(database: Session, folder: Path, bundle: str) -> None:
-    """Add the DAG of the domain `shop`, by the specs of the settings, and a DAG without tasks of Millrace."""
+    """Add the DAG of the domain `shop` by the specs of the settings, one by hand, and one without tasks of Millrace."""
     (folder / "shop_dag.py").write_text(_SHOP)
     bag = DagBag(dag_folder=str(folder), bundle_path=folder, bundle_name=bundle)
     assert bag.import_errors == {}

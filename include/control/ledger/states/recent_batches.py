@@ -61,6 +61,11 @@ class RecentBatch(BaseModel):
         """Its interval."""
         return Interval(start=self.interval_start, end=self.interval_end)
 
+    @property
+    def is_of_command_line(self) -> bool:
+        """Whether `lakehouse` made it, so that no orchestrator knows its run."""
+        return self.run_id.startswith("cli__")
+
 
 class RecentBatches(StatePart):
     """The newest closed batches of all streams of a table.

@@ -101,7 +101,8 @@ def _interval(run: DagRun) -> Interval | None:
 
 def _tasks(session: SessionDep, dag_id: str, run_id: str, of_form: str) -> Iterator[RunTask]:
     ti = TaskInstance
-    columns = (ti.task_id, ti.map_index, ti.state, ti.operator, ti.try_number)
+    names = ("task_id", "task_display_name", "map_index", "state", "operator", "try_number")
+    columns = [getattr(ti, name) for name in names]
     times = (ti.scheduled_dttm, ti.queued_dttm, ti.start_date, ti.end_date)
     rows = session.execute(select(*columns, *times).where(ti.dag_id == dag_id, ti.run_id == run_id)).all()
     left = _left(session, dag_id, run_id)
@@ -128,6 +129,7 @@ def _tasks(session: SessionDep, dag_id: str, run_id: str, of_form: str) -> Itera
             result=result,
             checked=checked.version if checked else None,
             answer=left.answers.get(place, ""),
+            name=row.task_display_name,
         )
 
 

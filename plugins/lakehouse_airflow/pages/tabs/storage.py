@@ -21,7 +21,7 @@ class Schedule:
 
     Attributes:
         path: the path of its page.
-        is_paused: whether it is switched off.
+        is_paused: whether it is paused.
         next_run: when it runs next; None if it does not.
     """
 
