@@ -42,7 +42,7 @@ def result_table(results: Iterable[RecordedResult]) -> Table:
     for recorded in results:
         result, decision = recorded.result, recorded.result.override
         by, why = (decision.by, decision.reason) if decision else (_judge(result), MISSING)
-        failed = "; ".join(check.rule for check in result.checks if not check.passed)
+        failed = "; ".join(check.bounded_rule for check in result.checks if not check.passed)
         if decision:
             verdict = Text("overridden", style="yellow")
         else:
@@ -101,7 +101,7 @@ def override_refusal(table: str, version: int, reason: str, settings: Settings) 
     spec, now = command_catalog(settings.tables).spec(table), datetime.now(UTC)
     decision = Override(by=getpass.getuser(), reason=reason, run_id=new_run_id(now), at=now)
     result = override(spec, version, decision, settings.paths)
-    failed = [check.rule for check in result.checks if check.overridden]
+    failed = [check.bounded_rule for check in result.checks if check.overridden]
     return [
         f"{table}: readers use version {version} from now on, though it failed {', '.join(failed)}.",
         "The rules check later versions again. Run the downstream tables: in Airflow clear the gate's task and its "

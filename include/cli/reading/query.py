@@ -189,10 +189,10 @@ def run_query(query: Query, output: Output) -> None:
     """
     if output.parquet:
         _require_outside(output.parquet, query.settings)
-    if sys.stdout.isatty() or output.parquet:
-        for line in query.snapshot():
-            show_problem(line)
     with query.rows() as rows:
+        if sys.stdout.isatty() or output.parquet:
+            for line in query.snapshot():
+                show_problem(line)
         if output.parquet:
             show(f"wrote {counted(write_parquet(rows, output.parquet), 'row')} to {output.parquet}")
         elif output.as_json:

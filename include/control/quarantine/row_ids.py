@@ -6,7 +6,7 @@ from include.control.log.table_queries import text_literals
 from include.control.quarantine.stored_rows import StoredRows
 from include.errors import UnknownNameError
 from include.paths import LakehousePaths
-from include.specs.problem import did_you_mean
+from include.specs.problem import closest_word
 
 
 def whole_id(table: str, prefix: str, paths: LakehousePaths) -> str:
@@ -20,8 +20,7 @@ def whole_id(table: str, prefix: str, paths: LakehousePaths) -> str:
         return ids[0] if len(ids) == 1 else prefix
     if ids:
         raise UnknownNameError(f"{prefix!r} is the beginning of {len(ids)} ids of {table}", "Write more of it.")
-    every = _ids_with_prefix(table, "", paths)
-    hint = did_you_mean(prefix, every) if every else ""
+    hint = closest_word(prefix, _ids_with_prefix(table, "", paths))
     raise UnknownNameError(
         f"{table} has no row {prefix!r} in quarantine",
         f"`lakehouse quarantine show {table}` lists them. {hint}".rstrip(),

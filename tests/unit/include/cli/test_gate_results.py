@@ -37,7 +37,8 @@ def gates(place: Mapping[str, str]) -> Gates:
 
 def verdict(spec: AnySpec, table_id: str, version: int, *, passed: bool) -> GateResult:
     common = {"table": ORDERS, "table_id": table_id, "version": version, "suite_hash": spec.suite_hash}
-    check = CheckResult(rule=spec.table_rules[0].rule, action="fail", passed=passed, observed=4)
+    rule = spec.table_rules[0]
+    check = CheckResult(rule=rule.rule, action="fail", passed=passed, observed=4, expected={"max_value": 3})
     refused = "" if passed else f"{ORDERS} version {version} refused: 4 rows"
     return GateResult(**common, passed=passed, checks=(check,), refused=refused)
 
@@ -48,6 +49,7 @@ def test_it_lists_the_results_and_names_the_override_command(lakehouse: Lakehous
     first, second = (line.split() for line in output.splitlines() if line.split()[:1] in (["1"], ["2"]))
     assert (first[0], first[3:6]) == ("1", ["passed", "the", "rules"])
     assert (second[0], second[3]) == ("2", "refused")
+    assert "expect_table_row_count_to_be_between(max_value=3)" in second
     assert "Readers use version 1." in output
     assert "silver.orders version 2 refused: 4 rows" in output
     assert "lakehouse gate override silver.orders --version 2 --reason" in output
@@ -57,7 +59,8 @@ def test_a_person_overrides_a_refusal(lakehouse: Lakehouse, gates: Gates, monkey
     monkeypatch.setenv("LOGNAME", "ann")
     answer = lakehouse("gate", "override", ORDERS, "--version", "2", "--reason", "a holiday")
     assert answer.exit_code == 0, answer.stderr
-    assert "readers use version 2 from now on, though it failed expect_table_row_count_to_be_between()" in answer.stdout
+    rule = "expect_table_row_count_to_be_between(max_value=3)"
+    assert f"readers use version 2 from now on, though it failed {rule}" in answer.stdout
     assert gates.certified(ORDERS) == 2
     [line] = [line for line in lakehouse("gate", "show", ORDERS).stdout.splitlines() if "overridden" in line]
     assert "ann" in line

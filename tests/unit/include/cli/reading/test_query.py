@@ -102,7 +102,7 @@ def test_a_query_only_reads_tables(lakehouse: Lakehouse, tmp_path: Path, sql: st
 
 
 @pytest.mark.usefixtures("paths")
-def test_a_table_without_a_certified_version_is_named_with_the_way_out(lakehouse: Lakehouse) -> None:
+def test_a_table_without_a_certified_version_is_named_with_the_way_out(lakehouse: Lakehouse, tmp_path: Path) -> None:
     refused = lakehouse("query", "FROM bronze.orders")
     assert refused.exit_code == ExitCode.NOT_READY
     assert refused.stderr.startswith("bronze.orders: no version is certified\nbronze.orders version 0 refused")
@@ -112,6 +112,8 @@ def test_a_table_without_a_certified_version_is_named_with_the_way_out(lakehouse
     unknown = lakehouse("query", "FROM silver.ordres")
     assert unknown.exit_code == ExitCode.WRONG_USAGE
     assert "`lakehouse tables` lists the tables." in unknown.stderr
+    to_file = lakehouse("query", "FROM silver.ordres", "--parquet", str(tmp_path / "rows.parquet"))
+    assert to_file.stderr == unknown.stderr, "the cause is not below the versions of all tables"
 
 
 def test_an_earlier_time_is_read(lakehouse: Lakehouse, paths: LakehousePaths) -> None:
