@@ -101,7 +101,8 @@ def _wait_key(item: Attention) -> float:
 def _of(table: TableOverview, now: datetime) -> Iterator[Attention]:
     if isinstance(table.spec, InvalidSpec):
         problem = table.spec.cause
-        cause = f"{problem.file.name}, line {problem.line}: {problem.message}"
+        key = f"{problem.key}: " if problem.key else ""
+        cause = f"{problem.file.name}, line {problem.line}: {key}{problem.message}"
         yield Attention(table, Kind.WRONG_SPEC, cause, Action.FIX_SPEC, problem.fix)
         return
     if refused := table.refusal:

@@ -42,7 +42,8 @@ def test_each_table_has_its_condition_and_its_facts(server: TestClient) -> None:
 
 
 def test_what_needs_a_person_stands_on_top_with_the_action_that_helps(server: TestClient) -> None:
-    links = show(server).links
+    page = show(server)
+    links = page.links
     actions = [link for link in links if "/trigger/" in link or "required_actions" in link]
     # Whether a task about silver.orders has failed depends on the tests that ran before.
     assert [re.sub("&task=[^&]*", "", action) for action in actions] == [
@@ -52,6 +53,7 @@ def test_what_needs_a_person_stands_on_top_with_the_action_that_helps(server: Te
         trigger_path("quarantine_replay", table="bronze.orders"),
     ]
     assert links.index(actions[-1]) < links.index(table_path("bronze.orders"), links.index(actions[-1]))
+    assert "wrong.yaml, line 3: suorce: unknown key did you mean 'source'?" in " ".join(page.texts)
 
 
 def test_waiting_rows_and_a_refusal_lead_to_the_tabs_that_say_more(server: TestClient) -> None:
