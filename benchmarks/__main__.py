@@ -30,7 +30,7 @@ from benchmarks.series import (
     start,
 )
 from benchmarks.series import load as load_files
-from benchmarks.series.gates import gate, gate_growth
+from benchmarks.series.gates import gate, gate_growth, gate_share
 from benchmarks.series.merges import merge, merge_growth, merge_shapes
 from benchmarks.series.writing import days_at_once, goodput, writers
 
@@ -46,6 +46,7 @@ class Series(StrEnum):
     GATE = "gate"
     GATE_GROWTH = "gate-growth"
     GATE_GROWTH_LARGE = "gate-growth-large"
+    GATE_SHARE = "gate-share"
     LOAD = "load"
     LOAD_LARGE = "load-large"
     MERGE_GROWTH = "merge-growth"
@@ -73,6 +74,7 @@ RUN: dict[Series, Callable[[Bench], list[Result]]] = {
     Series.GATE: gate.run,
     Series.GATE_GROWTH: gate_growth.run,
     Series.GATE_GROWTH_LARGE: partial(gate_growth.run, sizes=(10**6, 10**7, 10**8)),
+    Series.GATE_SHARE: gate_share.run,
     Series.LOAD: load_files.run_small,
     Series.LOAD_LARGE: load_files.run_large,
     Series.MERGE_GROWTH: merge_growth.run,
