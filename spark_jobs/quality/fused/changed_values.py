@@ -58,9 +58,9 @@ def changed_values_frame(feed: DataFrame, columns: Group, number: int, *, lost_o
         number: the number of the group, which is in the names of the columns.
         lost_only: only combinations that lost rows.
     """
-    changed = (
-        value_changes(feed, columns, lost_only=lost_only).withColumn(_HASH, F.xxhash64(*columns)).limit(MOST_VALUES + 1)
-    )
+    changed = value_changes(feed, columns, lost_only=lost_only).withColumn(_HASH, F.xxhash64(*columns))
+    # A limit without an order has a number of its own in the generated code, which Spark then compiles anew each time.
+    changed = changed.orderBy(_HASH).limit(MOST_VALUES + 1)
     bounds = [
         aggregate(F.col(column)).cast("string").alias(f"{name}_{number}_{place}")
         for place, column in enumerate(columns)

@@ -1,13 +1,29 @@
-"""The values whose number of rows changed are found in a version by the bits of their hashes."""
+"""The values whose number of rows changed: their query, and how they are found in a version by the bits of hashes."""
 
 from __future__ import annotations
 
 import random
 
+import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from spark_jobs.quality.fused.changed_values import has_bit_of
+from spark_jobs.quality.fused.changed_values import MOST_VALUES, changed_values_frame, has_bit_of
+from spark_jobs.quality.fused.one_pass import GATE_CONF
+from spark_jobs.runtime.session import own_session
+
+
+@pytest.mark.usefixtures("spark")
+def test_spark_need_not_compile_the_query_anew_for_every_gate(capsys: pytest.CaptureFixture[str]) -> None:
+    def generated_code() -> list[str]:
+        with own_session(GATE_CONF) as session:
+            feed = session.range(2 * MOST_VALUES).selectExpr("id", "'insert' AS _change_type")
+            changed_values_frame(feed, ("id",), 0).explain("codegen")
+        return [line for line in capsys.readouterr().out.splitlines() if line.startswith("/* ")]
+
+    first = generated_code()
+    assert len(first) > 100
+    assert generated_code() == first
 
 
 def test_every_hash_is_found_and_few_other_values_are(spark: SparkSession) -> None:
