@@ -134,7 +134,7 @@ def storage_of(spec: AnySpec, paths: LakehousePaths, commits: CommitHistory) -> 
     files = data_files(delta, ordered_at_ms)
     return Storage(
         version=delta.version(),
-        health=health_of_files(files, spec.maintenance.target_file_size),
+        health=health_of_files(files, spec),
         zorder_by=spec.zorder_by,
         is_off=spec.maintenance.optimize == "off",
         classes=_size_classes([file.size for file in files]),

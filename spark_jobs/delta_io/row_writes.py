@@ -25,12 +25,19 @@ def append(rows: DataFrame, path: LakePath) -> None:
     rows.write.format("delta").mode("append").save(spark_path(path))
 
 
-def replace_where(rows: DataFrame, path: LakePath, predicate: str) -> None:
+def replace_where(rows: DataFrame, path: LakePath, predicate: str, rows_per_file: int = 0) -> None:
     """Replace the rows of the table at `path` for which `predicate` is true, in one commit.
 
     Delta refuses new rows that do not fulfil the predicate.
+
+    Args:
+        rows: the new rows.
+        path: the folder of the table.
+        predicate: which rows they replace, as Spark SQL.
+        rows_per_file: after how many rows a task begins another file; 0 for one file, however large.
     """
-    rows.write.format("delta").mode("overwrite").option("replaceWhere", predicate).save(spark_path(path))
+    written = rows.write.format("delta").mode("overwrite").option("replaceWhere", predicate)
+    written.option("maxRecordsPerFile", rows_per_file).save(spark_path(path))
 
 
 def replaced_rows(path: LakePath, version: int) -> tuple[int, int]:

@@ -20,10 +20,15 @@ from deltalake import DeltaTable
 from include.contracts.counted import counted
 from include.contracts.lake_path import LakePath
 from include.contracts.spec.common_settings import TableSpec
+from include.contracts.spec.table_spec import GoldSpec
 from include.control.log.stored_tables import open_table
 
 MIB = 1024**2
 LEAST_FILE, GREATEST_FILE = 16 * MIB, 1024 * MIB
+LEAST_COMPUTED_FILE = 4 * MIB
+"""The least size for tables that are computed from others, such as gold: their rows are narrow, and 16 MiB would be
+millions of them, which a refresh copies for the sake of a few (ADR 54)."""
+
 FILES_PER_TABLE = 1000
 """The number of files that a table should have, as far as `LEAST_FILE` and `GREATEST_FILE` allow."""
 
@@ -100,17 +105,13 @@ def health_of(table: LakePath, spec: TableSpec) -> Health:
     """Measure the files of the table's newest version."""
     delta = open_table(table)
     ordered_at_ms = _last_z_order_ms(delta, spec.zorder_by)
-    return health_of_files(data_files(delta, ordered_at_ms), spec.maintenance.target_file_size)
+    return health_of_files(data_files(delta, ordered_at_ms), spec)
 
 
-def health_of_files(files: Sequence[DataFile], target: int | None = None) -> Health:
-    """Measure data files against a target size in bytes; without one it follows from the size of the table.
-
-    >>> health_of_files([DataFile((), 3 * MIB), DataFile((), 2 * MIB), DataFile((), 35 * MIB, written=False)])
-    Health(files=3, target_file_bytes=16777216, small_files=2, written_share=0.125)
-    """
+def health_of_files(files: Sequence[DataFile], spec: TableSpec) -> Health:
+    """Measure data files of a table against the size that suits it."""
     total = sum(file.size for file in files)
-    target = target or target_file_bytes(total)
+    target = target_file_bytes(spec, total)
     of_partition = Counter(file.partition for file in files)
     small = Counter(file.partition for file in files if file.size < target // 2)
     written = [file.size for file in files if file.written]
@@ -124,13 +125,27 @@ def health_of_files(files: Sequence[DataFile], target: int | None = None) -> Hea
     )
 
 
-def target_file_bytes(table_bytes: int) -> int:
-    """Return the file size that suits a table: a thousandth of its bytes, from 16 MiB to 1 GiB.
+def target_file_bytes(spec: TableSpec, table_bytes: int) -> int:
+    """Return the file size that suits a table: what its spec states, or a thousandth of its bytes within limits."""
+    least = LEAST_COMPUTED_FILE if isinstance(spec, GoldSpec) else LEAST_FILE
+    return spec.maintenance.target_file_size or min(max(table_bytes // FILES_PER_TABLE, least), GREATEST_FILE)
 
-    >>> target_file_bytes(500 * MIB) // MIB, target_file_bytes(100_000 * MIB) // MIB
-    (16, 100)
+
+def rows_per_file(spec: TableSpec, stored_bytes: int, stored_rows: int, columns: int, expected_bytes: int) -> int:
+    """Return after how many rows a writer of a table begins another file.
+
+    Args:
+        spec: the spec of the table.
+        stored_bytes, stored_rows: what the table has now.
+        columns: the number of its columns.
+        expected_bytes: what it may have once it is written, if it now has less than a file should have. Then its rows
+            say little, and each value counts as one byte: files that are too large are cut by the next write, but those
+            that are too small are joined by OPTIMIZE, in no order.
     """
-    return min(max(table_bytes // FILES_PER_TABLE, LEAST_FILE), GREATEST_FILE)
+    target = target_file_bytes(spec, stored_bytes)
+    if stored_rows and stored_bytes >= target:
+        return max(target * stored_rows // stored_bytes, 1)
+    return max(target_file_bytes(spec, expected_bytes) // columns, 1)
 
 
 def data_files(delta: DeltaTable, ordered_at_ms: int) -> list[DataFile]:

@@ -142,7 +142,7 @@ class TableOverview:
         """The number of files that would do for its bytes; None if the number of files is not known."""
         if self.measures is None or self.measures.files is None or isinstance(self.spec, InvalidSpec):
             return None
-        target = self.spec.maintenance.target_file_size or target_file_bytes(self.measures.size)
+        target = target_file_bytes(self.spec, self.measures.size)
         return max(-(-self.measures.size // target), self.measures.partitions)
 
     @property

@@ -7,15 +7,18 @@ from functools import reduce
 
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import AtomicType, DataType, VariantType
 
 from include.contracts.job.report import RowCounts
 from include.contracts.spec.table_spec import GoldSpec
 from include.control.changes.table_diff import changes_since
 from include.control.gates.conservation import rows_of_rebuild
 from include.control.gates.restore import close_restore
+from include.control.ledger.states.measures import table_rows
 from include.control.log.batch import BatchSources, Intent, StreamPosition, Winner
 from include.control.log.delta_log import latest_version
 from include.control.log.stored_tables import is_table
+from include.control.maintenance.health import rows_per_file
 from include.control.planning.refresh_cost import RefreshCost, cost_before_tracing
 from include.control.planning.source_ranges import (
     certified_sources,
@@ -88,14 +91,20 @@ class GoldAggregate:
 
     def write(self, session: SparkSession, intent: Intent, plan: BatchPlan) -> None:
         """Replace the touched groups in one commit."""
-        touched, reason = self._chosen(session, intent.sources)
+        newest = latest_version(self._path)
+        cost = cost_before_tracing(self._path, newest, intent.sources.ranges, self._context.paths)
+        touched, reason = self._chosen(session, intent.sources, cost, newest)
         if reason:
             self._context.notes.append(f"{self._spec.table}: the whole table was computed: {reason}")
         groups = self._groups_of(session, intent.sources, touched)
         ensure_leased_table(self._context, self._shape(groups))
         observation = Observation()
         rows = with_stamp(groups, intent).observe(observation, F.count(F.lit(1)).alias("groups"))
-        replace_where(rows, self._path, self._predicate(groups, touched))
+        # Each task sorts its own rows, so that a later refresh of few values has to rewrite few files (ADR 54).
+        if order := self._order(session, intent.sources, rows):
+            rows = rows.sortWithinPartitions(*order)
+        cut = rows_per_file(self._spec, cost.table, table_rows(self._path, newest), len(groups.columns), cost.sources)
+        replace_where(rows, self._path, self._predicate(groups, touched), cut)
         self._observations[intent.token] = observation
 
     def close(self, winner: Winner) -> Closing:
@@ -145,6 +154,9 @@ class GoldAggregate:
             for alias, source in self._spec.sources.items()
         }
 
+    def _frames_at(self, session: SparkSession, sources: BatchSources) -> dict[str, DataFrame]:
+        return self._frames(session, {table: upto for table, (_, upto) in sources.ranges.items()})
+
     @property
     def _refreshed_columns(self) -> tuple[str, ...]:
         return self._refresh.columns if self._refresh else self._spec.refresh_columns
@@ -158,7 +170,7 @@ class GoldAggregate:
         """
         if self._spec.query is None:
             return {alias: (text,) for alias, text in self._spec.refresh_from.items()}, ""
-        frames = self._frames(session, {table: upto for table, (_, upto) in sources.ranges.items()})
+        frames = self._frames_at(session, sources)
         self._refresh = refresh_of_query(session, self._spec, frames)
         changed = changed_ranges(self._spec, sources, self._context.paths)
         for alias, why in self._refresh.whole.items():
@@ -168,11 +180,11 @@ class GoldAggregate:
             return None, self._refresh.reason
         return self._refresh.keys, ""
 
-    def _chosen(self, session: SparkSession, sources: BatchSources) -> tuple[Touched | None, str]:
+    def _chosen(
+        self, session: SparkSession, sources: BatchSources, cost: RefreshCost, newest: int
+    ) -> tuple[Touched | None, str]:
         """Return the touched values, or None if all groups are computed; and why all: what it costs decides."""
         self._context.remarks.clear()  # of an earlier attempt
-        ranges, paths, newest = sources.ranges, self._context.paths, latest_version(self._path)
-        cost = cost_before_tracing(self._path, newest, ranges, paths)
         self._context.details["refresh"] = cost.figures()
         touched, reason = self._touched(session, sources, cost)
         if not touched or cost.is_small:
@@ -211,7 +223,7 @@ class GoldAggregate:
             if changed is None:
                 return None, f"files of {source.table} that have changed since are gone"
             if source.lookup:
-                frames = self._frames(session, {table: upto for table, (_, upto) in sources.ranges.items()})
+                frames = self._frames_at(session, sources)
                 changes.append(touched_by_lookup(alias, changed, frames, self._spec))
             changes += [changed.select(F.expr(text).alias("touched")) for text in expressions.get(alias, ())]
             for lookup in self._refresh.lookups.get(alias, ()) if self._refresh else ():
@@ -238,6 +250,14 @@ class GoldAggregate:
         reason = f"every value of {column} ({kind}) may depend on one that has changed"
         return (spans, "") if spans else (None, reason)
 
+    def _order(self, session: SparkSession, sources: BatchSources, rows: DataFrame) -> list[str]:
+        """Return the columns by which a file's rows are ordered: the partitions, then those of the refresh."""
+        if self._spec.query is not None and self._refresh is None:
+            self._refresh = refresh_of_query(session, self._spec, self._frames_at(session, sources))
+        wanted = [column.lower() for column in (*self._spec.partitioned_by, *self._refreshed_columns)]
+        ordered = {field.name.lower() for field in rows.schema.fields if _has_order(field.dataType)}
+        return [column for column in dict.fromkeys(wanted) if column in ordered]
+
     def _predicate(self, groups: DataFrame, touched: Touched | None) -> str:
         """Return the SQL condition of the rows that are replaced."""
         if touched is None:
@@ -255,3 +275,8 @@ class GoldAggregate:
             properties=shape_properties(self._spec),
             comment=self._spec.description,
         )
+
+
+def _has_order(kind: DataType) -> bool:
+    """Whether Spark can sort by a type, and Delta has its least and greatest value for each file."""
+    return isinstance(kind, AtomicType) and not isinstance(kind, VariantType)

@@ -171,7 +171,7 @@ def _slow_down_the_write(die: Die) -> None:
 
     bronze.append = lambda rows, path: append(_slowed(rows, die), path)
     for layer in (bronze, gold):
-        layer.replace_where = lambda rows, path, predicate: replace(_slowed(rows, die), path, predicate)
+        layer.replace_where = lambda rows, *more: replace(_slowed(rows, die), *more)
     silver.merge_changes = lambda session, path, changes, *more: merge(session, path, _slowed(changes, die), *more)
 
 
