@@ -26,6 +26,7 @@ MILLRACE, WHOLE, LIMIT = "Millrace", "whole table by Spark", "delta-rs and DuckD
 COLUMNS = {
     "gold.by_day": ("day", "country", "orders", "total", "largest"),
     "gold.by_customer": ("customer", "orders", "total", "largest"),
+    "gold.by_basket": ("basket", "orders", "total", "largest"),
     "gold.by_segment": ("day", "segment", "orders", "total", "largest"),
     "gold.places": ("id", "day", "customer", "amount", "place"),
     "gold.by_month": ("month", "orders", "total", "largest"),

@@ -11,7 +11,7 @@ from deltalake import DeltaTable, WriterProperties, write_deltalake
 DAYS, CUSTOMERS = 1_000, 50_000
 ORDER_COLUMNS = {
     "id": "bigint", "customer": "int", "day": "date", "amount": "decimal(10,2)", "status": "string",
-    "country": "string", "md5": "string",
+    "country": "string", "md5": "string", "basket": "bigint",
 }  # fmt: skip
 CUSTOMER_COLUMNS = {"id": "int", "segment": "string"}
 _FILES, _LARGEST_FILE = 24, "16777216"
@@ -22,13 +22,13 @@ SELECT id, CAST(hash(id, 3) % {customers} AS INT) AS customer,
     CAST(hash(id, 2) % 100000 / 100 AS DECIMAL(10, 2)) AS amount,
     ['new', 'paid', 'sent', 'returned'][1 + id % 4] AS status,
     ['AT', 'BE', 'CH', 'DE', 'DK', 'ES', 'FR', 'IT'][1 + id % 8] AS country,
-    md5(CAST(id AS VARCHAR)) AS md5
+    md5(CAST(id AS VARCHAR)) AS md5, id // 10 AS basket
 FROM range({first}, {end}) AS orders(id)
 """
 
 
 def write_orders(path: Path, rows: int) -> None:
-    """Write orders whose files follow each other by number and day; the customers are in all files."""
+    """Write orders whose files follow each other by number, day and basket of ten; the customers are in all files."""
     ends = [rows * number // _FILES for number in range(_FILES + 1)]
     for first, end in pairwise(ends):
         query = _ORDERS.format(customers=CUSTOMERS, days=DAYS, rows=rows, first=first, end=end)

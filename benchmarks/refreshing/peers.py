@@ -44,6 +44,10 @@ QUERIES = {
         SILVER, "customer", "o.customer",
         f"SELECT o.customer, {_MEASURES} FROM {{o}} o WHERE {{where}} GROUP BY o.customer",
     ),
+    "gold.by_basket": Query(
+        SILVER, "basket", "o.basket",
+        f"SELECT o.basket, {_MEASURES} FROM {{o}} o WHERE {{where}} GROUP BY o.basket",
+    ),
     "gold.by_segment": Query(
         SILVER, "day", "o.day",
         f"SELECT o.day, c.segment, {_MEASURES} FROM {{o}} o LEFT JOIN {{c}} c ON c.id = o.customer WHERE {{where}} "

@@ -43,6 +43,13 @@ GOLD: dict[str, dict[str, Any]] = {
         "refresh_by": "customer",
         "refresh_from": {"o": "customer"},
     },
+    "gold.by_basket": {
+        "sources": _SOURCES,
+        "group_by": {"basket": "o.basket"},
+        "measures": _MEASURES,
+        "refresh_by": "basket",
+        "refresh_from": {"o": "basket"},
+    },
     "gold.places": {"sources": _SOURCES, "query": _PLACES, "refresh_by": "day"},
     "gold.by_segment": {
         "sources": {

@@ -54,5 +54,5 @@ def run(bench: Bench, sizes: tuple[int, ...] = SIZES) -> list[Result]:
 def choice(known: Mapping[str, int]) -> str:
     """Return the way that a refresh chooses with these figures of its report."""
     sizes, touched = RefreshCost(known["sources"], known["table"], known["changes"]), known["values"]
-    cost = replace(sizes, read=known["read"], rewritten=known["rewritten"], values=touched)
+    cost = replace(sizes, read=known["read"], rewritten=known["rewritten"], values=touched, ranges=known["ranges"])
     return WHOLE if cost.is_whole_cheaper else INCREMENTAL

@@ -51,10 +51,10 @@ def replaced_rows(path: LakePath, version: int) -> tuple[int, int]:
     return written, int(metrics.get("numDeletedRows", "0"))
 
 
-def replaced_every_row(path: LakePath, version: int) -> bool:
-    """Whether a commit of `replace_where` had the predicate `EVERY_ROW`."""
+def replaced_where(path: LakePath, version: int) -> str:
+    """Return the predicate of a commit of `replace_where`, which is true for all rows that it wrote, and no others."""
     info = next(action["commitInfo"] for action in commit_actions(path, version) if "commitInfo" in action)
-    return bool(info["operationParameters"].get("predicate") == EVERY_ROW)
+    return str(info["operationParameters"]["predicate"])
 
 
 def read_observation(observation: Observation) -> dict[str, Any] | None:

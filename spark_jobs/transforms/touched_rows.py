@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, DateType, TimestampType
 
 from spark_jobs.transforms.sql_texts import sql_text
-from spark_jobs.transforms.touched_spans import TouchedSpans
+from spark_jobs.transforms.touched_spans import INTEGERS, TouchedSpans
 
 MAX_RANGES = 50
 """If more values are touched, those that are next to each other share a range."""
@@ -27,7 +27,6 @@ for each row."""
 
 _PLAIN_COLUMN = re.compile(r"\s*(?:(\w+)|`([^`]+)`)\s*", re.ASCII)
 _TIMES = ("date", "timestamp", "timestamp_ntz")
-_SUFFIXES = {"tinyint": "Y", "smallint": "S", "int": "", "bigint": "L"}
 _INTEGER, _TIME = re.compile(r"-?\d+"), re.compile(r"\d{4}-\d\d-\d\d[\d:. ]*")
 _COMMON_YEAR = re.compile(r"\d{4}-")
 """The texts of times with such a year have the order of the times."""
@@ -95,8 +94,8 @@ def _literal(text: str, kind: str) -> str:
     >>> _literal("-7", "bigint"), _literal("+10000-01-01", "date"), _literal("7", "")
     ('-7L', "'+10000-01-01'", "'7'")
     """
-    if kind in _SUFFIXES and _INTEGER.fullmatch(text):
-        return text + _SUFFIXES[kind]
+    if kind in INTEGERS and _INTEGER.fullmatch(text):
+        return text + INTEGERS[kind]
     return f"{kind.upper()}{sql_text(text)}" if kind in _TIMES and _TIME.fullmatch(text) else sql_text(text)
 
 
@@ -145,8 +144,10 @@ def _any_of(conditions: Sequence[Column]) -> Column:
 def _starts(touched: Touched, kind: DataType, *, is_year: bool) -> tuple[list[tuple[Column, Column]] | None, bool]:
     """Return the first and the last start of each range of values, None if it is not known; and whether null is one."""
     if isinstance(touched, TouchedSpans):
-        spans = [(F.expr(first).cast(kind), F.expr(last).cast(kind)) for first, last in touched.read or ()]
-        return spans, touched.has_null
+        ends = [(F.expr(first), F.expr(last)) for first, last in touched.read or ()]
+        if is_year:
+            ends = [(_new_year(first.cast("int")), _new_year(last.cast("int"))) for first, last in ends]
+        return [(first.cast(kind), last.cast(kind)) for first, last in ends], touched.has_null
     texts = [text for text in touched if text is not None]
     ranges = _ranges(texts, "int" if is_year else "timestamp")
     if texts and not ranges:
@@ -167,7 +168,7 @@ def _ranges(texts: Sequence[str], kind: str) -> list[tuple[str, str]]:
     places: dict[str, int]
     if not texts:
         return []
-    if kind in _SUFFIXES:
+    if kind in INTEGERS:
         places = {text: int(text) for text in texts}
     elif kind in _TIMES and all(map(_COMMON_YEAR.match, texts)):
         # For the widths of gaps a number of the day is enough; the texts have the order of the times.
@@ -186,8 +187,12 @@ def _ranges(texts: Sequence[str], kind: str) -> list[tuple[str, str]]:
 
 def _start(text: str, kind: DataType, *, is_year: bool) -> Column:
     if is_year:
-        return F.make_date(F.lit(int(text)), F.lit(1), F.lit(1)).cast(kind)
+        return _new_year(F.lit(int(text))).cast(kind)
     return F.lit(text).cast(TimestampType()).cast(kind)
+
+
+def _new_year(year: Column) -> Column:
+    return F.make_date(year, F.lit(1), F.lit(1))
 
 
 def _after(start: Column, unit: str, kind: DataType) -> Column:

@@ -1,4 +1,4 @@
-"""The values that a batch computes if changes reach later values: spans of time, or everything from a value onwards."""
+"""The values that a batch computes as spans: too many for a list, or those that later values depend on (lookback)."""
 
 from __future__ import annotations
 
@@ -11,8 +11,11 @@ from include.contracts.spec.duration import UNBOUNDED
 MAX_SPANS = 50
 """If there are more, one span from the least to the greatest value takes their place."""
 
-_TIMES = {"date": "DATE", "timestamp": "TIMESTAMP", "timestamp_ntz": "TIMESTAMP_NTZ"}
-_INTEGERS = ("tinyint", "smallint", "int", "bigint")
+TIMES = {"date": "DATE", "timestamp": "TIMESTAMP", "timestamp_ntz": "TIMESTAMP_NTZ"}
+"""The types of dates and times -> how their literals begin."""
+
+INTEGERS = {"tinyint": "Y", "smallint": "S", "int": "", "bigint": "L"}
+"""The types of whole numbers -> how their literals end."""
 
 Span = tuple[str, str | None]
 """The first and the last value, as literals of Spark SQL; no last value means all later ones."""
@@ -41,28 +44,47 @@ class TouchedSpans:
         return "true" if self.read is None else _is_within(value, self.read, has_null=self.has_null)
 
 
-def spans_of(touched: Sequence[str | None], kind: str, reach: timedelta) -> TouchedSpans | None:
+@dataclass(frozen=True)
+class Ranges:
+    """Ranges that contain all of many values.
+
+    Attributes:
+        ends: the least and the greatest value of each range, as text.
+        has_null: whether null is one of the values.
+    """
+
+    ends: Sequence[tuple[str, str]]
+    has_null: bool
+
+
+def spans_of(touched: Sequence[str | None] | Ranges, kind: str, reach: timedelta) -> TouchedSpans | None:
     """Return what changes of rows with these values affect; None if they may affect all values.
 
     Args:
-        touched: the values, as text.
+        touched: the values, as text, or ranges of them.
         kind: the type of `refresh_by`.
         reach: how far before a value the rows are on which it depends.
     """
-    texts = [text for text in touched if text is not None]
+    if isinstance(touched, Ranges):
+        ends, has_null = touched.ends, touched.has_null
+    else:
+        ends, has_null = [(text, text) for text in touched if text is not None], None in touched
     if reach == UNBOUNDED:
         # Rows without a value may come before all others, or after them.
-        first = _least(texts, kind)
-        return None if first is None or None in touched else TouchedSpans(((first, None),), None, has_null=True)
-    if kind not in _TIMES:
+        first = _least([first for first, _ in ends], kind)
+        return None if first is None or has_null else TouchedSpans(((first, None),), None, has_null=True)
+    if kind in INTEGERS and not reach:
+        whole = tuple((f"{first}{INTEGERS[kind]}", f"{last}{INTEGERS[kind]}") for first, last in ends)
+        return TouchedSpans(whole, whole, has_null)
+    if kind not in TIMES:
         return None
     try:
-        times = sorted({datetime.fromisoformat(text) for text in texts})
-        computed = _merged((time, time + reach) for time in times)
+        times = sorted({(datetime.fromisoformat(first), datetime.fromisoformat(last)) for first, last in ends})
+        computed = _merged((first, last + reach) for first, last in times)
         read = _merged((first - reach, last) for first, last in computed)
     except (ValueError, OverflowError):  # years that Spark has, and Python has not
         return None
-    return TouchedSpans(_literals(computed, kind), _literals(read, kind), has_null=None in touched)
+    return TouchedSpans(_literals(computed, kind), _literals(read, kind), has_null)
 
 
 def _least(texts: Sequence[str], kind: str) -> str | None:
@@ -70,9 +92,9 @@ def _least(texts: Sequence[str], kind: str) -> str | None:
     try:
         if not texts:
             return None
-        if kind in _INTEGERS:
+        if kind in INTEGERS:
             return str(min(map(int, texts)))
-        if kind in _TIMES:
+        if kind in TIMES:
             return _literal(min(map(datetime.fromisoformat, texts)), kind)
         return _text(min(texts, key=str.encode)) if kind == "string" else None
     except ValueError:
@@ -101,7 +123,7 @@ def _text(value: str) -> str:
 
 def _literal(time: datetime, kind: str) -> str:
     """Return a time as a literal; as a date it is the day on which it is."""
-    return f"{_TIMES[kind]}'{time.date() if kind == 'date' else time}'"
+    return f"{TIMES[kind]}'{time.date() if kind == 'date' else time}'"
 
 
 def _is_within(value: str, spans: Sequence[Span], *, has_null: bool) -> str:

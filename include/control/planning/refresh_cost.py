@@ -44,6 +44,7 @@ class RefreshCost:
         read: of the files of the sources that may have rows of touched values, by their statistics.
         rewritten: of the files of the gold table that may have groups of touched values.
         values: the number of touched values. This and the two before are 0 until the values are known.
+        ranges: the number of ranges that take the place of the values, if a list of these would be too long.
         sizes: the name of each data file of the sources and of the table -> its bytes.
     """
 
@@ -53,6 +54,7 @@ class RefreshCost:
     read: int = 0
     rewritten: int = 0
     values: int = 0
+    ranges: int = 0
     sizes: Mapping[str, int] = field(default_factory=dict, repr=False)
 
     @property
@@ -63,7 +65,13 @@ class RefreshCost:
     @property
     def incremental(self) -> int:
         """What the touched groups cost, as far as it is known."""
-        return TRACING + TRACED * self.changes + self.read + (1 + WRITTEN) * self.rewritten + LISTED * self.values
+        return (
+            TRACING
+            + TRACED * self.changes
+            + self.read
+            + (1 + WRITTEN) * self.rewritten
+            + LISTED * (self.ranges or self.values)
+        )
 
     @property
     def is_small(self) -> bool:
@@ -77,17 +85,20 @@ class RefreshCost:
 
     @property
     def most_values(self) -> int:
-        """The most touched values that are listed: a longer list would cost as much as all groups, or be too long."""
+        """The most touched values that are listed: a longer list would cost as much as all groups, or be too long.
+
+        More are computed by ranges that contain them.
+        """
         left = self.whole - TRACING - TRACED * self.changes
         return MOST_LISTED if self.is_small else max(0, min(left // LISTED, MOST_LISTED))
 
-    def of_touched(self, values: int, read: Iterable[str], rewritten: Iterable[str]) -> RefreshCost:
+    def of_touched(self, values: int, read: Iterable[str], rewritten: Iterable[str], ranges: int = 0) -> RefreshCost:
         """Return the cost with the number of touched values, and with the addresses of the files of both tables."""
-        return replace(self, values=values, read=self._size(read), rewritten=self._size(rewritten))
+        return replace(self, values=values, read=self._size(read), rewritten=self._size(rewritten), ranges=ranges)
 
     def figures(self) -> dict[str, int]:
         """Return all figures but those of single files, for the report of a run."""
-        names = ("sources", "table", "changes", "read", "rewritten", "values", "whole", "incremental")
+        names = ("sources", "table", "changes", "read", "rewritten", "values", "ranges", "whole", "incremental")
         return {name: getattr(self, name) for name in names}
 
     def in_words(self, column: str = "") -> str:
@@ -97,6 +108,9 @@ class RefreshCost:
         >>> print(cost.in_words("day").replace(", which", ",\\nwhich"))
         3 values of day changed (changes of 90.0 kB): reads 1.2 MB of 90.0 MB, rewrites 0 B of 2.0 MB,
         which costs as much as reading 61.4 MB, all groups 110.0 MB
+        >>> cost = RefreshCost(90_000_000, 2_000_000, changes=90_000, read=1_200_000, values=3_000, ranges=2)
+        >>> print(cost.in_words("basket").partition(", rewrites")[0])
+        at least 3,000 values of basket changed, in 2 ranges (changes of 90.0 kB): reads 1.2 MB of 90.0 MB
         >>> RefreshCost(40_000_000, 2_000_000, changes=60_000).in_words()
         'to trace changes of 60.0 kB costs as much as reading 60.1 MB, all groups 60.0 MB'
         """
@@ -104,9 +118,14 @@ class RefreshCost:
         costs = f"costs as much as reading {in_bytes(self.incremental)}, all groups {in_bytes(self.whole)}"
         if not self.values:
             return f"to trace changes of {changes} {costs}"
-        changed = f"{counted(self.values, f'value of {column}', f'values of {column}')} changed (changes of {changes})"
+        changed = f"{counted(self.values, f'value of {column}', f'values of {column}')} changed"
+        if self.ranges:
+            changed += f", in {counted(self.ranges, 'range')}"
+        if self.ranges or not self.read:
+            changed = f"at least {changed}"
+        changed += f" (changes of {changes})"
         if not self.read:
-            return f"at least {changed}, and the sources have {sources}"
+            return f"{changed}, and the sources have {sources}"
         rewrites = f"rewrites {in_bytes(self.rewritten)} of {in_bytes(self.table)}"
         return f"{changed}: reads {in_bytes(self.read)} of {sources}, {rewrites}, which {costs}"
 

@@ -32,8 +32,8 @@ from spark_jobs.delta_io.row_writes import (
     EVERY_ROW,
     read_observation,
     replace_where,
-    replaced_every_row,
     replaced_rows,
+    replaced_where,
 )
 from spark_jobs.delta_io.tables import TableShape, shape_properties
 from spark_jobs.layers.gold.query import (
@@ -44,13 +44,14 @@ from spark_jobs.layers.gold.query import (
     touched_by_lookup_of_query,
     touched_rows_of_query,
 )
+from spark_jobs.layers.gold.value_ranges import have_ranges, ranges_of
 from spark_jobs.layers.own_table import ensure_leased_table, ensure_own_table, require_fitting_table
 from spark_jobs.protocol.batches import BatchPlan, Closing
 from spark_jobs.runtime.context import JobContext
 from spark_jobs.transforms.groups import aggregate, touched_by_lookup
 from spark_jobs.transforms.stamps import STAMP_COLUMNS, with_stamp
 from spark_jobs.transforms.touched_rows import Touched, touched_text
-from spark_jobs.transforms.touched_spans import spans_of
+from spark_jobs.transforms.touched_spans import Ranges, spans_of
 
 
 class GoldAggregate:
@@ -62,7 +63,7 @@ class GoldAggregate:
         self._path = context.paths.table(self._spec.table)
         self._observations: dict[str, Observation] = {}
         self._refresh: QueryRefresh | None = None
-        self._values = 0
+        self._values = self._ranges = 0
 
     def ensure_table(self) -> None:
         """Create the table with the types that its expressions have over the certified sources, or change it.
@@ -118,11 +119,9 @@ class GoldAggregate:
         if observation and (counts := read_observation(observation)):
             computed = counts["groups"]
         else:
-            sources = winner.intent.sources
+            replaced = replaced_where(self._path, winner.version)
             with self._context.open_session({}) as session:
-                replaced_all = replaced_every_row(self._path, winner.version)
-                touched, _ = (None, "") if replaced_all else self._touched(session, sources, None)
-                computed = self._groups_of(session, sources, touched).count()
+                computed = read_version(session, self._path, winner.version).where(replaced).count()
         # Delta replaces the row of each computed group: only the difference in number was inserted or deleted.
         updated = min(written, removed)
         changes = {"inserted": written - updated, "updated": updated, "deleted": removed - updated}
@@ -191,7 +190,7 @@ class GoldAggregate:
             return touched, reason
         groups = self._groups_of(session, sources, touched)
         stored = read_version(session, self._path, newest).where(self._predicate(groups, touched))
-        cost = cost.of_touched(self._values, groups.inputFiles(), stored.inputFiles())
+        cost = cost.of_touched(self._values, groups.inputFiles(), stored.inputFiles(), self._ranges)
         self._context.details["refresh"] = cost.figures()
         words = cost.in_words(", ".join(self._refreshed_columns))
         if cost.is_whole_cheaper:
@@ -199,12 +198,10 @@ class GoldAggregate:
         self._context.remarks[:] = [f"incremental: {words}"]
         return touched, ""
 
-    def _touched(
-        self, session: SparkSession, sources: BatchSources, cost: RefreshCost | None
-    ) -> tuple[Touched | None, str]:
+    def _touched(self, session: SparkSession, sources: BatchSources, cost: RefreshCost) -> tuple[Touched | None, str]:
         """Return the values of `refresh_by` that changes affect, or None for all; and why all, if that is unusual.
 
-        With a cost, these are also all if the changes, or the list of the values, cost more than all groups.
+        These are also all if to trace the changes costs more than all groups, or so do the values and have no ranges.
         """
         reason = "" if sources.reprocess else why_whole(sources.ranges, self._context.paths)
         if reason or sources.reprocess or any(after is None for after, _ in sources.ranges.values()):
@@ -212,7 +209,7 @@ class GoldAggregate:
         expressions, reason = self._refresh_from(session, sources)
         if expressions is None:
             return None, reason
-        if cost and cost.is_whole_cheaper:
+        if cost.is_whole_cheaper:
             return None, cost.in_words(", ".join(self._refreshed_columns))
         changes: list[DataFrame] = []
         for alias, source in self._spec.sources.items():
@@ -231,22 +228,31 @@ class GoldAggregate:
         if not changes:  # no commit of the sources has changed rows that count
             return [], ""
         texts = reduce(DataFrame.union, changes).select(F.col("touched").cast("string").alias("touched"))
-        distinct = texts.distinct()
-        rows = (distinct.limit(cost.most_values + 1) if cost else distinct).collect()
-        if cost and len(rows) > cost.most_values:
-            return None, cost.of_touched(len(rows), (), ()).in_words(", ".join(self._refreshed_columns))
-        self._values = len(rows)
-        return self._with_later_values(session, sources, [row["touched"] for row in rows])
+        values = [row["touched"] for row in texts.distinct().limit(cost.most_values + 1).collect()]
+        self._values, self._ranges = len(values), 0
+        if len(values) <= cost.most_values:
+            return self._with_later_values(session, sources, values)
+        kinds = {change.schema["touched"].dataType.simpleString() for change in changes}
+        kind = self._kind(session, sources) if len(self._refreshed_columns) == 1 else ""
+        ranges = ranges_of(texts, kind, values) if have_ranges(kind, kinds) else None
+        if ranges:
+            self._ranges = len(ranges.ends) + ranges.has_null
+            return self._with_later_values(session, sources, ranges)
+        return None, cost.of_touched(len(values), (), ()).in_words(", ".join(self._refreshed_columns))
+
+    def _kind(self, session: SparkSession, sources: BatchSources) -> str:
+        """Return the type of the only column of the refresh."""
+        (column,) = self._refreshed_columns
+        return self._groups_of(session, sources, None).schema[column].dataType.simpleString()
 
     def _with_later_values(
-        self, session: SparkSession, sources: BatchSources, values: list[str | None]
+        self, session: SparkSession, sources: BatchSources, touched: list[str | None] | Ranges
     ) -> tuple[Touched | None, str]:
         """Return the touched values and, by the lookback of the spec, the later ones that depend on them."""
-        if not self._spec.lookback or not values:
-            return values, ""
-        (column,) = self._refreshed_columns
-        kind = self._groups_of(session, sources, None).schema[column].dataType.simpleString()
-        spans = spans_of(values, kind, self._spec.reach)
+        if isinstance(touched, list) and not (self._spec.lookback and touched):
+            return touched, ""
+        column, kind = self._refreshed_columns[0], self._kind(session, sources)
+        spans = spans_of(touched, kind, self._spec.reach)
         reason = f"every value of {column} ({kind}) may depend on one that has changed"
         return (spans, "") if spans else (None, reason)
 
