@@ -44,7 +44,7 @@ from spark_jobs.layers.gold.query import (
     touched_by_lookup_of_query,
     touched_rows_of_query,
 )
-from spark_jobs.layers.gold.value_ranges import have_ranges, ranges_of
+from spark_jobs.layers.gold.value_ranges import MOST_WITHOUT_RANGES, have_ranges, ranges_of
 from spark_jobs.layers.own_table import ensure_leased_table, ensure_own_table, require_fitting_table
 from spark_jobs.protocol.batches import BatchPlan, Closing
 from spark_jobs.runtime.context import JobContext
@@ -228,16 +228,18 @@ class GoldAggregate:
         if not changes:  # no commit of the sources has changed rows that count
             return [], ""
         texts = reduce(DataFrame.union, changes).select(F.col("touched").cast("string").alias("touched"))
-        values = [row["touched"] for row in texts.distinct().limit(cost.most_values + 1).collect()]
-        self._values, self._ranges = len(values), 0
+        most = min(cost.most_values, MOST_WITHOUT_RANGES)
+        values, self._ranges = _distinct(texts, most + 1), 0
+        if len(values) > most:
+            kinds = {change.schema["touched"].dataType.simpleString() for change in changes}
+            kind = self._kind(session, sources) if len(self._refreshed_columns) == 1 else ""
+            if have_ranges(kind, kinds) and (ranges := ranges_of(texts, kind, values)):
+                self._values, self._ranges = len(values), len(ranges.ends) + ranges.has_null
+                return self._with_later_values(session, sources, ranges)
+            values = _distinct(texts, cost.most_values + 1) if most < cost.most_values else values
+        self._values = len(values)
         if len(values) <= cost.most_values:
             return self._with_later_values(session, sources, values)
-        kinds = {change.schema["touched"].dataType.simpleString() for change in changes}
-        kind = self._kind(session, sources) if len(self._refreshed_columns) == 1 else ""
-        ranges = ranges_of(texts, kind, values) if have_ranges(kind, kinds) else None
-        if ranges:
-            self._ranges = len(ranges.ends) + ranges.has_null
-            return self._with_later_values(session, sources, ranges)
         return None, cost.of_touched(len(values), (), ()).in_words(", ".join(self._refreshed_columns))
 
     def _kind(self, session: SparkSession, sources: BatchSources) -> str:
@@ -281,6 +283,11 @@ class GoldAggregate:
             properties=shape_properties(self._spec),
             comment=self._spec.description,
         )
+
+
+def _distinct(texts: DataFrame, most: int) -> list[str | None]:
+    """Return so many different values of `touched`, or all if there are fewer."""
+    return [row["touched"] for row in texts.distinct().limit(most).collect()]
 
 
 def _has_order(kind: DataType) -> bool:

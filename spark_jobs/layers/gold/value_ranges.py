@@ -10,6 +10,9 @@ from pyspark.sql import functions as F
 
 from spark_jobs.transforms.touched_spans import INTEGERS, MAX_SPANS, TIMES, Ranges
 
+MOST_WITHOUT_RANGES = 1_000
+"""More values are computed by ranges, if they have any: to collect and to list them costs more than most refreshes."""
+
 _NEAR = 0.01
 """Two ranges are one if the gap between them is a smaller part of the whole."""
 
