@@ -31,6 +31,8 @@ INTERNALS: dict[str, tuple[str, ...]] = {
         "timetable_periodic",
         "asset_expression",
     ),
+    "airflow.models.asset:AssetModel": ("id", "name"),
+    "airflow.models.asset:TaskOutletAssetReference": ("asset_id", "dag_id"),
     "airflow.models.pool:Pool": ("get_pool", "create_or_update_pool"),
     "airflow.utils.session:create_session": (),
     "airflow.models.dagrun:DagRun": (
@@ -52,5 +54,5 @@ INTERNALS: dict[str, tuple[str, ...]] = {
 - A listener creates the pool when Airflow starts: there is no other place that has the database. Another one
   writes the day into the note of a run.
 - The web pages check rights, and read a run with its tasks, their earlier tries and XComs, tasks that failed, the runs
-  of a DAG, its next run, and the DAGs that wait for an asset, as Airflow's own pages do.
+  of a DAG, its next run, and the DAGs that publish an asset or wait for it, as Airflow's own pages do.
 """
