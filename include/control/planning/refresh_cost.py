@@ -26,7 +26,7 @@ TRACED = 2
 """To find touched values in a byte of changes costs as much as to read so many: the values are sorted and collected."""
 
 MOST_LISTED = 100_000
-"""If more values are touched, all groups are computed: Delta keeps the list in the commit, as a text of megabytes."""
+"""More touched values are never listed: Delta keeps the list in the commit, as a text of megabytes."""
 
 LISTED = 20_000
 """A touched value costs as much as to read so many bytes: it is part of the conditions on each table. To collect some

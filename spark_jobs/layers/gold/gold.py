@@ -228,7 +228,8 @@ class GoldAggregate:
         if not changes:  # no commit of the sources has changed rows that count
             return [], ""
         texts = reduce(DataFrame.union, changes).select(F.col("touched").cast("string").alias("touched"))
-        most = min(cost.most_values, MOST_WITHOUT_RANGES)
+        # Ranges also compute rows that no change touches, which small tables keep as they are (ADR 52).
+        most = cost.most_values if cost.is_small else min(cost.most_values, MOST_WITHOUT_RANGES)
         values, self._ranges = _distinct(texts, most + 1), 0
         if len(values) > most:
             kinds = {change.schema["touched"].dataType.simpleString() for change in changes}

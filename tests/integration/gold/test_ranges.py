@@ -15,7 +15,7 @@ from spark_jobs.delta_io.tables import sql_path
 from spark_jobs.layers.gold.gold import GoldAggregate
 from spark_jobs.runtime.context import JobContext
 from spark_jobs.runtime.session import own_session
-from tests.support.documents.specs import bronze_document, gold_document, silver_document
+from tests.support.documents.specs import sums_document, typed_documents
 from tests.support.lakehouse import Lakehouse
 from tests.support.ledger.delta_tables import judge
 
@@ -28,19 +28,7 @@ def test_many_new_groups_and_an_old_one_are_computed_and_no_others(
 ) -> None:
     for name, value in {"SMALL": 0, "TRACING": 0, "LISTED": 1, "MOST_LISTED": LISTED}.items():
         monkeypatch.setattr(refresh_cost, name, value)
-    typed = {name: {"type": kind} for name, kind in COLUMNS.items()}
-    lakehouse.specs(
-        bronze_document("bronze.orders", columns=typed),
-        silver_document(SILVER, source="bronze.orders", columns=typed, keys=["id"], sequence_by=["amount"]),
-        gold_document(
-            GOLD,
-            sources={"o": {"table": SILVER}},
-            group_by={"basket": "o.basket"},
-            measures={"orders": "count(*)", "total": "sum(o.amount)"},
-            refresh_by="basket",
-            refresh_from={"o": "basket"},
-        ),
-    )
+    lakehouse.specs(*typed_documents(COLUMNS), sums_document(GOLD, "basket"))
     path = lakehouse.paths.table(SILVER)
     orders = "SELECT CAST(id AS INT) AS id, id div 10 AS basket, 1 AS amount FROM range({}, {})"
     with own_session({}) as session:
@@ -58,6 +46,10 @@ def test_many_new_groups_and_an_old_one_are_computed_and_no_others(
         report = run(lakehouse)
         assert report.details["refresh"]["ranges"] == 2, "one of them is null"
         assert report.rows.read == 2, "the basket of order 21000, and the orders without one"
+        monkeypatch.undo()
+        session.sql(f"UPDATE {sql_path(path)} SET amount = 3 WHERE basket % 2 = 0").collect()
+        report = run(lakehouse)
+        assert report.rows.read == 1_051, "a small table keeps each row that no change touches"
 
 
 def run(lakehouse: Lakehouse) -> JobReport:
