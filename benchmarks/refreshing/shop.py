@@ -28,28 +28,19 @@ _PLACES = """
 SELECT id, day, customer, amount, rank() OVER (PARTITION BY day ORDER BY amount DESC, id) AS place
 FROM o
 """
+
+
+def _by(column: str, *others: str) -> dict[str, Any]:
+    """Return the keys of a table of orders by these columns, refreshed by the first."""
+    groups = {name: f"o.{name}" for name in (column, *others)}
+    keys = {"group_by": groups, "measures": _MEASURES, "refresh_by": column, "refresh_from": {"o": column}}
+    return {"sources": _SOURCES, **keys}
+
+
 GOLD: dict[str, dict[str, Any]] = {
-    "gold.by_day": {
-        "sources": _SOURCES,
-        "group_by": {"day": "o.day", "country": "o.country"},
-        "measures": _MEASURES,
-        "refresh_by": "day",
-        "refresh_from": {"o": "day"},
-    },
-    "gold.by_customer": {
-        "sources": _SOURCES,
-        "group_by": {"customer": "o.customer"},
-        "measures": _MEASURES,
-        "refresh_by": "customer",
-        "refresh_from": {"o": "customer"},
-    },
-    "gold.by_basket": {
-        "sources": _SOURCES,
-        "group_by": {"basket": "o.basket"},
-        "measures": _MEASURES,
-        "refresh_by": "basket",
-        "refresh_from": {"o": "basket"},
-    },
+    "gold.by_day": _by("day", "country"),
+    "gold.by_customer": _by("customer"),
+    "gold.by_basket": _by("basket"),
     "gold.places": {"sources": _SOURCES, "query": _PLACES, "refresh_by": "day"},
     "gold.by_segment": {
         "sources": {

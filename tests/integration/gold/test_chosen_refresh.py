@@ -25,7 +25,7 @@ from spark_jobs.delta_io.tables import sql_path
 from spark_jobs.layers.gold.gold import GoldAggregate
 from spark_jobs.runtime.context import JobContext
 from spark_jobs.runtime.session import own_session
-from tests.support.documents.specs import bronze_document, gold_document, silver_document
+from tests.support.documents.specs import sums_document, typed_documents
 from tests.support.lakehouse import Lakehouse
 from tests.support.ledger.delta_tables import day, judge
 
@@ -39,19 +39,7 @@ class Shop:
 
     def __init__(self, lakehouse: Lakehouse, session: SparkSession) -> None:
         self.lakehouse, self.session = lakehouse, session
-        typed = {name: {"type": kind} for name, kind in COLUMNS.items()}
-        lakehouse.specs(
-            bronze_document("bronze.orders", columns=typed),
-            silver_document(SILVER, source="bronze.orders", columns=typed, keys=["id"], sequence_by=["amount"]),
-            gold_document(
-                GOLD,
-                sources={"o": {"table": SILVER}},
-                group_by={"place": "o.place"},
-                measures={"orders": "count(*)", "total": "sum(o.amount)"},
-                refresh_by="place",
-                refresh_from={"o": "place"},
-            ),
-        )
+        lakehouse.specs(*typed_documents(COLUMNS), sums_document(GOLD, "place"))
         self.path = lakehouse.paths.table(SILVER)
         listed = ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())
         self.sql(f"CREATE TABLE {{}} ({listed}) USING delta TBLPROPERTIES (delta.enableChangeDataFeed = true)")

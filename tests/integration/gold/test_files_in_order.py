@@ -16,7 +16,7 @@ from include.control.planning import refresh_cost
 from include.control.planning.refresh_cost import RefreshCost
 from spark_jobs.delta_io.tables import sql_path
 from spark_jobs.runtime.session import own_session
-from tests.support.documents.specs import bronze_document, silver_document
+from tests.support.documents.specs import typed_documents
 from tests.support.lakehouse import Lakehouse
 from tests.support.ledger.delta_tables import judge
 
@@ -45,10 +45,8 @@ def test_a_change_of_the_newest_day_rewrites_few_of_the_files(
     for name, value in {"SMALL": 0, "TRACING": 0, "LISTED": 1}.items():
         monkeypatch.setattr(refresh_cost, name, value)
     monkeypatch.setattr(RefreshCost, "is_whole_cheaper", False)
-    typed = {name: {"type": kind} for name, kind in COLUMNS.items()}
     lakehouse.specs(
-        bronze_document("bronze.orders", columns=typed),
-        silver_document(SILVER, source="bronze.orders", columns=typed, keys=["id"], sequence_by=["amount"]),
+        *typed_documents(COLUMNS),
         *({"table": table, "sources": {"o": {"table": SILVER}}, **keys} for table, keys in TABLES.items()),
     )
     path = lakehouse.paths.table(SILVER)
