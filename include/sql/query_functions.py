@@ -38,3 +38,7 @@ variant_explode_outer
 """
 ROW_GENERATORS = frozenset(_GENERATING.split())
 """Functions that give rows, and read nothing but their arguments."""
+
+WINDOWS_OF_TIME = "window"
+SESSIONS = "session_window"
+"""Functions of time that Spark replaces by rows of their own."""

@@ -10,7 +10,7 @@ from include.contracts.spec.table_spec import GoldSpec
 from include.specs.checks.columns import check_columns, unknown_column
 from include.specs.checks.expectations import check_expectations
 from include.specs.problem import Defect, did_you_mean
-from include.sql.query.names import is_generator
+from include.sql.query.names import makes_columns
 from include.sql.query.refresh import lookback_of, refresh_of
 from include.sql.query.select_query import SelectQuery, query_of
 from include.sql.spark_functions import WITHOUT_PARENTHESES
@@ -58,7 +58,7 @@ def _unknown_columns(query: SelectQuery, columns: Mapping[str, tuple[str, ...] |
     hidden = {*query.ctes, *(node.alias.lower() for node in tree.find_all(exp.Subquery, exp.Lateral, exp.Values))}
     named = {node.name.lower() for node in tree.find_all(exp.Identifier) if not isinstance(node.parent, exp.Column)}
     of_any = {name for table in columns.values() for name in table or ()}
-    makes_names = any(isinstance(node, exp.Pivot | exp.UDTF) or is_generator(node) for node in tree.walk())
+    makes_names = any(isinstance(node, exp.Pivot | exp.UDTF) or makes_columns(node) for node in tree.walk())
     names_are_known = not makes_names and None not in columns.values()
     for column in dict.fromkeys(tree.find_all(exp.Column)):
         alias, name = column.table.lower(), column.name.lower()

@@ -7,11 +7,13 @@ from functools import cached_property
 
 from sqlglot import exp
 
-from include.sql.query_functions import ROW_GENERATORS
+from include.sql.query_functions import ROW_GENERATORS, SESSIONS, WINDOWS_OF_TIME
 from include.sql.spark_functions import AGGREGATES
 
 _HIDDEN = ("SEMI", "ANTI")
 _POSITION = "#"
+_TUMBLING = 2
+"""The arguments of a `window` that slides by its own length, so that each row is in one of them."""
 
 
 class UntraceableError(Exception):
@@ -109,7 +111,7 @@ class Names:
         for part in node.walk():
             if isinstance(part, exp.Query):
                 raise UntraceableError(f"it comes out of the subquery {short(part)}")
-            if isinstance(part, exp.Window) or is_aggregate(part):
+            if isinstance(part, exp.Window) or is_aggregate(part) or function_name(part) == SESSIONS:
                 raise UntraceableError(f"it comes out of {short(part)}, over several rows")
             if is_generator(part):
                 raise UntraceableError(f"it comes out of {short(part)}, which makes several rows of one")
@@ -240,7 +242,9 @@ def function_name(node: exp.Expr) -> str:
 
 def has_hidden_columns(selects: Iterable[exp.Expr]) -> bool:
     """Whether the columns of a result are others than its expressions: a star or a generator stands for several."""
-    return any(each.is_star or isinstance(each, exp.Aliases) or any(map(is_generator, each.walk())) for each in selects)
+    return any(
+        each.is_star or isinstance(each, exp.Aliases) or any(map(makes_columns, each.walk())) for each in selects
+    )
 
 
 def output_name(select: exp.Expr) -> str:
@@ -262,5 +266,19 @@ def short(node: exp.Expr) -> str:
 
 
 def is_generator(node: exp.Expr) -> bool:
-    """Whether a node is a function that makes several rows, or columns, of one."""
+    """Whether a node is a function that makes several rows, or columns, of one, or one row of several.
+
+    Spark makes the rows of a sliding window or a session wherever it is called: a filter by one makes them as well.
+
+    >>> from sqlglot import parse_one
+    >>> windows = ("window(at, '1 hour')", "window(at, '1 hour', '30 minutes')", "session_window(at, '1 hour')")
+    >>> [is_generator(parse_one(text, dialect="spark")) for text in windows]
+    [False, True, True]
+    """
+    name = function_name(node)
+    return makes_columns(node) or name == SESSIONS or (name == WINDOWS_OF_TIME and len(node.expressions) > _TUMBLING)
+
+
+def makes_columns(node: exp.Expr) -> bool:
+    """Whether a node is a function that makes rows, and whose columns it names itself."""
     return function_name(node) in ROW_GENERATORS or isinstance(node, exp.UDTF)

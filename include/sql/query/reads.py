@@ -171,6 +171,11 @@ def texts_of(value: exp.Expr) -> Texts:
     return tuple(map(sql_of, parts_of_value(value)))
 
 
+def as_one_text(parts: Texts) -> str:
+    """Return the parts of a value as one Spark SQL expression."""
+    return parts[0] if len(parts) == 1 else f"({', '.join(parts)})"
+
+
 def sql_of(value: exp.Expr) -> str:
     """Return a value as Spark SQL, if sqlglot reads the same operations on the same columns in it.
 

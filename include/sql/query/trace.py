@@ -25,6 +25,7 @@ from include.sql.query.reads import (
     Lookup,
     Reads,
     Texts,
+    as_one_text,
     columns_of,
     parts_of_value,
     sql_of,
@@ -32,6 +33,7 @@ from include.sql.query.reads import (
     value_of_parts,
 )
 from include.sql.query.select_query import query_of
+from include.sql.query.time_windows import require_separate_windows
 
 _ORDER = frozenset(("order", "sort", "cluster", "distribute"))
 _CLAUSES = ("distinct", "from_", "joins", "laterals", "where", "group", "having", "qualify", "windows")
@@ -99,6 +101,7 @@ def trace(
     names = [exp.column(each, quoted=True) for each in traced_columns]
     try:
         reads = _Tracer(Names(tree, columns), lookback).of_query(tree, value_of_parts(names))
+        require_separate_windows(reads.values, columns)
         parts = {alias: tuple(dict.fromkeys(map(texts_of, values))) for alias, values in reads.values.items()}
         alike = [[(alias, sql_of(value)) for alias, value in group] for group in reads.alike]
     except UntraceableError as error:
@@ -107,7 +110,7 @@ def trace(
         return Trace(
             traced_columns, reason=f"it depends on rows further back: write `lookback: {in_words(reads.reach)}`"
         )
-    traced = {alias: tuple(map(_in_one, values)) for alias, values in parts.items() if alias not in reads.whole}
+    traced = {alias: tuple(map(as_one_text, values)) for alias, values in parts.items() if alias not in reads.whole}
     if not any("`" in each for values in traced.values() for each in values):
         same = f"{', '.join(traced_columns)} is the same in all rows"
         return Trace(traced_columns, reason=next(iter(reads.whole.values()), same))
@@ -294,7 +297,3 @@ def _require_traced(part: exp.Expr, traced: frozenset[str]) -> None:
     for key, value in part.args.items():
         if value and key not in traced:
             raise UntraceableError(f"{key.rstrip('_').upper()} is not traced: {short(part)}")
-
-
-def _in_one(parts: Texts) -> str:
-    return parts[0] if len(parts) == 1 else f"({', '.join(parts)})"

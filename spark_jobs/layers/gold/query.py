@@ -159,7 +159,9 @@ def touched_rows_of_query(
         conditions = [
             [gives_touched(sql, rows, values) for sql, values in parts_of(touched, parts)] for parts in affected
         ]
-        read[alias] = rows.where(reduce(or_, (reduce(and_, parts) for parts in conditions)))
+        chosen = rows.where(reduce(or_, (reduce(and_, parts) for parts in conditions)))
+        # Spark adds a column to rows that are chosen by a window of time, which a star in the query would read.
+        read[alias] = chosen.select(*(f"`{name}`" for name in rows.columns))
     columns = [f"`{column}`" for column in refresh.columns]
     return rows_of_query(session, spec, read).where(is_touched(key_of(columns), touched))
 

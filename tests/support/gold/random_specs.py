@@ -219,9 +219,35 @@ def ranks_by_two_columns(random: Random) -> tuple[Document, str]:
     return document, f"WITH o AS (FROM orders), p AS (FROM products) {query}"
 
 
+def windows_of_time(random: Random) -> tuple[Document, str]:
+    def buckets(hours: int, before: int = 0) -> str:
+        return f'SELECT time_bucket(INTERVAL {hours} HOURS, "at") - INTERVAL {before} HOURS AS start, id FROM orders'
+
+    window, starts = random.choice(
+        (
+            ("window(at, '6 hours')", buckets(6)),
+            ("window(at, '6 hours', '3 hours')", f"{buckets(3)} UNION ALL {buckets(3, before=3)}"),
+            (
+                "session_window(at, '150 minutes')",
+                """
+                SELECT max(begun) OVER (ORDER BY time, id) AS start, id FROM (
+                    SELECT time, id, CASE WHEN time - lag(time) OVER (ORDER BY time, id) < INTERVAL 150 MINUTES
+                    THEN NULL ELSE time END AS begun FROM (SELECT "at" AS time, id FROM orders WHERE "at" IS NOT NULL))
+                """,
+            ),
+        )
+    )
+    document = {
+        "table": "gold.windows_of_time",
+        "sources": {"o": {"table": "silver.orders"}},
+        "query": f"SELECT {window}.start AS start, count(*) AS n, max(id) AS last FROM o GROUP BY 1",
+    }
+    return document, f"SELECT start, count(*), max(id) FROM ({starts}) WHERE start IS NOT NULL GROUP BY start"
+
+
 KINDS_OF_GOLD: tuple[Kind, ...] = (
     lookback_of_windows, lookback_of_hours, lookback_of_join, running_total, rolling_query, last_of_each_day,
-    ranks_by_two_columns,
+    ranks_by_two_columns, windows_of_time,
 )  # fmt: skip
 WITH_GOLD: tuple[Kind, ...] = (by_day, running_months, days, state_of_each_day)
 """Tables that read tables before them."""

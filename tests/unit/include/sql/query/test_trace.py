@@ -12,6 +12,7 @@ COLUMNS = {
     "f": ("day", "origin", "amount", "id"),
     "w": ("day", "origin", "temp", "id"),
     "d": ("id", "name"),
+    "t": ("day", "window"),
 }
 
 # Alias -> the values by which its rows are chosen; a star for a source that is read whole.
@@ -40,6 +41,15 @@ TRACED = [
         {"f": "day and 2", "w": "id + 1", "d": "id"},
     ),
     ("SELECT day, id FROM f EXCEPT SELECT day, id FROM w", {"f": "day", "w": "day"}),
+    (
+        "SELECT window(day, '1 hour').start AS day, count(*) AS n FROM f GROUP BY 1",
+        {"f": "WINDOW(day, '1 hour').start"},
+    ),
+    (
+        "SELECT day, window(amount, '1 hour', '5 minutes').start AS h, count(*) AS n FROM f GROUP BY 1, 2",
+        {"f": "day"},
+    ),
+    ("SELECT day, session_window(id, '1 hour').start AS s, count(*) AS n FROM f GROUP BY ALL", {"f": "day"}),
     ("SELECT day, x FROM f LATERAL VIEW explode(array(amount)) t AS x", {"f": "day"}),
     (
         "WITH x AS (SELECT origin AS day, day AS o FROM f) SELECT day, count(*) AS n FROM x GROUP BY day",
@@ -156,6 +166,17 @@ UNTRACED = [
     ("SELECT f.origin || w.origin AS day FROM f JOIN w ON f.day = w.day", "is computed from f and w"),
     ("SELECT t.day FROM f LATERAL VIEW explode(array(day)) t AS day", "no column"),
     ("SELECT explode(array(day)) AS day FROM f", "makes several rows"),
+    ("SELECT window(day, '1 hour', '30 minutes').start AS day, count(*) AS n FROM f GROUP BY 1", "makes several rows"),
+    ("SELECT session_window(day, '1 hour').start AS day, count(*) AS n FROM f GROUP BY 1", "over several rows"),
+    (
+        "SELECT window(day, '1 hour').start AS day FROM f UNION ALL SELECT date_trunc('HOUR', day) FROM f",
+        "Spark cannot choose rows of f by",
+    ),
+    (
+        "SELECT window(h, '1 day').end AS day FROM (SELECT window(day, '1 hour').start AS h FROM f)",
+        "cannot choose rows",
+    ),
+    ("SELECT window(day, '1 hour').start AS day FROM t", "t has a column window"),
     ("SELECT day, x FROM f PIVOT (sum(amount) FOR origin IN ('x' AS x))", "PIVOT"),
     ("SELECT t.day FROM (SELECT * FROM f) AS t (i, day)", "not named one by one"),
     ("SELECT w.*, f.origin AS day FROM f JOIN w ON f.id = w.id GROUP BY 2", "GROUP BY 2 is not traced"),
