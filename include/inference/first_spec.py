@@ -6,8 +6,6 @@ the values. A later value that does not fit is rescued, as with any spec.
 
 from __future__ import annotations
 
-import re
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,47 +14,20 @@ from tempfile import TemporaryDirectory
 
 import duckdb
 import yaml
-from duckdb.sqltypes import DuckDBPyType
 
 from include.contracts.counted import counted
 from include.contracts.spec.bronze_sources import LandingSource
-from include.contracts.spec.nested_type import NestedType, column_type_of
 from include.contracts.spec.record_fields import field_text
 from include.contracts.spec.table_spec import parse_spec
-from include.control.landing.inspection import columns_of
-from include.control.landing.landing import Landing, LandingFile
-from include.control.landing.on_disk import LocalLanding
+from include.control.landing.landing import Landing
 from include.errors import BadInputError
 from include.inference.avro_guess import guess_of_avro
 from include.inference.column_names import column_names
-from include.inference.delivered_files import DeliveredFiles, LocalCopy, copies, delivered_files
+from include.inference.delivered_files import DeliveredFiles, copies, delivered_files
 from include.inference.delivered_rows import FILE, DeliveredRows, identifier
-from include.inference.guess import Guess, absences, cause_of, reading
-from include.inference.json_lines import Records, may_hide_fields, records_of
+from include.inference.duckdb_guess import guess_of_files
+from include.inference.guess import Guess, cause_of
 from include.specs.files import SpecLoader
-
-_TYPES = {
-    "BOOLEAN": "boolean",
-    "TINYINT": "tinyint",
-    "SMALLINT": "smallint",
-    "INTEGER": "int",
-    "BIGINT": "bigint",
-    "UTINYINT": "smallint",
-    "USMALLINT": "int",
-    "UINTEGER": "bigint",
-    # DuckDB gives these types to JSON numbers if some are negative; a number beyond a bigint is rescued.
-    "UBIGINT": "bigint",
-    "HUGEINT": "bigint",
-    "FLOAT": "float",
-    "DOUBLE": "double",
-    "DATE": "date",
-    "BLOB": "binary",
-}
-_NESTED = {"struct": "struct", "list": "array"}
-_ISO_ONLY = ", dateformat = '%Y-%m-%d', timestampformat = '%Y-%m-%d %H:%M:%S'"
-"""Bronze casts dates and times of ISO 8601 alone; DuckDB would also take 31.12.2025 for a date."""
-
-_DECIMAL = re.compile(r"DECIMAL\((\d+),(\d+)\)")
 
 
 @dataclass(frozen=True)
@@ -96,7 +67,7 @@ def guessed_source(landing: Landing, folder: str) -> Iterator[GuessedSource]:
         if delivered.format == "avro":
             guess = guess_of_avro(reader, files)
         else:
-            guess = _guess(reader, delivered.format, files, Path(scratch))
+            guess = guess_of_files(reader, delivered.format, files, Path(scratch))
         words = reader.execute("SELECT keyword_name FROM duckdb_keywords() WHERE keyword_category = 'reserved'")
         names = column_names(filter(None, guess.fields), {word for (word,) in words.fetchall()})
         if not names:
@@ -114,124 +85,6 @@ def _rows(reader: duckdb.DuckDBPyConnection, guess: Guess, names: Mapping[str, s
     columns = ", ".join(f"{identifier(column)} AS {identifier(name)}" for name, column in stored.items())
     types = {name: guess.fields[field] for name, field in names.items()}
     return DeliveredRows(reader, f"(SELECT {columns}, {FILE} FROM {guess.relation})", types)
-
-
-def _guess(reader: duckdb.DuckDBPyConnection, kind: str, delivered: list[LocalCopy], scratch: Path) -> Guess:
-    """Guess from CSV, JSON and Parquet files; each is read alone first, and one that cannot be read is left out."""
-    options, settings, unread, files = "", dict[str, object](), list[str](), list[LocalCopy]()
-    if kind == "csv":
-        delimiter, header = _dialect(reader, delivered)
-        options = f", sample_size = -1, delim = {_quoted(delimiter)}, header = {header}{_ISO_ONLY}"
-        settings = {**({"delimiter": delimiter} if delimiter != "," else {}), **({} if header else {"header": False})}
-    elif kind == "json":
-        form = "auto" if any(file.holds_array for file in delivered) else "newline_delimited"
-        options = f", sample_size = -1, format = '{form}'"
-    alone, fields = list[dict[str, str]](), dict[str, str]()
-    for each in delivered:
-        try:
-            read, detected = _read_alone(reader, kind, each, options, scratch)
-            with reading(each, kind):
-                names = _header(each, settings, tuple(detected)) if kind == "csv" else tuple(detected)
-        except BadInputError as error:
-            unread.append(str(error))
-            continue
-        files.append(read.file)
-        unread += read.unread
-        if read.any_case:
-            settings["field_names"] = "any_case"
-        # DuckDB takes columns of different files for the same, whatever the case of their names.
-        named = {column.lower(): name for column, name in zip(detected, names, strict=True)}
-        fields = named | fields
-        if any(fields[column] != name for column, name in named.items()):
-            settings["field_names"] = "any_case"
-        alone.append({fields[column.lower()]: kind_of for column, kind_of in detected.items()})
-    if not files:
-        raise BadInputError(unread[0])
-    detected, absent = _detect(reader, kind, files, options), Counter[str]() if kind == "json" else absences(alone)
-    types = {fields.get(column.lower(), column): kind_of for column, kind_of in detected.items()}
-    columns = {fields.get(column.lower(), column): column for column in detected}
-    relation = _relation(kind, files, f"{options}, filename = '{FILE}'")
-    return Guess(types, settings, absent, relation, columns, tuple(unread))
-
-
-def _dialect(reader: duckdb.DuckDBPyConnection, files: list[LocalCopy]) -> tuple[str, bool]:
-    """Return the delimiter of CSV files, and whether they have a header, by the newest that can be read.
-
-    Raises:
-        BadInputError: none can be read; the error names the newest.
-    """
-    query, problems = "SELECT Delimiter, HasHeader FROM sniff_csv(?)", list[BadInputError]()
-    for file in reversed(files):
-        try:
-            with reading(file, "csv"):
-                # All rows are fetched: an open result would make the next error end the transaction of every file.
-                ((delimiter, header),) = reader.execute(query, [str(file.path)]).fetchall()
-                return str(delimiter), bool(header)
-        except BadInputError as error:
-            problems.append(error)
-    raise problems[0]
-
-
-def _read_alone(
-    reader: duckdb.DuckDBPyConnection, kind: str, file: LocalCopy, options: str, scratch: Path
-) -> tuple[Records, dict[str, str]]:
-    """Return the records of one file, and its columns with their types; JSON lines that are no records are left out.
-
-    Raises:
-        BadInputError: it cannot be read.
-    """
-    has_lines = kind == "json" and not file.holds_array
-    try:
-        with reading(file, kind):
-            detected = _detect(reader, kind, [file], options)
-            if has_lines:  # Some defects show only when all values are read.
-                reader.execute(f"SELECT count(COLUMNS(*)) FROM {_relation(kind, [file], options)}").fetchall()
-        if not (has_lines and may_hide_fields(detected)):
-            return Records(file), detected
-    except BadInputError:
-        if not has_lines:
-            raise
-    with reading(file, kind):
-        records = records_of(file, scratch)
-        return records, _detect(reader, kind, [records.file], options)
-
-
-def _header(file: LocalCopy, dialect: Mapping[str, object], detected: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the names of the columns of a CSV file as a run reads them; DuckDB's if the file has no header."""
-    source = LandingSource.model_validate({"landing": ".", "format": "csv", **dialect})
-    names = columns_of(LandingFile(LocalLanding(str(file.path.parent)), file.path.name), source)
-    return names if source.header and len(names) == len(detected) else detected
-
-
-def _detect(reader: duckdb.DuckDBPyConnection, kind: str, files: list[LocalCopy], options: str) -> dict[str, str]:
-    """Return the columns that DuckDB detects: column -> type."""
-    found = reader.sql(f"SELECT * FROM {_relation(kind, files, options)}")
-    return dict(zip(found.columns, map(spark_type, found.types), strict=True))
-
-
-def _relation(kind: str, files: list[LocalCopy], options: str) -> str:
-    paths = ", ".join(_quoted(str(file.path)) for file in files)
-    return f"read_{kind}([{paths}], union_by_name = true, hive_partitioning = false{options})"
-
-
-def _quoted(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
-
-
-def spark_type(kind: DuckDBPyType) -> str:
-    """Return the column type for a type of DuckDB; text if bronze has no better type.
-
-    >>> kinds = ("BIGINT", "TIMESTAMP WITH TIME ZONE", "DECIMAL(9,2)", "STRUCT(x BIGINT)[]", 'STRUCT("x y" BIGINT)')
-    >>> [spark_type(duckdb.sqltype(kind)) for kind in kinds]
-    ['bigint', 'timestamp', 'decimal(9,2)', 'array<struct<x:bigint>>', 'string']
-    """
-    if kind.id in _NESTED:
-        parts = {name: spark_type(part) for name, part in kind.children if isinstance(part, DuckDBPyType)}
-        return column_type_of(NestedType(_NESTED[kind.id], parts))
-    text = str(kind)
-    if decimal := _DECIMAL.fullmatch(text):
-        return f"decimal({decimal[1]},{decimal[2]})"
-    return "timestamp" if text.startswith("TIMESTAMP") else _TYPES.get(text, "string")
 
 
 def _text(table: str, delivered: DeliveredFiles, guess: Guess, names: Mapping[str, str]) -> str:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import duckdb
 
+from include.contracts.spec.bronze_sources import LandingSource
+from include.control.landing.inspection import columns_of
+from include.control.landing.landing import LandingFile
+from include.control.landing.on_disk import LocalLanding
 from include.errors import BadInputError, first_line
 from include.inference.delivered_files import LocalCopy
 
@@ -58,3 +62,19 @@ def absences(files: list[dict[str, str]]) -> Counter[str]:
     """Return column -> number of files without it."""
     present = Counter(name for columns in files for name in columns)
     return Counter({name: len(files) - number for name, number in present.items() if number < len(files)})
+
+
+def names_in_run(file: LocalCopy, kind: str, settings: Mapping[str, object]) -> tuple[str, ...]:
+    """Return the names of the columns of a CSV or Parquet file as a run reads them; none without a header.
+
+    Args:
+        file: the file.
+        kind: its format.
+        settings: further settings of its source.
+
+    Raises:
+        ValueError: a run cannot read the file.
+    """
+    source = LandingSource.model_validate({"landing": ".", "format": kind, **settings})
+    names = columns_of(LandingFile(LocalLanding(str(file.path.parent)), file.path.name), source)
+    return names if source.header else ()

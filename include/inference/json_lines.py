@@ -1,12 +1,13 @@
-"""JSON lines that a guess can be made from: the lines that are records, with one spelling for each field."""
+"""Copies of JSON files that a guess can be made from: only records, whose fields have names that DuckDB keeps apart."""
 
 from __future__ import annotations
 
 import io
 import json
 import re
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass, replace
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -20,17 +21,51 @@ _NUMBERED = re.compile(r"(.+)_\d+")
 
 @dataclass(frozen=True)
 class Records:
-    """The records of a file.
+    """The records of files.
 
     Attributes:
-        file: a copy of the file with nothing but its records.
-        unread: each line that is no record, with the cause.
-        any_case: whether a field has several spellings, of which the copy has the first.
+        files: copies of the files with nothing but their records.
+        fields: column of the copies -> the field.
+        any_case: whether a field has several spellings, each in records of its own: all are one column.
+        unread: each line or file that holds no record, with the cause.
     """
 
-    file: LocalCopy
+    files: list[LocalCopy]
+    fields: Mapping[str, str]
+    any_case: bool
     unread: tuple[str, ...] = ()
-    any_case: bool = False
+
+
+@dataclass
+class _Spellings:
+    """How records write their fields.
+
+    Attributes:
+        of: field in small letters -> its spellings, in their order.
+        is_exact: whether a record has two spellings of one field, which are two fields then.
+        texts: the fields with objects in them whose names differ only in upper and lower case: no type has both.
+    """
+
+    of: dict[str, dict[str, None]] = field(default_factory=lambda: defaultdict(dict))
+    is_exact: bool = False
+    texts: set[str] = field(default_factory=set)
+    _nested: dict[tuple[str, ...], str] = field(default_factory=dict)
+
+    def add(self, record: Mapping[str, Any]) -> None:
+        """Take in the fields of a record."""
+        self.is_exact |= len({key.lower() for key in record}) < len(record)
+        for key, value in record.items():
+            self.of[key.lower()][key] = None
+            for path in _paths(value, key):
+                if self._nested.setdefault(tuple(map(str.lower, path)), path[-1]) != path[-1]:
+                    self.texts.add(key.lower())
+
+    def fields(self) -> dict[str, tuple[str, ...]]:
+        """Return column -> the spellings that it reads; no two columns differ only in upper and lower case."""
+        groups = [tuple(spellings) for spellings in self.of.values()]
+        if self.is_exact:
+            groups = [(spelling,) for spellings in groups for spelling in spellings]
+        return {f"{number}_{spellings[0]}": spellings for number, spellings in enumerate(groups)}
 
 
 def may_hide_fields(columns: Collection[str]) -> bool:
@@ -44,34 +79,78 @@ def may_hide_fields(columns: Collection[str]) -> bool:
     return names == {"json"} or any(name in names for name in numbered)
 
 
-def records_of(file: LocalCopy, folder: Path) -> Records:
-    """Copy the records of a file of JSON lines to a folder.
+def records_of(files: Iterable[LocalCopy], folder: Path) -> Records:
+    """Copy the records of JSON files, which are lines or an array, to a folder.
+
+    If one record has two spellings of a field, they are two fields in all files. Else they are one, which the copies
+    have once.
 
     Raises:
-        BadInputError: no line is a record.
-        OSError, EOFError, ValueError: the file cannot be unpacked.
+        BadInputError: no file has a record.
     """
-    spellings, unread, found, renamed = dict[str, str](), list[str](), 0, False
-    copy = folder / f"records_{len(list(folder.iterdir()))}.json"
-    with copy.open("w", encoding="utf-8") as target:
-        for number, line in _lines(file):
-            try:
-                record = _record(line)
-            except ValueError as error:
-                # The place in the error of a decoder is one within the line.
-                cause = error.msg if isinstance(error, json.JSONDecodeError) else first_line(error)
-                unread.append(f"{file.name}, line {number}: {cause}")
-                continue
-            named: dict[str, Any] = {}
-            for key, value in record.items():
-                name = spellings.setdefault(key.lower(), key)
-                named[name] = value if named.get(name) is None else named[name]
-                renamed |= name != key
-            target.write(f"{json.dumps(named)}\n")
-            found += 1
-    if not found:
-        raise BadInputError(f"{unread[0]}; no line of the file is a JSON object")
-    return Records(replace(file, path=copy), tuple(unread), renamed)
+    spellings, unread, readable = _Spellings(), list[str](), list[LocalCopy]()
+    for file in files:
+        wrong, found = list[str](), False
+        try:
+            for record in _records(file, wrong):
+                spellings.add(record)
+                found = True
+        except (OSError, EOFError, ValueError) as error:
+            wrong.append(f"{file.name} does not read as json: {first_line(error)}")
+            found = False
+        if found:
+            readable.append(file)
+            unread += wrong
+        else:
+            unread.append(f"{(wrong or [file.name])[0]}; nothing in the file is a JSON object")
+    if not readable:
+        raise BadInputError(unread[0])
+    fields = spellings.fields()
+    columns = {spelling: column for column, group in fields.items() for spelling in group}
+    copies = list[LocalCopy]()
+    for number, file in enumerate(readable):
+        copy = folder / f"records_{number}.json"
+        with copy.open("w", encoding="utf-8") as target:
+            for record in _records(file, []):
+                target.write(f"{json.dumps(_named(record, columns, spellings.texts))}\n")
+        copies.append(replace(file, path=copy))
+    any_case = any(len(group) > 1 for group in fields.values())
+    return Records(copies, {column: group[0] for column, group in fields.items()}, any_case, tuple(unread))
+
+
+def _named(record: Mapping[str, Any], columns: Mapping[str, str], texts: Collection[str]) -> dict[str, Any]:
+    """Return a record with the columns of the copy."""
+    return {
+        columns[key]: json.dumps(value) if key.lower() in texts and isinstance(value, dict | list) else value
+        for key, value in record.items()
+    }
+
+
+def _paths(value: object, *path: str) -> Iterator[tuple[str, ...]]:
+    """Yield the path of each field within a value; the elements of a list share theirs."""
+    if isinstance(value, dict):
+        for key, part in value.items():
+            yield (*path, key)
+            yield from _paths(part, *path, key)
+    elif isinstance(value, list):
+        for part in value:
+            yield from _paths(part, *path, "")
+
+
+def _records(file: LocalCopy, unread: list[str]) -> Iterator[dict[str, Any]]:
+    """Yield the records of a file, and add each line or element that is none to `unread`.
+
+    Raises:
+        OSError, EOFError, ValueError: the file cannot be unpacked, or begins like an array and is none.
+    """
+    is_array = file.holds_array
+    for number, found in _elements(file) if is_array else _lines(file):
+        try:
+            yield _record(found)
+        except ValueError as error:
+            # The place in the error of a decoder is one within the line.
+            cause = error.msg if isinstance(error, json.JSONDecodeError) else first_line(error)
+            unread.append(f"{file.name}, {'element' if is_array else 'line'} {number}: {cause}")
 
 
 def _lines(file: LocalCopy) -> Iterator[tuple[int, bytes]]:
@@ -83,8 +162,14 @@ def _lines(file: LocalCopy) -> Iterator[tuple[int, bytes]]:
         )
 
 
-def _record(line: bytes) -> dict[str, Any]:
-    value = json.loads(line.decode(), object_pairs_hook=_without_repetition)
+def _elements(file: LocalCopy) -> Iterator[tuple[int, object]]:
+    with file.path.open("rb") as stored, open_unpacked(file.path.name, stored) as content:
+        yield from enumerate(json.load(io.TextIOWrapper(content, encoding="utf-8-sig")), 1)
+
+
+def _record(found: object) -> dict[str, Any]:
+    """Return a record, which is an element of an array or the text of a line."""
+    value = json.loads(found.decode(), object_pairs_hook=_without_repetition) if isinstance(found, bytes) else found
     if not isinstance(value, dict):
         raise ValueError("no JSON object")
     return value

@@ -99,6 +99,20 @@ class RescuedValues(StrictModel):
     samples: tuple[str | None, ...] = ()
 
 
+class FieldsOfOneColumn(StrictModel):
+    """Several fields of a record that are for one column, which is null therefore; all of them are in `_rescued`.
+
+    Attributes:
+        fields: their names, which differ only in upper and lower case.
+        rows: the number of rows with all of them.
+        samples: the values of one of these rows, as text.
+    """
+
+    fields: tuple[str, ...]
+    rows: int
+    samples: tuple[str | None, ...] = ()
+
+
 class Findings(StrictModel):
     """The findings of a run's batches.
 
@@ -109,6 +123,7 @@ class Findings(StrictModel):
         unreadable: the full snapshots that deleted nothing, because some of their keys cannot be read.
         lacking: the files that lack declared columns.
         rescued: the values that fit no column, by field.
+        repeated: the fields that are for one column in one record, where `field_names` are `any_case`.
     """
 
     refused: tuple[RefusedRows, ...] = ()
@@ -117,6 +132,7 @@ class Findings(StrictModel):
     unreadable: tuple[UnreadableKeys, ...] = ()
     lacking: tuple[FileWithoutColumns, ...] = ()
     rescued: tuple[RescuedValues, ...] = ()
+    repeated: tuple[FieldsOfOneColumn, ...] = ()
 
     def lines(self, table: str) -> tuple[str, ...]:
         """Return one line per finding: what happened, and what can be done.
@@ -142,6 +158,13 @@ See: lakehouse quarantine show silver.flights 3fa8c1d200b7e6aa
             times = sum(refused.rows for refused in others)
             yield f"rows were refused for {reasons}, {counted(times, 'time')} in all. See: lakehouse quarantine list"
         yield from _rescued_texts(self.rescued)
+        for repeated in self.repeated:
+            rows, names = counted(repeated.rows, "row has", "rows have"), " and ".join(repeated.fields)
+            values = ", ".join(repr(sample)[:_MAX_SAMPLE_CHARACTERS] for sample in repeated.samples)
+            yield (
+                f"{rows} several fields for one column, {names}: null there, all kept in _rescued: {values}\n"
+                "Write field_names: exact, with a column for each of them, or have the source write one of them."
+            )
         if self.ties.keys:
             keys = counted(self.ties.keys, "key has", "keys have")
             yield (
@@ -187,6 +210,7 @@ def merge_findings(findings: Iterable[Findings]) -> Findings:
         unreadable=tuple(unreadable for batch in batches for unreadable in batch.unreadable),
         lacking=tuple(file for batch in batches for file in batch.lacking),
         rescued=_merge_by_field(values for batch in batches for values in batch.rescued),
+        repeated=_merge_repeated(fields for batch in batches for fields in batch.repeated),
     )
 
 
@@ -209,6 +233,14 @@ def _merge_by_field(rescued: Iterable[RescuedValues]) -> tuple[RescuedValues, ..
         samples = tuple(dict.fromkeys((*earlier.samples, *values.samples)))[:MAX_SAMPLES]
         merged[values.field] = values.model_copy(update={"rows": earlier.rows + values.rows, "samples": samples})
     return tuple(merged[field] for field in sorted(merged))
+
+
+def _merge_repeated(repeated: Iterable[FieldsOfOneColumn]) -> tuple[FieldsOfOneColumn, ...]:
+    merged: dict[tuple[str, ...], FieldsOfOneColumn] = {}
+    for each in repeated:
+        earlier = merged.setdefault(each.fields, each.model_copy(update={"rows": 0}))
+        merged[each.fields] = earlier.model_copy(update={"rows": earlier.rows + each.rows})
+    return tuple(merged[fields] for fields in sorted(merged))
 
 
 def _rescued_texts(rescued: Iterable[RescuedValues]) -> Iterator[str]:

@@ -165,7 +165,8 @@ class BronzeIngest:
         record = record_columns(self.spec)
         kinds = {record.fields.get(name, name): record.fit_of(name) for name in record.kinds}
         table = self._context.paths.table(self.spec.table)
-        rescued = rescued_fields(added_files(table, winner), winner, kinds)
+        any_case = self.spec.source.field_names == "any_case"
+        rescued, repeated = rescued_fields(added_files(table, winner), winner, kinds, any_case)
         self.drift.propose(self.spec, rescued)
         dropped: list[DroppedRows] = []
         if counts["dropped"]:
@@ -177,6 +178,7 @@ class BronzeIngest:
         findings = Findings(
             refused=(*quarantined, *dropped_by_reason(dropped)),
             rescued=rescued,
+            repeated=repeated,
             lacking=lacking_files(plan.files, rows_of_file, self._declared),
         )
         return Closing(rows, rows_of_file, findings, grew)

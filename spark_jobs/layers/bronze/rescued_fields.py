@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from include.contracts.job.findings import MAX_SAMPLES, RescuedValues
+from include.contracts.job.findings import MAX_SAMPLES, FieldsOfOneColumn, RescuedValues
 from include.contracts.lake_path import LakePath
 from include.control.log.batch import Winner
 from include.control.storage.arrow_files import open_for_arrow
@@ -20,25 +20,47 @@ from spark_jobs.transforms.records import RESCUED
 _TOKEN = "_batch_token"
 
 
-def rescued_fields(added: Iterable[LakePath], winner: Winner, kinds: Mapping[str, str]) -> tuple[RescuedValues, ...]:
-    """Return the fields in `_rescued` of a batch's rows, by name.
+def rescued_fields(
+    added: Iterable[LakePath], winner: Winner, kinds: Mapping[str, str], any_case: bool = False
+) -> tuple[tuple[RescuedValues, ...], tuple[FieldsOfOneColumn, ...]]:
+    """Return the fields in `_rescued` of a batch's rows, by name, and those that are several for one column.
 
     Args:
         added: the data files that its commit added to the table; if it replaced rows, they also contain rows of other
             batches.
         winner: the batch.
         kinds: field that a column reads -> the type of the column.
+        any_case: whether fields are read without regard to upper and lower case.
     """
     rows, samples = Counter[str](), defaultdict[str, list[str]](list)
+    repeated, values_of = Counter[tuple[str, ...]](), dict[tuple[str, ...], tuple[str, ...]]()
+    read = {field.lower() for field in kinds} if any_case else set[str]()
     for text, number in _rescued_texts(added, winner):
-        for field, value in json.loads(text).items():
+        values: dict[str, str] = json.loads(text)
+        for fields in _same_in_any_case(values, read):
+            repeated[fields] += number
+            values_of.setdefault(fields, tuple(values[field] for field in fields))
+            values = {field: value for field, value in values.items() if field not in fields}
+        for field, value in values.items():
             rows[field] += number
             if len(samples[field]) < MAX_SAMPLES and value not in samples[field]:
                 samples[field].append(value)
     return tuple(
         RescuedValues(field=field, type=kinds.get(field, ""), rows=rows[field], samples=tuple(samples[field]))
         for field in sorted(rows)
+    ), tuple(
+        FieldsOfOneColumn(fields=fields, rows=repeated[fields], samples=values_of[fields])
+        for fields in sorted(repeated)
     )
+
+
+def _same_in_any_case(fields: Iterable[str], read: Collection[str]) -> list[tuple[str, ...]]:
+    """Return the fields that are for one column, of the columns that read `read`, in small letters."""
+    found = defaultdict[str, list[str]](list)
+    for field in fields:
+        if field.lower() in read:
+            found[field.lower()].append(field)
+    return [tuple(sorted(names)) for names in found.values() if len(names) > 1]
 
 
 def _rescued_texts(added: Iterable[LakePath], winner: Winner) -> Iterator[tuple[str, int]]:

@@ -203,6 +203,67 @@ def test_fields_of_one_file_that_differ_in_case_are_one_column(tmp_path: Path) -
         assert source.rows.columns()["id"].nulls == 0
 
 
+BOTH = {"Order ID": 1, "order id": 2}
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        [[BOTH]],
+        [[BOTH, {"order id": 3}]],
+        [[{"order id": 3}], [BOTH]],
+        [[{"Order ID": 3}], [{"order id": 4}], [BOTH], [{"order id": 5}]],
+    ],
+    ids=["in one record", "in one of two records", "in the second file", "in one of many files"],
+)
+@pytest.mark.parametrize("is_array", [False, True], ids=["lines", "array"])
+def test_two_spellings_in_one_record_are_two_fields_with_exact_names(
+    tmp_path: Path, files: list[list[dict[str, int]]], is_array: bool
+) -> None:
+    for number, records in enumerate(files):
+        lines = "".join(f"{json.dumps(record)}\n" for record in records)
+        put(tmp_path / f"orders/{number}.json", json.dumps(records) if is_array else lines)
+    spec = inferred(tmp_path)
+    assert spec.source.field_names == "exact"
+    assert {column.expression: column.type for column in spec.columns.values()} == dict.fromkeys(BOTH, "bigint")
+    expected = {field: sum(field in record for records in files for record in records) for field in BOTH}
+    with guessed_source(LocalLanding(str(tmp_path)), "orders") as source:
+        rows, facts = source.rows.count(), source.rows.columns()
+        assert {source.names[name]: rows - each.nulls for name, each in facts.items()} == expected
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ['{"id": 1, "by": {"Name": "x", "name": "y"}}'],
+        ['{"id": 1, "by": {"to": [{"Name": "x"}, {"name": "y"}]}}'],
+        ['{"id": 1, "by": {"Name": "x"}}', '{"id": 2, "by": {"name": "y"}}'],
+    ],
+    ids=["in one object", "in two elements", "in two records"],
+)
+@pytest.mark.parametrize("in_files", [1, 2])
+def test_an_object_with_names_that_differ_only_in_case_is_text(tmp_path: Path, lines: list[str], in_files: int) -> None:
+    for number in range(in_files):
+        put(tmp_path / f"orders/{number}.json", "".join(f"{line}\n" for line in lines[number::in_files] or lines))
+    spec = inferred(tmp_path)
+    assert (spec.source.field_names, kinds(spec)) == ("exact", {"id": "bigint", "by": "string"})
+
+
+@pytest.mark.parametrize("name", ["a.parquet", "a.avro"])
+def test_a_file_with_columns_that_differ_only_in_case_is_named_because_no_run_can_read_it(
+    tmp_path: Path, name: str
+) -> None:
+    file = put(tmp_path / "orders" / name, b"")
+    if name == "a.parquet":
+        pq.write_table(pa.table([[1], [2]], names=["ID", "id"]), file)
+    else:
+        schema = {"type": "record", "name": "order", "fields": [{"name": each, "type": "int"} for each in ("ID", "id")]}
+        with file.open("wb") as stream:
+            fastavro.writer(stream, schema, [{"ID": 1, "id": 2}])
+    with pytest.raises(BadInputError, match=f"{name} does not read as .*its columns ID( and|,) id"):
+        text_of(tmp_path)
+
+
 @pytest.mark.parametrize("name", ["z.csv", "z.csv.gz"])
 def test_an_empty_newest_file_is_ignored(tmp_path: Path, name: str) -> None:
     packed = gzip.compress if name.endswith(".gz") else bytes

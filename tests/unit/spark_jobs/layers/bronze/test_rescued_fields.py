@@ -29,7 +29,8 @@ def test_every_field_of_the_batchs_own_rows_is_counted(
     winner = Winner(intent_of("mine"), 1)
     with TemporaryDirectory() as folder:
         paths = [_written(Path(folder) / f"{number}.parquet", rows, winner) for number, rows in enumerate(files)]
-        found = rescued_fields(paths, winner, kinds)
+        found, repeated = rescued_fields(paths, winner, kinds)
+    assert not repeated
     mine = [values for rows in files for is_mine, values in rows if is_mine and values]
     assert {one.field: one.rows for one in found} == Counter(field for values in mine for field in values)
     for one in found:
@@ -46,6 +47,27 @@ def test_a_note_names_each_column_that_does_not_fit_and_all_fields_without_a_col
         "bronze.flights: 2 rows have a value of flight_number that is no int: null there, kept in _rescued: "
         r"'abc\u2028'",
         "bronze.flights: rows have fields that no column is declared for, kept in _rescued: 'colour' in 2,400",
+    )
+
+
+def test_two_fields_for_one_column_are_no_values_of_another_type(tmp_path: Path) -> None:
+    winner = Winner(intent_of("mine"), 1)
+    values: list[dict[str, str]] = [
+        {"AMOUNT": "1", "Amount": "2", "Colour": "red", "colour": "blue"},
+        {"AMOUNT": "3", "Amount": "4"},
+        {"amount": "many"},
+    ]
+    path = _written(tmp_path / "a.parquet", [(True, each) for each in values], winner)
+    rescued, repeated = rescued_fields([path], winner, {"amount": "int"}, any_case=True)
+    assert [(each.field, each.type, each.rows) for each in rescued] == [
+        ("Colour", "", 1), ("amount", "int", 1), ("colour", "", 1)
+    ]  # fmt: skip
+    assert [(each.fields, each.rows, each.samples) for each in repeated] == [(("AMOUNT", "Amount"), 2, ("1", "2"))]
+    found = Findings(rescued=rescued, repeated=repeated)
+    assert merge_findings([found, found]).lines("bronze.orders")[-1] == (
+        "bronze.orders: 4 rows have several fields for one column, AMOUNT and Amount: null there, all kept in "
+        "_rescued: '1', '2'\nWrite field_names: exact, with a column for each of them, or have the source write one of "
+        "them."
     )
 
 

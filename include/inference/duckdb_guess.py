@@ -1,0 +1,189 @@
+"""Guess the fields of CSV, JSON and Parquet files, which DuckDB reads."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import duckdb
+from duckdb.sqltypes import DuckDBPyType
+
+from include.contracts.spec.nested_type import NestedType, column_type_of
+from include.errors import BadInputError
+from include.inference.delivered_files import LocalCopy
+from include.inference.delivered_rows import FILE
+from include.inference.guess import Guess, absences, names_in_run, reading
+from include.inference.json_lines import may_hide_fields, records_of
+
+_TYPES = {
+    "BOOLEAN": "boolean",
+    "TINYINT": "tinyint",
+    "SMALLINT": "smallint",
+    "INTEGER": "int",
+    "BIGINT": "bigint",
+    "UTINYINT": "smallint",
+    "USMALLINT": "int",
+    "UINTEGER": "bigint",
+    # DuckDB gives these types to JSON numbers if some are negative; a number beyond a bigint is rescued.
+    "UBIGINT": "bigint",
+    "HUGEINT": "bigint",
+    "FLOAT": "float",
+    "DOUBLE": "double",
+    "DATE": "date",
+    "BLOB": "binary",
+}
+_NESTED = {"struct": "struct", "list": "array"}
+_ISO_ONLY = ", dateformat = '%Y-%m-%d', timestampformat = '%Y-%m-%d %H:%M:%S'"
+"""Bronze casts dates and times of ISO 8601 alone; DuckDB would also take 31.12.2025 for a date."""
+
+_ALL_ROWS = ", sample_size = -1"
+"""The types of JSON follow from all values."""
+
+_DECIMAL = re.compile(r"DECIMAL\((\d+),(\d+)\)")
+
+
+def guess_of_files(reader: duckdb.DuckDBPyConnection, kind: str, delivered: list[LocalCopy], scratch: Path) -> Guess:
+    """Guess from CSV, JSON and Parquet files; what cannot be read is left out."""
+    if kind == "json":
+        return _guess_of_json(reader, delivered, scratch)
+    if kind == "parquet":
+        return _guess_of(reader, kind, delivered, "", {})
+    delimiter, header = _dialect(reader, delivered)
+    options = f", sample_size = -1, delim = {_quoted(delimiter)}, header = {header}{_ISO_ONLY}"
+    settings = {**({"delimiter": delimiter} if delimiter != "," else {}), **({} if header else {"header": False})}
+    return _guess_of(reader, kind, delivered, options, settings)
+
+
+def _guess_of_json(reader: duckdb.DuckDBPyConnection, delivered: list[LocalCopy], scratch: Path) -> Guess:
+    """Guess from JSON files: from copies with nothing but their records if DuckDB does not read each of them as it is.
+
+    Raises:
+        BadInputError: no file has a record.
+    """
+    form = "auto" if any(file.holds_array for file in delivered) else "newline_delimited"
+    try:
+        guess = _guess_of(reader, "json", delivered, f"{_ALL_ROWS}, format = '{form}'", {})
+        if not guess.unread:
+            return guess
+    except (duckdb.Error, BadInputError):
+        pass  # the reader of the records names what is wrong, by line
+    records = records_of(delivered, scratch)
+    settings: dict[str, object] = {"field_names": "any_case"} if records.any_case else {}
+    options = f"{_ALL_ROWS}, format = 'newline_delimited'"
+    guess = _guess_of(reader, "json", records.files, options, settings, records.fields)
+    return replace(guess, unread=(*records.unread, *guess.unread))
+
+
+def _guess_of(
+    reader: duckdb.DuckDBPyConnection,
+    kind: str,
+    delivered: list[LocalCopy],
+    options: str,
+    settings: dict[str, object],
+    field_of: Mapping[str, str] | None = None,
+) -> Guess:
+    """Guess from files; each is read alone first, and one that cannot be read is left out.
+
+    Args:
+        reader: DuckDB.
+        kind: their format.
+        delivered: the files.
+        options: the further arguments of DuckDB's function.
+        settings: the settings of the source.
+        field_of: column of JSON files -> the field; None if they have the same names.
+
+    Raises:
+        BadInputError: none can be read; the error names the first.
+    """
+    alone, fields, unread, files = list[dict[str, str]](), dict[str, str](), list[str](), list[LocalCopy]()
+    for each in delivered:
+        try:
+            with reading(each, kind):
+                detected = _detect(reader, kind, [each], options)
+                if kind == "json":  # Some defects show only when all values are read.
+                    reader.execute(f"SELECT count(COLUMNS(*)) FROM {_relation(kind, [each], options)}").fetchall()
+                    names = _json_fields(tuple(detected), field_of)
+                else:
+                    names = names_in_run(each, kind, settings)
+                    # DuckDB names the columns of a file without a header.
+                    names = names if len(names) == len(detected) else tuple(detected)
+        except BadInputError as error:
+            unread.append(str(error))
+            continue
+        files.append(each)
+        # DuckDB takes columns of different files for the same, whatever the case of their names.
+        named = {column.lower(): name for column, name in zip(detected, names, strict=True)}
+        fields = named | fields
+        if any(fields[column] != name for column, name in named.items()):
+            settings = {**settings, "field_names": "any_case"}
+        alone.append({fields[column.lower()]: kind_of for column, kind_of in detected.items()})
+    if not files:
+        raise BadInputError(unread[0])
+    detected, absent = _detect(reader, kind, files, options), Counter[str]() if kind == "json" else absences(alone)
+    types = {fields.get(column.lower(), column): kind_of for column, kind_of in detected.items()}
+    columns = {fields.get(column.lower(), column): column for column in detected}
+    relation = _relation(kind, files, f"{options}, filename = '{FILE}'")
+    return Guess(types, settings, absent, relation, columns, tuple(unread))
+
+
+def _json_fields(detected: tuple[str, ...], field_of: Mapping[str, str] | None) -> tuple[str, ...]:
+    """Return the fields of the columns of a JSON file.
+
+    Raises:
+        ValueError: DuckDB may have found columns that are no fields.
+    """
+    if field_of is None and may_hide_fields(detected):
+        raise ValueError("some of its columns may be no fields")
+    return detected if field_of is None else tuple(field_of.get(column, "") for column in detected)
+
+
+def _dialect(reader: duckdb.DuckDBPyConnection, files: list[LocalCopy]) -> tuple[str, bool]:
+    """Return the delimiter of CSV files, and whether they have a header, by the newest that can be read.
+
+    Raises:
+        BadInputError: none can be read; the error names the newest.
+    """
+    query, problems = "SELECT Delimiter, HasHeader FROM sniff_csv(?)", list[BadInputError]()
+    for file in reversed(files):
+        try:
+            with reading(file, "csv"):
+                # All rows are fetched: an open result would make the next error end the transaction of every file.
+                ((delimiter, header),) = reader.execute(query, [str(file.path)]).fetchall()
+                return str(delimiter), bool(header)
+        except BadInputError as error:
+            problems.append(error)
+    raise problems[0]
+
+
+def _detect(reader: duckdb.DuckDBPyConnection, kind: str, files: list[LocalCopy], options: str) -> dict[str, str]:
+    """Return the columns that DuckDB detects: column -> type."""
+    found = reader.sql(f"SELECT * FROM {_relation(kind, files, options)}")
+    return dict(zip(found.columns, map(spark_type, found.types), strict=True))
+
+
+def _relation(kind: str, files: list[LocalCopy], options: str) -> str:
+    paths = ", ".join(_quoted(str(file.path)) for file in files)
+    return f"read_{kind}([{paths}], union_by_name = true, hive_partitioning = false{options})"
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def spark_type(kind: DuckDBPyType) -> str:
+    """Return the column type for a type of DuckDB; text if bronze has no better type.
+
+    >>> kinds = ("BIGINT", "TIMESTAMP WITH TIME ZONE", "DECIMAL(9,2)", "STRUCT(x BIGINT)[]", 'STRUCT("x y" BIGINT)')
+    >>> [spark_type(duckdb.sqltype(kind)) for kind in kinds]
+    ['bigint', 'timestamp', 'decimal(9,2)', 'array<struct<x:bigint>>', 'string']
+    """
+    if kind.id in _NESTED:
+        parts = {name: spark_type(part) for name, part in kind.children if isinstance(part, DuckDBPyType)}
+        return column_type_of(NestedType(_NESTED[kind.id], parts))
+    text = str(kind)
+    if decimal := _DECIMAL.fullmatch(text):
+        return f"decimal({decimal[1]},{decimal[2]})"
+    return "timestamp" if text.startswith("TIMESTAMP") else _TYPES.get(text, "string")
