@@ -23,6 +23,9 @@ _SPARK = Spark()
 _NAMES = (TokenType.VAR, TokenType.IDENTIFIER)
 _QUANTIFIED = (TokenType.LIKE, TokenType.ILIKE, TokenType.RLIKE)
 _QUOTED = (TokenType.IDENTIFIER, TokenType.STRING)
+_QUERIES = (TokenType.TABLE, TokenType.VALUES, TokenType.FROM)
+"""The words besides SELECT by which a query within parentheses may begin; a column may have such a name, too."""
+_AFTER_NAMES = (TokenType.R_PAREN, TokenType.COMMA, TokenType.DOT)
 _SCOPES = (TokenType.OVER, TokenType.SELECT, TokenType.FROM)
 _CLOCK_WORDS = re.compile(r"now|today|tomorrow|yesterday|unix_timestamp\s*\(\s*\)", re.IGNORECASE)
 """What reads the clock besides functions: Spark also casts the text 'today' to a date."""
@@ -125,9 +128,23 @@ class SqlExpression:
         return [name for name, is_nested in self._aggregates() if is_nested]
 
     @property
-    def reads_other_rows(self) -> bool:
-        """Whether it contains a window or a query, so that its value does not follow from one row."""
-        return any(token.token_type in (TokenType.OVER, TokenType.SELECT) for token in self._tokens)
+    def has_query(self) -> bool:
+        """Whether it contains a query, such as `(select ...)`, `exists(table x)` or `(from x |> ...)`.
+
+        >>> [expression_of(text).has_query for text in ("a in (values 1, 2)", "sum(values)", "extract(day from at)")]
+        [True, False, False]
+        """
+        kinds = [token.token_type for token in self._tokens]
+        return any(
+            (one is TokenType.SELECT and before is not TokenType.DOT)
+            or (before is TokenType.L_PAREN and one in _QUERIES and after not in _AFTER_NAMES)
+            for before, one, after in zip([None, *kinds], kinds, [*kinds[1:], None], strict=False)
+        )
+
+    @property
+    def has_window(self) -> bool:
+        """Whether it contains a window, so that its value does not follow from one row."""
+        return any(token.token_type is TokenType.OVER for token in self._tokens)
 
     @property
     def follows_from_row(self) -> bool:
@@ -139,8 +156,8 @@ class SqlExpression:
         called, symbols = {*map(str.lower, self.functions)}, {*map(str.lower, self.symbols)}
         is_unknown = self.unknown_functions or any(before is TokenType.DOT for before, _ in self._calls)
         is_changing = called & REFUSED.keys() or symbols & REFUSED_BARE or _CLOCK_WORDS.search(self.text)
-        is_query = self.reads_other_rows or symbols & {"table", "values"}
-        return bool(self._tokens) and not (is_unknown or is_changing or is_query)
+        reads_other_rows = self.has_window or self.has_query or symbols & {"table", "values"}
+        return bool(self._tokens) and not (is_unknown or is_changing or reads_other_rows)
 
     @property
     def may_aggregate(self) -> bool:

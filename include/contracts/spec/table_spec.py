@@ -168,6 +168,18 @@ class GoldSpec(TableSpec, GoldQuery):
         """The column of `refresh_by` of a table with groups; empty if there is none."""
         return self.refresh_columns[0] if self.query is None and self.refresh_columns else ""
 
+    @property
+    def expressions(self) -> dict[tuple[str | int, ...], str]:
+        """The SQL of a table with groups, each by the keys that lead to it in the spec."""
+        of_columns = {"refresh_from": self.refresh_from, "group_by": self.group_by, "measures": self.measures}
+        found: dict[tuple[str | int, ...], str] = {
+            (key, name): text for key, texts in of_columns.items() for name, text in texts.items()
+        }
+        for alias, source in self.sources.items():
+            texts = {"where": source.where, "on": source.on}
+            found |= {("sources", alias, key): text for key, text in texts.items() if text}
+        return found
+
 
 class SilverQuerySpec(GoldSpec):
     """A silver table that a query computes from other silver tables, such as orders with what is known of a customer.

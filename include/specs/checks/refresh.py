@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from include.contracts.spec.duration import UNBOUNDED
 from include.contracts.spec.table_spec import AnySpec, GoldSpec, SilverSpec
-from include.specs.problem import Defect, KeyPath
+from include.specs.problem import Defect
 from include.sql.expression import expression_of
 from include.sql.query.names import UntraceableError
 from include.sql.query.reach import in_words, reach_of_join, reach_of_window, sum_of
@@ -66,7 +66,7 @@ def refresh_proofs(spec: GoldSpec, specs: Mapping[str, AnySpec]) -> list[Refresh
 
 def refresh_defects(spec: GoldSpec, specs: Mapping[str, AnySpec]) -> Iterator[Defect]:
     """Yield what makes a run leave stale groups, whatever the data are."""
-    for path, text in _expressions(spec):
+    for path, text in spec.expressions.items():
         sql = expression_of(text)
         bare = REFUSED_BARE.intersection(map(str.lower, sql.symbols))
         for name in sorted(OTHER_IN_EACH_RUN.intersection((*map(str.lower, sql.functions), *bare))):
@@ -209,11 +209,3 @@ def _may_have(spec: AnySpec | None, column: str) -> bool:
     if isinstance(spec, SilverSpec):
         return column.lower() in map(str.lower, spec.stored_columns)
     return not isinstance(spec, GoldSpec) or column.lower() in map(str.lower, (*spec.group_by, *spec.measures))
-
-
-def _expressions(spec: GoldSpec) -> Iterator[tuple[KeyPath, str]]:
-    for key in ("refresh_from", "group_by", "measures"):
-        yield from (((key, name), text) for name, text in getattr(spec, key).items())
-    for alias, source in spec.sources.items():
-        texts = {"where": source.where, "on": source.on}
-        yield from ((("sources", alias, key), text) for key, text in texts.items() if text)

@@ -23,6 +23,7 @@ from include.sql.expression import expression_of
 from include.sql.query.refresh import in_words, refresh_of
 from include.sql.query.select_query import unordered_lists
 from include.sql.query_functions import REFUSED, REFUSED_BARE
+from include.sql.refusals import refusals
 from include.sql.rule_query import Query
 from include.sql.spark_functions import FUNCTIONS
 
@@ -101,6 +102,8 @@ def _defects(expression: SpecExpression) -> Iterator[Defect]:
     if sql.unreadable:
         yield Defect(expression.path, f"not an expression: {sql.unreadable}", expression.text)
         return
+    for refusal in refusals(expression.text):
+        yield Defect(expression.path, refusal.message, expression.text, refusal.fix)
     for name in sql.unknown_functions:
         fix = closest_word(name.lower(), sorted(FUNCTIONS)) or "Spark has no function of this name"
         yield Defect(expression.path, f"unknown function {name!r}", expression.text, fix)
@@ -122,8 +125,8 @@ def _defects(expression: SpecExpression) -> Iterator[Defect]:
         yield Defect(expression.path, refusal.message, expression.text, refusal.fix)
     if expression.is_of_version:
         yield from _changing_functions(expression.path, expression.text)
-    if expression.is_rule and sql.reads_other_rows:
-        message, fix = "a condition has no query and no window: it is evaluated for one row", "compute it in a column"
+    if expression.is_rule and sql.has_window:
+        message, fix = "a condition has no window: it is evaluated for one row", "compute it in a column"
         yield Defect(expression.path, message, expression.text, fix)
     for name in sql.nested_aggregates if expression.is_aggregate else ():
         yield Defect(expression.path, f"the aggregate {name!r} is inside another aggregate", expression.text)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator
 from functools import cached_property, lru_cache
-from typing import NamedTuple
 
 import sqlglot
 from sqlglot import exp
@@ -20,6 +19,7 @@ from include.specs.problem import brief, closest_word, did_you_mean
 from include.sql.expression import expression_of
 from include.sql.query.names import function_name, output_name
 from include.sql.query_functions import REFUSED, REFUSED_BARE, ROW_GENERATORS
+from include.sql.refusals import Refusal
 from include.sql.spark_functions import FUNCTIONS
 
 _ACTIONS = (exp.QueryTransform, exp.Command, exp.DML, exp.DDL, exp.Into, exp.Lock)
@@ -28,13 +28,6 @@ _OTHER_VERSION = ("version", "when", "system_time", "changes")
 _ANY_VALUE = (exp.AnyValue, exp.First, exp.FirstValue, exp.Last, exp.LastValue, exp.NthValue)
 _LISTS = (exp.ArrayAgg, exp.ArrayUniqueAgg, exp.GroupConcat)
 _ORDERLESS = ("array_max", "array_min", "array_size", "array_sort", "cardinality", "size", "sort_array")
-
-
-class Refusal(NamedTuple):
-    """Why a query is refused, and the way out."""
-
-    message: str
-    fix: str = ""
 
 
 class SelectQuery:

@@ -27,6 +27,7 @@ from include.control.planning.source_ranges import (
     require_same_sources,
     why_whole,
 )
+from include.sql.refusals import require_no_queries
 from spark_jobs.delta_io.reads import read_changed_rows, read_version
 from spark_jobs.delta_io.row_writes import (
     EVERY_ROW,
@@ -142,6 +143,7 @@ class GoldAggregate:
     def _all_groups(self, session: SparkSession, versions: dict[str, int], touched: Touched | None) -> DataFrame:
         frames = self._frames(session, versions)
         if self._spec.query is None:
+            require_no_queries(self._spec.table, self._spec.expressions.values())
             return aggregate(frames, self._spec, touched)
         if touched is None or self._refresh is None:
             return rows_of_query(session, self._spec, frames)

@@ -125,6 +125,44 @@ def test_the_sql_of_gold_specs_is_checked(tmp_path: Path, change: Document, key:
     assert any(said in str(one) for one in found)
 
 
+COUNTED = "(select count(*) from delta.`/lake/silver/customers`)"
+
+
+@pytest.mark.parametrize(
+    ("change", "key"),
+    [
+        ({"sources": {"o": {"table": "silver.orders", "where": f"amount >= {COUNTED}"}}}, "sources.o.where"),
+        (
+            {
+                "sources": {
+                    "o": {"table": "silver.orders"},
+                    "p": {"table": "silver.orders", "join": "left", "on": f"p.day = o.day and p.amount > {COUNTED}"},
+                },
+                "refresh_from": {"o": "day", "p": "day"},
+            },
+            "sources.p.on",
+        ),
+        ({"refresh_from": {"o": f"date_add(day, {COUNTED})"}}, "refresh_from.o"),
+        ({"group_by": {"day": "o.day", "n": COUNTED}}, "group_by.n"),
+        ({"measures": {"m": f"sum(o.amount) / {COUNTED}"}}, "measures.m"),
+    ],
+)
+def test_no_expression_of_groups_reads_another_table(tmp_path: Path, change: Document, key: str) -> None:
+    found = problems(tmp_path, bronze_document(), silver_document(), gold_document(**change))
+    assert [(each.key, each.message[:32]) for each in found] == [(key, "a query within an expression rea")]
+
+
+def test_no_expression_of_silver_or_bronze_reads_another_table(tmp_path: Path) -> None:
+    columns = {**silver_document()["columns"], "x": {"from": f"amount + {COUNTED}"}}
+    conditions = {key: f"amount > {COUNTED}" for key in ("apply_as_deletes", "apply_as_truncates")}
+    source = {"kafka": "main", "topics": ["a"], "format": "json", "transforms": {"amount": COUNTED}}
+    bronze = bronze_document("bronze.messages", source=source)
+    found = problems(tmp_path, bronze_document(), bronze, silver_document(columns=columns, **conditions))
+    keys = ["source.transforms.amount", "columns.x.from", "apply_as_deletes", "apply_as_truncates"]
+    assert sorted(each.key for each in found if "a query within" in each.message) == sorted(keys)
+    assert len(found) == len(keys)
+
+
 @pytest.mark.parametrize(
     "measure",
     [
@@ -203,8 +241,8 @@ def test_a_rule_in_sql_may_name_what_its_rows_have(tmp_path: Path, action: str) 
         ("amuont > 0", "there is no column 'amuont' here (got 'amuont > 0'); did you mean 'amount'?"),
         ("to_dat(day) > day", "unknown function 'to_dat'"),
         ("amount > avg(amount)", "the aggregate 'avg' is not allowed here"),
-        ("amount > (select max(amount) from x)", "no query and no window"),
-        ("row_number() over (order by day) > 1", "no query and no window"),
+        ("amount > (select max(amount) from x)", "a query within an expression"),
+        ("row_number() over (order by day) > 1", "a condition has no window"),
         ("amount > (1", "not an expression: parentheses"),
         ("day <= current_date", "current_date can give another result for the same version"),
         ("rand() > 0", "rand can give another result for the same version"),

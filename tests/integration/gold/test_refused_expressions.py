@@ -1,0 +1,19 @@
+"""An expression of a gold table reads the rows of its batch: the driver runs no other one."""
+
+from __future__ import annotations
+
+from include.errors import Outcome
+from tests.support.documents.specs import gold_document
+from tests.support.lakehouse import Lakehouse, order
+
+BRONZE, SILVER, GOLD = "bronze.orders", "silver.orders", "gold.revenue_daily"
+
+
+def test_the_driver_refuses_an_expression_that_reads_a_table_in_another_version(lakehouse: Lakehouse) -> None:
+    lakehouse.deliver(1, "a.json", [order(1, 5), order(2, 7)])
+    lakehouse.run_all(1, BRONZE, SILVER)
+    average = f"(select avg(amount) from delta.`{lakehouse.paths.table(SILVER)}`)"
+    lakehouse.specs(gold_document(sources={"o": {"table": SILVER, "where": f"amount >= {average}"}}))
+    report = lakehouse.run(GOLD, 1)
+    assert report.outcome is Outcome.BAD_INPUT
+    assert "a query within an expression reads a table in a version that no run records" in report.message
