@@ -6,14 +6,12 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 
 from sqlglot import exp
-from sqlglot.dialects.spark import Spark
 from sqlglot.errors import SqlglotError
 
 from include.contracts.spec.tables_in_braces import OWN_TABLE, tables_in_braces, with_names
 from include.errors import first_line
 from include.sql.spark_functions import FUNCTIONS, SYNTAX
-
-_SPARK = Spark()
+from include.sql.spark_text import NoQualifyError, parse_spark, without_qualify, without_semicolon
 
 
 class Query:
@@ -31,14 +29,23 @@ class Query:
     def error(self) -> str:
         """Why it is not one query that reads the checked table and other tables in braces; empty if it is one."""
         try:
-            trees = _SPARK.parse(with_names(self.text, view_of))
+            trees = parse_spark(self._text)
         except SqlglotError as error:
             return f"it cannot be parsed: {first_line(error)}"
         if len(trees) != 1 or not isinstance(trees[0], exp.Query):
             return "it is not one SELECT"
+        try:
+            without_qualify(self._text, trees[0])
+        except NoQualifyError as error:
+            return f"{error}. Spark has no QUALIFY: filter a subquery"
         if foreign := sorted({table.sql("spark") for table in _foreign_tables(trees[0])}):
             return f"it reads {', '.join(foreign)}, and only tables in braces have an exact version"
         return "" if OWN_TABLE in tables_in_braces(self.text) else "it does not read {table}"
+
+    @property
+    def spark_text(self) -> str:
+        """The same query over the views that stand for the tables, as Spark can parse it."""
+        return without_qualify(self._text, self._tree)
 
     @property
     def unknown_functions(self) -> list[str]:
@@ -69,7 +76,11 @@ class Query:
 
     @cached_property
     def _tree(self) -> exp.Expr:
-        return _SPARK.parse(with_names(self.text, view_of))[0] or exp.Null()
+        return parse_spark(self._text)[0] or exp.Null()
+
+    @cached_property
+    def _text(self) -> str:
+        return without_semicolon(with_names(self.text, view_of))
 
 
 def view_of(table: str) -> str:

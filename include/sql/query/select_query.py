@@ -21,6 +21,7 @@ from include.sql.query.names import function_name, output_name
 from include.sql.query_functions import REFUSED, REFUSED_BARE, ROW_GENERATORS
 from include.sql.refusals import Refusal
 from include.sql.spark_functions import FUNCTIONS
+from include.sql.spark_text import NoQualifyError, parse_spark, without_qualify, without_semicolon
 
 _ACTIONS = (exp.QueryTransform, exp.Command, exp.DML, exp.DDL, exp.Into, exp.Lock)
 _PARAMETERS = (exp.Placeholder, exp.Parameter, exp.SessionParameter)
@@ -51,6 +52,11 @@ class SelectQuery:
         """The columns of its result, as written; empty where Spark would make up a name."""
         return tuple(output_name(select) for select in self.tree.selects) if self.tree else ()
 
+    @property
+    def spark_text(self) -> str:
+        """The same query as Spark can parse it; `refusals` says if there is none."""
+        return without_qualify(without_semicolon(self.text), self.tree) if self.tree else self.text
+
     @cached_property
     def ctes(self) -> dict[str, exp.CTE]:
         """The named subqueries of its WITH clauses, by name in small letters."""
@@ -62,6 +68,10 @@ class SelectQuery:
             yield self._parsed
             return
         tree = self._parsed
+        try:
+            _ = self.spark_text
+        except NoQualifyError as error:
+            yield Refusal(str(error), "Spark has no QUALIFY: filter a subquery")
         yield from self._wrong_names(tree)
         yield from self._wrong_tables(tree, aliases)
         yield from self._wrong_functions(tree)
@@ -80,13 +90,17 @@ class SelectQuery:
 
     @cached_property
     def _parsed(self) -> exp.Query | Refusal:
+        symbols = expression_of(self.text).symbols
+        if "|>" in symbols:
+            return Refusal("pipe syntax (|>) is not read here", "write SELECT ... FROM <alias>")
         try:
-            statements = sqlglot.parse(self.text, dialect="spark")
+            text = without_semicolon(self.text)
+            statements = parse_spark(text)
         except SqlglotError as error:
             return Refusal(f"it cannot be read: {first_line(error)}", "only what can be read can be checked")
         tree = statements[0] if statements else None
-        if len(statements) > 1 or ";" in expression_of(self.text).symbols:
-            return Refusal("it is more than one statement", "write one SELECT, without a semicolon")
+        if len(statements) > 1 or ";" in expression_of(text).symbols:
+            return Refusal("it is more than one statement", "write one SELECT")
         if "table" in map(str.lower, expression_of(self.text).symbols):
             return Refusal("TABLE is a word that reads other tables", "write SELECT ... FROM <alias>")
         if not isinstance(tree, exp.Query):

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from include.contracts.spec.table_spec import GoldSpec
 from include.sql.query.reads import Lookup
 from include.sql.query.refresh import refresh_of
-from include.sql.query.select_query import require_read_only
+from include.sql.query.select_query import query_of, require_read_only
 from spark_jobs.transforms.touched_rows import Touched, gives_touched, is_touched
 from spark_jobs.transforms.touched_spans import TouchedSpans
 
@@ -134,7 +134,7 @@ def rows_of_query(session: SparkSession, spec: GoldSpec, sources: Mapping[str, D
     for alias, rows in sources.items():
         rows.createOrReplaceTempView(alias)
     # Within parentheses Spark accepts nothing but a query, whatever the check may have overlooked.
-    return session.sql(f"SELECT * FROM (\n{spec.query}\n)")
+    return session.sql(f"SELECT * FROM (\n{query_of(spec.query or '').spark_text}\n)")
 
 
 def touched_rows_of_query(

@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from include.contracts.spec.expectation import Expectation
-from include.contracts.spec.tables_in_braces import OWN_TABLE, with_names
+from include.contracts.spec.tables_in_braces import OWN_TABLE
 from include.sql.rule_query import Query, view_of
 from spark_jobs.quality.fused.samples import sample_values
 from spark_jobs.quality.verdicts.comparable_version import IN_TABLE, ComparableVersion
@@ -18,9 +18,9 @@ def query_returns_no_rows(df: DataFrame, rule: Expectation, checked: ComparableV
 
     The query is parsed again, because Spark would also execute a statement that writes.
     """
-    text = rule.arguments["query"]
-    if error := Query(text).error:
-        return RuleResult(False, error=error)
+    query = Query(rule.arguments["query"])
+    if query.error:
+        return RuleResult(False, error=query.error)
     versions = {table: checked.others[table] for table in rule.other_tables}
     if missing := [table for table, version in versions.items() if version is None]:
         return RuleResult(False, error=f"{missing[0]} has no certified version yet: run it and its gate first")
@@ -29,7 +29,7 @@ def query_returns_no_rows(df: DataFrame, rule: Expectation, checked: ComparableV
     for table, frame in frames.items():
         frame.createOrReplaceTempView(view_of(table))
     try:
-        rows = df.sparkSession.sql(with_names(text, view_of))
+        rows = df.sparkSession.sql(query.spark_text)
         shown = rows.select(F.to_json(F.struct("*"), {"ignoreNullFields": "false"}).alias("row"))
         counts = shown.agg(F.count(F.lit(1)).alias("rows"), sample_values(F.col("row"), F.lit(True)).alias("samples"))
         found = counts.collect()[0]

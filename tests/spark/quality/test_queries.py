@@ -50,6 +50,13 @@ def test_a_query_without_rows_passes(orders: DataFrame) -> None:
     assert (result.passed, result.unexpected_rows, result.samples, result.error) == (True, 0, (), "")
 
 
+def test_a_query_may_have_qualify_and_end_with_a_semicolon(orders: DataFrame) -> None:
+    query = "SELECT * FROM {table} QUALIFY count(*) OVER (PARTITION BY customer) > 1;"
+    result = check(orders, query)
+    assert (result.passed, result.unexpected_rows, result.error) == (False, 2, "")
+    assert '{"id":"a","amount":1,"customer":"x"}' in result.samples
+
+
 def test_the_rows_of_a_query_are_counted_and_some_are_shown(orders: DataFrame) -> None:
     result = check(orders, "SELECT id, amount FROM {table} WHERE amount IS NULL OR id RLIKE '^[ab]{1}$'")
     assert (result.passed, result.unexpected_rows) == (False, 3)

@@ -18,6 +18,9 @@ ALLOWED = [
     "SELECT day, n FROM f, w, range(10) AS r (n)",
     "SELECT day, x, y FROM (SELECT day, origin, a FROM f, w) PIVOT (sum(a) FOR origin IN ('x' AS x, 'y' AS y))",
     "SELECT /*+ broadcast(w) */ f.current_date AS day, 'rand()' AS t FROM f, w -- now()",
+    "SELECT day, ';' AS n FROM f, w; ; -- the end;",
+    "SELECT window(day, '1 hour').start AS h, count(*) AS n FROM f, w GROUP BY window(day, '1 hour')",
+    "SELECT day, a, rank() OVER w AS n FROM f, w QUALIFY n < 3 WINDOW w AS (PARTITION BY day ORDER BY a)",
     "SELECT `Day` AS day, named_struct('a', 1).a AS a FROM F, W",
 ]
 
@@ -44,7 +47,12 @@ REFUSED = [
     ),
     ("SELECT day FROM f, w; DROP TABLE x", "more than one statement"),
     ("SELECT (table secrets) AS day FROM f, w", "reads other tables"),
-    ("SELECT day FROM f, w;", "more than one statement"),
+    ("SELECT day FROM f, w;;SELECT 1", "more than one statement"),
+    ("SELECT ';' AS day FROM f; FROM w", "more than one statement"),
+    ("FROM f |> SELECT day", "pipe syntax"),
+    ("SELECT day FROM f, w QUALIFY rank() OVER (ORDER BY day) = 1 ORDER BY day LIMIT 1", "QUALIFY is not read"),
+    ("SELECT day FROM f, w GROUP BY ALL QUALIFY rank() OVER (ORDER BY day) = 1", "QUALIFY is not read"),
+    ("FROM f, w SELECT day QUALIFY rank() OVER (ORDER BY day) = 1", "QUALIFY is not read"),
     ("INSERT INTO f SELECT day FROM w", "no query"),
     ("DROP TABLE f", "TABLE"),
     ("SET x = 1", "no query"),

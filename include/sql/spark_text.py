@@ -1,0 +1,126 @@
+"""What Spark and sqlglot read differently in a query: its text for either of them.
+
+The text for Spark is cut and joined where tokens begin and end, so that all else stays as its author wrote it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from sqlglot import Token, TokenType, exp
+from sqlglot.dialects.spark import Spark
+
+_SPARK = Spark()
+
+_AFTER_QUALIFY = (
+    TokenType.WINDOW, TokenType.UNION, TokenType.INTERSECT, TokenType.EXCEPT, TokenType.ORDER_BY, TokenType.SORT_BY,
+    TokenType.CLUSTER_BY, TokenType.DISTRIBUTE_BY, TokenType.LIMIT, TokenType.OFFSET, TokenType.FETCH,
+)  # fmt: skip
+_OF_ROWS_KEPT = ("order", "sort", "cluster", "distribute", "limit", "offset")
+_KEPT = "_qualifies"
+
+
+class NoQualifyError(Exception):
+    """A query has QUALIFY in a form that cannot be written for Spark; the text says which."""
+
+
+def parse_spark(text: str) -> list[exp.Expr | None]:
+    """Return the statements of a text in Spark SQL, as sqlglot parses them.
+
+    sqlglot takes WINDOW for the clause where the function `window(...)` follows GROUP BY.
+
+    Raises:
+        SqlglotError: sqlglot cannot parse it.
+
+    >>> parse_spark("SELECT count(*) AS n FROM o GROUP BY window(at, '1 hour')")[0].sql("spark")
+    "SELECT COUNT(*) AS n FROM o GROUP BY WINDOW(at, '1 hour')"
+    """
+    tokens = _SPARK.tokenize(text)
+    for token, following in pairwise(tokens):
+        if token.token_type is TokenType.WINDOW and following.token_type is TokenType.L_PAREN:
+            token.token_type = TokenType.VAR
+    statements: list[exp.Expr | None] = _SPARK.parser().parse(tokens, text)
+    return statements
+
+
+def without_semicolon(text: str) -> str:
+    """Return a statement without the semicolons that end it.
+
+    >>> without_semicolon("SELECT ';' AS a FROM o -- all; \\n ; ")
+    "SELECT ';' AS a FROM o"
+    """
+    tokens = list(_SPARK.tokenize(text))
+    while tokens and tokens[-1].token_type is TokenType.SEMICOLON:
+        text = text[: tokens.pop(-1).start]
+        text = text[: tokens[-1].end + 1] if tokens else text
+    return text
+
+
+def without_qualify(text: str, tree: exp.Expr) -> str:
+    """Return a query that Spark can parse: each SELECT with QUALIFY filters itself as a subquery.
+
+    Args:
+        text: the query.
+        tree: the same, as `parse_spark` returns it.
+
+    Raises:
+        NoQualifyError: the subquery might have other rows.
+
+    >>> query = "SELECT a FROM o QUALIFY rank() OVER (ORDER BY a) = 1"
+    >>> without_qualify(query, parse_spark(query)[0])
+    'SELECT * EXCEPT (_qualifies) FROM (SELECT a, (rank() OVER (ORDER BY a) = 1) AS _qualifies FROM o) WHERE _qualifies'
+    """
+    selects = [select for select in tree.find_all(exp.Select) if select.args.get("qualify")]
+    for select in selects:
+        if any(select.args.get(part) for part in _OF_ROWS_KEPT):
+            raise NoQualifyError("QUALIFY is not read in one SELECT with ORDER BY or LIMIT")
+        if (group := select.args.get("group")) and group.args.get("all"):
+            raise NoQualifyError("QUALIFY is not read in one SELECT with GROUP BY ALL")
+    kept = _KEPT
+    while kept in text.lower():
+        kept += "_"
+    conditions = [select.args["qualify"].this for select in selects]
+    for _ in selects:
+        text = _without_last_qualify(text, kept, conditions)
+    return text
+
+
+def _without_last_qualify(text: str, kept: str, conditions: Sequence[exp.Expr]) -> str:
+    tokens = _SPARK.tokenize(text)
+    at = max(place for place, token in enumerate(tokens) if token.token_type is TokenType.QUALIFY)
+    around = _places_around(tokens, at)
+    types = {place: tokens[place].token_type for place in around}
+    select = max((place for place in around if place < at and types[place] is TokenType.SELECT), default=at)
+    # In `a IS DISTINCT FROM b` it is an operator.
+    begins = (place for place in around if select < place < at and types[place] is TokenType.FROM)
+    from_ = next((place for place in begins if tokens[place - 1].token_type is not TokenType.DISTINCT), None)
+    if from_ is None:
+        raise NoQualifyError("QUALIFY is not read in a SELECT that begins with FROM")
+    stops = [place for place in around if place > at and types[place] in _AFTER_QUALIFY]
+    stop, *_ = [*stops, around[-1] + 1]
+    end, *_ = [*(place for place in stops if types[place] is not TokenType.WINDOW), around[-1] + 1]
+
+    def part(first: int, after: int) -> str:
+        return text[tokens[first].start : tokens[after - 1].end + 1] if first < after else ""
+
+    condition = part(at + 1, stop)
+    if parse_spark(f"SELECT {condition}")[0] not in [exp.select(each) for each in conditions]:
+        raise NoQualifyError(f"QUALIFY {condition} is not read here")
+    windows = f" {part(stop, end)}" if stop < end else ""
+    rest = text[tokens[from_ - 1].end + 1 : tokens[at - 1].end + 1]
+    inner = f"{part(select, from_)}, ({condition}) AS {kept}{rest}{windows}"
+    before, after = text[: tokens[select].start], text[tokens[end - 1].end + 1 :]
+    return f"{before}SELECT * EXCEPT ({kept}) FROM ({inner}) WHERE {kept}{after}"
+
+
+def _places_around(tokens: Sequence[Token], at: int) -> list[int]:
+    """Return the places of the tokens that stand within the same parentheses as one of them, and not deeper."""
+    depth, depths = 0, []
+    for token in tokens:
+        depth -= token.token_type is TokenType.R_PAREN
+        depths.append(depth)
+        depth += token.token_type is TokenType.L_PAREN
+    first = max((place for place in range(at) if depths[place] < depths[at]), default=-1) + 1
+    last = min((place for place in range(at, len(tokens)) if depths[place] < depths[at]), default=len(tokens))
+    return [place for place in range(first, last) if depths[place] == depths[at]]
