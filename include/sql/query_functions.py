@@ -42,3 +42,15 @@ ROW_GENERATORS = frozenset(_GENERATING.split())
 WINDOWS_OF_TIME = "window"
 SESSIONS = "session_window"
 """Functions of time that Spark replaces by rows of their own."""
+
+_BY_ORDER = """
+any_value approx_percentile approx_top_k approx_top_k_accumulate approx_top_k_combine array_agg collect_list collect_set
+first first_value histogram_numeric kll_merge_agg_bigint kll_merge_agg_double kll_merge_agg_float kll_sketch_agg_bigint
+kll_sketch_agg_double kll_sketch_agg_float last last_value listagg max_by min_by mode nth_value percentile_approx
+string_agg
+"""
+DEPENDS_ON_ORDER = frozenset(_BY_ORDER.split())
+"""Functions whose result may depend on the order in which Spark reads the rows."""
+
+ORDERED_WITH_TIES = frozenset(("lag", "lead", "ntile", "row_number"))
+"""Functions of a window whose value for rows that tie depends on that order."""

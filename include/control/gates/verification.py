@@ -65,7 +65,7 @@ def failed_verification(verdicts: Verdicts | None, table: LakePath, version: int
         if commit.version <= version:
             sources = BatchSources.model_validate(commit.metadata.get("sources", {}))
             before = commit.version - 1 if sources.restores is None else sources.restores
-            is_sound[commit.version] = _reads_all(sources) or is_sound.get(before, False)
+            is_sound[commit.version] = reads_all(sources) or is_sound.get(before, False)
     if is_sound.get(version):
         return None
     (check,) = wrong.checks
@@ -83,6 +83,6 @@ def verification_note(table: str, verdicts: Verdicts | None) -> tuple[str, ...]:
     )
 
 
-def _reads_all(sources: BatchSources) -> bool:
+def reads_all(sources: BatchSources) -> bool:
     """Return whether a batch computes all groups from all rows of its sources."""
     return sources.reprocess or bool(sources.rebuild) or any(after is None for after, _ in sources.ranges.values())

@@ -44,6 +44,8 @@ class Commit:
         version: the version of the commit.
         at: the time of the commit, by the clock of the writer.
         operation: Delta's name of the operation, such as `MERGE`.
+        engine: the program that wrote it with its version, such as `Apache-Spark/4.1.3 Delta-Lake/4.4.0`; empty if it
+            did not say.
         txns: appId -> txnVersion in the commit.
         metadata: Millrace's part of `userMetadata`; empty for commits of other systems.
         run_id: the run of Millrace that wrote or maintained the table; empty for commits of other systems.
@@ -56,6 +58,7 @@ class Commit:
     version: int
     at: datetime = EPOCH_START
     operation: str = ""
+    engine: str = ""
     txns: dict[str, int] = field(default_factory=dict)
     metadata: dict[str, Any] = field(default_factory=dict)
     run_id: str = ""
@@ -194,6 +197,7 @@ def _parse_commit(version: int, actions: list[dict[str, Any]]) -> Commit:
         version=version,
         at=datetime.fromtimestamp(info.get("timestamp", 0) / 1000, UTC),
         operation=info.get("operation", ""),
+        engine=str(info.get("engineInfo", "")),
         txns={action["txn"]["appId"]: action["txn"]["version"] for action in actions if "txn" in action},
         metadata=metadata.get(USER_METADATA_KEY, {}),
         run_id=str(metadata[keys[0]]["run_id"]) if keys else "",

@@ -30,14 +30,14 @@ def places_of_columns(query: str, columns: Mapping[str, tuple[str, ...]]) -> dic
     >>> [(alias, name, str(use)) for alias, name, use in places["n"]]
     [('f', 'a', 'AGGREGATION'), ('f', 'b', 'AGGREGATION')]
     """
-    scope = _scope(query, columns)
+    scope = scope_of(query, columns)
     names = query_of(query).columns
     return {name: list(dict.fromkeys(_of_output(scope, at))) for at, name in enumerate(names)} if scope else {}
 
 
 def places_of_rows(query: str, columns: Mapping[str, tuple[str, ...]]) -> list[Place]:
     """Return the columns of sources by which the query joins, filters and groups."""
-    root = _scope(query, columns)
+    root = scope_of(query, columns)
     found: dict[Place, None] = {}
     for scope in root.traverse() if root else ():
         for clause, use in _CLAUSES.items():
@@ -48,7 +48,13 @@ def places_of_rows(query: str, columns: Mapping[str, tuple[str, ...]]) -> list[P
     return list(found)
 
 
-def _scope(query: str, columns: Mapping[str, tuple[str, ...]]) -> Scope | None:
+def scope_of(query: str, columns: Mapping[str, tuple[str, ...]]) -> Scope | None:
+    """Return the scopes of a query, whose columns are all qualified; None if sqlglot cannot say it.
+
+    Args:
+        query: the query.
+        columns: alias -> the columns of the source.
+    """
     tree = query_of(query).tree
     if tree is None:
         return None

@@ -19,28 +19,21 @@ from include.control.changes.table_diff import table_diff
 from include.control.gates.verdicts import Verdicts
 from include.control.gates.verification import RULE
 from include.control.log.batch import Stream, Winner
-from include.control.log.delta_log import remaining_commits
 from include.errors import NotReadyError
 from include.sql.expression import expression_of
+from include.sql.query.row_order import columns_by_order
+from include.sql.query_functions import DEPENDS_ON_ORDER
 from spark_jobs.delta_io.reads import read_version
 from spark_jobs.delta_io.row_writes import read_observation
+from spark_jobs.layers.gold.difference_causes import causes_of
 from spark_jobs.layers.gold.gold import GoldAggregate
 from spark_jobs.runtime.context import JobContext
-from spark_jobs.transforms.differences import as_groups, compare_groups, count_untouched, with_refresh
-from spark_jobs.transforms.groups import join_sources
+from spark_jobs.transforms.differences import as_groups, compare_groups
 from spark_jobs.transforms.stamps import STAMP_COLUMNS
 from spark_jobs.transforms.touched_rows import is_touched
 
 MAX_DIFFERENCES = 20
 """The number of groups whose differences are reported one by one."""
-
-DEPENDS_ON_ORDER = frozenset(
-    (
-        "any_value", "approx_percentile", "array_agg", "collect_list", "collect_set", "first", "first_value", "last",
-        "last_value", "listagg", "max_by", "min_by", "mode", "percentile_approx", "string_agg",
-    )
-)  # fmt: skip
-"""Aggregates whose result may depend on the order in which Spark reads the rows."""
 
 _INEXACT = re.compile(r"\b(float|double|map<)")
 """The types by whose values Spark cannot group rows, or which depend on the order of the rows of a sum."""
@@ -141,17 +134,20 @@ class _Verification:
             column = spec.refresh_columns[0]
             values = self._sampled(stored, column, sample)
             stored, computed = (rows.where(is_touched(f"`{column}`", values)) for rows in (stored, computed))
-        left_out = _left_out(spec)
+        left_out = self._left_out()
         columns = [name for name in stored.columns if name not in (*STAMP_COLUMNS, *left_out)]
+        if not columns:
+            return Comparison(self._version, self._source_versions, 0, 0, (), left_out)
         # A query's rows have no key, so that all columns identify a row but those of inexact numbers and maps.
         groups = list(spec.group_by) or [
             name for name in columns if not _INEXACT.search(stored.schema[name].dataType.simpleString())
         ]
         measures = [name for name in columns if name not in groups]
+        before, after = stored, computed
         if not spec.group_by and measures:
-            stored, computed = (as_groups(rows, groups, measures) for rows in (stored, computed))
+            before, after = (as_groups(rows, groups, measures) for rows in (stored, computed))
         observation = Observation()
-        compared = compare_groups(stored, computed, groups, measures).observe(
+        compared = compare_groups(before, after, groups, measures).observe(
             observation, F.count(F.lit(1)).alias("groups"), F.count_if("_is_different").alias("differing")
         )
         rows = _texts(compared.where("_is_different"), groups, measures)
@@ -159,12 +155,28 @@ class _Verification:
         counts = read_observation(observation) or {"groups": 0, "differing": 0}
         return Comparison(
             version=self._version,
-            sources={table: upto for table, (_, upto) in self._sources.ranges.items()},
+            sources=self._source_versions,
             **counts,
             differences=differences,
             left_out=left_out,
-            causes=tuple(self._causes()) if counts["differing"] else (),
+            causes=self._causes(stored, [row["group"] for row in rows]) if counts["differing"] else (),
         )
+
+    @property
+    def _source_versions(self) -> dict[str, int]:
+        return {table: upto for table, (_, upto) in self._sources.ranges.items()}
+
+    def _causes(self, stored: DataFrame, groups: list[dict[str, str | None]]) -> tuple[str, ...]:
+        frames = {alias: self._source(alias) for alias in self._spec.sources}
+        versions = (self._version, self._source_versions)
+        return causes_of(self._session, self._context.paths, self._spec, frames, versions, stored, groups)
+
+    def _left_out(self) -> dict[str, str]:
+        """Return the columns that cannot be compared, each with the reason."""
+        spec = self._spec
+        if spec.query is None:
+            return _measures_by_order(spec)
+        return columns_by_order(spec.query, {alias: tuple(self._source(alias).columns) for alias in spec.sources})
 
     def _sampled(self, stored: DataFrame, column: str, number: int) -> list[str | None]:
         """Return values of `refresh_by` of the table or its first source, other ones in each run."""
@@ -175,28 +187,6 @@ class _Verification:
             values = values.union(of_source)
         order = F.xxhash64("value", F.lit(self._context.args.run_id))
         return [row["value"] for row in values.distinct().orderBy(order).limit(number).collect()]
-
-    def _causes(self) -> list[str]:
-        """Return what may have caused the differences."""
-        spec = self._spec
-        counts: dict[str, int] = {}
-        if spec.refresh_from:
-            frames = {alias: self._source(alias) for alias in spec.sources}
-            frames |= {alias: with_refresh(frames[alias], text) for alias, text in spec.refresh_from.items()}
-            counts = count_untouched(join_sources(frames, spec), spec).collect()[0].asDict()
-        causes = [
-            f"refresh_from.{alias} has another value than {spec.refreshed_group} in {counted(rows, 'joined row')}: "
-            "when such a row changes, its group is not computed again"
-            for alias, rows in counts.items()
-            if rows
-        ]
-        path = self._context.paths.table(spec.table)
-        causes += [
-            f"version {commit.version} of the table is no batch: another tool has changed rows ({commit.operation})"
-            for commit in remaining_commits(path, None)
-            if commit.changes_data and not commit.metadata and commit.version <= self._version
-        ]
-        return causes
 
     def _source(self, alias: str) -> DataFrame:
         table = self._spec.sources[alias].table
@@ -215,8 +205,8 @@ def _require_same_spec(context: JobContext, batch: Winner) -> None:
         )
 
 
-def _left_out(spec: GoldSpec) -> dict[str, str]:
-    """Return the columns that cannot be compared, each with the reason."""
+def _measures_by_order(spec: GoldSpec) -> dict[str, str]:
+    """Return the measures that may depend on the order of the rows, each with the reason."""
     left_out: dict[str, str] = {}
     for name, text in spec.measures.items():
         sql = expression_of(text)
