@@ -10,9 +10,10 @@ from include.contracts.spec.table_spec import GoldSpec
 from include.specs.checks.columns import check_columns, unknown_column
 from include.specs.checks.expectations import check_expectations
 from include.specs.problem import Defect, did_you_mean
-from include.sql.query.names import makes_columns
+from include.sql.query.names import function_name, makes_columns
 from include.sql.query.refresh import lookback_of, refresh_of
 from include.sql.query.select_query import SelectQuery, query_of
+from include.sql.query_functions import SESSIONS, WINDOWS_OF_TIME
 from include.sql.spark_functions import WITHOUT_PARENTHESES
 
 
@@ -60,14 +61,18 @@ def _unknown_columns(query: SelectQuery, columns: Mapping[str, tuple[str, ...] |
     of_any = {name for table in columns.values() for name in table or ()}
     makes_names = any(isinstance(node, exp.Pivot | exp.UDTF) or makes_columns(node) for node in tree.walk())
     names_are_known = not makes_names and None not in columns.values()
+    made = {function_name(node) for node in tree.find_all(exp.Anonymous)} & {WINDOWS_OF_TIME, SESSIONS}
+    tables = {*renamed, *hidden, *(table.name.lower() for table in tree.find_all(exp.Table))}
     for column in dict.fromkeys(tree.find_all(exp.Column)):
-        alias, name = column.table.lower(), column.name.lower()
+        # Parts after the name of the column are fields of a struct.
+        first, *others = (part.name.lower() for part in column.parts)
+        alias, name = (first, others[0]) if others and first in tables else ("", first)
         source = renamed.get(alias, alias)
         known = columns.get(source) if alias not in hidden else None
-        if name.startswith("_") or isinstance(column.this, exp.Star):
+        if name.startswith("_") or isinstance(column.this, exp.Star) or (alias and alias in of_any):
             continue
         if known is not None and name not in known:
             fix = did_you_mean(name, known)
             yield Defect(("query",), f"the source {source!r} has no column {name!r}", None, fix)
-        elif not alias and names_are_known and name not in {*of_any, *named, *WITHOUT_PARENTHESES}:
+        elif not alias and names_are_known and name not in {*of_any, *named, *made, *WITHOUT_PARENTHESES}:
             yield Defect(("query",), f"no source has a column {name!r}", None, did_you_mean(name, sorted(of_any)))

@@ -7,6 +7,7 @@ from functools import cached_property
 
 from sqlglot import exp
 
+from include.sql.query.fields import field_of
 from include.sql.query_functions import ROW_GENERATORS, SESSIONS, WINDOWS_OF_TIME
 from include.sql.spark_functions import AGGREGATES
 
@@ -145,12 +146,19 @@ class Names:
         return value
 
     def _place(self, select: exp.Select, column: exp.Column, upto: int | None, seen: frozenset[str]) -> exp.Expr:
+        """Return a column by Spark's rule: `a.b.c` is column b of a table a, if there is one, or else column a."""
         items = list(self._items(select, all_items=upto is not None))[: None if upto is None else upto + 1]
-        if column.args.get("db") or (column.table and column.table not in items):
-            raise UntraceableError(f"{short(column)} is no column of a table in FROM")
-        if column.table:
-            return column.copy()
-        name = column.name
+        first, *others = column.parts
+        if others and first.name in items:
+            columns = {item: self._of_item(self._items(select, all_items=True)[item]) for item in items}
+            own, name = columns[first.name], others[0].name
+            if own is None or name in own or not any(first.name in (each or ()) for each in columns.values()):
+                return field_of(exp.column(name, table=first.name, quoted=True), others[1:])
+        return field_of(self._unqualified(select, first.name, items, upto, seen), others)
+
+    def _unqualified(
+        self, select: exp.Select, name: str, items: list[str], upto: int | None, seen: frozenset[str]
+    ) -> exp.Expr:
         if value := self.joined_by_using(select, name, len(select.args.get("joins", [])) if upto is None else upto):
             return value
         if any(name in (self._of_item(self._items(select, all_items=True)[item]) or (name,)) for item in items):
@@ -160,6 +168,11 @@ class Names:
         for each in select.expressions if upto is None else ():
             if isinstance(each, exp.Alias) and each.alias == name and name not in seen:
                 return self.resolve(select, each.this, seen=seen | {name})
+        calls = {
+            node for node in nodes_of(select) if name in (WINDOWS_OF_TIME, SESSIONS) and function_name(node) == name
+        }
+        if len(calls) == 1:  # Spark computes a window below the SELECT, as a column of this name
+            return self.resolve(select, calls.pop(), upto, seen)
         raise UntraceableError(f"{name} is no column of a table in FROM")
 
     def only(self, select: exp.Select, name: str, items: Iterable[str]) -> exp.Expr:

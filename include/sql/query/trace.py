@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from sqlglot import exp
-from sqlglot.optimizer.normalize_identifiers import normalize_identifiers
 
+from include.sql.query.fields import normalized
 from include.sql.query.grouping import reach_of_windows, require_grouped_by
 from include.sql.query.joins import Join, compared_columns, joins_of
 from include.sql.query.names import Names, UntraceableError, nodes_of, short, value_of
@@ -95,9 +95,7 @@ def trace(
     tree, traced_columns = query_of(query).tree, (column,) if isinstance(column, str) else column
     if tree is None:
         return Trace(traced_columns, reason="the query cannot be read")
-    tree = normalize_identifiers(without_parentheses(tree), dialect="spark")
-    for identifier in tree.find_all(exp.Identifier):
-        identifier.set("quoted", True)
+    tree = normalized(without_parentheses(tree))
     names = [exp.column(each, quoted=True) for each in traced_columns]
     try:
         reads = _Tracer(Names(tree, columns), lookback).of_query(tree, value_of_parts(names))

@@ -38,6 +38,10 @@ def test_a_sound_query_has_no_problem(tmp_path: Path) -> None:
         "SELECT day, id FROM o, range(3)",
         "SELECT day, col FROM (SELECT day, explode(array(amount)) FROM o)",
         "SELECT x.day, _stream AS stream FROM o AS x",
+        "SELECT o.day.x AS x, day.x.y AS y FROM o",
+        "SELECT window.start AS h, count(*) AS n FROM o GROUP BY window(event_at, '1 hour')",
+        "SELECT window AS h, count(*) AS n FROM o GROUP BY window(event_at, '1 hour')",
+        "SELECT day.x AS x FROM o AS day",
         "WITH x (d) AS (SELECT day FROM o) SELECT d AS day, transform(array(d), e -> e)[0] AS again FROM x",
     ],
 )
@@ -50,6 +54,8 @@ def test_names_that_a_query_makes_itself_are_no_problem(tmp_path: Path, query: s
     [
         ({"query": "SELECT dya FROM o"}, "query", "no source has a column 'dya'", "did you mean 'day'?"),
         ({"query": "SELECT o.dya FROM o"}, "query", "the source 'o' has no column 'dya'", "did you mean 'day'?"),
+        ({"query": "SELECT o.dya.x FROM o"}, "query", "the source 'o' has no column 'dya'", "did you mean 'day'?"),
+        ({"query": "SELECT dya.x FROM o"}, "query", "no source has a column 'dya'", "did you mean 'day'?"),
         ({"query": "SELECT x.dya FROM o AS x"}, "query", "the source 'o' has no column 'dya'", "did you mean 'day'?"),
         ({"query": "SELECT day FROM p"}, "query", "p is not the alias of a source", "known are o"),
         ({"query": "SELECT day FROM o", "zorder_by": ["dya"]}, "zorder_by[0]", "no such column", "did you mean 'day'?"),

@@ -13,6 +13,8 @@ COLUMNS = {
     "w": ("day", "origin", "temp", "id"),
     "d": ("id", "name"),
     "t": ("day", "window"),
+    "s": ("s", "p", "x"),
+    "o": ("o", "p"),
 }
 
 # Alias -> the values by which its rows are chosen; a star for a source that is read whole.
@@ -41,9 +43,27 @@ TRACED = [
         {"f": "day and 2", "w": "id + 1", "d": "id"},
     ),
     ("SELECT day, id FROM f EXCEPT SELECT day, id FROM w", {"f": "day", "w": "day"}),
+    ("SELECT s.p.x AS day, count(*) AS n FROM s GROUP BY s.p.x", {"s": "p['x']"}),
+    ("SELECT p.x AS day, count(*) AS n FROM s GROUP BY p['x']", {"s": "p['x']"}),
+    ("SELECT s.p.q.x AS day, count(*) AS n FROM s GROUP BY p", {"s": "p['q']['x']"}),
+    ("SELECT a.p.q.r.T.u AS day FROM s AS a", {"s": "p['q']['r']['T']['u']"}),
+    ("SELECT s.x AS day FROM s", {"s": "x"}),
+    ("SELECT o.x AS day FROM o", {"o": "o['x']"}),
+    ("SELECT o.o.x AS day FROM o", {"o": "o['x']"}),
+    ("SELECT p.Y AS day FROM o AS p", {"o": "p['Y']"}),
+    ("SELECT p.p.y AS day FROM (SELECT p FROM o) AS p", {"o": "p['y']"}),
+    (
+        "SELECT p.y AS day FROM (SELECT named_struct('y', o.x) AS p FROM o) AS p",
+        {"o": "STRUCT(o['x'] AS y)['y']"},
+    ),
+    ("SELECT o.p.x AS day, f.id FROM o JOIN f ON f.day = o.p.x", {"o": "p['x']", "f": "day"}),
+    (
+        "SELECT window.end AS day, count(*) AS n FROM f GROUP BY window(day, '1 hour')",
+        {"f": "WINDOW(day, '1 hour')['end']"},
+    ),
     (
         "SELECT window(day, '1 hour').start AS day, count(*) AS n FROM f GROUP BY 1",
-        {"f": "WINDOW(day, '1 hour').start"},
+        {"f": "WINDOW(day, '1 hour')['start']"},
     ),
     (
         "SELECT day, window(amount, '1 hour', '5 minutes').start AS h, count(*) AS n FROM f GROUP BY 1, 2",
@@ -176,6 +196,11 @@ UNTRACED = [
         "SELECT window(h, '1 day').end AS day FROM (SELECT window(day, '1 hour').start AS h FROM f)",
         "cannot choose rows",
     ),
+    ("SELECT session_window.start AS day FROM f GROUP BY session_window(day, '1 hour')", "over several rows"),
+    ("SELECT o.p.x AS day FROM s", "o is no column"),
+    ("SELECT p.x AS day FROM o JOIN s ON o.o = s.s", "p is not the name of one column"),
+    ("SELECT x.y AS day FROM o", "x is no column"),
+    ("SELECT p.X AS day, count(*) AS n FROM o GROUP BY p.x", "does not contain"),
     ("SELECT window(day, '1 hour').start AS day FROM t", "t has a column window"),
     ("SELECT day, x FROM f PIVOT (sum(amount) FOR origin IN ('x' AS x))", "PIVOT"),
     ("SELECT t.day FROM (SELECT * FROM f) AS t (i, day)", "not named one by one"),
