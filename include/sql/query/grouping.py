@@ -61,6 +61,25 @@ def require_grouped_by(select: exp.Select, value: exp.Expr, names: Names) -> Non
         raise UntraceableError(f"{short(group)} does not contain {short(value)}")
 
 
+def before_pivots(item: exp.Expr, value: exp.Expr, names: Names) -> exp.Expr:
+    """Return a table of FROM without its PIVOT or UNPIVOT, which keeps rows of different values of a column apart.
+
+    PIVOT groups by the columns that it does not name. UNPIVOT makes rows of one row, and keeps these columns.
+
+    Raises:
+        UntraceableError: the value is of another column.
+    """
+    inner = item.copy()
+    inner.set("pivots", None)
+    columns = names.columns_of(inner) or ()
+    for pivot in item.args["pivots"]:
+        named = {identifier.name for identifier in pivot.find_all(exp.Identifier)}
+        for column in value.find_all(exp.Column):
+            if column.name not in columns or column.name in named:
+                raise UntraceableError(f"{column.name} is not known to be a column that {short(pivot)} keeps as it is")
+    return inner
+
+
 def is_determined_by(value: exp.Expr, keys: list[exp.Expr]) -> bool:
     """Whether a value is the same in all rows in which the keys are the same."""
     if value in keys:

@@ -91,7 +91,7 @@ class Names:
             if any(node.args.get(key) for node in star.find_all(exp.Star) for key in ("except_", "replace", "rename")):
                 raise UntraceableError(f"{short(star)} is not traced: name its columns")
             table = star.table if isinstance(star, exp.Column) else ""
-            if not table or name in (self._of_item(self._items(select).get(table)) or (name,)):
+            if not table or name in (self.columns_of(self._items(select).get(table)) or (name,)):
                 return exp.column(name, table=table or None, quoted=True)
         raise UntraceableError(f"there is no column {name} in {short(select)}")
 
@@ -150,7 +150,7 @@ class Names:
         items = list(self._items(select, all_items=upto is not None))[: None if upto is None else upto + 1]
         first, *others = column.parts
         if others and first.name in items:
-            columns = {item: self._of_item(self._items(select, all_items=True)[item]) for item in items}
+            columns = {item: self.columns_of(self._items(select, all_items=True)[item]) for item in items}
             own, name = columns[first.name], others[0].name
             if own is None or name in own or not any(first.name in (each or ()) for each in columns.values()):
                 return field_of(exp.column(name, table=first.name, quoted=True), others[1:])
@@ -161,7 +161,7 @@ class Names:
     ) -> exp.Expr:
         if value := self.joined_by_using(select, name, len(select.args.get("joins", [])) if upto is None else upto):
             return value
-        if any(name in (self._of_item(self._items(select, all_items=True)[item]) or (name,)) for item in items):
+        if any(name in (self.columns_of(self._items(select, all_items=True)[item]) or (name,)) for item in items):
             return self.only(select, name, items)
         if len(items) == 1 and name.startswith("_"):
             return exp.column(name, table=items[0], quoted=True)
@@ -178,19 +178,12 @@ class Names:
     def only(self, select: exp.Select, name: str, items: Iterable[str]) -> exp.Expr:
         """Return the column of the one table of FROM that has it."""
         every = self._items(select, all_items=True)
-        have = [item for item in items if name in (self._of_item(every[item]) or (name,))]
+        have = [item for item in items if name in (self.columns_of(every[item]) or (name,))]
         if len(have) != 1:
             raise UntraceableError(f"{name} is not the name of one column: write <alias>.{name}")
         return exp.column(name, table=have[0], quoted=True)
 
-    def _items(self, select: exp.Select, *, all_items: bool = False) -> dict[str, exp.Expr]:
-        """Return name -> table of FROM; without those that only filter, except for `all_items`."""
-        start = select.args.get("from_")
-        joins = select.args.get("joins", [])
-        tables = [*([start.this] if start else []), *(j.this for j in joins if all_items or j.kind not in _HIDDEN)]
-        return {table.alias_or_name: table for table in tables}
-
-    def _of_item(self, item: exp.Expr | None) -> tuple[str, ...] | None:
+    def columns_of(self, item: exp.Expr | None) -> tuple[str, ...] | None:
         """Return the columns of a table of FROM; None if they are not known."""
         alias = item.args.get("alias") if item is not None else None
         if isinstance(alias, exp.TableAlias) and alias.columns:
@@ -198,6 +191,13 @@ class Names:
         if item is None or item.args.get("pivots"):
             return None
         return self._of_table(item) if isinstance(item, exp.Table) else self._of_query(item)
+
+    def _items(self, select: exp.Select, *, all_items: bool = False) -> dict[str, exp.Expr]:
+        """Return name -> table of FROM; without those that only filter, except for `all_items`."""
+        start = select.args.get("from_")
+        joins = select.args.get("joins", [])
+        tables = [*([start.this] if start else []), *(j.this for j in joins if all_items or j.kind not in _HIDDEN)]
+        return {table.alias_or_name: table for table in tables}
 
     def _of_table(self, table: exp.Expr) -> tuple[str, ...] | None:
         if cte := self.ctes.get(table.name):
@@ -222,7 +222,7 @@ class Names:
                 continue
             items = self._items(query)
             table = each.table if isinstance(each, exp.Column) else ""
-            for columns in map(self._of_item, [items.get(table)] if table else items.values()):
+            for columns in map(self.columns_of, [items.get(table)] if table else items.values()):
                 if columns is None:
                     return None
                 names += columns

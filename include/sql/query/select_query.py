@@ -28,6 +28,8 @@ _PARAMETERS = (exp.Placeholder, exp.Parameter, exp.SessionParameter)
 _OTHER_VERSION = ("version", "when", "system_time", "changes")
 _ANY_VALUE = (exp.AnyValue, exp.First, exp.FirstValue, exp.Last, exp.LastValue, exp.NthValue)
 _LISTS = (exp.ArrayAgg, exp.ArrayUniqueAgg, exp.GroupConcat)
+_OF_SPARK = ("builtin", "system.builtin")
+"""What may stand before the name of a function of Spark itself."""
 _ORDERLESS = ("array_max", "array_min", "array_size", "array_sort", "cardinality", "size", "sort_array")
 
 
@@ -157,7 +159,16 @@ class SelectQuery:
                 yield Refusal(f"{name} {REFUSED[name]}")
         if re.search(r"\bunix_timestamp\s*\(\s*\)", self.text, re.IGNORECASE):
             yield Refusal(f"unix_timestamp() {REFUSED['now']}")
-        unknown = {node.name.lower() for node in tree.find_all(exp.Anonymous)} & called.keys() - FUNCTIONS
+        added = [dot for dot in tree.find_all(exp.Dot) if isinstance(dot.expression, exp.Func)]
+        for dot in added:
+            if dot.this.sql().lower() not in _OF_SPARK:
+                fix = "compute it in a column of silver, and select this column"
+                yield Refusal(
+                    f"{_sql(dot.this)}.{function_name(dot.expression)} may give other values in each run", fix
+                )
+        of_catalog = {id(dot.expression) for dot in added}
+        by_name = {node.name.lower() for node in tree.find_all(exp.Anonymous) if id(node) not in of_catalog}
+        unknown = by_name & called.keys() - FUNCTIONS
         for name in sorted(unknown - {"identifier"}):
             fix = closest_word(name, sorted(FUNCTIONS)) or "Spark has no function of this name"
             yield Refusal(f"unknown function {name!r}", fix)

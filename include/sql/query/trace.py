@@ -13,7 +13,7 @@ from datetime import timedelta
 from sqlglot import exp
 
 from include.sql.query.fields import normalized
-from include.sql.query.grouping import reach_of_windows, require_grouped_by
+from include.sql.query.grouping import before_pivots, reach_of_windows, require_grouped_by
 from include.sql.query.joins import Join, compared_columns, joins_of
 from include.sql.query.names import Names, UntraceableError, nodes_of, short, value_of
 from include.sql.query.parentheses import without_parentheses
@@ -277,6 +277,7 @@ class _Tracer:
     def _of_item(self, item: exp.Expr, value: exp.Expr) -> Reads:
         """Return what a table of FROM depends on; `value` is over its columns."""
         own = value_of(value, lambda column: exp.column(column.name, quoted=True))
+        item = before_pivots(item, own, self.names) if item.args.get("pivots") else item
         stated = self.names.before_renaming(item, own)
         if isinstance(item, exp.Subquery) and isinstance(item.this, exp.Query):
             return self.of_query(item, stated)

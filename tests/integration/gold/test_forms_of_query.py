@@ -76,3 +76,14 @@ def test_a_query_is_refreshed_by_a_field_of_a_struct(lakehouse: Lakehouse) -> No
         [(1, "Rome", 2), (2, "Oslo", 1), (None, None, 1)]
     )
     assert lakehouse.run(GOLD, job=Job.TABLE_VERIFY).details["differing"] == 0
+
+
+def test_a_pivot_is_computed_for_the_days_that_changed(lakehouse: Lakehouse) -> None:
+    orders = "(SELECT day, hour(event_at) AS at, amount FROM o)"
+    query = f"SELECT day, early, late FROM {orders} PIVOT (sum(amount) FOR at IN (1 AS early, 13 AS late))"
+    specs(lakehouse, query=query, refresh_by="day")
+    assert days(lakehouse) == [1, 2]
+    lakehouse.deliver(3, "c.json", [order(5, 3, 13, of_day=2)])
+    assert lakehouse.run_all(3, BRONZE, SILVER, GOLD)[-1].rows.read == 1, "the first day is kept"
+    assert [row[1:] for row in lakehouse.rows(GOLD, "day", "early", "late")] == [(6, 9), (8, 3)]
+    assert lakehouse.run(GOLD, job=Job.TABLE_VERIFY).details["differing"] == 0

@@ -21,6 +21,7 @@ ALLOWED = [
     "SELECT day, ';' AS n FROM f, w; ; -- the end;",
     "SELECT window(day, '1 hour').start AS h, count(*) AS n FROM f, w GROUP BY window(day, '1 hour')",
     "SELECT day, a, rank() OVER w AS n FROM f, w QUALIFY n < 3 WINDOW w AS (PARTITION BY day ORDER BY a)",
+    "SELECT abs(a) AS a, system.builtin.abs(day) AS day FROM f, w",
     "SELECT `Day` AS day, named_struct('a', 1).a AS a FROM F, W",
 ]
 
@@ -65,6 +66,9 @@ REFUSED = [
     ("SELECT TRY_REFLECT ('a', 'b') AS day FROM f, w", "outside"),
     ("SELECT input_file_name() AS day FROM f, w", "outside"),
     ("SELECT mine(day) AS day FROM f, w", "unknown function"),
+    ("SELECT spark_catalog.default.mine(day) AS day FROM f, w", "spark_catalog.default.mine may give other values"),
+    ("SELECT spark_catalog.default.ABS(day) AS day FROM f, w", "spark_catalog.default.abs may give other values"),
+    ("SELECT mine(day).x AS day FROM f, w", "unknown function 'mine'"),
     ("SELECT rand() AS day FROM f, w", "random"),
     ("SELECT uuid() AS day FROM f, w", "random"),
     ("SELECT current_date AS day FROM f, w", "clock"),
