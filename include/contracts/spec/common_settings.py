@@ -64,7 +64,7 @@ class MaintenanceSpec(StrictModel):
         optimize: `auto` bin-packs when there are many small files and, if `zorder_by` is set, Z-orders when a fifth of
             the table was written since the last time; `off` does neither.
         target_file_size: the size that data files should have, such as `64 MiB`; None for a thousandth of the table,
-            from 16 MiB, or 4 MiB if it is computed from other tables, to 1 GiB.
+            from 16 MiB, or 2 MiB if it is computed from other tables, to 1 GiB.
         vacuum: how long unused files are kept.
         change_data_feed: whether Delta records row changes, which the next layer reads.
     """

@@ -25,7 +25,7 @@ from include.control.log.stored_tables import open_table
 
 MIB = 1024**2
 LEAST_FILE, GREATEST_FILE = 16 * MIB, 1024 * MIB
-LEAST_COMPUTED_FILE = 4 * MIB
+LEAST_COMPUTED_FILE = 2 * MIB
 """The least size for tables that are computed from others, such as gold: their rows are narrow, and 16 MiB would be
 millions of them, which a refresh copies for the sake of a few (ADR 54)."""
 
