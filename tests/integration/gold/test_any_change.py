@@ -10,7 +10,7 @@ from include.contracts.job.args import Job
 from include.control.planning import refresh_cost
 from include.errors import Outcome
 from spark_jobs.runtime.session import own_session
-from tests.support.gold.changing_sources import COLUMNS, Shop, random_row
+from tests.support.gold.changing_sources import COLUMNS, Shop
 from tests.support.gold.random_specs import KINDS_OF_GOLD, WITH_GOLD
 from tests.support.lakehouse import Lakehouse
 
@@ -25,8 +25,7 @@ def test_after_any_changes_gold_is_what_a_computation_from_scratch_gives(
     with own_session({}) as session:
         kinds = (*random.sample(KINDS_OF_GOLD, 3), *(WITH_GOLD[:2] if seed % 2 else WITH_GOLD[2:]))
         shop = Shop(lakehouse, session, random, kinds)
-        for table, number in (("silver.orders", 25), ("silver.products", 4), ("silver.owners", 6)):
-            shop.insert(table, *(random_row(random, table) for _ in range(number)))
+        shop.fill()
         for _ in range(ROUNDS):
             # Sometimes there are more touched values than are listed, so that ranges of them are computed.
             monkeypatch.setattr(refresh_cost, "MOST_LISTED", limits.choice((1, 2, 1_000)))

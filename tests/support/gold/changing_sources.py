@@ -28,6 +28,7 @@ COLUMNS = {
     "silver.products": {"product": "string", "kind": "string", "price": "int"},
     "silver.owners": {"product": "string", "owner": "string", "valid_from": "date", "valid_to": "date"},
 }
+ROWS = {"silver.orders": 25, "silver.products": 4, "silver.owners": 6}
 START = datetime(2013, 1, 1, tzinfo=UTC)
 PRODUCTS, KINDS, OWNERS = (None, "a", "b", "c"), (None, "x", "y"), ("ann", "bob", None)
 
@@ -58,6 +59,14 @@ class Shop:
             assert isinstance(spec, GoldSpec)
             assert unproved_refreshes(spec, self.catalog.specs) == (), "each refresh is proved"
 
+    def fill(self) -> None:
+        """Insert random rows into each source."""
+        for table in COLUMNS:
+            self._fill(table)
+
+    def _fill(self, table: str) -> None:
+        self.insert(table, *(random_row(self.random, table) for _ in range(ROWS[table])))
+
     def place(self, table: str) -> str:
         return sql_path(self.lakehouse.paths.table(table))
 
@@ -65,13 +74,13 @@ class Shop:
         self.session.sql(statement).collect()
 
     def change(self, table: str) -> None:
-        """Insert, update, move, delete or restore rows, replace all of them, or add a column."""
+        """Insert, update, move, delete, restore or replace rows, fill the table anew, or add a column."""
         random, place = self.random, self.place(table)
         key, *others = COLUMNS[table]
         row = random_row(random, table)
         of_key = f"{key} <=> {literal(row[0])}"
         names = ", ".join(COLUMNS[table])
-        kinds = ("insert", "insert", "update", "update", "move", "delete", "restore", "replace", "column")
+        kinds = ("insert", "insert", "update", "update", "move", "delete", "truncate", "restore", "replace", "column")
         match random.choice(kinds):
             case "insert":
                 self.insert(table, row, random_row(random, table))
@@ -82,6 +91,9 @@ class Shop:
                 self.sql(f"UPDATE {place} SET {key} = {literal(random_row(random, table)[0])} WHERE {of_key}")
             case "delete":
                 self.sql(f"DELETE FROM {place} WHERE {of_key}")
+            case "truncate":
+                self.sql(f"DELETE FROM {place}")
+                self._fill(table)
             case "restore":
                 version = latest_version(self.lakehouse.paths.table(table))
                 self.sql(f"RESTORE TABLE {place} TO VERSION AS OF {max(version - 1, 1)}")
@@ -95,12 +107,16 @@ class Shop:
         values = ", ".join(f"({', '.join(map(literal, row))})" for row in rows)
         self.sql(f"INSERT INTO {self.place(table)} ({', '.join(COLUMNS[table])}) VALUES {values}")
 
-    def run(self) -> dict[str, int]:
-        """Run every gold table on the newest versions; return how many rows each run has computed."""
+    def certify(self) -> None:
+        """Certify the newest version of every source."""
         for table in COLUMNS:
             judge(
                 self.lakehouse.paths.root, self.catalog.spec(table), latest_version(self.lakehouse.paths.table(table))
             )
+
+    def run(self) -> dict[str, int]:
+        """Run every gold table on the newest versions; return how many rows each run has computed."""
+        self.certify()
         computed = {}
         for table in self.queries:
             report = self.lakehouse.run(table)
