@@ -27,8 +27,8 @@ _QUERIES = (TokenType.TABLE, TokenType.VALUES, TokenType.FROM)
 """The words besides SELECT by which a query within parentheses may begin; a column may have such a name, too."""
 _AFTER_NAMES = (TokenType.R_PAREN, TokenType.COMMA, TokenType.DOT)
 _SCOPES = (TokenType.OVER, TokenType.SELECT, TokenType.FROM)
-_CLOCK_WORDS = re.compile(r"now|today|tomorrow|yesterday|unix_timestamp\s*\(\s*\)", re.IGNORECASE)
-"""What reads the clock besides functions: Spark also casts the text 'today' to a date."""
+_CLOCK_WORDS = re.compile(r"""["']\s*(now|today|tomorrow|yesterday)(?![a-z])|unix_timestamp\s*\(\s*\)""", re.IGNORECASE)
+"""What may read the clock besides functions: Spark also converts the text 'today' to a date."""
 
 
 class Use(StrEnum):
@@ -165,11 +165,16 @@ class SqlExpression:
         return bool(self.aggregates) or self._has_scopes or any(before is TokenType.DOT for before, _ in self._calls)
 
     @cached_property
-    def _column_nodes(self) -> list[tuple[tuple[str, ...], exp.Expression]]:
+    def tree(self) -> exp.Expr | None:
+        """The parsed expression; None if sqlglot cannot parse the text."""
         try:
-            tree = _SPARK.parse(self.text)[0]
+            return _SPARK.parse(self.text)[0]
         except (SqlglotError, IndexError):
-            return []
+            return None
+
+    @cached_property
+    def _column_nodes(self) -> list[tuple[tuple[str, ...], exp.Expression]]:
+        tree = self.tree
         if tree is None or tree.find(exp.Query):
             return []
         nodes = ((tuple(part.name for part in column.parts), column) for column in tree.find_all(exp.Column, bfs=False))

@@ -26,9 +26,6 @@ REFUSED = {
 }
 """Function -> why a query may not call it."""
 
-OTHER_IN_EACH_RUN = frozenset((*_CLOCKS.split(), *_RANDOMS.split(), *_SPLITTING.split()))
-"""Those that may give other values for the same rows when they are computed again."""
-
 REFUSED_BARE = frozenset(("current_date", "current_time", "current_timestamp", "current_user", "session_user"))
 """Refused functions that may be called without parentheses."""
 

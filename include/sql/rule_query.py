@@ -45,17 +45,17 @@ class Query:
     @property
     def spark_text(self) -> str:
         """The same query over the views that stand for the tables, as Spark can parse it."""
-        return without_qualify(self._text, self._tree)
+        return without_qualify(self._text, self.tree)
 
     @property
     def unknown_functions(self) -> list[str]:
         """The functions that Spark does not have."""
-        names = (function.name for function in self._tree.find_all(exp.Anonymous))
+        names = (function.name for function in self.tree.find_all(exp.Anonymous))
         return [name for name in dict.fromkeys(names) if name.lower() not in FUNCTIONS | SYNTAX]
 
     def unknown_columns(self, columns: Iterable[str]) -> list[str]:
         """Return the columns that neither the tables have, which have these columns, nor the query itself names."""
-        tree = self._tree
+        tree = self.tree
         tables = {
             table.alias_or_name.lower()
             for table in tree.find_all(exp.Table, exp.CTE, exp.Subquery, exp.Lateral, exp.Values)
@@ -75,7 +75,8 @@ class Query:
         return unknown
 
     @cached_property
-    def _tree(self) -> exp.Expr:
+    def tree(self) -> exp.Expr:
+        """The parsed query, with a view in place of each table in braces; null if it is empty."""
         return parse_spark(self._text)[0] or exp.Null()
 
     @cached_property

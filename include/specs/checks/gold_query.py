@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from sqlglot import exp
 
@@ -17,17 +17,20 @@ from include.sql.query_functions import SESSIONS, WINDOWS_OF_TIME
 from include.sql.spark_functions import WITHOUT_PARENTHESES
 
 
-def query_defects(spec: GoldSpec, columns: Mapping[str, tuple[str, ...] | None]) -> Iterator[Defect]:
+def query_defects(
+    spec: GoldSpec, columns: Mapping[str, tuple[str, ...] | None], times: Collection[str]
+) -> Iterator[Defect]:
     """Yield what is wrong with the query of a table; nothing for a table without one.
 
     Args:
         spec: the spec of the table.
         columns: alias -> the columns of its table; None if they are not known.
+        times: the columns of these tables that are known to be dates or timestamps.
     """
     if spec.query is None:
         return
     query = query_of(spec.query)
-    for refusal in query.refusals(spec.sources):
+    for refusal in query.refusals(spec.sources, times):
         yield Defect(("query",), refusal.message, None, refusal.fix)
     if query.tree is None:
         return

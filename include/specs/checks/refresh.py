@@ -15,10 +15,8 @@ from sqlglot import exp
 from include.contracts.spec.duration import UNBOUNDED
 from include.contracts.spec.table_spec import AnySpec, GoldSpec, SilverSpec
 from include.specs.problem import Defect
-from include.sql.expression import expression_of
 from include.sql.query.names import UntraceableError
 from include.sql.query.reach import in_words, reach_of_join, reach_of_window, sum_of
-from include.sql.query_functions import OTHER_IN_EACH_RUN, REFUSED, REFUSED_BARE
 from include.sql.terms import (
     Equality,
     Proof,
@@ -66,11 +64,6 @@ def refresh_proofs(spec: GoldSpec, specs: Mapping[str, AnySpec]) -> list[Refresh
 
 def refresh_defects(spec: GoldSpec, specs: Mapping[str, AnySpec]) -> Iterator[Defect]:
     """Yield what makes a run leave stale groups, whatever the data are."""
-    for path, text in spec.expressions.items():
-        sql = expression_of(text)
-        bare = REFUSED_BARE.intersection(map(str.lower, sql.symbols))
-        for name in sorted(OTHER_IN_EACH_RUN.intersection((*map(str.lower, sql.functions), *bare))):
-            yield Defect(path, f"{name} {REFUSED[name]}", text)
     if spec.refreshed_group not in spec.group_by:
         return
     proofs = refresh_proofs(spec, specs)

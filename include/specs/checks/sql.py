@@ -16,14 +16,15 @@ from include.contracts.spec.duration import UNBOUNDED
 from include.contracts.spec.expectation_arguments import CUSTOM_ERRORS, QUERY, SQL
 from include.contracts.spec.table_spec import AnySpec, BronzeSpec, GoldSpec, SilverSpec
 from include.specs.checks.gold_query import query_defects
+from include.specs.checks.known_columns import is_time_type, row_columns, source_times, table_columns, time_columns
 from include.specs.checks.refresh import refresh_defects
 from include.specs.files import read_spec_file
 from include.specs.problem import Defect, KeyPath, SpecProblem, SpecsRefusedError, closest_word, did_you_mean
+from include.sql.changing_values import changing_values
+from include.sql.checked_expression import refusals
 from include.sql.expression import expression_of
 from include.sql.query.refresh import in_words, refresh_of
 from include.sql.query.select_query import unordered_lists
-from include.sql.query_functions import REFUSED, REFUSED_BARE
-from include.sql.refusals import refusals
 from include.sql.rule_query import Query
 from include.sql.spark_functions import FUNCTIONS
 
@@ -44,7 +45,8 @@ class SpecExpression:
         of_result: columns of the result that it may name -> their SQL. They exist only once the rows are aggregated, so
             that no aggregate and no window can read them.
         is_rule: whether it is the condition of a rule, which judges a row by its own columns alone.
-        is_of_version: whether the rule checks versions, for which it must always give the same result.
+        is_of_moment: whether it may have another value in each run: a row rule judges a row once, when it is written.
+        gives_time: whether its value becomes a date or a timestamp.
         has_source_table: whether it may name `_source_table`.
     """
 
@@ -56,7 +58,8 @@ class SpecExpression:
     grouped: tuple[str, ...] = ()
     of_result: Mapping[str, str] = field(default_factory=dict)
     is_rule: bool = False
-    is_of_version: bool = False
+    is_of_moment: bool = False
+    gives_time: bool = False
     has_source_table: bool = False
 
 
@@ -86,18 +89,21 @@ def sql_problems(catalog: Catalog) -> list[SpecProblem]:
     specs = {**{spec.table: spec for spec in catalog.well_formed.values()}, **catalog.specs}
     for path, spec in catalog.well_formed.items():
         # An expression of several sources is checked for each of them.
-        defects = list(dict.fromkeys(chain.from_iterable(map(_defects, _expressions(spec, specs)))))
+        own, of_sources = time_columns(spec.table, specs), source_times(spec, specs)
+        expressions = _expressions(spec, specs)
+        found = (_defects(each, own if each.is_rule else of_sources) for each in expressions)
+        defects = list(dict.fromkeys(chain.from_iterable(found)))
         defects += _query_defects(spec, specs)
         if isinstance(spec, GoldSpec):
-            defects += query_defects(spec, _columns_of_sources(spec, specs))
+            defects += query_defects(spec, _columns_of_sources(spec, specs), of_sources)
         defects += refresh_defects(spec, specs) if isinstance(spec, GoldSpec) and not defects else ()
         file = read_spec_file(path) if defects else None
-        found = [file.problem(defect) for defect in defects if file]
-        problems += [problem for problem in found if (problem.file, problem.key) not in reported]
+        located = [file.problem(defect) for defect in defects if file]
+        problems += [problem for problem in located if (problem.file, problem.key) not in reported]
     return problems
 
 
-def _defects(expression: SpecExpression) -> Iterator[Defect]:
+def _defects(expression: SpecExpression, times: frozenset[str]) -> Iterator[Defect]:
     sql = expression_of(expression.text)
     if sql.unreadable:
         yield Defect(expression.path, f"not an expression: {sql.unreadable}", expression.text)
@@ -123,8 +129,9 @@ def _defects(expression: SpecExpression) -> Iterator[Defect]:
         yield Defect(expression.path, message, expression.text, fix)
     for refusal in unordered_lists(expression.text) if expression.is_aggregate else ():
         yield Defect(expression.path, refusal.message, expression.text, refusal.fix)
-    if expression.is_of_version:
-        yield from _changing_functions(expression.path, expression.text)
+    if not expression.is_of_moment:
+        found = changing_values(sql, sql.tree, times, gives_time=expression.gives_time)
+        yield from _changing(expression.path, expression.text, found, is_rule=expression.is_rule)
     if expression.is_rule and sql.has_window:
         message, fix = "a condition has no window: it is evaluated for one row", "compute it in a column"
         yield Defect(expression.path, message, expression.text, fix)
@@ -146,7 +153,8 @@ def _defects(expression: SpecExpression) -> Iterator[Defect]:
 def _expressions(spec: AnySpec, specs: Mapping[str, AnySpec]) -> Iterator[SpecExpression]:
     if isinstance(spec, BronzeSpec) and spec.reads_kafka:
         for name, text in spec.kafka_source.transforms.items():
-            yield SpecExpression(("source", "transforms", name), text, _OF_MESSAGES)
+            path, gives_time = ("source", "transforms", name), is_time_type(spec.columns[name].type)
+            yield SpecExpression(path, text, _OF_MESSAGES, gives_time=gives_time)
     elif isinstance(spec, SilverSpec):
         yield from _of_silver(spec, specs)
     elif isinstance(spec, GoldSpec):
@@ -163,7 +171,8 @@ def _of_silver(spec: SilverSpec, specs: Mapping[str, AnySpec]) -> Iterator[SpecE
             is_own = own is not None and name in own.columns
             path = ("sources", index, "columns", name) if is_own else ("columns", name, "from")
             if column.expression is not None:
-                yield SpecExpression(path, column.expression, columns, has_source_table=own is not None)
+                of_list, gives_time = own is not None, is_time_type(column.type)
+                yield SpecExpression(path, column.expression, columns, has_source_table=of_list, gives_time=gives_time)
             columns = None if columns is None else (*columns, name)
         for key in ("apply_as_deletes", "apply_as_truncates"):
             is_own = own is not None and getattr(own, key, None) is not None
@@ -220,7 +229,7 @@ def _of_rules(spec: AnySpec, specs: Mapping[str, AnySpec]) -> Iterator[SpecExpre
             path = ("expectations", index, rule.name, "condition")
             columns = row_columns(spec) if rule.is_row_rule else table_columns(spec)
             yield SpecExpression(
-                path, str(rule.arguments["condition"]), columns, is_rule=True, is_of_version=not rule.is_row_rule
+                path, str(rule.arguments["condition"]), columns, is_rule=True, is_of_moment=rule.is_row_rule
             )
         of_table = {"measure": spec.table, "source_measure": str(rule.arguments.get("source"))}
         for key, table in of_table.items():
@@ -239,7 +248,8 @@ def _query_defects(spec: AnySpec, specs: Mapping[str, AnySpec]) -> Iterator[Defe
             fix = "write one SELECT that names its tables in braces: {table}, {silver.customers}"
             yield Defect(path, f"not a query of a rule: {query.error}", text, fix)
             continue
-        yield from _changing_functions(path, text)
+        times = frozenset().union(*(time_columns(table, specs) for table in (spec.table, *rule.other_tables)))
+        yield from _changing(path, text, changing_values(expression_of(text), query.tree, times), is_rule=True)
         for name in query.unknown_functions:
             fix = closest_word(name.lower(), sorted(FUNCTIONS)) or "Spark has no function of this name"
             yield Defect(path, f"unknown function {name!r}", text, fix)
@@ -251,29 +261,11 @@ def _query_defects(spec: AnySpec, specs: Mapping[str, AnySpec]) -> Iterator[Defe
                 yield Defect(path, f"there is no column {name!r} here", text, did_you_mean(name, columns))
 
 
-def _changing_functions(path: KeyPath, text: str) -> Iterator[Defect]:
-    """Find functions by which a rule could give two results for the same version."""
-    sql = expression_of(text)
-    bare = (word for word in map(str.lower, sql.symbols) if word in REFUSED_BARE)
-    for name in dict.fromkeys([*(name.lower() for name in sql.functions), *bare]):
-        if name in REFUSED:
-            message, fix = f"{name} can give another result for the same version", "compare with a column instead"
-            yield Defect(path, message, text, fix)
-
-
-def row_columns(spec: AnySpec) -> tuple[str, ...] | None:
-    """Return the columns of a row that a row rule sees, before the row is stored; None as `table_columns`."""
-    return tuple(spec.columns) if isinstance(spec, SilverSpec) else table_columns(spec)
-
-
-def table_columns(spec: AnySpec | None) -> tuple[str, ...] | None:
-    """Return the columns of a table; None if the spec does not list them all, or is wrong."""
-    match spec:
-        case BronzeSpec():
-            return None if spec.on_drift == "evolve" else tuple(spec.columns)
-        case SilverSpec():
-            return spec.stored_columns
-        case GoldSpec():
-            return (*spec.group_by, *spec.measures, *spec.query_columns)
-        case None:
-            return None
+def _changing(path: KeyPath, text: str, found: Mapping[str, str], *, is_rule: bool) -> Iterator[Defect]:
+    """Yield what gives other rows in each run, or by which a rule could give two results for the same version."""
+    for name, reason in found.items():
+        if is_rule:
+            message = f"{name} can give another result for the same version"
+            yield Defect(path, message, text, "compare with a column instead")
+        else:
+            yield Defect(path, f"{name} {reason}", text)

@@ -16,10 +16,11 @@ from sqlglot.errors import SqlglotError
 from include.contracts.spec.values import NAME
 from include.errors import BadInputError, first_line
 from include.specs.problem import brief, closest_word, did_you_mean
+from include.sql.changing_values import changing_values
 from include.sql.expression import expression_of
 from include.sql.query.names import function_name, output_name
-from include.sql.query_functions import REFUSED, REFUSED_BARE, ROW_GENERATORS
-from include.sql.refusals import Refusal
+from include.sql.query_functions import ROW_GENERATORS
+from include.sql.refusal import Refusal
 from include.sql.spark_functions import FUNCTIONS
 from include.sql.spark_text import NoQualifyError, parse_spark, without_qualify, without_semicolon
 
@@ -64,8 +65,14 @@ class SelectQuery:
         """The named subqueries of its WITH clauses, by name in small letters."""
         return {cte.alias.lower(): cte for cte in self.tree.find_all(exp.CTE)} if self.tree else {}
 
-    def refusals(self, aliases: Collection[str]) -> Iterator[Refusal]:
-        """Yield why it may not be run over sources with these aliases; none if it may."""
+    def refusals(self, aliases: Collection[str], times: Collection[str] = ()) -> Iterator[Refusal]:
+        """Yield why it may not be run over sources with these aliases; none if it may.
+
+        Args:
+            aliases: the aliases of its sources.
+            times: the columns of the sources that are known to be dates or timestamps: what is compared with them is
+                a time, too.
+        """
         if isinstance(self._parsed, Refusal):
             yield self._parsed
             return
@@ -76,7 +83,7 @@ class SelectQuery:
             yield Refusal(str(error), "Spark has no QUALIFY: filter a subquery")
         yield from self._wrong_names(tree)
         yield from self._wrong_tables(tree, aliases)
-        yield from self._wrong_functions(tree)
+        yield from self._wrong_functions(tree, times)
         for node in tree.walk():
             if isinstance(node, _ACTIONS):
                 yield Refusal(f"{_sql(node)} does more than read", "a query only selects")
@@ -150,15 +157,10 @@ class SelectQuery:
             if alias not in read:
                 yield Refusal(f"it does not read the source {alias!r}", "remove the source, or read it")
 
-    def _wrong_functions(self, tree: exp.Query) -> Iterator[Refusal]:
+    def _wrong_functions(self, tree: exp.Query, times: Collection[str]) -> Iterator[Refusal]:
         sql = expression_of(self.text)
-        called = dict.fromkeys(name.lower() for name in sql.functions)
-        bare = dict.fromkeys(word for word in map(str.lower, sql.symbols) if word in REFUSED_BARE)
-        for name in dict.fromkeys([*called, *bare]):
-            if name in REFUSED:
-                yield Refusal(f"{name} {REFUSED[name]}")
-        if re.search(r"\bunix_timestamp\s*\(\s*\)", self.text, re.IGNORECASE):
-            yield Refusal(f"unix_timestamp() {REFUSED['now']}")
+        for name, reason in changing_values(sql, tree, times).items():
+            yield Refusal(f"{name} {reason}")
         added = [dot for dot in tree.find_all(exp.Dot) if isinstance(dot.expression, exp.Func)]
         for dot in added:
             if dot.this.sql().lower() not in _OF_SPARK:
@@ -168,7 +170,7 @@ class SelectQuery:
                 )
         of_catalog = {id(dot.expression) for dot in added}
         by_name = {node.name.lower() for node in tree.find_all(exp.Anonymous) if id(node) not in of_catalog}
-        unknown = by_name & called.keys() - FUNCTIONS
+        unknown = by_name & set(map(str.lower, sql.functions)) - FUNCTIONS
         for name in sorted(unknown - {"identifier"}):
             fix = closest_word(name, sorted(FUNCTIONS)) or "Spark has no function of this name"
             yield Refusal(f"unknown function {name!r}", fix)

@@ -27,7 +27,7 @@ from include.control.planning.source_ranges import (
     require_same_sources,
     why_whole,
 )
-from include.sql.refusals import require_no_queries
+from include.sql.checked_expression import require_no_queries
 from spark_jobs.delta_io.reads import read_changed_rows, read_version
 from spark_jobs.delta_io.row_writes import (
     EVERY_ROW,

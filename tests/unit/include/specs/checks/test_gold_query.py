@@ -49,6 +49,19 @@ def test_names_that_a_query_makes_itself_are_no_problem(tmp_path: Path, query: s
     assert problems(tmp_path, query=query) == []
 
 
+def test_a_text_that_is_compared_with_a_time_of_a_source_reads_the_clock(tmp_path: Path) -> None:
+    days = "WITH x AS (SELECT o.day AS d, order_id FROM o) SELECT d AS day, order_id FROM x"
+    (found,) = problems(
+        tmp_path, query=f"{days} WHERE order_id <> 'now' AND d IN (SELECT day FROM o WHERE day > 'today')"
+    )
+    assert "'today', as a time, reads the clock" in found.message
+    of_days = gold_document("gold.months", sources={"d": {"table": "gold.last_orders", "where": "day < 'tomorrow'"}})
+    of_days |= {"refresh_from": {"d": "day"}, "group_by": {"day": "d.day"}, "measures": {"n": "count(*)"}}
+    documents = bronze_document(), silver_document(), query_document(query="SELECT day, order_id FROM o"), of_days
+    found = sql_problems(load_catalog(write_specs(tmp_path / "again", *documents)))
+    assert [(x.key, x.message[:10]) for x in found] == [("sources.d.where", "'tomorrow'")]
+
+
 @pytest.mark.parametrize(
     ("changes", "key", "message", "fix"),
     [

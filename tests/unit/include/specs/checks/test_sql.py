@@ -23,13 +23,13 @@ from tests.support.documents.specs import (
 VALID = [
     "amount", "AMOUNT + Event_Seq", "_rescued", "_source_file", "coalesce(amount, 0)", "cast(amount as decimal(10,2))",
     "try_cast(amount as varchar(3))", "amount::int", "date_add(day, 1)", "dateadd(DAY, 1, day)",
-    "timestampadd(HOUR, 1, event_at)", "timestampdiff(MINUTE, event_at, current_timestamp)",
+    "timestampadd(HOUR, 1, event_at)", "timestampdiff(MINUTE, event_at, day)",
     "extract(year from event_at)", "trim(both 'x' from order_id)", "substring(order_id from 1 for 2)",
     "position('a' in order_id)", "overlay(order_id placing 'x' from 1)", "order_id rlike '^a\\\\d'",
     "order_id like any ('a%', 'b%')", "order_id like all ('a%')", "amount in (1, 2)", "!(amount > 1)",
     "amount <=> null", "amount is distinct from 1", "amount between (1) and (2)",
-    "case when amount > 1 then 'a' else 'b' end", "event_at + interval 3 days", "date '2013-01-01'", "current_date",
-    "current_user", "localtimestamp()", "transform(array(amount), x -> x + 1)[0]",
+    "case when amount > 1 then 'a' else 'b' end", "event_at + interval 3 days", "date '2013-01-01'",
+    "order_id = 'now'", "date 'epoch'", "transform(array(amount), x -> x + 1)[0]",
     "aggregate(array(1, 2), 0, (acc, x) -> acc + x)", "filter(array(amount), (x, i) -> i > 0)",
     "exists(array(amount), x -> x > 1)", "map('a', amount)['a']", "from_json(_rescued, 'a int').a",
     "get_json_object(_rescued, '$.a')", "named_struct('a', amount).a", "struct(amount as a).a",
@@ -38,7 +38,7 @@ VALID = [
     "first_value(amount) over (partition by day)", "row_number() over (partition by day order by (amount))",
     "hash(amount)", "parse_json('{}')", "collate(order_id, 'UTF8_LCASE')", "order_id collate unicode",
     "variant_get(parse_json('{}'), '$.a', 'int')", "nullifzero(amount)", "amount div 2", "-amount % 3",
-    "convert_timezone('UTC', 'America/New_York', event_at)", "array(1, 2, 3)[1]", "string(amount)", "uuid()",
+    "convert_timezone('UTC', 'America/New_York', event_at)", "array(1, 2, 3)[1]", "string(amount)",
 ]  # fmt: skip
 
 
@@ -87,6 +87,35 @@ def test_an_error_in_the_sql_of_a_column_is_found_with_its_place(tmp_path: Path,
 
 
 @pytest.mark.parametrize(
+    ("sql", "kind", "said"),
+    [
+        ("uuid()", "string", "uuid is random"),
+        ("amount * rand()", "double", "rand is random"),
+        ("current_date", "date", "current_date reads the clock"),
+        ("'now'", "timestamp", "'now', as a time, reads the clock"),
+        ("coalesce(day, 'today')", "string", "'today', as a time, reads the clock"),
+        ("current_user", "string", "depends on who runs the query"),
+        ("input_file_name()", "string", "reaches outside of the sources"),
+    ],
+)
+def test_a_column_of_silver_has_the_same_value_if_it_is_computed_again(
+    tmp_path: Path, sql: str, kind: str, said: str
+) -> None:
+    columns = {**silver_document()["columns"], "x": {"from": sql, "type": kind}}
+    (found,) = problems(tmp_path, bronze_document(), silver_document(columns=columns))
+    assert (found.key, said in found.message) == ("columns.x.from", True), found
+    (of_deletes,) = problems(tmp_path, bronze_document(), silver_document(apply_as_deletes="day < 'today'"))
+    assert of_deletes.key == "apply_as_deletes"
+
+
+def test_the_value_of_a_message_is_the_same_if_it_is_read_again(tmp_path: Path) -> None:
+    transforms = {"day": "'today'", "order_id": "uuid()", "amount": "cast(timestamp > 'now' as int)"}
+    source = {"kafka": "main", "topics": ["a"], "format": "json", "transforms": transforms}
+    found = problems(tmp_path, bronze_document(source=source))
+    assert [problem.key for problem in found] == [f"source.transforms.{name}" for name in transforms]
+
+
+@pytest.mark.parametrize(
     ("change", "key", "said"),
     [
         ({"measures": {"m": "o.amount"}}, "measures.m", "o.amount has a value in each row"),
@@ -98,6 +127,10 @@ def test_an_error_in_the_sql_of_a_column_is_found_with_its_place(tmp_path: Path,
         ({"measures": {"m": "summ(o.amount)"}}, "measures.m", "unknown function 'summ'"),
         ({"measures": {"m": "collect_list(o.amount)"}}, "measures.m", "is in another order in each run"),
         ({"measures": {"m": "slice(collect_set(o.amount), 1, 3)"}}, "measures.m", "wrap it in sort_array()"),
+        ({"measures": {"m": "max(o.event_at) > TIMESTAMP'now'"}}, "measures.m", "'now', as a time, reads the clock"),
+        ({"measures": {"m": "count_if(o.day < 'today')"}}, "measures.m", "'today', as a time, reads the clock"),
+        ({"refresh_from": {"o": "coalesce(day, 'today')"}}, "refresh_from.o", "'today', as a time, reads the clock"),
+        ({"measures": {"m": "max(current_user)"}}, "measures.m", "depends on who runs the query"),
         ({"group_by": {"day": "max(o.day)"}}, "group_by.day", "'max' is not allowed here"),
         ({"refresh_from": {"o": "dya"}}, "refresh_from.o", "no column 'dya'"),
         ({"sources": {"o": {"table": "silver.orders", "where": "count(*) > 1"}}}, "sources.o.where", "'count' is not"),
@@ -246,6 +279,8 @@ def test_a_rule_in_sql_may_name_what_its_rows_have(tmp_path: Path, action: str) 
         ("amount > (1", "not an expression: parentheses"),
         ("day <= current_date", "current_date can give another result for the same version"),
         ("rand() > 0", "rand can give another result for the same version"),
+        ("day <= 'today'", "'today', as a time, can give another result for the same version"),
+        ("event_at < cast('now' as timestamp)", "'now', as a time, can give another result for the same version"),
     ],
 )
 def test_an_error_in_a_rule_in_sql_is_named(tmp_path: Path, condition: str, said: str) -> None:
@@ -275,6 +310,8 @@ def test_a_row_rule_sees_columns_that_the_table_does_not_store(tmp_path: Path) -
         ("SELECT amuont FROM {table}", "there is no column 'amuont' here"),
         ("SELECT to_dat(day) FROM {table}", "unknown function 'to_dat'"),
         ("DELETE FROM {table}", "it is not one SELECT"),
+        ("SELECT order_id FROM {table} WHERE order_id = 'now'", ""),
+        ("SELECT day FROM {table} WHERE day > 'tomorrow'", "'tomorrow', as a time, can give another result"),
         ("SELECT day FROM {table} WHERE day > now()", "now can give another result for the same version"),
         ("SELECT * FROM {table}, silver.orders", "only tables in braces have an exact version"),
     ],

@@ -10,6 +10,7 @@ from include.sql.query.select_query import SelectQuery, require_read_only
 SOURCES = ("f", "w")
 
 ALLOWED = [
+    "SELECT f.day, 'today' AS label FROM f, w WHERE f.status = 'now' AND f.day > DATE'epoch'",
     "SELECT f.day, count(*) AS n FROM f JOIN w USING (day) GROUP BY 1",
     "WITH x AS (SELECT day FROM f UNION SELECT day FROM w) SELECT day FROM x ORDER BY day LIMIT 3",
     "SELECT day, first(a) IGNORE NULLS OVER (PARTITION BY day ORDER BY b) AS a FROM f, w",
@@ -74,6 +75,9 @@ REFUSED = [
     ("SELECT current_date AS day FROM f, w", "clock"),
     ("SELECT now() - INTERVAL 1 DAY AS day FROM f, w", "clock"),
     ("SELECT unix_timestamp ( ) AS day FROM f, w", "clock"),
+    ("SELECT day FROM f, w WHERE f.day < DATE'today'", "clock"),
+    ("SELECT CAST('now' AS TIMESTAMP) AS t FROM f, w", "clock"),
+    ("SELECT day FROM f, w WHERE to_date('yesterday') = day", "clock"),
     ("SELECT monotonically_increasing_id() AS day FROM f, w", "splits"),
     ("SELECT current_user AS day FROM f, w", "depends on who"),
     ("SELECT day FROM f TABLESAMPLE (10 PERCENT), w", "TABLESAMPLE"),

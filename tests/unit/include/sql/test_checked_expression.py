@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from include.errors import BadInputError
-from include.sql.refusals import require_no_queries
+from include.sql.checked_expression import require_no_queries
 
 QUERIES = [
     "amount > (select count(*) from delta.`/lake/silver/customers`)",

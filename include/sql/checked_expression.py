@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
 
 from include.errors import BadInputError
 from include.specs.problem import brief
 from include.sql.expression import expression_of
-
-
-class Refusal(NamedTuple):
-    """Why SQL is refused, and the way out."""
-
-    message: str
-    fix: str = ""
+from include.sql.refusal import Refusal
 
 
 def refusals(text: str) -> Iterator[Refusal]:

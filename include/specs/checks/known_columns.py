@@ -1,0 +1,70 @@
+"""The columns of a table, as far as its spec lists them, and which of them are dates or timestamps."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from include.contracts.spec.table_spec import AnySpec, BronzeSpec, GoldSpec, SilverSpec
+from include.sql.clock_words import is_time
+from include.sql.expression import expression_of
+from include.sql.query.select_query import query_of
+
+_FIELD = re.compile(r"(\w+)\s*:\s*(?:date|timestamp)")
+_OF_ROWS = ("_interval_start", "_ingested_at")
+_OF_MESSAGES = frozenset(("timestamp",))
+
+
+def row_columns(spec: AnySpec) -> tuple[str, ...] | None:
+    """Return the columns of a row that a row rule sees, before the row is stored; None as `table_columns`."""
+    return tuple(spec.columns) if isinstance(spec, SilverSpec) else table_columns(spec)
+
+
+def table_columns(spec: AnySpec | None) -> tuple[str, ...] | None:
+    """Return the columns of a table; None if the spec does not list them all, or is wrong."""
+    match spec:
+        case BronzeSpec():
+            return None if spec.on_drift == "evolve" else tuple(spec.columns)
+        case SilverSpec():
+            return spec.stored_columns
+        case GoldSpec():
+            return (*spec.group_by, *spec.measures, *spec.query_columns)
+        case None:
+            return None
+
+
+def is_time_type(kind: str) -> bool:
+    """Whether a type of a spec is that of a date or a timestamp."""
+    return kind in ("date", "timestamp")
+
+
+def time_columns(table: str, specs: Mapping[str, AnySpec], seen: frozenset[str] = frozenset()) -> frozenset[str]:
+    """Return the names of the columns of a table, and of their fields, that are known to be dates or timestamps.
+
+    Args:
+        table: its name.
+        specs: all specs by table.
+        seen: the tables whose columns are being looked for.
+    """
+    spec = specs.get(table)
+    if isinstance(spec, BronzeSpec | SilverSpec):
+        types = {name: column.type for name, column in spec.columns.items()}
+        fields = {field for kind in types.values() for field in _FIELD.findall(kind)}
+        types |= dict.fromkeys(_OF_ROWS, "timestamp")
+        if isinstance(spec, SilverSpec) and len(spec.sequence_fields) == 1:
+            types |= dict.fromkeys(spec.period_columns, *spec.sequence_fields.values())
+        return frozenset({*fields, *(name for name, kind in types.items() if is_time_type(kind))})
+    if not isinstance(spec, GoldSpec) or table in seen:
+        return frozenset()
+    times = source_times(spec, specs, seen | {table})
+    trees = {name: expression_of(text).tree for name, text in (*spec.group_by.items(), *spec.measures.items())}
+    query = query_of(spec.query or "").tree
+    trees |= dict(zip(spec.query_columns, query.selects, strict=False)) if query else {}
+    return frozenset(name for name, tree in trees.items() if is_time(tree, times))
+
+
+def source_times(spec: AnySpec, specs: Mapping[str, AnySpec], seen: frozenset[str] = frozenset()) -> frozenset[str]:
+    """Return `time_columns` of all sources of a table; for bronze, those of a message."""
+    if isinstance(spec, BronzeSpec):
+        return _OF_MESSAGES
+    return frozenset().union(*(time_columns(table, specs, seen) for table in spec.source_tables))

@@ -1,0 +1,27 @@
+"""The texts that `lakehouse check` takes for the time of the run are those that Spark converts to a time."""
+
+from __future__ import annotations
+
+import re
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from tests.unit.include.sql.test_clock_words import NOT_READING, READING
+
+COLUMNS = {"day": "date", "at": "timestamp", "t": "string", "n": "int", "f": "boolean"}
+WORD = re.compile(r"\b(now|today|tomorrow|yesterday)\b", re.I)
+
+
+def test_spark_converts_what_is_found_and_no_other_text(spark: SparkSession) -> None:
+    texts = spark.range(1).select(F.col("id").cast("string").alias("x"))
+    frame = texts.select(*(F.col("x").cast(kind).alias(name) for name, kind in COLUMNS.items()))
+
+    def keeps_word(text: str) -> bool:
+        plans = frame.select(F.expr(text).alias("x"))._explain_string(extended=True)
+        return bool(WORD.search(plans.split("== Optimized")[1].split("== Physical")[0]))
+
+    assert [text for text in READING if keeps_word(text)] == []
+    words = [text for text in NOT_READING if WORD.search(text)]
+    assert len(words) > 10
+    assert [text for text in words if not keeps_word(text)] == []
