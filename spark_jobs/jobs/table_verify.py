@@ -7,6 +7,7 @@ from include.contracts.job.args import Job
 from include.contracts.job.report import JobReport, reported_run
 from include.contracts.spec.table_spec import GoldSpec
 from include.control.gates.verification import record_verification
+from include.control.maintenance.verification_due import record_verified
 from include.errors import BadInputError, NotReadyError, Outcome
 from spark_jobs.layers.gold.verifying import Comparison, compare_with_sources
 from spark_jobs.runtime.context import JobContext
@@ -40,6 +41,8 @@ def run(context: JobContext) -> JobReport:
     comparison = compare_with_sources(context, verdicts, context.args.sample)
     failure = comparison.failure
     refused = record_verification(spec, verdicts, failure, gates, is_whole=not context.args.sample)
+    if not refused:
+        record_verified(spec.table, verdicts, context.ops)
     details = {name: getattr(comparison, name) for name in ("groups", "differing", "sources", "left_out")}
     left_out = (f"{spec.table}: {name} was not compared: {why}" for name, why in comparison.left_out.items())
     return JobReport(

@@ -18,7 +18,7 @@ MAINTENANCE_JOBS = (Job.TABLE_OPTIMIZE, Job.TABLE_VACUUM)
 
 def maintenance_jobs(spec: AnySpec) -> tuple[Job, ...]:
     """Return the jobs of maintenance that a table gets, in their order."""
-    is_verified = isinstance(spec, GoldSpec) and spec.maintenance.verify
+    is_verified = isinstance(spec, GoldSpec) and spec.values_to_verify
     return (Job.TABLE_VERIFY, *MAINTENANCE_JOBS) if is_verified else MAINTENANCE_JOBS
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from datetime import timedelta
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
@@ -90,10 +90,11 @@ class GoldMaintenanceSpec(MaintenanceSpec):
 
     Attributes:
         verify: of how many values of `refresh_by` maintenance compares the groups with a computation from scratch,
-            others each time; None compares nothing.
+            others each time; `off` or 0 compares nothing. None means 10 for a table with `refresh_by`, and nothing for
+            another one, which each run computes whole.
     """
 
-    verify: int | None = Field(default=None, gt=0)
+    verify: Annotated[int, Field(ge=0)] | Literal["off"] | None = None
 
 
 class QuarantineSpec(StrictModel):

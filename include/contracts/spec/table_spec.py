@@ -132,6 +132,10 @@ class SilverSpec(TableSpec, ChangeData):
         return (self.source,) if self.source else tuple(source.table for source in self.sources)
 
 
+VALUES_TO_VERIFY = 10
+"""The number of values of `refresh_by` whose groups maintenance compares, if the spec does not state it."""
+
+
 class GoldSpec(TableSpec, GoldQuery):
     """A gold table: measures by group, recomputed for what changed; or the rows of one query.
 
@@ -162,6 +166,14 @@ class GoldSpec(TableSpec, GoldQuery):
     def refresh_columns(self) -> tuple[str, ...]:
         """The columns of `refresh_by`; none if the spec states none."""
         return self.refresh_by or ()
+
+    @property
+    def values_to_verify(self) -> int:
+        """The number of values of `refresh_by` whose groups maintenance compares; 0 compares nothing."""
+        stated = self.maintenance.verify
+        if stated is None:
+            return VALUES_TO_VERIFY if self.refresh_columns else 0
+        return 0 if stated == "off" else stated
 
     @property
     def refreshed_group(self) -> str:

@@ -23,7 +23,7 @@ from lakehouse_airflow.ui.links import MAINTENANCE_DAG_ID
 
 _DOC = """Joins small files (OPTIMIZE), then removes files that no version of a table needs any more (VACUUM).
 
-A gold table with `maintenance: {verify: ...}` also has some of its groups compared with a computation from scratch.
+A gold table with `refresh_by` also has some groups of each new version compared with a computation from scratch.
 
 VACUUM only reports what it would remove while *Vacuum: dry run* is on, and never goes below a table's retention."""
 
@@ -90,12 +90,12 @@ def _add_table(spec: AnySpec, conn_id: str) -> None:
     vacuum = TableMaintenanceOperator(
         task_id=f"{spec.name}_vacuum", task_display_name=f"{spec.table} vacuum", job=Job.TABLE_VACUUM, **own
     )
-    if isinstance(spec, GoldSpec) and spec.maintenance.verify:
+    if isinstance(spec, GoldSpec) and spec.values_to_verify:
         TableMaintenanceOperator(
             task_id=f"{spec.name}_verify",
             task_display_name=f"{spec.table} verify",
             job=Job.TABLE_VERIFY,
-            sample=spec.maintenance.verify,
+            sample=spec.values_to_verify,
             **own,
         )
     if spec.maintenance.optimize != "off":

@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 from include.contracts.job.args import Job
 from include.contracts.job.task_result import TaskResult
+from include.contracts.spec.table_spec import GoldSpec
 from lakehouse_airflow.hooks.store_access import prepare_process
 from lakehouse_airflow.intervals import label_interval, run_dates
 from lakehouse_airflow.operators.spark_job import SparkJobOperator
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
+
+    from include.settings import Settings
 
 
 class TableMaintenanceOperator(SparkJobOperator):
@@ -44,12 +47,25 @@ class TableMaintenanceOperator(SparkJobOperator):
         # Imported here: parsing a DAG file must not load the Delta reader.
         from include.control.log.delta_log import latest_version
 
-        if latest_version(prepare_process().paths.table(self.table)) < 0:
+        settings = prepare_process()
+        if latest_version(settings.paths.table(self.table)) < 0:
             self.log.info("%s does not exist yet: nothing to maintain; no Spark is started", self.table)
             return TaskResult.of_nothing(f"{self.table} does not exist yet").to_xcom()
+        if self.job is Job.TABLE_VERIFY and (reason := self._why_not_to_verify(settings)):
+            self.log.info("%s: nothing to compare; no Spark is started", reason)
+            return TaskResult.of_nothing(reason).to_xcom()
         interval = label_interval(run_dates(context), datetime.now(UTC))
         dry_run = self.is_dry_run
         if dry_run is None:
             dry_run = self.job is Job.TABLE_VACUUM and bool(context["params"].get("vacuum_dry_run", True))
         report = self.run_job_or_raise(context, interval, dry_run=dry_run, sample=self.sample)
         return TaskResult.of_report(report).to_xcom()
+
+    def _why_not_to_verify(self, settings: Settings) -> str:
+        """Return why there is nothing to compare; empty if there is."""
+        from include.catalog import load_catalog
+        from include.control.maintenance.verification_due import why_not_due
+        from include.control.ops_tables import OpsTables
+
+        spec = load_catalog(self.spec_folder(settings)).spec(self.table)
+        return why_not_due(spec, OpsTables(settings.paths)) if isinstance(spec, GoldSpec) else ""

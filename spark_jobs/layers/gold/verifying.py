@@ -14,11 +14,10 @@ from pyspark.sql import functions as F
 from include.contracts.counted import counted
 from include.contracts.job.report import CheckResult
 from include.contracts.spec.table_spec import GoldSpec
-from include.control.changes.spec_changes import Effect
-from include.control.changes.table_diff import table_diff
 from include.control.gates.verdicts import Verdicts
 from include.control.gates.verification import RULE
 from include.control.log.batch import Stream, Winner
+from include.control.maintenance.verification_due import changes_since
 from include.errors import NotReadyError
 from include.sql.expression import expression_of
 from include.sql.query.row_order import columns_by_order
@@ -102,7 +101,11 @@ def compare_with_sources(context: JobContext, verdicts: Verdicts, sample: int) -
     batch = context.ops.ledger.last_recorded(spec.table, verdicts.table_id, Stream(spec.table).name, version)
     if batch is None:
         raise NotReadyError(f"{spec.table}: no batch has written version {version}, so that its sources are unknown")
-    _require_same_spec(context, batch)
+    if changes := changes_since(spec, batch, context.ops):
+        raise NotReadyError(
+            f"{spec.table}: its spec has changed since version {batch.version}: {changes}; nothing was compared",
+            f"`lakehouse diff {spec.table}` says what to run first.",
+        )
     try:
         with context.reading_session({}) as session:
             return _Verification(context, spec, session, version, batch).compare(sample)
@@ -191,18 +194,6 @@ class _Verification:
     def _source(self, alias: str) -> DataFrame:
         table = self._spec.sources[alias].table
         return read_version(self._session, self._context.paths.table(table), self._sources.ranges[table][1])
-
-
-def _require_same_spec(context: JobContext, batch: Winner) -> None:
-    spec = context.spec
-    diff = table_diff(spec, batch, context.ops)
-    changes = [change for change in diff.changes if change.effect in (Effect.REBUILD, Effect.RECOMPUTE)]
-    if diff.unknown or changes or diff.computes_all_groups:
-        what = "; ".join(map(str, changes or diff.changes)) or "which change was not recorded"
-        raise NotReadyError(
-            f"{spec.table}: its spec has changed since version {batch.version}: {what}; nothing was compared",
-            f"`lakehouse diff {spec.table}` says what to run first.",
-        )
 
 
 def _measures_by_order(spec: GoldSpec) -> dict[str, str]:

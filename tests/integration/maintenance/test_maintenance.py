@@ -274,6 +274,9 @@ def test_one_driver_maintains_all_named_tables(shop: Lakehouse) -> None:
         *((GOLD, job) for job in (Job.TABLE_VERIFY, *MAINTENANCE_JOBS)),
     ]
     assert reports[2].details["groups"] == 3, reports[2].message
+    again = next(report for report in maintain_tables(args) if report.job == Job.TABLE_VERIFY)
+    assert again.outcome is Outcome.NO_OP
+    assert again.message.endswith("were verified already")
     assert all(report.exit_code is ExitCode.OK for report in reports), [report.message for report in reports]
     assert "bin-pack" in reports[0].message
     assert amounts(shop, BRONZE, None) == before

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from include.catalog import load_catalog
 from include.contracts.job.args import Job
+from include.contracts.spec.table_spec import VALUES_TO_VERIFY
 from include.errors import SpecError
 from lakehouse_airflow.assets import table_asset
 from lakehouse_airflow.factory import build_domain_dag, build_gate_override_dag, build_maintenance_dag
@@ -70,11 +71,11 @@ def test_everything_that_airflow_offers_for_a_dag_and_its_tasks_can_be_given() -
         "shop", schedule="0 0 * * *", start_date=START, owner="platform", default_args=tasks, **given
     )
     files = build_maintenance_dag(schedule="0 3 * * *", start_date=START, owner="platform", default_args=tasks, **given)
-    for dag in (shop, files):
+    for dag, with_spark in ((shop, 6), (files, 7)):
         assert (dag.max_active_runs, dag.tags, len(dag.deadline)) == (3, {"shop"}, 1)
         assert dag.has_on_failure_callback
         assert DagSerialization.to_dict(dag)
-        assert len([task for task in dag.tasks if isinstance(task, SparkJobOperator)]) == 6
+        assert len([task for task in dag.tasks if isinstance(task, SparkJobOperator)]) == with_spark
         for task in dag.tasks:
             pool = "default_pool" if isinstance(task, LandingSensor) else "large"
             assert (task.pool, task.retries, task.retry_policy, task.weight_rule) == (pool, 1, None, "absolute")
@@ -199,13 +200,25 @@ def test_a_table_that_wants_no_optimize_is_only_vacuumed(tables: Path) -> None:
     assert dag.params["vacuum_dry_run"] is False
 
 
-def test_a_gold_table_that_wants_it_is_verified(tables: Path) -> None:
-    write_specs(tables, gold_document(maintenance={"verify": 4}))
+@pytest.mark.parametrize(
+    ("more", "values"),
+    [
+        ({"maintenance": {"verify": 4}}, 4),
+        ({}, VALUES_TO_VERIFY),
+        ({"maintenance": {"verify": "off"}}, None),
+        ({"maintenance": {"verify": 0}}, None),
+        ({"refresh_by": None, "refresh_from": {}}, None),
+    ],
+    ids=["so many", "by default", "off", "none", "a table that each run computes whole"],
+)
+def test_some_groups_of_a_gold_table_are_verified_unless_its_spec_says_no(
+    tables: Path, more: dict[str, Any], values: int | None
+) -> None:
+    write_specs(tables, {key: value for key, value in gold_document(**more).items() if value not in (None, {})})
     dag = build_maintenance_dag(schedule="0 3 * * *", start_date=START, owner="platform")
     verifying = [task for task in dag.tasks if isinstance(task, TableMaintenanceOperator) and task.sample]
-    assert [(task.task_id, task.job, task.sample) for task in verifying] == [
-        ("gold.revenue_daily_verify", Job.TABLE_VERIFY, 4)
-    ]
+    expected = [("gold.revenue_daily_verify", Job.TABLE_VERIFY, values)] if values else []
+    assert [(task.task_id, task.job, task.sample) for task in verifying] == expected
 
 
 @pytest.mark.usefixtures("tables")

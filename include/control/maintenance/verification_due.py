@@ -1,0 +1,54 @@
+"""Whether maintenance has to verify a gold table: only rows that were not compared with their sources yet."""
+
+from __future__ import annotations
+
+from include.contracts.spec.table_spec import GoldSpec
+from include.control.changes.spec_changes import Effect
+from include.control.changes.table_diff import table_diff
+from include.control.gates.verdicts import Verdicts
+from include.control.ledger.states.table_state import StatePart
+from include.control.log.batch import Stream, Winner
+from include.control.ops_tables import OpsTables
+
+
+class Verified(StatePart):
+    """The rows that a verification has compared without finding a difference.
+
+    Attributes:
+        version: the version that passed its gate with these rows.
+    """
+
+    version: int
+
+
+def record_verified(table: str, verdicts: Verdicts, ops: OpsTables) -> None:
+    """Record that the certified rows were compared, and do not differ."""
+    verified = Verified(table_id=verdicts.table_id, version=verdicts.passed[-1].version)
+    ops.states.change(table, (Verified, lambda _: verified))
+
+
+def why_not_due(spec: GoldSpec, ops: OpsTables) -> str:
+    """Return why maintenance has nothing to verify; empty if it has."""
+    verdicts = ops.gates.verdicts(spec.table)
+    if verdicts is None or verdicts.certified is None:
+        return f"{spec.table} has no certified version to verify"
+    version, wrong = verdicts.passed[-1].version, verdicts.found_wrong
+    if wrong and wrong.version == version:
+        return f"{spec.table}: a verification has found version {version} wrong already"
+    verified = ops.states.read(spec.table, Verified)
+    if verified == Verified(table_id=verdicts.table_id, version=version):
+        return f"{spec.table}: the rows of version {version} were verified already"
+    batch = ops.ledger.last_recorded(spec.table, verdicts.table_id, Stream(spec.table).name, verdicts.certified)
+    if batch is None:
+        return f"{spec.table}: no batch has written version {verdicts.certified}, so that its sources are unknown"
+    changes = changes_since(spec, batch, ops)
+    return changes and f"{spec.table}: its spec has changed since version {batch.version}: {changes}"
+
+
+def changes_since(spec: GoldSpec, batch: Winner, ops: OpsTables) -> str:
+    """Return what has changed in the spec since a batch, if it gives the rows other values; else empty."""
+    diff = table_diff(spec, batch, ops)
+    changes = [change for change in diff.changes if change.effect in (Effect.REBUILD, Effect.RECOMPUTE)]
+    if diff.unknown or changes or diff.computes_all_groups:
+        return "; ".join(map(str, changes or diff.changes)) or "which change was not recorded"
+    return ""
