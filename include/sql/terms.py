@@ -55,46 +55,6 @@ class Instant:
     base: exp.Expr
 
 
-@dataclass(frozen=True)
-class TruncatedColumn:
-    """A column of a date or a timestamp of which an expression takes a part that never falls while the column grows.
-
-    Attributes:
-        column: the column's name, in lower case.
-        unit: the unit below which the time is cut off.
-        is_year: whether the value is the number of the year, and not a time.
-        is_shifted: whether the time is first moved to another time zone, so by less than a day.
-    """
-
-    column: str
-    unit: str
-    is_year: bool = False
-    is_shifted: bool = False
-
-
-def truncated_column(text: str) -> TruncatedColumn | None:
-    """Return the column that an expression over the columns of one table truncates; None for any other expression.
-
-    >>> truncated_column("to_date(opened_at)")
-    TruncatedColumn(column='opened_at', unit='DAY', is_year=False, is_shifted=False)
-    >>> truncated_column("year(to_date(opened_at))").unit
-    'YEAR'
-    """
-    term = term_of(text, lambda parts: parts[0] if len(parts) == 1 else None)
-    if term is None:
-        return None
-    if isinstance(term, exp.Year):
-        instant, is_year = Instant("YEAR", term.this), True
-    else:
-        instant, is_year = instant_of(term), False
-    base, is_shifted = instant.base, isinstance(instant.base, exp.AtTimeZone | exp.FromTimeZone)
-    if is_shifted:
-        base = base.this.this if isinstance(base.this, exp.Cast) else base.this
-    if not instant.unit or not isinstance(base, exp.Column):
-        return None
-    return TruncatedColumn(base.name, instant.unit, is_year, is_shifted)
-
-
 def term_of(text: str, resolve: Resolve) -> exp.Expr | None:
     """Return the term of a Spark SQL expression; None if it cannot be parsed, or has a column that is not known.
 

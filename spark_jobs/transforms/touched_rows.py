@@ -108,12 +108,12 @@ def range_of(expression: str, rows: DataFrame, touched: Touched) -> Column | Non
     """Return a condition on one column that is true in each row whose expression gives a touched value.
 
     It returns None if no such condition is known: the expression must cut off a date or a timestamp below a unit, or
-    be its year.
+    be its year, the last day of its month, or the start of its window.
     """
     if _PLAIN_COLUMN.fullmatch(expression) or (isinstance(touched, TouchedSpans) and touched.read is None):
         return None
     # sqlglot takes half a second to load, which a plain column does not need.
-    from include.sql.terms import truncated_column
+    from include.sql.truncated_column import truncated_column
 
     found = truncated_column(expression)
     types = {field.name.lower(): field for field in rows.schema.fields}
@@ -125,7 +125,9 @@ def range_of(expression: str, rows: DataFrame, touched: Touched) -> Column | Non
     starts, has_null = _starts(touched, kind, is_year=found.is_year)
     if starts is None:
         return None
-    ends = [(first, _after(last, found.unit, kind)) for first, last in starts]
+    if found.is_last_day:
+        starts = [(_month_of(first, kind), _month_of(last, kind)) for first, last in starts]
+    ends = [(first, _after(last, found.unit, found.units, kind)) for first, last in starts]
     if found.is_shifted:
         ends = [(_move(first, -1, kind), _move(end, 1, kind)) for first, end in ends]
     parts = [(column >= first) & (column < end) for first, end in ends]
@@ -195,13 +197,18 @@ def _new_year(year: Column) -> Column:
     return F.make_date(year, F.lit(1), F.lit(1))
 
 
-def _after(start: Column, unit: str, kind: DataType) -> Column:
-    """Return the first instant after the unit that begins at `start`."""
+def _month_of(day: Column, kind: DataType) -> Column:
+    return F.trunc(day, "MM").cast(kind)
+
+
+def _after(start: Column, unit: str, units: int, kind: DataType) -> Column:
+    """Return the first instant after the units of time that begin at `start`, or a later one."""
     if months := _MONTHS.get(unit):
-        return F.add_months(start, months).cast(kind)
-    if isinstance(kind, DateType) or _SECONDS[unit] >= _DAY_S:
-        return _move(start, max(_SECONDS[unit] // _DAY_S, 1), kind)
-    return F.timestamp_seconds(F.unix_seconds(start) + F.lit(_SECONDS[unit]))
+        return F.add_months(start, months * units).cast(kind)
+    seconds = _SECONDS[unit] * units
+    if isinstance(kind, DateType):  # several units may begin within a day
+        return _move(start, -(-seconds // _DAY_S) + (units > 1), kind)
+    return F.timestamp_seconds(F.unix_seconds(start) + F.lit(seconds))
 
 
 def _move(instant: Column, days: int, kind: DataType) -> Column:

@@ -10,6 +10,7 @@ from include.sql.query.reach import in_words as reach_in_words
 from include.sql.query.reads import NO_LOOKBACK
 from include.sql.query.select_query import query_of
 from include.sql.query.trace import Trace, trace
+from include.sql.truncated_column import is_column, truncated_column
 
 
 def refresh_of(spec: GoldSpec, columns: Mapping[str, tuple[str, ...] | None]) -> Trace:
@@ -45,6 +46,8 @@ def in_words(refresh: Trace) -> str:
     'refreshed by day, traced through f: day, w: day; whole if d changes: no value of d is joined to f.day'
     >>> in_words(Trace(("day",), reason="LIMIT is not traced"))
     'computed whole: LIMIT is not traced'
+    >>> in_words(Trace(("name",), {"f": ("UPPER(`name`)",)}, parts={"f": (("UPPER(`name`)",),)}))
+    'refreshed by name, traced through f: UPPER(name); each refresh reads all files of f'
     """
     if refresh.reason:
         return f"computed whole: {refresh.reason}"
@@ -52,6 +55,14 @@ def in_words(refresh: Trace) -> str:
     later = {NO_LOOKBACK: "", UNBOUNDED: " and all later values"}
     more = later.get(refresh.lookback, f" and {reach_in_words(refresh.lookback)} after it")
     text = f"refreshed by {', '.join(refresh.columns)}{more}, traced through {', '.join(values)}".replace("`", "")
+    for alias, parts in refresh.parts.items():
+        if alias not in refresh.lookups and not all(any(map(_chooses_files, part)) for part in parts):
+            text += f"; each refresh reads all files of {alias}"
     for alias, lookups in refresh.lookups.items():
         text += f"; if {alias} changes, found by {' or '.join(map(str, lookups))}"
     return text + "".join(f"; whole if {alias} changes: {why}" for alias, why in refresh.whole.items())
+
+
+def _chooses_files(text: str) -> bool:
+    """Whether the least and greatest values of a column, which Delta keeps for each file, say what a file may have."""
+    return is_column(text) or truncated_column(text) is not None

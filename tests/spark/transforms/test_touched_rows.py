@@ -17,6 +17,8 @@ from tests.support.examples import few_or_many, settings_for
 
 UNITS = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND")
 EXPRESSIONS = [
+    "window(at, '6 hours').start", "window(at, '1 day')['start']", "window(At, '7 minutes').start", "last_day(at)",
+    "window(at, '2 weeks').start",
     "to_date(at)", "cast(at as date)", "year(at)", "trunc(at, 'MM')", "to_date(date_trunc('week', `At`))",
     "to_date(from_utc_timestamp(at, 'America/New_York'))", "year(to_utc_timestamp(at, 'Pacific/Apia'))",
     *(f"date_trunc('{unit}', at)" for unit in UNITS),
@@ -112,6 +114,10 @@ def test_the_ranges_of_a_column_leave_out_no_touched_value_of_any_type(
         "to_date(text)",
         "to_date(at, 'y')",
         "date_trunc('millisecond', at)",
+        "window(at, '1 hour').end",
+        "window(at, '1 hour', '30 minutes').start",
+        "window(at, '1 hour 30 minutes').start",
+        "last_day(add_months(at, 1))",
         "to_date(coalesce(at, now()))",
     ],
 )
