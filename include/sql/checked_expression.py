@@ -1,4 +1,4 @@
-"""Why an expression of a spec is refused: it reads other tables."""
+"""Why an expression of a spec is refused: it reads other rows than it is given, or makes rows."""
 
 from __future__ import annotations
 
@@ -7,18 +7,41 @@ from collections.abc import Iterable, Iterator
 from include.errors import BadInputError
 from include.specs.problem import brief
 from include.sql.expression import expression_of
+from include.sql.query.names import is_generator, short
 from include.sql.refusal import Refusal
+from include.sql.unordered import unordered
+
+_QUERY = Refusal(
+    "a query within an expression reads a table in a version that no run records",
+    "join the table as one of the sources, or write one `query` over them",
+)
 
 
-def refusals(text: str) -> Iterator[Refusal]:
+def refusals(text: str, *, is_measure: bool = False) -> Iterator[Refusal]:
     """Yield why an expression may not be evaluated.
 
-    >>> [refusal.message for refusal in refusals("amount > (select max(amount) from delta.`/lake/silver/orders`)")]
-    ['a query within an expression reads a table in a version that no run records']
+    Args:
+        text: the expression; what sqlglot cannot parse counts as right.
+        is_measure: whether it is evaluated for the rows of a group; else for each row by itself.
+
+    >>> texts = ("amount > (select max(amount) from t)", "explode(items)", "rank() over (order by id)")
+    >>> [refusal.message.partition(" ")[0] for text in texts for refusal in refusals(text)]
+    ['a', 'EXPLODE(items)', 'a']
+    >>> [refusal.message for refusal in refusals("first(o.region)", is_measure=True)]
+    ['FIRST(o.region) may be the value of another row in each run']
     """
-    if expression_of(text).has_query:
-        message = "a query within an expression reads a table in a version that no run records"
-        yield Refusal(message, "join the table as one of the sources, or write one `query` over them")
+    sql = expression_of(text)
+    if sql.has_query:
+        yield _QUERY
+        return
+    if sql.has_window and not is_measure:
+        yield Refusal("a window is not allowed here: this is evaluated for each row", "compute it in a query")
+    for node in sql.tree.walk() if sql.tree else ():
+        if is_generator(node):
+            message = f"{short(node)} makes rows, and an expression gives one value"
+            yield Refusal(message, "write a `query`, such as SELECT ... FROM o LATERAL VIEW explode(o.items) x AS item")
+    if is_measure and sql.tree:
+        yield from unordered(sql.tree)
 
 
 def require_no_queries(table: str, expressions: Iterable[str]) -> None:
@@ -28,5 +51,5 @@ def require_no_queries(table: str, expressions: Iterable[str]) -> None:
         BadInputError: one contains a query.
     """
     for text in expressions:
-        for refusal in refusals(text):
-            raise BadInputError(f"{table}: the expression {brief(text)} is not run: {refusal.message}", refusal.fix)
+        if expression_of(text).has_query:
+            raise BadInputError(f"{table}: the expression {brief(text)} is not run: {_QUERY.message}", _QUERY.fix)

@@ -24,7 +24,6 @@ from include.sql.changing_values import changing_values
 from include.sql.checked_expression import refusals
 from include.sql.expression import expression_of
 from include.sql.query.refresh import in_words, refresh_of
-from include.sql.query.select_query import unordered_lists
 from include.sql.rule_query import Query
 from include.sql.spark_functions import FUNCTIONS
 
@@ -108,7 +107,7 @@ def _defects(expression: SpecExpression, times: frozenset[str]) -> Iterator[Defe
     if sql.unreadable:
         yield Defect(expression.path, f"not an expression: {sql.unreadable}", expression.text)
         return
-    for refusal in refusals(expression.text):
+    for refusal in refusals(expression.text, is_measure=expression.is_aggregate):
         yield Defect(expression.path, refusal.message, expression.text, refusal.fix)
     for name in sql.unknown_functions:
         fix = closest_word(name.lower(), sorted(FUNCTIONS)) or "Spark has no function of this name"
@@ -127,14 +126,9 @@ def _defects(expression: SpecExpression, times: frozenset[str]) -> Iterator[Defe
         message = f"the aggregate {name!r} is not allowed here: this is evaluated for each row"
         fix = "use an expectation on the table" if expression.is_rule else "aggregate in the measures of a gold table"
         yield Defect(expression.path, message, expression.text, fix)
-    for refusal in unordered_lists(expression.text) if expression.is_aggregate else ():
-        yield Defect(expression.path, refusal.message, expression.text, refusal.fix)
     if not expression.is_of_moment:
         found = changing_values(sql, sql.tree, times, gives_time=expression.gives_time)
         yield from _changing(expression.path, expression.text, found, is_rule=expression.is_rule)
-    if expression.is_rule and sql.has_window:
-        message, fix = "a condition has no window: it is evaluated for one row", "compute it in a column"
-        yield Defect(expression.path, message, expression.text, fix)
     for name in sql.nested_aggregates if expression.is_aggregate else ():
         yield Defect(expression.path, f"the aggregate {name!r} is inside another aggregate", expression.text)
     for name in (column[0] for column in sql.aggregated_columns if len(column) == 1):

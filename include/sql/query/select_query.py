@@ -9,7 +9,6 @@ import re
 from collections.abc import Collection, Iterator
 from functools import cached_property, lru_cache
 
-import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
@@ -23,15 +22,13 @@ from include.sql.query_functions import ROW_GENERATORS
 from include.sql.refusal import Refusal
 from include.sql.spark_functions import FUNCTIONS
 from include.sql.spark_text import NoQualifyError, parse_spark, without_qualify, without_semicolon
+from include.sql.unordered import unordered
 
 _ACTIONS = (exp.QueryTransform, exp.Command, exp.DML, exp.DDL, exp.Into, exp.Lock)
 _PARAMETERS = (exp.Placeholder, exp.Parameter, exp.SessionParameter)
 _OTHER_VERSION = ("version", "when", "system_time", "changes")
-_ANY_VALUE = (exp.AnyValue, exp.First, exp.FirstValue, exp.Last, exp.LastValue, exp.NthValue)
-_LISTS = (exp.ArrayAgg, exp.ArrayUniqueAgg, exp.GroupConcat)
 _OF_SPARK = ("builtin", "system.builtin")
 """What may stand before the name of a function of Spark itself."""
-_ORDERLESS = ("array_max", "array_min", "array_size", "array_sort", "cardinality", "size", "sort_array")
 
 
 class SelectQuery:
@@ -174,11 +171,7 @@ class SelectQuery:
         for name in sorted(unknown - {"identifier"}):
             fix = closest_word(name, sorted(FUNCTIONS)) or "Spark has no function of this name"
             yield Refusal(f"unknown function {name!r}", fix)
-        for node in tree.find_all(*_ANY_VALUE):
-            if not _is_ordered(node):
-                fix = "write min, max or max_by, or order the rows in a window"
-                yield Refusal(f"{_sql(node)} may be the value of another row in each run", fix)
-        yield from _unordered_lists(tree, *_LISTS)
+        yield from unordered(tree)
 
 
 @lru_cache(maxsize=512)
@@ -195,40 +188,6 @@ def require_read_only(table: str, text: str, aliases: Collection[str]) -> None:
     """
     for refusal in query_of(text).refusals(aliases):
         raise BadInputError(f"{table}: the query {brief(text)} is not run: {refusal.message}", refusal.fix)
-
-
-def unordered_lists(measure: str) -> list[Refusal]:
-    """Return a refusal of each array that a measure collects in an order which may be another one in each run.
-
-    >>> [refusal.message for refusal in unordered_lists("collect_list(o.id)")]
-    ['COLLECT_LIST(o.id) is in another order in each run']
-    >>> unordered_lists("sort_array(collect_set(o.id) FILTER (WHERE o.id > 0))")
-    []
-    """
-    try:
-        tree = sqlglot.parse_one(measure, dialect="spark")
-    except SqlglotError:
-        return []
-    return list(_unordered_lists(tree, exp.ArrayAgg, exp.ArrayUniqueAgg))
-
-
-def _unordered_lists(tree: exp.Expr, *kinds: type[exp.Expr]) -> Iterator[Refusal]:
-    for node in tree.find_all(*kinds):
-        around = node.parent
-        while isinstance(around, exp.Filter):
-            around = around.parent
-        if not (_is_ordered(node) or (around is not None and function_name(around) in _ORDERLESS)):
-            yield Refusal(f"{_sql(node)} is in another order in each run", "wrap it in sort_array()")
-
-
-def _is_ordered(node: exp.Expr) -> bool:
-    """Whether a window, or WITHIN GROUP, says in which order a function sees the rows."""
-    if node.find(exp.Order):
-        return True
-    around = node.parent
-    while isinstance(around, exp.IgnoreNulls | exp.RespectNulls | exp.Filter):
-        around = around.parent
-    return isinstance(around, exp.Window) and bool(around.args.get("order") or around.args.get("alias"))
 
 
 def _sql(node: exp.Expr) -> str:

@@ -35,7 +35,6 @@ VALID = [
     "get_json_object(_rescued, '$.a')", "named_struct('a', amount).a", "struct(amount as a).a",
     "to_timestamp(order_id, \"yyyy-MM-dd'T'HH\")", "concat('(', order_id)", "r'a\\d'", "x'1F'", "1L + 1.5BD",
     "`amount`", "left(order_id, 1) || right(order_id, 1)", "if(amount > 1, 1, 2)",
-    "first_value(amount) over (partition by day)", "row_number() over (partition by day order by (amount))",
     "hash(amount)", "parse_json('{}')", "collate(order_id, 'UTF8_LCASE')", "order_id collate unicode",
     "variant_get(parse_json('{}'), '$.a', 'int')", "nullifzero(amount)", "amount div 2", "-amount % 3",
     "convert_timezone('UTC', 'America/New_York', event_at)", "array(1, 2, 3)[1]", "string(amount)",
@@ -158,6 +157,74 @@ def test_the_sql_of_gold_specs_is_checked(tmp_path: Path, change: Document, key:
     assert any(said in str(one) for one in found)
 
 
+ANY_VALUE = "write min, max or max_by, or order the rows in a window"
+
+
+@pytest.mark.parametrize(
+    ("measure", "fix"),
+    [
+        ("first(o.order_id)", ANY_VALUE),
+        ("last(o.amount) ignore nulls", ANY_VALUE),
+        ("any_value(o.order_id)", ANY_VALUE),
+        ("count(*) + first_value(o.amount)", ANY_VALUE),
+        ("listagg(o.order_id, ',')", "write WITHIN GROUP (ORDER BY ...)"),
+        ("string_agg(o.order_id)", "write WITHIN GROUP (ORDER BY ...)"),
+        ("array_agg(o.order_id)", "wrap it in sort_array()"),
+        ("mode(o.amount)", "write mode(o.amount, true), which always takes the same one"),
+        ("max_by(o.amount, o.day)", "order by struct(o.day, o.amount), or by struct(o.day, <a column that is diff"),
+        ("min_by(o.amount, struct(o.day))", "order by struct("),
+        ("explode(collect_set(o.amount))", "write a `query`, such as SELECT ... FROM o LATERAL VIEW explode(o.items)"),
+    ],
+)
+def test_a_measure_with_another_value_in_each_run_is_refused_as_in_a_query(
+    tmp_path: Path, measure: str, fix: str
+) -> None:
+    found = problems(tmp_path, bronze_document(), silver_document(), gold_document(measures={"m": measure}))
+    assert {each.key for each in found} == {"measures.m"}
+    assert any(each.fix.startswith(fix) for each in found), found
+
+
+@pytest.mark.parametrize(
+    ("change", "key", "said"),
+    [
+        ({"group_by": {"day": "o.day", "n": "explode(array(1, 2))"}}, "group_by.n", "makes rows"),
+        ({"group_by": {"day": "o.day", "n": "window(o.event_at, '2 hours', '1 hour')"}}, "group_by.n", "makes rows"),
+        ({"group_by": {"day": "o.day", "n": "session_window(o.event_at, '1 hour')"}}, "group_by.n", "makes rows"),
+        ({"group_by": {"day": "o.day", "n": "rank() over (order by o.day)"}}, "group_by.n", "a window is not allowed"),
+        (
+            {"sources": {"o": {"table": "silver.orders", "where": "row_number() over (order by day) = 1"}}},
+            "sources.o.where",
+            "a window is not allowed",
+        ),
+        (
+            {"sources": {"o": {"table": "silver.orders", "where": "stack(2, 1, 2) = 1"}}},
+            "sources.o.where",
+            "makes rows",
+        ),
+        ({"refresh_from": {"o": "explode(sequence(day, day))"}}, "refresh_from.o", "makes rows"),
+    ],
+)
+def test_what_groups_rows_is_one_value_of_each_row(tmp_path: Path, change: Document, key: str, said: str) -> None:
+    found = problems(tmp_path, bronze_document(), silver_document(), gold_document(**change))
+    assert [(each.key, said in each.message) for each in found] == [(key, True)], found
+
+
+@pytest.mark.parametrize(
+    ("sql", "said"),
+    [
+        ("row_number() over (partition by day order by amount)", "a window is not allowed here"),
+        ("first_value(amount) over (partition by day)", "a window is not allowed here"),
+        ("explode(split(order_id, ','))", "makes rows"),
+        ("posexplode_outer(array(amount))", "makes rows"),
+    ],
+)
+def test_a_row_of_silver_is_made_of_one_row_of_its_source(tmp_path: Path, sql: str, said: str) -> None:
+    found = problems(tmp_path, *silver(sql))
+    assert [(each.key, said in each.message) for each in found] == [("columns.x.from", True)], found
+    (of_deletes,) = problems(tmp_path, bronze_document(), silver_document(apply_as_deletes=f"{sql} is not null"))
+    assert (of_deletes.key, said in of_deletes.message) == ("apply_as_deletes", True)
+
+
 COUNTED = "(select count(*) from delta.`/lake/silver/customers`)"
 
 
@@ -201,8 +268,11 @@ def test_no_expression_of_silver_or_bronze_reads_another_table(tmp_path: Path) -
     [
         "count(*)", "1", "sum(o.amount) filter (where o.amount > 1)", "max(o.day) = o.day", "upper(string(o.day))",
         "day", "orders + 1", "percentile_cont(0.5) within group (order by o.amount)", "count(distinct o.amount)",
-        "any(o.amount > 1)", "max_by(o.order_id, o.amount)", "sum(sum(o.amount)) over (partition by o.day)",
-        "spark_catalog.default.own(o.amount)", "listagg(o.order_id, ',')", "first(o.amount) ignore nulls",
+        "any(o.amount > 1)", "max_by(o.order_id, struct(o.amount, o.order_id))", "mode(o.amount, true)",
+        "mode() within group (order by o.amount)", "min_by(o.amount, named_struct('a', o.day, 'b', o.order_id))",
+        "max_by(o.amount, o.amount)", "percentile_approx(o.amount, 0.5)",
+        "sum(sum(o.amount)) over (partition by o.day)",
+        "spark_catalog.default.own(o.amount)", "listagg(o.order_id, ',') within group (order by o.order_id)",
         "sum(case when o.order_id like any ('a') then 1 end)", "array_sort(collect_list(o.order_id))",
         "sort_array(collect_set(struct(o.order_id, o.day)) filter (where o.amount > 1))", "size(collect_set(o.day))",
     ],
@@ -215,8 +285,9 @@ def test_measures_that_spark_understands_are_not_refused(tmp_path: Path, measure
 @pytest.mark.parametrize("measure", READING_A_RESULT)
 def test_a_measure_within_an_aggregate_or_a_window_is_found(tmp_path: Path, measure: str) -> None:
     gold = gold_document(measures={"orders": "count(*)", "m": measure})
-    (found,) = problems(tmp_path, bronze_document(), silver_document(), gold)
-    assert (found.key, found.fix) == ("measures.m", "write what it stands for: count(*)")
+    found = problems(tmp_path, bronze_document(), silver_document(), gold)
+    (of_result,) = [each for each in found if "which is a column of the result" in each.message]
+    assert (of_result.key, of_result.fix) == ("measures.m", "write what it stands for: count(*)")
 
 
 def test_a_group_within_an_aggregate_is_found_unless_its_name_is_a_column_of_a_source(tmp_path: Path) -> None:
@@ -275,7 +346,7 @@ def test_a_rule_in_sql_may_name_what_its_rows_have(tmp_path: Path, action: str) 
         ("to_dat(day) > day", "unknown function 'to_dat'"),
         ("amount > avg(amount)", "the aggregate 'avg' is not allowed here"),
         ("amount > (select max(amount) from x)", "a query within an expression"),
-        ("row_number() over (order by day) > 1", "a condition has no window"),
+        ("row_number() over (order by day) > 1", "a window is not allowed here"),
         ("amount > (1", "not an expression: parentheses"),
         ("day <= current_date", "current_date can give another result for the same version"),
         ("rand() > 0", "rand can give another result for the same version"),

@@ -14,6 +14,7 @@ ALLOWED = [
     "SELECT f.day, count(*) AS n FROM f JOIN w USING (day) GROUP BY 1",
     "WITH x AS (SELECT day FROM f UNION SELECT day FROM w) SELECT day FROM x ORDER BY day LIMIT 3",
     "SELECT day, first(a) IGNORE NULLS OVER (PARTITION BY day ORDER BY b) AS a FROM f, w",
+    "SELECT day, max_by(a, struct(b, id)) AS a, mode(b, true) AS b FROM f, w GROUP BY day",
     "SELECT sort_array(collect_list(a)) AS items, listagg(a, ',') WITHIN GROUP (ORDER BY a) AS t FROM f, w",
     "SELECT f.day, t.part FROM f, w LATERAL VIEW explode(parts) t AS part",
     "SELECT day, n FROM f, w, range(10) AS r (n)",
@@ -87,6 +88,10 @@ REFUSED = [
     ("SELECT day, any_value(a) AS a FROM f, w GROUP BY day", "another row"),
     ("SELECT last_value(a) OVER (PARTITION BY day) AS a FROM f, w", "another row"),
     ("SELECT collect_list(a) AS a FROM f, w", "another order"),
+    ("SELECT listagg(a) AS a FROM f, w", "another order"),
+    ("SELECT day, mode(a) AS a FROM f, w GROUP BY day", "most frequent values"),
+    ("SELECT day, max_by(a, b) AS a FROM f, w GROUP BY day", "where b is the same"),
+    ("SELECT day FROM f, w GROUP BY day HAVING min_by(a, b) > 1", "where b is the same"),
     ("SELECT :day AS day FROM f, w", "no value"),
 ]
 
