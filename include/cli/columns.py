@@ -6,7 +6,6 @@ import getpass
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-import typer
 from rich.table import Table
 from rich.text import Text
 
@@ -43,7 +42,7 @@ def decide_columns(
 
     Raises:
         SpecError: a spec is wrong, or there is no such bronze table, or it does not evolve.
-        typer.BadParameter: no record ever had such a field, or it is a column now.
+        UnknownNameError: no record ever had such a field, or it is a column now.
     """
     spec = command_catalog(settings.tables).spec(table)
     if not isinstance(spec, BronzeSpec) or spec.on_drift != "evolve":
@@ -55,10 +54,11 @@ def decide_columns(
     for name in (*approved, *refused, *again):
         if name not in states:
             hint = did_you_mean(name, list(states))
-            raise typer.BadParameter(f"no record of {table} has a new field {name!r}: {hint}")
+            raise UnknownNameError(f"no record of {table} has a new field {name!r}", hint)
         if states[name] is ColumnState.APPROVED and name in (*refused, *again):
-            msg = f"{name!r} was approved: it is a column of {table}, or becomes a column, and no run removes columns"
-            raise typer.BadParameter(msg)
+            raise UnknownNameError(
+                f"{name!r} was approved: it is a column of {table}, or becomes a column", "No run removes columns."
+            )
     decisions = {ColumnState.APPROVED: approved, ColumnState.REFUSED: refused, ColumnState.PROPOSED: again}
     for state, names in decisions.items():
         columns.record(state, table, names, run_id=_BY_HAND, said_by=getpass.getuser())

@@ -24,7 +24,7 @@ from include.control.ledger.events import FileEvent
 from include.control.ledger.ledger import Ledger
 from include.control.ledger.resolution import table_id
 from include.control.log.batch import FileFact
-from include.errors import BadInputError, MillraceError
+from include.errors import BadInputError, MillraceError, UnknownNameError
 from include.settings import Settings
 from include.specs.problem import closest_word
 
@@ -57,7 +57,7 @@ def replays(names: Sequence[str], settings: Settings) -> Replays:
     """Find the files in the ledger; loaded files need no run.
 
     Raises:
-        typer.BadParameter: the ledger has no such file.
+        UnknownNameError: the ledger has no such file.
         MillraceError: no table that can be read has such a file, and other tables cannot be read.
     """
     catalog = command_catalog(settings.tables)
@@ -97,7 +97,8 @@ def give_up_files(names: Sequence[str], reason: str, settings: Settings) -> list
 
     Raises:
         SpecError: a spec is wrong.
-        typer.BadParameter: the ledger has no such file, or it can be loaded, or no reason is given.
+        UnknownNameError: the ledger has no such file, or it can be loaded.
+        typer.BadParameter: no reason is given.
     """
     if not reason.strip():
         raise typer.BadParameter("why should runs go on without the file? State it with --reason")
@@ -106,7 +107,7 @@ def give_up_files(names: Sequence[str], reason: str, settings: Settings) -> list
         try:
             give_up(spec.table, table_id(paths.table(spec.table)), file, getpass.getuser(), reason, ledger)
         except BadInputError as error:
-            raise typer.BadParameter(str(error)) from None
+            raise UnknownNameError(str(error), "`lakehouse files TABLE` shows the state of each file.") from None
     return [file for _, file in find_files(names, settings)[0]]
 
 
@@ -114,7 +115,7 @@ def find_files(names: Sequence[str], settings: Settings) -> tuple[list[TableFile
     """Return the landing files of these names, and a line for each bronze table whose files cannot be listed.
 
     Raises:
-        typer.BadParameter: the ledger has no such file.
+        UnknownNameError: the ledger has no such file.
         MillraceError: no table that can be read has such a file, and other tables cannot be read.
     """
     paths = [relative_to_landing(name, settings.landing) for name in names]
@@ -126,8 +127,8 @@ def find_files(names: Sequence[str], settings: Settings) -> tuple[list[TableFile
             raise MillraceError(f"no table that can be read has a landing file {path!r}", *damage)
         every = [file.path for _, file in _list_files(settings)[0]]
         likely = closest_word(path, every) if len(every) < _MAX_HINTS else ""
-        msg = f"the ledger has no landing file {path!r}; `lakehouse files TABLE` lists them. {likely}".rstrip()
-        raise typer.BadParameter(msg)
+        way_out = f"`lakehouse files TABLE` lists them. {likely}".rstrip()
+        raise UnknownNameError(f"the ledger has no landing file {path!r}", way_out)
     return [(spec, file) for path in paths for spec, file in files if file.path == path], tuple(damage)
 
 

@@ -193,6 +193,15 @@ def gate_show(
     show_listing(map(result_facts, results), lambda: result_table(results), *remarks, as_json=as_json)
 
 
+@gate.command("docs")
+def gate_docs(table: GateTable) -> None:
+    """Write the pages of Great Expectations for the newest result of the gate, and print where they are."""
+    from include.cli.runs.data_docs import build_data_docs
+    from include.settings import Settings
+
+    typer.echo(build_data_docs(table, Settings()))
+
+
 @gate.command("override")
 def gate_override(
     table: GateTable,

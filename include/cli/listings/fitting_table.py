@@ -25,9 +25,9 @@ _LEAST_TEXT = 20
 class FittingTable(Table):
     """A table of rich that breaks no word, and no number, while the columns fit side by side.
 
-    A console that is too narrow for them shows each row as a paragraph: the first cell, and below it the headings and
-    values of the other cells that are not empty. Only a word that is longer than a line is folded there. Cells are
-    texts.
+    A console that is too narrow for them shows each row as a paragraph: the first cell, with its heading if it is a
+    number, and below it the headings and values of the other cells that are not empty. Only a word that is longer than
+    a line is folded there. Cells are texts.
     """
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
@@ -44,7 +44,8 @@ class FittingTable(Table):
     def _paragraphs(self, width: int) -> Iterator[RenderableType]:
         headings = [_text(column.header) for column in self.columns]
         for first, *others in zip(*(column.cells for column in self.columns), strict=True):
-            yield Text.assemble(_text(first), style="bold", overflow="fold")
+            label = f"{headings[0].plain} " if self.columns[0].justify == "right" else ""
+            yield Text.assemble((label, "dim"), _text(first), style="bold", overflow="fold")
             named = [
                 Text.assemble((f"{heading.plain} " if heading else "", "dim"), _text(cell), overflow="fold")
                 for heading, cell in zip(headings[1:], others, strict=True)

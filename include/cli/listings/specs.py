@@ -20,6 +20,9 @@ from include.specs.checks.refresh import unproved_refreshes
 from include.specs.checks.sql import checked_catalog, refresh_in_words
 from include.specs.problem import SpecsRefusedError
 
+_WITHOUT_KEYS = {"bronze": "as received", "gold": "as its query says"}
+"""Layer -> what a row of a table without keys is."""
+
 
 @dataclass(frozen=True)
 class SpecFacts:
@@ -30,7 +33,8 @@ class SpecFacts:
         layer: its layer.
         domain: its domain.
         reads: the tables that it reads; for bronze the landing folder, or the cluster and topics of Kafka.
-        keys: the columns that identify a row; none for bronze, where a row is a record as received.
+        keys: the columns that identify a row; none for bronze, where a row is a record as received, and for the query
+            of a gold table.
         columns: the number of declared columns.
         row_rules: the number of expectations for rows.
         table_rules: the number of expectations for the table.
@@ -96,7 +100,8 @@ def spec_table(facts: Iterable[SpecFacts]) -> Table:
         if layer not in ("", spec.layer):
             table.add_section()
         layer = spec.layer
-        rules, keys = f"{spec.row_rules} row, {spec.table_rules} table", ", ".join(spec.keys) or "as received"
+        rules = f"{spec.row_rules} row, {spec.table_rules} table"
+        keys = ", ".join(spec.keys) or _WITHOUT_KEYS[spec.layer]
         table.add_row(spec.table, spec.domain, ", ".join(spec.reads), keys, str(spec.columns), rules)
     return table
 

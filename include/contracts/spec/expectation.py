@@ -13,6 +13,7 @@ from pydantic_core import PydanticCustomError
 from include.contracts.spec.expectation_arguments import (
     ARGUMENTS,
     CUSTOM_EXPECTATIONS,
+    QUERY,
     REFERENCES,
     ROW_EXPECTATIONS,
     SQL,
@@ -20,6 +21,9 @@ from include.contracts.spec.expectation_arguments import (
 from include.contracts.spec.gx_expectations import NOT_ON_SPARK
 from include.contracts.spec.tables_in_braces import OWN_TABLE, tables_in_braces
 from include.contracts.strict_model import StrictModel
+
+_ROWS_OF_QUERY = "unexpected_rows_expectation"
+"""Great Expectations' expectation of a query, whose name does not begin like all others."""
 
 
 class Action(StrEnum):
@@ -78,6 +82,10 @@ class Expectation(StrictModel):
     def _from_yaml_form(cls, document: Any) -> Any:
         if not isinstance(document, dict) or "name" in document:
             return document
+        if _ROWS_OF_QUERY in document:
+            fix = {"key": _ROWS_OF_QUERY, "fix": f"write {QUERY}: {{query: SELECT ... FROM {{table}}}}"}
+            msg = "this class of Great Expectations is no expectation of a spec"
+            raise PydanticCustomError("not_on_spark", msg, fix)
         names = [key for key in document if str(key).startswith("expect_")]
         if len(names) != 1:
             msg = f"an expectation has exactly one key that starts with expect_, this one has {names or 'none'}"

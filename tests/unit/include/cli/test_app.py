@@ -23,7 +23,7 @@ from include.settings import PROJECT
 from include.specs.problem import SpecProblem
 from include.specs.schema import SCHEMA_FILE, schema_text
 from tests.support.cli import Lakehouse
-from tests.support.documents.specs import bronze_document, gold_document, silver_document, write_specs
+from tests.support.documents.specs import bronze_document, gold_document, query_document, silver_document, write_specs
 from tests.support.ledger.delta_tables import commit_file
 from tests.support.ledger.quarantine_rows import quarantine, refused
 
@@ -95,6 +95,15 @@ class TestCheck:
         files = (folder / "gold/shop/revenue_daily.yaml", folder / "silver/shop/orders.yaml")
         places = [f"{file}:{_line_of(word, file)}" for file, word in zip(files, ("refresh_by", "kees"), strict=True)]
         assert [line.strip().split(": ")[0] for line in lines] == places
+
+    def test_a_row_of_a_query_is_what_the_query_says(self, lakehouse: Lakehouse, place: Mapping[str, str]) -> None:
+        query = query_document("gold.orders_of_day", query="SELECT day, order_id FROM o", refresh_by="day")
+        write_specs(Path(place["LAKEHOUSE_TABLES"]), bronze_document(), silver_document(), query)
+        answer = lakehouse("check")
+        assert answer.exit_code == 0, answer.stderr
+        rows = {line.split()[0]: line for line in answer.stdout.splitlines() if line.strip()}
+        assert "as its query says" in rows["gold.orders_of_day"]
+        assert "as received" in rows["bronze.orders"]
 
     def test_a_program_gets_all_problems_as_json(self, lakehouse: Lakehouse, place: Mapping[str, str]) -> None:
         folder = write_specs(Path(place["LAKEHOUSE_TABLES"]), silver_document(kees={"a": [1, None]}))

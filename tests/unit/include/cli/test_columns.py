@@ -70,7 +70,7 @@ def test_a_full_disk_is_reported_in_one_line(
 def test_an_unknown_field_is_wrong_usage_with_a_hint(lakehouse: Lakehouse, columns: NewColumns) -> None:
     answer = lakehouse("columns", ORDERS, "--approve", "color")
     assert answer.exit_code == WRONG_USAGE
-    assert "no record of bronze.orders has a new field 'color': did you mean 'colour'?" in unwrapped(answer.stderr)
+    assert "no record of bronze.orders has a new field 'color'\ndid you mean 'colour'?" in answer.stderr
     assert states(columns)["colour"] is ColumnState.PROPOSED
 
 
@@ -78,7 +78,7 @@ def test_an_approved_column_cannot_be_refused_any_more(lakehouse: Lakehouse, col
     columns.record(ColumnState.APPROVED, ORDERS, ["colour"], run_id="", said_by="ann")
     answer = lakehouse("columns", ORDERS, "--refuse", "colour")
     assert answer.exit_code == WRONG_USAGE
-    assert "no run removes columns" in unwrapped(answer.stderr)
+    assert answer.stderr.endswith("\nNo run removes columns.\n")
 
 
 @pytest.mark.usefixtures("place")
@@ -87,8 +87,3 @@ def test_a_table_that_does_not_evolve_is_refused(lakehouse: Lakehouse) -> None:
         answer = lakehouse("columns", table)
         assert answer.exit_code == ExitCode.WRONG_USAGE
         assert f"{table} gets no new columns" in answer.stderr
-
-
-def unwrapped(text: str) -> str:
-    """Return the text without Typer's frame."""
-    return " ".join(text.replace("│", " ").split())

@@ -55,6 +55,24 @@ def test_it_lists_the_results_and_names_the_override_command(lakehouse: Lakehous
     assert "lakehouse gate override silver.orders --version 2 --reason" in output
 
 
+@pytest.mark.usefixtures("gates")
+def test_it_writes_the_data_docs_of_the_newest_result(lakehouse: Lakehouse) -> None:
+    answer = lakehouse("gate", "docs", ORDERS)
+    assert answer.exit_code == 0, answer.stderr
+    page = Path(answer.stdout.strip())
+    assert (page.is_absolute(), page.name) == (True, f"{ORDERS}.html")
+    text = page.read_text()
+    assert f"version 2 of {ORDERS}" in text
+    assert "Must have less than or equal to" in text, "the rule, in the words of Great Expectations"
+    assert lakehouse("gate", "docs", ORDERS).stdout.strip() == str(page), "the same results make the same page"
+
+
+def test_without_a_result_there_are_no_data_docs(lakehouse: Lakehouse, place: Mapping[str, str]) -> None:
+    write_specs(Path(place["LAKEHOUSE_TABLES"]), silver_document())
+    answer = lakehouse("gate", "docs", ORDERS)
+    assert (answer.exit_code, "its gate has checked no version" in answer.stderr) == (ExitCode.NOT_READY, True)
+
+
 def test_a_person_overrides_a_refusal(lakehouse: Lakehouse, gates: Gates, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOGNAME", "ann")
     answer = lakehouse("gate", "override", ORDERS, "--version", "2", "--reason", "a holiday")

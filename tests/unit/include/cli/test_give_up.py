@@ -16,6 +16,7 @@ from include.control.landing.matching import given_up_files, given_up_notes
 from include.control.ledger.events import FileEvent
 from include.control.ledger.ledger import Ledger
 from include.control.log.batch import FileFact
+from include.errors import UnknownNameError
 from include.paths import LakehousePaths
 from include.settings import Settings
 from tests.support.documents.specs import bronze_spec
@@ -70,5 +71,5 @@ def test_other_content_under_its_name_is_tried_again(settings: Settings, ledger:
 def test_it_needs_a_reason_and_a_file_that_failed(settings: Settings) -> None:
     with pytest.raises(typer.BadParameter, match="why should runs go on"):
         give_up_files(["orders/b.gz"], " ", settings)
-    with pytest.raises(typer.BadParameter, match="has no landing file"):
+    with pytest.raises(UnknownNameError, match="has no landing file"):
         give_up_files(["orders/c.gz"], "closed", settings)

@@ -89,8 +89,10 @@ def test_a_loaded_file_is_not_run_again(lakehouse: Lakehouse, settings: Settings
 def test_an_unknown_file_is_refused(lakehouse: Lakehouse, settings: Settings) -> None:
     assert settings.root.exists()
     answer = lakehouse("replay", "orders/z.json")
-    assert answer.exit_code == 2
-    assert "orders/z.json" in answer.stderr
+    assert answer.exit_code == ExitCode.WRONG_USAGE
+    cause, way_out = answer.stderr.splitlines()
+    assert cause.endswith("the ledger has no landing file 'orders/z.json'")
+    assert way_out.startswith("`lakehouse files TABLE` lists them")
     assert "known are" not in answer.stderr, "a feed has thousands of files"
 
 

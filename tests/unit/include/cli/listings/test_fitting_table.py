@@ -44,6 +44,14 @@ def test_rows_that_do_not_fit_become_paragraphs_without_their_empty_cells() -> N
     ]
 
 
+def test_a_paragraph_that_begins_with_a_number_says_what_it_is() -> None:
+    table = new_table("version", "at", "decision", numbers=("version",))
+    table.add_row("12", "2013-01-01 06:00", "refused by a rule")
+    out = StringIO()
+    Console(file=out, width=20).print(table)
+    assert out.getvalue().split("\n")[0].rstrip() == "version 12"
+
+
 @given(st.tuples(WORD, *(st.just("7"),) * 4, WORD))
 def test_no_character_of_a_name_is_lost_at_any_width(row: tuple[str, ...]) -> None:
     for width in (40, 80, 200):

@@ -100,6 +100,12 @@ class TestExpectations:
                 "leave the rule out",
             ),
             (
+                rule("unexpected_rows_expectation", "fail", unexpected_rows_query="SELECT 1"),
+                "expectations[0].unexpected_rows_expectation",
+                "is no expectation of a spec",
+                "write expect_query_to_return_no_rows: {query: SELECT ... FROM {table}}",
+            ),
+            (
                 rule("expect_column_values_to_match_like_pattern", "warn", column="order_id", like_pattern="a%"),
                 "expectations[0].expect_column_values_to_match_like_pattern",
                 "does not implement it for Spark",
