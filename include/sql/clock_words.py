@@ -11,8 +11,9 @@ from collections.abc import Collection, Iterator
 
 from sqlglot import exp
 
+from include.sql.spark_text import spark_name
+
 _WORDS = re.compile(r"\s*(now|(today|tomorrow|yesterday)(?![a-z])[^'\"]*)\s*", re.IGNORECASE)
-_NAME_OF_CALL = re.compile(r"(\w+)\(")
 
 _TAKING = """
 add_months convert_timezone date date_add date_diff date_format date_part date_sub date_trunc dateadd datediff datepart
@@ -82,7 +83,7 @@ def is_time(node: exp.Expr | None, times: Collection[str]) -> bool:
         case None | exp.Lower() | exp.Upper() | exp.Trim():
             return False
         case _:
-            return _name(node) in _GIVE_TIMES or any(is_time(each, times) for each in _values(node))
+            return spark_name(node) in _GIVE_TIMES or any(is_time(each, times) for each in _values(node))
 
 
 def _becomes_time(literal: exp.Expr, times: Collection[str], *, gives_time: bool) -> bool:
@@ -91,7 +92,7 @@ def _becomes_time(literal: exp.Expr, times: Collection[str], *, gives_time: bool
     while (parent := node.parent) and not isinstance(parent, exp.Query):
         if isinstance(parent, exp.Cast):
             return any(kind.is_type(*exp.DataType.TEMPORAL_TYPES) for kind in parent.to.find_all(exp.DataType))
-        if isinstance(parent, _CONVERSIONS) or _name(parent) in _TAKE_TIMES:
+        if isinstance(parent, _CONVERSIONS) or spark_name(parent) in _TAKE_TIMES:
             return True
         if isinstance(parent, exp.Add | exp.Sub):
             other = parent.expression if node is parent.this else parent.this
@@ -121,9 +122,3 @@ def _values(node: exp.Expr) -> list[exp.Expr]:
         case _:
             values = []
     return [value for value in values if isinstance(value, exp.Expr)]
-
-
-def _name(node: exp.Expr) -> str:
-    """Return the name by which Spark knows a function, in small letters; empty for another node."""
-    found = _NAME_OF_CALL.match(node.sql(dialect="spark")) if isinstance(node, exp.Func) else None
-    return found[1].lower() if found else ""

@@ -44,6 +44,15 @@ def parse_spark(text: str) -> list[exp.Expr | None]:
     return statements
 
 
+def spark_name(node: exp.Expr) -> str:
+    """Return the name that Spark has for a function, in small letters; for another node no name of a function.
+
+    >>> spark_name(exp.ArgMax(this=exp.column("a"), expression=exp.column("b")))
+    'max_by'
+    """
+    return node.sql(dialect="spark").partition("(")[0].lower() if isinstance(node, exp.Func) else ""
+
+
 def without_semicolon(text: str) -> str:
     """Return a statement without the semicolons that end it.
 

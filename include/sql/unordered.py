@@ -45,6 +45,23 @@ def unordered(tree: exp.Expr) -> Iterator[Refusal]:
             yield Refusal(f"{short(node)} is in another order in each run", fix)
 
 
+def is_same_in_any_order(node: exp.Expr) -> bool:
+    """Whether a function that may depend on the order of the rows has, as it is written, one value in any order.
+
+    >>> import sqlglot
+    >>> texts = ("mode(a, true)", "mode(a)", "max_by(a, struct(b, a))", "max_by(a, struct(b, id))", "collect_list(a)")
+    >>> [is_same_in_any_order(sqlglot.parse_one(text, dialect="spark")) for text in texts]
+    [True, False, True, False, False]
+    """
+    if isinstance(node, exp.Mode):
+        return bool(node.args.get("deterministic") or _is_ordered(node))
+    if isinstance(node, exp.ArgMax | exp.ArgMin):
+        order = node.expression.unnest()
+        parts = [part.expression for part in order.expressions] if isinstance(order, exp.Struct) else [order]
+        return node.this in parts
+    return isinstance(node, exp.ArrayAgg | exp.ArrayUniqueAgg) and function_name(_around(node)) in _ORDERLESS
+
+
 def _is_ordered(node: exp.Expr) -> bool:
     """Whether a window, or WITHIN GROUP, says in which order a function sees the rows."""
     around = _around(node)

@@ -9,6 +9,8 @@ from sqlglot.optimizer.scope import Scope
 
 from include.sql.query.lineage import scope_of
 from include.sql.query_functions import DEPENDS_ON_ORDER, ORDERED_WITH_TIES
+from include.sql.spark_text import spark_name
+from include.sql.unordered import is_same_in_any_order
 
 _DECIDE_ON_ROWS = ("where", "having", "qualify", "group", "joins")
 
@@ -41,21 +43,17 @@ def functions_by_order(part: exp.Expr) -> Iterator[str]:
     """Yield the functions in a part of a query, or in an expression, that may depend on the order of the rows.
 
     >>> import sqlglot
-    >>> list(functions_by_order(sqlglot.parse_one("size(collect_set(a)) + length(max_by(a, b))", dialect="spark")))
-    ['collect_set', 'max_by']
+    >>> list(functions_by_order(sqlglot.parse_one("size(collect_set(a)) + max_by(a, struct(b, id))", dialect="spark")))
+    ['max_by']
     """
-    yield from (name for name in _functions(part) if name in DEPENDS_ON_ORDER)
+    for node in part.find_all(exp.Func, bfs=False):
+        if (name := spark_name(node)) in DEPENDS_ON_ORDER and not is_same_in_any_order(node):
+            yield name
 
 
 def functions_with_ties(query: exp.Expr) -> list[str]:
     """Return the functions of windows in a query whose values for rows that tie depend on the order of the rows."""
-    return sorted({name for name in _functions(query) if name in ORDERED_WITH_TIES})
-
-
-def _functions(part: exp.Expr) -> Iterator[str]:
-    for node in part.find_all(exp.Func, bfs=False):
-        # sqlglot has names of its own, such as ARG_MAX.
-        yield node.sql(dialect="spark").partition("(")[0].lower()
+    return sorted(ORDERED_WITH_TIES.intersection(map(spark_name, query.find_all(exp.Func))))
 
 
 def _of_output(scope: Scope, at: int) -> Iterator[str]:

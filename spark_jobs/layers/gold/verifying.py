@@ -20,7 +20,7 @@ from include.control.log.batch import Stream, Winner
 from include.control.maintenance.verification_due import changes_since
 from include.errors import NotReadyError
 from include.sql.expression import expression_of
-from include.sql.query.row_order import columns_by_order
+from include.sql.query.row_order import columns_by_order, functions_by_order
 from include.sql.query_functions import DEPENDS_ON_ORDER
 from spark_jobs.delta_io.reads import read_version
 from spark_jobs.delta_io.row_writes import read_observation
@@ -201,7 +201,8 @@ def _measures_by_order(spec: GoldSpec) -> dict[str, str]:
     left_out: dict[str, str] = {}
     for name, text in spec.measures.items():
         sql = expression_of(text)
-        by_order = sorted(DEPENDS_ON_ORDER.intersection(map(str.lower, sql.functions)))
+        called = functions_by_order(sql.tree) if sql.tree else map(str.lower, sql.functions)
+        by_order = sorted(DEPENDS_ON_ORDER.intersection(called))
         read = [column[0] for column in sql.columns if len(column) == 1 and column[0] in left_out]
         if by_order:
             left_out[name] = f"{by_order[0]} may depend on the order of the rows"

@@ -30,6 +30,8 @@ def test_each_of_these_functions_is_found_by_the_name_that_spark_has_for_it(name
     ("query", "expected"),
     [
         ("SELECT day, sum(a) AS n, max(b) AS m FROM f GROUP BY day", set()),
+        ("SELECT day, mode(a, true) AS m, max_by(a, struct(b, a)) AS k, sort_array(collect_list(a)) AS l, "
+         "max_by(a, struct(b, id)) AS n FROM f GROUP BY day", {"n"}),
         ("SELECT day, m + 1 AS n, k FROM (SELECT day, mode(a) AS m, sum(b) AS k FROM f GROUP BY day)", {"n"}),
         ("WITH x AS (SELECT day, max_by(a, b) AS m FROM f GROUP BY day) SELECT x.day, m, c FROM x JOIN g "
          "ON x.day = g.day", {"m"}),
