@@ -10,7 +10,7 @@ from typing import Any
 
 from fastapi.responses import HTMLResponse, Response
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from include.clock import utc_now
 from include.contracts.counted import counted
@@ -108,6 +108,15 @@ def bounds(arguments: Mapping[str, Any]) -> str:
     return "".join(f"{name}={text}, " for name, text in texts)
 
 
+def breakable(text: str) -> Markup:
+    """Return the name of a rule, or a text with one, that a narrow column breaks between its words.
+
+    >>> str(breakable("expect_column_to_exist(<a>)"))
+    'expect_<wbr>column_<wbr>to_<wbr>exist<wbr>(&lt;a&gt;)'
+    """
+    return escape(text).replace("_", Markup("_<wbr>")).replace("(", Markup("<wbr>("))
+
+
 def number(count: int | None) -> str:
     """Return a number with thousands separators; nothing for None."""
     return "" if count is None else f"{count:,}"
@@ -122,6 +131,13 @@ _TEMPLATES = Environment(
     auto_reload=False,  # after an upgrade, a server that still runs the old code would read the new templates
 )
 _TEMPLATES.filters.update(
-    about=about, ago=ago, bounds=bounds, counted=counted, how_long=how_long, number=number, duration=duration
+    about=about,
+    ago=ago,
+    bounds=bounds,
+    breakable=breakable,
+    counted=counted,
+    how_long=how_long,
+    number=number,
+    duration=duration,
 )
 _TEMPLATES.globals.update(observed_text=observed_text, paths=paths, sparkline=sparkline, style_version=STYLE_VERSION)

@@ -20,7 +20,7 @@ class Shown(HTMLParser):
         self.rows: list[list[str]] = []
         self.texts: list[str] = []
         self.dates: dict[str, str] = {}
-        self.feed(page.text)
+        self.feed(page.text.replace("<wbr>", ""))  # a place where a line may end, which is no text
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append(tag)
