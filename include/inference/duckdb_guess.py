@@ -99,6 +99,7 @@ def _guess_of(
         BadInputError: none can be read; the error names the first.
     """
     alone, fields, unread, files = list[dict[str, str]](), dict[str, str](), list[str](), list[LocalCopy]()
+    differ = has_both = False
     for each in delivered:
         try:
             with reading(each, kind):
@@ -117,11 +118,13 @@ def _guess_of(
         # DuckDB takes columns of different files for the same, whatever the case of their names.
         named = {column.lower(): name for column, name in zip(detected, names, strict=True)}
         fields = named | fields
-        if any(fields[column] != name for column, name in named.items()):
-            settings = {**settings, "field_names": "any_case"}
+        differ |= any(fields[column] != name for column, name in named.items())
+        has_both |= len({name.lower() for name in names}) < len(names)
         alone.append({fields[column.lower()]: kind_of for column, kind_of in detected.items()})
     if not files:
         raise BadInputError(unread[0])
+    if differ and not has_both:  # In any case, a file with both spellings is broken.
+        settings = {**settings, "field_names": "any_case"}
     detected, absent = _detect(reader, kind, files, options), Counter[str]() if kind == "json" else absences(alone)
     types = {fields.get(column.lower(), column): kind_of for column, kind_of in detected.items()}
     columns = {fields.get(column.lower(), column): column for column in detected}

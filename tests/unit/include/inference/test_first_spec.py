@@ -296,7 +296,10 @@ def test_names_that_differ_in_case_between_files_are_read_in_any_case(tmp_path: 
         "any_case", {"id": "bigint", "amount": "double", "colour": "string"}
     )  # fmt: skip
     assert "# 1 of the files lack it" in text_of(tmp_path)
-    assert inferred(put(tmp_path / "one/orders/a.csv", "ID,Id\n1,2\n").parents[1]).source.field_names == "exact"
+    both = put(tmp_path / "one/orders/a.csv", "ID,Id\n1,2\n").parents[1]
+    assert inferred(both).source.field_names == "exact"
+    put(both / "orders/b.csv", "id\n3\n")
+    assert inferred(both).source.field_names == "exact", "in any case, a.csv would be broken"
 
 
 @pytest.mark.parametrize(
