@@ -51,8 +51,10 @@ def time_columns(table: str, specs: Mapping[str, AnySpec], seen: frozenset[str] 
         types = {name: column.type for name, column in spec.columns.items()}
         fields = {field for kind in types.values() for field in _FIELD.findall(kind)}
         types |= dict.fromkeys(_OF_ROWS, "timestamp")
-        if isinstance(spec, SilverSpec) and len(spec.sequence_fields) == 1:
-            types |= dict.fromkeys(spec.period_columns, *spec.sequence_fields.values())
+        if isinstance(spec, SilverSpec) and not spec.source_priority and len(spec.sequence_by) <= 1:
+            first, *_ = spec.sequence_by or _OF_ROWS
+            # A wrong spec may name a column that it lacks; another check says so.
+            types |= dict.fromkeys(spec.period_columns, types.get(first, ""))
         return frozenset({*fields, *(name for name, kind in types.items() if is_time_type(kind))})
     if not isinstance(spec, GoldSpec) or table in seen:
         return frozenset()

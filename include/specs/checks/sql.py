@@ -147,8 +147,9 @@ def _defects(expression: SpecExpression, times: frozenset[str]) -> Iterator[Defe
 def _expressions(spec: AnySpec, specs: Mapping[str, AnySpec]) -> Iterator[SpecExpression]:
     if isinstance(spec, BronzeSpec) and spec.reads_kafka:
         for name, text in spec.kafka_source.transforms.items():
-            path, gives_time = ("source", "transforms", name), is_time_type(spec.columns[name].type)
-            yield SpecExpression(path, text, _OF_MESSAGES, gives_time=gives_time)
+            # A wrong spec may make a column that it lacks; another check says so.
+            gives_time = name in spec.columns and is_time_type(spec.columns[name].type)
+            yield SpecExpression(("source", "transforms", name), text, _OF_MESSAGES, gives_time=gives_time)
     elif isinstance(spec, SilverSpec):
         yield from _of_silver(spec, specs)
     elif isinstance(spec, GoldSpec):
