@@ -127,7 +127,7 @@ def test_a_lease_excludes_others_and_is_released(store: S3ObjectStore) -> None:
 
 
 def test_the_lease_of_a_killed_holder_expires_by_the_clock_of_the_store(folder: S3Path, store: S3ObjectStore) -> None:
-    with lease_of_other_process(folder, lasts_s=2.0) as process:
+    with lease_of_other_process(folder, lasts_s=5.0) as process:
         process.send_signal(signal.SIGKILL)
         process.wait(timeout=30)
         killed = time.monotonic()

@@ -27,8 +27,8 @@ from tests.support.ledger.delta_tables import day, judge, load_batch
 from tests.support.silver.known_customers import CUSTOMERS, ORDERS, shop_documents
 
 SPEC = bronze_spec()
-NOW = datetime.now(UTC) + timedelta(minutes=10)
-"""When the tasks of the run have ended, after the table was created."""
+NOW = datetime.now(UTC) + timedelta(minutes=50)
+"""When the tasks of the run have ended: after the table was created, however long the tests before these take."""
 LOADED = TaskResult(outcome=Outcome.COMMITTED, message="", version=1)
 HOUR = timedelta(hours=1)
 
