@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from include.contracts.spec.table_spec import AnySpec, BronzeSpec, GoldSpec, SilverSpec
 from include.sql.clock_words import is_time
@@ -38,35 +39,44 @@ def is_time_type(kind: str) -> bool:
     return kind in ("date", "timestamp")
 
 
-def time_columns(table: str, specs: Mapping[str, AnySpec], seen: frozenset[str] = frozenset()) -> frozenset[str]:
-    """Return the names of the columns of a table, and of their fields, that are known to be dates or timestamps.
+@dataclass(frozen=True)
+class TimeColumns:
+    """The columns of tables, and their fields, that are known to be dates or timestamps.
 
-    Args:
-        table: its name.
+    Attributes:
         specs: all specs by table.
-        seen: the tables whose columns are being looked for.
     """
-    spec = specs.get(table)
-    if isinstance(spec, BronzeSpec | SilverSpec):
-        types = {name: column.type for name, column in spec.columns.items()}
-        fields = {field for kind in types.values() for field in _FIELD.findall(kind)}
-        types |= dict.fromkeys(_OF_ROWS, "timestamp")
-        if isinstance(spec, SilverSpec) and not spec.source_priority and len(spec.sequence_by) <= 1:
-            first, *_ = spec.sequence_by or _OF_ROWS
-            # A wrong spec may name a column that it lacks; another check says so.
-            types |= dict.fromkeys(spec.period_columns, types.get(first, ""))
-        return frozenset({*fields, *(name for name, kind in types.items() if is_time_type(kind))})
-    if not isinstance(spec, GoldSpec) or table in seen:
-        return frozenset()
-    times = source_times(spec, specs, seen | {table})
-    trees = {name: expression_of(text).tree for name, text in (*spec.group_by.items(), *spec.measures.items())}
-    query = query_of(spec.query or "").tree
-    trees |= dict(zip(spec.query_columns, query.selects, strict=False)) if query else {}
-    return frozenset(name for name, tree in trees.items() if is_time(tree, times))
 
+    specs: Mapping[str, AnySpec]
+    _known: dict[str, frozenset[str]] = field(default_factory=dict, repr=False)
 
-def source_times(spec: AnySpec, specs: Mapping[str, AnySpec], seen: frozenset[str] = frozenset()) -> frozenset[str]:
-    """Return `time_columns` of all sources of a table; for bronze, those of a message."""
-    if isinstance(spec, BronzeSpec):
-        return _OF_MESSAGES
-    return frozenset().union(*(time_columns(table, specs, seen) for table in spec.source_tables))
+    def of(self, table: str) -> frozenset[str]:
+        """Return those of a table; it is looked at once, however many tables read it."""
+        if table not in self._known:
+            self._known[table] = frozenset()  # of tables in a circle, which another check refuses
+            self._known[table] = self._find(self.specs.get(table))
+        return self._known[table]
+
+    def of_sources(self, spec: AnySpec) -> frozenset[str]:
+        """Return those of all sources of a table; for bronze, those of a message."""
+        if isinstance(spec, BronzeSpec):
+            return _OF_MESSAGES
+        return frozenset().union(*map(self.of, spec.source_tables))
+
+    def _find(self, spec: AnySpec | None) -> frozenset[str]:
+        if isinstance(spec, BronzeSpec | SilverSpec):
+            types = {name: column.type for name, column in spec.columns.items()}
+            fields = {name for kind in types.values() for name in _FIELD.findall(kind)}
+            types |= dict.fromkeys(_OF_ROWS, "timestamp")
+            if isinstance(spec, SilverSpec) and not spec.source_priority and len(spec.sequence_by) <= 1:
+                first, *_ = spec.sequence_by or _OF_ROWS
+                # A wrong spec may name a column that it lacks; another check says so.
+                types |= dict.fromkeys(spec.period_columns, types.get(first, ""))
+            return frozenset({*fields, *(name for name, kind in types.items() if is_time_type(kind))})
+        if not isinstance(spec, GoldSpec):
+            return frozenset()
+        times = self.of_sources(spec)
+        trees = {name: expression_of(text).tree for name, text in (*spec.group_by.items(), *spec.measures.items())}
+        query = query_of(spec.query or "").tree
+        trees |= dict(zip(spec.query_columns, query.selects, strict=False)) if query else {}
+        return frozenset(name for name, tree in trees.items() if is_time(tree, times))

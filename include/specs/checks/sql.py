@@ -16,7 +16,7 @@ from include.contracts.spec.duration import UNBOUNDED
 from include.contracts.spec.expectation_arguments import CUSTOM_ERRORS, QUERY, SQL
 from include.contracts.spec.table_spec import AnySpec, BronzeSpec, GoldSpec, SilverSpec
 from include.specs.checks.gold_query import query_defects
-from include.specs.checks.known_columns import is_time_type, row_columns, source_times, table_columns, time_columns
+from include.specs.checks.known_columns import TimeColumns, is_time_type, row_columns, table_columns
 from include.specs.checks.refresh import refresh_defects
 from include.specs.files import read_spec_file
 from include.specs.problem import Defect, KeyPath, SpecProblem, SpecsRefusedError, closest_word, did_you_mean
@@ -86,13 +86,14 @@ def sql_problems(catalog: Catalog) -> list[SpecProblem]:
     problems: list[SpecProblem] = []
     reported = {(problem.file, problem.key) for problem in catalog.problems}
     specs = {**{spec.table: spec for spec in catalog.well_formed.values()}, **catalog.specs}
+    times = TimeColumns(specs)
     for path, spec in catalog.well_formed.items():
         # An expression of several sources is checked for each of them.
-        own, of_sources = time_columns(spec.table, specs), source_times(spec, specs)
+        own, of_sources = times.of(spec.table), times.of_sources(spec)
         expressions = _expressions(spec, specs)
         found = (_defects(each, own if each.is_rule else of_sources) for each in expressions)
         defects = list(dict.fromkeys(chain.from_iterable(found)))
-        defects += _query_defects(spec, specs)
+        defects += _query_defects(spec, times)
         if isinstance(spec, GoldSpec):
             defects += query_defects(spec, _columns_of_sources(spec, specs), of_sources)
         defects += refresh_defects(spec, specs) if isinstance(spec, GoldSpec) and not defects else ()
@@ -234,7 +235,7 @@ def _of_rules(spec: AnySpec, specs: Mapping[str, AnySpec]) -> Iterator[SpecExpre
                 )
 
 
-def _query_defects(spec: AnySpec, specs: Mapping[str, AnySpec]) -> Iterator[Defect]:
+def _query_defects(spec: AnySpec, times: TimeColumns) -> Iterator[Defect]:
     for index, rule in enumerate(spec.expectations):
         if rule.name != QUERY or not isinstance(text := rule.arguments.get("query"), str):
             continue
@@ -243,12 +244,13 @@ def _query_defects(spec: AnySpec, specs: Mapping[str, AnySpec]) -> Iterator[Defe
             fix = "write one SELECT that names its tables in braces: {table}, {silver.customers}"
             yield Defect(path, f"not a query of a rule: {query.error}", text, fix)
             continue
-        times = frozenset().union(*(time_columns(table, specs) for table in (spec.table, *rule.other_tables)))
-        yield from _changing(path, text, changing_values(expression_of(text), query.tree, times), is_rule=True)
+        tables = (spec.table, *rule.other_tables)
+        of_time = frozenset().union(*map(times.of, tables))
+        yield from _changing(path, text, changing_values(expression_of(text), query.tree, of_time), is_rule=True)
         for name in query.unknown_functions:
             fix = closest_word(name.lower(), sorted(FUNCTIONS)) or "Spark has no function of this name"
             yield Defect(path, f"unknown function {name!r}", text, fix)
-        of_tables = [table_columns(specs.get(table)) for table in (spec.table, *rule.other_tables)]
+        of_tables = [table_columns(times.specs.get(table)) for table in tables]
         known = [columns for columns in of_tables if columns is not None]
         if len(known) == len(of_tables):
             columns = list(dict.fromkeys(chain.from_iterable(known)))

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from include.catalog import load_catalog
+from include.specs.checks.sql import sql_problems
 from include.specs.problem import SpecProblem
-from tests.support.documents.specs import bronze_document, gold_document, silver_document, write_specs
+from tests.support.documents.specs import Document, bronze_document, gold_document, silver_document, write_specs
 
 
 def problems_of(folder: Path) -> tuple[SpecProblem, ...]:
@@ -35,3 +36,10 @@ def problem_of_gold(folder: Path, **changes: Any) -> SpecProblem:
 def rule(name: str, action: str = "quarantine", **arguments: Any) -> list[dict[str, Any]]:
     """Return a list of one expectation."""
     return [{name: arguments, "action": action}]
+
+
+def sql_problems_of(folder: Path, *documents: Document) -> list[SpecProblem]:
+    """Return what is wrong in the SQL of specs that are right otherwise."""
+    catalog = load_catalog(write_specs(folder, *documents))
+    assert catalog.problems == ()
+    return sql_problems(catalog)

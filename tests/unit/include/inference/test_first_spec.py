@@ -3,51 +3,23 @@
 from __future__ import annotations
 
 import gzip
-import json
-import re
-from collections.abc import Callable
 from datetime import UTC, datetime, time, timedelta
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import yaml
 import zstandard
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from include.contracts.interval import Interval
-from include.contracts.spec.table_spec import BronzeSpec, parse_spec
 from include.control.landing.landing import interval_folder
 from include.control.landing.on_disk import LocalLanding
 from include.errors import BadInputError, NotReadyError
 from include.inference.day_folders import day_of
 from include.inference.delivered_files import MAX_FILES, delivered_files
 from include.inference.first_spec import guessed_source
-
-
-def text_of(landing: Path, folder: str = "orders") -> str:
-    with guessed_source(LocalLanding(str(landing)), folder) as source:
-        return source.bronze_text(f"bronze.{folder}")
-
-
-def inferred(landing: Path, folder: str = "orders") -> BronzeSpec:
-    spec = parse_spec(yaml.safe_load(text_of(landing, folder)))
-    assert isinstance(spec, BronzeSpec)
-    return spec
-
-
-def kinds(spec: BronzeSpec) -> dict[str, str]:
-    return {name: column.type for name, column in spec.columns.items()}
-
-
-def put(path: Path, content: str | bytes) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    return path
+from tests.support.documents.inferred_specs import inferred, kinds, put, text_of
 
 
 def test_csv_files_give_columns_types_and_dialect(tmp_path: Path) -> None:
@@ -76,29 +48,6 @@ def test_dates_and_times_that_bronze_does_not_cast_are_text(tmp_path: Path) -> N
         "at": "timestamp",
         "zoned": "timestamp",
     }
-
-
-def test_json_lines_give_every_field_with_its_type_also_nested(tmp_path: Path) -> None:
-    lines = '{"id": 1, "by": {"name": "x"}, "lines": [{"n": 1, "to": [{"x": 1.5}]}], "odd": [{"Full name": "x"}]}\n'
-    lines += '{"id": -2, "at": "2013-01-01T08:00:00Z", "Odd name": 1}\n'
-    put(tmp_path / "orders/a.json.gz", gzip.compress(lines.encode()))
-    spec = inferred(tmp_path)
-    assert kinds(spec) == {
-        "id": "bigint", "by": "struct<name:string>", "lines": "array<struct<n:bigint,to:array<struct<x:double>>>>",
-        "odd": "array<string>", "at": "timestamp", "odd_name": "bigint",
-    }  # fmt: skip
-    assert (spec.landing_source.files, spec.landing_source.path) == ("*.json.gz", ".")
-    assert "  odd_name: {type: bigint, from: Odd name}\n" in text_of(tmp_path)
-
-
-@pytest.mark.parametrize("name", ["a.json", "a.json.zst", "a.ndjson.gz"])
-def test_json_arrays_give_the_same_as_json_lines(tmp_path: Path, name: str) -> None:
-    text = b'[\n {"id": 1, "by": {"name": "x"}},\n {"id": -2, "at": "2013-01-01T08:00:00Z"}\n]'
-    packings = {"zst": zstandard.compress, "gz": gzip.compress}
-    put(tmp_path / "orders" / name, packings.get(name.rpartition(".")[2], bytes)(text))
-    spec = inferred(tmp_path)
-    assert kinds(spec) == {"id": "bigint", "by": "struct<name:string>", "at": "timestamp"}
-    assert (spec.landing_source.format, spec.landing_source.files) == ("json", f"*{name[1:]}")
 
 
 def test_csv_files_in_zstd_are_read(tmp_path: Path) -> None:
@@ -162,91 +111,6 @@ def test_a_file_with_a_wrong_byte_is_named_and_left_out(tmp_path: Path, name: st
         [unread] = source.guess.unread
     assert f"orders/{name}" in unread
     assert "# 1 line or file could not be read\n" in text_of(tmp_path)
-
-
-@pytest.mark.parametrize("packed", [bytes, gzip.compress, zstandard.compress], ids=["", ".gz", ".zst"])
-@given(
-    lines=st.lists(
-        st.one_of(
-            st.integers().map(lambda number: (json.dumps({"id": number}), True)),
-            st.sampled_from(['{"id": 1', "no", "[1, 2]", "17", '{"id": 1, "id": 2}', "\ufeff{}"]).map(
-                lambda text: (text, False)
-            ),
-        ),
-        max_size=8,
-    )
-)
-@settings(max_examples=20, deadline=None)
-def test_json_lines_that_are_no_records_are_left_out_each_by_its_number(
-    packed: Callable[[bytes], bytes], lines: list[tuple[str, bool]]
-) -> None:
-    lines = [('{"id": 5, "at": "2013-01-01"}', True), *lines]
-    suffix = {bytes: "", gzip.compress: ".gz", zstandard.compress: ".zst"}[packed]
-    with TemporaryDirectory() as folder:
-        text = "".join(f"{line}\n" for line, _ in lines)
-        put(Path(folder) / f"orders/a.json{suffix}", packed(text.encode()))
-        with guessed_source(LocalLanding(folder), "orders") as source:
-            assert set(source.rows.types) == {"id", "at"}
-            assert source.rows.count() == sum(is_record for _, is_record in lines)
-            unread = source.guess.unread
-    wrong = [number for number, (_, is_record) in enumerate(lines, 1) if not is_record]
-    assert [re.search(r"line (\d+): (?!.*line \d)", each)[1] for each in unread] == list(map(str, wrong))
-
-
-def test_fields_of_one_file_that_differ_in_case_are_one_column(tmp_path: Path) -> None:
-    put(tmp_path / "orders/a.json", '{"id": 1, "Qty": 2}\n{"ID": 2, "qty": 3, "line_1": "x", "line": "y"}\n')
-    spec = inferred(tmp_path)
-    assert (spec.source.field_names, kinds(spec)) == (
-        "any_case", {"id": "bigint", "qty": "bigint", "line_1": "string", "line": "string"}
-    )  # fmt: skip
-    with guessed_source(LocalLanding(str(tmp_path)), "orders") as source:
-        assert source.rows.columns()["id"].nulls == 0
-
-
-BOTH = {"Order ID": 1, "order id": 2}
-
-
-@pytest.mark.parametrize(
-    "files",
-    [
-        [[BOTH]],
-        [[BOTH, {"order id": 3}]],
-        [[{"order id": 3}], [BOTH]],
-        [[{"Order ID": 3}], [{"order id": 4}], [BOTH], [{"order id": 5}]],
-    ],
-    ids=["in one record", "in one of two records", "in the second file", "in one of many files"],
-)
-@pytest.mark.parametrize("is_array", [False, True], ids=["lines", "array"])
-def test_two_spellings_in_one_record_are_two_fields_with_exact_names(
-    tmp_path: Path, files: list[list[dict[str, int]]], is_array: bool
-) -> None:
-    for number, records in enumerate(files):
-        lines = "".join(f"{json.dumps(record)}\n" for record in records)
-        put(tmp_path / f"orders/{number}.json", json.dumps(records) if is_array else lines)
-    spec = inferred(tmp_path)
-    assert spec.source.field_names == "exact"
-    assert {column.expression: column.type for column in spec.columns.values()} == dict.fromkeys(BOTH, "bigint")
-    expected = {field: sum(field in record for records in files for record in records) for field in BOTH}
-    with guessed_source(LocalLanding(str(tmp_path)), "orders") as source:
-        rows, facts = source.rows.count(), source.rows.columns()
-        assert {source.names[name]: rows - each.nulls for name, each in facts.items()} == expected
-
-
-@pytest.mark.parametrize(
-    "lines",
-    [
-        ['{"id": 1, "by": {"Name": "x", "name": "y"}}'],
-        ['{"id": 1, "by": {"to": [{"Name": "x"}, {"name": "y"}]}}'],
-        ['{"id": 1, "by": {"Name": "x"}}', '{"id": 2, "by": {"name": "y"}}'],
-    ],
-    ids=["in one object", "in two elements", "in two records"],
-)
-@pytest.mark.parametrize("in_files", [1, 2])
-def test_an_object_with_names_that_differ_only_in_case_is_text(tmp_path: Path, lines: list[str], in_files: int) -> None:
-    for number in range(in_files):
-        put(tmp_path / f"orders/{number}.json", "".join(f"{line}\n" for line in lines[number::in_files] or lines))
-    spec = inferred(tmp_path)
-    assert (spec.source.field_names, kinds(spec)) == ("exact", {"id": "bigint", "by": "string"})
 
 
 @pytest.mark.parametrize("name", ["a.parquet", "a.avro"])

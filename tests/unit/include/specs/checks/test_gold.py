@@ -7,7 +7,8 @@ from typing import Any, ClassVar
 
 import pytest
 
-from tests.support.documents.refusals import problem_of_gold, problems_of
+from tests.support.documents.measures import READING_A_RESULT
+from tests.support.documents.refusals import problem_of_gold, problems_of, sql_problems_of
 from tests.support.documents.specs import bronze_document, gold_document, silver_document, write_specs
 
 
@@ -120,3 +121,37 @@ class TestGold:
         measures = {"n": "count_if(o.order_id = 'x.y' or o.order_id = \"it''s z.w\") / 2.5 + 1.e3"}
         write_specs(tmp_path, bronze_document(), silver_document(), gold_document(measures=measures))
         assert problems_of(tmp_path) == ()
+
+
+@pytest.mark.parametrize(
+    "measure",
+    [
+        "count(*)", "1", "sum(o.amount) filter (where o.amount > 1)", "max(o.day) = o.day", "upper(string(o.day))",
+        "day", "orders + 1", "percentile_cont(0.5) within group (order by o.amount)", "count(distinct o.amount)",
+        "any(o.amount > 1)", "max_by(o.order_id, struct(o.amount, o.order_id))", "mode(o.amount, true)",
+        "mode() within group (order by o.amount)", "min_by(o.amount, named_struct('a', o.day, 'b', o.order_id))",
+        "max_by(o.amount, o.amount)", "percentile_approx(o.amount, 0.5)",
+        "sum(sum(o.amount)) over (partition by o.day)",
+        "spark_catalog.default.own(o.amount)", "listagg(o.order_id, ',') within group (order by o.order_id)",
+        "sum(case when o.order_id like any ('a') then 1 end)", "array_sort(collect_list(o.order_id))",
+        "sort_array(collect_set(struct(o.order_id, o.day)) filter (where o.amount > 1))", "size(collect_set(o.day))",
+    ],
+)  # fmt: skip
+def test_measures_that_spark_understands_are_not_refused(tmp_path: Path, measure: str) -> None:
+    gold = gold_document(measures={"orders": "count(*)", "m": measure})
+    assert sql_problems_of(tmp_path, bronze_document(), silver_document(), gold) == []
+
+
+@pytest.mark.parametrize("measure", READING_A_RESULT)
+def test_a_measure_within_an_aggregate_or_a_window_is_found(tmp_path: Path, measure: str) -> None:
+    gold = gold_document(measures={"orders": "count(*)", "m": measure})
+    found = sql_problems_of(tmp_path, bronze_document(), silver_document(), gold)
+    (of_result,) = [each for each in found if "which is a column of the result" in each.message]
+    assert (of_result.key, of_result.fix) == ("measures.m", "write what it stands for: count(*)")
+
+
+def test_a_group_within_an_aggregate_is_found_unless_its_name_is_a_column_of_a_source(tmp_path: Path) -> None:
+    groups = {"day": "o.day", "hour": "hour(o.event_at)"}
+    gold = gold_document(group_by=groups, measures={"first": "min(day)", "last": "max(HOUR)"})
+    (found,) = sql_problems_of(tmp_path, bronze_document(), silver_document(), gold)
+    assert (found.key, found.fix) == ("measures.last", "write what it stands for: hour(o.event_at)")
