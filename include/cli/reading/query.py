@@ -85,7 +85,7 @@ class Query:
         """
         try:
             reader = self.connection.execute(self.sql).to_arrow_reader()
-            yield pa.RecordBatchReader.from_batches(reader.schema, _batches(reader))
+            yield pa.RecordBatchReader.from_batches(reader.schema, self._batches(reader))
         except duckdb.CatalogException as error:
             raise self._unknown_table(error) from error
         except duckdb.PermissionException as error:
@@ -95,6 +95,28 @@ class Query:
             raise _failure(error) from error
         except duckdb.Error as error:
             raise QueryError(f"the query failed: {first_line(error)}", *str(error).split("\n")[1:]) from error
+
+    def _batches(self, reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+        """Yield the batches of a query, whose failure after the first of them comes from Arrow as an `OSError`."""
+        try:
+            yield from reader
+        except OSError as error:
+            raise _failure(self.cause_of(error)) from error
+
+    def cause_of(self, error: Exception) -> Exception:
+        """Return why the query failed.
+
+        Once in some hundred failures on a busy machine, DuckDB says only that it has interrupted its other threads. The
+        query then runs once more, on the same versions, to find the cause.
+        """
+        if "INTERRUPT" not in str(error):
+            return error
+        try:
+            for _ in self.connection.execute(self.sql).to_arrow_reader():
+                pass
+        except (duckdb.Error, OSError) as cause:
+            return cause
+        return error
 
     def count(self) -> int | None:
         """Return the number of rows; None if it cannot be counted."""
@@ -122,14 +144,6 @@ class Query:
         if unbuilt:
             return NotReadyError(f"{unbuilt[0]} was not built yet", f"`lakehouse run --table {unbuilt[0]}` builds it.")
         return QueryError(first_line(error), *str(error).split("\n")[1:], "`lakehouse tables` lists the tables.")
-
-
-def _batches(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
-    """Yield the batches of a query, whose failure after the first of them comes from Arrow as an `OSError`."""
-    try:
-        yield from reader
-    except OSError as error:
-        raise _failure(error) from error
 
 
 def _failure(error: Exception) -> MillraceError:

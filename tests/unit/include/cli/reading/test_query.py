@@ -13,18 +13,24 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 
+import duckdb
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
+from include.cli.reading.query import Query
 from include.errors import ExitCode
 from include.paths import LakehousePaths
-from include.settings import PROJECT
+from include.settings import PROJECT, Settings
 from tests.support.cli import Lakehouse
 from tests.support.reading.certified_lake import ORDERS, now_of, orders, write_version
 
 COMMAND = str(PROJECT / ".venv" / "bin" / "lakehouse")
+
+
+LATE = "SELECT CASE WHEN n = 2000000 THEN error('late') ELSE n END FROM range(3000000) AS numbers(n)"
+"""A query that fails after its first rows."""
 
 
 @pytest.fixture
@@ -174,9 +180,8 @@ def test_what_cannot_be_written_leaves_no_file(lakehouse: Lakehouse, place: Mapp
     kept.write_text("before")
     failed = lakehouse("query", "SELECT error(name) FROM silver.orders", "--parquet", str(kept))
     assert (failed.exit_code, kept.read_text()) == (ExitCode.WRONG_USAGE, "before")
-    late = "SELECT CASE WHEN n = 2000000 THEN error('late') ELSE n END FROM range(3000000) AS numbers(n)"
     for form in (["--parquet", str(kept)], ["--csv"]):
-        failed = lakehouse("query", late, *form)
+        failed = lakehouse("query", LATE, *form)
         assert failed.exit_code == ExitCode.WRONG_USAGE
         assert "the query failed: Invalid Input Error: late" in " ".join(failed.stderr.split())
     assert [path.name for path in tmp_path.glob("*.parquet*")] == ["kept.parquet"]
@@ -216,3 +221,10 @@ def test_a_file_that_vacuum_has_deleted_is_told(lakehouse: Lakehouse, paths: Lak
         answer = lakehouse("query", "FROM silver.orders", form)
         assert answer.exit_code == ExitCode.FAILED
         assert "VACUUM has deleted it" in answer.stderr
+
+
+def test_a_failure_that_only_says_that_the_query_was_interrupted_is_asked_for_its_cause() -> None:
+    interrupted = OSError("INTERRUPT Error: Interrupted!")
+    with duckdb.connect() as connection:
+        assert "late" in str(Query(LATE, connection, {}, {}, Settings()).cause_of(interrupted))
+        assert Query("SELECT 1", connection, {}, {}, Settings()).cause_of(interrupted) is interrupted
