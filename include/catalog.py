@@ -21,9 +21,10 @@ from include.specs.checks.change_data import (
     check_truncates,
 )
 from include.specs.checks.columns import check_columns, check_fields, check_kafka
+from include.specs.checks.concurrency import check_concurrency
 from include.specs.checks.expectations import check_expectations
 from include.specs.checks.gold import check_gold_names
-from include.specs.checks.landing import check_concurrency, check_landing
+from include.specs.checks.landing import check_landing
 from include.specs.checks.nested import check_nested
 from include.specs.checks.other_tables import check_compared, check_references
 from include.specs.checks.properties import check_properties

@@ -31,9 +31,9 @@ def with_readers(table: TableOverview, downstream: Iterable[TableOverview]) -> T
         readers.append(Reader(CERTIFIED_READERS, table.certified, _since(table, table.certified)))
     for other in downstream:
         end = other.streams.newest if other.streams else None
-        if end is None:
+        if other.streams is None or end is None:
             continue
-        needed = end.intent.sources.needed_version(table.table, table.table_id, is_closed=end.rows is not None)
+        needed = other.streams.sources.needed_version(table.table, table.table_id, is_closed=end.rows is not None)
         if needed is not None:
             readers.append(Reader(other.table, needed, _since(table, needed, other.last.at if other.last else None)))
     return replace(table, readers=tuple(readers))

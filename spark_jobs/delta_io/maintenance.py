@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pyspark.sql import SparkSession
 
 from include.contracts.lake_path import LakePath
+from include.control.log.batch import ONE_STREAM
 from spark_jobs.delta_io.tables import sql_path
 
 
@@ -65,8 +66,9 @@ def _has_returned(keys: Sequence[str]) -> str:
 def delete_tombstones(session: SparkSession, path: LakePath, keys: Sequence[str], upto: int) -> int:
     """Delete the tombstones that batches up to `upto` wrote, in one commit; return their number.
 
-    The tombstone of a truncate, which has no key, stays.
+    The tombstone of a truncate, which has no key, stays; so do those of a source that had a stream of its own.
     """
     has_a_key = " OR ".join(f"`{key}` IS NOT NULL" for key in keys)
-    rows = session.sql(f"DELETE FROM {sql_path(path)} WHERE `_batch_seq` <= {upto} AND ({has_a_key})").collect()
+    of_batches = f"`_stream` = '{ONE_STREAM}' AND `_batch_seq` <= {upto}"
+    rows = session.sql(f"DELETE FROM {sql_path(path)} WHERE {of_batches} AND ({has_a_key})").collect()
     return int(rows[0]["num_affected_rows"])

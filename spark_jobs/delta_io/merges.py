@@ -18,6 +18,7 @@ def merge_changes(
     keys: Mapping[str, str],
     bounds: Mapping[str, str | None],
     actions: Collection[str],
+    partitions: str = "",
 ) -> None:
     """MERGE rows by their `_action`; Delta reads only target files within the key bounds.
 
@@ -28,10 +29,11 @@ def merge_changes(
         keys: key column -> type.
         bounds: literal key bounds of the changed rows, from `key_bounds`.
         actions: the actions among the changes, at least one.
+        partitions: a condition in SQL on the target's partitions, with the alias `t`; empty for all of them.
     """
     changes.createOrReplaceTempView("changes")
     columns = [name for name in changes.columns if name != "_action"]
-    session.sql(merge_statement(path, columns, keys, bounds, actions)).collect()
+    session.sql(merge_statement(path, columns, keys, bounds, actions, partitions)).collect()
 
 
 def merge_statement(
@@ -40,6 +42,7 @@ def merge_statement(
     keys: Mapping[str, str],
     bounds: Mapping[str, str | None],
     actions: Collection[str],
+    partitions: str = "",
 ) -> str:
     """Return the MERGE of the view `changes` into the table at `path`, with the clauses that the actions need.
 
@@ -47,7 +50,7 @@ def merge_statement(
     files that it rewrites.
     """
     same_key = [f"t.`{key}` = s.`{key}`" for key in keys]
-    condition = " AND ".join([*same_key, *bounds_sql(keys, bounds, "t.")])
+    condition = " AND ".join([*same_key, *([partitions] if partitions else []), *bounds_sql(keys, bounds, "t.")])
     assignments = ", ".join(f"t.`{name}` = s.`{name}`" for name in columns)
     names, values = (", ".join(f"{prefix}`{name}`" for name in columns) for prefix in ("", "s."))
     clauses = {

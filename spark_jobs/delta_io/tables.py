@@ -50,6 +50,7 @@ class TableShape:
         comments: column -> description.
         partitioned_by: partition columns.
         properties: table properties beyond the reader-safe profile.
+        first_properties: further ones of a new table; an existing table keeps its own.
         comment: description of the table.
     """
 
@@ -57,6 +58,7 @@ class TableShape:
     comments: Mapping[str, str] = field(default_factory=dict)
     partitioned_by: Sequence[str] = ()
     properties: Mapping[str, str] = field(default_factory=dict)
+    first_properties: Mapping[str, str] = field(default_factory=dict)
     comment: str = ""
 
 
@@ -86,7 +88,8 @@ def ensure_table(open_session: OpenSession, path: LakePath, shape: TableShape) -
         delta = newest_table(path).definition
     except TableNotFoundError:
         columns = ", ".join(_column(name, shape) for name in shape.columns)
-        clauses = _clauses(shape.partitioned_by, {**READER_SAFE, **shape.properties}, shape.comment)
+        properties = {**READER_SAFE, **shape.properties, **shape.first_properties}
+        clauses = _clauses(shape.partitioned_by, properties, shape.comment)
         statement = f"CREATE TABLE IF NOT EXISTS {sql_path(path)} ({columns}) {clauses}"
         with open_session({}) as session:
             create_table(path, lambda: session.sql(statement))
@@ -130,9 +133,9 @@ def _alter(session: SparkSession, path: LakePath, change: str) -> None:
     retry_until_committed(Contest(str(path)), WriteKind.SCHEMA, path, lambda: session.sql(statement).collect())
 
 
-def set_property(session: SparkSession, path: LakePath, key: str, value: str) -> None:
-    """Set a property of the table at `path`."""
-    _alter(session, path, f"SET TBLPROPERTIES ({_property_list({key: value})})")
+def set_properties(session: SparkSession, path: LakePath, properties: Mapping[str, str]) -> None:
+    """Set properties of the table at `path`."""
+    _alter(session, path, f"SET TBLPROPERTIES ({_property_list(properties)})")
 
 
 def committed_txn(path: LakePath, app_id: str) -> int:

@@ -40,7 +40,7 @@ def run(context: JobContext) -> JobReport:
     while ingest.records.has_more and not context.is_to_stop():
         log.info("%s: the source has more than fits in one batch; going on", spec.table)
         results.append(retrying(next_batch))
-    finish_streams(context, ingest, results[-1])
+    finish_streams(context, lambda _: ingest, results)
     return ingest.records.add_to_report(ingest.drift.add_to_report(check_and_report(context, results)))
 
 

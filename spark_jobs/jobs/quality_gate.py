@@ -7,8 +7,8 @@ from include.contracts.job.report import JobReport, reported_run
 from include.control.gates.overrides import override_note
 from include.control.gates.unclosed import unclosed_batches
 from include.control.gates.verification import verification_note
-from include.control.landing.streams import NONE, concurrency_of
 from include.control.log.delta_log import newest_change
+from include.control.log.streams import NONE, concurrency_of
 from include.control.planning.stream_positions import stream_position
 from include.errors import GateFailedError, NotReadyError, Outcome
 from spark_jobs.layers.gate.gate import run_gate

@@ -19,18 +19,18 @@ def run(context: JobContext) -> JobReport:
         BadInputError: the fix cannot be computed.
         NotReadyError: there is no table yet.
     """
-    request, (work, layer) = request_of(context), layer_of(context)
+    request, (work_of, layer) = request_of(context), layer_of(context)
     if request.has_fixes or context.args.dry_run:
         tried = fix_rows(context, layer, request)
         if context.args.dry_run:
             return check_report(context, Job.QUARANTINE_REPLAY, request, tried)
     results: list[BatchResult] = []
     for stream in streams_of_rows(context, request):
-        replay = ReplayWork(context, work, request, stream)
+        replay = ReplayWork(context, work_of(stream), request, stream)
         results.append(commit_batch(context, replay, stream))
         while replay.has_more and not context.is_to_stop():
             results.append(commit_batch(context, replay, stream))
-    finish_streams(context, work, results[-1])
+    finish_streams(context, work_of, results)
     report = check_and_report(context, results)
     return report.model_copy(update={"job": Job.QUARANTINE_REPLAY.value})
 

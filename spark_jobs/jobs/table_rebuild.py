@@ -14,13 +14,13 @@ from include.contracts.job.args import Job
 from include.contracts.job.report import JobReport, reported_run
 from include.contracts.job.requests import RebuildRequest
 from include.control.changes.staging import remove_staging, staged_paths
-from include.control.landing.streams import NONE, concurrency_at, concurrency_of
 from include.control.leases.store import lakehouse_leases
 from include.control.ledger.rebuilds import Rebuild, RebuildEvent
 from include.control.ledger.states.measures import table_rows
 from include.control.log.batch import Winner
 from include.control.log.delta_log import latest_version
 from include.control.log.stored_tables import is_table
+from include.control.log.streams import NONE, concurrency_at, concurrency_of
 from include.control.maintenance.retention import retention_of
 from include.errors import BadInputError, NotReadyError, Outcome
 from spark_jobs.jobs.run_intervals import RUN

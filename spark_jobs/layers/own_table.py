@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import SparkSession
 
-from include.contracts.spec.table_spec import AnySpec, BronzeSpec
+from include.contracts.spec.table_spec import AnySpec, BronzeSpec, SilverSpec
 from include.control.changes.table_diff import TableDiff, changes_since
-from include.control.landing.streams import concurrency_at, concurrency_of
 from include.control.log.batch import Intent, Stream, StreamPosition, Winner
+from include.control.log.streams import concurrency_at, concurrency_of
 from include.control.planning.stream_positions import stream_position
 from include.errors import NotReadyError
 from spark_jobs.delta_io.tables import TableShape, ensure_table
@@ -21,6 +22,10 @@ from spark_jobs.protocol.batches import BatchPlan, BatchRequest, BatchWork, Clos
 from spark_jobs.runtime.context import JobContext
 
 log = logging.getLogger(__name__)
+
+
+WorkOfStream = Callable[[Stream], BatchWork]
+"""Returns what writes and closes the batches of a stream of the job's table."""
 
 
 def ensure_own_table(context: JobContext, shape: TableShape) -> None:
@@ -114,7 +119,7 @@ class FittingWork:
 
     def _require_streams(self) -> None:
         spec = self.context.spec
-        if not isinstance(spec, BronzeSpec):
+        if not isinstance(spec, BronzeSpec | SilverSpec):
             return
         wanted, now = concurrency_of(spec), concurrency_at(self.context.paths.table(spec.table))
         if now != wanted:

@@ -13,15 +13,15 @@ from include.control.changes.table_diff import diff_for_run
 from include.control.gates.overrides import override_note
 from include.control.gates.unclosed import unclosed_batches
 from include.control.gates.verification import verification_note
-from include.control.landing.streams import NONE, concurrency_of, stream_of
 from include.control.ledger.commit_history import TableWrite
 from include.control.ledger.resolution import table_id
 from include.control.ledger.states.measures import table_rows
-from include.control.log.batch import ONE_STREAM, Stream
+from include.control.log.batch import ONE_STREAM, Stream, Winner
+from include.control.log.streams import NONE, concurrency_of, stream_of
 from include.control.quarantine.ageing import ageing_note
 from include.errors import Outcome
 from spark_jobs.layers.gate.gate import GateOutcome, run_gate
-from spark_jobs.layers.own_table import FittingWork, batch_request
+from spark_jobs.layers.own_table import FittingWork, WorkOfStream, batch_request
 from spark_jobs.protocol.batches import BatchRequest, BatchResult, BatchWork, BatchWriter
 from spark_jobs.runtime.context import JobContext
 
@@ -61,18 +61,24 @@ def commit_batch(context: JobContext, work: BatchWork, stream: Stream | None = N
             context.ops.commits.record(written)
 
 
-def finish_streams(context: JobContext, work: BatchWork, upto: BatchResult) -> None:
-    """Close the batches of other streams that the gate of a batch covers, if their writers died after the commit.
+def finish_streams(context: JobContext, work_of: WorkOfStream, results: Sequence[BatchResult]) -> None:
+    """Close the batches of other streams that the gate will cover, if their writers died after the commit.
 
     Raises:
         LeaseLostError: another run, which has committed such a batch, did not close it in time.
     """
-    table, winner, ops = context.spec.table, upto.winner, context.ops
+    table, winner, ops = context.spec.table, newest_winner(results), context.ops
     if concurrency_of(context.spec) == NONE or winner is None:
         return
     for batch in unclosed_batches(table, winner.version, context.paths, ops.ledger, ops.gates):
-        request = batch_request(context, Stream(table, batch.intent.stream))
-        _writer(context, request, work).finish(context.leases)
+        stream = Stream(table, batch.intent.stream)
+        _writer(context, batch_request(context, stream), work_of(stream)).finish(context.leases)
+
+
+def newest_winner(results: Sequence[BatchResult]) -> Winner | None:
+    """Return the batch with the newest version; None if there is none."""
+    winners = [result.winner for result in results if result.winner]
+    return max(winners, key=lambda batch: batch.version, default=None)
 
 
 def _writer(context: JobContext, request: BatchRequest, work: BatchWork) -> BatchWriter:
@@ -86,8 +92,7 @@ def check_and_report(context: JobContext, results: Sequence[BatchResult]) -> Job
     The gate runs in the same driver, right after the commit: Spark starts once, and nothing happens in between.
     """
     started = time.monotonic()
-    spec, winners = context.spec, [result.winner for result in results if result.winner]
-    winner = max(winners, key=lambda batch: batch.version, default=None)
+    spec, winner = context.spec, newest_winner(results)
     gate = run_gate(context, winner.version) if winner else None
     batch_s, gate_s = sum(result.took_s for result in results), time.monotonic() - started
     changes = diff_for_run(spec, results[0].previous, context.ops).lines(after_a_run=True)

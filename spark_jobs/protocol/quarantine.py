@@ -65,6 +65,8 @@ class QuarantineWrite:
         read_again: start of each interval that the batch read again as a whole; its earlier refused rows are removed.
         restarted: how `source` begins in the rows of each source that the batch read from its beginning, because it is
             another table than before: the earlier refused rows of it are removed. Empty for all rows.
+        own: how `source` begins in the rows that batches of the stream refuse, if other streams refuse others:
+            `read_again` concerns no other rows.
     """
 
     paths: LakehousePaths
@@ -73,6 +75,7 @@ class QuarantineWrite:
     replaced: Sequence[str] = ()
     read_again: Sequence[datetime] = ()
     restarted: Sequence[str] = ()
+    own: Sequence[str] = ()
 
     def run(self, open_session: OpenSession, refused: Callable[[SparkSession, datetime], DataFrame]) -> int | None:
         """Commit the change to the quarantine once; start no Spark job where there is nothing to change.
@@ -104,7 +107,9 @@ class QuarantineWrite:
         """Replace the outdated rows; rows that are in the quarantine already keep their `first_seen`."""
         outdated = [f"startswith(source, {text_literals([start])})" if start else "true" for start in self.restarted]
         outdated += [in_texts("source", self.replaced)] if self.replaced else []
-        outdated += [f"`_interval_start` = TIMESTAMP '{start:{ISO_MICROSECOND}}'" for start in self.read_again]
+        is_own = " OR ".join(f"startswith(source, {text_literals([start])})" for start in self.own) or "true"
+        read_again = (f"`_interval_start` = TIMESTAMP '{start:{ISO_MICROSECOND}}'" for start in self.read_again)
+        outdated += [f"{of_interval} AND ({is_own})" for of_interval in read_again]
         of_batch = in_texts("_batch_token", [self.winner.token])
         of_table = belongs_to(self.winner.intent.table_id)
         stored = read_version(refused.sparkSession, path, latest_version(path)).where(of_table)
@@ -120,7 +125,9 @@ class QuarantineWrite:
             f"starts_with(source, {text_literals([start])})" if start else "true" for start in self.restarted
         ]
         is_outdated += [f"source IN ({text_literals(self.replaced)})"] if self.replaced else []
-        is_outdated += [f"_interval_start = {timestamp_literal(start)}" for start in self.read_again]
+        is_own = " OR ".join(f"starts_with(source, {text_literals([start])})" for start in self.own) or "true"
+        of_intervals = (f"_interval_start = {timestamp_literal(start)}" for start in self.read_again)
+        is_outdated += [f"{of_interval} AND ({is_own})" for of_interval in of_intervals]
         of_table = f"{TABLE_ID} = {text_literals([self.winner.intent.table_id])}"
         sql = f"SELECT 1 FROM stored WHERE {of_table} AND ({' OR '.join(is_outdated)}) LIMIT 1"
         return bool(query(open_table(path), sql))

@@ -9,7 +9,7 @@ from pydantic_core import PydanticCustomError
 
 from include.contracts.spec.common_settings import ColumnSpec
 from include.contracts.spec.nested_type import is_nested
-from include.contracts.spec.values import NAME, ColumnName
+from include.contracts.spec.values import NAME, ColumnName, PartitionValue
 from include.contracts.strict_model import StrictModel
 
 SOURCE_TABLE = "_source_table"
@@ -28,11 +28,13 @@ class MergeSource(StrictModel):
         columns: column of the silver table -> Spark SQL over this source's columns, in place of the column's `from`;
             such as another name, or a constant.
         apply_as_deletes: the condition of this source, in place of the table's.
+        partitions: the values of the column `concurrent_by` that this source may deliver, and no other source.
     """
 
     table: str = Field(pattern=rf"^bronze\.{NAME}$")
     columns: dict[ColumnName, str] = Field(default_factory=dict)
     apply_as_deletes: str | None = None
+    partitions: tuple[PartitionValue, ...] = ()
 
 
 class ChangeData(StrictModel):
@@ -125,6 +127,15 @@ class ChangeData(StrictModel):
             columns[SOURCE_PRIORITY] = ColumnSpec.model_validate({"type": "int", "from": f"-{place}"})
             update["except_column_list"] = (*self.except_column_list, SOURCE_PRIORITY)
         return self.model_copy(update=update)
+
+    def of_stream(self, table: str) -> Self:
+        """Return the spec of the stream that merges this source alone; rows name their source as before."""
+        return self.model_copy(update={"sources": tuple(source for source in self.sources if source.table == table)})
+
+    @property
+    def partitions(self) -> tuple[PartitionValue, ...]:
+        """The values of `concurrent_by` that its sources may deliver."""
+        return tuple(value for source in self.sources for value in source.partitions)
 
     @property
     def sequence_fields(self) -> dict[str, str]:

@@ -131,6 +131,7 @@ _NOT_HASHED: Any = {
     **dict.fromkeys(("max_deleted_percent", "concurrent_by"), True),
     "columns": {"__all__": {"required"}},
     "source": BATCH_SIZES,
+    "sources": {"__all__": {"partitions"}},
 }
 
 

@@ -106,6 +106,8 @@ class SilverSpec(TableSpec, ChangeData):
         max_deleted_percent: the largest share of the table's keys that a batch may delete without an event for each:
             because a full snapshot lacks them, or by a truncate or a replaced file. Above it the batch stops before its
             commit and asks for approval.
+        concurrent_by: a key and partition column whose values the sources share out (`partitions`): runs then merge
+            several sources at the same time; without it the table takes one batch at a time.
         maintenance: what table maintenance does, and how long tombstones are kept.
         quarantine: how long quarantined rows may wait.
     """
@@ -115,6 +117,7 @@ class SilverSpec(TableSpec, ChangeData):
     max_rows_per_batch: int | None = Field(default=None, gt=0)
     max_files_per_batch: int | None = Field(default=None, gt=0)
     max_deleted_percent: int = Field(default=20, ge=0, le=100)
+    concurrent_by: ColumnName | None = None
     maintenance: SilverMaintenanceSpec = SilverMaintenanceSpec()
     quarantine: QuarantineSpec = QuarantineSpec()
 

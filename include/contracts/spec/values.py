@@ -6,7 +6,16 @@ import re
 from datetime import datetime, timedelta
 from typing import Annotated
 
-from pydantic import AfterValidator, BeforeValidator, ByteSize, Field, PlainSerializer, WithJsonSchema
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ByteSize,
+    Field,
+    PlainSerializer,
+    StrictInt,
+    StrictStr,
+    WithJsonSchema,
+)
 from pydantic_core import PydanticCustomError
 
 from include.contracts.spec.duration import LOOKBACK, RETENTION, WAIT
@@ -65,6 +74,12 @@ def _check_column_type(name: str) -> str:
     vocabulary = [*sorted(SIMPLE_TYPES), "decimal(p,s)", "struct<name: type>", "array<type>", "map<string, type>"]
     word = _COMMON_MISNOMERS.get(name.lower(), name.lower())
     raise PydanticCustomError("unknown_word", "unknown column type", {"word": word, "vocabulary": vocabulary})
+
+
+def _check_is_text_or_number(value: object) -> object:
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        raise ValueError("a text or a whole number is needed here")
+    return value
 
 
 def _check_retention(text: str) -> str:
@@ -138,6 +153,7 @@ Lookback = Annotated[
     AfterValidator(_check_lookback),
     WithJsonSchema({"anyOf": [{"const": "unbounded"}, {"type": "string", "pattern": LOOKBACK.pattern}]}),
 ]
+PartitionValue = Annotated[StrictInt | StrictStr, BeforeValidator(_check_is_text_or_number)]
 Pattern = Annotated[str, AfterValidator(_check_pattern)]
 Wait = Annotated[
     timedelta,

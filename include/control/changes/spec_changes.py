@@ -149,14 +149,17 @@ def _merge_sources(before: Document, now: Document) -> Iterator[SpecChange]:
         yield _changed("sources", Effect.REBUILD, tables, names)
         return
     for earlier, source in zip(old, new, strict=False):
-        if earlier != source:
+        if _own(earlier) != _own(source):
             yield _changed(f"sources.{source['table']}", Effect.RECOMPUTE, _own(earlier), _own(source))
+        if (had := earlier.get("partitions")) != (has := source.get("partitions")):
+            key = f"sources.{source['table']}.partitions"
+            yield replace(_changed(key, Effect.APPLIED, had, has), needs_run=True)
     for table in names[len(tables) :]:
         yield SpecChange(f"sources.{table}", Effect.APPLIED, "a new source, read from its beginning")
 
 
 def _own(source: Document) -> Document:
-    return {key: value for key, value in source.items() if key != "table" and value}
+    return {key: value for key, value in source.items() if key not in ("table", "partitions") and value}
 
 
 def _changed_query(old: str, new: str) -> SpecChange:

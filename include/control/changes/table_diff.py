@@ -207,7 +207,7 @@ def _computed_intervals(winner: Winner, source: str, source_id: str, batches: li
     sources = winner.intent.sources
     if sources.replay or sources.restores is not None:
         return
-    if sources.reprocess:
+    if sources.reprocess and source in sources.ranges:
         yield winner.intent.interval_start
     after, upto = sources.ranges.get(source, (0, 0)) if sources.source_ids.get(source) == source_id else (0, 0)
     for batch in batches:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
@@ -143,6 +144,29 @@ class BatchSources(BaseModel):
             waiting=self.waiting,
             **new,
         )
+
+    def with_ranges_of(self, streams: Collection[BatchSources]) -> BatchSources:
+        """Return these sources with the versions that the last batches of several streams have consumed.
+
+        The streams of a table share out its sources. While they change, two may know the same position of a source.
+        """
+        ranges = [(table, span) for sources in streams for table, span in sources.ranges.items()]
+        ids = [(table, table_id) for sources in streams for table, table_id in sources.source_ids.items()]
+        return self.model_copy(update={"ranges": dict(ranges), "source_ids": dict(ids)})
+
+    def only(self, tables: Collection[str]) -> BatchSources:
+        """Return the consumed versions of these source tables alone."""
+        return BatchSources(
+            ranges={table: span for table, span in self.ranges.items() if table in tables},
+            source_ids={table: table_id for table, table_id in self.source_ids.items() if table in tables},
+        )
+
+    @property
+    def reads_nothing(self) -> bool:
+        """Whether a batch of source tables only keeps its position."""
+        is_other = self.replay or self.reprocess or self.rebuild or self.restores is not None
+        has_snapshots = self.snapshot_at or self.snapshots or self.waiting or self.released
+        return not (is_other or has_snapshots) and all(after == upto for after, upto in self.ranges.values())
 
     def consumed_version(self, table: str, table_id: str) -> int | None:
         """Return the last version consumed from the table with this id; None if another table has replaced it."""

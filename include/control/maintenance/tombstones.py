@@ -14,6 +14,7 @@ from include.contracts.lake_path import LakePath
 from include.contracts.spec.duration import RETENTION
 from include.contracts.spec.table_spec import AnySpec, SilverSpec
 from include.control.ledger.ledger import Ledger
+from include.control.log.batch import ONE_STREAM
 from include.control.log.stored_tables import is_table, open_table
 from include.control.log.table_queries import identifiers, query
 from include.control.planning.stream_positions import stream_position
@@ -62,7 +63,11 @@ def old_tombstones(spec: AnySpec, paths: LakehousePaths, ledger: Ledger, now: da
 
 
 def _count_keys(path: LakePath, keys: Sequence[str], upto: int) -> int:
-    """Count the keys that batches up to `upto` deleted; the tombstone of a truncate has no key."""
+    """Count the keys that batches up to `upto` deleted; the tombstone of a truncate has no key.
+
+    Those of a source that had a stream of its own are not counted: its batches had other numbers.
+    """
     has_a_key = " OR ".join(f"{identifiers([key])} IS NOT NULL" for key in keys)
-    sql = f"SELECT count(*) AS keys FROM stored WHERE _batch_seq <= {upto} AND ({has_a_key})"
+    sql = f"SELECT count(*) AS keys FROM stored WHERE _stream = '{ONE_STREAM}' AND _batch_seq <= {upto}"
+    sql += f" AND ({has_a_key})"
     return int(query(open_table(path), sql)[0]["keys"])

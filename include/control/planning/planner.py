@@ -234,7 +234,7 @@ class Planner:
     def _state(self, spec: AnySpec, position: StreamPosition | None) -> Advice:
         """Return the advice that follows from the table alone, without its sources."""
         last, ops = position.last if position else None, self.ops
-        unfinished = last is not None and not is_complete(spec, last, ops)
+        unfinished = last is not None and not (is_complete(spec, last, ops) and self._streams_are_complete(spec))
         verdicts = ops.gates.verdicts(spec.table)
         certified = verdicts.certified if verdicts else None
         result = ops.gates.result_from(verdicts, spec.table, last.version, spec.suite_hash) if last else None
@@ -262,6 +262,13 @@ class Planner:
                 *ageing_note(spec, ops.paths, self._clock()),
             ),
         )
+
+    def _streams_are_complete(self, spec: AnySpec) -> bool:
+        """Whether every stream of a silver table is: its run writes them all; a run of bronze writes one."""
+        if not isinstance(spec, SilverSpec) or not spec.concurrent_by:
+            return True
+        positions = stream_positions(spec, self.ops.paths, self.ops.ledger)
+        return all(position.last is None or is_complete(spec, position.last, self.ops) for position in positions)
 
 
 def _require_valid(spec: MaybeInvalidSpec) -> AnySpec:

@@ -9,8 +9,8 @@ from enum import StrEnum
 from include.contracts.interval import Interval
 from include.contracts.job.blocked import blocked_message
 from include.contracts.spec.table_spec import BronzeSpec
-from include.control.landing.streams import stream_of
 from include.control.log.batch import Stream
+from include.control.log.streams import stream_of
 from include.control.planning.advice import Advice
 from include.control.planning.planner import Planner, Standing
 from include.errors import ExitCode, MillraceError, NotDeliveredError, NotReadyError

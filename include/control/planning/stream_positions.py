@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from datetime import datetime
 
 from deltalake.exceptions import TableNotFoundError
 
 from include.contracts.spec.table_spec import BronzeSpec
-from include.control.landing.streams import all_streams, stream_of
 from include.control.ledger.ledger import Ledger
 from include.control.ledger.resolution import read_position
-from include.control.log.batch import Stream, StreamPosition
+from include.control.log.batch import StreamPosition
+from include.control.log.streams import stream_of, streams_at
 from include.paths import LakehousePaths
 from include.specs.invalid_spec import MaybeInvalidSpec
 
@@ -19,26 +19,29 @@ from include.specs.invalid_spec import MaybeInvalidSpec
 def stream_position(
     spec: MaybeInvalidSpec, paths: LakehousePaths, ledger: Ledger, interval_start: datetime | None = None
 ) -> StreamPosition | None:
-    """Return the position of the stream that loads an interval; None if there is no table yet.
+    """Return the position of the stream that loads an interval into a bronze table; None if there is no table yet.
 
-    Without an interval, return the position of the stream with the newest batch.
+    Of another table, or without an interval, return the position of the stream with the newest batch, with the sources
+    of all streams.
     """
-    if interval_start is None:
-        positions = stream_positions(spec, paths, ledger)
-        return max(positions, key=lambda position: position.last.version if position.last else -1, default=None)
-    return next(_positions([stream_of(spec, interval_start)], paths, ledger), None)
+    if interval_start is not None and isinstance(spec, BronzeSpec):
+        try:
+            return read_position(paths.table(spec.table), stream_of(spec, interval_start), ledger)[0]
+        except TableNotFoundError:
+            return None
+    positions = stream_positions(spec, paths, ledger)
+    newest = max(positions, key=lambda position: position.last.version if position.last else -1, default=None)
+    if newest is None or newest.last is None or len(positions) == 1:
+        return newest
+    sources = newest.last_sources.with_ranges_of([position.last_sources for position in positions])
+    intent = newest.last.intent.model_copy(update={"sources": sources})
+    return replace(newest, last=replace(newest.last, intent=intent))
 
 
 def stream_positions(spec: MaybeInvalidSpec, paths: LakehousePaths, ledger: Ledger) -> list[StreamPosition]:
     """Return the position of every stream that the table may have; none if there is no table."""
-    has_several = isinstance(spec, BronzeSpec) and spec.concurrent_by
-    streams = all_streams(spec.table) if has_several else (Stream(spec.table),)
-    return list(_positions(streams, paths, ledger))
-
-
-def _positions(streams: Iterable[Stream], paths: LakehousePaths, ledger: Ledger) -> Iterator[StreamPosition]:
+    path = paths.table(spec.table)
     try:
-        for stream in streams:
-            yield read_position(paths.table(stream.table), stream, ledger)[0]
+        return [read_position(path, stream, ledger)[0] for stream in streams_at(spec.table, path)]
     except TableNotFoundError:
-        return
+        return []

@@ -117,11 +117,13 @@ class QuarantineEvents:
         rows = self._events.events(table, ("said_by", "why", "run_id"), replay=replay, event=RowEvent.PLANNED)
         return Decision(rows[0]["said_by"], rows[0]["why"], rows[0]["run_id"])
 
-    def replayed_rows(self, table: str, table_id: str, below: int) -> list[ReceivedRow]:
-        """Return the rows that replays have loaded in batches with a number below `below`, as they loaded them."""
-        key_columns = ("row_id", "replay", "batch_seq")
-        replayed = self._events.events(table, key_columns, table_id=table_id, event=RowEvent.REPLAYED)
-        keys = {(row["row_id"], row["replay"]) for row in replayed if row["batch_seq"] < below}
+    def replayed_rows(self, table: str, table_id: str, current: str) -> list[ReceivedRow]:
+        """Return the rows that replays have loaded, as they loaded them, without the replay `current`.
+
+        A batch calls this, and no later one of its stream begins before it is closed: so these are the earlier replays.
+        """
+        replayed = self._events.events(table, ("row_id", "replay"), table_id=table_id, event=RowEvent.REPLAYED)
+        keys = {(row["row_id"], row["replay"]) for row in replayed if row["replay"] != current}
         if not keys:
             return []
         columns = ("row_id", "replay", "received", "fix")

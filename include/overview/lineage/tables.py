@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from include.control.log.batch import BatchSources
 from include.overview.tables.table_overview import TableOverview
 
 
@@ -86,9 +87,8 @@ def steps_along(table: str, edges: Mapping[str, Iterable[str]]) -> dict[str, int
 
 def source_reads(table: TableOverview, tables: Mapping[str, TableOverview]) -> tuple[SourceRead, ...]:
     """Return how far a table has read each of its sources."""
-    end = table.streams.newest if table.streams else None
-    ranges = end.intent.sources.ranges if end else {}
-    ids = end.intent.sources.source_ids if end else {}
+    sources = table.streams.sources if table.streams else BatchSources()
+    ranges, ids = sources.ranges, sources.source_ids
     reads = []
     for source in table.spec.source_tables:
         known = tables.get(source)

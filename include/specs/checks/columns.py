@@ -30,6 +30,13 @@ def stored_columns_in(document: Document) -> list[str] | None:
     return [name for name in columns if name not in excluded] if columns and isinstance(excluded, list) else columns
 
 
+def type_of_column(document: Document, column: object) -> str | None:
+    """Return the declared type of a column; None if the document does not declare it, or declares it wrong."""
+    declaration = mapping_at(document, "columns").get(str(column))
+    kind = declaration.get("type", "string") if isinstance(declaration, dict) else None
+    return kind if isinstance(kind, str) else None
+
+
 def unknown_column(path: KeyPath, name: object, columns: list[str], owner: str = "the table") -> Defect:
     """Return the defect that `owner` has no column `name`."""
     return Defect(path, f"{owner} has no such column", name, did_you_mean(name, columns))

@@ -1,4 +1,4 @@
-"""Check the folders of a bronze source: below the landing root, with valid format fields, and one for each interval."""
+"""Check the folders of a bronze source: below the landing root, with valid format fields."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ from string import Formatter
 
 from include.contracts.lake_path import S3
 from include.contracts.spec.bronze_sources import LandingSource
-from include.specs.document import Document, mapping_at, stated_rules
+from include.specs.document import Document, mapping_at
 from include.specs.problem import Defect
 
 _FIELDS = {"interval_start": datetime(2013, 1, 1, tzinfo=UTC), "interval_end": datetime(2013, 1, 2, tzinfo=UTC)}
-_BY_INTERVAL = LandingSource.model_fields["path"].default
 _PATH_FIX = "write it like date={interval_start:%Y-%m-%d}, in quotes"
 _FIELD = re.compile(r"interval_(start|end)(\.(year|month|day|hour|minute))?")
 _NUMBER_FORM = re.compile(r"0?\d?d?")
+
+BY_INTERVAL: str = LandingSource.model_fields["path"].default
+"""The folder of one interval, if the spec does not state it."""
 
 
 def check_landing(document: Document) -> Iterator[Defect]:
@@ -32,36 +34,10 @@ def check_landing(document: Document) -> Iterator[Defect]:
             yield from _check_folder(key, text)
 
 
-def check_concurrency(document: Document) -> Iterator[Defect]:
-    """Check that a table with `concurrent_by: interval` loads each landing file in the run of one interval."""
-    if not (stated := document.get("concurrent_by")):
-        return
-    source = mapping_at(document, "source")
-    path = source.get("path", _BY_INTERVAL)
-    fix = ""
-    if "kafka" in source:
-        fix = "leave it out: the messages of a topic have no interval, and one batch reads all partitions"
-    elif not isinstance(path, str):
-        return
-    elif "interval_start" not in path:
-        fix = f"give each interval its own folder: path: {_BY_INTERVAL}"
-    elif "interval_end" in path:
-        fix = "name the folder by interval_start alone: source.path also uses interval_end"
-    if fix:
-        yield Defect(("concurrent_by",), "a file could be loaded by the runs of several intervals", stated, fix)
-    for at, name, arguments in stated_rules(document):
-        if name == "expect_table_row_count_to_be_near_median" and arguments.get("rows") == "applied":
-            message = "it judges one run, and with concurrent_by one check covers several"
-            yield Defect((*at, "rows"), message, "applied", "write rows: in_table, or leave concurrent_by out")
-        if name == "expect_table_to_be_fresh" and arguments.get("as_of") != "commit":
-            message = "it compares with the interval of one run, and with concurrent_by one check covers several"
-            yield Defect(at, message, arguments.get("as_of"), "write as_of: commit, or leave concurrent_by out")
-
-
 def is_continuous(document: Document) -> bool:
     """Whether a bronze table loads everything that is new: from Kafka, or from a `path` without an interval."""
     source = mapping_at(document, "source")
-    path = source.get("path", _BY_INTERVAL)
+    path = source.get("path", BY_INTERVAL)
     return "kafka" in source or (isinstance(path, str) and not any(field in path for field in _FIELDS))
 
 

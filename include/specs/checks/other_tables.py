@@ -7,7 +7,7 @@ from typing import Any
 
 from include.contracts.spec.table_spec import SPEC_OF_LAYER
 from include.contracts.spec.tables_in_braces import OWN_TABLE, tables_in_braces
-from include.specs.checks.columns import stored_columns_in, unknown_column
+from include.specs.checks.columns import stored_columns_in, type_of_column, unknown_column
 from include.specs.document import Document, list_at, mapping_at, stated_references, stated_rules, stated_sources
 from include.specs.problem import Defect, KeyPath, did_you_mean
 
@@ -95,14 +95,8 @@ def _check_types(path: KeyPath, arguments: Mapping[str, Any], document: Document
     lists = list_at(arguments, "column_list"), list_at(arguments, "other_column_list")
     pairs += [("column_list", *names) for names in zip(*lists, strict=False)]
     for key, own, theirs in pairs:
-        kinds = [_type_of(of_table, name) for of_table, name in ((document, own), (other, theirs))]
+        kinds = [type_of_column(of_table, name) for of_table, name in ((document, own), (other, theirs))]
         if None not in kinds and kinds[0] != kinds[1]:
             message = f"{own} is {kinds[0]}, and {arguments['other_table']}.{theirs} is {kinds[1]}"
             fix = f"give both the same type, such as `type: {kinds[1]}` for {own}"
             yield Defect((*path, key), message, arguments[key], fix)
-
-
-def _type_of(document: Document, column: object) -> str | None:
-    """Return the declared type of a column; None if the document does not declare the column."""
-    declaration = mapping_at(document, "columns").get(str(column))
-    return str(declaration.get("type") or "string") if isinstance(declaration, dict) else None

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import date
 from typing import Any
 
-from include.contracts.spec.table_spec import BronzeSpec
+from include.contracts.spec.table_spec import BronzeSpec, SilverSpec
 from include.specs.invalid_spec import MaybeInvalidSpec
 from lakehouse_airflow.assets import MAY_PROPOSE_COLUMNS, table_asset
 from lakehouse_airflow.factory.docs import files_doc, table_doc
@@ -36,7 +36,7 @@ def add_table(
     own: dict[str, Any] = {**days, **({"owner": spec.owner} if spec.owner else {})}
     page = table_doc(spec, owner)
     of_job = {**own, "conn_id": conn_id, "doc_md": page}
-    has_one_stream = not (isinstance(spec, BronzeSpec) and spec.concurrent_by)
+    has_one_stream = not (isinstance(spec, BronzeSpec | SilverSpec) and spec.concurrent_by)
     asks_people = isinstance(spec, BronzeSpec) and spec.needs_column_approval
     write = TableWriteOperator(
         task_id=spec.table,

@@ -14,8 +14,8 @@ from include.contracts.job.findings import Findings
 from include.contracts.job.report import RowCounts
 from include.contracts.spec.table_spec import BronzeSpec
 from include.control.gates.conservation import rows_of_rebuild
-from include.control.landing.streams import CONCURRENT_BY
 from include.control.log.batch import Intent, StreamPosition, Winner
+from include.control.log.streams import stream_properties
 from include.control.quarantine.events import ReceivedRow
 from spark_jobs.delta_io.landing_reads import SOURCE_FILE
 from spark_jobs.delta_io.row_writes import append, read_observation, replace_where, replaced_rows
@@ -64,12 +64,12 @@ def bronze_shape(spec: BronzeSpec, origin: Mapping[str, str]) -> TableShape:
     # Statistics of all columns would take a fifth of a large load, and no query filters bronze by received values.
     # Those of `_rescued` are needed: they count the rescued rows.
     statistics = statistics_of((*origin, RESCUED, INTERVAL_START, *spec.zorder_by), columns, spec.partitioned_by)
-    streams = {CONCURRENT_BY: spec.concurrent_by} if spec.concurrent_by else {}
     return TableShape(
         columns=columns,
         comments={name: column.description for name, column in spec.columns.items()},
         partitioned_by=spec.partitioned_by,
-        properties={**statistics, **streams, **shape_properties(spec)},
+        properties={**statistics, **shape_properties(spec)},
+        first_properties=stream_properties(spec),
         comment=spec.description,
     )
 
@@ -102,7 +102,7 @@ class BronzeIngest:
         """
         self.spec = self.drift.effective_spec()
         require_fitting_table(self._context, self._declared)
-        follow_concurrency(self._context, self)
+        follow_concurrency(self._context, lambda _: self)
         ensure_own_table(self._context, bronze_shape(self.spec, self.records.origin))
 
     def plan(self, position: StreamPosition) -> BatchPlan | None:

@@ -10,9 +10,9 @@ from include.control.gates.restore import undo_refused
 from include.control.gates.result import GateResult
 from include.control.gates.verdicts import Verdicts
 from include.control.gates.verification import failed_verification, way_out
-from include.control.landing.streams import NONE, concurrency_of
 from include.control.ledger.resolution import table_id
 from include.control.log.delta_log import remaining_commits
+from include.control.log.streams import NONE, concurrency_of
 from include.errors import RestoreError
 from spark_jobs.delta_io.reads import read_version
 from spark_jobs.layers.gate.changed_rows import JudgedVersion, change_since, next_figures, rules_digest

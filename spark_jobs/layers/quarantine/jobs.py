@@ -15,14 +15,13 @@ from include.control.quarantine.events import Decision
 from include.errors import BadInputError, MillraceError, Outcome
 from spark_jobs.layers.bronze.bronze import BronzeIngest
 from spark_jobs.layers.maintenance.maintenance import require_table
-from spark_jobs.layers.own_table import ensure_own_table
+from spark_jobs.layers.own_table import WorkOfStream, ensure_own_table
 from spark_jobs.layers.quarantine.fixes import CheckedRow, RowChecker, check_rows, fix_values
 from spark_jobs.layers.quarantine.replays import pending_rows
 from spark_jobs.layers.received_rows import MAX_ROWS
 from spark_jobs.layers.silver.replays import SilverReplays
-from spark_jobs.layers.silver.silver import SilverMerge
+from spark_jobs.layers.silver.streams import merges_of
 from spark_jobs.layers.silver.tables import silver_shape
-from spark_jobs.protocol.batches import BatchWork
 from spark_jobs.runtime.context import JobContext
 
 MAX_SHOWN = 20
@@ -40,8 +39,8 @@ def request_of(context: JobContext) -> QuarantineRequest:
     return QuarantineRequest.load(context.args.request)
 
 
-def layer_of(context: JobContext) -> tuple[BatchWork, RowChecker]:
-    """Return the work that writes batches of the job's table, and the checker of its received rows.
+def layer_of(context: JobContext) -> tuple[WorkOfStream, RowChecker]:
+    """Return what writes the batches of each stream of the job's table, and the checker of its received rows.
 
     Raises:
         NotReadyError: there is no table yet.
@@ -52,10 +51,11 @@ def layer_of(context: JobContext) -> tuple[BatchWork, RowChecker]:
     if isinstance(spec, BronzeSpec):
         ingest = BronzeIngest(context, spec)
         ingest.ensure_table()
-        return ingest, ingest
+        return lambda _: ingest, ingest
     if isinstance(spec, SilverSpec):
+        merge_of = merges_of(context)
         ensure_own_table(context, silver_shape(spec))
-        return SilverMerge(context), SilverReplays(context, spec)
+        return merge_of, SilverReplays(context, spec)
     raise BadInputError(f"{spec.table} refuses no row: it is computed from its sources, fix the rows there")
 
 

@@ -6,13 +6,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from include.contracts.job.requests import QuarantineRequest
-from include.control.landing.streams import stream_of
+from include.contracts.spec.table_spec import AnySpec, BronzeSpec, SilverSpec
 from include.control.log.batch import Intent, Stream, StreamPosition, Winner, new_token
+from include.control.log.streams import stream_of, streams_of
 from include.control.planning.source_ranges import pin_references
 from include.control.quarantine.events import Decision
 from include.control.quarantine.rows import quarantined_rows
 from include.control.quarantine.stored_rows import QuarantinedRow, StoredRows
 from spark_jobs.layers.received_rows import MAX_ROWS
+from spark_jobs.layers.silver.replays import source_of
 from spark_jobs.protocol.batches import BatchPlan, BatchWork, Closing
 from spark_jobs.runtime.context import JobContext
 
@@ -39,7 +41,7 @@ class ReplayWork:
     def plan(self, position: StreamPosition) -> BatchPlan | None:
         """Pin the pending rows, and plan to try them; None if no row is pending."""
         spec, pending = self._context.spec, pending_rows(self._context, self._request)
-        own = (row for row in pending if stream_of(spec, row.interval_start) == self._stream)
+        own = (row for row in pending if stream_of_row(spec, row) == self._stream)
         rows = [row for row in own if row.id not in self._tried]
         self._waiting = max(len(rows) - MAX_ROWS, 0)
         if not rows:
@@ -66,12 +68,21 @@ class ReplayWork:
 
 
 def streams_of_rows(context: JobContext, request: QuarantineRequest) -> Sequence[Stream]:
-    """Return the streams whose batches replay the requested rows: the streams that loaded their intervals.
+    """Return the streams whose batches replay the requested rows: the streams that read them.
 
-    Without a row, return the stream of the job's interval, which may have a batch that nobody has closed.
+    Without a row, return the stream of the job's interval, or all streams of a silver table: they may have a batch that
+    nobody has closed.
     """
-    starts = [row.interval_start for row in pending_rows(context, request)] or [context.args.interval_start]
-    return tuple(dict.fromkeys(stream_of(context.spec, start) for start in starts))
+    spec = context.spec
+    streams = tuple(dict.fromkeys(stream_of_row(spec, row) for row in pending_rows(context, request)))
+    of_run = (stream_of(spec, context.args.interval_start),) if isinstance(spec, BronzeSpec) else streams_of(spec)
+    return streams or of_run
+
+
+def stream_of_row(spec: AnySpec, row: QuarantinedRow) -> Stream:
+    """Return the stream that read a quarantined row: that of its interval in bronze, of its source in silver."""
+    has_sources = isinstance(spec, SilverSpec) and spec.concurrent_by
+    return Stream(spec.table, source_of(row.received)) if has_sources else stream_of(spec, row.interval_start)
 
 
 def pending_rows(context: JobContext, request: QuarantineRequest) -> Sequence[QuarantinedRow]:

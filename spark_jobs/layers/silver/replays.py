@@ -26,6 +26,12 @@ from spark_jobs.transforms.refusals import is_accepted
 from spark_jobs.transforms.silver.origins import with_source_table
 from spark_jobs.transforms.silver.silver import fixed_rows
 
+
+def source_of(received: str) -> str:
+    """Return the source of a row of a table with a list of sources, from the row as it was received."""
+    return str(json.loads(received)[SOURCE_TABLE])
+
+
 _DELIVERY_COLUMNS = [SOURCE_FILE, "_batch_seq"]
 """These columns identify the delivery of a row: a landing file can be delivered several times."""
 
@@ -87,7 +93,7 @@ class SilverReplays:
         first, *others = self._spec.source_tables
         by_source: dict[str, list[ReceivedRow]] = {first: []} if not others or not rows else {}
         for row in rows:
-            table = json.loads(row.received)[SOURCE_TABLE] if self._spec.sources else first
+            table = source_of(row.received) if self._spec.sources else first
             by_source.setdefault(table, []).append(row)
         return by_source
 
@@ -115,7 +121,9 @@ class SilverReplays:
             still_in: source -> its rows as the batch reads them; replayed rows of deliveries that it does not contain
                 any more are left out.
         """
-        replayed = self._context.ops.quarantine.replayed_rows(intent.table, intent.table_id, intent.batch_seq)
+        replayed = self._context.ops.quarantine.replayed_rows(intent.table, intent.table_id, intent.sources.replay)
+        if self._spec.sources:  # Other streams have the rows of their own sources.
+            replayed = [row for row in replayed if source_of(row.received) in self._spec.source_tables]
         if not replayed:
             return None
         frames = self._frames(session, replayed)

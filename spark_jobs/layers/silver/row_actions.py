@@ -24,6 +24,7 @@ from spark_jobs.runtime.session import freeze
 from spark_jobs.transforms.refusals import is_accepted, row_counts
 from spark_jobs.transforms.silver import changes as C
 from spark_jobs.transforms.silver.history import CONTENT, periods, with_period_action
+from spark_jobs.transforms.silver.partitions import foreign_partitions, is_own, require_own_partitions
 from spark_jobs.transforms.silver.retraction import RECOMPUTED
 from spark_jobs.transforms.silver.snapshots import keys_due, place_of, snapshot_events
 from spark_jobs.transforms.silver.ties import TIED
@@ -92,17 +93,23 @@ class RowActions:
         return BatchRows(freeze(self._source.rows_of_batch(session, intent, recomputed)), recomputed)
 
     def find(self, session: SparkSession, intent: Intent, version: int) -> BatchActions:
-        """Find the action of every row of the batch on one version of the table."""
+        """Find the action of every row of the batch on one version of the table.
+
+        Raises:
+            BadInputError: a source of a table with `concurrent_by` delivers rows of other partitions than its own.
+        """
         rows = self.read_rows(session, intent, version)
         truncate_count = F.count(F.when(is_accepted() & is_truncate(self._spec.keys), 1)).alias("truncates")
         bounds_of_keys = C.key_bounds(self._keys, is_accepted())
-        totals = rows.checked.agg(*row_counts(), truncate_count, *bounds_of_keys).collect()[0].asDict()
+        foreign = foreign_partitions(self._spec, is_accepted())
+        totals = rows.checked.agg(*row_counts(), truncate_count, *bounds_of_keys, *foreign).collect()[0].asDict()
+        require_own_partitions(self._spec, totals)
         # Keys that a full snapshot lacks, or that the source has retracted, can be outside the bounds of the batch.
         is_unbounded = self._spec.snapshot or rows.recomputed_keys is not None or totals["truncates"]
         bounds = {} if is_unbounded else totals
         rows = replace(rows, are_many=totals["accepted"] > C.FEW_KEYS)
         # The target's rows that the batch can change: all of them without bounds.
-        target = read_version(session, self._path, version).where(C.within(self._keys, bounds))
+        target = read_version(session, self._path, version).where(is_own(self._spec) & C.within(self._keys, bounds))
         if bounds and not rows.are_many:
             target = C.rows_of_keys(target, rows.checked.where(is_accepted()), self._spec.keys)
         if self._spec.snapshot:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 from functools import partial
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -15,14 +16,14 @@ from include.contracts.spec.table_spec import SilverSpec
 from include.control.gates.conservation import rows_of_rebuild
 from include.control.gates.restore import close_restore
 from include.control.ledger.deletes import next_allowed_version
-from include.control.log.batch import BatchSources, Intent, StreamPosition, Winner
+from include.control.log.batch import ONE_STREAM, BatchSources, Intent, Stream, StreamPosition, Winner
 from include.control.log.delta_log import latest_version, read_commit
 from include.control.log.stored_tables import is_table
 from include.control.maintenance.retention import retention_of
 from include.control.planning.full_snapshots import FullSnapshots, SnapshotDelay, SnapshotPlan, require_whole
 from include.control.planning.source_ranges import changed_ranges, limit_batch, pin_sources
 from include.control.storage.read_cache import cached_reads
-from include.errors import ConservationError
+from include.errors import ConservationError, NotReadyError
 from spark_jobs.delta_io.merges import commit_no_change, merge_changes, merge_tombstones
 from spark_jobs.delta_io.reads import read_version
 from spark_jobs.delta_io.row_writes import append
@@ -41,6 +42,7 @@ from spark_jobs.transforms.received import RECEIVED, with_row_id
 from spark_jobs.transforms.refusals import is_accepted, reasons
 from spark_jobs.transforms.silver import changes as C
 from spark_jobs.transforms.silver.history import broken_keys
+from spark_jobs.transforms.silver.partitions import foreign_partitions, own_partitions, require_own_partitions
 from spark_jobs.transforms.silver.retraction import tombstone_changes
 from spark_jobs.transforms.silver.silver import start_type
 from spark_jobs.transforms.silver.timeline import START_AT
@@ -50,15 +52,22 @@ from spark_jobs.transforms.stamps import is_written_by, with_stamp
 class SilverMerge:
     """The `BatchWork` of a silver table.
 
+    Args:
+        context: the job's.
+        stream: the stream of its batches; by default the only one of the table. The stream of a source merges no other.
+
     Attributes:
-        spec: the table's spec.
+        spec: the table's spec, with the sources of the stream.
         has_more: whether the last plan left something for further batches.
         delays: start of an interval -> why the last plan did not read its full snapshot.
     """
 
-    def __init__(self, context: JobContext) -> None:
+    def __init__(self, context: JobContext, stream: Stream | None = None) -> None:
         self._context = context
-        self.spec: SilverSpec = context.spec  # type: ignore[assignment]
+        spec: SilverSpec = context.spec  # type: ignore[assignment]
+        # The one stream has batches of any partitions, also while the table gets streams of its sources.
+        whole, name = spec.model_copy(update={"concurrent_by": None}), stream.name if stream else ONE_STREAM
+        self.spec = whole if name == ONE_STREAM else spec.of_stream(name)
         self._path = context.paths.table(self.spec.table)
         self._keys = {key: self.spec.columns[key].type for key in self.spec.keys}
         if self.spec.keeps_history:
@@ -104,7 +113,17 @@ class SilverMerge:
         return BatchPlan(sources)
 
     def write(self, session: SparkSession, intent: Intent, plan: BatchPlan) -> None:
-        """Merge the rows that change the target; without such rows, commit that the source versions were read."""
+        """Merge the rows that change the target; without such rows, commit that the source versions were read.
+
+        Raises:
+            BadInputError: a source of a table with `concurrent_by` delivers rows of other partitions than its own; or
+                the stream of the source is new, and earlier batches have merged such rows.
+        """
+        if intent.sources.reads_nothing:
+            if intent.sources.ranges:
+                require_own_partitions(self.spec, self._foreign_rows(session, intent))
+            commit_no_change(session, self._path)
+            return
         with cached_reads():  # nothing of this is committed yet
             actions = self._row_actions.find(session, intent, latest_version(self._path))
             source = self._source.deleting_source(intent.sources)
@@ -118,7 +137,8 @@ class SilverMerge:
             append(changes.drop("_action"), self._path)
         else:
             changes = F.broadcast(changes) if counts.changes() <= C.FEW_CHANGES else changes
-            merge_changes(session, self._path, changes, self._keys, actions.bounds, counts.changing_actions())
+            kinds, own = counts.changing_actions(), own_partitions(self.spec, "t.")
+            merge_changes(session, self._path, changes, self._keys, actions.bounds, kinds, own)
         self._counts[intent.token] = counts
 
     def close(self, winner: Winner) -> Closing:
@@ -131,6 +151,9 @@ class SilverMerge:
             return Closing(close_restore(winner, self._context.paths), quarantine_grew=None)
         if winner.intent.sources.rebuild:
             return Closing(rows_of_rebuild(self._path, winner), quarantine_grew=None)
+        if winner.intent.sources.reads_nothing:
+            return Closing(RowCounts())
+        self._require_sources(winner)
         counts = self._counts.get(winner.token)
         if counts is None:  # The driver that has written the batch died.
             with self._context.open_session({}) as session:
@@ -141,7 +164,8 @@ class SilverMerge:
         if not winner.intent.sources.replay:
             again = self._source.intervals_read_again(winner.intent)
             restarted = self._source.restarted_places(winner.intent.sources)
-            quarantine = QuarantineWrite(paths, winner, counts.quarantined, replaced, again, restarted)
+            own = self._source.first_places if self.spec.sources else ()
+            quarantine = QuarantineWrite(paths, winner, counts.quarantined, replaced, again, restarted, own)
             grew = quarantine.run(open_session, partial(self._refused, winner))
         tombstones = tombstones_of(self.spec, paths, winner.intent.table_id)
         deletes = counts.deletes and not self.spec.snapshot
@@ -158,6 +182,20 @@ class SilverMerge:
             refused = quarantined_by_reason(paths.quarantine(self.spec.table), winner)
             findings = merge_findings([Findings(refused=refused), findings])
         return Closing(rows, findings=findings, quarantine_grew=grew)
+
+    def _foreign_rows(self, session: SparkSession, intent: Intent) -> Mapping[str, Any]:
+        """Return the aggregates `foreign_partitions` of all rows from which keys are computed again."""
+        foreign = foreign_partitions(self.spec, is_accepted())
+        return self._source.all_rows(session, intent).agg(*foreign).collect()[0].asDict() if foreign else {}
+
+    def _require_sources(self, winner: Winner) -> None:
+        """Require that the spec still has the sources of a batch, whose writer died: its rows are counted from them."""
+        if gone := sorted(winner.intent.sources.ranges.keys() - {*self.spec.source_tables}):
+            raise NotReadyError(
+                f"{self.spec.table}: batch {winner.batch_seq} read {', '.join(gone)}, which the spec does not name any "
+                f"more, and its run {winner.intent.run_id} died before it had counted the rows",
+                "Add the source to the spec again, run the table once, and then remove it.",
+            )
 
     def _plan_snapshots(self, last: BatchSources, table_id: str, *sources: BatchSources) -> BatchPlan | None:
         """Plan the complete snapshots of the first of the sources that has any; smaller sources come first."""

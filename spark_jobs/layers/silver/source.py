@@ -29,6 +29,7 @@ from spark_jobs.runtime.context import JobContext
 from spark_jobs.runtime.session import freeze
 from spark_jobs.transforms.received import RECEIVED, as_received, is_received
 from spark_jobs.transforms.refusals import is_quarantined
+from spark_jobs.transforms.silver.partitions import is_own
 from spark_jobs.transforms.silver.retraction import with_recomputed_keys
 from spark_jobs.transforms.silver.silver import key_values, silver_rows
 
@@ -56,6 +57,11 @@ class SilverSource:
     def restarted_places(self, sources: BatchSources) -> tuple[str, ...]:
         """Return how `_source` begins in the rows of the sources that a batch reads from their beginning."""
         return tuple(source.first_place for source in self._tables if sources.ranges[source.table][0] is None)
+
+    @property
+    def first_places(self) -> tuple[str, ...]:
+        """How `_source` begins in all rows of each source."""
+        return tuple(source.first_place for source in self._tables)
 
     def deleting_source(self, sources: BatchSources) -> str:
         """Return the source that deletes keys without an event: the first one with a replaced file, else the first."""
@@ -90,14 +96,15 @@ class SilverSource:
         The batch reads all rows of the source again, so that no other key is missing.
         """
         paths, table = self._context.paths, self._spec.table
-        keys = read_version(session, paths.table(table), target_version).select(*self._spec.keys)
+        target = read_version(session, paths.table(table), target_version)
+        keys = target.where(is_own(self._spec)).select(*self._spec.keys)
         if (replayed := self.replays.read_earlier(session, intent)) is not None:
             keys = keys.union(replayed.select(*self._spec.keys))
         tombstones = paths.tombstones(table, intent.table_id)
         if not is_table(tombstones):
             return keys
         deleted = read_version(session, tombstones, latest_version(tombstones))
-        return keys.union(deleted.select(*self._spec.keys))
+        return keys.union(deleted.where(is_own(self._spec)).select(*self._spec.keys))
 
     def rows_of_batch(self, session: SparkSession, intent: Intent, recomputed: DataFrame | None) -> DataFrame:
         """Return the new rows of a batch, and all rows of the recomputed keys, with their types and refusals."""
@@ -112,7 +119,7 @@ class SilverSource:
             )
         if recomputed is None:
             return rows
-        all_rows = self._all_rows(session, intent)
+        all_rows = self.all_rows(session, intent)
         return with_recomputed_keys(rows.select(*all_rows.columns), all_rows, recomputed, self._spec.keys)
 
     def snapshots(self, sources: BatchSources) -> tuple[datetime, ...]:
@@ -127,7 +134,7 @@ class SilverSource:
         """Return the rows of these snapshots with their types and refusals."""
         if intent.sources.snapshots:
             return self.rows_of_batch(session, intent, None)
-        return self._all_rows(session, intent).where(~of_intervals(intent.sources.waiting))
+        return self.all_rows(session, intent).where(~of_intervals(intent.sources.waiting))
 
     def refused_rows(self, session: SparkSession, intent: Intent) -> DataFrame:
         """Return the rows that a batch puts into quarantine, each with its bronze row in `_received`."""
@@ -199,7 +206,7 @@ class SilverSource:
         for source in self._tables:
             yield source, source.rows_of_batch(session, intent.sources, again)
 
-    def _all_rows(self, session: SparkSession, intent: Intent) -> DataFrame:
+    def all_rows(self, session: SparkSession, intent: Intent) -> DataFrame:
         """Return all rows of the sources, of earlier replays, and of the batch if it is a replay."""
         require_same_sources(intent.sources, self._context.paths)
         bronze = {source.table: source.rows(session, intent.sources) for source in self._tables}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from include.contracts.spec.table_spec import SilverSpec
 from include.control.log.batch import Intent
 from include.control.log.delta_log import latest_version, remaining_commits
+from include.control.log.streams import stream_properties
 from include.paths import LakehousePaths
 from spark_jobs.delta_io.statistics import statistics_of
 from spark_jobs.delta_io.tables import TableShape, committed_txn, shape_properties
@@ -27,6 +28,7 @@ def silver_shape(spec: SilverSpec) -> TableShape:
         comments={name: spec.columns[name].description for name in stored},
         partitioned_by=spec.partitioned_by,
         properties={**statistics, **shape_properties(spec)},
+        first_properties=stream_properties(spec),
         comment=spec.description,
     )
 

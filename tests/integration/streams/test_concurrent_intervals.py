@@ -13,9 +13,9 @@ from embedded.spark.server import SparkServer
 from include.catalog import load_catalog
 from include.contracts.spec.table_spec import BronzeSpec
 from include.control.gates.gates import Gates
-from include.control.landing.streams import CHANGING, all_streams, concurrency_at, stream_of
 from include.control.log.batch import Intent, Stream, StreamPosition, Winner
 from include.control.log.delta_log import remaining_commits
+from include.control.log.streams import CHANGING, concurrency_at, stream_of, streams_at
 from include.errors import NotReadyError, Outcome
 from spark_jobs.delta_io.tables import committed_txn
 from spark_jobs.layers import streams
@@ -161,7 +161,7 @@ def test_a_change_of_the_streams_whose_driver_died_is_begun_again(
 
     assert concurrency_at(table) == "interval"
     assert orders_in(shop) == orders_of(1, 2)
-    numbers = [committed_txn(table, stream.app_id) for stream in all_streams(BRONZE)]
+    numbers = [committed_txn(table, stream.app_id) for stream in streams_at(BRONZE, table)]
     assert sorted(numbers) == [*[1] * 10, 2, 2], "each stream has an empty batch, two of them also one with rows"
 
 

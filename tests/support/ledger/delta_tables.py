@@ -18,6 +18,7 @@ from include.control.ledger.ledger import Ledger
 from include.control.ledger.resolution import resolve, table_id
 from include.control.log.batch import BatchSources, FileFact, Intent, Stream, Winner, new_token
 from include.control.log.delta_log import latest_version
+from include.control.log.streams import stream_properties
 from include.paths import LakehousePaths
 
 ROWS = pa.schema([("n", pa.int64())])
@@ -138,12 +139,15 @@ def load_batch(
     sources: BatchSources | None = None,
     files: tuple[FileFact, ...] = (),
     closed: bool = True,
+    stream: Stream | None = None,
 ) -> Winner:
-    """Make the next batch of the spec's table with all its records; create the table if necessary."""
-    paths, stream = LakehousePaths(root), Stream(spec.table)
+    """Make the next batch of a stream of the spec's table with all its records; create the table if necessary."""
+    paths, stream = LakehousePaths(root), stream or Stream(spec.table)
     path, ledger = paths.table(spec.table), Ledger(paths)
     if latest_version(path) < 0:
         create_table(path)
+        if properties := stream_properties(spec):
+            DeltaTable(str(path)).alter.set_table_properties(properties, raise_if_not_exists=False)
     position = resolve(path, stream, ledger)
     intent = intent_of(position.table_id, position.next_seq, stream=stream, sources=sources, spec_hash=spec.spec_hash)
     ledger.record_intent(intent, files)

@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from include.contracts.job.report import RowCounts
 from include.control.ledger.states.table_state import StatePart
-from include.control.log.batch import Intent, Winner
+from include.control.log.batch import BatchSources, Intent, Winner
 
 
 class StreamEnd(BaseModel):
@@ -32,6 +32,12 @@ class Streams(StatePart):
     def newest(self) -> StreamEnd | None:
         """The last batch of the table; None if there is none."""
         return max(self.ends.values(), key=lambda end: end.version, default=None)
+
+    @property
+    def sources(self) -> BatchSources:
+        """The sources of the last batch of the table, with the versions that all streams have consumed."""
+        last = self.newest.intent.sources if self.newest else BatchSources()
+        return last.with_ranges_of([end.intent.sources for end in self.ends.values()])
 
 
 def advance_streams(winner: Winner, rows: RowCounts | None, streams: Streams | None) -> Streams:

@@ -94,6 +94,28 @@ def test_only_a_source_that_is_added_at_the_end_changes_no_row(
     assert effects(silver_spec(source=None, sources=before), silver_spec(source=None, sources=now)) == wanted
 
 
+def test_other_streams_are_made_by_the_next_run_and_change_no_row() -> None:
+    def shared(*sources: dict[str, Any], **changes: Any) -> AnySpec:
+        return silver_spec(source=None, sources=sources, partitioned_by=["order_id"], **changes)
+
+    by_id = {"concurrent_by": "order_id"}
+    one, several = shared(A, B), shared({**A, "partitions": ["1", "2"]}, {**B, "partitions": ["3"]}, **by_id)
+    moved = shared({**A, "partitions": ["1"]}, {**B, "partitions": ["3", "2"]}, **by_id)
+    keys = ["sources.bronze.a.partitions", "sources.bronze.b.partitions"]
+    for before, now, changed in (
+        (one, several, [*keys, "concurrent_by"]),
+        (several, one, [*keys, "concurrent_by"]),
+        (several, moved, keys),
+    ):
+        changes = spec_changes(document_of(before), document_of(now))
+        assert [(change.key, change.effect, change.needs_run) for change in changes] == [
+            (key, APPLIED, True) for key in changed
+        ]
+    assert "['1', '2'] becomes ['1']" in str(spec_changes(document_of(several), document_of(moved))[0])
+    added = shared({**A, "partitions": ["1", "2"]}, {**B, "partitions": ["3"]}, {**C, "partitions": ["4"]}, **by_id)
+    assert effects(several, added) == {"sources.bronze.c": APPLIED}
+
+
 def test_another_priority_of_the_sources_orders_all_rows_again() -> None:
     now = silver_spec(source=None, sources=[A, B], source_priority="after_sequence")
     assert effects(silver_spec(source=None, sources=[A, B]), now) == {"source_priority": REBUILD}

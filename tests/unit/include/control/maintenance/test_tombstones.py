@@ -15,7 +15,7 @@ from include.contracts.job.report import RowCounts
 from include.contracts.spec.table_spec import SilverSpec
 from include.control.ledger.ledger import Ledger
 from include.control.ledger.resolution import table_id
-from include.control.log.batch import Stream, Winner
+from include.control.log.batch import ONE_STREAM, Stream, Winner
 from include.control.maintenance.tombstones import OldTombstones, old_tombstones
 from include.paths import LakehousePaths
 from tests.support.documents.specs import bronze_spec, gold_spec, silver_spec
@@ -24,7 +24,7 @@ from tests.support.ledger.delta_tables import FLIGHTS, commit, file_contents, in
 RETAIN = "400 days"
 SPEC = silver_spec(apply_as_deletes="amount = 0", maintenance={"tombstones": {"retain": RETAIN}})
 SOON, LATER = timedelta(days=399), timedelta(days=401)
-TOMBSTONES = pa.schema([("order_id", pa.string()), ("_batch_seq", pa.int64())])
+TOMBSTONES = pa.schema([("order_id", pa.string()), ("_stream", pa.string()), ("_batch_seq", pa.int64())])
 
 
 @pytest.fixture
@@ -32,8 +32,8 @@ def paths(tmp_path: Path) -> LakehousePaths:
     return LakehousePaths(tmp_path)
 
 
-def bury(paths: LakehousePaths, batch_seq: int, *keys: str | None) -> None:
-    rows = [{"order_id": key, "_batch_seq": batch_seq} for key in keys]
+def bury(paths: LakehousePaths, batch_seq: int, *keys: str | None, stream: str = ONE_STREAM) -> None:
+    rows = [{"order_id": key, "_stream": stream, "_batch_seq": batch_seq} for key in keys]
     path = paths.tombstones(SPEC.table, table_id(paths.table(SPEC.table)))
     write_deltalake(str(path), pa.Table.from_pylist(rows, schema=TOMBSTONES), mode="append")
 
@@ -65,6 +65,15 @@ def test_the_tombstone_of_a_truncate_is_never_old(paths: LakehousePaths) -> None
     assert (found.keys, found.upto, found.may_go) == (0, 1, False)
     bury(paths, 1, "a")
     assert old(paths, datetime.now(UTC) + LATER).keys == 1
+
+
+def test_a_tombstone_of_a_source_that_had_a_stream_is_never_old(paths: LakehousePaths) -> None:
+    """Its number says nothing about the time: it is not one of the stream that the table has now."""
+    for _ in range(2):
+        load_batch(paths.root, SPEC)
+    bury(paths, 1, "a", stream="bronze.orders")
+    bury(paths, 2, "b")
+    assert old(paths, datetime.now(UTC) + LATER) == OldTombstones(RETAIN, keys=1, upto=2)
 
 
 def test_no_tombstone_may_go_while_the_last_batch_is_not_closed(paths: LakehousePaths) -> None:

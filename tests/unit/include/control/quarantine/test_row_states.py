@@ -82,9 +82,9 @@ def test_the_outcome_of_a_replay_is_recorded_for_each_of_its_rows(tmp_path: Path
     }  # fmt: skip
     assert events.pinned_rows(TABLE, "p") == rows
     assert events.decision_of(TABLE, "p") == ANN
-    assert events.replayed_rows(TABLE, "t", 7) == []
-    assert events.replayed_rows(TABLE, "t", 8) == rows[:2]
-    assert events.replayed_rows(TABLE, "another", 8) == []
+    assert events.replayed_rows(TABLE, "t", "p") == []
+    assert events.replayed_rows(TABLE, "t", "") == rows[:2]
+    assert events.replayed_rows(TABLE, "another", "") == []
 
 
 def test_a_replay_reads_nothing_new_and_loses_no_position() -> None:

@@ -26,7 +26,13 @@ from lakehouse_airflow.operators.table_maintenance import TableMaintenanceOperat
 from lakehouse_airflow.operators.table_write import TableWriteOperator
 from lakehouse_airflow.sensors.landing import LandingSensor
 from tests.support.documents.odd_specs import SPECS, write_mutated
-from tests.support.documents.specs import bronze_document, gold_document, write_spec, write_specs
+from tests.support.documents.specs import (
+    bronze_document,
+    gold_document,
+    silver_document,
+    write_spec,
+    write_specs,
+)
 
 START = datetime(2013, 1, 1, tzinfo=UTC)
 
@@ -93,11 +99,15 @@ def test_a_day_that_waits_for_its_files_holds_no_limit_that_other_days_of_the_ta
     ]
 
 
-def test_a_table_with_a_stream_for_each_interval_is_loaded_for_several_days_at_once(tables: Path) -> None:
-    write_specs(tables, bronze_document(concurrent_by="interval"))
-    dag = build_domain_dag("shop", schedule="0 0 * * *", start_date=START, owner="platform")
-    limits = {task.table: task.max_active_tis_per_dag for task in dag.tasks if isinstance(task, TableWriteOperator)}
-    assert limits == {"bronze.orders": None, "silver.orders": 1, "gold.revenue_daily": 1}
+def test_a_table_with_several_streams_is_written_for_several_days_at_once(tables: Path) -> None:
+    sources = [{"table": "bronze.orders", "partitions": ["1"]}]
+    shared = silver_document(sources=sources, partitioned_by=["order_id"], concurrent_by="order_id")
+    del shared["source"]
+    for document, silver in ((silver_document(), 1), (shared, None)):
+        write_specs(tables, bronze_document(concurrent_by="interval"), document)
+        dag = build_domain_dag("shop", schedule="0 0 * * *", start_date=START, owner="platform")
+        limits = {task.table: task.max_active_tis_per_dag for task in dag.tasks if isinstance(task, TableWriteOperator)}
+        assert limits == {"bronze.orders": None, "silver.orders": silver, "gold.revenue_daily": 1}
 
 
 def test_a_bronze_table_waits_for_landing_files_but_not_for_messages(tables: Path) -> None:

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from include.contracts.interval import Interval
 from include.control.landing.landing import interval_folder
-from include.control.landing.streams import INTERVAL_STREAMS, all_streams, concurrency_of, stream_of
 from include.control.log.batch import Stream
+from include.control.log.streams import INTERVAL_STREAMS, concurrency_of, stream_of, streams_of
 from tests.support.documents.specs import bronze_spec, silver_spec
 
 FIRST = datetime(1999, 1, 1, tzinfo=UTC)
@@ -31,7 +31,7 @@ def test_runs_that_load_one_folder_have_one_stream(path: str, start: datetime, l
     folders = {interval_folder(spec.landing_source, Interval(start=at, end=at + later + timedelta(1))) for at in starts}
     streams = {stream_of(spec, at) for at in starts}
     assert len(streams) <= len(folders)
-    assert streams <= set(all_streams(spec.table))
+    assert streams <= set(streams_of(spec))
 
 
 @pytest.mark.parametrize(
@@ -53,8 +53,13 @@ def test_a_table_takes_one_batch_at_a_time_unless_its_spec_says_otherwise() -> N
     for spec in (bronze_spec(), silver_spec()):
         assert stream_of(spec, start) == Stream(spec.table)
         assert concurrency_of(spec) == "none"
-    assert len(set(all_streams("bronze.orders"))) == INTERVAL_STREAMS + 1
+    assert len(set(streams_of(bronze_spec(concurrent_by="interval")))) == INTERVAL_STREAMS
 
 
 def test_streams_affect_no_row_of_a_table() -> None:
     assert bronze_spec(concurrent_by="interval").spec_hash == bronze_spec().spec_hash
+    one, *others = (
+        silver_spec(source=None, sources=[{"table": "bronze.a", "partitions": values}], concurrent_by=column)
+        for values, column in (((), None), (("1",), None), (("1", "2"), "order_id"))
+    )
+    assert [other.spec_hash for other in others] == [one.spec_hash] * 2

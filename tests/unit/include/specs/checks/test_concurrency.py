@@ -1,0 +1,255 @@
+"""The tables that several runs may write at the same time: bronze by interval, silver by source."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.documents.refusals import only_problem, problems_of, rule
+from tests.support.documents.specs import Document, bronze_document, gold_document, silver_document, write_specs
+
+FOLDER = {"landing": "orders", "format": "json"}
+KAFKA = {"kafka": "main", "topics": ["orders"], "format": "json"}
+EU, US = "bronze.orders_eu", "bronze.orders_us"
+TYPES = {"country": "string", "order_id": "string", "amount": "int", "day": "date", "event_at": "timestamp"}
+RULES_OF_ONE_RUN = [
+    (rule("expect_table_to_be_fresh", "fail", column="event_at", max_age="1 days"), "", "write as_of: commit"),
+    (
+        rule("expect_table_row_count_to_be_near_median", "fail", rows="applied", of_last=7, min_percent=50),
+        ".rows",
+        "write rows: in_table",
+    ),
+]
+
+
+def shared(eu: Any = ("de", "fr"), us: Any = ("us",), **changes: Any) -> list[Document]:
+    """Return the specs of two bronze tables, and of a silver table that shares out these countries between them."""
+    columns = with_type("string")
+    own = {
+        "source": None,
+        "sources": [{"table": EU, "partitions": list(eu)}, {"table": US, "partitions": list(us)}],
+        "columns": columns,
+        "keys": ["country", "order_id"],
+        "sequence_by": ["event_at"],
+        "partitioned_by": ["country"],
+        "concurrent_by": "country",
+    }
+    silver = {key: value for key, value in silver_document(**{**own, **changes}).items() if value is not None}
+    return [bronze_document(EU, columns=columns), bronze_document(US, columns=columns), silver]
+
+
+def with_type(kind: str) -> dict[str, Any]:
+    """Return the columns of the tables, with this type of their country."""
+    return {name: {"type": kind if name == "country" else known} for name, known in TYPES.items()}
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["date={interval_start:%Y-%m-%d}", "{interval_start.year}/{interval_start.month:02d}", "h={interval_start:%H}"],
+)
+def test_each_interval_may_have_a_stream_if_it_has_a_folder(tmp_path: Path, path: str) -> None:
+    document = bronze_document(source={**FOLDER, "path": path}, concurrent_by="interval")
+    assert problems_of(write_specs(tmp_path, document, silver_document())) == ()
+
+
+@pytest.mark.parametrize(
+    ("source", "fix"),
+    [
+        ({**FOLDER, "path": "."}, "give each interval its own folder: path: date={interval_start:%Y-%m-%d}"),
+        ({**FOLDER, "path": "{interval_end:%Y-%m-%d}"}, "give each interval its own folder"),
+        ({**FOLDER, "path": "{interval_start:%Y-%m-%d}_{interval_end:%d}"}, "name the folder by interval_start alone"),
+        (KAFKA, "leave it out: the messages of a topic have no interval"),
+    ],
+)
+def test_a_file_that_several_intervals_could_load_allows_one_stream_only(
+    tmp_path: Path, source: dict[str, Any], fix: str
+) -> None:
+    problem = only_problem(write_specs(tmp_path, bronze_document(source=source, concurrent_by="interval")))
+    assert (problem.key, problem.value) == ("concurrent_by", "interval")
+    assert "could be loaded by the runs of several intervals" in problem.message
+    assert problem.fix.startswith(fix)
+
+
+def test_other_ways_to_divide_a_table_are_unknown(tmp_path: Path) -> None:
+    problem = only_problem(write_specs(tmp_path, bronze_document(concurrent_by="intervall")))
+    assert (problem.key, problem.value, problem.fix) == ("concurrent_by", "intervall", "did you mean 'interval'?")
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        gold_document(concurrent_by="day"),
+        {
+            "table": "silver.copy",
+            "sources": {"o": {"table": "silver.orders"}},
+            "query": "SELECT order_id FROM o",
+            "keys": ["order_id"],
+            "concurrent_by": "order_id",
+        },
+    ],
+    ids=["gold", "silver by a query"],
+)
+def test_a_table_that_is_computed_from_others_has_one_stream(tmp_path: Path, document: dict[str, Any]) -> None:
+    problem = only_problem(write_specs(tmp_path, bronze_document(), silver_document(), document))
+    assert (problem.key, problem.message) == ("concurrent_by", "unknown key")
+
+
+@pytest.mark.parametrize(("rules", "key", "fix"), RULES_OF_ONE_RUN)
+def test_a_rule_on_one_run_needs_a_certificate_of_its_own(
+    tmp_path: Path, rules: list[dict[str, Any]], key: str, fix: str
+) -> None:
+    assert problems_of(write_specs(tmp_path / "one", bronze_document(expectations=rules))) == ()
+    for folder, documents in (
+        ("bronze", [bronze_document(expectations=rules, concurrent_by="interval")]),
+        ("silver", shared(expectations=rules)),
+    ):
+        problem = only_problem(write_specs(tmp_path / folder, *documents))
+        assert problem.key == f"expectations[0].{next(iter(rules[0]))}{key}"
+        assert problem.fix.startswith(fix)
+
+
+def test_full_snapshots_need_a_source_with_one_order(tmp_path: Path) -> None:
+    silver = silver_document(snapshot="full", sequence_by=[])
+    problem = only_problem(write_specs(tmp_path, bronze_document(concurrent_by="interval"), silver))
+    assert (problem.key, problem.fix) == ("snapshot", "remove concurrent_by from the spec of bronze.orders")
+
+
+@pytest.mark.parametrize(
+    "documents",
+    [
+        shared(),
+        shared(["de"], ["no", "DE", " de"]),
+        shared([1, -(2**31)], [2**31 - 1], columns=with_type("int")),
+        shared([2**63 - 1], [0], columns=with_type("bigint")),
+        shared(stored_as_scd_type=2, ignore_null_updates=True, apply_as_deletes="amount < 0"),
+        shared(expectations=rule("expect_table_to_be_fresh", "fail", column="day", max_age="1 days", as_of="commit")),
+        shared(sources=[{"table": EU, "partitions": ["de"]}]),
+    ],
+)
+def test_each_source_may_have_a_stream_if_it_has_keys_of_its_own(tmp_path: Path, documents: list[Document]) -> None:
+    assert problems_of(write_specs(tmp_path, *documents)) == ()
+
+
+@pytest.mark.parametrize(
+    ("changes", "key", "message", "fix"),
+    [
+        ({"concurrent_by": "contry"}, "concurrent_by", "the table has no such column", "did you mean 'country'?"),
+        ({"keys": ["order_id"]}, "concurrent_by", "to which source a key belongs", "add it to keys"),
+        ({"partitioned_by": ["day"]}, "concurrent_by", "which files a merge can touch", "add it to partitioned_by"),
+        (
+            {"keys": ["order_id"], "partitioned_by": ["day"]},
+            "concurrent_by",
+            "which files a merge",
+            "add it to keys and partitioned_by",
+        ),
+        (
+            {"sources": None, "source": EU},
+            "concurrent_by",
+            "each source is merged on its own, and this table has only one",
+            "write sources, each with its partitions; or leave concurrent_by out",
+        ),
+        (
+            {"columns": with_type("date")},
+            "concurrent_by",
+            "this column is date",
+            "string, tinyint, smallint, int, bigi",
+        ),
+        ({"columns": with_type("boolean")}, "concurrent_by", "this column is boolean", "string, tinyint"),
+        ({"snapshot": "full", "sequence_by": []}, "snapshot", "delete the keys of the others", "leave out snapshot"),
+        ({"apply_as_truncates": "true"}, "apply_as_truncates", "delete the keys of the others", "leave out apply_as"),
+        ({"source_priority": "after_sequence"}, "source_priority", "no two sources have the same key", "leave it out"),
+        ({"on_refusal": "restore"}, "on_refusal", "may lack batches of a run", "write keep"),
+        (
+            {"apply_as_deletes": "amount < 0", "maintenance": {"tombstones": {"retain": "3 days"}}},
+            "maintenance.tombstones.retain",
+            "each source numbers its batches",
+            "leave it out",
+        ),
+        (
+            {
+                "expectations": rule(
+                    "expect_column_values_to_exist_in_other_table",
+                    column="order_id",
+                    other_table="silver.known",
+                    other_column="order_id",
+                )
+            },
+            "expectations[0].action",
+            "rows that wait are tried again by the batches of one stream",
+            "use `action: warn` or `fail`",
+        ),
+        (
+            {
+                "expectations": rule(
+                    "expect_table_to_reconcile_with_source",
+                    "fail",
+                    source=EU,
+                    measure="count(*)",
+                    source_measure="count(*)",
+                )
+            },
+            "expectations[0].expect_table_to_reconcile_with_source",
+            "it compares with what one batch has read",
+            "leave the rule out",
+        ),
+    ],
+)
+def test_what_concerns_the_rows_of_several_sources_allows_one_stream_only(
+    tmp_path: Path, changes: dict[str, Any], key: str, message: str, fix: str
+) -> None:
+    known = silver_document("silver.known", source=EU, columns=with_type("string"), sequence_by=["event_at"])
+    problem = only_problem(write_specs(tmp_path, *shared(**changes), known))
+    assert problem.key == key
+    assert message in problem.message
+    assert fix in problem.fix
+
+
+def test_the_shared_column_is_stored(tmp_path: Path) -> None:
+    problems = problems_of(write_specs(tmp_path, *shared(except_column_list=["country"])))
+    assert {problem.key for problem in problems} == {"except_column_list[0]", "partitioned_by[0]"}
+
+
+@pytest.mark.parametrize(
+    ("documents", "key", "value", "message", "fix"),
+    [
+        (shared([]), "sources[0].partitions", EU, "the source delivers no country", "list its values of country"),
+        (shared(sources=[{"table": EU}]), "sources[0]", EU, "the source delivers no country", "partitions: [...]"),
+        (shared(["de", "us"]), "sources[1].partitions[0]", "us", f"{EU} delivers this country already", "leave it out"),
+        (shared(["de", "de"]), "sources[0].partitions[1]", "de", f"{EU} delivers this country already", "leave it out"),
+        (shared([""]), "sources[0].partitions[0]", "", "Delta stores an empty text as null", "leave it out"),
+        (shared([49]), "sources[0].partitions[0]", 49, "this is compared with texts", 'in quotes: "49"'),
+        (
+            shared(["49"], [1], columns=with_type("smallint")),
+            "sources[0].partitions[0]",
+            "49",
+            "this is compared with whole numbers",
+            "without quotes",
+        ),
+        (
+            shared([128, -128], [127], columns=with_type("tinyint")),
+            "sources[0].partitions[0]",
+            128,
+            "no tinyint has this value",
+            "bigint",
+        ),
+        (shared([1.5]), "sources[0].partitions[0]", 1.5, "a text or a whole number is needed here", ""),
+        (shared([True]), "sources[0].partitions[0]", True, "a text or a whole number is needed here", ""),
+        (shared([["de"]]), "sources[0].partitions[0]", ["de"], "a text or a whole number is needed here", ""),
+        (
+            shared(concurrent_by=None, sources=[{"table": EU, "partitions": ["de"]}]),
+            "sources[0].partitions",
+            ["de"],
+            "only a table with concurrent_by shares out partitions",
+            "write concurrent_by: <column>",
+        ),
+    ],
+)
+def test_no_value_is_shared_out_that_two_sources_deliver_or_none(
+    tmp_path: Path, documents: list[Document], key: str, value: object, message: str, fix: str
+) -> None:
+    problem = only_problem(write_specs(tmp_path, *documents))
+    assert (problem.key, problem.value) == (key, value)
+    assert message in problem.message
+    assert fix in problem.fix
