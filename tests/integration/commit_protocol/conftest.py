@@ -43,6 +43,15 @@ def drivers(server: SparkServer, tmp_path_factory: pytest.TempPathFactory) -> It
 
 
 @pytest.fixture(scope="session")
+def pair(server: SparkServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Drivers, Drivers]]:
+    """Two that run drivers beside each other."""
+    logs = tmp_path_factory.mktemp("pair")
+    environment = {**clean_environment(), **server.client_env()}
+    with Drivers(environment, logs / "one.log") as one, Drivers(environment, logs / "other.log") as other:
+        yield one, other
+
+
+@pytest.fixture(scope="session")
 def classic_drivers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Drivers]:
     """Runs job drivers each of which starts a Spark of its own, as under spark-submit, that ends with it."""
     conf = launch_conf(Settings().jars, CLASSIC_MASTER)

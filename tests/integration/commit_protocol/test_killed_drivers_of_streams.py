@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from pathlib import Path
 
 import pytest
 
-from embedded.airflow.standalone import clean_environment
 from embedded.spark.server import SparkServer
 from include.control.gates.gates import Gates
 from include.control.gates.unclosed import unclosed_batches
@@ -30,15 +29,6 @@ pytestmark = pytest.mark.slow
 BRONZE = "bronze.orders"
 RULE = {"expect_column_values_to_be_between": {"column": "amount", "min_value": 0}, "action": "quarantine"}
 NEXT_TO_EACH_OTHER = (Step.INTENT, IN_THE_WRITE, Step.COMMIT, BEFORE_REPORT)
-
-
-@pytest.fixture(scope="module")
-def pair(server: SparkServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Drivers, Drivers]]:
-    """Two that run drivers beside each other."""
-    logs = tmp_path_factory.mktemp("streams")
-    environment = {**clean_environment(), **server.client_env()}
-    with Drivers(environment, logs / "one.log") as one, Drivers(environment, logs / "other.log") as other:
-        yield one, other
 
 
 @pytest.fixture

@@ -16,11 +16,14 @@ from tests.support.lakehouse import Lakehouse
 WEB, BRANCH, SILVER = "bronze.orders", "bronze.branch_orders", "silver.orders"
 FEEDS = {WEB: "orders", BRANCH: "branch_orders"}
 KEYS, HOURS, DAYS = {WEB: range(9), BRANCH: range(3, 12)}, range(10), range(1, 3)
+BY_SHOP = {"keys": ["shop", "order_id"], "partitioned_by": ["shop"]}
+"""The keys of a silver table in which an order of one shop is never that of the other one."""
+
 RULE = {"expect_column_values_to_be_between": {"column": "amount", "min_value": 0}, "action": "quarantine"}
 
 
-def two_shops(**changes: Any) -> list[Document]:
-    """Return the specs of both bronze tables, and of the silver table that is merged from them."""
+def two_shops(*, concurrent: bool = False, **changes: Any) -> list[Document]:
+    """Return the specs of both bronze tables, and of the silver table that is merged from them, at once if asked."""
     web = {name: {"type": kind} for name, kind in (("order_id", "string"), ("amount", "int"), ("op", "string"))}
     branch = {name: {"type": kind} for name, kind in (("number", "int"), ("cents", "bigint"), ("gone", "boolean"))}
     of_time = {"event_at": {"type": "timestamp"}, "event_seq": {"type": "int"}}
@@ -32,6 +35,9 @@ def two_shops(**changes: Any) -> list[Document]:
             "apply_as_deletes": "gone",
         },
     ]
+    if concurrent:
+        changes = {**BY_SHOP, "concurrent_by": "shop", **changes}
+        sources = [{**source, "partitions": [source["table"]]} for source in sources]
     columns = {"order_id": {}, "amount": {"type": "int"}, **of_time, "shop": {"from": "_source_table"}}
     own = {"sources": sources, "columns": columns, "expectations": [RULE], "apply_as_deletes": "op = 'delete'"}
     silver = silver_document(**{"source": None, **own, **changes})
@@ -86,6 +92,8 @@ class TwoShops:
 
     Attributes:
         priority: `source_priority` of the silver table.
+        by_shop: whether the silver table has the keys `BY_SHOP`.
+        has_history: whether the silver table keeps every state of a key.
         landing: (source, day, name) of a landing file -> its events.
         loaded: the same of the files that bronze has loaded.
         done: step -> how often it was done.
@@ -95,6 +103,8 @@ class TwoShops:
     shop: Lakehouse
     chance: Random
     priority: str | None = None
+    by_shop: bool = False
+    has_history: bool = False
     landing: dict[tuple[str, int, str], list[ShopEvent]] = field(default_factory=dict)
     loaded: dict[tuple[str, int, str], list[ShopEvent]] = field(default_factory=dict)
     done: Counter[str] = field(default_factory=Counter)
@@ -147,11 +157,11 @@ class TwoShops:
         return report
 
     def right_rows(self) -> Iterator[tuple[str, int, int, str]]:
-        """Yield the last state of each key over all events that bronze has."""
-        events = [event for of_file in self.loaded.values() for event in of_file if not event.is_refused]
-        for last in last_events(events, self.priority):
-            if last.amount is not None:
-                yield f"o{last.key}", last.amount, last.seq, last.source
+        """Yield the last state of each key over all events that bronze has, with history every state."""
+        events = {event for of_file in self.loaded.values() for event in of_file if not event.is_refused}
+        for event in events if self.has_history else last_events(events, self.priority, by_shop=self.by_shop):
+            if event.amount is not None:
+                yield f"o{event.key}", event.amount, event.seq, event.source
 
     def refused(self) -> Counter[str]:
         """Return `_source` -> the number of refused rows that bronze has."""
@@ -177,9 +187,10 @@ class TwoShops:
         self.done["delivered"] += 1
 
 
-def last_events(events: Iterable[ShopEvent], priority: str | None) -> Iterator[ShopEvent]:
-    """Yield the last event of each key."""
-    last: dict[int, ShopEvent] = {}
+def last_events(events: Iterable[ShopEvent], priority: str | None, *, by_shop: bool) -> Iterator[ShopEvent]:
+    """Yield the last event of each key, which may be one of its shop alone."""
+    last: dict[tuple[str, int], ShopEvent] = {}
     for event in events:
-        last[event.key] = max(last.get(event.key, event), event, key=lambda each: each.order(priority))
+        key = event.source if by_shop else "", event.key
+        last[key] = max(last.get(key, event), event, key=lambda each: each.order(priority))
     yield from last.values()

@@ -1,0 +1,199 @@
+"""The streams of a silver table change with its spec: no row of its sources is lost or read twice (ADR 57)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from embedded.spark.server import SparkServer
+from include.contracts.job.requests import RowFilter
+from include.contracts.spec.table_spec import SilverSpec
+from include.control.log.batch import Stream, StreamPosition
+from include.control.log.streams import CHANGING, concurrency_at
+from include.errors import NotReadyError, Outcome
+from spark_jobs.layers import streams
+from spark_jobs.layers.own_table import FittingWork, batch_request, ensure_own_table
+from spark_jobs.layers.silver.silver import SilverMerge
+from spark_jobs.layers.silver.tables import silver_shape
+from spark_jobs.protocol.batches import BatchPlan, BatchWriter
+from spark_jobs.protocol.quarantine import QuarantineWrite
+from spark_jobs.runtime.context import JobContext
+from tests.support.lakehouse import Lakehouse
+from tests.support.silver.divided_orders import EU, PARTITIONS, SILVER, US, DividedOrders, Partitions, event
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def orders(tmp_path: Path, server: SparkServer) -> DividedOrders:
+    return DividedOrders(Lakehouse(tmp_path))
+
+
+def die_at(patched: pytest.MonkeyPatch, fence: int) -> None:
+    """Let a change of the streams die before this one of its empty batches, counted from 0."""
+    done: list[BatchWriter] = []
+
+    def writer(*args: Any) -> BatchWriter:
+        if len(done) == fence:
+            raise OSError("the driver dies")
+        done.append(BatchWriter(*args))
+        return done[-1]
+
+    patched.setattr(streams, "BatchWriter", writer)
+
+
+def change_and_die(orders: DividedOrders, monkeypatch: pytest.MonkeyPatch, fence: int) -> None:
+    with monkeypatch.context() as patched:
+        die_at(patched, fence)
+        assert orders.shop.run(SILVER).outcome is Outcome.FAILED
+    assert concurrency_at(orders.shop.paths.table(SILVER)) == CHANGING
+
+
+def test_no_row_is_read_twice_or_lost_when_the_table_gets_and_loses_its_streams_and_drivers_die_at_any_step_of_it(
+    orders: DividedOrders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    orders.spec(None)
+    orders.load(EU, 1, event("de1", 1), event("fr2", 2), event("fr3", -1))
+    orders.load(US, 1, event("us1", 3))
+    orders.merge()
+    orders.load(EU, 2, event("de1", 4, 1))
+    orders.load(US, 2, event("us2", 5))
+    orders.spec()
+
+    for fence in range(6):
+        change_and_die(orders, monkeypatch, fence)
+    report = orders.merge(2)
+
+    assert any("concurrent_by was changing and is country: " in note for note in report.notes)
+    assert orders.amounts() == {"de1": 4, "fr2": 2, "us1": 3, "us2": 5}
+    orders.require_read_once()
+    orders.load(EU, 3, event("fr2", None, 1))
+    orders.load(US, 3, event("us3", 6), event("us4", -1))
+    orders.spec(None)
+    for fence in (1, 4):
+        change_and_die(orders, monkeypatch, fence)
+    orders.spec()
+    change_and_die(orders, monkeypatch, 4)
+    orders.spec(None)
+    orders.merge(3)
+    assert concurrency_at(orders.shop.paths.table(SILVER)) == "none"
+    assert orders.batches()[-1][0] == "main"
+    assert orders.amounts() == {"de1": 4, "us1": 3, "us2": 5, "us3": 6}
+    assert orders.refused() == ["fr3", "us4"]
+    orders.require_read_once()
+    assert orders.shop.run(SILVER).outcome is Outcome.NO_OP
+
+
+@pytest.mark.parametrize("before", [None, PARTITIONS])
+def test_a_batch_that_was_planned_before_the_streams_changed_does_not_commit(
+    orders: DividedOrders, monkeypatch: pytest.MonkeyPatch, before: Partitions | None
+) -> None:
+    after = None if before else PARTITIONS
+    orders.spec(before)
+    for number in (1, 2):
+        orders.load(EU, number, event("de1", number, number))
+        orders.load(US, number, event(f"us{number}", number))
+        if number == 1:
+            orders.merge()
+    old = JobContext(orders.shop.args(SILVER, 2))
+    assert isinstance(old.spec, SilverSpec)
+    stream = Stream(SILVER, EU) if before else Stream(SILVER)
+    work = SilverMerge(old, stream)
+    plan = work.plan
+
+    def plan_and_change(position: StreamPosition) -> BatchPlan | None:
+        planned = plan(position)
+        orders.spec(after)
+        orders.merge(2)
+        return planned
+
+    monkeypatch.setattr(work, "plan", plan_and_change)
+
+    with pytest.raises(NotReadyError, match="in the spec of this run, and"):
+        BatchWriter(batch_request(old, stream), FittingWork(old, work), old.ops.ledger, old.open_session).run_unleased()
+
+    assert orders.amounts() == {"de1": 2, "us1": 1, "us2": 2}
+    orders.require_read_once()
+
+
+def test_a_value_moves_to_another_source_only_when_the_table_has_no_row_of_the_first_one_with_it(
+    orders: DividedOrders,
+) -> None:
+    moved = {EU: ["de"], US: ["us", "fr"]}
+    orders.spec()
+    orders.load(EU, 1, event("de1", 1), event("fr2", 2))
+    orders.load(US, 1, event("us1", 3))
+    orders.merge()
+    orders.load(EU, 1, event("de1", 1))  # replaces the file
+    orders.spec(moved)
+
+    report = orders.shop.run(SILVER)
+
+    assert report.outcome is Outcome.BAD_INPUT, (report.message, orders.amounts())
+    assert f"1 row of {EU} has a country that is none of its partitions (de), such as fr" in report.message
+    orders.spec()
+    orders.merge()
+    assert orders.amounts() == {"de1": 1, "us1": 3}
+    orders.spec(moved)
+    orders.load(US, 2, event("fr2", 4))
+    orders.merge(2)
+    assert orders.amounts() == {"de1": 1, "us1": 3, "fr2": 4}
+    orders.require_read_once()
+
+
+def test_a_batch_of_a_source_whose_driver_died_is_closed_as_that_of_its_source_when_the_table_has_one_stream_again(
+    orders: DividedOrders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    orders.spec(stored_as_scd_type=2)
+    orders.load(EU, 1, event("de1", 1), event("de3", -1), event("de4", -4))
+    orders.load(US, 1, event("us1", 1), event("us3", -1))
+    orders.merge()
+    de4 = next(row.id for row in orders.shop.waiting(SILVER) if '"4"' in row.record)
+    orders.shop.replay(SILVER, assign={"amount": "4"}, rows=RowFilter(ids=(de4,)))
+
+    def die(*_: object) -> None:
+        raise OSError("the driver dies")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(QuarantineWrite, "run", die)
+        assert orders.shop.run(SILVER, reprocess=True).outcome is Outcome.FAILED
+    assert orders.batches()[-1] == (US, 2)
+    orders.spec(None, stored_as_scd_type=2)
+
+    orders.merge()
+
+    assert orders.amounts() == {"de1": 1, "de4": 4, "us1": 1}
+    assert orders.refused() == ["de3", "de4", "us3"]
+
+
+def test_a_driver_that_has_read_an_earlier_spec_does_not_put_the_earlier_streams_back(orders: DividedOrders) -> None:
+    orders.spec(None)
+    orders.load(EU, 1, event("de1", 1))
+    orders.load(US, 1, event("us1", 1))
+    orders.merge()
+    orders.spec()
+    orders.merge()
+    old = JobContext(orders.shop.args(SILVER))
+    assert isinstance(old.spec, SilverSpec)
+    orders.spec(None)
+    orders.merge()
+
+    ensure_own_table(old, silver_shape(old.spec))
+
+    assert concurrency_at(orders.shop.paths.table(SILVER)) == "none"
+
+
+def test_a_replay_does_not_change_the_streams_of_a_table_that_does_not_fit_its_spec(orders: DividedOrders) -> None:
+    orders.spec(None)
+    orders.load(EU, 1, event("de1", -1))
+    orders.load(US, 1, event("us1", 1))
+    orders.merge()
+    orders.spec(keys=["country", "order_id", "day"])
+
+    reports = orders.shop.replay(SILVER, assign={"amount": "1"}), orders.shop.run(SILVER)
+
+    assert all("does not fit its spec" in report.message for report in reports), [each.message for each in reports]
+    assert concurrency_at(orders.shop.paths.table(SILVER)) == "none"
+    assert orders.amounts() == {"us1": 1}

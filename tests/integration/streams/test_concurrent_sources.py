@@ -1,0 +1,98 @@
+"""A silver table with `concurrent_by` has a stream for each of its sources, and is one table for its readers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from embedded.spark.server import SparkServer
+from include.control.gates.gates import Gates
+from include.control.log.delta_log import latest_version
+from include.errors import Outcome
+from tests.support.lakehouse import Lakehouse
+from tests.support.silver.divided_orders import EU, SILVER, US, DividedOrders, event
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def orders(tmp_path: Path, server: SparkServer) -> DividedOrders:
+    return DividedOrders(Lakehouse(tmp_path))
+
+
+@pytest.mark.parametrize("scd_type", [1, 2])
+def test_each_source_has_its_stream_and_the_table_has_the_rows_of_both(orders: DividedOrders, scd_type: int) -> None:
+    orders.spec(stored_as_scd_type=scd_type)
+    orders.load(EU, 1, event("de1", 1, 1), event("fr2", 2, 1), event("de3", -1))
+    orders.load(US, 1, event("us1", 3, 1), event("us3", -1))
+
+    report = orders.merge()
+
+    assert orders.batches() == [(US, 1), (EU, 1)]
+    assert (report.rows.read, report.rows.quarantined, report.rows.inserted) == (5, 2, 3)
+    orders.load(EU, 2, event("de1", 5, 2), event("fr2", None, 2), event("de4", 4))
+    assert orders.merge(2).rows.read == 3
+    orders.load(US, 2, event("us1", 0, 0), event("us5", 5))
+    orders.load(EU, 3, event("fr2", 9, 0), event("de4", 6, 1))
+    orders.merge(3)
+    assert orders.batches()[2:] == [(EU, 2), (US, 2), (EU, 3)]
+    assert orders.shop.run(SILVER, 3).outcome is Outcome.NO_OP
+    assert orders.refused() == ["de3", "us3"]
+    orders.require_read_once()
+    if scd_type == 1:
+        assert orders.amounts() == {"de1": 5, "de4": 6, "us1": 3, "us5": 5}
+        return
+    rows = orders.shop.rows(SILVER, "country", "order_id", "amount", "__END_AT")
+    periods = [(f"{country}{order}", amount, end is None) for country, order, amount, end in rows]
+    assert periods == [
+        *(("de1", 1, False), ("de1", 5, True), ("de4", 4, False), ("de4", 6, True)),
+        *(("fr2", 2, False), ("fr2", 9, False), ("us1", 0, False), ("us1", 3, True), ("us5", 5, True)),
+    ]
+
+
+def test_a_source_that_leaves_its_partitions_is_refused_and_the_other_one_is_written(orders: DividedOrders) -> None:
+    orders.spec()
+    orders.load(EU, 1, event("de1", 1), event("fr2", 2))
+    orders.load(US, 1, event("us1", 3))
+    orders.merge()
+    orders.load(
+        EU, 2, event("de1", 7, 1), event("us1", 8, 1), event("us9", None, 1), event("us8", -1), event("de3", -1)
+    )
+    orders.load(US, 2, event("us1", 4, 1))
+
+    report = orders.shop.run(SILVER, 2)
+
+    assert report.outcome is Outcome.BAD_INPUT
+    assert f"2 rows of {EU} have a country that is none of its partitions (de, fr), such as us" in report.message
+    assert orders.amounts() == {"de1": 1, "fr2": 2, "us1": 4}
+    assert Gates(orders.shop.paths).certified(SILVER) == latest_version(orders.shop.paths.table(SILVER))
+    assert orders.refused() == []
+    orders.load(EU, 2, event("de1", 7, 1), event("de3", -1))
+    orders.merge(2)
+    assert orders.amounts() == {"de1": 7, "fr2": 2, "us1": 4}
+    assert orders.refused() == ["de3"]
+    orders.require_read_once()
+
+
+def test_refused_rows_are_replayed_in_the_streams_of_their_sources(orders: DividedOrders) -> None:
+    orders.spec()
+    orders.load(EU, 1, event("de1", -1), event("fr2", 2))
+    orders.load(US, 1, event("us1", -3), event("us2", 2))
+    orders.merge()
+
+    report = orders.shop.replay(SILVER, assign={"amount": "abs(amount)"})
+
+    assert report.outcome is Outcome.COMMITTED, report.message
+    assert report.certified_version == report.version
+    assert sorted(orders.batches()[2:]) == [(EU, 2), (US, 2)]
+    assert orders.shop.replay(SILVER).outcome is Outcome.NO_OP
+    right = {"de1": 1, "fr2": 2, "us1": 3, "us2": 2}
+    assert orders.amounts() == right
+    orders.merge(reprocess=True)
+    assert orders.amounts() == right
+    orders.load(EU, 1, event("fr2", 2))
+    orders.merge()
+    assert orders.amounts() == {key: amount for key, amount in right.items() if key != "de1"}
+    assert orders.refused() == ["us1"]
+    orders.require_read_once()
