@@ -32,7 +32,7 @@ from benchmarks.series import (
 from benchmarks.series import load as load_files
 from benchmarks.series.gates import gate, gate_growth, gate_share
 from benchmarks.series.merges import merge, merge_growth, merge_shapes
-from benchmarks.series.writing import days_at_once, goodput, writers
+from benchmarks.series.writing import days_at_once, goodput, sources_at_once, writers
 
 
 class Series(StrEnum):
@@ -63,6 +63,7 @@ class Series(StrEnum):
     GOLD_GROWTH = "gold-growth"
     GOLD_GROWTH_LARGE = "gold-growth-large"
     INCREMENTS = "increments"
+    SOURCES_AT_ONCE = "sources-at-once"
 
 
 RUN: dict[Series, Callable[[Bench], list[Result]]] = {
@@ -91,6 +92,7 @@ RUN: dict[Series, Callable[[Bench], list[Result]]] = {
     Series.GOLD_GROWTH: gold_growth.run,
     Series.GOLD_GROWTH_LARGE: partial(gold_growth.run, sizes=(10**6, 10**7, 10**8)),
     Series.INCREMENTS: increments.run,
+    Series.SOURCES_AT_ONCE: sources_at_once.run,
 }
 AGAINST_N = [Series.START, Series.NOTHING_NEW, Series.MERGE]
 

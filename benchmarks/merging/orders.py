@@ -72,17 +72,22 @@ def batch(kind: Kind, table_rows: int) -> str:
     if kind is Kind.UNCHANGED:
         return events(_spread(BATCH, table_rows, "2 * i", event=0), table_rows)
     if kind is Kind.UNIFORM:
-        existing = _spread(UPDATES, table_rows, "2 * i", event=1)
-        new = _spread(INSERTS, table_rows, "2 * i - 1", event=0)
-    else:
-        existing = f"SELECT 2 * ({table_rows} - 2 * i) AS id, 1 AS event FROM range({UPDATES}) t(i)"
-        new = f"SELECT 2 * ({table_rows} + 1 + i) AS id, 0 AS event FROM range({INSERTS}) t(i)"
+        return uniform(UPDATES, INSERTS, table_rows)
+    existing = f"SELECT 2 * ({table_rows} - 2 * i) AS id, 1 AS event FROM range({UPDATES}) t(i)"
+    new = f"SELECT 2 * ({table_rows} + 1 + i) AS id, 0 AS event FROM range({INSERTS}) t(i)"
     return events(f"{existing} UNION ALL {new}", table_rows)
 
 
-def deliver(landing: Path, day: str, sql: str, files: int = 1) -> None:
+def uniform(updates: int, inserts: int, table_rows: int) -> str:
+    """Return SQL of events of known and of new orders, for every part of the table."""
+    existing = _spread(updates, table_rows, "2 * i", event=1)
+    new = _spread(inserts, table_rows, "2 * i - 1", event=0)
+    return events(f"{existing} UNION ALL {new}", table_rows)
+
+
+def deliver(landing: Path, day: str, sql: str, files: int = 1, name: str = "orders") -> None:
     """Write rows as a day's delivery, in files of consecutive rows; an existing delivery does not change."""
-    folder = landing / "orders" / f"date={day}"
+    folder = landing / name / f"date={day}"
     if folder.exists():
         return
     unfinished = folder.with_name(f"unfinished {folder.name}")
