@@ -39,7 +39,7 @@ def with_cause(error: Exception) -> Exception:
     ],
 )
 def test_every_form_of_a_full_disk_is_told_with_the_folder_and_what_to_do(tmp_path: Path, error: Exception) -> None:
-    full = disk_full_error(error, "bronze.orders", [tmp_path, tmp_path / "ops" / "files"])
+    full = disk_full_error(error, "bronze.orders", [tmp_path])
     assert full is not None
     assert full.exit_code is ExitCode.DISK_FULL
     first, *more = str(full).splitlines()
