@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from embedded.airflow.standalone import clean_environment
-from embedded.spark.server import SparkServer
 from include.control.log.delta_log import remaining_commits
 from tests.support.killed_drivers.drivers import DriverEnd, Drivers
 from tests.support.lakehouse import Lakehouse, order
@@ -18,15 +15,6 @@ pytestmark = pytest.mark.slow
 
 BRONZE, SILVER = "bronze.orders", "silver.orders"
 ROUNDS = 3
-
-
-@pytest.fixture(scope="module")
-def pair(server: SparkServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Drivers, Drivers]]:
-    """Two that run drivers beside each other."""
-    logs = tmp_path_factory.mktemp("pair")
-    environment = {**clean_environment(), **server.client_env()}
-    with Drivers(environment, logs / "one.log") as one, Drivers(environment, logs / "other.log") as other:
-        yield one, other
 
 
 def run_at_once(
