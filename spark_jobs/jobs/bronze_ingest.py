@@ -12,7 +12,8 @@ from include.contracts.spec.table_spec import BronzeSpec
 from spark_jobs.layers.bronze.bronze import BronzeIngest
 from spark_jobs.layers.bronze.column_drift import NewColumnsError
 from spark_jobs.layers.bronze.landing_records import UnreadableFileError
-from spark_jobs.layers.writing import check_and_report, commit_batch, finish_streams
+from spark_jobs.layers.stream_batches import finish_streams
+from spark_jobs.layers.writing import check_and_report, commit_batch, newest_winner
 from spark_jobs.protocol.batches import BatchResult
 from spark_jobs.runtime.context import JobContext
 from spark_jobs.runtime.entrypoint import main
@@ -40,7 +41,7 @@ def run(context: JobContext) -> JobReport:
     while ingest.records.has_more and not context.is_to_stop():
         log.info("%s: the source has more than fits in one batch; going on", spec.table)
         results.append(retrying(next_batch))
-    finish_streams(context, lambda _: ingest, results)
+    finish_streams(context, lambda _: ingest, newest_winner(results))
     return ingest.records.add_to_report(ingest.drift.add_to_report(check_and_report(context, results)))
 
 

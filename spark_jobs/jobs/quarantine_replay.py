@@ -6,8 +6,7 @@ from include.contracts.job.args import Job
 from include.contracts.job.report import JobReport
 from spark_jobs.layers.quarantine.jobs import check_report, fix_rows, layer_of, request_of
 from spark_jobs.layers.quarantine.replays import ReplayWork, streams_of_rows
-from spark_jobs.layers.writing import check_and_report, commit_batch, finish_streams
-from spark_jobs.protocol.batches import BatchResult
+from spark_jobs.layers.stream_batches import commit_streams
 from spark_jobs.runtime.context import JobContext
 from spark_jobs.runtime.entrypoint import main
 
@@ -24,14 +23,10 @@ def run(context: JobContext) -> JobReport:
         tried = fix_rows(context, layer, request)
         if context.args.dry_run:
             return check_report(context, Job.QUARANTINE_REPLAY, request, tried)
-    results: list[BatchResult] = []
-    for stream in streams_of_rows(context, request):
-        replay = ReplayWork(context, work_of(stream), request, stream)
-        results.append(commit_batch(context, replay, stream))
-        while replay.has_more and not context.is_to_stop():
-            results.append(commit_batch(context, replay, stream))
-    finish_streams(context, work_of, results)
-    report = check_and_report(context, results)
+    replays = {
+        stream: ReplayWork(context, work_of(stream), request, stream) for stream in streams_of_rows(context, request)
+    }
+    report = commit_streams(context, replays, work_of)
     return report.model_copy(update={"job": Job.QUARANTINE_REPLAY.value})
 
 

@@ -11,17 +11,16 @@ from include.contracts.job.findings import merge_findings
 from include.contracts.job.report import JobReport, RowCounts, reported_run, total
 from include.control.changes.table_diff import diff_for_run
 from include.control.gates.overrides import override_note
-from include.control.gates.unclosed import unclosed_batches
 from include.control.gates.verification import verification_note
 from include.control.ledger.commit_history import TableWrite
 from include.control.ledger.resolution import table_id
 from include.control.ledger.states.measures import table_rows
 from include.control.log.batch import ONE_STREAM, Stream, Winner
-from include.control.log.streams import NONE, concurrency_of, stream_of
+from include.control.log.streams import stream_of
 from include.control.quarantine.ageing import ageing_note
 from include.errors import Outcome
 from spark_jobs.layers.gate.gate import GateOutcome, run_gate
-from spark_jobs.layers.own_table import FittingWork, WorkOfStream, batch_request
+from spark_jobs.layers.own_table import FittingWork, batch_request
 from spark_jobs.protocol.batches import BatchRequest, BatchResult, BatchWork, BatchWriter
 from spark_jobs.runtime.context import JobContext
 
@@ -37,7 +36,7 @@ def commit_batch(context: JobContext, work: BatchWork, stream: Stream | None = N
         stream: the stream; by default that of the job's interval.
     """
     request = batch_request(context, stream or stream_of(context.spec, context.args.interval_start))
-    writer = _writer(context, request, work)
+    writer = batch_writer(context, request, work)
     context.ops.specs.record(context.spec, table_id(request.path))
     try:
         return writer.run(context.leases)
@@ -61,27 +60,14 @@ def commit_batch(context: JobContext, work: BatchWork, stream: Stream | None = N
             context.ops.commits.record(written)
 
 
-def finish_streams(context: JobContext, work_of: WorkOfStream, results: Sequence[BatchResult]) -> None:
-    """Close the batches of other streams that the gate will cover, if their writers died after the commit.
-
-    Raises:
-        LeaseLostError: another run, which has committed such a batch, did not close it in time.
-    """
-    table, winner, ops = context.spec.table, newest_winner(results), context.ops
-    if concurrency_of(context.spec) == NONE or winner is None:
-        return
-    for batch in unclosed_batches(table, winner.version, context.paths, ops.ledger, ops.gates):
-        stream = Stream(table, batch.intent.stream)
-        _writer(context, batch_request(context, stream), work_of(stream)).finish(context.leases)
-
-
 def newest_winner(results: Sequence[BatchResult]) -> Winner | None:
     """Return the batch with the newest version; None if there is none."""
     winners = [result.winner for result in results if result.winner]
     return max(winners, key=lambda batch: batch.version, default=None)
 
 
-def _writer(context: JobContext, request: BatchRequest, work: BatchWork) -> BatchWriter:
+def batch_writer(context: JobContext, request: BatchRequest, work: BatchWork) -> BatchWriter:
+    """Return what writes and closes the batches of a stream; it refuses a table that does not fit its spec."""
     fitting = FittingWork(context, work)
     return BatchWriter(request, fitting, context.ops.ledger, context.open_session, context.spec.conflicts)
 

@@ -8,6 +8,7 @@ import pytest
 
 from embedded.spark.server import SparkServer
 from include.control.gates.gates import Gates
+from include.control.ledger.ledger import Ledger
 from include.control.log.delta_log import latest_version
 from include.errors import Outcome
 from tests.support.lakehouse import Lakehouse
@@ -73,6 +74,37 @@ def test_a_source_that_leaves_its_partitions_is_refused_and_the_other_one_is_wri
     assert orders.amounts() == {"de1": 7, "fr2": 2, "us1": 4}
     assert orders.refused() == ["de3"]
     orders.require_read_once()
+
+
+def test_errors_in_all_sources_are_reported_and_the_batch_of_a_dead_driver_is_certified(
+    orders: DividedOrders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    orders.spec()
+    orders.load(EU, 1, event("de1", 1))
+    orders.load(US, 1, event("us1", 3))
+    orders.merge()
+    orders.load(EU, 2, event("de1", 2, 1))
+
+    def die(*_: object, **__: object) -> None:
+        raise OSError("the driver dies")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Ledger, "record_closed", die)
+        assert orders.shop.run(SILVER, 2).outcome is Outcome.FAILED
+    assert Gates(orders.shop.paths).certified(SILVER) < latest_version(orders.shop.paths.table(SILVER))
+    orders.load(EU, 3, event("us9", 1))
+    orders.load(US, 2, event("de9", 1))
+
+    report = orders.shop.run(SILVER, 3)
+
+    assert report.outcome is Outcome.BAD_INPUT
+    first, *lines = report.message.splitlines()
+    assert first == "silver.orders: 2 of 2 streams ended with an error"
+    for source, partitions, value in ((EU, "de, fr", "us"), (US, "us", "de")):
+        text = f"1 row of {source} has a country that is none of its partitions ({partitions}), such as {value}"
+        assert sum(text in line for line in lines) == 1
+    assert Gates(orders.shop.paths).certified(SILVER) == latest_version(orders.shop.paths.table(SILVER))
+    assert orders.amounts() == {"de1": 2, "us1": 3}
 
 
 def test_refused_rows_are_replayed_in_the_streams_of_their_sources(orders: DividedOrders) -> None:
