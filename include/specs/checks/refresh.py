@@ -15,6 +15,7 @@ from sqlglot import exp
 from include.contracts.spec.duration import UNBOUNDED
 from include.contracts.spec.table_spec import AnySpec, GoldSpec, SilverSpec
 from include.specs.problem import Defect
+from include.sql.expression import expression_of
 from include.sql.query.names import UntraceableError
 from include.sql.query.reach import in_words, reach_of_join, reach_of_window, sum_of
 from include.sql.terms import (
@@ -161,9 +162,11 @@ class _Joins:
             UntraceableError: they may be later ones.
         """
         spec, own = self._spec, f".{self._refresh_by.lower()}"
-        group = term_of(spec.group_by[self._refresh_by], self._resolve)
-        term = term_of(measure, lambda parts: own if parts == (self._refresh_by,) else self._resolve(parts))
+        group = term_of(spec.group_by[self._refresh_by], self._name)
+        term = term_of(measure, lambda parts: own if parts == (self._refresh_by,) else self._name(parts))
         if term is None or group is None:
+            if expression_of(measure).has_window:
+                raise UntraceableError("it cannot be read")
             return _NONE
         same = [group, exp.column(exp.to_identifier(own, quoted=True))]
         across = [each for each in term.find_all(exp.Window) if not any(p in same for p in each.args["partition_by"])]
@@ -188,6 +191,10 @@ class _Joins:
         owners = [alias for alias, spec in self._of_tables.items() if _may_have(spec, first)]
         return ".".join((owners[0], *parts)) if len(owners) == 1 else None
 
+    def _name(self, parts: tuple[str, ...]) -> str:
+        """Return the full name of a column, or a name of its own for what may be another measure."""
+        return self._resolve(parts) or ".".join(parts)
+
     def _types(self) -> dict[str, str]:
         """Return full name of a column -> its type, for the tables whose specs state it."""
         return {
@@ -201,4 +208,6 @@ class _Joins:
 def _may_have(spec: AnySpec | None, column: str) -> bool:
     if isinstance(spec, SilverSpec):
         return column.lower() in map(str.lower, spec.stored_columns)
-    return not isinstance(spec, GoldSpec) or column.lower() in map(str.lower, (*spec.group_by, *spec.measures))
+    if not isinstance(spec, GoldSpec):
+        return True
+    return column.lower() in map(str.lower, (*spec.group_by, *spec.measures, *spec.query_columns))

@@ -15,6 +15,7 @@ from tests.support.documents.specs import (
     Document,
     bronze_document,
     gold_document,
+    query_document,
     silver_document,
     write_specs,
 )
@@ -176,9 +177,20 @@ def test_a_window_over_several_values_is_refused(tmp_path: Path) -> None:
     over = "sum(sum(o.amount)) over (partition by {} order by o.day)"
     for partition in ("day", "o.day"):
         assert outcome(tmp_path, gold_document(measures={"m": over.format(partition)}))[0] == []
-    for window in (over.format("o.order_id"), "rank() over (order by count(*))"):
-        problems, _ = outcome(tmp_path, gold_document(measures={"m": window}))
+    shares = ["n / sum(count(*)) over ()", "max(_batch_seq) / sum(count(*)) over ()"]
+    for window in (over.format("o.order_id"), "rank() over (order by count(*))", *shares):
+        problems, _ = outcome(tmp_path, gold_document(measures={"n": "count(*)", "m": window}))
         assert "measures.m: this window looks at groups that are not computed again together" in problems[0]
+
+
+def test_a_window_over_the_rows_of_a_query_is_refused_whether_or_not_its_columns_have_an_alias(tmp_path: Path) -> None:
+    write_specs(tmp_path, query_document("gold.days", query="SELECT day, amount FROM o"))
+    changes = {"sources": {"d": {"table": "gold.days"}}, "refresh_from": {"d": "day"}}
+    for day in ("day", "d.day"):
+        groups = {"group_by": {"day": day}, "measures": {"m": "sum(sum(amount)) over (order by day)"}}
+        (problem,), _ = outcome(tmp_path, gold_document(**changes, **groups))
+        assert "write `lookback: unbounded`" in problem
+        assert outcome(tmp_path, gold_document(**changes, **groups, lookback="unbounded")) == ([], ())
 
 
 ROLLING = "sum(count(*)) over (order by o.day range between interval 6 days preceding and current row)"
