@@ -5,6 +5,7 @@ If a number is compared with text, Spark casts the text, and the first row that 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import date, datetime
@@ -12,7 +13,8 @@ from typing import Any
 
 from include.contracts.spec.duration import AGE
 from include.contracts.spec.expectation_arguments import ARGUMENTS, BAND_ARGUMENTS
-from include.specs.document import Document, mapping_at
+from include.specs.checks.columns import type_of_column
+from include.specs.document import Document
 from include.specs.problem import Defect, KeyPath, did_you_mean
 
 _NUMBER_TYPES = ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal")
@@ -43,11 +45,26 @@ _OF_FRACTIONS = frozenset(
     }
 )
 
+_NUMBERS, _TIMES = "numbers", "dates or instants"
+_MEASURED = {
+    "expect_column_values_to_be_between": (_NUMBERS, _TIMES),
+    "expect_column_mean_to_be_between": (_NUMBERS,),
+    "expect_column_median_to_be_between": (_NUMBERS,),
+    "expect_column_stdev_to_be_between": (_NUMBERS,),
+    "expect_column_sum_to_be_between": (_NUMBERS,),
+    "expect_column_value_z_scores_to_be_less_than": (_NUMBERS,),
+}
+"""The expectations that only columns of some kinds can have -> these kinds."""
+
+_TIME = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d:\d\d)?)?")
+"""The dates and instants that Python and Spark read in the same way."""
+
 _FIXES = {
     "numbers": "write a number, without quotes",
     "whole numbers": "write a whole number, without quotes",
     "text": "write it in quotes",
     "dates or instants": 'write it as "2013-01-01" or "2013-01-01T00:00:00Z"',
+    "booleans": "write true or false, without quotes",
 }
 
 
@@ -86,27 +103,46 @@ def check_kinds(path: KeyPath, arguments: Mapping[str, Any], document: Document)
                 yield Defect((*path, argument), f"this is compared with {kind}", value, _FIXES[kind])
 
 
+def check_column_kinds(path: KeyPath, arguments: Mapping[str, Any], document: Document) -> Iterator[Defect]:
+    """Find columns whose values the rule at `path` cannot measure, and two columns that it cannot compare."""
+    measured, column = _MEASURED.get(str(path[-1])), arguments.get("column")
+    if measured and (kind := _kind_of_column(column, document)) and kind not in measured:
+        message = f"{column} holds {kind}, and this rule measures {' or '.join(measured)}"
+        yield Defect((*path, "column"), message, column, "leave the rule out, or write a condition: expect_sql")
+    pair = [arguments.get(key) for key in ("column_A", "column_B")]
+    kinds = [_kind_of_column(name, document) for name in pair]
+    if all(kinds) and kinds[0] != kinds[1] and path[-1] != "expect_column_pair_values_to_be_in_set":
+        message = f"{pair[0]} holds {kinds[0]}, which {kinds[1]} cannot be compared with"
+        yield Defect((*path, "column_B"), message, pair[1], f"name a column of {kinds[0]}, or write expect_sql")
+
+
+def _kind_of_column(name: object, document: Document) -> str:
+    """Return the kind of a column's values; empty if the document does not say, and for nested types."""
+    type_name = type_of_column(document, name) or ""
+    if type_name.startswith(_NUMBER_TYPES):
+        return _NUMBERS
+    of_others = {"date": _TIMES, "timestamp": _TIMES, "string": "text", "boolean": "booleans", "binary": "bytes"}
+    return of_others.get(type_name, "")
+
+
 def _compared_kind(name: str, arguments: Mapping[str, Any], document: Document) -> str:
     """Return the kind of values that the expectation compares; empty if unknown."""
     if name not in _OF_VALUES:
         return "numbers" if name in _OF_FRACTIONS else "whole numbers"
-    column = mapping_at(document, "columns").get(arguments.get("column", ""))
-    type_name = str(column.get("type", "string")) if isinstance(column, dict) else ""
-    if type_name.startswith(_NUMBER_TYPES):
-        return "numbers"
-    if type_name in ("date", "timestamp"):
-        return "dates or instants"
-    return "text" if type_name == "string" else ""
+    kind = _kind_of_column(arguments.get("column"), document)
+    is_compared = kind in _MEASURED.get(name, (kind,)) and kind != "bytes"
+    # Great Expectations compares the extremes of booleans with numbers.
+    return kind if is_compared and (kind != "booleans" or name.endswith("_set")) else ""
 
 
 def _is_of_kind(value: Any, kind: str) -> bool:
-    if kind == "dates or instants":
+    if kind == _TIMES:
         with suppress(TypeError, ValueError):
             datetime.fromisoformat(value)
-            return True
+            return _TIME.fullmatch(value) is not None
         return False
-    kinds = {"numbers": (int, float), "whole numbers": (int,), "text": (str,)}[kind]
-    return isinstance(value, kinds) and not isinstance(value, bool)
+    of_kinds = {_NUMBERS: (int, float), "whole numbers": (int,), "text": (str,), "booleans": (bool,)}
+    return isinstance(value, of_kinds[kind]) and (kind == "booleans" or not isinstance(value, bool))
 
 
 def _is_wider(direction: int, inner: Any, outer: Any) -> bool:

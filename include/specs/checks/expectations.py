@@ -17,7 +17,7 @@ from include.contracts.spec.expectation_arguments import (
     COLUMN_LIST_ARGUMENTS,
     argument_schema,
 )
-from include.specs.checks.bounds import check_band, check_bounds, check_kinds
+from include.specs.checks.bounds import check_band, check_bounds, check_column_kinds, check_kinds
 from include.specs.checks.columns import declared_columns, stored_columns_in, unknown_column
 from include.specs.checks.nested_arguments import Invalid, invalid_nested
 from include.specs.document import Document, list_at, stated_rules
@@ -59,6 +59,7 @@ def check_expectations(document: Document) -> Iterator[Defect]:
             yield from _check_action(path, arguments, action, document)
             # A rule on single rows sees them before they are stored.
             yield from _check_columns(path, arguments, (columns if action in ROW_ACTIONS else stored) or [])
+            yield from check_column_kinds(path, arguments, document)
             yield from check_kinds(path, arguments, document)
 
 
@@ -83,14 +84,15 @@ def _check_warn(
 ) -> Iterator[Defect]:
     if not isinstance(warn, dict):
         return
+    bounds = {argument: value for argument, value in warn.items() if argument in BAND_ARGUMENTS}
     defects = [
         Defect((*path, argument), *invalid)
-        for argument, value in warn.items()
-        if argument in BAND_ARGUMENTS and (invalid := _invalid_value(name, argument, value))
+        for argument, value in bounds.items()
+        if (invalid := _invalid_value(name, argument, value))
     ]
     if not defects:
         column = {"column": arguments["column"]} if "column" in arguments else {}
-        of_other_kinds = check_kinds((name,), {**column, **warn}, document)
+        of_other_kinds = check_kinds((name,), {**column, **bounds}, document)
         defects = [replace(defect, path=(*path, *defect.path[1:])) for defect in of_other_kinds]
     yield from defects or check_band(path, name, arguments, warn)
 
@@ -104,6 +106,8 @@ def _invalid_value(name: str, argument: str, value: Any) -> Invalid | None:
         return f"{' or '.join(name for name, _ in kinds)} is needed here", value, ""
     if schema["type"] == "object" or schema.get("items", {}).get("type") == "array":
         return invalid_nested(argument, schema, value)
+    if isinstance(value, list) and len(value) < schema.get("minItems", 0):
+        return "the list is empty", value, ""
     items = schema.get("items", {}).get("enum")
     for word in value if items and isinstance(value, list) else ():
         if word not in items:

@@ -109,7 +109,8 @@ def _defects(expression: SpecExpression, times: frozenset[str]) -> Iterator[Defe
         yield Defect(expression.path, f"not an expression: {sql.unreadable}", expression.text)
         return
     for refusal in refusals(expression.text, is_measure=expression.is_aggregate):
-        yield Defect(expression.path, refusal.message, expression.text, refusal.fix)
+        fix = "use expect_query_to_return_no_rows" if expression.is_rule and sql.has_query else refusal.fix
+        yield Defect(expression.path, refusal.message, expression.text, fix)
     for name in sql.unknown_functions:
         fix = closest_word(name.lower(), sorted(FUNCTIONS)) or "Spark has no function of this name"
         yield Defect(expression.path, f"unknown function {name!r}", expression.text, fix)
@@ -221,12 +222,10 @@ def _of_gold(spec: GoldSpec, specs: Mapping[str, AnySpec]) -> Iterator[SpecExpre
 
 def _of_rules(spec: AnySpec, specs: Mapping[str, AnySpec]) -> Iterator[SpecExpression]:
     for index, rule in enumerate(spec.expectations):
-        if rule.name == SQL:
+        if rule.name == SQL and isinstance(condition := rule.arguments.get("condition"), str):
             path = ("expectations", index, rule.name, "condition")
             columns = row_columns(spec) if rule.is_row_rule else table_columns(spec)
-            yield SpecExpression(
-                path, str(rule.arguments["condition"]), columns, is_rule=True, is_of_moment=rule.is_row_rule
-            )
+            yield SpecExpression(path, condition, columns, is_rule=True, is_of_moment=rule.is_row_rule)
         of_table = {"measure": spec.table, "source_measure": str(rule.arguments.get("source"))}
         for key, table in of_table.items():
             if isinstance(text := rule.arguments.get(key), str):

@@ -135,4 +135,4 @@ def test_a_folder_without_a_valid_name_is_no_domain(tmp_path: Path) -> None:
 def test_a_rule_with_several_errors_has_a_finding_for_each(tmp_path: Path) -> None:
     rule = {IN_SET: {"column": ["a"], "value_set": [], "nosuch": 1}, "action": ["drop"], "warn": [1]}
     found = problems_of(write_specs(tmp_path, bronze_document(), silver_document(expectations=[rule])))
-    assert len({one.key for one in found}) == len(found) == 4, found
+    assert len({one.key for one in found}) == len(found) == 5, found

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.documents.refusals import problem_of_gold, problem_of_silver, problems_of, rule
+from tests.support.documents.refusals import only_problem, problem_of_gold, problem_of_silver, problems_of, rule
 from tests.support.documents.specs import bronze_document, write_specs
 
 
@@ -74,7 +74,42 @@ class TestExpectations:
                 "with dates or instants",
                 "",
             ),
-            (rule(NAME, column="order_id", min_value=1), f"expectations[0].{NAME}.min_value", "compared with text", ""),
+            (
+                rule(NAME, column="order_id", min_value=1),
+                f"expectations[0].{NAME}.column",
+                "order_id holds text, and this rule measures numbers or dates or instants",
+                "leave the rule out",
+            ),
+            (
+                rule("expect_column_mean_to_be_between", "fail", column="day", min_value=1),
+                "expectations[0].expect_column_mean_to_be_between.column",
+                "day holds dates or instants, and this rule measures numbers",
+                "leave the rule out",
+            ),
+            (
+                rule("expect_column_pair_values_a_to_be_greater_than_b", column_A="amount", column_B="order_id"),
+                "expectations[0].expect_column_pair_values_a_to_be_greater_than_b.column_B",
+                "amount holds numbers, which text cannot be compared with",
+                "name a column of numbers",
+            ),
+            (
+                rule("expect_column_values_to_be_in_set", column="day", value_set=["2013-W05-4"]),
+                "expectations[0].expect_column_values_to_be_in_set.value_set",
+                "compared with dates or instants",
+                "write it as",
+            ),
+            (
+                rule("expect_column_values_to_be_in_set", column="amount", value_set=[]),
+                "expectations[0].expect_column_values_to_be_in_set.value_set",
+                "the list is empty",
+                "",
+            ),
+            (
+                [{**rule(NAME, "fail", column="amount", min_value=1)[0], "warn": {"column": ["day"]}}],
+                "expectations[0].warn.column",
+                "a band that warns states only bounds",
+                "known are min_value",
+            ),
             (
                 rule("expect_table_row_count_to_be_between", "fail", min_value=0.5),
                 "expectations[0].expect_table_row_count_to_be_between.min_value",
@@ -165,6 +200,16 @@ class TestExpectations:
         assert problem.key == key
         assert message in problem.message
         assert problem.fix.startswith(fix)
+
+    @pytest.mark.parametrize("values", [["true"], [1], [0.5]])
+    def test_a_boolean_is_compared_with_booleans(self, tmp_path: Path, values: list[Any]) -> None:
+        columns = {**bronze_document()["columns"], "paid": {"type": "boolean"}}
+        expectations = rule("expect_column_values_to_be_in_set", column="paid", value_set=values)
+        problem = only_problem(write_specs(tmp_path, bronze_document(columns=columns, expectations=expectations)))
+        assert (problem.message, problem.fix) == (
+            "this is compared with booleans",
+            "write true or false, without quotes",
+        )
 
     def test_columns_that_millrace_adds_may_be_judged(self, tmp_path: Path) -> None:
         expectations = rule("expect_column_values_to_be_null", "warn", column="_rescued")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from include.catalog import load_catalog
-from include.specs.problem import SpecProblem
+from include.specs.checks.sql import checked_catalog
+from include.specs.problem import SpecProblem, SpecsRefusedError
 from tests.support.documents.refusals import sql_problems_of
 from tests.support.documents.specs import bronze_document, silver_document, write_specs
 
@@ -32,7 +34,7 @@ def test_a_rule_in_sql_may_name_what_its_rows_have(tmp_path: Path, action: str) 
         ("amuont > 0", "there is no column 'amuont' here (got 'amuont > 0'); did you mean 'amount'?"),
         ("to_dat(day) > day", "unknown function 'to_dat'"),
         ("amount > avg(amount)", "the aggregate 'avg' is not allowed here"),
-        ("amount > (select max(amount) from x)", "a query within an expression"),
+        ("amount > (select max(amount) from x)", "use expect_query_to_return_no_rows"),
         ("row_number() over (order by day) > 1", "a window is not allowed here"),
         ("amount > (1", "not an expression: parentheses"),
         ("day <= current_date", "current_date can give another result for the same version"),
@@ -48,6 +50,14 @@ def test_an_error_in_a_rule_in_sql_is_named(tmp_path: Path, condition: str, said
     assert found[0].key == "expectations[0].expect_sql.condition"
     line = found[0].file.read_text().splitlines()[found[0].line - 1]
     assert "expect_sql" in line
+
+
+@pytest.mark.parametrize("arguments", [None, {"conditon": "amount > 1"}, {"condition": 5}])
+def test_a_rule_in_sql_without_a_condition_is_named(tmp_path: Path, arguments: Any) -> None:
+    rules = [{"expect_sql": arguments, "action": "warn"}]
+    folder = write_specs(tmp_path, bronze_document(), silver_document(expectations=rules))
+    with pytest.raises(SpecsRefusedError, match=r"expectations\[0\]\.expect_sql"):
+        checked_catalog(folder)
 
 
 def test_a_row_rule_sees_columns_that_the_table_does_not_store(tmp_path: Path) -> None:
