@@ -104,15 +104,21 @@ def rebuild(
 
 
 def verify(
-    table: Annotated[str, typer.Argument(help="A gold table.", autocompletion=table_names)],
+    table: Annotated[
+        str, typer.Argument(help="A gold table, or a silver table with a query.", autocompletion=table_names)
+    ],
     sample: Annotated[
-        int, typer.Option(min=0, help="Compare only the groups of so many values of refresh_by, others each time.")
+        int,
+        typer.Option(
+            min=0, help="Compare only the groups of so many values of refresh_by, others each time; 0 for all."
+        ),
     ] = 0,
     as_json: AsJson = False,
 ) -> None:
     """Compare the certified version of a gold table with a computation from scratch, and refuse it if they differ.
 
-    Both read the same versions of the sources. Readers stay on the version; the next one must be computed whole.
+    So can a silver table with a query be compared. Both read the same versions of the sources. Readers stay on the
+    version; the next one must be computed whole.
     """
     from include.cli.runs.job import verify_table
     from include.settings import Settings

@@ -31,7 +31,7 @@ from include.control.quarantine.events import Decision, QuarantineEvents, RowEve
 from include.control.quarantine.row_ids import whole_id
 from include.control.quarantine.rows import Refusal, count_by_status, quarantined_rows, refusals
 from include.control.quarantine.stored_rows import SUMMARY, QuarantinedRow, StoredRows
-from include.control.quarantine.waits import Wait, wait_of
+from include.control.quarantine.waits import Wait, wait_note, wait_of
 from include.errors import MillraceError
 from include.settings import Settings
 from include.specs.invalid_spec import InvalidSpec
@@ -55,7 +55,8 @@ class Overview:
     Attributes:
         refusals: table -> why rows of it are in quarantine.
         settled: status -> number of rows that need no more work.
-        warnings: a line for each table whose rows have waited too long, and for each table that cannot be read.
+        warnings: a line for each table whose rows wait for another table or have waited too long, and for each table
+            that cannot be read.
         is_whole: whether every table could be read.
     """
 
@@ -88,7 +89,8 @@ def overview(settings: Settings, domain: str | None, statuses: Iterable[RowStatu
             if refused := refusals(rows, selected):
                 result.refusals[spec.table] = refused
             result.settled += count_by_status(rows)
-            result.warnings += [f"warning: {note}" for note in ageing_note(spec, paths, datetime.now(UTC))]
+            now = datetime.now(UTC)
+            result.warnings += [*wait_note(spec, paths, now), *(f"warning: {n}" for n in ageing_note(spec, paths, now))]
         except MillraceError as error:
             result.warnings.append(f"{spec.table}: {error}")
             result.is_whole = False

@@ -200,10 +200,20 @@ def _stored(document: Document) -> list[str]:
 
 
 def _changed(key: str, effect: Effect, old: Any, new: Any) -> SpecChange:
+    old, new = _differing_parts(old, new)
     if old in (None, "", [], {}):
         return SpecChange(key, effect, f"now {_short(new)}")
     is_gone = new in (None, "", [], {})
     return SpecChange(key, effect, f"{_short(old)} is gone" if is_gone else f"{_short(old)} becomes {_short(new)}")
+
+
+def _differing_parts(old: Any, new: Any) -> tuple[Any, Any]:
+    """Return two values; of mappings only the parts that differ, which a text of limited length would else cut off."""
+    if not (old and new and isinstance(old, Mapping) and isinstance(new, Mapping)):
+        return old, new
+    differ = [key for key in dict.fromkeys([*old, *new]) if old.get(key) != new.get(key)]
+    parts = {key: _differing_parts(old.get(key), new.get(key)) for key in differ}
+    return {key: parts[key][0] for key in differ if key in old}, {key: parts[key][1] for key in differ if key in new}
 
 
 def _short(value: Any) -> str:

@@ -36,6 +36,7 @@ class MatchedFiles:
     Attributes:
         unread: files whose listing the ledger does not have, by path.
         renewed: the paths of unread files that were loaded before, with another content or time.
+        changed: the paths of renewed files that were read, and have another content.
         given_up: files that have failed too often, by path.
         loaded: the number of files whose listing is the same as when they were loaded.
         seen: loaded files with a new time and the same content; they were read.
@@ -46,6 +47,7 @@ class MatchedFiles:
 
     unread: tuple[FileFact, ...]
     renewed: frozenset[str]
+    changed: frozenset[str]
     given_up: tuple[FileFact, ...]
     loaded: int
     seen: tuple[FileFact, ...]
@@ -84,6 +86,7 @@ def match_files(
     unread = [file for file in new if not is_unchanged(file, given_up)]
     seen: list[FileFact] = []
     touched: list[FileFact] = []
+    changed: set[str] = set()
     for file in split_by_age(unread, source)[1]:
         if file.path not in renewed and file.path not in given_up:
             continue
@@ -95,10 +98,13 @@ def match_files(
                 touched.append(replace(content, defect=""))
             elif file.path in renewed and loaded.holds(content, only_last=source.replaces):
                 seen.append(replace(content, defect=""))
+            elif file.path in renewed:
+                changed.add(file.path)
     known = {file.path for file in (*seen, *touched)}
     return MatchedFiles(
         unread=tuple(file for file in unread if file.path not in known),
         renewed=frozenset(renewed - known),
+        changed=frozenset(changed),
         given_up=_by_path([*abandoned, *(given_up[file.path] for file in touched)]),
         loaded=unchanged + len(seen),
         seen=tuple(seen),

@@ -34,7 +34,8 @@ class Advice:
         approval_needed: the deletes that a person has to allow first; empty if a run would not stop before them.
         misfit: why a run would not write: the table does not fit its spec.
         young_files: the number of landing files that wait because they are younger than `min_age`.
-        failing_files: unchanged landing files that failed before, each with its defect.
+        failing_files: landing files that make a run fail, each with the reason: they failed before and are unchanged,
+            or they were loaded with other content and the spec rejects that.
         files: bronze: the landing files to load, relative to the landing root.
         bytes: bronze: their size in bytes.
         is_partial: bronze: the folder has more files than were compared: there may be more new ones than `files`.
@@ -66,6 +67,8 @@ def with_files(base: Advice, source: LandingSource, matches: MatchedFiles) -> Ad
     """Add the landing files that a run would load."""
     new = matches.unread
     young, settled = split_by_age(new, source)
+    rejected = [file for file in settled if file.path in matches.changed] if source.on_changed_file == "reject" else []
+    settled = rejected or settled  # a run that rejects a file loads none
     earlier = {path: failure.file for path, failure in matches.failures.items()}
     failing = tuple(f"{file.path}: {earlier[file.path].defect}" for file in settled if is_unchanged(file, earlier))
     are_young = counted(len(young), "of them is younger", "of them are younger")
@@ -76,9 +79,9 @@ def with_files(base: Advice, source: LandingSource, matches: MatchedFiles) -> Ad
     return replace(
         base,
         nothing_new=base.nothing_new and not new and not matches.is_partial,
-        has_new_data=base.has_new_data or len(settled) > len(failing),
+        has_new_data=base.has_new_data or len(settled) > len(failing or rejected),
         young_files=len(young),
-        failing_files=failing,
+        failing_files=failing or tuple(f"{file.path}: it was loaded before with other content" for file in rejected),
         message=f"{len(new)} new of {compared}" + waiting + repeated + base.message,
         files=tuple(file.path for file in settled),
         notes=(*base.notes, *given_up_notes(matches.given_up)),

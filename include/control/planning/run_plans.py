@@ -91,7 +91,10 @@ class TablePlan:
             return reason
         parts = [f"reads what {' and '.join(self.after)} will bring"] if self.after else []
         if self.advice and not (self.after and self.advice.nothing_new):
-            parts.append(f"nothing to do: {self.advice.message}" if self.advice.nothing_new else self.advice.message)
+            message = self.advice.message
+            if self.after and message.startswith("nothing new in "):
+                message = message.partition("; ")[2]  # there is nothing new yet
+            parts.append(f"nothing to do: {message}" if self.advice.nothing_new else message)
         return "; ".join(filter(None, [*parts, reason]))
 
 

@@ -47,6 +47,7 @@ class SpecExpression:
         is_of_moment: whether it may have another value in each run: a row rule judges a row once, when it is written.
         gives_time: whether its value becomes a date or a timestamp.
         has_source_table: whether it may name `_source_table`.
+        place: where its columns are; for one of several sources, which.
     """
 
     path: KeyPath
@@ -60,6 +61,7 @@ class SpecExpression:
     is_of_moment: bool = False
     gives_time: bool = False
     has_source_table: bool = False
+    place: str = "here"
 
 
 def checked_catalog(folder: Path) -> Catalog:
@@ -123,7 +125,8 @@ def _defects(expression: SpecExpression, times: frozenset[str]) -> Iterator[Defe
             yield Defect(expression.path, f"{name!r} is for a table with a list of sources", expression.text, fix)
         if columns is not None and name.lower() not in map(str.lower, columns) and not name.startswith("_"):
             fix = did_you_mean(name, dict.fromkeys(columns))
-            yield Defect(expression.path, f"there is no column {'.'.join(column)!r} here", expression.text, fix)
+            message = f"there is no column {'.'.join(column)!r} {expression.place}"
+            yield Defect(expression.path, message, expression.text, fix)
     for name in () if expression.is_aggregate else sql.aggregates:
         message = f"the aggregate {name!r} is not allowed here: this is evaluated for each row"
         fix = "use an expectation on the table" if expression.is_rule else "aggregate in the measures of a gold table"
@@ -164,18 +167,23 @@ def _of_silver(spec: SilverSpec, specs: Mapping[str, AnySpec]) -> Iterator[SpecE
         own = spec.sources[index] if spec.sources else None
         # An expression may also name a column of an earlier expression.
         columns, of_source = table_columns(specs.get(table)), spec.of_source(table)
+        of_list, place = own is not None, f"in {table}" if own is not None else "here"
         for name, column in of_source.columns.items():
             is_own = own is not None and name in own.columns
             path = ("sources", index, "columns", name) if is_own else ("columns", name, "from")
             if column.expression is not None:
-                of_list, gives_time = own is not None, is_time_type(column.type)
-                yield SpecExpression(path, column.expression, columns, has_source_table=of_list, gives_time=gives_time)
+                yield SpecExpression(
+                    *(path, column.expression, columns),
+                    gives_time=is_time_type(column.type),
+                    has_source_table=of_list,
+                    place=place,
+                )
             columns = None if columns is None else (*columns, name)
         for key in ("apply_as_deletes", "apply_as_truncates"):
             is_own = own is not None and getattr(own, key, None) is not None
             if (text := getattr(of_source, key)) is not None:
-                place: KeyPath = ("sources", index, key) if is_own else (key,)
-                yield SpecExpression(place, text, columns, has_source_table=own is not None)
+                of_key: KeyPath = ("sources", index, key) if is_own else (key,)
+                yield SpecExpression(of_key, text, columns, has_source_table=of_list, place=place)
 
 
 def refresh_in_words(spec: AnySpec, specs: Mapping[str, AnySpec]) -> str:

@@ -41,7 +41,7 @@ class WaitingRows:
         context.ops.quarantine.pin(
             spec.table, position.table_id, replay, [row.received_row for row in passing], decision
         )
-        context.notes.append(f"{spec.table}: {counted(len(passing), 'row')} waited, and can be loaded by {tables}")
+        context.notes.append(f"{spec.table}: replays {counted(len(passing), 'row')} that waited for {tables}")
         return position.last_sources.at_same_position(replay=replay, replayed_rows=len(passing), references=pinned)
 
     def _passing(self, waiting: list[QuarantinedRow], sources: BatchSources) -> list[QuarantinedRow]:

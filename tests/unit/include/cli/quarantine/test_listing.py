@@ -91,6 +91,8 @@ def test_a_row_that_waits_for_another_table_is_shown_with_its_limit(
     output = lakehouse("quarantine", "show", ORDERS).stdout
     assert "3 of 3 quarantined rows" in output
     assert (output.count("waits for"), output.count(" open ")) == (1, 2)
+    listed = lakehouse("quarantine", "list").stdout
+    assert "1 row of silver.orders waits for silver.customers, and will be replayed by itself" in listed
 
 
 def test_a_row_selected_by_id_is_shown_with_its_history(lakehouse: Lakehouse, paths: LakehousePaths) -> None:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from include.control.planning.advice import Advice
+from include.control.planning.run_plans import TablePlan
 from include.errors import ExitCode
 from tests.support.cli import Lakehouse
 from tests.support.documents.specs import bronze_document, gold_document, write_specs
+from tests.support.ledger.delta_tables import day
 from tests.support.silver.known_customers import known_customer, shop_documents
 
 
@@ -58,6 +62,17 @@ class TestPlan:
         silver = [line for line in answer.stdout.splitlines() if "silver." in line.partition("reads")[0]]
         assert [line.split()[0] for line in silver] == ["silver.z", "silver.orders"], "not by name"
         assert "reads what bronze.orders and silver.z will bring" in silver[1]
+
+    def test_a_changed_table_that_will_read_new_rows_is_not_said_to_have_nothing_new(self) -> None:
+        advice = Advice(
+            "silver.orders", nothing_new=False, message="nothing new in bronze.orders; the table is changed"
+        )
+        plan = TablePlan("silver.orders", day(), advice)
+        assert plan.message == "nothing new in bronze.orders; the table is changed"
+        after = replace(plan, after=("bronze.orders",))
+        assert after.message == "reads what bronze.orders will bring; the table is changed"
+        reads = replace(advice, message="bronze.orders version 2", sources={"bronze.orders": (1, 2)})
+        assert replace(after, advice=reads).message == "reads what bronze.orders will bring; bronze.orders version 2"
 
     def test_it_writes_nothing(self, lakehouse: Lakehouse, place: Mapping[str, str], tmp_path: Path) -> None:
         land_orders(place)

@@ -134,6 +134,15 @@ def test_a_change_of_a_gold_spec_has_its_effect(name: str) -> None:
     assert effects(gold_spec(), gold_spec(**changes)) == wanted
 
 
+def test_of_a_key_with_parts_only_the_parts_that_differ_are_named() -> None:
+    landing = {"landing": "orders", "path": "{interval_start:%Y}/{interval_start:%m}/{interval_start:%d}"}
+    before, now = (bronze_spec(source={**landing, "format": "csv", **more}) for more in ({}, {"header": False}))
+    [change] = spec_changes(document_of(before), document_of(now))
+    assert str(change) == "source: {'header': True} becomes {'header': False}"
+    [change] = spec_changes(document_of(gold_spec()), document_of(gold_spec(**GOLD["rows"][0])))
+    assert str(change) == "sources: {'o': {'where': None}} becomes {'o': {'where': 'amount > 0'}}"
+
+
 def test_another_query_computes_the_table_again_unless_it_lacks_a_column_of_it() -> None:
     before = gold_query_spec(query="SELECT day, amount FROM o")
     assert effects(before, gold_query_spec(query="SELECT day, amount + 1 AS amount, order_id FROM o")) == {

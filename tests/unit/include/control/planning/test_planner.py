@@ -18,7 +18,7 @@ from include.control.planning.advice import Advice
 from include.control.planning.planner import Planner
 from include.control.planning.run_plans import Kind, RunPlanner
 from include.control.planning.stream_positions import stream_position
-from include.errors import NotReadyError, TornLogError
+from include.errors import ExitCode, NotReadyError, TornLogError
 from include.paths import LakehousePaths
 from include.settings import Settings
 from tests.support.deliveries import Deliver
@@ -139,7 +139,28 @@ def test_a_file_is_new_by_its_content_and_not_by_its_time(
     os.utime(path, ns=(1, 1))
     assert (advise().nothing_new, advise().message) == (True, "0 new of 1 file")
     os.utime(deliver("a.json", path.read_text().replace("1", "2")), ns=(2, 2))
-    assert (advise().nothing_new, advise().message) == (False, "1 new of 1 file")
+    advice = advise()
+    assert (advice.nothing_new, advice.files) == (False, (f"{ONE_DAY}/a.json",))
+
+
+def test_a_run_fails_by_a_file_with_other_content_unless_the_spec_says_what_that_means(
+    root: Path, landing: Path, deliver: Deliver
+) -> None:
+    path = deliver("a.json")
+    judge(root, BRONZE, load_batch(root, BRONZE, files=loaded(landing)).version)
+    os.utime(deliver("a.json", path.read_text().replace("1", "2")), ns=(2, 2))
+    deliver("new.json")
+    settings = Settings(root=root, landing=str(landing), tables=landing)
+    for on_changed_file, kind, code in (
+        ("reject", Kind.FAILS, ExitCode.BAD_INPUT),
+        ("append_new_version", Kind.WRITES, ExitCode.OK),
+        ("replace", Kind.WRITES, ExitCode.OK),
+    ):
+        source = {"landing": "orders", "format": "json", "on_changed_file": on_changed_file}
+        spec = bronze_spec(source=source)
+        [plan] = RunPlanner(Planner(catalog_of(spec), settings)).interval([spec], day())
+        assert (plan.kind, plan.exit_code) == (kind, code), on_changed_file
+        assert (f"{ONE_DAY}/a.json: it was loaded before with other content" in plan.message) == (code != ExitCode.OK)
 
 
 def test_a_batch_that_is_not_closed_is_not_complete(
