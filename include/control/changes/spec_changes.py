@@ -127,7 +127,7 @@ def _groups(before: Document, now: Document) -> Iterator[SpecChange]:
     old, new = before.get("measures", {}), now.get("measures", {})
     for name in dict.fromkeys([*old, *new]):
         if name not in old:
-            text = "a new measure; the next run computes all groups"
+            text = "a new measure, computed for all groups"
             yield SpecChange(f"{MEASURES}{name}", Effect.APPLIED, text, needs_run=True)
         elif name not in new:
             yield SpecChange(f"{MEASURES}{name}", Effect.REBUILD, "gone from the spec; the table has it")
@@ -168,7 +168,7 @@ def _changed_query(old: str, new: str) -> SpecChange:
     columns = query_of(new).columns
     if gone := [name for name in query_of(old).columns if name not in columns]:
         return SpecChange("query", Effect.REBUILD, f"without {', '.join(gone)}, which the table has")
-    return SpecChange("query", Effect.APPLIED, "another one; the next run computes the whole table", needs_run=True)
+    return SpecChange("query", Effect.APPLIED, "another one, by which the whole table is computed", needs_run=True)
 
 
 def _rules(before: Document, now: Document) -> Iterator[SpecChange]:

@@ -36,7 +36,7 @@ def test_the_spec_of_the_last_batch_is_compared_and_a_new_measure_needs_a_run(tm
     found = table_diff(MORE, last, ops)
     assert (found.needs_run, found.unknown) == (True, False)
     assert found.lines() == (
-        "gold.revenue_daily: applied by the next run: measures.most: a new measure; the next run computes all groups",
+        "gold.revenue_daily: applied by the next run: measures.most: a new measure, computed for all groups",
     )
     where = gold_spec(sources={"o": {"table": "silver.orders", "where": "amount > 0"}})
     (line,) = table_diff(where, last, ops).lines()
