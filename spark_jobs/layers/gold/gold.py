@@ -50,6 +50,7 @@ from spark_jobs.layers.own_table import ensure_leased_table, ensure_own_table, r
 from spark_jobs.protocol.batches import BatchPlan, Closing
 from spark_jobs.runtime.context import JobContext
 from spark_jobs.transforms.groups import aggregate, touched_by_lookup
+from spark_jobs.transforms.partition_texts import without_empty_partition_texts
 from spark_jobs.transforms.stamps import STAMP_COLUMNS, with_stamp
 from spark_jobs.transforms.touched_rows import Touched, touched_text
 from spark_jobs.transforms.touched_spans import Ranges, spans_of
@@ -101,7 +102,8 @@ class GoldAggregate:
         groups = self._groups_of(session, intent.sources, touched)
         ensure_leased_table(self._context, self._shape(groups))
         observation = Observation()
-        rows = with_stamp(groups, intent).observe(observation, F.count(F.lit(1)).alias("groups"))
+        stored = without_empty_partition_texts(groups, self._spec.partitioned_by)
+        rows = with_stamp(stored, intent).observe(observation, F.count(F.lit(1)).alias("groups"))
         # Each task sorts its own rows, so that a later refresh of few values has to rewrite few files (ADR 54).
         if order := self._order(session, intent.sources, rows):
             rows = rows.sortWithinPartitions(*order)
@@ -221,9 +223,9 @@ class GoldAggregate:
             changed = read_changed_rows(session, self._context.paths.table(source.table), after, upto)
             if changed is None:
                 return None, f"files of {source.table} that have changed since are gone"
+            changed = changed.where(source.where or "true")
             if source.lookup:
-                frames = self._frames_at(session, sources)
-                changes.append(touched_by_lookup(alias, changed, frames, self._spec))
+                changes.append(touched_by_lookup(alias, changed, self._frames_at(session, sources), self._spec))
             changes += [changed.select(F.expr(text).alias("touched")) for text in expressions.get(alias, ())]
             for lookup in self._refresh.lookups.get(alias, ()) if self._refresh else ():
                 changes.append(touched_by_lookup_of_query(session, lookup, changed))

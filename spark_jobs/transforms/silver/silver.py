@@ -23,6 +23,7 @@ from spark_jobs.transforms.nested_values import (
     result,
     with_sorted_maps,
 )
+from spark_jobs.transforms.partition_texts import empty_partition_texts
 from spark_jobs.transforms.received import IS_FIXED, ROW_ID
 from spark_jobs.transforms.records import RESCUED, nested_as_json
 from spark_jobs.transforms.refusals import missing_values, no_refusal, with_refusals
@@ -173,5 +174,7 @@ def _refusals(spec: SilverSpec) -> list[Column]:
     if spec.apply_as_truncates:
         missing = F.when(F.col("_is_truncate"), missing_values(spec.sequence_by)).otherwise(missing)
     required = tuple(name for name, column in spec.columns.items() if not column.nullable and name not in needed)
+    texts = [name for name in spec.partitioned_by if spec.columns[name].type == "string"]
+    lost = empty_partition_texts(name for name in texts if name in needed or name in required)
     of_values = (F.col("_invalid_values"), missing_values(required), refusals(_own_rules(spec)))
-    return [missing, *(F.when(F.col("_is_delete"), no_refusal()).otherwise(part) for part in of_values)]
+    return [missing, *lost, *(F.when(F.col("_is_delete"), no_refusal()).otherwise(part) for part in of_values)]
