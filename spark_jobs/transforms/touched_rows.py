@@ -7,6 +7,7 @@ are added to the condition.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
@@ -24,6 +25,9 @@ MAX_RANGES = 50
 _GAP = 0.01
 """Values share a range, too, if the gap between them is a smaller part of the span of all: Spark evaluates each range
 for each row."""
+
+_GREATEST = {"tinyint": 2**7 - 1, "smallint": 2**15 - 1}
+"""The types of whole numbers whose literals have an end -> the greatest number that one of them may be."""
 
 _PLAIN_COLUMN = re.compile(r"\s*(?:(\w+)|`([^`]+)`)\s*", re.ASCII)
 _TIMES = ("date", "timestamp", "timestamp_ntz")
@@ -93,9 +97,11 @@ def _literal(text: str, kind: str) -> str:
 
     >>> _literal("-7", "bigint"), _literal("+10000-01-01", "date"), _literal("7", "")
     ('-7L', "'+10000-01-01'", "'7'")
+    >>> _literal("70000", "smallint")  # of a joined column of a wider type
+    '70000'
     """
     if kind in INTEGERS and _INTEGER.fullmatch(text):
-        return text + INTEGERS[kind]
+        return text + (INTEGERS[kind] if abs(int(text)) <= _GREATEST.get(kind, math.inf) else "")
     return f"{kind.upper()}{sql_text(text)}" if kind in _TIMES and _TIME.fullmatch(text) else sql_text(text)
 
 

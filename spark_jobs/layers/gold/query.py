@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
@@ -12,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from include.contracts.spec.table_spec import GoldSpec
+from include.sql.expression import expression_of
 from include.sql.query.reads import Lookup
 from include.sql.query.refresh import refresh_of
 from include.sql.query.select_query import query_of, require_read_only
@@ -177,6 +179,8 @@ def _typed(texts: Sequence[str], types: Mapping[str, str], alias: str, rows: Dat
         own = _type_of(rows, text)
         if kind not in _AS_TEXT or not _are_alike({own, kind}):
             raise _OtherTypesError(f"{column} is {kind}, and {_plain(text)} of {alias} is {own}")
+        if kind == "string" and (inexact := _inexact_column(rows, text)):
+            raise _OtherTypesError(f"{column} is a text of {inexact}, and 0.0 = -0.0, which have two texts")
         parts.append(text if own == kind else f"try_cast({text} AS {kind})")
     return parts
 
@@ -208,6 +212,13 @@ def _compared(values: Sequence[tuple[str, str]], types: Sequence[str]) -> str:
 
 def _type_of(rows: DataFrame, expression: str) -> str:
     return rows.select(F.expr(expression).alias("value")).schema["value"].dataType.simpleString()
+
+
+def _inexact_column(rows: DataFrame, expression: str) -> str:
+    """Return a column with floating-point numbers of which an expression is computed; empty if there is none."""
+    types = {field.name.lower(): field.dataType.simpleString() for field in rows.schema.fields}
+    names = (name.lower() for name, *_ in expression_of(expression).columns)
+    return next((name for name in names if re.search(r"\b(float|double)\b", types.get(name, ""))), "")
 
 
 def _plain(expression: str) -> str:
