@@ -13,6 +13,7 @@ from datetime import timedelta
 from sqlglot import exp
 
 from include.contracts.spec.duration import UNBOUNDED
+from include.contracts.spec.nested_type import is_nested
 from include.contracts.spec.table_spec import AnySpec, GoldSpec, SilverSpec
 from include.specs.problem import Defect
 from include.sql.expression import expression_of
@@ -69,6 +70,7 @@ def refresh_defects(spec: GoldSpec, specs: Mapping[str, AnySpec]) -> Iterator[De
         return
     proofs = refresh_proofs(spec, specs)
     yield from _lookback(spec, specs)
+    yield from _kind_of_group(spec, specs)
     yield from _windows(
         spec, _Joins(spec, spec.refreshed_group, specs), max((each.reach for each in proofs), default=_NONE)
     )
@@ -96,6 +98,16 @@ def _lookback(spec: GoldSpec, specs: Mapping[str, AnySpec]) -> Iterator[Defect]:
         yield Defect(
             ("lookback",), f"{spec.refreshed_group} is {kind}, which does not go back in time", spec.lookback, fix
         )
+
+
+def _kind_of_group(spec: GoldSpec, specs: Mapping[str, AnySpec]) -> Iterator[Defect]:
+    """Yield that the text of a value of `refresh_by` cannot choose its rows, if the spec states its type."""
+    group, kind = spec.group_by[spec.refreshed_group], _Joins(spec, spec.refreshed_group, specs).type_of_group()
+    if is_nested(kind) or kind == "binary":
+        function = "to_json" if is_nested(kind) else "hex"
+        fix = f"write {function}({group}), and the same in refresh_from; or refresh by another group"
+        message = f"{spec.refreshed_group} is {kind}, by whose values no run can choose rows"
+        yield Defect(("refresh_by",), message, spec.refreshed_group, fix)
 
 
 def _windows(spec: GoldSpec, joins: _Joins, of_joins: timedelta) -> Iterator[Defect]:

@@ -163,8 +163,6 @@ class Names:
             return value
         if any(name in (self.columns_of(self._items(select, all_items=True)[item]) or (name,)) for item in items):
             return self.only(select, name, items)
-        if len(items) == 1 and name.startswith("_"):
-            return exp.column(name, table=items[0], quoted=True)
         for each in select.expressions if upto is None else ():
             if isinstance(each, exp.Alias) and each.alias == name and name not in seen:
                 return self.resolve(select, each.this, seen=seen | {name})
@@ -173,6 +171,9 @@ class Names:
         }
         if len(calls) == 1:  # Spark computes a window below the SELECT, as a column of this name
             return self.resolve(select, calls.pop(), upto, seen)
+        made = {column.name for view in select.args.get("laterals") or () for column in view.args["alias"].columns}
+        if len(items) == 1 and name.startswith("_") and name not in made:  # a column of Millrace, which no spec names
+            return exp.column(name, table=items[0], quoted=True)
         raise UntraceableError(f"{name} is no column of a table in FROM")
 
     def only(self, select: exp.Select, name: str, items: Iterable[str]) -> exp.Expr:

@@ -5,6 +5,7 @@ What sqlglot cannot parse is refused, since nobody could say what it reads.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Collection, Iterator
 from functools import cached_property, lru_cache
@@ -86,6 +87,9 @@ class SelectQuery:
                 yield Refusal(f"{_sql(node)} does more than read", "a query only selects")
             elif isinstance(node, _PARAMETERS):
                 yield Refusal(f"{_sql(node)} has no value in a run", "write the value")
+            elif isinstance(node, exp.Join) and node.method == "NATURAL":
+                fix = "write USING with the columns to compare"
+                yield Refusal("NATURAL JOIN also compares what Millrace adds to each table, such as _batch_token", fix)
             elif isinstance(node, exp.TableSample):
                 yield Refusal("TABLESAMPLE gives other rows in each run", "filter by a hash of a column")
             elif isinstance(node, exp.Limit | exp.Offset | exp.Fetch) and not (
@@ -149,6 +153,8 @@ class SelectQuery:
                 yield Refusal(f"{_sql(table)} is not the alias of a source", fix)
             elif any(table.args.get(key) for key in _OTHER_VERSION):
                 yield Refusal(f"{_sql(table)}: a run chooses the version", "leave the version out")
+            elif name in self.ctes and _is_too_early(table, self.ctes[name]):
+                yield Refusal(f"{name!r} in WITH is read before it is stated", "a part of WITH reads those before it")
             read.add(name)
         for alias in aliases:
             if alias not in read:
@@ -188,6 +194,15 @@ def require_read_only(table: str, text: str, aliases: Collection[str]) -> None:
     """
     for refusal in query_of(text).refusals(aliases):
         raise BadInputError(f"{table}: the query {brief(text)} is not run: {refusal.message}", refusal.fix)
+
+
+def _is_too_early(table: exp.Expr, cte: exp.CTE) -> bool:
+    """Whether a table that names a part of WITH stands in this part, or in one before it."""
+    parts = cte.parent.expressions if isinstance(cte.parent, exp.With) and not cte.parent.recursive else []
+    node: exp.Expr | None = table
+    while node is not None and not any(node is part for part in parts):
+        node = node.parent
+    return node is not None and not any(cte is part for part in itertools.takewhile(lambda p: p is not node, parts))
 
 
 def _sql(node: exp.Expr) -> str:

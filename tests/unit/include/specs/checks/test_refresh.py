@@ -246,3 +246,20 @@ def test_check_prints_the_notes(lakehouse: Lakehouse) -> None:
     assert answer.exit_code == 0
     assert "note: gold.delay_by_weather: the spec does not prove that refresh_from.w always" in answer.stderr
     assert "route_performance_daily" not in answer.stderr
+
+
+def test_a_group_whose_values_have_no_text_of_their_own_chooses_no_rows(tmp_path: Path) -> None:
+    kinds = {"raw": "binary", "tags": "array<string>", "place": "struct<city:string>"}
+    silver = silver_document()
+    columns = {**silver["columns"], **{name: {"type": kind} for name, kind in kinds.items()}}
+    for name, function in (("raw", "hex"), ("tags", "to_json"), ("place", "to_json")):
+        write_specs(tmp_path, bronze_document(columns=columns), silver_document(columns=columns))
+        texts = []
+        for group in (f"o.{name}", f"{function}(o.{name})"):
+            document = single(group.replace("o.", ""), group)
+            catalog = load_catalog(write_specs(tmp_path, document))
+            texts.append([str(problem) for problem in sql_problems(catalog)])
+        (problem,), of_text = texts
+        assert f"refresh_by: day is {kinds[name]}, by whose values no run can choose rows" in problem
+        assert f"write {function}(o.{name})" in problem
+        assert of_text == []
