@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import duckdb
 import yaml
@@ -111,6 +112,20 @@ def _text(table: str, delivered: DeliveredFiles, guess: Guess, names: Mapping[st
     return "\n".join(lines) + "\n"
 
 
+class _SpecDumper(yaml.SafeDumper):
+    """Quotes text that a spec would take for a value of another type, such as the code 1e3."""
+
+
+for _first, _resolvers in SpecLoader.yaml_implicit_resolvers.items():
+    for _tag, _pattern in _resolvers:
+        _SpecDumper.add_implicit_resolver(_tag, _pattern, [_first])
+
+
 def flow(value: object) -> str:
-    """Return a value in YAML, in one line."""
-    return yaml.safe_dump(value, default_flow_style=True, sort_keys=False, allow_unicode=True, width=1_000_000).strip()
+    """Return a value in YAML, in one line.
+
+    >>> flow({"value_set": ["1e3", "b"], "min_value": 1e-05})
+    "{value_set: ['1e3', b], min_value: 1.0e-05}"
+    """
+    style: dict[str, Any] = {"default_flow_style": True, "sort_keys": False, "allow_unicode": True, "width": 1_000_000}
+    return str(yaml.dump(value, Dumper=_SpecDumper, **style)).strip()

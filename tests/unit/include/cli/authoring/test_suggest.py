@@ -18,7 +18,7 @@ from include.errors import NotReadyError, UnknownNameError
 from include.paths import LakehousePaths
 from include.settings import Settings
 from tests.support.cli import Lakehouse
-from tests.support.documents.specs import bronze_document, silver_document, write_specs
+from tests.support.documents.specs import bronze_document, silver_document, write_spec, write_specs
 from tests.support.reading.certified_lake import HASH, ORDERS, orders, write_version
 
 NOT_NULL, UNIQUE = "expect_column_values_to_not_be_null", "expect_column_values_to_be_unique"
@@ -99,13 +99,16 @@ def test_what_the_spec_says_already_is_left_out(tmp_path: Path) -> None:
 
 def test_the_yaml_can_be_pasted_and_lakehouse_check_accepts_it(tmp_path: Path) -> None:
     settings = settings_of(tmp_path)
-    write_version(settings.paths, rows(100).drop_columns(["kind", "code"]))
-    document = yaml.safe_load(suggested_yaml(*suggestions(ORDERS, settings)))
-    assert len(document["expectations"]) > 3
-    write_specs(settings.tables, bronze_document(), silver_document(**document))
+    words = ["-.5", "1e3", "2013-01-01", "no"]
+    write_version(settings.paths, pa.table({"order_id": words * 25, "amount": range(100)}))
+    pasted = f"{yaml.safe_dump(silver_document())}{suggested_yaml(*suggestions(ORDERS, settings))}"
+    write_specs(settings.tables, bronze_document())
+    write_spec(settings.tables, "silver/shop/orders.yaml", pasted)
     from include.specs.checks.sql import checked_catalog
 
-    assert checked_catalog(settings.tables).specs[ORDERS].expectations
+    rules = checked_catalog(settings.tables).specs[ORDERS].expectations
+    assert len(rules) > 3
+    assert words in [rule.arguments.get("value_set") for rule in rules]
 
 
 def test_an_empty_version_and_a_table_without_one(tmp_path: Path) -> None:
