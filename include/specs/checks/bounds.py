@@ -56,8 +56,8 @@ _MEASURED = {
 }
 """The expectations that only columns of some kinds can have -> these kinds."""
 
-_TIME = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d:\d\d)?)?")
-"""The dates and instants that Python and Spark read in the same way."""
+_TIME = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,6})?(Z|[+-]\d\d:\d\d)?)?)?")
+"""The dates and instants that Spark reads, too: it gets the values of a set as they are, and bounds in its own form."""
 
 _FIXES = {
     "numbers": "write a number, without quotes",
@@ -99,7 +99,8 @@ def check_kinds(path: KeyPath, arguments: Mapping[str, Any], document: Document)
     for argument in _VALUE_ARGUMENTS if kind else ():
         bounds = arguments.get(argument)
         for value in bounds if isinstance(bounds, list) else [bounds]:
-            if value is not None and not _is_of_kind(value, kind):
+            is_read = kind != _TIMES or argument != "value_set" or _TIME.fullmatch(str(value))
+            if value is not None and not (_is_of_kind(value, kind) and is_read):
                 yield Defect((*path, argument), f"this is compared with {kind}", value, _FIXES[kind])
 
 
@@ -139,7 +140,7 @@ def _is_of_kind(value: Any, kind: str) -> bool:
     if kind == _TIMES:
         with suppress(TypeError, ValueError):
             datetime.fromisoformat(value)
-            return _TIME.fullmatch(value) is not None
+            return not value.isdigit()
         return False
     of_kinds = {_NUMBERS: (int, float), "whole numbers": (int,), "text": (str,), "booleans": (bool,)}
     return isinstance(value, of_kinds[kind]) and (kind == "booleans" or not isinstance(value, bool))

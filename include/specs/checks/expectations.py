@@ -33,6 +33,16 @@ _FORMS = {
 
 _BROKEN_EVERYWHERE = ("missing ), ", "unbalanced parenthesis", "unterminated character set", "nothing to repeat")
 
+_ESCAPED = re.compile(r"\\Q.*?(?:\\E|$)|\\[pPxNb]\{[^}]*\}|\\.|\[(?:\\.|[^\]\\])*\]", re.DOTALL)
+"""The parts of a regular expression in which signs stand for themselves."""
+
+_NOT_JAVA = {
+    re.compile(r"\{(?!\d+(?:,\d*)?\})"): r"in Spark a { begins a repetition such as {2}: write \{ for the sign",
+    re.compile(r"\(\?P[<=>]"): "Spark has named groups as (?<name>...)",
+    re.compile(r"\(\?\("): "Spark has no groups with a condition: (?(1)...)",
+}
+"""What Python's regular expressions have and those of Spark lack -> the way out."""
+
 _KINDS: dict[str, tuple[str, tuple[type, ...]]] = {
     "string": ("text", (str,)),
     "array": ("a list", (list,)),
@@ -138,14 +148,16 @@ def _invalid_text(argument: str, value: Any) -> Invalid | None:
 
 
 def _broken_pattern(text: str) -> str:
-    """Return why the text is a regular expression neither in Python nor in Java (Spark); empty if it may be one."""
+    """Return why the text is no regular expression in Java, which Spark uses; empty if it may be one."""
     try:
         re.compile(text)
     except re.error as error:
-        return str(error) if error.msg.startswith(_BROKEN_EVERYWHERE) else ""
+        if error.msg.startswith(_BROKEN_EVERYWHERE):
+            return str(error)
     except (OverflowError, RecursionError) as error:
         return str(error)
-    return ""
+    signs = _ESCAPED.sub("", text)
+    return next((way_out for pattern, way_out in _NOT_JAVA.items() if pattern.search(signs)), "")
 
 
 def _out_of_range(schema: Mapping[str, Any], value: Any) -> Invalid | None:

@@ -99,6 +99,12 @@ class TestExpectations:
                 "write it as",
             ),
             (
+                rule(NAME, column="day", min_value="20130131"),
+                f"expectations[0].{NAME}.min_value",
+                "compared with dates or instants",
+                "write it as",
+            ),
+            (
                 rule("expect_column_values_to_be_in_set", column="amount", value_set=[]),
                 "expectations[0].expect_column_values_to_be_in_set.value_set",
                 "the list is empty",
@@ -200,6 +206,20 @@ class TestExpectations:
         assert problem.key == key
         assert message in problem.message
         assert problem.fix.startswith(fix)
+
+    @pytest.mark.parametrize("regex", ["^{.*}$", "a{,3}", "(?P<n>a)", "(a)?(?(1)b|c)"])
+    def test_a_regular_expression_of_python_alone_is_named(self, tmp_path: Path, regex: str) -> None:
+        expectations = rule("expect_column_values_to_match_regex", column="order_id", regex=regex)
+        problem = problem_of_silver(tmp_path, expectations=expectations)
+        assert problem.message.startswith("not a regular expression: ")
+        assert "Spark" in problem.message
+
+    @pytest.mark.parametrize(
+        "regex", ["a{2,}b{1}", r"\{x\}", "[^{]", r"\p{Lu}{2}", r"\x{41}", r"\Q{\E", "(?<n>a)", "(?i)a*+"]
+    )
+    def test_a_regular_expression_of_spark_is_accepted(self, tmp_path: Path, regex: str) -> None:
+        expectations = rule("expect_column_values_to_match_regex", column="order_id", regex=regex)
+        assert problems_of(write_specs(tmp_path, bronze_document(expectations=expectations))) == ()
 
     @pytest.mark.parametrize("values", [["true"], [1], [0.5]])
     def test_a_boolean_is_compared_with_booleans(self, tmp_path: Path, values: list[Any]) -> None:
