@@ -51,7 +51,8 @@ class CustomExpectation:
     Attributes:
         arguments: the arguments that a spec may give: its own fields, and those of the class that it extends.
         schemas: own field -> the JSON Schema of its value.
-        digest: a digest of the file, so that results of an earlier class are not taken for those of this one.
+        digest: a digest of the file, and of those of the classes that it extends, so that results of an earlier class
+            are not taken for those of this one.
     """
 
     arguments: Arguments
@@ -71,6 +72,7 @@ def read_custom_expectations(
         known: the expectations that a class may extend, with their arguments.
     """
     found: dict[str, CustomExpectation] = {}
+    files: dict[str, Path] = {}
     errors: dict[Path, tuple[int, str]] = {}
     for path in sorted(folder.glob("*.py")):
         source = path.read_bytes()
@@ -86,8 +88,10 @@ def read_custom_expectations(
             name, inherited = expectation_name(node.name), _inherited(node, known, found)
             if name in known:
                 errors[path] = node.lineno, f"Great Expectations or Millrace has {name} already"
+            elif inherited is not None and name in found:
+                errors[path] = node.lineno, f"{files[name].name} has {name} already"
             elif inherited is not None:
-                found[name] = _custom(node, inherited, digest)
+                found[name], files[name] = _custom(node, inherited, digest), path
     return found, errors
 
 
@@ -130,7 +134,8 @@ def _custom(node: ast.ClassDef, inherited: CustomExpectation, digest: str) -> Cu
         elif annotation and name not in (*required, *optional, *one_of):
             (optional if has_default else required).append(name)
             schemas[name] = _TYPES.get(annotation.partition("[")[0].lower(), _ANY)
-    return CustomExpectation(Arguments(tuple(required), tuple(optional), tuple(one_of)), schemas, digest)
+    arguments = Arguments(tuple(required), tuple(optional), tuple(one_of))
+    return CustomExpectation(arguments, schemas, digest + inherited.digest)
 
 
 def _fields(node: ast.ClassDef) -> Iterator[tuple[str, str, bool]]:

@@ -13,6 +13,7 @@ import great_expectations as gx
 from great_expectations.core.expectation_validation_result import ExpectationValidationResult
 from great_expectations.data_context.types.base import ProgressBarsConfig
 from great_expectations.datasource.fluent.interfaces import Batch
+from great_expectations.exceptions import GreatExpectationsError
 from great_expectations.expectations.expectation import Expectation as GxExpectation
 from pyspark.sql import DataFrame
 from pyspark.sql.types import DataType, DateType, DecimalType, StructType, TimestampType
@@ -85,7 +86,13 @@ def _validate(batch: Batch, rules: Mapping[int, Expectation], result_format: dic
     suite = gx.ExpectationSuite("rules", expectations=[_expectation(rule, number) for number, rule in rules.items()])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        outcome = batch.validate(suite, result_format=result_format)
+        try:
+            outcome = batch.validate(suite, result_format=result_format)
+        except GreatExpectationsError as error:
+            # As of a class of the project whose metric nobody defines: alone, each is blamed for its own error.
+            if len(rules) == 1:
+                return dict.fromkeys(rules, RuleResult(False, error=one_line(str(error))))
+            return {number: _validate(batch, {number: rule}, result_format)[number] for number, rule in rules.items()}
     # By the number in their meta, because results come in another order than the rules of the suite.
     configured = [(result, result.expectation_config) for result in outcome.results]
     results = {config.meta["number"]: _result(result) for result, config in configured if config and config.meta}

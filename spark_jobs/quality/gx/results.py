@@ -15,6 +15,7 @@ from include.contracts.job.report import CheckResult
 from include.contracts.spec.expectation import Action
 from include.contracts.spec.expectation_arguments import ARGUMENTS, OWN_EXPECTATIONS
 from include.control.gates.result import GateResult
+from include.errors import SpecError
 from spark_jobs.quality.gx.classes import expectation_class
 
 _SEVERITY = {Action.FAIL: "critical", Action.WARN: "warning"}
@@ -54,12 +55,15 @@ def suite_result(
 
 
 def _is_renderable(check: CheckResult) -> bool:
-    """Whether Great Expectations knows the rule and accepts its arguments: otherwise it renders no page at all."""
+    """Whether Great Expectations knows the rule and accepts its arguments: otherwise it renders no page at all.
+
+    It does not know a rule of the project's own whose file cannot be run any more.
+    """
     if _name(check) in OWN_EXPECTATIONS or _name(check) not in ARGUMENTS:
         return False
     try:
         expectation_class(_name(check))(**_arguments(check))
-    except ValueError:  # also pydantic's errors
+    except (ValueError, SpecError):  # also pydantic's errors
         return False
     return True
 

@@ -110,6 +110,20 @@ def test_a_class_may_use_annotations_as_text_and_run_python_in_the_workers(
     assert [(check.passed, check.samples) for check in checks] == [(True, ()), (False, ("ab",))]
 
 
+def test_a_class_whose_metric_nobody_defines_is_blamed_alone(spark: SparkSession, put: Put, tmp_path: Path) -> None:
+    base = "from great_expectations.expectations.expectation import ColumnMapExpectation\n"
+    (tmp_path / "long.py").write_text(
+        f"{base}class ExpectLong(ColumnMapExpectation):\n    map_metric = 'column.lnog'\n"
+    )
+    put(tmp_path)
+    df = spark.sql("SELECT * FROM VALUES ('ab'), ('abc') AS w (word)")
+    others = [rule("expect_column_value_lengths_to_equal", column="word", value=value) for value in (2, 4)]
+    checks = check_rules(df, [rule("expect_long", column="word"), *others]).checks
+    assert [check.passed for check in checks] == [False, False, False]
+    assert "No definition found for column.lnog" in checks[0].error
+    assert [(check.error, check.unexpected_rows) for check in checks[1:]] == [("", 1), ("", 2)]
+
+
 def test_a_file_that_cannot_be_run_is_named(spark: SparkSession, put: Put, tmp_path: Path) -> None:
     base = "from great_expectations.expectations.expectation import BatchExpectation\n"
     (tmp_path / "broken.py").write_text(f"{base}class ExpectLuck(BatchExpectation):\n    limit: int = 1 / 0\n")

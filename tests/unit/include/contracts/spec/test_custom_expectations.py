@@ -74,6 +74,8 @@ def test_a_class_may_extend_a_class_of_an_earlier_file(tmp_path: Path) -> None:
     found = read(tmp_path, "class ExpectB(ExpectA):\n    limit: int = 3\n", "b.py")
     assert found["expect_b"].arguments == Arguments((), ("limit",))
     assert found["expect_a"].digest != found["expect_b"].digest
+    later = read(tmp_path, "class ExpectA(BatchExpectation):\n    limit: int\n    x = 1\n", "a.py")
+    assert later["expect_b"].digest != found["expect_b"].digest
 
 
 @pytest.mark.parametrize("source", ["class Expected:\n    pass", "class ExpectNothing(dict):\n    pass", "x = 1", ""])
@@ -89,9 +91,12 @@ def test_wrong_files_are_named_with_the_line_and_the_others_are_read(tmp_path: P
     (tmp_path / "a.py").write_text("x = 1\nclass ExpectA(:\n")
     (tmp_path / "b.py").write_text("\n\nclass ExpectColumnToExist(BatchExpectation):\n    pass\n")
     (tmp_path / "c.py").write_text("class ExpectC(BatchExpectation):\n    pass\n")
+    (tmp_path / "d.py").write_text("class ExpectC(ColumnMapExpectation):\n    pass\n")
     found, errors = read_custom_expectations(tmp_path, KNOWN)
     assert found.keys() == {"expect_c"}
-    assert {path.name: line for path, (line, _) in errors.items()} == {"a.py": 2, "b.py": 3}
+    assert {path.name: line for path, (line, _) in errors.items()} == {"a.py": 2, "b.py": 3, "d.py": 1}
+    assert errors[tmp_path / "d.py"][1] == "c.py has expect_c already"
+    assert found["expect_c"].arguments == Arguments()
     assert "expect_column_to_exist already" in errors[tmp_path / "b.py"][1]
 
 

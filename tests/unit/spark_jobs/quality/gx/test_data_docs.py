@@ -13,9 +13,12 @@ import pytest
 
 from include.contracts.interval import Interval
 from include.contracts.job.report import CheckResult
-from include.contracts.spec.expectation_arguments import ARGUMENTS, OWN_EXPECTATIONS
+from include.contracts.spec.arguments import Arguments
+from include.contracts.spec.custom_expectations import CustomExpectation
+from include.contracts.spec.expectation_arguments import ARGUMENTS, CUSTOM_EXPECTATIONS, OWN_EXPECTATIONS
 from include.control.gates.gates import RecordedResult
 from include.control.gates.result import GateResult, Override
+from spark_jobs.quality.gx import classes
 from spark_jobs.quality.gx.data_docs import INDEX, STYLES, CheckedTable, write_pages
 from spark_jobs.quality.verdicts.carried_figures import carried_check
 from tests.support.texts import ODD_TEXTS
@@ -170,6 +173,19 @@ def test_a_rule_whose_arguments_are_wrong_is_named_with_its_error_and_hides_no_o
     assert re.search(r"expect_column_values_to_be_unique\(a\) +fail .*mostly is no number", text)
     assert "it is the key" in text
     assert re.search("Evaluated Expectations +2", text)
+
+
+def test_a_rule_whose_file_cannot_be_run_any_more_hides_no_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    custom = CustomExpectation(Arguments())
+    monkeypatch.setitem(CUSTOM_EXPECTATIONS, "expect_luck", custom)
+    monkeypatch.setitem(ARGUMENTS, "expect_luck", custom.arguments)
+    monkeypatch.setattr(classes, "EXPECTATIONS", tmp_path)
+    (tmp_path / "luck.py").write_text("import no_such_module\n")
+    check = CheckResult(rule="expect_luck()", action="fail", passed=False, reason="it was lucky")
+    text = page_of(result(check), tmp_path).text
+    assert re.search(r"expect_luck\(\) +fail +it was lucky", text)
 
 
 @pytest.mark.parametrize("field", ["reason", "observed", "samples", "error", "expected", "by", "run"])
