@@ -49,7 +49,8 @@ def sql_rule(rule: Expectation, schema: StructType) -> FusedRule:
     failing, figure = fails(rule.model_copy(update={"arguments": {"condition": condition}})), f"failing {condition}"
     considered = f"with a value of {condition}"
     flat = {ROWS: F.count(F.lit(1)), figure: F.count_if(failing), considered: F.count(F.expr(condition))}
-    named = {name[-1].lower() for name in sql.columns}
+    # A name has parts: an alias before the column, or fields of a struct after it.
+    named = {part.lower() for name in sql.columns for part in name}
     columns = [column for column in schema.names if column.lower() in named]
     # As text, because values of any type have an order then.
     value = F.to_json(F.struct(*columns), {"ignoreNullFields": "false"})

@@ -13,9 +13,7 @@ from pyspark.sql.types import (
     DecimalType,
     DoubleType,
     FloatType,
-    IntegerType,
     IntegralType,
-    LongType,
     NumericType,
     StructType,
     TimestampType,
@@ -75,7 +73,7 @@ def row_count_equal(rule: Expectation, _schema: StructType) -> FusedRule:
 def mean(rule: Expectation, schema: StructType) -> FusedRule:
     """Compile a rule on a column's mean."""
     column, kind = rule.arguments["column"], schema[rule.arguments["column"]].dataType
-    if not isinstance(kind, DecimalType | IntegerType | LongType | DoubleType | FloatType):
+    if not isinstance(kind, NumericType):
         raise NotFusedError(f"{column} has no mean")
     compare = between(rule.arguments, number)
 

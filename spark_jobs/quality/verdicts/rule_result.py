@@ -38,7 +38,8 @@ class RuleResult:
 
 def one_line(message: str) -> str:
     """Return an error message of Spark in one line without stack traces, at most `_MAX_LENGTH` characters."""
-    lines = [line.strip() for line in message.split("\n") if line.strip()]
+    of_error = message.partition("JVM stacktrace:")[0]
+    lines = [line.strip() for line in of_error.split("\n") if line.strip()]
     joined = " ".join(line for line in lines if not line.startswith(("at ", "An error occurred"))).removeprefix(": ")
     text = _STAGE_FAILURE.sub("", joined)
     return text if len(text) <= _MAX_LENGTH else f"{text[:_MAX_LENGTH]}..."

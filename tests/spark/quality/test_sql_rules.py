@@ -72,7 +72,14 @@ def test_a_condition_with_an_error_is_blamed_alone(orders: DataFrame, condition:
     wrong, sound = check_rules(orders, [rule(condition), rule(AMOUNT)]).checks
     assert not wrong.passed
     assert cause in wrong.error
+    assert "stacktrace" not in wrong.error
     assert (sound.unexpected_rows, sound.error) == (1, "")
+
+
+def test_a_field_of_a_struct_is_shown_with_its_column(orders: DataFrame) -> None:
+    df = orders.selectExpr("struct(amount, kind) AS sale")
+    (check,) = check_rules(df, [rule("sale.amount > -3")]).checks
+    assert (check.unexpected_rows, check.samples) == (1, ('{"sale":{"amount":-3,"kind":null}}',))
 
 
 def test_an_empty_table_passes(orders: DataFrame) -> None:

@@ -251,3 +251,9 @@ def test_freshness_is_evaluated_alone_when_another_rule_breaks_the_pass(planes: 
     assert (fresh.passed, fresh.error, fresh.observed) == (True, "", "2013-01-21T06:00:00+00:00")
     assert (stale.passed, stale.error) == (False, "")
     assert "Unclosed group" in broken.error
+
+
+def test_small_whole_numbers_have_a_mean(spark: SparkSession) -> None:
+    df = spark.range(1, 5).selectExpr("CAST(id AS TINYINT) AS tiny", "CAST(id AS SMALLINT) AS small")
+    rules = [rule("expect_column_mean_to_be_between", column=name, max_value=2) for name in df.columns]
+    assert [(check.observed, check.error) for check in check_rules(df, rules).checks] == [(2.5, "")] * 2
