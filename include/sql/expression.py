@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from enum import StrEnum
 from functools import cached_property, lru_cache
+from itertools import accumulate
 from typing import cast
 
 from sqlglot import Token, TokenType, exp
@@ -26,6 +27,7 @@ _QUOTED = (TokenType.IDENTIFIER, TokenType.STRING)
 _QUERIES = (TokenType.TABLE, TokenType.VALUES, TokenType.FROM)
 """The words besides SELECT by which a query within parentheses may begin; a column may have such a name, too."""
 _AFTER_NAMES = (TokenType.R_PAREN, TokenType.COMMA, TokenType.DOT)
+_OPENING, _CLOSING = (TokenType.L_PAREN, TokenType.L_BRACKET), (TokenType.R_PAREN, TokenType.R_BRACKET)
 _SCOPES = (TokenType.OVER, TokenType.SELECT, TokenType.FROM)
 _CLOCK_WORDS = re.compile(r"""["']\s*(now|today|tomorrow|yesterday)(?![a-z])|unix_timestamp\s*\(\s*\)""", re.IGNORECASE)
 """What may read the clock besides functions: Spark also converts the text 'today' to a date."""
@@ -65,7 +67,12 @@ class SqlExpression:
             return "a quote is not closed"
         kinds = [token.token_type for token in self._tokens]
         opened, closed = kinds.count(TokenType.L_PAREN), kinds.count(TokenType.R_PAREN)
-        return "" if opened == closed else f"parentheses are opened {opened} times and closed {closed} times"
+        if opened != closed:
+            return f"parentheses are opened {opened} times and closed {closed} times"
+        depths = accumulate((kind in _OPENING) - (kind in _CLOSING) for kind in kinds)
+        outside = {kind for kind, depth in zip(kinds, depths, strict=True) if depth == 0}
+        is_one = TokenType.SEMICOLON not in outside and (TokenType.COMMA not in outside or TokenType.DCOLON in outside)
+        return "" if is_one else "it is more than one"  # after `::` a comma is a part of a type
 
     @cached_property
     def unknown_functions(self) -> list[str]:

@@ -181,7 +181,8 @@ class _Joins:
                 raise UntraceableError("it cannot be read")
             return _NONE
         same = [group, exp.column(exp.to_identifier(own, quoted=True))]
-        across = [each for each in term.find_all(exp.Window) if not any(p in same for p in each.args["partition_by"])]
+        windows = [(each, each.args.get("partition_by") or ()) for each in term.find_all(exp.Window)]
+        across = [window for window, keys in windows if not any(key in same for key in keys)]
         reaches = (reach_of_window(window, same.__contains__, self._refresh_by) for window in across)
         return max(reaches, default=_NONE)
 

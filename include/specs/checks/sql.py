@@ -90,19 +90,27 @@ def sql_problems(catalog: Catalog) -> list[SpecProblem]:
     specs = {**{spec.table: spec for spec in catalog.well_formed.values()}, **catalog.specs}
     times = TimeColumns(specs)
     for path, spec in catalog.well_formed.items():
-        # An expression of several sources is checked for each of them.
-        own, of_sources = times.of(spec.table), times.of_sources(spec)
-        expressions = _expressions(spec, specs)
-        found = (_defects(each, own if each.is_rule else of_sources) for each in expressions)
-        defects = list(dict.fromkeys(chain.from_iterable(found)))
-        defects += _query_defects(spec, times)
-        if isinstance(spec, GoldSpec):
-            defects += query_defects(spec, _columns_of_sources(spec, specs), of_sources)
-        defects += refresh_defects(spec, specs) if isinstance(spec, GoldSpec) and not defects else ()
+        try:
+            defects = _defects_of_spec(spec, specs, times)
+        except RecursionError:
+            key = "query" if isinstance(spec, GoldSpec) and spec.query else "table"
+            message = "its SQL is too long or nested too deeply to be checked"
+            defects = [Defect((key,), message, None, "compute parts of it in tables of their own")]
         file = read_spec_file(path) if defects else None
         located = [file.problem(defect) for defect in defects if file]
         problems += [problem for problem in located if (problem.file, problem.key) not in reported]
     return problems
+
+
+def _defects_of_spec(spec: AnySpec, specs: Mapping[str, AnySpec], times: TimeColumns) -> list[Defect]:
+    # An expression of several sources is checked for each of them.
+    own, of_sources = times.of(spec.table), times.of_sources(spec)
+    found = (_defects(each, own if each.is_rule else of_sources) for each in _expressions(spec, specs))
+    defects = list(dict.fromkeys(chain.from_iterable(found)))
+    defects += _query_defects(spec, times)
+    if isinstance(spec, GoldSpec):
+        defects += query_defects(spec, _columns_of_sources(spec, specs), of_sources)
+    return defects + list(refresh_defects(spec, specs) if isinstance(spec, GoldSpec) and not defects else ())
 
 
 def _defects(expression: SpecExpression, times: frozenset[str]) -> Iterator[Defect]:

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator
 from functools import cached_property, lru_cache
 
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
+from sqlglot.errors import ParseError, SqlglotError
 
 from include.contracts.spec.values import NAME
 from include.errors import BadInputError, first_line
@@ -107,7 +107,9 @@ class SelectQuery:
             text = without_semicolon(self.text)
             statements = parse_spark(text)
         except SqlglotError as error:
-            return Refusal(f"it cannot be read: {first_line(error)}", "only what can be read can be checked")
+            place = _place_of(error) or f": {first_line(error)}"
+            fix = "only what can be read can be checked; a name that is a word of SQL needs backticks"
+            return Refusal(f"it cannot be read{place}", fix)
         tree = statements[0] if statements else None
         if len(statements) > 1 or ";" in expression_of(text).symbols:
             return Refusal("it is more than one statement", "write one SELECT")
@@ -203,6 +205,12 @@ def _is_too_early(table: exp.Expr, cte: exp.CTE) -> bool:
     while node is not None and not any(node is part for part in parts):
         node = node.parent
     return node is not None and not any(cte is part for part in itertools.takewhile(lambda p: p is not node, parts))
+
+
+def _place_of(error: SqlglotError) -> str:
+    """Return where sqlglot stopped to read; empty if it does not say it."""
+    found = error.errors[0] if isinstance(error, ParseError) and error.errors else {}
+    return " at line {line}, column {col}, near {highlight!r}".format(**found) if found.get("line") else ""
 
 
 def _sql(node: exp.Expr) -> str:

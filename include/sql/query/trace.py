@@ -95,15 +95,17 @@ def trace(
     tree, traced_columns = query_of(query).tree, (column,) if isinstance(column, str) else column
     if tree is None:
         return Trace(traced_columns, reason="the query cannot be read")
-    tree = normalized(without_parentheses(tree))
     names = [exp.column(each, quoted=True) for each in traced_columns]
     try:
+        tree = normalized(without_parentheses(tree))
         reads = _Tracer(Names(tree, columns), lookback).of_query(tree, value_of_parts(names))
         require_separate_windows(reads.values, columns)
         parts = {alias: tuple(dict.fromkeys(map(texts_of, values))) for alias, values in reads.values.items()}
         alike = [[(alias, sql_of(value)) for alias, value in group] for group in reads.alike]
     except UntraceableError as error:
         return Trace(traced_columns, reason=str(error))
+    except RecursionError:
+        return Trace(traced_columns, reason="the query is too long or nested too deeply")
     if reads.reach > lookback:
         return Trace(
             traced_columns, reason=f"it depends on rows further back: write `lookback: {in_words(reads.reach)}`"

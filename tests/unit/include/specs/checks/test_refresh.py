@@ -177,7 +177,7 @@ def test_a_window_over_several_values_is_refused(tmp_path: Path) -> None:
     over = "sum(sum(o.amount)) over (partition by {} order by o.day)"
     for partition in ("day", "o.day"):
         assert outcome(tmp_path, gold_document(measures={"m": over.format(partition)}))[0] == []
-    shares = ["n / sum(count(*)) over ()", "max(_batch_seq) / sum(count(*)) over ()"]
+    shares = ["n / sum(count(*)) over ()", "sum(count(*)) over w", "max(_batch_seq) / sum(count(*)) over ()"]
     for window in (over.format("o.order_id"), "rank() over (order by count(*))", *shares):
         problems, _ = outcome(tmp_path, gold_document(measures={"n": "count(*)", "m": window}))
         assert "measures.m: this window looks at groups that are not computed again together" in problems[0]

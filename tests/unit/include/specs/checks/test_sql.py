@@ -67,6 +67,8 @@ def test_what_spark_understands_is_not_refused(tmp_path: Path, sql: str) -> None
         ("sum(amount)", "the aggregate 'sum' is not allowed here"),
         ("amount / max(amount)", "the aggregate 'max' is not allowed here"),
         ("abs(amount", "not an expression: parentheses are opened 1 times and closed 0 times"),
+        ("abs(amount), amount", "not an expression: it is more than one"),
+        ("amount;", "not an expression: it is more than one"),
         ("'a", "not an expression: a quote is not closed"),
         ("  ", "not an expression: there is no expression here"),
     ],
@@ -76,6 +78,13 @@ def test_an_error_in_the_sql_of_a_column_is_found_with_its_place(tmp_path: Path,
     assert said in str(found)
     assert (found.key, found.file) == ("columns.x.from", tmp_path / "silver/shop/orders.yaml")
     assert "from:" in found.file.read_text().splitlines()[found.line - 1]
+
+
+def test_sql_that_is_too_long_to_be_checked_is_a_problem_of_its_file(tmp_path: Path) -> None:
+    measures = {"total": " + ".join(["sum(o.amount)"] * 1_500)}
+    (found,) = sql_problems_of(tmp_path, bronze_document(), silver_document(), gold_document(measures=measures))
+    assert "its SQL is too long or nested too deeply to be checked" in found.message
+    assert found.file == tmp_path / "gold/shop/revenue_daily.yaml"
 
 
 @pytest.mark.parametrize(

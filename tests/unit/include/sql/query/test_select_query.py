@@ -51,6 +51,7 @@ REFUSED = [
     ),
     ("WITH x AS (SELECT day FROM x) SELECT x.day FROM x, f, w", "'x' in WITH is read before it is stated"),
     ("WITH x AS (SELECT day FROM y), y AS (SELECT day FROM x) SELECT x.day FROM x, f, w", "read before it is stated"),
+    ("SELECT f.day AS order FROM f, w WHERE", "it cannot be read at line 1, column "),
     ("SELECT f.day FROM f NATURAL LEFT JOIN w", "also compares what Millrace adds to each table"),
     ("SELECT day FROM f, w; DROP TABLE x", "more than one statement"),
     ("SELECT (table secrets) AS day FROM f, w", "reads other tables"),
