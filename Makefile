@@ -39,7 +39,7 @@ test: setup kafka ## the tests that pin behaviour, and a day through a real Airf
 
 test-all: setup kafka ## all tests but the long proofs: killed drivers, races, every format, backfills as well
 	@$(TRY_BROWSER)
-	@$(SUITES) unit spark-all e2e-all
+	@$(SUITES) unit spark-all e2e e2e-slow
 
 spark: setup kafka ## only the tests with Spark or Airflow inside
 	@$(SUITES) spark-all
@@ -49,7 +49,7 @@ unit: setup ## only the tests and examples that need neither: a few minutes
 
 e2e: setup kafka ## only the tests of the whole stack: a real Airflow, backfills, kills
 	@$(TRY_BROWSER)
-	@$(SUITES) e2e-all
+	@$(SUITES) e2e e2e-slow
 
 faults: setup kafka ## the long proofs: drivers and servers that die at every further place, full disks, a week in any order (an hour)
 	@$(SUITES) faults

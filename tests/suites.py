@@ -34,7 +34,7 @@ SUITES = {
     "spark": ["-m", "not slow and not faults", *SPARK],
     "spark-all": ["-m", "not faults", *SPARK],
     "e2e": ["-m", "not slow", "tests/e2e"],
-    "e2e-all": ["tests/e2e"],
+    "e2e-slow": ["-m", "slow", "tests/e2e"],
     "faults": ["-m", "faults", *_workers(2), "tests/integration", "tests/spark"],
 }  # fmt: skip
 """Suite -> the arguments of pytest."""

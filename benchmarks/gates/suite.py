@@ -38,7 +38,7 @@ def rules(
         _rule("expect_column_values_to_be_in_set", column="status", value_set=["new", "paid", "sent", "returned"]),
         _rule("expect_column_values_to_match_regex", column="md5", regex="^[0-9a-f]{32}$"),
     ]
-    figures = [_between(figure, name, 0, 10**15) for name in numbers for figure in ("min", "max", "mean", "sum")]
+    figures = [_between(figure, name, 0, 10**16) for name in numbers for figure in ("min", "max", "mean", "sum")]
     rows, unique = (
         _rule("expect_table_row_count_to_be_between", min_value=1),
         _rule("expect_column_values_to_be_unique", column="id"),
