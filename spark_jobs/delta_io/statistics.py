@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from include.contracts.spec.nested_type import nested_type
 
 MAX_COLUMNS = 32
 """Delta's own default."""
@@ -25,3 +27,23 @@ def statistics_of(names: Iterable[str], columns: Mapping[str, str], partitioned_
     candidates = [name for name in dict.fromkeys(names) if name not in partitioned_by]
     skippable = [name for name in candidates if not columns[name].startswith(_WITHOUT_STATISTICS)]
     return {"delta.dataSkippingStatsColumns": ",".join(skippable[:MAX_COLUMNS])}
+
+
+def first_parts(columns: Mapping[str, str]) -> dict[str, str]:
+    """Return a part with statistics of each struct of the columns, as its path -> its type.
+
+    After a struct of which no part has statistics, delta-rs reads those of no further column.
+
+    >>> first_parts({"id": "int", "shop": "struct<tags:array<int>,city:string,geo:struct<lat:double,lon:double>>"})
+    {'shop.city': 'string', 'shop.geo.lat': 'double'}
+    """
+    return {path: kind for name, of_column in columns.items() for path, kind in _first_parts(name, of_column)}
+
+
+def _first_parts(name: str, kind: str) -> Iterator[tuple[str, str]]:
+    if not kind.lower().startswith("struct<"):
+        return
+    parts = {f"{name}.{part}": of_part for part, of_part in nested_type(kind).parts.items()}
+    yield from [(path, of_part) for path, of_part in parts.items() if not of_part.startswith(_WITHOUT_STATISTICS)][:1]
+    for path, of_part in parts.items():
+        yield from _first_parts(path, of_part)

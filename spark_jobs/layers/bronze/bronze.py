@@ -19,7 +19,7 @@ from include.control.log.streams import stream_properties
 from include.control.quarantine.events import ReceivedRow
 from spark_jobs.delta_io.landing_reads import SOURCE_FILE
 from spark_jobs.delta_io.row_writes import append, read_observation, replace_where, replaced_rows
-from spark_jobs.delta_io.statistics import statistics_of
+from spark_jobs.delta_io.statistics import first_parts, statistics_of
 from spark_jobs.delta_io.tables import TableShape, shape_properties
 from spark_jobs.layers.bronze.column_drift import ColumnDrift
 from spark_jobs.layers.bronze.file_rows import added_files, lacking_files
@@ -63,7 +63,9 @@ def bronze_shape(spec: BronzeSpec, origin: Mapping[str, str]) -> TableShape:
     columns = {**declared, **own, **STAMP_COLUMNS}
     # Statistics of all columns would take a fifth of a large load, and no query filters bronze by received values.
     # Those of `_rescued` are needed: they count the rescued rows.
-    statistics = statistics_of((*origin, RESCUED, INTERVAL_START, *spec.zorder_by), columns, spec.partitioned_by)
+    parts = first_parts(declared)
+    filtered = (*origin, RESCUED, INTERVAL_START, *spec.zorder_by, *parts)
+    statistics = statistics_of(filtered, {**columns, **parts}, spec.partitioned_by)
     return TableShape(
         columns=columns,
         comments={name: column.description for name, column in spec.columns.items()},

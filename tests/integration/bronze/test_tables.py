@@ -79,6 +79,16 @@ def test_statistics_cover_the_columns_that_queries_filter_by(
     assert statistics(lakehouse) == columns
 
 
+def test_statistics_can_be_read_beside_structs(lakehouse: Lakehouse) -> None:
+    document = bronze_document()
+    parts = "struct<name: string, geo: struct<tags: array<string>, lat: double>>"
+    lakehouse.specs({**document, "columns": {"shop": {"type": parts}, **document["columns"]}})
+    lakehouse.deliver(1, "a.json", [{**order(1, 5), "shop": {"name": "a", "geo": {"lat": 1.5}}}])
+    report = lakehouse.run(ORDERS)
+    assert report.outcome is Outcome.COMMITTED, report.message
+    assert statistics(lakehouse) == {"_source_file", "_interval_start", "_rescued", "shop.name", "shop.geo.lat"}
+
+
 def test_instants_are_stored_so_that_readers_can_skip(lakehouse: Lakehouse) -> None:
     lakehouse.deliver(1, "a.json", [order(1, 5)])
     lakehouse.run(ORDERS)
