@@ -101,8 +101,13 @@ def _lookback(spec: GoldSpec, specs: Mapping[str, AnySpec]) -> Iterator[Defect]:
 
 
 def _kind_of_group(spec: GoldSpec, specs: Mapping[str, AnySpec]) -> Iterator[Defect]:
-    """Yield that the text of a value of `refresh_by` cannot choose its rows, if the spec states its type."""
-    group, kind = spec.group_by[spec.refreshed_group], _Joins(spec, spec.refreshed_group, specs).type_of_group()
+    """Yield that `refresh_by` cannot choose rows: it comes from a lookup, or has a type whose texts choose none."""
+    joins, group = _Joins(spec, spec.refreshed_group, specs), spec.group_by[spec.refreshed_group]
+    kind = joins.type_of_group()
+    if alias := joins.lookup_of_group():
+        message = f"a row of the lookup {alias!r} may belong to many values of refresh_by, so that it cannot give them"
+        fix = f"compute {spec.refreshed_group} from {next(iter(spec.sources))}"
+        yield Defect(("group_by", spec.refreshed_group), message, group, fix)
     if is_nested(kind) or kind == "binary":
         function = "to_json" if is_nested(kind) else "hex"
         fix = f"write {function}({group}), and the same in refresh_from; or refresh by another group"
@@ -166,6 +171,12 @@ class _Joins:
         """Return the type of `refresh_by`; empty if it is not a column whose type a spec states."""
         term = term_of(self._spec.group_by[self._refresh_by], self._resolve)
         return self._types().get(term.name, "") if isinstance(term, exp.Column) else ""
+
+    def lookup_of_group(self) -> str:
+        """Return the alias of a lookup from which `refresh_by` is computed; empty if there is none."""
+        term = term_of(self._spec.group_by[self._refresh_by], self._resolve)
+        aliases = {column.partition(".")[0] for column in columns_of(term)} if term else set()
+        return next((alias for alias, source in self._spec.sources.items() if source.lookup and alias in aliases), "")
 
     def reach_of_windows(self, measure: str) -> timedelta:
         """Return how far before a value of `refresh_by` the rows are that the windows of a measure see.

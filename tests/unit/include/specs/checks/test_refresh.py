@@ -263,3 +263,15 @@ def test_a_group_whose_values_have_no_text_of_their_own_chooses_no_rows(tmp_path
         assert f"refresh_by: day is {kinds[name]}, by whose values no run can choose rows" in problem
         assert f"write {function}(o.{name})" in problem
         assert of_text == []
+
+
+def test_a_group_by_a_lookup_is_found_without_the_alias_of_its_column(tmp_path: Path) -> None:
+    lookup = {"table": "silver.prices", "join": "left", "on": "p.order_id = o.order_id", "lookup": True}
+    document = gold_document(
+        sources={"o": {"table": "silver.orders"}, "p": lookup},
+        refresh_from={"o": "order_id"},
+        group_by={"day": "code"},
+    )
+    (problem,), _ = outcome(tmp_path, document)
+    assert "group_by.day: a row of the lookup 'p' may belong to many values of refresh_by" in problem
+    assert "compute day from o" in problem
