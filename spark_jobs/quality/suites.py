@@ -15,11 +15,11 @@ from include.contracts.spec.expectation_arguments import COMPARISONS, OWN_EXPECT
 from spark_jobs.quality.fused.adjustments import Facts
 from spark_jobs.quality.fused.change import Change
 from spark_jobs.quality.fused.comparisons import compare_version, compile_comparison
-from spark_jobs.quality.fused.failing_rows import condition_error
-from spark_jobs.quality.fused.one_pass import ComputedFigures, compute_figures, require_readable
+from spark_jobs.quality.fused.one_pass import ComputedFigures, compute_figures
 from spark_jobs.quality.fused.rule import FusedRule
 from spark_jobs.quality.fused.rules import compile_rule
 from spark_jobs.quality.fused.samples import collect_samples
+from spark_jobs.quality.rules.conditions import condition_error, require_readable
 from spark_jobs.quality.rules.fit import unfit_causes
 from spark_jobs.quality.verdicts.carried_figures import carried_check
 from spark_jobs.quality.verdicts.comparable_version import ComparableVersion

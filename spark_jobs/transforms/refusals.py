@@ -8,6 +8,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from include.contracts.spec.expectation import Action, Expectation
+from include.contracts.spec.expectation_arguments import SQL
+from include.errors import SpecError
+from spark_jobs.quality.rules.conditions import condition_error
 from spark_jobs.quality.rules.row_rules import REFUSALS, REFUSALS_TYPE, refusal, refusals, require_fit
 
 
@@ -73,7 +76,11 @@ def with_refusals(df: DataFrame, rules: Sequence[Expectation], *parts: Column) -
     """Add `_refusals`: all refusals in `parts`, one array after the other.
 
     Raises:
-        SpecError: a rule names a column that `df` lacks, or compares a column with values of another kind.
+        SpecError: a rule names a column that `df` lacks, or compares a column with values of another kind, or Spark
+            cannot read its SQL as a condition.
     """
     require_fit(df.schema, rules)
+    conditions = [(rule, rule.arguments["condition"]) for rule in rules if rule.name == SQL]
+    if wrong := [f"{rule.rule}: {cause}" for rule, sql in conditions if (cause := condition_error(df, sql))]:
+        raise SpecError("\n".join(wrong), "Correct the rule in the spec, then run again.")
     return df.withColumn(REFUSALS, F.concat(*parts))

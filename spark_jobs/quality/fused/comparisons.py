@@ -25,10 +25,11 @@ from include.contracts.spec.expectation import Expectation
 from include.contracts.spec.expectation_arguments import QUERY, REFERENCES
 from spark_jobs.quality.fused.adjustments import GREATEST, TOTAL, Facts
 from spark_jobs.quality.fused.distributions import distribution_is_stable, null_share_is_stable
-from spark_jobs.quality.fused.one_pass import Figures, collect_together, require_readable
+from spark_jobs.quality.fused.one_pass import Figures, collect_together
 from spark_jobs.quality.fused.other_tables import Reference
 from spark_jobs.quality.fused.queries import query_returns_no_rows
 from spark_jobs.quality.fused.rule import FusedRule, Samples
+from spark_jobs.quality.rules.conditions import require_readable
 from spark_jobs.quality.rules.figure_bounds import EPOCH
 from spark_jobs.quality.verdicts.comparable_version import IN_TABLE, ComparableVersion
 from spark_jobs.quality.verdicts.rule_result import ALL_ROWS, RuleResult, one_line

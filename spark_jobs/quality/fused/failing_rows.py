@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from functools import partial
 
-from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import BooleanType, StructType
+from pyspark.sql.types import StructType
 
 from include.contracts.spec.expectation import Expectation
 from include.sql.expression import expression_of
 from spark_jobs.quality.fused.adjustments import TOTAL, Facts
 from spark_jobs.quality.fused.groups import group_figure
-from spark_jobs.quality.fused.one_pass import Figures, require_readable
+from spark_jobs.quality.fused.one_pass import Figures
 from spark_jobs.quality.fused.rule import ROWS, FusedRule, Samples
 from spark_jobs.quality.rules.bounds import literal
 from spark_jobs.quality.rules.figure_bounds import NotFusedError
 from spark_jobs.quality.rules.row_rules import fails
-from spark_jobs.quality.verdicts.rule_result import RuleResult, one_line
+from spark_jobs.quality.verdicts.rule_result import RuleResult
 
 
 def row_rule(rule: Expectation, _schema: StructType) -> FusedRule:
@@ -59,16 +57,6 @@ def sql_rule(rule: Expectation, schema: StructType) -> FusedRule:
     return FusedRule(
         Figures(flat, adjust=dict.fromkeys(followed, TOTAL)), evaluate, Samples(value, failing) if columns else None
     )
-
-
-def condition_error(df: DataFrame, condition: str) -> str:
-    """Return why Spark cannot read the text as a condition on a row of `df`; empty if it can. No job is run."""
-    try:
-        kind = df.select(F.expr(condition)).schema[0].dataType
-    except PySparkException as error:
-        require_readable(df)
-        return one_line(str(error))
-    return "" if isinstance(kind, BooleanType) else f"it is not a condition: its value is {kind.simpleString()}"
 
 
 def _share_of_rows(mostly: float, failing: str, considered: str, facts: Facts) -> RuleResult:

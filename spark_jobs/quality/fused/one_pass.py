@@ -153,12 +153,3 @@ def collect_together(frames: Sequence[DataFrame]) -> dict[str, Any]:
     """Return the values of frames with one row each, by column; columns without a value are left out."""
     rows = together(frames).collect() if frames else []
     return {name: value for row in rows for name, value in row.asDict().items() if value is not None}
-
-
-def require_readable(df: DataFrame) -> None:
-    """Raise Spark's error if it cannot read a single row, so that no rule is blamed for a lost server.
-
-    Raises:
-        PySparkException: the frame cannot be read.
-    """
-    df.limit(1).collect()

@@ -19,9 +19,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import DataType, DateType, DecimalType, StructType, TimestampType
 
 from include.contracts.spec.expectation import Expectation
-from spark_jobs.quality.fused.one_pass import require_readable
 from spark_jobs.quality.gx.classes import expectation_class
 from spark_jobs.quality.rules.bounds import value_bound
+from spark_jobs.quality.rules.conditions import require_readable
 from spark_jobs.quality.verdicts.rule_result import RuleResult, one_line
 
 MOST_COMMON = "expect_column_most_common_value_to_be_in_set"

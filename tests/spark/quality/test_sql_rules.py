@@ -8,6 +8,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from include.contracts.spec.expectation import Action, Expectation
+from include.errors import SpecError
 from spark_jobs.quality.rules.row_rules import REFUSALS, refusals
 from spark_jobs.quality.suites import check_rules
 from spark_jobs.transforms.refusals import with_refusals
@@ -74,6 +75,14 @@ def test_a_condition_with_an_error_is_blamed_alone(orders: DataFrame, condition:
     assert cause in wrong.error
     assert "stacktrace" not in wrong.error
     assert (sound.unexpected_rows, sound.error) == (1, "")
+
+
+@pytest.mark.parametrize(("condition", "cause"), [("amount", "its value is int"), ("amount >", "PARSE_SYNTAX_ERROR")])
+def test_a_wrong_condition_on_rows_is_a_wrong_spec(orders: DataFrame, condition: str, cause: str) -> None:
+    rules = [rule(condition, Action.QUARANTINE), rule(AMOUNT, Action.DROP)]
+    with pytest.raises(SpecError, match=cause) as error:
+        with_refusals(orders, rules, refusals(rules))
+    assert str(error.value).startswith(f"expect_sql({condition}): ")
 
 
 def test_a_field_of_a_struct_is_shown_with_its_column(orders: DataFrame) -> None:
