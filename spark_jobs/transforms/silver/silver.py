@@ -175,6 +175,6 @@ def _refusals(spec: SilverSpec) -> list[Column]:
         missing = F.when(F.col("_is_truncate"), missing_values(spec.sequence_by)).otherwise(missing)
     required = tuple(name for name, column in spec.columns.items() if not column.nullable and name not in needed)
     texts = [name for name in spec.partitioned_by if spec.columns[name].type == "string"]
-    lost = empty_partition_texts(name for name in texts if name in needed or name in required)
-    of_values = (F.col("_invalid_values"), missing_values(required), refusals(_own_rules(spec)))
+    lost, lost_values = (empty_partition_texts(each for each in texts if each in names) for names in (needed, required))
+    of_values = (F.col("_invalid_values"), missing_values(required), *lost_values, refusals(_own_rules(spec)))
     return [missing, *lost, *(F.when(F.col("_is_delete"), no_refusal()).otherwise(part) for part in of_values)]
