@@ -34,6 +34,8 @@ _OF_VALUES = frozenset(
 )
 """The expectations that compare a column's own values; other expectations with bounds compare figures."""
 
+_EXTREMES = ("expect_column_max_to_be_between", "expect_column_min_to_be_between")
+
 _OF_FRACTIONS = frozenset(
     {
         "expect_column_mean_to_be_between",
@@ -56,6 +58,7 @@ _MEASURED = {
 }
 """The expectations that only columns of some kinds can have -> these kinds."""
 
+_DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _TIME = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,6})?(Z|[+-]\d\d:\d\d)?)?)?")
 """The dates and instants that Spark reads, too: it gets the values of a set as they are, and bounds in its own form."""
 
@@ -63,6 +66,7 @@ _FIXES = {
     "numbers": "write a number, without quotes",
     "whole numbers": "write a whole number, without quotes",
     "text": "write it in quotes",
+    "dates": 'write it as "2013-01-01"',
     "dates or instants": 'write it as "2013-01-01" or "2013-01-01T00:00:00Z"',
     "booleans": "write true or false, without quotes",
 }
@@ -130,17 +134,20 @@ def _compared_kind(name: str, arguments: Mapping[str, Any], document: Document) 
     """Return the kind of values that the expectation compares; empty if unknown."""
     if name not in _OF_VALUES:
         return "numbers" if name in _OF_FRACTIONS else "whole numbers"
-    kind = _kind_of_column(arguments.get("column"), document)
+    column = arguments.get("column")
+    kind = _kind_of_column(column, document)
+    if name in _EXTREMES and type_of_column(document, column) == "date":
+        return "dates"  # Great Expectations cannot compare a date with an instant
     is_compared = kind in _MEASURED.get(name, (kind,)) and kind != "bytes"
     # Great Expectations compares the extremes of booleans with numbers.
     return kind if is_compared and (kind != "booleans" or name.endswith("_set")) else ""
 
 
 def _is_of_kind(value: Any, kind: str) -> bool:
-    if kind == _TIMES:
+    if kind in ("dates", _TIMES):
         with suppress(TypeError, ValueError):
             datetime.fromisoformat(value)
-            return not value.isdigit()
+            return not value.isdigit() and (kind == _TIMES or _DATE.fullmatch(value) is not None)
         return False
     of_kinds = {_NUMBERS: (int, float), "whole numbers": (int,), "text": (str,), "booleans": (bool,)}
     return isinstance(value, of_kinds[kind]) and (kind == "booleans" or not isinstance(value, bool))

@@ -105,6 +105,12 @@ class TestExpectations:
                 "write it as",
             ),
             (
+                rule("expect_column_min_to_be_between", "fail", column="day", min_value="2013-01-31T00:00:00Z"),
+                "expectations[0].expect_column_min_to_be_between.min_value",
+                "compared with dates",
+                'write it as "2013-01-01"',
+            ),
+            (
                 rule("expect_column_values_to_be_in_set", column="amount", value_set=[]),
                 "expectations[0].expect_column_values_to_be_in_set.value_set",
                 "the list is empty",
