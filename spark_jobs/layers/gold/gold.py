@@ -7,7 +7,6 @@ from functools import reduce
 
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import AtomicType, DataType, VariantType
 
 from include.contracts.job.report import RowCounts
 from include.contracts.spec.table_spec import GoldSpec
@@ -45,6 +44,7 @@ from spark_jobs.layers.gold.query import (
     touched_by_lookup_of_query,
     touched_rows_of_query,
 )
+from spark_jobs.layers.gold.stored_types import has_order, require_stored_types
 from spark_jobs.layers.gold.value_ranges import MOST_WITHOUT_RANGES, have_ranges, ranges_of
 from spark_jobs.layers.own_table import ensure_leased_table, ensure_own_table, require_fitting_table
 from spark_jobs.protocol.batches import BatchPlan, Closing
@@ -268,7 +268,7 @@ class GoldAggregate:
         if self._spec.query is not None and self._refresh is None:
             self._refresh = refresh_of_query(session, self._spec, self._frames_at(session, sources))
         wanted = [column.lower() for column in (*self._spec.partitioned_by, *self._refreshed_columns)]
-        ordered = {field.name.lower() for field in rows.schema.fields if _has_order(field.dataType)}
+        ordered = {field.name.lower() for field in rows.schema.fields if has_order(field.dataType)}
         return [column for column in dict.fromkeys(wanted) if column in ordered]
 
     def _predicate(self, groups: DataFrame, touched: Touched | None) -> str:
@@ -282,6 +282,7 @@ class GoldAggregate:
 
     def _shape(self, groups: DataFrame) -> TableShape:
         columns = {field.name: field.dataType.simpleString() for field in groups.schema.fields}
+        require_stored_types(self._spec.table, columns)
         return TableShape(
             columns={**columns, **STAMP_COLUMNS},
             partitioned_by=self._spec.partitioned_by,
@@ -293,8 +294,3 @@ class GoldAggregate:
 def _distinct(texts: DataFrame, most: int) -> list[str | None]:
     """Return so many different values of `touched`, or all if there are fewer."""
     return [row["touched"] for row in texts.distinct().limit(most).collect()]
-
-
-def _has_order(kind: DataType) -> bool:
-    """Whether Spark can sort by a type, and Delta has its least and greatest value for each file."""
-    return isinstance(kind, AtomicType) and not isinstance(kind, VariantType)

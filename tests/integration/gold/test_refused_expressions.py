@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from include.control.log.stored_tables import is_table
 from include.errors import Outcome
 from tests.support.documents.specs import gold_document
 from tests.support.lakehouse import Lakehouse, order
@@ -17,3 +18,13 @@ def test_the_driver_refuses_an_expression_that_reads_a_table_in_another_version(
     report = lakehouse.run(GOLD, 1)
     assert report.outcome is Outcome.BAD_INPUT
     assert "a query within an expression reads a table in a version that no run records" in report.message
+
+
+def test_a_measure_whose_type_delta_does_not_store_is_named_and_nothing_is_written(lakehouse: Lakehouse) -> None:
+    lakehouse.deliver(1, "a.json", [order(1, 5)])
+    lakehouse.run_all(1, BRONZE, SILVER)
+    lakehouse.specs(gold_document(measures={"span": "max(o.event_at) - min(o.event_at)"}))
+    report = lakehouse.run(GOLD, 1)
+    assert report.outcome is Outcome.BAD_SPEC
+    assert report.message.startswith(f"{GOLD}: column span is of the type interval day to second, which Delta does not")
+    assert not is_table(lakehouse.paths.table(GOLD))
