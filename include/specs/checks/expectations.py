@@ -31,6 +31,10 @@ _FORMS = {
 }
 """Argument with a pattern -> what it is, and how it is written."""
 
+_CONDITIONS = ("row_condition", "condition_parser")
+_OF_SOME_ROWS = "for a rule on some rows write expect_sql: NOT (<which rows>) OR <what must hold>"
+"""The arguments by which Great Expectations checks a part of the rows -> the way out."""
+
 _BROKEN_EVERYWHERE = ("missing ), ", "unbalanced parenthesis", "unterminated character set", "nothing to repeat")
 
 _ESCAPED = re.compile(r"\\Q.*?(?:\\E|$)|\\[pPxNb]\{[^}]*\}|\\.|\[(?:\\.|[^\]\\])*\]", re.DOTALL)
@@ -77,7 +81,7 @@ def _check_arguments(path: KeyPath, name: str, arguments: Mapping[str, Any]) -> 
     takes = ARGUMENTS[name]
     for argument, value in arguments.items():
         if argument not in takes.all_names:
-            fix = did_you_mean(argument, takes.all_names)
+            fix = _OF_SOME_ROWS if argument in _CONDITIONS else did_you_mean(argument, takes.all_names)
             yield Defect((*path, argument), "the expectation takes no such argument", value, fix)
         elif invalid := _invalid_value(name, argument, value):
             yield Defect((*path, argument), *invalid)

@@ -60,6 +60,12 @@ class TestExpectations:
                 "did you mean",
             ),
             (rule(NAME, column="amount"), f"expectations[0].{NAME}", "needs min_value or max_value", "add `min_value"),
+            (
+                rule(NAME, column="amount", min_value=1, row_condition="amount > 1"),
+                f"expectations[0].{NAME}.row_condition",
+                "takes no such argument",
+                "for a rule on some rows write expect_sql",
+            ),
             (rule(NAME, min_value=1), f"expectations[0].{NAME}", "needs the argument 'column'", "add `column: ...`"),
             (rule(NAME, column="amount", min_value=[1]), f"expectations[0].{NAME}.min_value", "a number or text", ""),
             (
