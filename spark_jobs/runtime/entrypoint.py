@@ -20,6 +20,7 @@ from include.errors import MillraceError, NotReadyError, Outcome
 from include.paths import LakehousePaths
 from spark_jobs.runtime.context import JobContext
 from spark_jobs.runtime.parent import end_with_parent
+from spark_jobs.runtime.spark_errors import cause_of
 from spark_jobs.transforms.partition_texts import empty_partition_text_error
 
 RunJob = Callable[[JobContext], JobReport]
@@ -106,7 +107,7 @@ def _missing_column_error(error: Exception, context: JobContext) -> NotReadyErro
 
 def failure_report(job: Job, args: JobArgs, error: BaseException, outcome: Outcome) -> JobReport:
     """Return the report of a job that ended with `error`."""
-    text = str(error).strip() or type(error).__name__
-    message = text if isinstance(error, MillraceError) else f"{args.table}: {type(error).__name__}: {text}"
+    is_own = isinstance(error, MillraceError)
+    message = str(error) if is_own else f"{args.table}: {type(error).__name__}: {cause_of(error)}"
     run, error_class = reported_run(job, args), type(error).__name__
     return JobReport(**run, outcome=outcome, message=message[:4000], error_class=error_class)

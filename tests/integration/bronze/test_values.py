@@ -126,3 +126,14 @@ def test_a_strict_spec_leaves_out_each_file_with_a_value_that_fits_no_column(lak
     assert 'a.json: values that fit no column: {"colour":"red"}; declare them' in report.message
     assert 'c.json: values that fit no column: {"amount":"many"}' in report.message
     assert lakehouse.rows(ORDERS, "order_id", "_rescued") == [("o3", None)]
+
+
+def test_the_report_of_sql_that_fails_for_a_row_begins_with_the_cause(lakehouse: Lakehouse) -> None:
+    lakehouse.specs(bronze_document(expectations=[{"expect_sql": "1 / amount > 0", "action": "quarantine"}]))
+    lakehouse.deliver(1, "a.json", [order(1, 0)])
+
+    report = lakehouse.run(ORDERS)
+
+    assert report.message.startswith(f"{ORDERS}: SparkException: [DIVIDE_BY_ZERO]")
+    assert "1 / amount > 0" in report.message
+    assert "\tat " not in report.message
