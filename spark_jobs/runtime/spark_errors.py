@@ -14,11 +14,11 @@ def cause_of(error: BaseException) -> str:
     >>> trace = "\n\nJVM stacktrace:\norg.apache.spark.SparkException\n\tat org.apache.spark.Task.run(Task.scala:147)"
     >>> cause_of(RuntimeError(f"[UNRESOLVED_COLUMN] There is no column x.{trace}"))
     '[UNRESOLVED_COLUMN] There is no column x.'
-    >>> caused = "Caused by: org.apache.spark.SparkArithmeticException: [DIVIDE_BY_ZERO] Division by zero.\n\tat a.B(C:1)"
+    >>> caused = "Caused by: org.apache.SparkArithmeticException: [DIVIDE_BY_ZERO] Division by zero.\n\tat a.B(C:1)"
     >>> cause_of(RuntimeError(f"[TASK_WRITE_FAILED] Task failed while writing rows to /lake.{trace}\n{caused}"))
     '[DIVIDE_BY_ZERO] Division by zero.'
-    >>> cause_of(RuntimeError("An error occurred while calling o97.save.\n: java.io.IOException: no space\n\tat a.B(C:1)"))
-    'no space'
+    >>> cause_of(RuntimeError("An error occurred while calling o9.save\n: java.io.IOException: full\n\tat a.B(C:1)"))
+    'full'
     >>> cause_of(KeyError())
     'KeyError'
     """

@@ -133,7 +133,7 @@ def _result(result: ExpectationValidationResult) -> RuleResult:
     entries = [info] if "raised_exception" in info else info.values()
     messages = [entry["exception_message"] for entry in entries if entry["raised_exception"]]
     error = "; ".join(dict.fromkeys(one_line(str(text or "an exception without a message")) for text in messages))
-    if result.success is None and not error:
-        error = "Great Expectations gave no result"
-    # A rule on quantiles has NumPy's True, which is not Python's.
+    # A rule on quantiles has NumPy's True, which is not Python's; a class of the project may return anything.
+    if result.success not in (True, False) and not error:
+        error = f"Great Expectations gave {result.success!r} as its result, which is neither True nor False"
     return RuleResult(passed=bool(result.success) and not error, details=result.result, error=error)

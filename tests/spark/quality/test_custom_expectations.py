@@ -130,3 +130,13 @@ def test_a_file_that_cannot_be_run_is_named(spark: SparkSession, put: Put, tmp_p
     put(tmp_path)
     with pytest.raises(SpecError, match=r"broken\.py cannot be run: ZeroDivisionError: division by zero"):
         check_rules(spark.range(1).toDF("n"), [rule("expect_luck")])
+
+
+def test_a_class_that_says_success_in_words_does_not_pass(spark: SparkSession, put: Put, tmp_path: Path) -> None:
+    base = "from great_expectations.expectations.expectation import BatchExpectation\n"
+    verdict = "    def _validate(self, *_, **__):\n        return {'success': 'False', 'result': {}}\n"
+    (tmp_path / "words.py").write_text(f"{base}class ExpectWords(BatchExpectation):\n{verdict}")
+    put(tmp_path)
+    [check] = check_rules(spark.range(1).toDF("n"), [rule("expect_words")]).checks
+    assert not check.passed
+    assert "'False' as its result, which is neither True nor False" in check.error
