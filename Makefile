@@ -3,7 +3,7 @@ PYTHON := .venv/bin/python
 .DEFAULT_GOAL := help
 # Spark's tests and the whole stack at once, as `make -j test` would have it, starve each other.
 .NOTPARALLEL:
-.PHONY: help machine setup demo demo-kafka compose-demo up down test test-all spark e2e unit faults race soak bench image lint kafka browser screenshots
+.PHONY: help machine setup demo demo-kafka compose-demo up down test test-all test-slow spark e2e unit faults race soak bench image lint kafka browser screenshots
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -39,10 +39,14 @@ test: setup kafka ## the tests that pin behaviour, and a day through a real Airf
 
 test-all: setup kafka ## all tests but the long proofs: killed drivers, races, every format, backfills as well
 	@$(TRY_BROWSER)
-	@$(SUITES) unit spark-all e2e e2e-slow
+	@$(SUITES) unit spark e2e spark-slow e2e-slow
+
+test-slow: setup kafka ## what `make test-all` has beyond `make test`
+	@$(TRY_BROWSER)
+	@$(SUITES) spark-slow e2e-slow
 
 spark: setup kafka ## only the tests with Spark or Airflow inside
-	@$(SUITES) spark-all
+	@$(SUITES) spark spark-slow
 
 unit: setup ## only the tests and examples that need neither: a few minutes
 	@$(SUITES) unit

@@ -32,7 +32,7 @@ SUITES = {
     "unit": [*_workers(2), "--doctest-modules", "tests/architecture", "tests/unit", "tests/support", "include",
              "spark_jobs", "plugins"],
     "spark": ["-m", "not slow and not faults", *SPARK],
-    "spark-all": ["-m", "not faults", *SPARK],
+    "spark-slow": ["-m", "slow and not faults", *SPARK],
     "e2e": ["-m", "not slow", "tests/e2e"],
     "e2e-slow": ["-m", "slow", "tests/e2e"],
     "faults": ["-m", "faults", *_workers(2), "tests/integration", "tests/spark"],
