@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.documents.measures import READING_A_RESULT
 from tests.support.documents.refusals import problem_of_gold, problems_of, sql_problems_of
-from tests.support.documents.specs import bronze_document, gold_document, silver_document, write_specs
+from tests.support.documents.specs import Document, bronze_document, gold_document, silver_document, write_specs
 
 
 class TestGold:
@@ -155,3 +155,62 @@ def test_a_group_within_an_aggregate_is_found_unless_its_name_is_a_column_of_a_s
     gold = gold_document(group_by=groups, measures={"first": "min(day)", "last": "max(HOUR)"})
     (found,) = sql_problems_of(tmp_path, bronze_document(), silver_document(), gold)
     assert (found.key, found.fix) == ("measures.last", "write what it stands for: hour(o.event_at)")
+
+
+ANY_VALUE = "write min, max or max_by, or order the rows in a window"
+
+
+@pytest.mark.parametrize(
+    ("measure", "fix"),
+    [
+        ("first(o.order_id)", ANY_VALUE),
+        ("last(o.amount) ignore nulls", ANY_VALUE),
+        ("any_value(o.order_id)", ANY_VALUE),
+        ("count(*) + first_value(o.amount)", ANY_VALUE),
+        ("listagg(o.order_id, ',')", "write WITHIN GROUP (ORDER BY ...)"),
+        ("string_agg(o.order_id)", "write WITHIN GROUP (ORDER BY ...)"),
+        ("array_agg(o.order_id)", "wrap it in sort_array()"),
+        ("mode(o.amount)", "write mode(o.amount, true), which always takes the same one"),
+        ("max_by(o.amount, o.day)", "order by struct(o.day, o.amount), or by struct(o.day, <a column that is diff"),
+        ("min_by(o.amount, struct(o.day))", "order by struct("),
+        ("explode(collect_set(o.amount))", "write a `query`, such as SELECT ... FROM o LATERAL VIEW explode(o.items)"),
+    ],
+)
+def test_a_measure_with_another_value_in_each_run_is_refused_as_in_a_query(
+    tmp_path: Path, measure: str, fix: str
+) -> None:
+    found = sql_problems_of(tmp_path, bronze_document(), silver_document(), gold_document(measures={"m": measure}))
+    assert {each.key for each in found} == {"measures.m"}
+    assert any(each.fix.startswith(fix) for each in found), found
+
+
+@pytest.mark.parametrize(
+    ("change", "key", "said"),
+    [
+        ({"group_by": {"day": "o.day", "n": "explode(array(1, 2))"}}, "group_by.n", "makes rows"),
+        ({"group_by": {"day": "o.day", "n": "window(o.event_at, '2 hours', '1 hour')"}}, "group_by.n", "makes rows"),
+        ({"group_by": {"day": "o.day", "n": "session_window(o.event_at, '1 hour')"}}, "group_by.n", "makes rows"),
+        ({"group_by": {"day": "o.day", "n": "rank() over (order by o.day)"}}, "group_by.n", "a window is not allowed"),
+        (
+            {"sources": {"o": {"table": "silver.orders", "where": "row_number() over (order by day) = 1"}}},
+            "sources.o.where",
+            "a window is not allowed",
+        ),
+        (
+            {"sources": {"o": {"table": "silver.orders", "where": "stack(2, 1, 2) = 1"}}},
+            "sources.o.where",
+            "makes rows",
+        ),
+        ({"refresh_from": {"o": "explode(sequence(day, day))"}}, "refresh_from.o", "makes rows"),
+    ],
+)
+def test_what_groups_rows_is_one_value_of_each_row(tmp_path: Path, change: Document, key: str, said: str) -> None:
+    found = sql_problems_of(tmp_path, bronze_document(), silver_document(), gold_document(**change))
+    assert [(each.key, said in each.message) for each in found] == [(key, True)], found
+
+
+def test_sql_that_is_too_long_to_be_checked_is_a_problem_of_its_file(tmp_path: Path) -> None:
+    measures = {"total": " + ".join(["sum(o.amount)"] * 1_500)}
+    (found,) = sql_problems_of(tmp_path, bronze_document(), silver_document(), gold_document(measures=measures))
+    assert "its SQL is too long or nested too deeply to be checked" in found.message
+    assert found.file == tmp_path / "gold/shop/revenue_daily.yaml"
