@@ -50,6 +50,10 @@ LAUNCH = {
     "spark.log.level": "WARN",
     # A run of a few tables needs several hundred generated classes; the default cache of 100 loses them until the next.
     "spark.sql.codegen.cache.maxEntries": "2000",
+    # Otherwise each function of PySpark first finds out which line of Python calls it, for the text of errors. That
+    # took more than half of the requests, and of the time, in which forty rules become columns.
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
+    "spark.sql.dataFrameQueryContext.enabled": "false",
 }
 """The settings that take effect only before a JVM starts."""
 

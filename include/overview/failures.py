@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from include.contracts.job.task_result import TaskResult
 from include.errors import Outcome
 
@@ -30,8 +28,6 @@ _WAYS_OUT = {
 
 _ENDED = "it left no report, because its process was ended or died"
 _AFTER_FAILURE = "Its log says more. When the cause is gone, clear it with the tasks after it."
-_STACK = re.compile(r"\n\s*(?:at |JVM stacktrace)")
-"""The beginning of a stack trace, which is in the log as well."""
 
 
 def failure_cause(result: TaskResult | None) -> str:
@@ -51,7 +47,7 @@ def failure_way_out(result: TaskResult | None) -> str:
 def failure_message(result: TaskResult | None) -> list[str]:
     """Return what the failed task has said, the cause first and then the ways out; it may have values of rows.
 
-    >>> failure_message(TaskResult(outcome="failed", message="boom\\n\\tat java.lang.Thread.run"))
-    ['boom']
+    >>> failure_message(TaskResult(outcome="conflict", message="lost 7 to run-9\\n\\nWait."))
+    ['lost 7 to run-9', 'Wait.']
     """
-    return [line for line in _STACK.split(result.message)[0].split("\n") if line.strip()] if result else []
+    return [line for line in result.message.split("\n") if line.strip()] if result else []

@@ -20,7 +20,7 @@ from include.errors import MillraceError, NotReadyError, Outcome
 from include.paths import LakehousePaths
 from spark_jobs.runtime.context import JobContext
 from spark_jobs.runtime.parent import end_with_parent
-from spark_jobs.runtime.spark_errors import cause_of
+from spark_jobs.spark_errors import cause_of
 from spark_jobs.transforms.partition_texts import empty_partition_text_error
 
 RunJob = Callable[[JobContext], JobReport]

@@ -136,7 +136,9 @@ def _groups(before: Document, now: Document) -> Iterator[SpecChange]:
     if (old := before.get("query")) != (new := now.get("query")) and old and new:
         yield _changed_query(old, new)
     if "group_by" in now and (old := before.get("sources")) != (new := now.get("sources")):
-        yield _changed("sources", Effect.RECOMPUTE, old, new)
+        changed = _changed("sources", Effect.RECOMPUTE, old, new)
+        text = f"sources: {changed.text}, from which the whole table is computed"
+        yield SpecChange("query", Effect.APPLIED, text, needs_run=True) if now.get("query") else changed
 
 
 def _merge_sources(before: Document, now: Document) -> Iterator[SpecChange]:

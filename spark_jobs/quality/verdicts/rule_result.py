@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+from spark_jobs.spark_errors import cause_in
 
 ALL_ROWS = "all rows"
 """How a rule was judged for which all rows of the version were read."""
 
 _MAX_LENGTH = 500
-_STAGE_FAILURE = re.compile(r".*most recent failure: Lost task [^()]*\(TID \d+\) \([^()]*\): ")
 
 
 @dataclass(frozen=True)
@@ -37,9 +37,6 @@ class RuleResult:
 
 
 def one_line(message: str) -> str:
-    """Return an error message of Spark in one line without stack traces, at most `_MAX_LENGTH` characters."""
-    of_error = message.partition("JVM stacktrace:")[0]
-    lines = [line.strip() for line in of_error.split("\n") if line.strip()]
-    joined = " ".join(line for line in lines if not line.startswith(("at ", "An error occurred"))).removeprefix(": ")
-    text = _STAGE_FAILURE.sub("", joined)
+    """Return the innermost cause in an error message of Spark in one line, at most `_MAX_LENGTH` characters."""
+    text = " ".join(line.strip() for line in cause_in(message).split("\n") if line.strip())
     return text if len(text) <= _MAX_LENGTH else f"{text[:_MAX_LENGTH]}..."

@@ -45,12 +45,20 @@ def test_a_query_is_computed_for_the_values_that_changed_and_a_new_query_whole(l
     assert lakehouse.rows(GOLD, "day", "order_id", "amount", "place") == ranked(lakehouse)
     assert lakehouse.run(GOLD, 3).outcome is Outcome.NO_OP
 
-    lakehouse.specs(query_document(query=RANKED.replace(" FROM", ", amount * 2 AS twice FROM")))
+    with_twice = RANKED.replace(" FROM", ", amount * 2 AS twice FROM")
+    lakehouse.specs(query_document(query=with_twice))
     report = lakehouse.run(GOLD, 3)
     assert (report.outcome, report.rows.read) == (Outcome.COMMITTED, 5), report.message
     assert {twice for amount, twice in lakehouse.rows(GOLD, "amount", "twice") if twice != 2 * amount} == set()
 
-    lakehouse.specs(query_document(query=RANKED))
+    large = query_document(table="gold.large", query="SELECT day, order_id, amount FROM o WHERE amount > 4")
+    of_large = {"o": {"table": "gold.large"}}
+    lakehouse.specs(large, query_document(query=with_twice, sources=of_large))
+    reports = lakehouse.run_all(3, "gold.large", GOLD)
+    assert [report.outcome for report in reports] == [Outcome.COMMITTED] * 2, reports[-1].message
+    assert sorted(lakehouse.rows(GOLD, "amount")) == [(5,), (6,), (8,)], "also the rows that no change touched"
+
+    lakehouse.specs(query_document(query=RANKED, sources=of_large))
     report = lakehouse.run(GOLD, 3)
     assert report.outcome is Outcome.BAD_INPUT
     assert "query: without twice, which the table has" in report.message

@@ -150,6 +150,11 @@ def test_another_query_computes_the_table_again_unless_it_lacks_a_column_of_it()
     }
     assert effects(before, gold_query_spec(query="SELECT day, order_id FROM o")) == {"query": REBUILD}
     assert effects(gold_spec(), before) == effects(before, gold_spec()) == {"query": REBUILD}
+    others = gold_query_spec(query="SELECT day, amount FROM o", sources={"o": {"table": "gold.large"}})
+    [change] = spec_changes(document_of(before), document_of(others))
+    text = "sources: {'o': {'table': 'silver.orders'}} becomes {'o': {'table': 'gold.large'}}"
+    assert str(change) == f"query: {text}, from which the whole table is computed"
+    assert (change.effect, change.needs_run) == (APPLIED, True)
 
 
 @given(names=st.lists(st.sampled_from([name for name in SILVER if name not in ("comment", "nullable", "gate")])))

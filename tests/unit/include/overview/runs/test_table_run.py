@@ -99,7 +99,7 @@ def test_nothing_is_to_be_done_about_an_earlier_table(root: Path) -> None:
 
 
 def test_a_failed_task_is_to_be_looked_at_and_says_what_helps(root: Path) -> None:
-    lost = TaskResult(outcome=Outcome.CONFLICT, message="lost 7 to run-9\n\nWait.\n\tat java.lang.Thread.run")
+    lost = TaskResult(outcome=Outcome.CONFLICT, message="lost 7 to run-9\n\nWait.")
     run = run_of(task(Work.WRITE, "failed", result=lost, tries=3, ended=NOW), task(Work.GATE, "upstream_failed"))
     [step] = next_steps([shown(root, run)], NOW)
     assert (step.kind, step.action) == (Kind.FAILED, Action.LOOK)
