@@ -33,14 +33,14 @@ def _changes_are_followed_in_small_tables() -> Iterator[None]:
 
 
 def steps() -> st.SearchStrategy[Step]:
-    """Return changes of a table: inserts, updates, deletes, restores, and OPTIMIZE."""
+    """Return changes of a table: inserts, merges, updates, deletes, and restores."""
     condition = st.sampled_from(CONDITIONS)
     return st.one_of(
         st.tuples(st.just("insert"), rows()),
+        st.tuples(st.just("merge"), rows()),
         st.tuples(st.just("update"), st.tuples(st.sampled_from(SETTINGS), condition)),
         st.tuples(st.just("delete"), condition),
         st.tuples(st.just("restore"), st.just(None)),
-        st.tuples(st.just("optimize"), st.just(None)),
     )
 
 

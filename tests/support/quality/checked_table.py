@@ -28,8 +28,8 @@ METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 OTHER = "silver.other"
 
 Step = tuple[str, Any]
-"""A change of a table: `insert` with rows, `update` with a setting and a condition, `delete` with a condition,
-`restore`, or `optimize`."""
+"""A change of a table: `insert` with rows, `merge` with rows by the first column, `update` with a setting and a
+condition, `delete` with a condition, `restore`, or `optimize`."""
 
 
 class CheckedTable:
@@ -58,6 +58,13 @@ class CheckedTable:
         with self.batch(restores=0) if kind == "restore" else self.batch():
             if kind == "insert":
                 frame(self.spark, given).write.format("delta").mode("append").save(str(path))
+            elif kind == "merge":
+                batch = {row[0]: row for row in given}  # MERGE refuses two rows for one key
+                frame(self.spark, list(batch.values())).createOrReplaceTempView("batch")
+                self.spark.sql(
+                    f"MERGE INTO {table} t USING batch s ON t.whole <=> s.whole WHEN MATCHED AND s.yes THEN DELETE "
+                    "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+                ).collect()
             elif kind == "update":
                 self.spark.sql(f"UPDATE {table} SET {given[0]} WHERE {given[1]}").collect()
             elif kind == "delete":
