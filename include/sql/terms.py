@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
@@ -32,14 +31,6 @@ Resolve = Callable[[tuple[str, ...]], str | None]
 
 Equality = tuple[exp.Expr, exp.Expr]
 """Two terms that have the same value."""
-
-
-class Proof(StrEnum):
-    """What is known of the statement that two terms always have the same value."""
-
-    HOLDS = "holds"
-    FAILS = "fails"
-    UNPROVED = "unproved"
 
 
 @dataclass(frozen=True)
@@ -134,24 +125,18 @@ def rewritten(term: exp.Expr, pairs: Iterable[Equality]) -> exp.Expr:
     return rewrite(term.copy())
 
 
-def compare(term: exp.Expr, other: exp.Expr, types: Mapping[str, str]) -> Proof:
-    """Return whether two terms always have the same value; a date is the same as the timestamp of its midnight.
+def is_same(term: exp.Expr, other: exp.Expr, types: Mapping[str, str]) -> bool:
+    """Return whether it is known that two terms always have the same value.
 
-    It fails only where both are a unit of time of the same column: then some time has different values.
+    A date is the same as the timestamp of its midnight.
     """
     if _key(term) == _key(other):
-        return Proof.HOLDS
+        return True
     (kind, base), (other_kind, other_base) = _time_function(term), _time_function(other)
     if _key(base) != _key(other_base):
-        return Proof.UNPROVED
-    if kind == other_kind:
-        return Proof.HOLDS
-    if not isinstance(base, exp.Column):
-        return Proof.UNPROVED
-    if {kind, other_kind} <= {"", *_UP_TO_A_DAY}:  # all the same for a date
-        column_type = types.get(base.name)
-        return {"date": Proof.HOLDS, "timestamp": Proof.FAILS}.get(column_type or "", Proof.UNPROVED)
-    return Proof.FAILS
+        return False
+    is_date = isinstance(base, exp.Column) and types.get(base.name) == "date"
+    return kind == other_kind or (is_date and {kind, other_kind} <= {"", *_UP_TO_A_DAY})
 
 
 def instant_of(term: exp.Expr) -> Instant:
@@ -161,13 +146,25 @@ def instant_of(term: exp.Expr) -> Instant:
     >>> instant.unit, instant.base.name
     ('MONTH', 'at')
     """
-    unit = _unit(term)
+    unit = unit_of(term)
     if not unit:
         return Instant("", term)
     inner = instant_of(term.this)
     if not inner.unit or _is_nested(inner.unit, unit):
         return Instant(unit, inner.base)
     return inner if _is_nested(unit, inner.unit) else Instant(unit, term.this)
+
+
+def unit_of(node: exp.Expr) -> str:
+    """Return the unit below which the node cuts off its time; empty if it does not."""
+    if isinstance(node, exp.Cast) and node.to.is_type(exp.DType.DATE):
+        return "DAY"
+    if isinstance(node, exp.TimestampTrunc | exp.DateTrunc) and (unit := node.args.get("unit")) is not None:
+        name = unit.name.upper()
+        name = _SYNONYMS.get(name, name)
+        is_null = isinstance(node, exp.DateTrunc) and name in _UP_TO_A_DAY  # `trunc` knows no such unit
+        return name if not is_null and (name == "WEEK" or name in _NESTED) else ""
+    return ""
 
 
 def columns_of(term: exp.Expr) -> set[str]:
@@ -192,21 +189,10 @@ def _simplified(node: exp.Expr) -> exp.Expr:
     is_to_date = isinstance(node, exp.TsOrDsToDate) and not node.args.get("format")
     if is_to_date or (isinstance(node, exp.TryCast) and node.to.is_type(exp.DType.DATE)):  # so sqlglot reads `cast`
         return _simplified(exp.Cast(this=node.this.copy(), to=exp.DataType.build("date")))
-    unit = _unit(node) or _PARTS.get(type(node), "")
-    while unit and (finer := _unit(node.this)) and _is_nested(finer, unit):
+    unit = unit_of(node) or _PARTS.get(type(node), "")
+    while unit and (finer := unit_of(node.this)) and _is_nested(finer, unit):
         node.this.replace(node.this.this)
     return node
-
-
-def _unit(node: exp.Expr) -> str:
-    """Return the unit below which the node cuts off its time; empty if it does not."""
-    if isinstance(node, exp.Cast) and node.to.is_type(exp.DType.DATE):
-        return "DAY"
-    if isinstance(node, exp.TimestampTrunc | exp.DateTrunc) and (unit := node.args.get("unit")) is not None:
-        name = unit.name.upper()
-        name = _SYNONYMS.get(name, name)
-        return name if name == "WEEK" or name in _NESTED else ""
-    return ""
 
 
 def _is_nested(small: str, large: str) -> bool:
@@ -225,14 +211,14 @@ def _time_function(term: exp.Expr) -> tuple[str, exp.Expr]:
 
 
 def _type(term: exp.Expr, types: Mapping[str, str]) -> str | None:
-    """Return the type of a term; empty for a column or a literal of any type, None if only Spark knows it."""
+    """Return the type of a term; empty for a column or a text of any type, None if only Spark knows it."""
     if isinstance(term, exp.Column):
         return types.get(term.name, "")
     if isinstance(term, exp.Literal):
-        return ""
+        return "" if term.is_string else "int" if term.is_int else None
     if type(term) in _PARTS:
         return "int"
-    return "timestamp" if _unit(term) else None
+    return "timestamp" if unit_of(term) else None
 
 
 def _have_same_texts(one: str | None, other: str | None) -> bool:
@@ -242,7 +228,13 @@ def _have_same_texts(one: str | None, other: str | None) -> bool:
 
 
 def _key(term: exp.Expr) -> str:
-    return term.sql(dialect=_SPARK, normalize_functions="upper")
+    """Return the text of a term, with parentheses around each of its parts that has an operator."""
+    root = exp.Paren(this=term.copy())
+    for node in list(root.find_all(exp.Binary)):
+        paren = exp.Paren()
+        node.replace(paren)
+        paren.set("this", node)
+    return root.sql(dialect=_SPARK, normalize_functions="upper")
 
 
 def _size(term: exp.Expr) -> int:

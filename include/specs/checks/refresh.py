@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from enum import StrEnum
 
 from sqlglot import exp
 
@@ -16,16 +17,15 @@ from include.contracts.spec.duration import UNBOUNDED
 from include.contracts.spec.nested_type import is_nested
 from include.contracts.spec.table_spec import AnySpec, GoldSpec, SilverSpec
 from include.specs.problem import Defect
+from include.sql.counter_example import counter_example
 from include.sql.expression import expression_of
 from include.sql.query.names import UntraceableError
 from include.sql.query.reach import in_words, reach_of_join, reach_of_window, sum_of
 from include.sql.terms import (
-    Equality,
-    Proof,
     columns_of,
-    compare,
     conjuncts,
     equalities,
+    is_same,
     needed_columns,
     rewritten,
     term_of,
@@ -35,6 +35,14 @@ _NONE = timedelta()
 _TIMES = frozenset(("date", "timestamp"))
 _ORDERED = _TIMES | {"tinyint", "smallint", "int", "bigint", "string"}
 """The types by whose values a run can select all later ones."""
+
+
+class Proof(StrEnum):
+    """What is known of the statement that two expressions always have the same value."""
+
+    HOLDS = "holds"
+    FAILS = "fails"
+    UNPROVED = "unproved"
 
 
 @dataclass(frozen=True)
@@ -142,14 +150,20 @@ class _Joins:
         spec = self._spec
         wanted, given = spec.group_by[self._refresh_by], spec.refresh_from[alias]
         group = term_of(wanted, self._resolve)
-        refreshed = term_of(given, lambda parts: ".".join((alias, *parts)))
+        refreshed = self._own_term(alias, given)
         if refreshed is None or group is None:
             return RefreshProof(alias, Proof.UNPROVED)
-        pairs = list(self._equalities(alias))
-        proof = compare(rewritten(refreshed, pairs), rewritten(group, pairs), self._types())
-        if proof is Proof.FAILS:
-            message = f"refresh_by: {self._refresh_by} gives {wanted}, but refresh_from.{alias} gives {given}"
-            return RefreshProof(alias, proof, message, "give both the same value: groups of other values stay stale")
+        conditions, types = list(self._conditions(alias)), self._types()
+        parts = [part for condition in conditions if condition for part in conjuncts(condition)]
+        pairs = [pair for part in parts for pair in equalities(part, types)]
+        refreshed_value, group_value = rewritten(refreshed, pairs), rewritten(group, pairs)
+        proof = Proof.HOLDS if is_same(refreshed_value, group_value, types) else Proof.UNPROVED
+        if proof is Proof.UNPROVED and None not in conditions:
+            limits = [rewritten(part, pairs) for part in parts]
+            if example := counter_example(refreshed_value, group_value, types, limits, spec.reach):
+                message = f"refresh_by: {self._refresh_by} gives {wanted}, but refresh_from.{alias} gives {given}"
+                fix = f"give the value of {self._refresh_by}: else a change leaves its own group stale"
+                return RefreshProof(alias, Proof.FAILS, f"{message}: {example}", fix)
         on = spec.sources[alias].on
         condition, columns = term_of(on, self._resolve) if on else None, columns_of(refreshed)
         reach = reach_of_join(conjuncts(condition), group, refreshed) if spec.lookback and condition else None
@@ -197,16 +211,25 @@ class _Joins:
         reaches = (reach_of_window(window, same.__contains__, self._refresh_by) for window in across)
         return max(reaches, default=_NONE)
 
-    def _equalities(self, alias: str) -> Iterator[Equality]:
-        """Yield what is equal in each joined row that has a row of the source."""
-        needed, types = {alias.lower()}, self._types()
+    def _conditions(self, alias: str) -> Iterator[exp.Expr | None]:
+        """Yield what is true of each joined row that has a row of the source; None for what cannot be read."""
+        needed = {alias.lower()}
         for name, source in reversed(self._spec.sources.items()):
             condition = term_of(source.on, self._resolve) if source.on else None
-            if condition is None or not (source.join == "inner" or name.lower() in needed):
+            if not (source.join == "inner" or name.lower() in needed or source.on is None):
                 continue
+            if source.on:
+                yield condition
+            if source.where:
+                yield self._own_term(name, source.where)
             # A row of a source exists only together with the rows of which its condition needs a value.
-            needed |= {column.partition(".")[0] for column in needed_columns(condition)}
-            yield from equalities(condition, types)
+            if condition is not None:
+                needed |= {column.partition(".")[0] for column in needed_columns(condition)}
+
+    @staticmethod
+    def _own_term(alias: str, text: str) -> exp.Expr | None:
+        """Return the term of an expression over the columns of one source."""
+        return term_of(text, lambda parts: ".".join((alias, *parts)))
 
     def _resolve(self, parts: tuple[str, ...]) -> str | None:
         first, *rest = parts

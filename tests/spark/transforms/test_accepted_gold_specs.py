@@ -17,8 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from include.contracts.spec.table_spec import GoldSpec
-from include.specs.checks.refresh import refresh_proofs
-from include.sql.terms import Proof
+from include.specs.checks.refresh import Proof, refresh_proofs
 from spark_jobs.transforms.groups import aggregate
 from spark_jobs.transforms.touched_rows import is_touched
 from tests.support.documents.specs import gold_spec, silver_spec

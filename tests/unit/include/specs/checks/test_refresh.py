@@ -80,12 +80,38 @@ def test_a_source_that_gives_the_value_of_the_group_is_sound(tmp_path: Path, ref
         ("trunc(day, 'YEAR')", "o.day"),
         ("year(event_at)", "month(o.event_at)"),
         ("date_trunc('week', event_at)", "date_trunc('month', o.event_at)"),
+        ("date_trunc('month', date_trunc('week', event_at))", "date_trunc('month', o.event_at)"),
+        ("date_add(day, 1)", "o.day"),
+        ("day", "date_sub(o.day, 1)"),
+        ("day + interval 1 day", "o.day"),
+        ("add_months(day, -1)", "o.day"),
+        ("last_day(day)", "trunc(o.day, 'MM')"),
+        ("amount + 1", "o.amount"),
+        ("amount - (amount - 1)", "o.amount - o.amount - 1"),
+        ("'x'", "o.day"),
+        ("'x'", "o.order_id"),
+        ("'2024-05-15'", "o.day"),
+        ("0", "o.amount"),
+        ("to_date(event_at)", "to_date(from_utc_timestamp(o.event_at, 'America/New_York'))"),
+        ("to_date(from_utc_timestamp(event_at, 'America/New_York'))", "to_date(o.event_at)"),
+        ("to_date(to_utc_timestamp(event_at, 'Asia/Tokyo'))", "to_date(o.event_at)"),
+        ("to_date(event_at + interval 1 hour)", "to_date(o.event_at)"),
+        ("to_date(timestampadd(MINUTE, -1, event_at))", "to_date(o.event_at)"),
     ],
 )
-def test_another_grain_than_the_group_is_refused(tmp_path: Path, refresh: str, group: str) -> None:
+def test_another_value_than_the_group_is_refused(tmp_path: Path, refresh: str, group: str) -> None:
     problems, notes = outcome(tmp_path, single(refresh, group))
-    assert f"refresh_from.o: refresh_by: day gives {group}, but refresh_from.o gives {refresh}" in problems[0]
+    assert f"refresh_from.o: refresh_by: day gives {group}, but refresh_from.o gives {refresh}: for " in problems[0]
     assert notes == ()
+
+
+def test_a_refused_refresh_names_a_value_that_shows_it(tmp_path: Path) -> None:
+    (problem,), _ = outcome(tmp_path, single("to_date(event_at + interval 1 hour)", "to_date(o.event_at)"))
+    assert (
+        "gives to_date(event_at + interval 1 hour): for event_at = 2024-05-15 23:59:59 these are 2024-05-15 and"
+        in problem
+    )
+    assert "give the value of day: else a change leaves its own group stale" in problem
 
 
 @pytest.mark.parametrize(
@@ -93,8 +119,9 @@ def test_another_grain_than_the_group_is_refused(tmp_path: Path, refresh: str, g
     [
         ("event_at", "o.day"),
         ("lower(order_id)", "upper(o.order_id)"),
-        ("'x'", "o.day"),
-        ("date_trunc('month', date_trunc('week', event_at))", "date_trunc('month', o.event_at)"),
+        ("trunc(day, 'DD')", "o.day"),
+        ("to_date(event_at) + interval '1 2' day to hour", "to_date(o.event_at)"),
+        ("to_date(from_utc_timestamp(event_at, 'EST'))", "to_date(o.event_at)"),
         ("to_date(order_id, 'yyyyMM')", "to_date(o.order_id)"),
         ("day", "coalesce(o.day, date '2013-01-01')"),
     ],
@@ -103,6 +130,28 @@ def test_what_depends_on_the_data_is_a_note(tmp_path: Path, refresh: str, group:
     problems, (note,) = outcome(tmp_path, single(refresh, group))
     assert problems == []
     assert "does not prove that refresh_from.o always gives day; `lakehouse verify gold.revenue_daily`" in note
+
+
+@pytest.mark.parametrize(
+    ("where", "problems", "notes"),
+    [
+        ("order_id = 'x'", 0, 0),
+        ("order_id in ('x', 'y')", 0, 1),
+        ("order_id like 'x'", 0, 1),
+        ("order_id > 'A'", 1, 0),
+        ("day >= '2013-01-01'", 1, 0),
+    ],
+)
+def test_only_values_that_where_selects_show_that_a_refresh_is_wrong(
+    tmp_path: Path, where: str, problems: int, notes: int
+) -> None:
+    document = single("'x'", "o.order_id", sources={"o": {"table": "silver.orders", "where": where}})
+    assert [len(texts) for texts in outcome(tmp_path, document)] == [problems, notes]
+
+
+def test_a_refresh_by_an_earlier_value_is_no_fault_within_the_lookback(tmp_path: Path) -> None:
+    for refresh, problems in (("date_sub(day, 6)", 0), ("date_sub(day, 8)", 1), ("date_add(day, 1)", 1)):
+        assert len(outcome(tmp_path, single(refresh, "o.day", lookback="7 days"))[0]) == problems
 
 
 @pytest.mark.parametrize(
@@ -138,9 +187,10 @@ def test_a_join_across_values_is_refused(tmp_path: Path, on: str, refresh: str) 
     assert "= o.day` to sources.p.on" in problems[0]
 
 
-def test_a_join_on_the_value_with_another_grain_in_refresh_from_is_refused(tmp_path: Path) -> None:
-    problems, _ = outcome(tmp_path, joined("p.day = o.day", "date_trunc('month', day)"))
-    assert "day gives o.day, but refresh_from.p gives date_trunc('month', day)" in problems[0]
+def test_a_join_on_the_value_with_another_value_in_refresh_from_is_refused(tmp_path: Path) -> None:
+    for refresh in ("date_trunc('month', day)", "date_add(day, 1)"):
+        problems, _ = outcome(tmp_path, joined("p.day = o.day", refresh))
+        assert f"day gives o.day, but refresh_from.p gives {refresh}: for day = 2024-05-15" in problems[0]
 
 
 @pytest.mark.parametrize(
@@ -150,14 +200,13 @@ def test_a_join_on_the_value_with_another_grain_in_refresh_from_is_refused(tmp_p
         ("p.day = o.day or p.code = 'x'", "day", "o.day"),
         ("p.day between o.day and o.event_at", "day", "o.day"),
         ("p.code = o.amount and p.day = o.day", "code", "o.amount"),  # '01' = 1
+        ("p.code = 1 and p.day = o.day", "code", "1"),
         ("p.code = substr(o.order_id, 1, 2)", "code", "substr(o.order_id, 1, 2)"),
         ("p.day = o.day", "day", "p.day"),  # null for an order without a price
     ],
 )
 def test_a_join_that_may_carry_the_value_is_a_note(tmp_path: Path, on: str, refresh: str, group: str) -> None:
-    first = (
-        group.partition(".")[2] if group.startswith("o.") else "substr(order_id, 1, 2)" if "substr" in group else "day"
-    )
+    first = group.replace("o.", "").replace("p.", "")
     problems, notes = outcome(tmp_path, joined(on, refresh, first=first, group=group))
     assert problems == []
     assert len(notes) == 1
