@@ -17,7 +17,7 @@ from tests.support.lakehouse import Lakehouse
 ROUNDS = 5
 
 
-@pytest.mark.parametrize("seed", [1, 23, *(pytest.param(seed, marks=pytest.mark.faults) for seed in range(3, 20))])
+@pytest.mark.parametrize("seed", [17, 18, *(pytest.param(seed, marks=pytest.mark.faults) for seed in range(17))])
 def test_after_any_changes_gold_is_what_a_computation_from_scratch_gives(
     lakehouse: Lakehouse, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -36,6 +36,8 @@ def test_after_any_changes_gold_is_what_a_computation_from_scratch_gives(
                 kept += 0 < computed[table] < len(rows)
             for table in random.sample(list(COLUMNS), random.choice((1, 1, 2, 3))):
                 shop.change(table)
+            if random.random() < 0.5:
+                shop.change_gold(random.choice(list(shop.queries)))
         for table in random.sample(list(shop.queries), 2):
             report = lakehouse.run(table, job=Job.TABLE_VERIFY)
             assert (report.outcome, report.details["differing"]) == (Outcome.NO_OP, 0), report.message
