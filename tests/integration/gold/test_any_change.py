@@ -15,9 +15,11 @@ from tests.support.gold.random_specs import KINDS_OF_GOLD, WITH_GOLD
 from tests.support.lakehouse import Lakehouse
 
 ROUNDS = 5
+QUICK = (17, 18)
+"""Seeds with different kinds of tables, in which some runs compute a part of a table; not every seed has such runs."""
 
 
-@pytest.mark.parametrize("seed", [17, 18, *(pytest.param(seed, marks=pytest.mark.faults) for seed in range(17))])
+@pytest.mark.parametrize("seed", [*QUICK, *(pytest.param(seed, marks=pytest.mark.faults) for seed in range(17))])
 def test_after_any_changes_gold_is_what_a_computation_from_scratch_gives(
     lakehouse: Lakehouse, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -41,4 +43,4 @@ def test_after_any_changes_gold_is_what_a_computation_from_scratch_gives(
         for table in random.sample(list(shop.queries), 2):
             report = lakehouse.run(table, job=Job.TABLE_VERIFY)
             assert (report.outcome, report.details["differing"]) == (Outcome.NO_OP, 0), report.message
-    assert kept, "some runs compute a part of a table"
+    assert kept or seed not in QUICK, "some runs compute a part of a table"
