@@ -26,7 +26,7 @@ from tests.support.silver.enriched_orders import (
     rows_from_scratch,
 )
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.faults
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,6 @@ def computed(drivers: Drivers, tmp_path_factory: pytest.TempPathFactory) -> Clea
     return batch
 
 
-@pytest.mark.faults
 @pytest.mark.timeout(1800)
 def test_drivers_that_are_killed_at_each_step_in_turn_leave_what_one_clean_driver_leaves(
     drivers: Drivers, computed: CleanBatch, tmp_path: Path

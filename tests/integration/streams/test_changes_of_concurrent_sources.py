@@ -51,6 +51,7 @@ def change_and_die(orders: DividedOrders, monkeypatch: pytest.MonkeyPatch, fence
     assert concurrency_at(orders.shop.paths.table(SILVER)) == CHANGING
 
 
+@pytest.mark.faults
 def test_no_row_is_read_twice_or_lost_when_the_table_gets_and_loses_its_streams_and_drivers_die_at_any_step_of_it(
     orders: DividedOrders, monkeypatch: pytest.MonkeyPatch
 ) -> None:

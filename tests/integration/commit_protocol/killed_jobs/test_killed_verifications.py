@@ -19,8 +19,8 @@ from tests.support.lakehouse import copy_lakehouse, order
 BRONZE, SILVER, GOLD = TABLES = "bronze.orders", "silver.orders", "gold.revenue_daily"
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("place", [pytest.param(Step.CERTIFICATE, marks=pytest.mark.faults), BEFORE_REPORT])
+@pytest.mark.faults
+@pytest.mark.parametrize("place", [Step.CERTIFICATE, BEFORE_REPORT])
 def test_a_killed_verification_is_recorded_once_and_repeated_in_full(
     drivers: Drivers, clean: dict[str, CleanBatch], tmp_path: Path, place: str
 ) -> None:
