@@ -148,7 +148,7 @@ def test_tables_that_were_rebuilt_together_are_undone_together_and_go_on(shop: L
     assert visible_rows(shop) == rows_of_fresh_shop(tmp_path / "later", 1, 2, 3)
 
 
-@pytest.mark.slow
+@pytest.mark.faults
 def test_tables_below_one_that_was_rebuilt_alone_go_on_with_its_rows(shop: Lakehouse, tmp_path: Path) -> None:
     before = visible_rows(shop)
     assert shop.rebuild(BRONZE).exit_code is ExitCode.OK

@@ -141,6 +141,7 @@ def test_a_table_gets_and_loses_its_streams_by_the_next_run_of_its_spec(shop: La
     assert len(shop.quarantine(BRONZE)) == 3
 
 
+@pytest.mark.faults
 def test_a_change_of_the_streams_whose_driver_died_is_begun_again(
     shop: Lakehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -21,10 +21,6 @@ from include.settings import Settings
 
 HOME = "MILLRACE_TEST_SPARK_HOME"
 
-FEW_ROWS = "spark.sql.codegen.factoryMode NO_CODEGEN\n"
-"""Each task of Delta's own queries would generate code for a few rows, a sixth of the CPU-seconds of tests. The
-code of whole stages is generated as ever, and drivers and stacks that tests start have Spark's default."""
-
 
 def choose_server_address() -> None:
     """Choose the address of the server, and set it in the environment, which pytest's workers inherit.
@@ -48,8 +44,7 @@ def shared_server() -> SparkServer:
     server = SparkServer(home, Settings().jars, port, memory="4g")
     with FileLock(home.path / "start.lock"):
         if not server.is_alive():
-            (home.path / "spark-defaults.conf").write_text(FEW_ROWS)
-            server.start({**clean_environment(), **CREDENTIALS, "SPARK_CONF_DIR": str(home.path)})
+            server.start({**clean_environment(), **CREDENTIALS})
     return server
 
 
