@@ -16,7 +16,7 @@ from tests.support.lakehouse import Lakehouse
 
 ROUNDS = 5
 QUICK = (17, 18)
-"""Seeds with different kinds of tables, in which some runs compute a part of a table; not every seed has such runs."""
+"""Seeds with different kinds of tables."""
 
 
 @pytest.mark.parametrize("seed", [*QUICK, *(pytest.param(seed, marks=pytest.mark.faults) for seed in range(17))])
@@ -43,4 +43,4 @@ def test_after_any_changes_gold_is_what_a_computation_from_scratch_gives(
         for table in random.sample(list(shop.queries), 2):
             report = lakehouse.run(table, job=Job.TABLE_VERIFY)
             assert (report.outcome, report.details["differing"]) == (Outcome.NO_OP, 0), report.message
-    assert kept or seed not in QUICK, "some runs compute a part of a table"
+    assert kept, "some runs compute a part of a table"

@@ -33,7 +33,7 @@ def _changes_are_followed_in_small_tables() -> Iterator[None]:
 
 
 def steps() -> st.SearchStrategy[Step]:
-    """Return changes of a table: inserts, merges, updates, deletes, and restores."""
+    """Return changes of a table: inserts, merges, updates, deletes, restores, and OPTIMIZE."""
     condition = st.sampled_from(CONDITIONS)
     return st.one_of(
         st.tuples(st.just("insert"), rows()),
@@ -41,6 +41,7 @@ def steps() -> st.SearchStrategy[Step]:
         st.tuples(st.just("update"), st.tuples(st.sampled_from(SETTINGS), condition)),
         st.tuples(st.just("delete"), condition),
         st.tuples(st.just("restore"), st.just(None)),
+        st.tuples(st.just("optimize"), st.just(None)),
     )
 
 

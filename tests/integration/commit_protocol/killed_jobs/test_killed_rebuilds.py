@@ -16,7 +16,7 @@ from tests.support.killed_drivers.places import CANCELLED, IN_THE_SWITCH, REBUIL
 from tests.support.lakehouse import Lakehouse, copy_lakehouse
 from tests.support.rebuilt_shop import GOLD, SILVER, load_days, rows_of_fresh_shop, visible_rows, write_shop_specs
 
-pytestmark = pytest.mark.faults
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
@@ -62,6 +62,7 @@ def test_drivers_killed_at_every_step_in_turn_end_what_was_asked_for(
     assert_work_goes_on(shop, wanted)
 
 
+@pytest.mark.faults
 @pytest.mark.parametrize("place", [*REBUILD_PLACES, IN_THE_SWITCH])
 @pytest.mark.parametrize("asked", ["resumed", "cancelled"])
 def test_whatever_step_it_dies_at_work_goes_on(
@@ -81,6 +82,7 @@ def test_whatever_step_it_dies_at_work_goes_on(
     assert_work_goes_on(shop, wanted)
 
 
+@pytest.mark.faults
 @pytest.mark.parametrize("places", [UNDO_PLACES, [IN_THE_SWITCH]], ids=["between the steps", "in the commit"])
 def test_drivers_killed_at_every_step_of_undoing_in_turn_bring_back_what_was_there(
     drivers: Drivers, shop: Lakehouse, wanted: dict[str, Any], places: Sequence[str]
