@@ -6,6 +6,8 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+import psutil
+
 from embedded.airflow.api import AirflowApi, Run
 from tests.e2e.days import PATIENCE_S
 
@@ -13,8 +15,8 @@ APPROVER = "reviewer"
 """Approves what the user `admin` asks for: in the stack of these tests nobody approves their own wishes."""
 
 READING_S = 5
-"""A person reads first. Airflow 3.3 fails a task that is answered while its process is still ending, and asks again
-when it tries again: then the person answers again."""
+"""A person reads first. Airflow 3.3 fails a task that is answered before its scheduler knows that the task's process
+has ended, and asks again when it tries again: then the person answers again."""
 
 
 def answer_all(api: AirflowApi, run: Run, options: Mapping[str, str]) -> dict[str, dict[str, Any]]:
@@ -30,8 +32,10 @@ def answer_all(api: AirflowApi, run: Run, options: Mapping[str, str]) -> dict[st
     first_seen: dict[tuple[str, int], float] = {}
     for _ in api.watch(run, PATIENCE_S):
         for question in _open_questions(api, run):
-            # A task that failed while it was queued keeps its id when it is tried again.
             task = question["task_instance"]
+            if task["pid"] and psutil.pid_exists(task["pid"]):
+                continue
+            # A task that failed while it was queued keeps its id when it is tried again.
             seen = first_seen.setdefault((task["id"], task["try_number"]), time.monotonic())
             if time.monotonic() - seen >= READING_S:
                 shown[question["subject"]] = question
