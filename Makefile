@@ -3,7 +3,7 @@ PYTHON := .venv/bin/python
 .DEFAULT_GOAL := help
 # Spark's tests and the whole stack at once, as `make -j test` would have it, starve each other.
 .NOTPARALLEL:
-.PHONY: help machine setup demo demo-kafka compose-demo up down test test-all test-slow spark e2e unit faults race soak bench image lint kafka browser screenshots
+.PHONY: help machine setup demo demo-kafka compose-demo up down test ci test-slow test-all spark e2e unit faults race soak bench image lint kafka browser screenshots
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,13 +37,17 @@ TRY_BROWSER := sh embedded/browser.sh || true
 test: setup kafka ## the tests that pin behaviour, and a day through a real Airflow
 	@$(SUITES) unit spark e2e
 
-test-all: setup kafka ## all tests but the long proofs: killed drivers, races, every format, backfills as well
+ci: setup kafka ## what CI runs: `make test`, and all other tests of the whole stack
 	@$(TRY_BROWSER)
-	@$(SUITES) unit spark e2e spark-slow e2e-slow
+	@$(SUITES) unit spark e2e e2e-slow
 
-test-slow: setup kafka ## what `make test-all` has beyond `make test`
+test-slow: setup kafka ## slower tests with Spark: more kills, orders, formats and rebuilds (half an hour)
 	@$(TRY_BROWSER)
-	@$(SUITES) spark-slow e2e-slow
+	@$(SUITES) spark-slow
+
+test-all: setup kafka ## all tests but the long proofs: `make ci` and `make test-slow`
+	@$(TRY_BROWSER)
+	@$(SUITES) unit spark e2e e2e-slow spark-slow
 
 spark: setup kafka ## only the tests with Spark or Airflow inside
 	@$(SUITES) spark spark-slow

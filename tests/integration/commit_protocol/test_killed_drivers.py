@@ -22,8 +22,6 @@ from tests.support.killed_drivers.steps import Step, steps_done, steps_of
 from tests.support.lakehouse import copy_lakehouse
 from tests.support.waiting import wait_for
 
-pytestmark = pytest.mark.slow
-
 BRONZE, SILVER, GOLD = TABLES = ("bronze.orders", "silver.orders", "gold.revenue_daily")
 
 
@@ -68,6 +66,7 @@ def test_drivers_that_are_killed_after_every_step_in_turn_leave_what_one_clean_d
     batch.assert_same(shop, report)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("table", "place"),
     [
@@ -91,6 +90,7 @@ def test_one_driver_finishes_all_that_a_killed_one_left_undone(
     batch.assert_same(shop, report)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "patient",
     [
@@ -115,6 +115,7 @@ def test_a_merge_that_goes_on_after_its_driver_has_died_is_one_batch_with_the_ne
     batch.assert_same(shop, report)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "table", [SILVER, pytest.param(BRONZE, marks=pytest.mark.faults), pytest.param(GOLD, marks=pytest.mark.faults)]
 )
@@ -128,6 +129,7 @@ def test_a_write_whose_spark_ends_with_its_driver_is_one_batch_with_the_next_dri
     batch.assert_same(shop, batch.run(classic_drivers, shop))
 
 
+@pytest.mark.slow
 def test_a_driver_told_to_end_interrupts_what_the_server_runs_for_it(
     drivers: Drivers, clean: dict[str, CleanBatch], tmp_path: Path
 ) -> None:

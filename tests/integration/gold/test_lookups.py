@@ -199,7 +199,7 @@ def filled(lakehouse: Lakehouse, session: SparkSession, joins: tuple[str, str]) 
     ("joins", "seed"),
     [
         (("left", "left"), 1),
-        (("left", "inner"), 2),
+        pytest.param(("left", "inner"), 2, marks=pytest.mark.slow),
         pytest.param(("inner", "left"), 3, marks=pytest.mark.faults),
     ],
 )

@@ -16,8 +16,6 @@ from races.versions import CONDITIONAL_PUT, Classpath, Race, commit_name
 from tests.support.storage.delta_log_files import Log
 from tests.support.storage.faulty_s3 import conflict, faulty_s3
 
-pytestmark = pytest.mark.slow
-
 FIRST = commit_name(0)
 FIVE_MB = 5 * 1024 * 1024
 ACCESS = {"fs.s3a.access.key": "testing", "fs.s3a.secret.key": "testing"}

@@ -13,8 +13,6 @@ from py4j.protocol import Py4JJavaError
 from races.versions import HARD_LINK, Classpath, Race, commit_name, local_contents
 from tests.support.storage.delta_log_files import Log
 
-pytestmark = pytest.mark.slow
-
 LOCAL = "io.delta.storage.LocalLogStore"
 HDFS = "io.delta.storage.HDFSLogStore"
 FIRST = commit_name(0)

@@ -31,8 +31,6 @@ from tests.support.storage.faulty_s3 import (
     slow_down,
 )
 
-pytestmark = pytest.mark.slow
-
 SECRET = f"secret-{uuid4().hex}"
 BRONZE, SILVER, GOLD = "bronze.orders", "silver.orders", "gold.revenue_daily"
 
@@ -107,6 +105,7 @@ def test_days_go_from_files_to_gold_and_all_that_is_done_to_tables_works_there_t
     assert not any(SECRET.encode() in content for content in written)
 
 
+@pytest.mark.slow
 def test_a_table_is_rebuilt_beside_the_one_in_use_which_readers_keep_until_the_switch(
     shop: Lakehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -132,6 +131,7 @@ def test_a_table_is_rebuilt_beside_the_one_in_use_which_readers_keep_until_the_s
     assert [shop.run(table, 2).outcome for table in (SILVER, GOLD)] == [Outcome.NO_OP] * 2
 
 
+@pytest.mark.slow
 def test_a_commit_whose_answer_was_lost_counts_once(far_shop: Lakehouse, faulty: FaultyS3) -> None:
     faulty.on("PUT", "bronze/orders/_delta_log/00000000000000000001.json", lose_answer)
     far_shop.deliver(1, "a.json", [order(1, 5), order(2, 6)])
@@ -141,6 +141,7 @@ def test_a_commit_whose_answer_was_lost_counts_once(far_shop: Lakehouse, faulty:
     assert latest_version(far_shop.paths.table(BRONZE)) == 1
 
 
+@pytest.mark.slow
 def test_a_commit_that_meets_another_put_of_its_version_is_made_again_by_the_same_attempt(
     far_shop: Lakehouse, faulty: FaultyS3
 ) -> None:
@@ -151,6 +152,7 @@ def test_a_commit_that_meets_another_put_of_its_version_is_made_again_by_the_sam
     assert faulty.faults_pending() == []
 
 
+@pytest.mark.slow
 @pytest.mark.faults
 def test_a_busy_store_and_broken_connections_are_outlived(far_shop: Lakehouse, faulty: FaultyS3) -> None:
     for method, part in (("PUT", ".parquet"), ("PUT", "_delta_log/0"), ("GET", "_delta_log/0"), ("PUT", "/leases/")):
@@ -164,6 +166,7 @@ def test_a_busy_store_and_broken_connections_are_outlived(far_shop: Lakehouse, f
     assert far_shop.rows(SILVER, "order_id", "amount") == [("o1", 5), ("o2", 6)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "part"), [("PUT", ""), ("GET", "")])
 def test_expired_credentials_are_named_with_what_to_do_and_nobody_hears_the_secret(
     far_shop: Lakehouse, faulty: FaultyS3, method: str, part: str
@@ -176,6 +179,7 @@ def test_expired_credentials_are_named_with_what_to_do_and_nobody_hears_the_secr
     assert SECRET not in report.model_dump_json()
 
 
+@pytest.mark.slow
 def test_a_store_that_knows_no_conditional_puts_is_refused_before_anything_is_written(
     far_shop: Lakehouse, faulty: FaultyS3
 ) -> None:
@@ -187,6 +191,7 @@ def test_a_store_that_knows_no_conditional_puts_is_refused_before_anything_is_wr
     assert latest_version(far_shop.paths.table(BRONZE)) == -1
 
 
+@pytest.mark.slow
 def test_where_leases_lie_apart_such_a_store_is_good_enough(
     far_shop: Lakehouse, faulty: FaultyS3, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -201,6 +206,7 @@ def test_where_leases_lie_apart_such_a_store_is_good_enough(
     assert "/_millrace/leases/" not in " ".join(keys_of(far_shop)), "no lease is kept in the bucket"
 
 
+@pytest.mark.slow
 @pytest.mark.faults
 def test_drivers_that_meet_there_wait_for_each_other_and_lose_nothing(
     far_shop: Lakehouse, faulty: FaultyS3, tmp_path: Path
@@ -222,6 +228,7 @@ def test_drivers_that_meet_there_wait_for_each_other_and_lose_nothing(
     assert latest_version(far_shop.paths.table(BRONZE)) == len(days)
 
 
+@pytest.mark.slow
 @pytest.mark.faults
 def test_a_profile_is_enough_for_a_driver_of_its_own(shop: Lakehouse, store: Bucket, tmp_path: Path) -> None:
     keys = "aws_access_key_id = testing\naws_secret_access_key = testing\n"

@@ -74,7 +74,13 @@ def test_it_follows_inserts_updates_deletes_late_events_and_changed_customers(sh
     assert shop.rows(ENRICHED, "order_id", "segment") == [("o1", None), ("o3", "vip"), ("o4", "late"), ("o5", None)]
 
 
-@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.faults) for seed in range(2, 12))])
+@pytest.mark.parametrize(
+    "seed",
+    [
+        pytest.param(1, marks=pytest.mark.slow),
+        *(pytest.param(seed, marks=pytest.mark.faults) for seed in range(2, 12)),
+    ],
+)
 def test_after_any_changes_it_is_what_a_computation_from_its_sources_gives(shop: Lakehouse, seed: int) -> None:
     random, parts = Random(seed), 0
 

@@ -45,7 +45,7 @@ def run_day(shops: Lakehouse, number: int, *events: ShopEvent) -> None:
     [
         *(pytest.param({}, seed, marks=pytest.mark.faults) for seed in (1, 2)),
         ({"source_priority": "before_sequence"}, 3),
-        ({"source_priority": "after_sequence", "sequence_by": ["event_at"]}, 4),
+        pytest.param({"source_priority": "after_sequence", "sequence_by": ["event_at"]}, 4, marks=pytest.mark.slow),
     ],
 )
 def test_any_order_of_deliveries_and_runs_of_two_sources_ends_in_the_last_state_of_each_key(

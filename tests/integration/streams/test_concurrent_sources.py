@@ -14,8 +14,6 @@ from include.errors import Outcome
 from tests.support.lakehouse import Lakehouse
 from tests.support.silver.divided_orders import EU, SILVER, US, DividedOrders, event
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.fixture
 def orders(tmp_path: Path, server: SparkServer) -> DividedOrders:
@@ -76,6 +74,7 @@ def test_a_source_that_leaves_its_partitions_is_refused_and_the_other_one_is_wri
     orders.require_read_once()
 
 
+@pytest.mark.slow
 def test_errors_in_all_sources_are_reported_and_the_batch_of_a_dead_driver_is_certified(
     orders: DividedOrders, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -107,6 +106,7 @@ def test_errors_in_all_sources_are_reported_and_the_batch_of_a_dead_driver_is_ce
     assert orders.amounts() == {"de1": 2, "us1": 3}
 
 
+@pytest.mark.slow
 def test_refused_rows_are_replayed_in_the_streams_of_their_sources(orders: DividedOrders) -> None:
     orders.spec()
     orders.load(EU, 1, event("de1", -1), event("fr2", 2))
