@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 PROJECT = Path(__file__).resolve().parents[3]
 
 
@@ -29,7 +31,6 @@ def test_the_protocol_loses_and_doubles_nothing_whatever_dies_when(tmp_path: Pat
     assert (score["lost"], score["doubled"]) == (0, 0)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("scheme", "fault"),
     [

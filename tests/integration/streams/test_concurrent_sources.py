@@ -50,6 +50,7 @@ def test_each_source_has_its_stream_and_the_table_has_the_rows_of_both(orders: D
     ]
 
 
+@pytest.mark.slow
 def test_a_source_that_leaves_its_partitions_is_refused_and_the_other_one_is_written(orders: DividedOrders) -> None:
     orders.spec()
     orders.load(EU, 1, event("de1", 1), event("fr2", 2))

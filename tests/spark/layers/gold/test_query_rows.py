@@ -10,6 +10,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import pytest
 from deltalake import DeltaTable
 from hypothesis import given
 from hypothesis import strategies as st
@@ -78,6 +79,7 @@ SHAPES = {
 }
 
 
+@pytest.mark.slow
 @few_or_many(1, 20)
 def test_recomputing_the_touched_values_gives_the_rows_of_the_whole_query(
     spark: SparkSession, tmp_path: Path, examples: int
