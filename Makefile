@@ -3,7 +3,7 @@ PYTHON := .venv/bin/python
 .DEFAULT_GOAL := help
 # Spark's tests and the whole stack at once, as `make -j test` would have it, starve each other.
 .NOTPARALLEL:
-.PHONY: help machine setup demo demo-kafka compose-demo up down test ci test-slow test-all spark e2e unit faults race soak bench image lint kafka browser screenshots
+.PHONY: help machine setup demo demo-kafka compose-demo up down test test-all test-slow spark e2e e2e-slow unit faults race soak bench image lint kafka browser screenshots
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,17 +37,13 @@ TRY_BROWSER := sh embedded/browser.sh || true
 test: setup kafka ## the tests that pin behaviour, and a day through a real Airflow
 	@$(SUITES) unit spark e2e
 
-ci: setup kafka ## what CI runs: `make test`, and all other tests of the whole stack
+test-all: setup kafka ## all tests but the long proofs: killed drivers, races, every format, backfills as well
 	@$(TRY_BROWSER)
-	@$(SUITES) unit spark e2e e2e-slow
+	@$(SUITES) unit spark e2e spark-slow e2e-slow
 
-test-slow: setup kafka ## slower tests with Spark: more kills, orders, formats and rebuilds (half an hour)
+test-slow: setup kafka ## what `make test-all` has beyond `make test`
 	@$(TRY_BROWSER)
-	@$(SUITES) spark-slow
-
-test-all: setup kafka ## all tests but the long proofs: `make ci` and `make test-slow`
-	@$(TRY_BROWSER)
-	@$(SUITES) unit spark e2e e2e-slow spark-slow
+	@$(SUITES) spark-slow e2e-slow
 
 spark: setup kafka ## only the tests with Spark or Airflow inside
 	@$(SUITES) spark spark-slow
@@ -58,6 +54,10 @@ unit: setup ## only the tests and examples that need neither: a few minutes
 e2e: setup kafka ## only the tests of the whole stack: a real Airflow, backfills, kills
 	@$(TRY_BROWSER)
 	@$(SUITES) e2e e2e-slow
+
+e2e-slow: setup kafka ## the tests of the whole stack that `make test` leaves out: failures, people, pages in a browser
+	@$(TRY_BROWSER)
+	@$(SUITES) e2e-slow
 
 faults: setup kafka ## the long proofs: drivers and servers that die at every further place, full disks, a week in any order (an hour)
 	@$(SUITES) faults
