@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from include.contracts.lake_path import LakePath
@@ -18,24 +19,33 @@ from include.errors import TornLogError
 def feed_spans(path: LakePath, after: int, upto: int) -> list[tuple[int, int]] | None:
     """Return the (first, last) versions of (after, upto] that make up its changes, without undone rebuilds.
 
-    It returns None if the log lacks a commit of the range, or if the change feed was off at one.
+    It returns None if the log lacks a commit of the range, if the change feed was off at one, or if the table had other
+    columns then: Delta reads a feed with the newest columns, and refuses it where one of its own is not among them.
     """
     try:
         commits = list(commits_after(path, after))
         in_range = [commit for commit in commits if commit.version <= upto]
-        settings = [commit.version for commit in commits if "PROPERTIES" in commit.operation]
         if len(in_range) != upto - after:
             return None
-        versions = {after + 1, *(version for version in settings if version <= upto)}
-        feeds = (
-            [open_table(path, version=version, without_files=True) for version in versions]
-            if settings
-            else [newest_table(path).definition]  # the setting did not change
-        )
-        feed_settings = (feed.metadata().configuration.get("delta.enableChangeDataFeed") for feed in feeds)
-        return _without_undone_rebuilds(in_range) if all(setting == "true" for setting in feed_settings) else None
+        spans = _without_undone_rebuilds(in_range)
+        newest = newest_table(path).definition
+        definitions = [newest]
+        if defined := {commit.version for commit in commits if commit.changes_definition}:
+            versions = {at for first, last in spans for at in range(first, last + 1) if at == first or at in defined}
+            definitions = [open_table(path, version=version, without_files=True) for version in sorted(versions)]
+        return spans if all(_is_fed(definition, newest) for definition in definitions) else None
     except (TornLogError, DeltaError):
         return None
+
+
+def _is_fed(definition: DeltaTable, newest: DeltaTable) -> bool:
+    """Whether the change feed was on, and the newest columns can show its rows."""
+    columns = {each.name: each for each in newest.schema().fields}
+    shown = (
+        (read := columns.get(each.name)) is not None and read.type == each.type and (read.nullable or not each.nullable)
+        for each in definition.schema().fields
+    )
+    return definition.metadata().configuration.get("delta.enableChangeDataFeed") == "true" and all(shown)
 
 
 @dataclass(frozen=True)

@@ -53,6 +53,7 @@ class Commit:
         metrics: Delta's operation metrics, numbers as text.
         added: the added data files, relative to the table.
         changes_data: whether the commit changes rows.
+        changes_definition: whether it sets the columns and properties of the table.
     """
 
     version: int
@@ -66,6 +67,7 @@ class Commit:
     metrics: dict[str, str] = field(default_factory=dict)
     added: tuple[str, ...] = ()
     changes_data: bool = False
+    changes_definition: bool = False
 
     @property
     def changed_rows(self) -> int:
@@ -205,6 +207,7 @@ def _parse_commit(version: int, actions: list[dict[str, Any]]) -> Commit:
         metrics=info.get("operationMetrics", {}),
         added=tuple(unquote(action["add"]["path"]) for action in actions if "add" in action),
         changes_data=any(file.get("dataChange", True) for file in files),
+        changes_definition=any("metaData" in action for action in actions),
     )
 
 

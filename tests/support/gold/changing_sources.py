@@ -114,6 +114,13 @@ class Shop:
                 self.sql(f"DELETE FROM {place} WHERE {of_key}")
                 self._set_feed(table, "true")
 
+    def change_little(self) -> None:
+        """Insert one row into each source, with keys, days and times after all others."""
+        after = START + timedelta(days=45)
+        self.insert("silver.orders", (40, after.date(), after, "d", 2))
+        self.insert("silver.products", ("d", "z", 9))
+        self.insert("silver.owners", ("e", "eve", after.date(), None))
+
     def _set_feed(self, table: str, value: str) -> None:
         self.sql(f"ALTER TABLE {self.place(table)} SET TBLPROPERTIES (delta.enableChangeDataFeed = {value})")
 
