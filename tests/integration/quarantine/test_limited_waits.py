@@ -1,0 +1,131 @@
+"""A row waits for another table as long as its rule allows, and then for a person."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+import time_machine
+from typer.testing import CliRunner
+
+from embedded.spark.server import SparkServer
+from include.cli.app import app
+from include.contracts.job.report import JobReport
+from include.contracts.row_status import RowStatus
+from include.errors import Outcome
+from tests.support.lakehouse import Lakehouse, copy_lakehouse
+from tests.support.silver.known_customers import (
+    BRONZE_CUSTOMERS,
+    BRONZE_ORDERS,
+    CUSTOMERS,
+    ORDERS,
+    customer,
+    known_customer,
+    order_of,
+    run_well,
+    shop_documents,
+)
+
+LIMIT, SECOND = timedelta(days=2), timedelta(seconds=1)
+WAITS = "1 row of silver.orders waits for silver.customers, and will be replayed by itself"
+
+
+@pytest.fixture(scope="module")
+def made(server: SparkServer, tmp_path_factory: pytest.TempPathFactory) -> Lakehouse:
+    """Order o1 is of a customer that is known, o2 waits for c2 for two days at most."""
+    shop = Lakehouse(tmp_path_factory.mktemp("made"))
+    shop.specs(*shop_documents(known_customer(wait_at_most="2 days"), quarantine={"warn_after": "47 hours"}))
+    shop.deliver(1, "a.json", [customer(1, 1)], feed="customers")
+    shop.deliver(1, "a.json", [order_of(1, 1, 1), order_of(2, 2, 2)])
+    assert run_well(shop, BRONZE_CUSTOMERS, CUSTOMERS, BRONZE_ORDERS, ORDERS).rows.quarantined == 1
+    return shop
+
+
+@pytest.fixture
+def shop(made: Lakehouse, tmp_path: Path) -> Lakehouse:
+    """That lakehouse, for one test."""
+    return copy_lakehouse(made, tmp_path / "shop")
+
+
+def limit(shop: Lakehouse) -> datetime:
+    """Return when the row in quarantine has waited as long as it may."""
+    [row] = shop.waiting(ORDERS)
+    return row.first_seen + LIMIT
+
+
+def add_customer(shop: Lakehouse, number: int) -> None:
+    shop.deliver(1, f"{number}.json", [customer(number, number)], feed="customers")
+    run_well(shop, BRONZE_CUSTOMERS, CUSTOMERS)
+
+
+def run_at(shop: Lakehouse, at: datetime) -> JobReport:
+    with time_machine.travel(at, tick=False):
+        return run_well(shop, ORDERS)
+
+
+def answer_at(shop: Lakehouse, at: datetime, *words: str) -> str:
+    """Return what a command prints at a time, in one line."""
+    with time_machine.travel(at, tick=False):
+        answer = CliRunner().invoke(app, words, env={**shop.environment(), "COLUMNS": "300"})
+    assert answer.exit_code == 0, answer.output
+    return " ".join(answer.output.split())
+
+
+def assert_came(shop: Lakehouse, report: JobReport) -> None:
+    """Check that a run replayed order o2 once, and nothing else."""
+    assert report.rows.model_dump(exclude_defaults=True) == {"read": 1, "applied": 1, "inserted": 1}, report.message
+    assert shop.rows(ORDERS, "order_id") == [("o1",), ("o2",)]
+    assert [row.status for row in shop.waiting(ORDERS, *RowStatus)] == [RowStatus.REPLAYED]
+
+
+def test_before_the_limit_the_row_needs_nobody_and_comes_with_its_customer(shop: Lakehouse) -> None:
+    before = limit(shop) - SECOND
+    waits = f"waits for silver.customers until {limit(shop):%Y-%m-%d %H:%M} UTC"
+    assert waits in answer_at(shop, before, "quarantine", "show", ORDERS)
+    assert WAITS in answer_at(shop, before, "quarantine", "list")
+    assert WAITS in answer_at(shop, before, "plan", "--interval", "2013-01-01")
+    assert run_at(shop, before).outcome is Outcome.NO_OP
+    add_customer(shop, 2)
+    report = run_at(shop, before)
+    assert_came(shop, report)
+    assert "replays 1 row that waited for silver.customers" in " ".join(report.notes)
+
+
+def test_from_the_limit_on_the_row_waits_for_a_person_though_its_customer_has_come(shop: Lakehouse) -> None:
+    at = limit(shop)
+    add_customer(shop, 2)
+
+    report = run_at(shop, at)
+
+    assert (report.outcome, [row.attempts for row in shop.waiting(ORDERS)]) == (Outcome.NO_OP, [0])
+    shown = answer_at(shop, at, "quarantine", "show", ORDERS)
+    assert (" open " in shown, "waits for" in shown) == (True, False)
+    assert "1 row of silver.orders waits in quarantine for more than 47 hours" in " ".join(report.notes)
+    for words in (["quarantine", "list"], ["plan", "--interval", "2013-01-01"]):
+        assert WAITS not in answer_at(shop, at, *words)
+    assert_came(shop, shop.replay(ORDERS))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("allowed", "later"), [("3 days", timedelta()), ("2 days", -SECOND)])
+def test_a_row_that_may_wait_again_comes_by_itself(shop: Lakehouse, allowed: str, later: timedelta) -> None:
+    """The spec allows more, or the clock goes back."""
+    at = limit(shop)
+    add_customer(shop, 2)
+    assert run_at(shop, at).outcome is Outcome.NO_OP
+    shop.specs(*shop_documents(known_customer(wait_at_most=allowed), quarantine={"warn_after": "47 hours"}))
+    assert_came(shop, run_at(shop, at + later))
+    assert run_at(shop, at).outcome is Outcome.NO_OP
+
+
+@pytest.mark.slow
+def test_a_row_that_a_clock_ahead_has_left_comes_with_the_next_version_of_the_other_table(shop: Lakehouse) -> None:
+    ahead = limit(shop)
+    add_customer(shop, 2)
+    shop.deliver(1, "b.json", [order_of(1, 1, 3)])
+    run_well(shop, BRONZE_ORDERS)
+    assert run_at(shop, ahead).rows.updated == 1
+    assert run_at(shop, ahead - SECOND).outcome is Outcome.NO_OP, "the last batch has pinned that version already"
+    add_customer(shop, 3)
+    assert_came(shop, run_at(shop, ahead - SECOND))
