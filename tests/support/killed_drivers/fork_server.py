@@ -22,6 +22,7 @@ from include.control.leases.leases import Leases
 from include.control.storage.objects import LocalObjectStore
 from include.paths import LakehousePaths
 from spark_jobs.jobs import table_rebuild
+from spark_jobs.layers.gate import changed_rows
 from spark_jobs.quality import suites  # noqa: F401 - a gate uses it
 from spark_jobs.runtime.context import JobContext
 from spark_jobs.runtime.entrypoint import main
@@ -30,6 +31,9 @@ from tests.support.lakehouse import RUN
 
 LEASE_LASTS_S = 1.0
 """The next driver waits for the lease of a dead one; the default of 30 s would only make the tests slow."""
+
+FEW_ROWS = -1000
+"""Gates judge also the small tables of tests by what changed, as they do with large ones."""
 
 
 def serve() -> None:
@@ -51,6 +55,7 @@ def run(order: dict[str, Any]) -> None:
         os.dup2(log, stream)
     JobContext.leases = property(lambda context: _short_leases(context.paths))
     table_rebuild.lakehouse_leases = lambda paths, *_: _short_leases(paths)
+    changed_rows.FEW_ROWS = FEW_ROWS
     kill_at(order["place"], lambda: os.kill(order["victim"] or os.getpid(), order["signum"]))
     if "command" in order:
         os.environ.update(order["environment"])

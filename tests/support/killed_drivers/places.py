@@ -36,6 +36,7 @@ BEFORE_INTENT = "before the intent"
 FILES_PLANNED = "between the planned files and the intent"
 IN_THE_WRITE = "while the server writes"
 FILES_LOADED = "between the rows of the files and the closing"
+RESULT_RECORDED = "between the result of a gate and its figures"
 BEFORE_REPORT = "before the report"
 COLUMNS_RECORDED = "after the record of new columns"
 COLUMNS_ADDED = "after the statement that adds them"
@@ -186,6 +187,11 @@ def _has_event(event: FileEvent | RowEvent) -> Condition:
     return lambda _, events: bool(events) and events[0]["event"] == event
 
 
+def _has_result(_: object, events: Sequence[dict[str, object]]) -> bool:
+    """Whether the ledger records the result of a gate."""
+    return bool(events) and "result" in events[0]
+
+
 def _of_a_restore(_: object, recorded: Recorded, *more: object) -> bool:
     """Whether the ledger records a restore."""
     return any(intent.sources.restores is not None for intent in _intents(recorded))
@@ -233,6 +239,7 @@ _AT: dict[str, Callable[[Die], object]] = {
     FILES_PLANNED: lambda die: _after(OpsTable, "append", die, _has_event(FileEvent.PLANNED)),
     IN_THE_WRITE: _slow_down_the_write,
     FILES_LOADED: lambda die: _after(OpsTable, "append", die, _has_event(FileEvent.LOADED)),
+    RESULT_RECORDED: lambda die: _after(OpsTable, "append", die, _has_result),
     BEFORE_REPORT: lambda die: _before(JobReport, "save", die),
     COLUMNS_RECORDED: lambda die: _after(NewColumns, "record", die, lambda *args, **_: bool(args[3])),
     COLUMNS_ADDED: lambda die: _after(tables, "_add_columns", die),
