@@ -49,6 +49,7 @@ def _run(path: Path) -> None:
         spec.loader.exec_module(module)
     except Exception as error:
         cause = f"{path} cannot be run: {type(error).__name__}: {first_line(error)}"
-        raise SpecError(cause, "Correct it, then clear the gate's task.") from error
+        way_out = "Correct it, then run the table again, or in Airflow clear the failed task with its downstream tasks."
+        raise SpecError(cause, way_out) from error
     finally:
         del sys.modules[spec.name]  # so that Spark sends its functions to the workers, who lack the file

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
-from include.contracts.spec import expectation_arguments
-from include.contracts.spec.custom_expectations import read_custom_expectations
 from include.contracts.spec.expectation import Expectation
 from include.errors import SpecError
 from include.settings import PROJECT
 from spark_jobs.quality.suites import check_rules
+from tests.support.quality.own_classes import own_classes
 
 EXAMPLE = PROJECT / "docs" / "examples" / "expectations"
 
@@ -24,18 +24,9 @@ Put = Callable[[Path], None]
 
 
 @pytest.fixture
-def put(monkeypatch: pytest.MonkeyPatch) -> Iterator[Put]:
-    from spark_jobs.quality.gx import classes
-
-    def put_files(folder: Path) -> None:
-        found, _ = read_custom_expectations(folder, expectation_arguments.ARGUMENTS)
-        for name, custom in found.items():
-            monkeypatch.setitem(expectation_arguments.CUSTOM_EXPECTATIONS, name, custom)
-            monkeypatch.setitem(expectation_arguments.ARGUMENTS, name, custom.arguments)
-        monkeypatch.setattr(classes, "EXPECTATIONS", folder)
-
-    yield put_files
-    classes.register_custom_expectations.cache_clear()
+def put() -> Iterator[Put]:
+    with ExitStack() as placed:
+        yield lambda folder: placed.enter_context(own_classes(folder))
 
 
 def rule(name: str, **arguments: Any) -> Expectation:
