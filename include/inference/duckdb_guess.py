@@ -66,7 +66,7 @@ def _guess_of_json(reader: duckdb.DuckDBPyConnection, delivered: list[LocalCopy]
     form = "auto" if any(file.holds_array for file in delivered) else "newline_delimited"
     try:
         guess = _guess_of(reader, "json", delivered, f"{_ALL_ROWS}, format = '{form}'", {})
-        if not guess.unread:
+        if not guess.unread and not guess.settings:  # With several spellings DuckDB has a column for each.
             return guess
     except (duckdb.Error, BadInputError):
         pass  # the reader of the records names what is wrong, by line

@@ -81,6 +81,15 @@ def test_fields_of_one_file_that_differ_in_case_are_one_column(tmp_path: Path) -
         assert source.rows.columns()["id"].nulls == 0
 
 
+def test_fields_of_two_files_that_differ_in_case_are_one_column(tmp_path: Path) -> None:
+    put(tmp_path / "orders/a.json", '{"Order ID": 1, "at": "2025-07-01"}\n')
+    put(tmp_path / "orders/b.json", '{"at": "2025-07-02", "ORDER ID": 2}\n')
+    spec = inferred(tmp_path)
+    assert (spec.source.field_names, kinds(spec)) == ("any_case", {"order_id": "bigint", "at": "date"})
+    with guessed_source(LocalLanding(str(tmp_path)), "orders") as source:
+        assert source.rows.columns()["order_id"].nulls == 0
+
+
 BOTH = {"Order ID": 1, "order id": 2}
 
 
