@@ -178,7 +178,10 @@ class _Joins:
         message = (
             f"sources.{alias}.on joins rows with other values of {self._refresh_by}: it does not compare this value"
         )
-        fix = f"add `and {own} = {wanted}` to sources.{alias}.on"
+        fix = (
+            f"add `and {own} = {wanted}` to sources.{alias}.on; or, if a row of it belongs to many values, write"
+            f" sources.{alias}.lookup: true in place of refresh_from.{alias}"
+        )
         return RefreshProof(alias, Proof.FAILS, message, fix)
 
     def type_of_group(self) -> str:
