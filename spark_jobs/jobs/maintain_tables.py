@@ -22,7 +22,7 @@ from spark_jobs.runtime.entrypoint import RunJob, run_and_report, start_process
 def verify_if_due(context: JobContext) -> JobReport:
     """Verify a gold table unless there is nothing to compare; no Spark is started then."""
     spec = context.spec
-    reason = why_not_due(spec, context.ops) if isinstance(spec, GoldSpec) else ""
+    reason = why_not_due(spec, context.catalog, context.ops) if isinstance(spec, GoldSpec) else ""
     if not reason:
         return table_verify.run(context)
     return JobReport(**reported_run(Job.TABLE_VERIFY, context.args), outcome=Outcome.NO_OP, message=reason)

@@ -59,7 +59,7 @@ def run(context: JobContext) -> JobReport:
 
 
 def _message(spec: GoldSpec, comparison: Comparison, sample: int) -> str:
-    of = f" of {counted(sample, 'value')} of {spec.refresh_columns[0]}" if sample and spec.refresh_columns else ""
+    of = f" of {counted(sample, 'value')} of {comparison.sampled_by}" if comparison.sampled_by else ""
     sources = ", ".join(f"{table} version {version}" for table, version in comparison.sources.items())
     groups = counted(comparison.groups, "group")
     return f"{spec.table} version {comparison.version}: {groups}{of} compared, all as computed from {sources}"

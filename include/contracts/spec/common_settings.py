@@ -90,8 +90,8 @@ class GoldMaintenanceSpec(MaintenanceSpec):
 
     Attributes:
         verify: of how many values of `refresh_by` maintenance compares the groups with a computation from scratch,
-            others each time; `off` or 0 compares nothing. None means 10 for a table with `refresh_by`, and nothing for
-            another one, which each run computes whole.
+            others each time; `off` or 0 compares nothing. None means 10, and nothing for a table that each run computes
+            whole.
     """
 
     verify: Annotated[int, Field(ge=0)] | Literal["off"] | None = None

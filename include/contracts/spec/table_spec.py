@@ -172,10 +172,14 @@ class GoldSpec(TableSpec, GoldQuery):
 
     @property
     def values_to_verify(self) -> int:
-        """The number of values of `refresh_by` whose groups maintenance compares; 0 compares nothing."""
+        """The number of values of `refresh_by` whose groups maintenance compares; 0 compares nothing.
+
+        A query that states nothing may be refreshed by a column that is found.
+        """
         stated = self.maintenance.verify
         if stated is None:
-            return VALUES_TO_VERIFY if self.refresh_columns else 0
+            is_in_parts = self.refresh_columns or (self.query is not None and self.refresh is None)
+            return VALUES_TO_VERIFY if is_in_parts else 0
         return 0 if stated == "off" else stated
 
     @property

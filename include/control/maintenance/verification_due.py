@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from include.catalog import Catalog
 from include.contracts.spec.table_spec import GoldSpec
 from include.control.changes.spec_changes import Effect
 from include.control.changes.table_diff import table_diff
@@ -27,8 +28,10 @@ def record_verified(table: str, verdicts: Verdicts, ops: OpsTables) -> None:
     ops.states.change(table, (Verified, lambda _: verified))
 
 
-def why_not_due(spec: GoldSpec, ops: OpsTables) -> str:
+def why_not_due(spec: GoldSpec, catalog: Catalog, ops: OpsTables) -> str:
     """Return why maintenance has nothing to verify; empty if it has."""
+    if whole := _why_whole(spec, catalog):
+        return f"{spec.table}: each run computes all of it: {whole}"
     verdicts = ops.gates.verdicts(spec.table)
     if verdicts is None or verdicts.certified is None:
         return f"{spec.table} has no certified version to verify"
@@ -43,6 +46,15 @@ def why_not_due(spec: GoldSpec, ops: OpsTables) -> str:
         return f"{spec.table}: no batch has written version {verdicts.certified}, so that its sources are unknown"
     changes = changes_since(spec, batch, ops)
     return changes and f"{spec.table}: its spec has changed since version {batch.version}: {changes}"
+
+
+def _why_whole(spec: GoldSpec, catalog: Catalog) -> str:
+    """Return why no group of a table can be stale, unless its spec asks for a verification all the same."""
+    if spec.query is None or spec.refresh_columns or spec.maintenance.verify is not None:
+        return ""
+    from include.specs.checks.sql import refresh_of_query  # loads sqlglot, which takes half a second
+
+    return refresh_of_query(spec, catalog.specs).reason
 
 
 def changes_since(spec: GoldSpec, batch: Winner, ops: OpsTables) -> str:

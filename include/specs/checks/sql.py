@@ -24,6 +24,7 @@ from include.sql.changing_values import changing_values
 from include.sql.checked_expression import refusals
 from include.sql.expression import expression_of
 from include.sql.query.refresh import in_words, refresh_of
+from include.sql.query.trace import Trace
 from include.sql.rule_query import Query
 from include.sql.spark_functions import FUNCTIONS
 
@@ -201,7 +202,12 @@ def refresh_in_words(spec: AnySpec, specs: Mapping[str, AnySpec]) -> str:
     if spec.query is None:
         later = "all later values" if spec.reach == UNBOUNDED else f"the {spec.lookback} after it"
         return f"refreshed by {spec.refreshed_group} and {later}"
-    return in_words(refresh_of(spec, _columns_of_sources(spec, specs)))
+    return in_words(refresh_of_query(spec, specs))
+
+
+def refresh_of_query(spec: GoldSpec, specs: Mapping[str, AnySpec]) -> Trace:
+    """Return by which columns the table of a query is refreshed, as far as the specs say."""
+    return refresh_of(spec, _columns_of_sources(spec, specs))
 
 
 def _columns_of_sources(spec: GoldSpec, specs: Mapping[str, AnySpec]) -> dict[str, tuple[str, ...] | None]:

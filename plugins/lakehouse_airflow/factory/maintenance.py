@@ -23,7 +23,7 @@ from lakehouse_airflow.ui.links import MAINTENANCE_DAG_ID
 
 _DOC = """Joins small files (OPTIMIZE), then removes files that no version of a table needs any more (VACUUM).
 
-A gold table with `refresh_by` also has some groups of each new version compared with a computation from scratch.
+Of a gold table that is computed in parts, some groups of each new version are compared with a computation from scratch.
 
 VACUUM only reports what it would remove while *Vacuum: dry run* is on, and never goes below a table's retention."""
 

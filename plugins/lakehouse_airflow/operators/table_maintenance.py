@@ -67,5 +67,6 @@ class TableMaintenanceOperator(SparkJobOperator):
         from include.control.maintenance.verification_due import why_not_due
         from include.control.ops_tables import OpsTables
 
-        spec = load_catalog(self.spec_folder(settings)).spec(self.table)
-        return why_not_due(spec, OpsTables(settings.paths)) if isinstance(spec, GoldSpec) else ""
+        catalog = load_catalog(self.spec_folder(settings))
+        spec = catalog.spec(self.table)
+        return why_not_due(spec, catalog, OpsTables(settings.paths)) if isinstance(spec, GoldSpec) else ""

@@ -20,6 +20,7 @@ from include.control.log.batch import Stream, Winner
 from include.control.maintenance.verification_due import changes_since
 from include.errors import NotReadyError
 from include.sql.expression import expression_of
+from include.sql.query.refresh import refresh_of
 from include.sql.query.row_order import columns_by_order, functions_by_order
 from include.sql.query_functions import DEPENDS_ON_ORDER
 from spark_jobs.delta_io.reads import read_version
@@ -56,6 +57,7 @@ class Comparison:
         differing: how many of them differ.
         differences: the first of them: group column -> value, the column that differs, its two values.
         left_out: measure -> why it was not compared.
+        sampled_by: the column by whose values a sample was taken; empty if all groups were compared.
         causes: the likely causes of the differences, one line each.
     """
 
@@ -65,6 +67,7 @@ class Comparison:
     differing: int
     differences: tuple[dict[str, Any], ...]
     left_out: dict[str, str]
+    sampled_by: str = ""
     causes: tuple[str, ...] = ()
 
     @property
@@ -133,14 +136,14 @@ class _Verification:
         spec = self._spec
         stored = read_version(self._session, self._context.paths.table(spec.table), self._version)
         computed = GoldAggregate(self._context).from_scratch(self._session, self._sources)
-        if sample and spec.refresh_columns:
-            column = spec.refresh_columns[0]
+        column = self._refreshed_column() if sample else ""
+        if column:
             values = self._sampled(stored, column, sample)
             stored, computed = (rows.where(is_touched(f"`{column}`", values)) for rows in (stored, computed))
         left_out = self._left_out()
         columns = [name for name in stored.columns if name not in (*STAMP_COLUMNS, *left_out)]
         if not columns:
-            return Comparison(self._version, self._source_versions, 0, 0, (), left_out)
+            return Comparison(self._version, self._source_versions, 0, 0, (), left_out, column)
         # A query's rows have no key, so that all columns identify a row but those of inexact numbers and maps.
         groups = list(spec.group_by) or [
             name for name in columns if not _INEXACT.search(stored.schema[name].dataType.simpleString())
@@ -162,6 +165,7 @@ class _Verification:
             **counts,
             differences=differences,
             left_out=left_out,
+            sampled_by=column,
             causes=self._causes(stored, [row["group"] for row in rows]) if counts["differing"] else (),
         )
 
@@ -179,7 +183,17 @@ class _Verification:
         spec = self._spec
         if spec.query is None:
             return _measures_by_order(spec)
-        return columns_by_order(spec.query, {alias: tuple(self._source(alias).columns) for alias in spec.sources})
+        return columns_by_order(spec.query, self._columns_of_sources())
+
+    def _columns_of_sources(self) -> dict[str, tuple[str, ...]]:
+        return {alias: tuple(self._source(alias).columns) for alias in self._spec.sources}
+
+    def _refreshed_column(self) -> str:
+        """Return the first column by which a run selects rows; empty if each run computes all of them."""
+        spec = self._spec
+        stated = spec.refresh_columns or spec.query is None
+        columns = spec.refresh_columns if stated else refresh_of(spec, self._columns_of_sources()).columns
+        return next(iter(columns), "")
 
     def _sampled(self, stored: DataFrame, column: str, number: int) -> list[str | None]:
         """Return values of `refresh_by` of the table or its first source, other ones in each run."""

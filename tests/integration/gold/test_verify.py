@@ -14,11 +14,9 @@ from deltalake import DeltaTable
 
 from include.contracts.job.args import Job
 from include.contracts.job.report import JobReport
-from include.contracts.spec.table_spec import GoldSpec
 from include.control.gates.gates import Gates
 from include.control.gates.overrides import override
 from include.control.gates.result import Override
-from include.control.maintenance.verification_due import why_not_due
 from include.errors import ExitCode, Outcome, OverrideError
 from spark_jobs.runtime.context import JobContext
 from tests.support.documents.specs import Document, bronze_document, gold_document, query_document, silver_document
@@ -255,32 +253,6 @@ def test_rows_of_a_query_are_compared_as_a_whole_and_a_wrong_one_is_found(lakeho
         "stored": "[2.5]",
         "computed": f"[{5 / 3}]",
     }
-
-
-def test_maintenance_verifies_the_rows_of_a_version_once_and_never_those_of_another_spec(lakehouse: Lakehouse) -> None:
-    def due() -> str:
-        context = JobContext(lakehouse.args(GOLD))
-        spec = context.spec
-        assert isinstance(spec, GoldSpec)
-        return why_not_due(spec, context.ops)
-
-    assert due() == f"{GOLD} has no certified version to verify"
-    lakehouse.deliver(1, "a.json", [order(1, 5), order(2, 7, of_day=2)])
-    lakehouse.run_all(1, *TABLES)
-    assert not due()
-    assert verify(lakehouse, sample=1).outcome is Outcome.NO_OP
-    assert due() == f"{GOLD}: the rows of version 1 were verified already"
-    DeltaTable(str(lakehouse.paths.table(GOLD))).optimize.compact()
-    assert "were verified already" in due(), "compaction changes no row"
-    DeltaTable(str(lakehouse.paths.table(GOLD))).delete("day = '2013-01-01'")
-    lakehouse.deliver(2, "b.json", [order(3, 9, of_day=3)])
-    version = lakehouse.run_all(2, *TABLES)[-1].certified_version
-    assert not due()
-    lakehouse.specs(gold_document(measures={"orders": "count(*)", "revenue": "max(o.amount)"}))
-    assert "its spec has changed since" in due()
-    lakehouse.specs(gold_document())
-    assert verify(lakehouse).outcome is Outcome.GATE_FAILED
-    assert due() == f"{GOLD}: a verification has found version {version} wrong already"
 
 
 def test_what_cannot_be_verified_says_what_to_do(lakehouse: Lakehouse) -> None:

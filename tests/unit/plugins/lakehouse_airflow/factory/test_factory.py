@@ -29,6 +29,7 @@ from tests.support.documents.odd_specs import SPECS, write_mutated
 from tests.support.documents.specs import (
     bronze_document,
     gold_document,
+    query_document,
     silver_document,
     write_spec,
     write_specs,
@@ -198,6 +199,21 @@ def test_whatever_some_specs_say_every_dag_is_built_and_every_table_keeps_its_ta
         build_gate_override_dag(owner="platform")
         maintenance = build_maintenance_dag(schedule="0 3 * * *", start_date=START, owner="platform")
         assert {f"{table}_vacuum" for table in kept} <= set(maintenance.task_ids)
+
+
+@pytest.mark.parametrize(
+    ("more", "values"),
+    [({}, VALUES_TO_VERIFY), ({"refresh": "full"}, None), ({"maintenance": {"verify": "off"}}, None)],
+    ids=["by a column that is found", "whole", "off"],
+)
+def test_some_rows_of_a_query_are_verified_unless_each_run_computes_all(
+    tables: Path, more: dict[str, Any], values: int | None
+) -> None:
+    write_specs(tables, query_document(**more))
+    dag = build_maintenance_dag(schedule="0 3 * * *", start_date=START, owner="platform")
+    samples = {task.task_id: task.sample for task in dag.tasks if isinstance(task, TableMaintenanceOperator)}
+    assert "gold.last_orders_vacuum" in samples
+    assert samples.get("gold.last_orders_verify") == values
 
 
 def test_a_table_that_wants_no_optimize_is_only_vacuumed(tables: Path) -> None:
