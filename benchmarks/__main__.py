@@ -16,6 +16,7 @@ import typer
 
 from benchmarks.bench import Bench
 from benchmarks.machine import QUIET, empty_job, load
+from benchmarks.refreshing.choices import OTHER_CASES
 from benchmarks.result import Result, result_table
 from benchmarks.series import (
     ages,
@@ -60,6 +61,7 @@ class Series(StrEnum):
     PAGES = "pages"
     DAYS_AT_ONCE = "days-at-once"
     GOLD_CHOICE = "gold-choice"
+    GOLD_CHOICE_OTHERS = "gold-choice-others"
     GOLD_GROWTH = "gold-growth"
     GOLD_GROWTH_LARGE = "gold-growth-large"
     INCREMENTS = "increments"
@@ -89,6 +91,7 @@ RUN: dict[Series, Callable[[Bench], list[Result]]] = {
     Series.PAGES: pages.run,
     Series.DAYS_AT_ONCE: days_at_once.run,
     Series.GOLD_CHOICE: gold_choice.run,
+    Series.GOLD_CHOICE_OTHERS: partial(gold_choice.run, cases=OTHER_CASES),
     Series.GOLD_GROWTH: gold_growth.run,
     Series.GOLD_GROWTH_LARGE: partial(gold_growth.run, sizes=(10**6, 10**7, 10**8)),
     Series.INCREMENTS: increments.run,

@@ -1,6 +1,6 @@
-"""The 24 cases in which a refresh of gold has to choose, each computed both ways in one session.
+"""Cases in which a refresh of gold has to choose, each computed both ways in one session.
 
-spark-submit choices.py WORK COSTS FACTS     WORK: JSON of `folder`, `sizes` and `rounds`
+spark-submit choices.py WORK COSTS FACTS     WORK: JSON of `folder`, `cases` and `rounds`
 
 The cost of each run is noted under the name that `series/gold_choice.py` reads; FACTS gets, for each case, what the
 refresh knew when it chose. The first round warms up.
@@ -12,6 +12,7 @@ import json
 import re
 import shutil
 import sys
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from unittest.mock import patch
 
@@ -25,30 +26,54 @@ from spark_jobs.runtime.entrypoint import start_process
 from spark_jobs.runtime.session import own_session
 
 INCREMENTAL, WHOLE = "incremental", "whole"
-SIZES = (200_000, 1_500_000, 6_000_000)
 NEWEST, TENTH, MOST, SPREAD = "the newest day", "the newest 10 %", "the newest 40 %", "50 customers"
+TWO_DAYS, MONTH, QUARTER, MANY = "the newest two days", "the newest 3 %", "the newest 25 %", "500 customers"
 CHANGES = {
     NEWEST: "id >= {rows} * 0.999",
     TENTH: "id >= {rows} * 0.9",
     MOST: "id >= {rows} * 0.6",
     SPREAD: "customer < 50",
+    TWO_DAYS: "id >= {rows} * 0.998",
+    MONTH: "id >= {rows} * 0.97",
+    QUARTER: "id >= {rows} * 0.75",
+    MANY: "customer < 500",
 }
 """What is changed -> the condition on an order. A day, and 50 customers, have 0.1 % of the orders."""
 
-CASES = [
-    (rows, change, table)
-    for rows in SIZES
-    for table, changes in {
+Case = tuple[int, str, str]
+"""The number of orders, which of them changed, and the gold table."""
+
+
+def _cases(sizes: Iterable[int], changes: Mapping[str, Iterable[str]]) -> list[Case]:
+    return [(rows, change, table) for rows in sizes for table, of_table in changes.items() for change in of_table]
+
+
+CASES = _cases(
+    (200_000, 1_500_000, 6_000_000),
+    {
         "gold.by_day": (NEWEST, TENTH, MOST, SPREAD),
         "gold.by_customer": (NEWEST, SPREAD),
         "gold.places": (NEWEST, MOST),
-    }.items()
-    for change in changes
-]
-"""The number of orders, which of them changed, and the gold table."""
+    },
+)
+"""The cases from which the weights of `RefreshCost` are."""
+
+OTHER_CASES = _cases(
+    (500_000, 3_000_000, 10_000_000),
+    {
+        "gold.by_day": (MONTH,),
+        "gold.by_customer": (MANY,),
+        "gold.by_segment": (TWO_DAYS, QUARTER, MANY),
+        "gold.by_basket": (TWO_DAYS, MONTH),
+        "gold.places": (MONTH,),
+    },
+)
+"""Cases of other sizes, changes and tables, by which no weight was chosen."""
 
 ROWS = {
     "gold.by_day": ["day", "country", "orders", "total", "largest"],
+    "gold.by_segment": ["day", "segment", "orders", "total", "largest"],
+    "gold.by_basket": ["basket", "orders", "total", "largest"],
     "gold.by_customer": ["customer", "orders", "total", "largest"],
     "gold.places": ["id", "day", "customer", "amount", "place"],
 }
@@ -67,16 +92,16 @@ def main(work: Path, costs: Path, facts: Path) -> None:
     """Make the lakes, then compute each case both ways in turn."""
     start_process()
     asked = json.loads(work.read_text())
-    folder = Path(asked["folder"])
+    folder, cases = Path(asked["folder"]), [tuple(case) for case in asked["cases"]]
     with own_session({}):
-        for rows in asked["sizes"]:
+        for rows in sorted({rows for rows, *_ in cases}):
             base = Shop(folder / str(rows))
             base.create(rows)
-            for table in ROWS:
+            for table in sorted({table for *_, table in cases}):
                 base.refresh(table)
-            for change, where in CHANGES.items():
-                Shop(linked_copy(base.folder, _changed(folder, rows, change))).change(where.format(rows=rows))
-        cases = [case for case in CASES if case[0] in asked["sizes"]]
+            for change in sorted({change for _, change, _ in cases}):
+                changed = Shop(linked_copy(base.folder, _changed(folder, rows, change)))
+                changed.change(CHANGES[change].format(rows=rows))
         for number in range(1, asked["rounds"] + 2):
             for case in cases[:: 1 if number > 1 else _WARMING]:
                 rows, change, table = case

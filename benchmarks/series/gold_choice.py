@@ -1,15 +1,15 @@
-"""Series: does a refresh of gold choose the cheaper way? 24 cases, each computed both ways."""
+"""Series: does a refresh of gold choose the cheaper way? 24 cases, or 24 others, each computed both ways."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from benchmarks.bench import Bench
 from benchmarks.cost import measure, read_noted
 from benchmarks.peers import Millrace
-from benchmarks.refreshing.choices import CASES, INCREMENTAL, SIZES, WHOLE, case_name
+from benchmarks.refreshing.choices import CASES, INCREMENTAL, WHOLE, Case, case_name
 from benchmarks.result import Result
 from benchmarks.rounds import Side
 from include.control.planning.refresh_cost import RefreshCost
@@ -22,12 +22,12 @@ TIE = 1.15
 _PATIENCE_S = 2 * 3600.0
 
 
-def run(bench: Bench, sizes: tuple[int, ...] = SIZES) -> list[Result]:
+def run(bench: Bench, cases: Sequence[Case] = CASES) -> list[Result]:
     """Compute all cases in one session, both ways in turn."""
     folder = bench.fresh("gold-choice")
     folder.mkdir(parents=True)
     work, costs, facts = folder / "work.json", folder / "costs.jsonl", folder / "facts.jsonl"
-    work.write_text(json.dumps({"folder": str(folder / "lakes"), "sizes": sizes, "rounds": bench.rounds}))
+    work.write_text(json.dumps({"folder": str(folder / "lakes"), "cases": cases, "rounds": bench.rounds}))
     millrace = Millrace(large_load=True)
     script = PROJECT / "benchmarks" / "refreshing" / "choices.py"
     command = millrace.application(script, *map(str, (work, costs, facts)))
@@ -37,7 +37,7 @@ def run(bench: Bench, sizes: tuple[int, ...] = SIZES) -> list[Result]:
     known = {fact["name"]: fact for fact in map(json.loads, facts.read_text().splitlines())}
     numbers = range(2, bench.rounds + 2)
     results, right = [], 0
-    for case in (case for case in CASES if case[0] in sizes):
+    for case in cases:
         name = case_name(*case)
         sides = {
             way: Side(tuple(noted[f"{name}/{number}/{way}"] for number in numbers)) for way in (INCREMENTAL, WHOLE)
@@ -47,7 +47,7 @@ def run(bench: Bench, sizes: tuple[int, ...] = SIZES) -> list[Result]:
         is_right = sides[chosen].cpu_s <= TIE * sides[other].cpu_s
         right += is_right
         results.append(Result(name, INCREMENTAL, WHOLE, sides, facts={"chosen": chosen, "right": is_right}))
-    results[-1].facts["right choices"] = f"{right} of {len(CASES)}, target {TARGET_SHARE:.1%}"
+    results[-1].facts["right choices"] = f"{right} of {len(cases)}, target {TARGET_SHARE:.1%}"
     return results
 
 

@@ -13,11 +13,11 @@ from benchmarks.comparison import require_same_digest
 from benchmarks.contention.at_once import ONE_STREAM, STREAMS, AtOnce, Command, results
 from benchmarks.cost import FailedRunError
 from benchmarks.loading.flights import COLUMNS, DAY, FILES, TABLE, delivered
-from benchmarks.peers import Millrace, Place
+from benchmarks.peers import Millrace, Naive, Place
 from benchmarks.result import Result
 from include.settings import PROJECT
 
-NAME, PLAIN = "days-at-once", "plain Spark to Delta"
+NAME, PLAIN, PLAIN_ALIKE = "days-at-once", "plain Spark to Delta", "plain Spark to Delta, same settings"
 BEFORE, DAYS = "2012-12-31", (DAY, "2013-01-02")
 ROWS = 1_000_000
 
@@ -35,7 +35,9 @@ def run(bench: Bench) -> list[Result]:
     relations = {side: f"delta_scan('{_table(loads.lake(side), side)}')" for side in sides}
     if (found := require_same_digest(tuple(COLUMNS), relations)) < 2 * ROWS:
         raise FailedRunError(f"the sides loaded {found:,} rows, and two days have {2 * ROWS:,}")
-    return results(f"two days of {ROWS:,} rows at once", PLAIN, sides)
+    work = f"two days of {ROWS:,} rows at once"
+    alike = Result(f"{work}, against {PLAIN_ALIKE}", STREAMS, PLAIN_ALIKE, sides)
+    return [*results(work, PLAIN, sides), alike]
 
 
 def _commands(bench: Bench, folder: Path, landing: Path) -> dict[str, Command]:
@@ -49,15 +51,19 @@ def _commands(bench: Bench, folder: Path, landing: Path) -> dict[str, Command]:
         peer = Millrace(tables=tables)
         return lambda lake, day: (peer.writer(TABLE, Place(lake, landing), day), peer.environment())
 
-    def plain(lake: Path, day: str) -> tuple[Sequence[str], Mapping[str, str]]:
-        script, source = PROJECT / "benchmarks" / "loading" / "by_spark.py", landing / "flights" / f"date={day}"
-        command = bench.naive.application(script, str(source), "parquet", str(_table(lake, PLAIN)), "delta")
-        return command, {**bench.naive.environment(), "PYTHONPATH": str(PROJECT)}
+    def plain(peer: Naive | Millrace) -> Command:
+        def command(lake: Path, day: str) -> tuple[Sequence[str], Mapping[str, str]]:
+            script, source = PROJECT / "benchmarks" / "loading" / "by_spark.py", landing / "flights" / f"date={day}"
+            arguments = (str(source), "parquet", str(_table(lake, PLAIN)), "delta")
+            return peer.application(script, *arguments), {**peer.environment(), "PYTHONPATH": str(PROJECT)}
+
+        return command
 
     return {
         STREAMS: millrace(folder / "tables_with_streams"),
         ONE_STREAM: millrace(folder / "tables"),
-        PLAIN: plain,
+        PLAIN: plain(bench.naive),
+        PLAIN_ALIKE: plain(Millrace()),
     }
 
 
@@ -73,4 +79,4 @@ def _deliver(landing: Path, day: str, files: int) -> None:
 
 
 def _table(lake: Path, side: str) -> Path:
-    return lake / "many_flights" if side == PLAIN else Place(lake, lake).table(TABLE)
+    return lake / "many_flights" if side in (PLAIN, PLAIN_ALIKE) else Place(lake, lake).table(TABLE)
