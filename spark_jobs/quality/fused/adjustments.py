@@ -31,7 +31,7 @@ class Adjustment:
 
     Attributes:
         adjust: returns the figure for the earlier one, that of the removed rows, and that of the added rows.
-        magnitude: for a sum of whole numbers as doubles, the figure with the sum of their absolute values.
+        magnitude: the figure with the sum of the absolute values, if that tells whether the order of the rows matters.
         column: for an extreme that the statistics of data files state exactly, the column.
         is_least: whether it is a least value.
     """
@@ -42,7 +42,7 @@ class Adjustment:
     is_least: bool = False
 
     def is_exact(self, facts: Facts) -> bool:
-        """Return whether doubles have added up to the exact sum."""
+        """Return whether the rows have the same sum in any order."""
         if not self.magnitude:
             return True
         return self.magnitude in facts and (facts[self.magnitude] or 0) < EXACT_BELOW
@@ -140,9 +140,10 @@ GREATEST = Adjustment(partial(_extreme, operator.ge))
 """The adjustments of a least and of a greatest value. They fail if the rows that had it were removed."""
 
 
-def total_of_whole_numbers(magnitude: str) -> Adjustment:
-    """Return the adjustment of a sum of whole numbers as doubles, as long as that of their absolute values is exact.
+def total_within(magnitude: str) -> Adjustment:
+    """Return the adjustment of a sum as long as the `magnitude` is below `EXACT_BELOW`.
 
-    That sum, the `magnitude`, has the same adjustment.
+    The magnitude has the same adjustment. It is the sum of the absolute values as whole numbers: of doubles, so that
+    they add up exactly, or of parts of the greatest decimal, so that they do not overflow.
     """
     return Adjustment(_total, magnitude)

@@ -25,7 +25,7 @@ from spark_jobs.quality.fused.adjustments import (
     LEAST,
     TOTAL,
     Facts,
-    total_of_whole_numbers,
+    total_within,
 )
 from spark_jobs.quality.fused.groups import group_figure
 from spark_jobs.quality.fused.one_pass import Figures
@@ -33,8 +33,11 @@ from spark_jobs.quality.fused.rule import ROWS, FusedRule, single_figure_rule
 from spark_jobs.quality.rules.figure_bounds import NotFusedError, between, day, moment_between, number, whole
 from spark_jobs.quality.verdicts.rule_result import RuleResult
 
-_MAX_SCALE = 38
-"""The most decimal places of Spark's decimals."""
+_DIGITS = 38
+"""The most digits of Spark's decimals, before and after the point."""
+
+_DIGITS_OF_SUM = 10
+"""The digits that Spark's sum has more than its decimals, as far as there are so many."""
 
 
 def distinct_count(rule: Expectation, _schema: StructType) -> FusedRule:
@@ -81,6 +84,8 @@ def mean(rule: Expectation, schema: StructType) -> FusedRule:
         total, values = facts[_sum_name(column)], facts[_values_name(column)]
         if not values:
             return compare(None)
+        if total is None:
+            return _too_long(column)
         return compare(_decimal_mean(total, values, kind) if isinstance(kind, DecimalType) else total / values)
 
     return FusedRule(_sum(column, kind), evaluate)
@@ -94,7 +99,10 @@ def total(rule: Expectation, schema: StructType) -> FusedRule:
     compare = between(rule.arguments, number)
 
     def evaluate(facts: Facts) -> RuleResult:
-        return compare(float(facts[_sum_name(column)]) if facts[_values_name(column)] else None)
+        total, values = facts[_sum_name(column)], facts[_values_name(column)]
+        if not values:
+            return compare(None)
+        return _too_long(column) if total is None else compare(float(total))
 
     return FusedRule(_sum(column, kind), evaluate)
 
@@ -103,15 +111,26 @@ def _sum(column: str, kind: DataType) -> Figures:
     """Return the figures of a column's sum, and of the number of its values; the sum counts only if there are any."""
     name, values, magnitude = _sum_name(column), _values_name(column), f"magnitude of {column}"
     flat, adjust = {values: F.count(column)}, {values: TOTAL}
+    by_magnitude = dict.fromkeys((name, magnitude), total_within(magnitude))
     if isinstance(kind, DecimalType):
-        return Figures({**flat, name: F.sum(column)}, adjust={**adjust, name: TOTAL})
+        flat |= {name: F.try_sum(column)}  # A sum with more digits must not fail all other rules.
+        if kind.precision + _DIGITS_OF_SUM <= _DIGITS:
+            return Figures(flat, adjust={**adjust, name: TOTAL})
+        # A sum may overflow in between in one order of the rows, and not in another. It cannot as long as all values
+        # together have fewer than `EXACT_BELOW` parts of this size: nine tenths of the greatest decimal.
+        parts = F.ceil(F.abs(F.col(column)).cast("double") / 10.0 ** (_DIGITS - 16 - kind.scale))
+        return Figures({**flat, magnitude: F.sum(parts.cast("double"))}, adjust={**adjust, **by_magnitude})
     # A sum of whole numbers could overflow, which must not fail the query and with it all other rules.
     summed = F.col(column).cast("double")
     flat |= {name: F.sum(summed)}
     if isinstance(kind, DoubleType | FloatType):
         return Figures(flat, adjust=adjust)  # The sum of doubles depends on their order.
     flat |= {magnitude: F.sum(F.abs(summed))}
-    return Figures(flat, adjust={**adjust, **dict.fromkeys((name, magnitude), total_of_whole_numbers(magnitude))})
+    return Figures(flat, adjust={**adjust, **by_magnitude})
+
+
+def _too_long(column: str) -> RuleResult:
+    return RuleResult(False, error=f"the sum of {column} has more than {_DIGITS} digits")
 
 
 def _sum_name(column: str) -> str:
@@ -125,7 +144,7 @@ def _values_name(column: str) -> str:
 def _decimal_mean(total: Decimal, values: int, kind: DecimalType) -> Decimal:
     """Return the mean with the digits that Spark gives it."""
     with localcontext(prec=100, rounding=ROUND_HALF_UP):
-        return (total / values).quantize(Decimal(1).scaleb(-min(kind.scale + 4, _MAX_SCALE)))
+        return (total / values).quantize(Decimal(1).scaleb(-min(kind.scale + 4, _DIGITS)))
 
 
 def extreme(word: str, rule: Expectation, schema: StructType) -> FusedRule:

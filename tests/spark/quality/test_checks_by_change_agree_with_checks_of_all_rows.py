@@ -217,5 +217,35 @@ def test_values_of_another_table_are_looked_up_where_either_table_changed(spark:
     assert missing() == (["all rows", change, "all rows"], 0, ())
 
 
+def test_a_sum_of_long_decimals_that_may_overflow_in_some_order_of_the_rows_is_that_of_all_rows(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    names = ["expect_column_sum_to_be_between", "expect_column_mean_to_be_between"]
+    rules = [rule(name, {"column": "long_money", "max_value": 9}) for name in names]
+    table = CheckedTable(spark, tmp_path, [*rules, rule("expect_column_values_to_be_unique", {"column": "long_money"})])
+    table.create([], [])
+    spark.sql(f"ALTER TABLE delta.`{table.path}` ADD COLUMN long_money DECIMAL(38, 10)").collect()
+
+    def change(sql: str) -> None:
+        with table.batch():
+            spark.sql(sql.format(table=f"delta.`{table.path}`")).collect()
+
+    def checked() -> tuple[list[str], list[Any]]:
+        by_change, of_all_rows = table.check()
+        return agreed(by_change, of_all_rows), [check.observed for check in by_change.checks]
+
+    insert, most = "INSERT INTO {{table}} (long_money) VALUES ({})".format, "9" * 28
+    change(insert("1.5"))
+    assert checked() == (["all rows"] * 3, [1.5, 1.5, None])
+    change(insert("2.5"))
+    assert checked() == (["the change since version 2"] * 3, [4.0, 2.0, None])
+    change(insert(f"{most}), (-{most}"))
+    by_change, _ = table.check()
+    assert {check.judged_by for check in by_change.checks[:2]} <= {"", "all rows"}, "the order of the rows decides"
+    change(insert(most))
+    judged, observed = checked()
+    assert (judged, observed[:2]) == (["", "", "the change since version 4"], [None, None]), "the sum has 39 digits"
+
+
 def row(**values: Any) -> tuple[Any, ...]:
     return tuple(values.get(column) for column in EDGES)

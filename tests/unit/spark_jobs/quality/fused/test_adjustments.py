@@ -18,14 +18,14 @@ from spark_jobs.quality.fused.adjustments import (
     CommitFigures,
     Facts,
     adjust_figures,
-    total_of_whole_numbers,
+    total_within,
 )
 
 ADJUST = {
     "rows": TOTAL,
     "money": TOTAL,
-    "magnitude": total_of_whole_numbers("magnitude"),
-    "sum": total_of_whole_numbers("magnitude"),
+    "magnitude": total_within("magnitude"),
+    "sum": total_within("magnitude"),
     "least": LEAST,
     "greatest": GREATEST,
 }
