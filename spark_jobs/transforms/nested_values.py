@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
+from operator import and_
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
@@ -40,6 +42,23 @@ def read_as(text: Column, kind: str) -> Column:
         values,
         lambda read: _collection(text, F.transform_values(read, lambda _, each: each[VALUE]), F.map_values(read)),
     )
+
+
+def holds_only_texts(value: Column, kind: str) -> Column:
+    """Return whether every text in a value of a type is UTF-8, as each should be; null values have none that is not."""
+    if kind == "string":
+        return F.coalesce(F.is_valid_utf8(value), F.lit(True))
+    if not is_nested(kind):
+        return F.lit(True)
+    nested = nested_type(kind)
+    if nested.kind == "struct":
+        return reduce(and_, (holds_only_texts(value[name], part) for name, part in nested.parts.items()))
+    (part,) = nested.parts.values()
+    if nested.kind == "array":
+        return F.coalesce(F.forall(value, lambda element: holds_only_texts(element, part)), F.lit(True))
+    keys = F.forall(F.map_keys(value), lambda key: F.is_valid_utf8(key))
+    values = F.forall(F.map_values(value), lambda element: holds_only_texts(element, part))
+    return F.coalesce(keys & values, F.lit(True))
 
 
 def with_sorted_maps(value: Column, kind: str) -> Column:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
 from datetime import date
 from pathlib import Path
 
@@ -117,6 +118,20 @@ def test_parquet_files_with_different_types_for_a_column_load_together(bronze: L
     assert bronze.rows(ORDERS, "order_id", "day", "_rescued") == [
         ("o0", date(2013, 1, 1), None), ("o1", date(2013, 1, 1), None), ("o2", None, '{"day":"20130101"}')
     ]  # fmt: skip
+
+
+def test_a_parquet_text_that_is_no_utf8_is_rescued_so_that_a_gate_can_show_it(bronze: Lakehouse) -> None:
+    source = {"landing": "orders", "files": "*", "format": "parquet"}
+    rule = {"expect_column_values_to_be_in_set": {"column": "order_id", "value_set": ["o1"]}, "action": "fail"}
+    bronze.specs(bronze_document(source=source, columns={"order_id": {"type": "string"}}, expectations=[rule]))
+    texts = pa.array([b"o1", b"caf\xe9", b"o2"], pa.binary()).view(pa.string())
+    pq.write_table(pa.table({"order_id": texts, "note": texts}), bronze.deliver(1, "a.parquet", b""))
+    report = bronze.run(ORDERS)
+    assert [check.samples for check in report.checks] == [("o2",)], report.message
+    no_text = "no text, in base64: Y2Fm6Q=="
+    assert {key: json.loads(rescued) for key, rescued in bronze.rows(ORDERS, "order_id", "_rescued")} == {
+        "o1": {"note": "o1"}, "o2": {"note": "o2"}, None: {"order_id": no_text, "note": no_text}
+    }  # fmt: skip
 
 
 def test_a_file_of_any_format_may_have_a_colon_in_its_name(bronze: Lakehouse) -> None:

@@ -192,14 +192,40 @@ def test_columns_of_a_file_end_in_theirs_or_in_rescued(
     assert of_file(spark, rows, columns) == expected
 
 
+def test_bytes_that_are_no_utf8_are_rescued_and_not_stored_as_text(spark: SparkSession) -> None:
+    text, kind = "cast(X'636166E9' AS STRING)", "struct<tags:array<string>,of:map<string,string>>"
+    values = {
+        "name": text,
+        "whole": "named_struct('tags', array('a', null), 'of', map('k', 'v'))",
+        "inside": f"named_struct('tags', array('a', {text}), 'of', map('k', 'v'))",
+        "below": f"named_struct('tags', array('a'), 'of', map({text}, 'v'))",
+        "of_bytes": "X'636166E9'",
+        "undeclared": text,
+    }
+    columns = ", ".join(f"{value} AS {name}" for name, value in values.items())
+    frame = spark.sql(f"SELECT {columns}, CAST(NULL AS STRING) AS {CORRUPT}")
+    kinds = {"name": "string", "whole": kind, "inside": kind, "below": kind, "of_bytes": "string"}
+    rows = parse_columns(frame, RecordColumns(kinds, {"name": "Name"}), {"undeclared": "a field"})
+    (row,) = map(present, rows.collect())
+    assert row == {
+        "whole": Row(tags=["a", None], of={"k": "v"}),
+        RESCUED: {
+            "Name": "no text, in base64: Y2Fm6Q==",
+            "of_bytes": "no text, in base64: Y2Fm6Q==",
+            "a field": "no text, in base64: Y2Fm6Q==",
+            "inside": '{"tags":["a","caf\ufffd"],"of":{"k":"v"}}',
+            "below": '{"tags":["a"],"of":{"caf\ufffd":"v"}}',
+        },
+    }
+
+
 @pytest.mark.parametrize(("kind", "is_looked_through"), [("int", False), ("string", True)])
-def test_only_columns_of_another_type_are_looked_through(
+def test_only_texts_and_columns_of_another_type_are_looked_through(
     spark: SparkSession, capsys: pytest.CaptureFixture[str], kind: str, is_looked_through: bool
 ) -> None:
-    file = spark.range(3).selectExpr(
-        "cast(id as string) AS name", f"cast(id as {kind}) AS amount", f"cast(null as string) {CORRUPT}"
-    )
-    parse_columns(file, RecordColumns(TWO_KINDS, {}), {}).explain()
+    kinds = {"name": "bigint", "amount": "int"}
+    file = spark.range(3).selectExpr("id AS name", f"cast(id as {kind}) AS amount", f"cast(null as string) {CORRUPT}")
+    parse_columns(file, RecordColumns(kinds, {}), {}).explain()
     plan = capsys.readouterr().out
     assert "Range" in plan
     assert ("CASE WHEN" in plan) is is_looked_through
