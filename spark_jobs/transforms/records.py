@@ -48,7 +48,7 @@ def rescued_values(raw: Mapping[str, Column], columns: RecordColumns, unknown: C
     is_invalid = {
         name: F.col(_read(name))[MISFIT] != WHOLE
         if is_nested(columns.kinds[name])
-        else value.isNotNull() & _typed(value, columns.kinds[name]).isNull()
+        else value.isNotNull() & value.try_cast(columns.kinds[name]).isNull()
         for name, value in raw.items()
     }
     pairs = [
@@ -157,11 +157,6 @@ def in_base64(received: Column) -> Column:
     return F.concat(F.lit(_BASE64_PREFIX), F.base64(received))
 
 
-def _typed(value: Column, kind: str) -> Column:
-    """Return a value as one of the type; null if it does not fit. Bytes that are not UTF-8 are no text."""
-    return F.try_validate_utf8(value.cast("string")) if kind == "string" else value.try_cast(kind)
-
-
 def _shown(value: Column) -> Column:
     """Return a value as text; bytes that are not UTF-8 in base64."""
     text = value.cast("string")
@@ -231,21 +226,19 @@ def parse_columns(df: DataFrame, columns: RecordColumns, undeclared: Mapping[str
         name: _castable(F.col(name), received[name], kind) if name in received else F.lit(None).cast(kind)
         for name, kind in kinds.items()
     }
-    # A column that has its declared type already (Parquet) fits, unless a text in it is not UTF-8.
-    doubtful = {
-        name: raw[name]
-        for name, kind in kinds.items()
-        if name in received and (received[name] != kind or kind == "string")
-    }
-    further = {field: _shown(F.col(column)) for column, field in undeclared.items()}
+    # A column that has its declared type already (Parquet) always fits, unless a text in it is not UTF-8.
+    doubtful = {name: column for name, column in raw.items() if received.get(name, kinds[name]) != kinds[name]}
+    further = {field: (F.col(column).isNotNull(), _shown(F.col(column))) for column, field in undeclared.items()}
     for name, kind in kinds.items():
-        if received.get(name) == kind and is_nested(kind) and "string" in kind:
-            value, is_whole = raw[name], holds_only_texts(raw[name], kind)
-            raw[name] = F.when(is_whole, value)
-            further[columns.fields.get(name, name)] = F.when(~is_whole, F.to_json(value))
-    pairs = [part for field, value in further.items() for part in (F.lit(field), value)]
+        if "string" in kind and name in received and (kind == "string" or received[name] == kind):
+            value = raw[name].cast(kind)
+            has_texts = holds_only_texts(value, kind)
+            raw[name] = F.when(has_texts, value)
+            shown = F.to_json(value) if is_nested(kind) else _shown(value)
+            further[columns.fields.get(name, name)] = (~has_texts, F.when(~has_texts, shown))
+    pairs = [part for field, (_, value) in further.items() for part in (F.lit(field), value)]
     unknown = F.map_filter(F.create_map(*pairs).cast("map<string,string>"), lambda _, value: value.isNotNull())
-    has_unknown = reduce(or_, (value.isNotNull() for value in further.values()), F.lit(False))
+    has_unknown = reduce(or_, (is_there for is_there, _ in further.values()), F.lit(False))
     rescue = rescued_values(doubtful, columns, unknown, has_unknown)
     others = [name for name in received if name not in {*kinds, *undeclared, CORRUPT}]
     return _bronze_columns(_with_nested(df, doubtful, columns), raw, kinds, rescue, F.col(CORRUPT), others)
@@ -281,6 +274,6 @@ def _bronze_columns(
     values = []
     for name, value in raw.items():
         read = F.col(_read(name)) if _read(name) in df.columns else None
-        typed = _typed(value, kinds[name]) if read is None else F.when(read[MISFIT] != OF_ANOTHER_TYPE, read[VALUE])
+        typed = value.try_cast(kinds[name]) if read is None else F.when(read[MISFIT] != OF_ANOTHER_TYPE, read[VALUE])
         values.append(typed.alias(name))
     return df.select(*values, F.when(corrupt.isNull(), rescue).alias(RESCUED), corrupt.alias(CORRUPT), *others)
