@@ -71,7 +71,7 @@ SMALL_MACHINE = "-XX:ReservedCodeCacheSize=512m -XX:+UseSerialGC"
 """JVM options that save CPU time on a single machine (`benchmarks/README.md`): no parallel garbage collector, and room
 for compiled code, which fills the default cache within a minute and then stops the compiler."""
 
-LARGE_LOAD = 32 * 1024**2
+LARGE_LOAD = 12 * 1024**2
 """A driver uses the second compiler if it loads at least this many bytes of landing files. The compiler pays off from a
 million records on, which are 12 MB of compressed files and 96 MB of text (`benchmarks/README.md`)."""
 
