@@ -33,33 +33,45 @@ _BASE64_PREFIX = "no text, in base64: "
 """The start of `_corrupt_record` where the record's bytes are not text."""
 
 
-def rescued_values(raw: Mapping[str, Column], columns: RecordColumns, unknown: Column, has_unknown: Column) -> Column:
-    """Return JSON of the values that fit no declared column: values of another type, and undeclared fields.
+def _misfits(raw: Mapping[str, Column], columns: RecordColumns) -> dict[str, tuple[Column, Column]]:
+    """Return what does not fit the declared columns.
 
     Args:
         raw: column -> received value; only columns whose values may not fit.
         columns: what is read; the values of nested types are in the columns of `_with_nested`.
+
+    Returns:
+        Field -> whether its value is of another type, and then the value as text, else null.
+    """
+    is_misfit = {
+        name: F.col(_read(name))[MISFIT] != WHOLE
+        if is_nested(columns.kinds[name])
+        else value.isNotNull() & value.try_cast(columns.kinds[name]).isNull()
+        for name, value in raw.items()
+    }
+    return {
+        columns.fields.get(name, name): (is_misfit[name], F.when(is_misfit[name], _shown(value)))
+        for name, value in raw.items()
+    }
+
+
+def rescued_values(misfits: Mapping[str, tuple[Column, Column]], unknown: Column, has_unknown: Column) -> Column:
+    """Return JSON of the values that fit no declared column: values of another type, and undeclared fields.
+
+    Args:
+        misfits: the values of another type, as `_misfits` returns them.
         unknown: map<string,string> of the undeclared fields.
         has_unknown: false only where that map is empty; cheap, because every row evaluates it.
 
     Returns:
         A JSON object of field -> value as text; null when every value fits.
     """
-    is_invalid = {
-        name: F.col(_read(name))[MISFIT] != WHOLE
-        if is_nested(columns.kinds[name])
-        else value.isNotNull() & value.try_cast(columns.kinds[name]).isNull()
-        for name, value in raw.items()
-    }
-    pairs = [
-        part
-        for name, value in raw.items()
-        for part in (F.lit(columns.fields.get(name, name)), F.when(is_invalid[name], _shown(value)))
-    ]
+    pairs = [part for field, (_, value) in misfits.items() for part in (F.lit(field), value)]
     invalid = F.map_filter(F.create_map(*pairs).cast("map<string,string>"), lambda _, value: value.isNotNull())
     everything = F.map_concat(invalid, F.coalesce(unknown, F.create_map().cast("map<string,string>")))
+    is_any = reduce(or_, (is_misfit for is_misfit, _ in misfits.values()), has_unknown)
     # Most rows fit: for them Spark runs generated code only; the maps are interpreted.
-    return F.when(reduce(or_, is_invalid.values(), has_unknown), F.nullif(F.to_json(everything), F.lit("{}")))
+    return F.when(is_any, F.nullif(F.to_json(everything), F.lit("{}")))
 
 
 def parse_json(df: DataFrame, columns: RecordColumns) -> DataFrame:
@@ -83,7 +95,7 @@ def parse_json(df: DataFrame, columns: RecordColumns) -> DataFrame:
     has_unknown = names.isNull() | (F.size(F.array_except(names, known)) > 0)
     # Only a row with an undeclared field pays for a map of its record.
     unknown = F.map_filter(_every_field(), lambda name, _: ~name.isin(*fields.values()))
-    rescue = rescued_values(raw, columns, F.when(has_unknown, unknown), has_unknown)
+    rescue = rescued_values(_misfits(raw, columns), F.when(has_unknown, unknown), has_unknown)
     corrupt = F.coalesce(unreadable(RECORD), F.col(f"_fields.{CORRUPT}"))
     return _bronze_columns(_with_nested(parsed, raw, columns), raw, kinds, rescue, corrupt, others)
 
@@ -121,7 +133,8 @@ def parse_json_of_any_case(df: DataFrame, columns: RecordColumns) -> DataFrame:
     unknown = F.map_filter(
         "_fields", lambda name, _: ~F.array_contains(known, F.lower(name)) | _is_repeated(F.lower(name))
     )
-    rescue = rescued_values(raw, columns, F.when(has_unknown, unknown), F.coalesce(has_unknown, F.lit(False)))
+    has_unknown = F.coalesce(has_unknown, F.lit(False))
+    rescue = rescued_values(_misfits(raw, columns), F.when(has_unknown, unknown), has_unknown)
     corrupt = F.coalesce(unreadable(RECORD), F.col(CORRUPT))
     return _bronze_columns(_with_nested(parsed, raw, columns), raw, kinds, rescue, corrupt, others)
 
@@ -228,18 +241,19 @@ def parse_columns(df: DataFrame, columns: RecordColumns, undeclared: Mapping[str
     }
     # A column that has its declared type already (Parquet) always fits, unless a text in it is not UTF-8.
     doubtful = {name: column for name, column in raw.items() if received.get(name, kinds[name]) != kinds[name]}
-    further = {field: (F.col(column).isNotNull(), _shown(F.col(column))) for column, field in undeclared.items()}
+    rescued = _misfits(doubtful, columns)
+    rescued |= {field: (F.col(column).isNotNull(), _shown(F.col(column))) for column, field in undeclared.items()}
     for name, kind in kinds.items():
         if "string" in kind and name in received and (kind == "string" or received[name] == kind):
             value = raw[name].cast(kind)
             has_texts = holds_only_texts(value, kind)
             raw[name] = F.when(has_texts, value)
             shown = F.to_json(value) if is_nested(kind) else _shown(value)
-            further[columns.fields.get(name, name)] = (~has_texts, F.when(~has_texts, shown))
-    pairs = [part for field, (_, value) in further.items() for part in (F.lit(field), value)]
-    unknown = F.map_filter(F.create_map(*pairs).cast("map<string,string>"), lambda _, value: value.isNotNull())
-    has_unknown = reduce(or_, (is_there for is_there, _ in further.values()), F.lit(False))
-    rescue = rescued_values(doubtful, columns, unknown, has_unknown)
+            rescued[columns.fields.get(name, name)] = (~has_texts, F.when(~has_texts, shown))
+    is_any = reduce(or_, (is_there for is_there, _ in rescued.values()), F.lit(False))
+    # JSON leaves out null fields. So would a filter of a map, but Spark interprets it, and so the whole projection.
+    values = [value.alias(field) for field, (_, value) in rescued.items()]
+    rescue = F.when(is_any, F.to_json(F.struct(*values))) if values else F.lit(None).cast("string")
     others = [name for name in received if name not in {*kinds, *undeclared, CORRUPT}]
     return _bronze_columns(_with_nested(df, doubtful, columns), raw, kinds, rescue, F.col(CORRUPT), others)
 
