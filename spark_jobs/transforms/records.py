@@ -55,17 +55,18 @@ def _misfits(raw: Mapping[str, Column], columns: RecordColumns) -> dict[str, tup
     }
 
 
-def rescued_values(misfits: Mapping[str, tuple[Column, Column]], unknown: Column, has_unknown: Column) -> Column:
+def rescued_values(raw: Mapping[str, Column], columns: RecordColumns, unknown: Column, has_unknown: Column) -> Column:
     """Return JSON of the values that fit no declared column: values of another type, and undeclared fields.
 
     Args:
-        misfits: the values of another type, as `_misfits` returns them.
+        raw, columns: as for `_misfits`.
         unknown: map<string,string> of the undeclared fields.
         has_unknown: false only where that map is empty; cheap, because every row evaluates it.
 
     Returns:
         A JSON object of field -> value as text; null when every value fits.
     """
+    misfits = _misfits(raw, columns)
     pairs = [part for field, (_, value) in misfits.items() for part in (F.lit(field), value)]
     invalid = F.map_filter(F.create_map(*pairs).cast("map<string,string>"), lambda _, value: value.isNotNull())
     everything = F.map_concat(invalid, F.coalesce(unknown, F.create_map().cast("map<string,string>")))
@@ -95,7 +96,7 @@ def parse_json(df: DataFrame, columns: RecordColumns) -> DataFrame:
     has_unknown = names.isNull() | (F.size(F.array_except(names, known)) > 0)
     # Only a row with an undeclared field pays for a map of its record.
     unknown = F.map_filter(_every_field(), lambda name, _: ~name.isin(*fields.values()))
-    rescue = rescued_values(_misfits(raw, columns), F.when(has_unknown, unknown), has_unknown)
+    rescue = rescued_values(raw, columns, F.when(has_unknown, unknown), has_unknown)
     corrupt = F.coalesce(unreadable(RECORD), F.col(f"_fields.{CORRUPT}"))
     return _bronze_columns(_with_nested(parsed, raw, columns), raw, kinds, rescue, corrupt, others)
 
@@ -133,8 +134,7 @@ def parse_json_of_any_case(df: DataFrame, columns: RecordColumns) -> DataFrame:
     unknown = F.map_filter(
         "_fields", lambda name, _: ~F.array_contains(known, F.lower(name)) | _is_repeated(F.lower(name))
     )
-    has_unknown = F.coalesce(has_unknown, F.lit(False))
-    rescue = rescued_values(_misfits(raw, columns), F.when(has_unknown, unknown), has_unknown)
+    rescue = rescued_values(raw, columns, F.when(has_unknown, unknown), F.coalesce(has_unknown, F.lit(False)))
     corrupt = F.coalesce(unreadable(RECORD), F.col(CORRUPT))
     return _bronze_columns(_with_nested(parsed, raw, columns), raw, kinds, rescue, corrupt, others)
 

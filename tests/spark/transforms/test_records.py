@@ -229,3 +229,16 @@ def test_only_texts_and_columns_of_another_type_are_looked_through(
     plan = capsys.readouterr().out
     assert "Range" in plan
     assert ("CASE WHEN" in plan) is is_looked_through
+
+
+def test_spark_compiles_the_look_at_values_of_a_file_with_the_scan(
+    spark: SparkSession, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = spark.sql(
+        f"SELECT string(id) AS name, string(id) AS amount, 1 AS more, CAST(NULL AS STRING) AS {CORRUPT} FROM range(9)"
+    )
+    columns = RecordColumns({"name": "string", "amount": "int"}, {})
+    parse_columns(file, columns, {"more": "more"}).explain("codegen")
+    compiled, *_ = capsys.readouterr().out.partition("Generated code")
+    assert "Range" in compiled
+    assert RESCUED in compiled
