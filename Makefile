@@ -75,11 +75,14 @@ bench: setup ## Millrace against a plain script: CPU-seconds, wall time, ratios 
 image: ## an image of all that a job or an Airflow of Millrace needs: `docker run millrace lakehouse plan`
 	@docker build --build-arg MILLRACE_BASE_IMAGE --tag $${MILLRACE_IMAGE:-millrace} .
 
-lint: setup ## ruff, mypy and the import contracts
+lint: setup ## ruff, mypy, the import contracts, and the examples in docstrings
 	@$(PYTHON) -m ruff check .
 	@$(PYTHON) -m ruff format --check .
 	@$(PYTHON) -m mypy
 	@.venv/bin/lint-imports
+	@# Each module is imported for its examples; the settings of a private Airflow must be there before that.
+	@$(PYTHON) -m pytest --quiet -p tests.conftest -p tests.unit.plugins.conftest --doctest-modules \
+		include millrace spark_jobs plugins embedded demo containers
 
 kafka: setup ## a Kafka broker of our own, for tests and the Kafka demo (43 MB)
 	@$(PYTHON) -m embedded.jars --kafka-broker

@@ -2,23 +2,47 @@
 
     python -m tests.suites unit spark e2e
 
-The suites share two cores, so that they never run side by side.
+The suites share two cores, so that they never run side by side. Machines differ by a factor of five, so that the cost
+of a suite is given in units: the CPU-seconds of `tests.reference_job`, which runs before and after each suite. A suite
+that costs more than its budget fails: say in the change what went instead of the new test, or why it is worth more.
 """
 
 from __future__ import annotations
 
+import ctypes
+import os
+import resource
 import subprocess
 import sys
 import time
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 from xml.etree import ElementTree
 
+import psutil
 import typer
 from rich.console import Console
 from rich.table import Table
 
 RESULTS = Path("data/tests")
+REFERENCE = [sys.executable, "-m", "tests.reference_job"]
+_BECOME_SUBREAPER = 36
+"""`PR_SET_CHILD_SUBREAPER` of prctl(2)."""
+
+
+@dataclass(frozen=True)
+class Suite:
+    """Tests that run together.
+
+    Attributes:
+        arguments: those of pytest.
+        budget: the units that it may cost; None for a suite that CI does not run.
+    """
+
+    arguments: list[str]
+    budget: float | None = None
 
 
 def _workers(count: int) -> list[str]:
@@ -29,53 +53,94 @@ def _workers(count: int) -> list[str]:
 # Spark's tests wait for their server now and then: three workers keep two cores busy.
 SPARK = [*_workers(3), "tests/integration", "tests/spark", "tests/dags"]
 SUITES = {
-    "unit": [*_workers(2), "--doctest-modules", "tests/architecture", "tests/unit", "tests/support", "include",
-             "spark_jobs", "plugins"],
-    "spark": ["-m", "not slow and not faults", *SPARK],
-    "spark-slow": ["-m", "slow and not faults", *SPARK],
-    "e2e": ["-m", "not slow", "tests/e2e"],
-    "e2e-slow": ["-m", "slow", "tests/e2e"],
-    "faults": ["-m", "faults", *_workers(2), "tests/integration", "tests/spark"],
-}  # fmt: skip
-"""Suite -> the arguments of pytest."""
+    "unit": Suite([*_workers(2), "tests/architecture", "tests/unit"]),
+    "spark": Suite(["-m", "not slow and not faults", *SPARK]),
+    "spark-slow": Suite(["-m", "slow and not faults", *SPARK]),
+    "e2e": Suite(["-m", "not slow", "tests/e2e"]),
+    "e2e-slow": Suite(["-m", "slow", "tests/e2e"]),
+    "faults": Suite(["-m", "faults", *_workers(2), "tests/integration", "tests/spark"]),
+}
 
 
 def main(names: Annotated[list[str], typer.Argument(help=", ".join(SUITES))]) -> None:
-    """Run the named suites; the exit code is 1 when one of them failed."""
+    """Run the named suites; the exit code is 1 when one of them failed, cost too much or left a process behind."""
+    # Whatever a test starts becomes a child of this process when its own parent ends, so that its cost is known.
+    ctypes.CDLL(None).prctl(_BECOME_SUBREAPER, 1, 0, 0, 0)
     RESULTS.mkdir(parents=True, exist_ok=True)
-    summary = Table("suite", "passed", "failed", "skipped", "minutes")
-    not_passed: list[str] = []
+    summary = Table("suite", "passed", "failed", "skipped", "minutes", "CPU-seconds", "units", "budget")
+    complaints: list[str] = []
+    before = _run(REFERENCE).cpu_s
     for name in names:
         results = RESULTS / f"{name}.xml"
         results.unlink(missing_ok=True)
-        started = time.monotonic()
-        command = [sys.executable, "-m", "pytest", "--durations", "25", "--junitxml", str(results), *SUITES[name]]
-        code = subprocess.run(command, check=False).returncode
-        minutes = f"{(time.monotonic() - started) / 60:.1f}"
-        if not results.exists():
-            summary.add_row(name, "-", f"exit code {code}", "-", minutes)
-            not_passed.append(f"{name}: pytest ended with exit code {code} and without results")
-            continue
-        counts = ElementTree.parse(results).getroot().find("testsuite").attrib  # type: ignore[union-attr]
-        failed = int(counts["failures"]) + int(counts["errors"])
-        passed = int(counts["tests"]) - failed - int(counts["skipped"])
-        summary.add_row(name, str(passed), str(failed), counts["skipped"], minutes)
-        not_passed += _failed_tests(name, results)
-        if code and not failed:
-            not_passed.append(f"{name}: pytest ended with exit code {code}")
-    console = Console()
+        options = ["--durations", "25", "--junitxml", str(results)]
+        run = _run([sys.executable, "-m", "pytest", *options, *SUITES[name].arguments])
+        after = _run(REFERENCE).cpu_s
+        units, budget = run.cpu_s / ((before + after) / 2), SUITES[name].budget
+        before = after
+        counts, failed = _read(results)
+        costs = (f"{run.wall_s / 60:.1f}", f"{run.cpu_s:.0f}", f"{units:.1f}", f"{budget or '-'}")
+        summary.add_row(name, *counts, *costs)
+        complaints += [f"{name}: {test}" for test in failed]
+        complaints += [f"{name}: the tests have left the process {left}" for left in run.left]
+        if run.exit_code and not failed:
+            complaints.append(f"{name}: pytest ended with exit code {run.exit_code}")
+        if budget and units > budget:
+            complaints.append(f"{name}: it cost {units:.1f} units, and its budget in tests/suites.py is {budget}")
+    console = Console(width=120)
     console.print(summary)
-    for line in not_passed:
+    console.print(
+        f"A unit is the reference job before and after each suite; the last one took {before:.1f} CPU-seconds."
+    )
+    for line in complaints:
         console.print(f"FAILED {line}", markup=False, highlight=False, soft_wrap=True)
-    raise typer.Exit(bool(not_passed))
+    raise typer.Exit(bool(complaints))
 
 
-def _failed_tests(name: str, results: Path) -> list[str]:
-    return [
-        f"{name}: {case.get('classname')}::{case.get('name')}"
-        for case in ElementTree.parse(results).iter("testcase")
+@dataclass(frozen=True)
+class _Run:
+    exit_code: int
+    wall_s: float
+    cpu_s: float
+    left: list[str]
+
+
+def _run(command: list[str]) -> _Run:
+    """Run a command to its end, and to the end of all processes that it has started; kill those that stay a minute."""
+    cpu_s, started = _cpu_of_ended_children(), time.monotonic()
+    process = subprocess.Popen(command)
+    while (ended := os.wait())[0] != process.pid:  # those that have lost their parent must not stay as zombies
+        pass
+    process.returncode = os.waitstatus_to_exitcode(ended[1])
+    wall_s = time.monotonic() - started
+    _, alive = psutil.wait_procs(psutil.Process().children(recursive=True), timeout=60)
+    left = [" ".join(process.cmdline())[:200] for process in alive]
+    for forgotten in alive:
+        forgotten.kill()
+    with suppress(ChildProcessError):  # none is left to wait for
+        while os.wait():
+            pass
+    return _Run(process.returncode, wall_s, _cpu_of_ended_children() - cpu_s, left)
+
+
+def _cpu_of_ended_children() -> float:
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def _read(results: Path) -> tuple[tuple[str, str, str], list[str]]:
+    """Return the numbers of tests that passed, failed and were skipped, and the names of those that failed."""
+    if not results.exists():
+        return ("-", "no results", "-"), []
+    root = ElementTree.parse(results).getroot()
+    failed = [
+        f"{case.get('classname')}::{case.get('name')}"
+        for case in root.iter("testcase")
         if case.find("failure") is not None or case.find("error") is not None
     ]
+    suite = root.find("testsuite")
+    total, skipped = (int(suite.get(key, 0)) for key in ("tests", "skipped"))  # type: ignore[union-attr]
+    return (str(total - len(failed) - skipped), str(len(failed)), str(skipped)), failed
 
 
 if __name__ == "__main__":
