@@ -13,6 +13,7 @@ from include.control.ledger.states.table_state import TableStates
 from include.errors import Outcome
 from spark_jobs.layers.gate import changed_rows
 from tests.support.documents.specs import silver_document
+from tests.support.given import given
 from tests.support.lakehouse import Lakehouse, order
 
 BRONZE, SILVER = "bronze.orders", "silver.orders"
@@ -32,8 +33,8 @@ RULES = [
 
 
 def run(lakehouse: Lakehouse, number: int, *orders: dict[str, Any]) -> JobReport:
-    lakehouse.deliver(number, "a.json", orders)
-    return lakehouse.run_all(number, BRONZE, SILVER)[1]
+    given(lakehouse, BRONZE, orders, number)
+    return lakehouse.run(SILVER, number)
 
 
 def judged_by(report: JobReport) -> list[str]:

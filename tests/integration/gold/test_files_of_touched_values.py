@@ -5,6 +5,7 @@ from __future__ import annotations
 from spark_jobs.delta_io.reads import read_version
 from spark_jobs.runtime.session import own_session
 from spark_jobs.transforms.touched_rows import gives_touched
+from tests.support.given import given
 from tests.support.lakehouse import Lakehouse, order
 
 BRONZE, SILVER = "bronze.orders", "silver.orders"
@@ -21,8 +22,7 @@ TOUCHED = {
 def test_files_without_a_touched_row_are_not_read(lakehouse: Lakehouse) -> None:
     days = (1, 4, 8)
     for number in days:
-        lakehouse.deliver(number, "a.json", [order(f"{number}{key}", 1, of_day=number) for key in range(3)])
-        lakehouse.run_all(number, BRONZE, SILVER)
+        given(lakehouse, SILVER, [order(f"{number}{key}", 1, of_day=number) for key in range(3)], number)
     with own_session({}) as session:
         rows = read_version(session, lakehouse.paths.table(SILVER), len(days))
         assert len(rows.inputFiles()) == len(days)

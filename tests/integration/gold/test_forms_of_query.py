@@ -9,6 +9,7 @@ import pytest
 
 from include.contracts.job.args import Job
 from tests.support.documents.specs import bronze_document, query_document, silver_document
+from tests.support.given import given
 from tests.support.lakehouse import Lakehouse, order
 
 BRONZE, SILVER, GOLD = "bronze.orders", "silver.orders", "gold.last_orders"
@@ -19,10 +20,10 @@ def days(lakehouse: Lakehouse) -> list[int]:
     """Deliver a day, then another one with a change of the first; return how many rows each run of gold computed."""
     place = {"city": "Rome", "at": {"zip": 1}}
     first = [order(1, 5, 1, place=place), order(2, 7, 1), order(3, 9, 13, place={"city": "Oslo", "at": {"zip": 2}})]
-    lakehouse.deliver(1, "a.json", first)
-    reports = [lakehouse.run_all(1, BRONZE, SILVER, GOLD)[-1]]
-    lakehouse.deliver(2, "b.json", [order(4, 8, 1, of_day=2, place=place), order(2, 1, 1, 2)])
-    reports.append(lakehouse.run_all(2, BRONZE, SILVER, GOLD)[-1])
+    given(lakehouse, SILVER, first, 1)
+    reports = [lakehouse.run(GOLD, 1)]
+    given(lakehouse, SILVER, [order(4, 8, 1, of_day=2, place=place), order(2, 1, 1, 2)], 2)
+    reports.append(lakehouse.run(GOLD, 2))
     assert [report.exit_code for report in reports] == [0, 0], [report.message for report in reports]
     return [report.rows.read for report in reports]
 
@@ -83,7 +84,7 @@ def test_a_pivot_is_computed_for_the_days_that_changed(lakehouse: Lakehouse) -> 
     query = f"SELECT day, early, late FROM {orders} PIVOT (sum(amount) FOR at IN (1 AS early, 13 AS late))"
     specs(lakehouse, query=query, refresh_by="day")
     assert days(lakehouse) == [1, 2]
-    lakehouse.deliver(3, "c.json", [order(5, 3, 13, of_day=2)])
-    assert lakehouse.run_all(3, BRONZE, SILVER, GOLD)[-1].rows.read == 1, "the first day is kept"
+    given(lakehouse, SILVER, [order(5, 3, 13, of_day=2)], 3)
+    assert lakehouse.run(GOLD, 3).rows.read == 1, "the first day is kept"
     assert [row[1:] for row in lakehouse.rows(GOLD, "day", "early", "late")] == [(6, 9), (8, 3)]
     assert lakehouse.run(GOLD, job=Job.TABLE_VERIFY).details["differing"] == 0

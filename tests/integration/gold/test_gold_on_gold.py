@@ -13,6 +13,7 @@ from include.control.planning.planner import Planner
 from include.errors import Outcome
 from include.settings import Settings
 from tests.support.documents.specs import gold_document
+from tests.support.given import given
 from tests.support.lakehouse import Lakehouse, order
 from tests.support.ledger.delta_tables import day
 
@@ -71,8 +72,8 @@ def by_key(rows: Any) -> list[tuple[Any, ...]]:
 def test_each_level_has_the_rows_that_all_of_its_sources_together_give(chain: Lakehouse, seed: int) -> None:
     random = Random(seed)
     for number in range(1, 5):
-        chain.deliver(number, "a.json", events(random, random.randint(1, 6)))
-        reports = chain.run_all(number, BRONZE, SILVER, DAILY, MONTHLY, BEST)
+        given(chain, SILVER, events(random, random.randint(1, 6)), number)
+        reports = chain.run_all(number, DAILY, MONTHLY, BEST)
         assert {report.exit_code for report in reports} == {0}, [report.message for report in reports]
         amounts = chain.rows(SILVER, "day", "amount")
         daily = {at: sum(of_day) for at, of_day in groups(amounts, lambda at: at).items()}
@@ -84,11 +85,11 @@ def test_each_level_has_the_rows_that_all_of_its_sources_together_give(chain: La
 
 
 def test_only_the_groups_of_changed_rows_are_computed_on_each_level(chain: Lakehouse) -> None:
-    chain.deliver(1, "a.json", [order(1, 5), {**order(2, 7), "day": "2013-02-01"}])
-    chain.run_all(1, BRONZE, SILVER, DAILY, MONTHLY, BEST)
+    given(chain, SILVER, [order(1, 5), {**order(2, 7), "day": "2013-02-01"}], 1)
+    chain.run_all(1, DAILY, MONTHLY, BEST)
     assert chain.run(BEST, 1).outcome is Outcome.NO_OP
-    chain.deliver(2, "a.json", [order(3, 4, of_day=2)])
-    *_, monthly, best = chain.run_all(2, BRONZE, SILVER, DAILY, MONTHLY, BEST)
+    given(chain, SILVER, [order(3, 4, of_day=2)], 2)
+    *_, monthly, best = chain.run_all(2, DAILY, MONTHLY, BEST)
     assert (monthly.rows.read, best.rows.read) == (1, 1)
     assert chain.rows(MONTHLY, "month", "revenue") == [(date(2013, 1, 1), 9), (date(2013, 2, 1), 7)]
 
@@ -98,16 +99,16 @@ def test_a_refused_version_of_a_gold_table_is_read_by_no_other(chain: Lakehouse)
     chain.specs(gold_document(expectations=[rule]))
     settings = Settings(root=chain.paths.root, landing=chain.folder / "landing", tables=chain.folder / "tables")
     spec = load_catalog(settings.tables).spec(MONTHLY)
-    chain.deliver(1, "a.json", [order(1, 5)])
-    chain.run_all(1, BRONZE, SILVER, DAILY, MONTHLY)
-    chain.deliver(2, "a.json", [order(2, -9)])
-    *_, daily = chain.run_all(2, BRONZE, SILVER, DAILY)
+    given(chain, SILVER, [order(1, 5)], 1)
+    chain.run_all(1, DAILY, MONTHLY)
+    given(chain, SILVER, [order(2, -9)], 2)
+    *_, daily = chain.run_all(2, DAILY)
     assert [check.refuses for check in daily.checks] == [True]
     advice = Planner(load_catalog(settings.tables), settings).advise(spec, day(2))
     assert (advice.nothing_new, advice.message) == (True, f"nothing new in {DAILY}")
     assert chain.run(MONTHLY, 2).outcome is Outcome.NO_OP
-    chain.deliver(3, "a.json", [order(2, 9, 2)])
-    chain.run_all(3, BRONZE, SILVER, DAILY)
+    given(chain, SILVER, [order(2, 9, 2)], 3)
+    chain.run_all(3, DAILY)
     assert Planner(load_catalog(settings.tables), settings).advise(spec, day(3)).message.startswith(f"{DAILY} versions")
     chain.run(MONTHLY, 3)
     assert chain.rows(MONTHLY, "month", "revenue") == [(date(2013, 1, 1), 14)]

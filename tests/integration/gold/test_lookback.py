@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from tests.support.documents.specs import gold_document, silver_document
+from tests.support.given import given
 from tests.support.lakehouse import Lakehouse, order
 
-BRONZE, SILVER, GOLD = TABLES = "bronze.orders", "silver.orders", "gold.revenue_daily"
+BRONZE, SILVER, GOLD = "bronze.orders", "silver.orders", "gold.revenue_daily"
 
 
 def test_a_change_computes_the_days_of_its_window_and_no_others(lakehouse: Lakehouse) -> None:
     window = "sum(sum(o.amount)) over (order by o.day range between interval 2 days preceding and current row)"
     lakehouse.specs(gold_document(measures={"recent": window}, lookback="2 days"))
-    lakehouse.deliver(1, "a.json", [order(number, number, of_day=number) for number in range(1, 7)])
-    lakehouse.run_all(1, *TABLES)
-    lakehouse.deliver(2, "b.json", [order(2, 20, hour=1, of_day=2)])
-    report = lakehouse.run_all(2, *TABLES)[-1]
+    given(lakehouse, SILVER, [order(number, number, of_day=number) for number in range(1, 7)], 1)
+    lakehouse.run(GOLD, 1)
+    given(lakehouse, SILVER, [order(2, 20, hour=1, of_day=2)], 2)
+    report = lakehouse.run(GOLD, 2)
     assert report.notes == ()
     rows = {day.day: (recent, batch) for day, recent, batch in lakehouse.rows(GOLD, "day", "recent", "_batch_seq")}
     assert rows == {1: (1, 1), 2: (21, 2), 3: (24, 2), 4: (27, 2), 5: (12, 1), 6: (15, 1)}
@@ -24,10 +25,10 @@ def test_a_running_total_is_computed_from_the_first_change_on(lakehouse: Lakehou
     total = {"total": "sum(sum(o.amount)) over (order by o.order_id)"}
     of_orders = {"refresh_from": {"o": "order_id"}, "group_by": {"day": "o.order_id"}, "refresh_by": "day"}
     lakehouse.specs(gold_document(measures=total, lookback="unbounded", **of_orders))
-    lakehouse.deliver(1, "a.json", [order(name, 1) for name in ("'a\\", "b'", "c")])
-    lakehouse.run_all(1, *TABLES)
-    lakehouse.deliver(2, "b.json", [order("b'", 5, hour=1)])
-    assert lakehouse.run_all(2, *TABLES)[-1].notes == ()
+    given(lakehouse, SILVER, [order(name, 1) for name in ("'a\\", "b'", "c")], 1)
+    lakehouse.run(GOLD, 1)
+    given(lakehouse, SILVER, [order("b'", 5, hour=1)], 2)
+    assert lakehouse.run(GOLD, 2).notes == ()
     assert lakehouse.rows(GOLD, "day", "total", "_batch_seq") == [("o'a\\", 1, 1), ("ob'", 6, 2), ("oc", 7, 2)]
 
 

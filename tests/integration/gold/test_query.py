@@ -10,6 +10,7 @@ from include.errors import Outcome
 from spark_jobs.layers.gold.gold import GoldAggregate
 from spark_jobs.runtime.context import JobContext
 from tests.support.documents.specs import query_document
+from tests.support.given import given
 from tests.support.lakehouse import Lakehouse, order
 
 BRONZE, SILVER, GOLD = "bronze.orders", "silver.orders", "gold.last_orders"
@@ -28,19 +29,19 @@ def ranked(lakehouse: Lakehouse) -> list[tuple[object, ...]]:
 def test_a_query_is_computed_for_the_values_that_changed_and_a_new_query_whole(lakehouse: Lakehouse) -> None:
     undated = {**order(9, 1), "day": None}
     lakehouse.specs(query_document(query=RANKED, refresh_by="day"))
-    lakehouse.deliver(1, "a.json", [order(1, 5), order(2, 7), order(3, 3, of_day=2), undated])
-    assert [report.outcome for report in lakehouse.run_all(1, BRONZE, SILVER, GOLD)] == [Outcome.COMMITTED] * 3
+    given(lakehouse, SILVER, [order(1, 5), order(2, 7), order(3, 3, of_day=2), undated], 1)
+    assert lakehouse.run(GOLD, 1).outcome is Outcome.COMMITTED
     assert lakehouse.rows(GOLD, "day", "order_id", "amount", "place") == ranked(lakehouse)
 
     # One order moves from the first day to the third, one has no day any more, and one without a day is larger.
     moved, lost = order(1, 5, 9, of_day=3), {**order(3, 4, 9, of_day=3), "day": None}
-    lakehouse.deliver(2, "b.json", [moved, lost, {**order(8, 6, 9), "day": None}])
-    report = lakehouse.run_all(2, BRONZE, SILVER, GOLD)[-1]
+    given(lakehouse, SILVER, [moved, lost, {**order(8, 6, 9), "day": None}], 2)
+    report = lakehouse.run(GOLD, 2)
     assert lakehouse.rows(GOLD, "day", "order_id", "amount", "place") == ranked(lakehouse)
     assert (report.rows.read, report.rows.applied) == (5, 5)
 
-    lakehouse.deliver(3, "c.json", [order(2, 8, 9)])
-    report = lakehouse.run_all(3, BRONZE, SILVER, GOLD)[-1]
+    given(lakehouse, SILVER, [order(2, 8, 9)], 3)
+    report = lakehouse.run(GOLD, 3)
     assert (report.rows.read, report.rows.updated) == (1, 1), "only the rows of one day are computed"
     assert lakehouse.rows(GOLD, "day", "order_id", "amount", "place") == ranked(lakehouse)
     assert lakehouse.run(GOLD, 3).outcome is Outcome.NO_OP
@@ -67,11 +68,11 @@ def test_a_query_is_computed_for_the_values_that_changed_and_a_new_query_whole(l
 def test_a_query_is_computed_for_the_pairs_of_values_that_changed(lakehouse: Lakehouse) -> None:
     sizes = "SELECT day, amount, count(*) AS n FROM o GROUP BY day, amount"
     lakehouse.specs(query_document(query=sizes, refresh_by=["day", "amount"]))
-    lakehouse.deliver(1, "a.json", [order(1, 5), order(2, 5), order(3, 7), order(4, 5, of_day=2)])
-    lakehouse.run_all(1, BRONZE, SILVER, GOLD)
+    given(lakehouse, SILVER, [order(1, 5), order(2, 5), order(3, 7), order(4, 5, of_day=2)], 1)
+    lakehouse.run(GOLD, 1)
     # On the first day one of two orders of 5 has now 7, and one without a day is new.
-    lakehouse.deliver(2, "b.json", [order(1, 7, 9), {**order(5, 5), "day": None}])
-    report = lakehouse.run_all(2, BRONZE, SILVER, GOLD)[-1]
+    given(lakehouse, SILVER, [order(1, 7, 9), {**order(5, 5), "day": None}], 2)
+    report = lakehouse.run(GOLD, 2)
     groups = Counter(lakehouse.rows(SILVER, "day", "amount"))
     assert len(groups) == 4
     assert Counter(lakehouse.rows(GOLD, "day", "amount", "n")) == Counter((*group, n) for group, n in groups.items())
@@ -89,8 +90,7 @@ def test_a_query_is_computed_for_the_pairs_of_values_that_changed(lakehouse: Lak
 
 
 def test_a_query_that_does_more_than_read_is_refused_by_the_driver(lakehouse: Lakehouse) -> None:
-    lakehouse.deliver(1, "a.json", [order(1, 5)])
-    lakehouse.run_all(1, BRONZE, SILVER)
+    given(lakehouse, SILVER, [order(1, 5)], 1)
     lakehouse.specs(query_document(query="SELECT reflect('java.lang.System', 'getenv', 'HOME') AS home FROM o"))
     report = lakehouse.run(GOLD)
     assert report.outcome is Outcome.BAD_INPUT
@@ -101,11 +101,11 @@ def test_a_source_that_is_read_whole_computes_the_whole_table_if_it_has_changed(
     query = "SELECT day, count(*) AS n, (SELECT sum(revenue) FROM t) AS total FROM o GROUP BY day"
     sources = {"o": {"table": SILVER}, "t": {"table": "gold.revenue_daily"}}
     lakehouse.specs(query_document(sources=sources, query=query))
-    lakehouse.deliver(1, "a.json", [order(1, 5), order(2, 7, of_day=2)])
-    lakehouse.run_all(1, BRONZE, SILVER, "gold.revenue_daily", GOLD)
-    lakehouse.deliver(2, "b.json", [order(3, 1)])
-    reports = lakehouse.run_all(2, BRONZE, SILVER, GOLD, "gold.revenue_daily", GOLD)
-    assert [report.rows.read for report in reports[2::2]] == [1, 2]
+    given(lakehouse, SILVER, [order(1, 5), order(2, 7, of_day=2)], 1)
+    lakehouse.run_all(1, "gold.revenue_daily", GOLD)
+    given(lakehouse, SILVER, [order(3, 1)], 2)
+    reports = lakehouse.run_all(2, GOLD, "gold.revenue_daily", GOLD)
+    assert [report.rows.read for report in reports[::2]] == [1, 2]
     assert reports[-1].notes == (
         "gold.last_orders: the whole table was computed: gold.revenue_daily has changed: the subquery "
         "(SELECT SUM(revenue) FROM t) reads all rows",

@@ -13,10 +13,10 @@ from include.control.maintenance.verification_due import why_not_due
 from include.errors import Outcome
 from spark_jobs.runtime.context import JobContext
 from tests.support.documents.specs import gold_document, query_document
+from tests.support.given import given
 from tests.support.lakehouse import Lakehouse, order
 
-TABLES = "bronze.orders", "silver.orders", "gold.revenue_daily"
-GOLD = TABLES[-1]
+SILVER, GOLD = "silver.orders", "gold.revenue_daily"
 
 
 def verify(shop: Lakehouse, **more: Any) -> JobReport:
@@ -32,16 +32,16 @@ def due(shop: Lakehouse) -> str:
 
 def test_maintenance_verifies_the_rows_of_a_version_once_and_never_those_of_another_spec(lakehouse: Lakehouse) -> None:
     assert due(lakehouse) == f"{GOLD} has no certified version to verify"
-    lakehouse.deliver(1, "a.json", [order(1, 5), order(2, 7, of_day=2)])
-    lakehouse.run_all(1, *TABLES)
+    given(lakehouse, SILVER, [order(1, 5), order(2, 7, of_day=2)], 1)
+    lakehouse.run(GOLD, 1)
     assert not due(lakehouse)
     assert verify(lakehouse, sample=1).outcome is Outcome.NO_OP
     assert due(lakehouse) == f"{GOLD}: the rows of version 1 were verified already"
     DeltaTable(str(lakehouse.paths.table(GOLD))).optimize.compact()
     assert "were verified already" in due(lakehouse), "compaction changes no row"
     DeltaTable(str(lakehouse.paths.table(GOLD))).delete("day = '2013-01-01'")
-    lakehouse.deliver(2, "b.json", [order(3, 9, of_day=3)])
-    version = lakehouse.run_all(2, *TABLES)[-1].certified_version
+    given(lakehouse, SILVER, [order(3, 9, of_day=3)], 2)
+    version = lakehouse.run(GOLD, 2).certified_version
     assert not due(lakehouse)
     lakehouse.specs(gold_document(measures={"orders": "count(*)", "revenue": "max(o.amount)"}))
     assert "its spec has changed since" in due(lakehouse)
@@ -54,8 +54,8 @@ def test_maintenance_verifies_a_query_by_the_column_that_was_found_and_not_one_t
     lakehouse: Lakehouse,
 ) -> None:
     lakehouse.specs(query_document(GOLD))
-    lakehouse.deliver(1, "a.json", [order(1, 5), order(2, 7, of_day=2), order(3, 1, of_day=2)])
-    lakehouse.run_all(1, *TABLES)
+    given(lakehouse, SILVER, [order(1, 5), order(2, 7, of_day=2), order(3, 1, of_day=2)], 1)
+    lakehouse.run(GOLD, 1)
     assert not due(lakehouse)
     report = verify(lakehouse, sample=1)
     assert (report.outcome, report.details["groups"]) in [(Outcome.NO_OP, 1), (Outcome.NO_OP, 2)]

@@ -20,6 +20,7 @@ from include.control.gates.result import Override
 from include.errors import ExitCode, Outcome, OverrideError
 from spark_jobs.runtime.context import JobContext
 from tests.support.documents.specs import Document, bronze_document, gold_document, query_document, silver_document
+from tests.support.given import given
 from tests.support.lakehouse import Lakehouse, copy_lakehouse, order
 from tests.support.ledger.delta_tables import day
 
@@ -39,11 +40,10 @@ def revenue(shop: Lakehouse) -> dict[date, int]:
 def stale(shared: Lakehouse) -> Lakehouse:
     """A lakehouse whose gold table has computed the group of the first of the month again, but not of the second."""
     shared.specs(gold_document(**BY_MONTH))
-    shared.deliver(1, "a.json", [order(1, 5), order(2, 7, of_day=2)])
-    shared.run_all(1, *TABLES)
-    shared.deliver(2, "b.json", [order(1, 50, 1), order(2, 70, 1, of_day=2)])
-    reports = shared.run_all(2, *TABLES)
-    assert [report.certified_version for report in reports] == [2, 2, 2], "nothing warns of the stale group"
+    given(shared, SILVER, [order(1, 5), order(2, 7, of_day=2)], 1)
+    shared.run(GOLD, 1)
+    given(shared, SILVER, [order(1, 50, 1), order(2, 70, 1, of_day=2)], 2)
+    assert shared.run(GOLD, 2).certified_version == 2, "nothing warns of the stale group"
     assert revenue(shared) == {date(2013, 1, 1): 50, date(2013, 1, 2): 7}
     return shared
 
@@ -83,25 +83,25 @@ def test_later_versions_are_refused_until_the_table_is_computed_whole(shop: Lake
     verify(shop)
     again = shop.run(GOLD, 2)
     assert (again.outcome, again.checks[0].refuses) == (Outcome.NO_OP, True), "the next gate says so"
-    shop.deliver(3, "c.json", [order(3, 9, of_day=3)])
-    reports = shop.run_all(3, *TABLES)
-    assert [report.certified_version for report in reports] == [3, 3, 2]
-    assert reports[-1].checks[0].against == "version 2, whose rows this version keeps"
-    assert f"`lakehouse run --table {GOLD} --reprocess" in reports[-1].message
-    assert any("which `lakehouse verify` found wrong" in note for note in reports[-1].notes)
+    given(shop, SILVER, [order(3, 9, of_day=3)], 3)
+    report = shop.run(GOLD, 3)
+    assert (report.version, report.certified_version) == (3, 2)
+    assert report.checks[0].against == "version 2, whose rows this version keeps"
+    assert f"`lakehouse run --table {GOLD} --reprocess" in report.message
+    assert any("which `lakehouse verify` found wrong" in note for note in report.notes)
     whole = shop.run(GOLD, 3, reprocess=True)
     assert (whole.certified_version, whole.version, revenue(shop)[date(2013, 1, 2)]) == (4, 4, 70)
     assert verify(shop).outcome is Outcome.NO_OP
-    shop.deliver(4, "d.json", [order(4, 9, of_day=1)])
-    assert shop.run_all(4, *TABLES)[-1].certified_version == 5, "the fault is forgotten"
+    given(shop, SILVER, [order(4, 9, of_day=1)], 4)
+    assert shop.run(GOLD, 4).certified_version == 5, "the fault is forgotten"
 
 
 def test_with_restore_the_rows_of_the_certified_version_come_back_until_then(shop: Lakehouse) -> None:
     shop.specs(gold_document(**BY_MONTH, on_refusal="restore"))
     verify(shop)
     before = revenue(shop)
-    shop.deliver(3, "c.json", [order(3, 9, of_day=1)])
-    assert shop.run_all(3, *TABLES)[-1].certified_version == 4
+    given(shop, SILVER, [order(3, 9, of_day=1)], 3)
+    assert shop.run(GOLD, 3).certified_version == 4
     assert revenue(shop) == before, "version 4 has the rows of version 2"
     assert not shop.run(GOLD, 3).certified_moved
     assert shop.run(GOLD, 3, reprocess=True).certified_moved
@@ -110,24 +110,24 @@ def test_with_restore_the_rows_of_the_certified_version_come_back_until_then(sho
 
 def test_a_person_may_let_a_later_version_pass_but_not_the_certified_one(shop: Lakehouse) -> None:
     verify(shop)
-    shop.deliver(3, "c.json", [order(3, 9, of_day=3)])
-    shop.run_all(3, *TABLES)
+    given(shop, SILVER, [order(3, 9, of_day=3)], 3)
+    shop.run(GOLD, 3)
     spec = JobContext(shop.args(GOLD)).spec
     decision = Override(by="ann", reason="known", run_id="x", at=day(3).start)
     with pytest.raises(OverrideError, match="version 2 passed its gate"):
         override(spec, 2, decision, shop.paths)
     override(spec, 3, decision, shop.paths)
     assert Gates(shop.paths).certified(GOLD) == 3
-    shop.deliver(4, "d.json", [order(4, 9, of_day=3)])
-    assert shop.run_all(4, *TABLES)[-1].certified_version == 3, "the override covers no later version"
+    given(shop, SILVER, [order(4, 9, of_day=3)], 4)
+    assert shop.run(GOLD, 4).certified_version == 3, "the override covers no later version"
 
 
 def test_rows_that_another_tool_has_changed_are_found(lakehouse: Lakehouse) -> None:
-    lakehouse.deliver(1, "a.json", [order(1, 5), order(2, 7, of_day=2)])
-    lakehouse.run_all(1, *TABLES)
+    given(lakehouse, SILVER, [order(1, 5), order(2, 7, of_day=2)], 1)
+    lakehouse.run(GOLD, 1)
     DeltaTable(str(lakehouse.paths.table(GOLD))).delete("day = '2013-01-01'")
-    lakehouse.deliver(2, "b.json", [order(3, 9, of_day=3)])
-    assert lakehouse.run_all(2, *TABLES)[-1].certified_version == 3
+    given(lakehouse, SILVER, [order(3, 9, of_day=3)], 2)
+    assert lakehouse.run(GOLD, 2).certified_version == 3
     report = verify(lakehouse)
     assert report.details["differences"] == [
         {"group": {"day": "2013-01-01"}, "column": "", "stored": "no row", "computed": "a row"}
@@ -136,12 +136,12 @@ def test_rows_that_another_tool_has_changed_are_found(lakehouse: Lakehouse) -> N
 
 
 def test_a_change_of_a_source_by_another_tool_is_named(lakehouse: Lakehouse) -> None:
-    lakehouse.deliver(1, "a.json", [order(1, 5), order(2, 7, of_day=2)])
-    lakehouse.run_all(1, *TABLES)
+    given(lakehouse, SILVER, [order(1, 5), order(2, 7, of_day=2)], 1)
+    lakehouse.run(GOLD, 1)
     DeltaTable(str(lakehouse.paths.table(GOLD))).update({"revenue": "6"}, predicate="day = '2013-01-01'")
     DeltaTable(str(lakehouse.paths.table(SILVER))).update({"amount": "8"}, predicate="order_id = 'o2'")
-    lakehouse.deliver(2, "b.json", [order(3, 9, of_day=3)])
-    assert lakehouse.run_all(2, *TABLES)[-1].certified_version == 3
+    given(lakehouse, SILVER, [order(3, 9, of_day=3)], 2)
+    assert lakehouse.run(GOLD, 2).certified_version == 3
     of_table, of_source, batch = verify(lakehouse).notes
     assert of_table.endswith("version 2 of the table is no batch: another tool has changed rows (UPDATE)")
     assert of_source.endswith(f"version 2 of {SILVER} is no batch: another tool has changed rows (UPDATE)")
@@ -149,8 +149,8 @@ def test_a_change_of_a_source_by_another_tool_is_named(lakehouse: Lakehouse) -> 
 
 
 def test_a_difference_without_a_known_cause_says_so_with_the_way_out(lakehouse: Lakehouse, tmp_path: Path) -> None:
-    lakehouse.deliver(1, "a.json", [order(1, 5), order(2, 7, of_day=2)])
-    lakehouse.run_all(1, *TABLES)
+    given(lakehouse, SILVER, [order(1, 5), order(2, 7, of_day=2)], 1)
+    lakehouse.run(GOLD, 1)
     damaged = copy_lakehouse(lakehouse, tmp_path / "damaged")
     add_five_to_revenue(Path(str(damaged.paths.table(GOLD))), version=1)
     report = verify(damaged)
@@ -183,11 +183,11 @@ def test_columns_of_a_query_that_depend_on_the_order_of_rows_are_not_compared(la
         "count(*) AS orders FROM o GROUP BY day)"
     )
     lakehouse.specs(query_document(GOLD, query=query, refresh_by="day"))
-    lakehouse.deliver(1, "a.json", [order(1, 5), order(2, 7)])
-    lakehouse.run_all(1, *TABLES)
+    given(lakehouse, SILVER, [order(1, 5), order(2, 7)], 1)
+    lakehouse.run(GOLD, 1)
     DeltaTable(str(lakehouse.paths.table(GOLD))).update({"largest": "'the other one'"})
-    lakehouse.deliver(2, "b.json", [order(3, 9, of_day=3)])
-    assert lakehouse.run_all(2, *TABLES)[-1].certified_version == 3
+    given(lakehouse, SILVER, [order(3, 9, of_day=3)], 2)
+    assert lakehouse.run(GOLD, 2).certified_version == 3
     report = verify(lakehouse)
     assert (report.outcome, report.details["groups"]) == (Outcome.NO_OP, 2), report.message
     assert report.details["left_out"] == {"largest": "max_by may depend on the order of the rows"}
@@ -206,10 +206,13 @@ def test_nulls_and_floating_point_numbers_are_no_difference_and_what_cannot_be_c
     lakehouse: Lakehouse,
 ) -> None:
     lakehouse.specs(silver_document(), odd_gold())
-    lakehouse.deliver(1, "a.json", [order(number, number, of_day=1 + number % 2) for number in range(40)])
-    lakehouse.deliver(2, "b.json", [{**order("null", None), "day": None}])
-    for number in (1, 2):
-        lakehouse.run_all(number, *TABLES)
+    days = (
+        [order(number, number, of_day=1 + number % 2) for number in range(40)],
+        [{**order("null", None), "day": None}],
+    )
+    for number, rows in enumerate(days, start=1):
+        given(lakehouse, SILVER, rows, number)
+        lakehouse.run(GOLD, number)
     report = verify(lakehouse)
     assert (report.outcome, report.details["groups"]) == (Outcome.NO_OP, 3), report.message
     assert report.details["left_out"] == {
@@ -224,29 +227,29 @@ def test_rows_of_a_query_are_compared_as_a_whole_and_a_wrong_one_is_found(lakeho
         "map(order_id, amount) AS known FROM o"
     )
     lakehouse.specs(query_document(GOLD, query=query, refresh_by="day"))
-    lakehouse.deliver(1, "a.json", [order(1, 5), order(2, 7, of_day=2), {**order(3, None), "day": None}])
-    lakehouse.run_all(1, *TABLES)
+    given(lakehouse, SILVER, [order(1, 5), order(2, 7, of_day=2), {**order(3, None), "day": None}], 1)
+    lakehouse.run(GOLD, 1)
     report = verify(lakehouse)
     assert (report.outcome, report.details["groups"], report.details["differing"]) == (Outcome.NO_OP, 3, 0)
     assert not report.details["left_out"]
 
     DeltaTable(str(lakehouse.paths.table(GOLD))).update({"amount": "6"}, predicate="order_id = 'o1'")
-    lakehouse.deliver(2, "b.json", [order(4, 9, of_day=2)])
-    assert lakehouse.run_all(2, *TABLES)[-1].certified_version == 3
+    given(lakehouse, SILVER, [order(4, 9, of_day=2)], 2)
+    assert lakehouse.run(GOLD, 2).certified_version == 3
     assert verify(lakehouse, sample=9).details["differing"] == 2
     found = verify(lakehouse)
     assert (found.outcome, found.details["groups"], found.details["differing"]) == (Outcome.GATE_FAILED, 5, 2)
     rows = {(each["group"]["amount"], each["stored"], each["computed"]) for each in found.details["differences"]}
     assert rows == {("6", "a row", "no row"), ("5", "no row", "a row")}
 
-    lakehouse.deliver(3, "c.json", [order(5, 1, of_day=3)])
-    assert lakehouse.run_all(3, *TABLES)[-1].certified_version == 3, "no version passes that keeps the row"
+    given(lakehouse, SILVER, [order(5, 1, of_day=3)], 3)
+    assert lakehouse.run(GOLD, 3).certified_version == 3, "no version passes that keeps the row"
     assert lakehouse.run(GOLD, 3, reprocess=True).certified_moved
     assert verify(lakehouse).details["differing"] == 0
 
     DeltaTable(str(lakehouse.paths.table(GOLD))).update({"third": "2.5"}, predicate="order_id = 'o1'")
-    lakehouse.deliver(4, "d.json", [order(6, 9, of_day=2)])
-    assert lakehouse.run_all(4, *TABLES)[-1].certified_moved
+    given(lakehouse, SILVER, [order(6, 9, of_day=2)], 4)
+    assert lakehouse.run(GOLD, 4).certified_moved
     (difference,) = verify(lakehouse).details["differences"]
     assert {name: difference[name] for name in ("column", "stored", "computed")} == {
         "column": "third",
@@ -259,8 +262,8 @@ def test_what_cannot_be_verified_says_what_to_do(lakehouse: Lakehouse) -> None:
     assert verify(lakehouse).message.endswith("Run gold.revenue_daily and its gate first.")
     assert lakehouse.run(SILVER, job=Job.TABLE_VERIFY).outcome is Outcome.BAD_INPUT
     lakehouse.specs(bronze_document(), silver_document(), gold_document())
-    lakehouse.deliver(1, "a.json", [order(1, 5)])
-    lakehouse.run_all(1, *TABLES)
+    given(lakehouse, SILVER, [order(1, 5)], 1)
+    lakehouse.run(GOLD, 1)
     lakehouse.specs(gold_document(measures={"orders": "count(*)", "revenue": "max(o.amount)"}))
     changed = verify(lakehouse)
     assert (changed.outcome, "its spec has changed since version 1" in changed.message) == (Outcome.NOT_READY, True)

@@ -11,6 +11,7 @@ from include.control.log.delta_log import remaining_commits
 from spark_jobs.jobs import silver_merge
 from spark_jobs.runtime.context import JobContext
 from tests.support.documents.specs import bronze_document, silver_document
+from tests.support.given import given
 from tests.support.lakehouse import Lakehouse, order, tombstones_path
 
 pytestmark = pytest.mark.slow
@@ -45,8 +46,7 @@ def state(lakehouse: Lakehouse, **changes: Any) -> None:
 
 def delivered(lakehouse: Lakehouse) -> None:
     for number, events in DAYS.items():
-        lakehouse.deliver(number, "a.json", events)
-        lakehouse.run(BRONZE, number)
+        given(lakehouse, BRONZE, events, number)
 
 
 def rows(lakehouse: Lakehouse) -> list[tuple[Any, ...]]:

@@ -10,6 +10,7 @@ from include.contracts.job.args import Job
 from include.control.log.delta_log import read_commit
 from include.errors import Outcome
 from tests.support.documents.specs import bronze_document, silver_document
+from tests.support.given import given
 from tests.support.lakehouse import Lakehouse, order
 
 BRONZE, SILVER, GOLD = "bronze.orders", "silver.orders", "gold.revenue_daily"
@@ -48,13 +49,15 @@ def test_deletes_are_remembered_so_that_an_older_event_cannot_insert_the_row(lak
         bronze_document(columns={**bronze_document()["columns"], "op": {"type": "string"}}),
         silver_document(apply_as_deletes="op = 'delete'"),
     )
-    lakehouse.deliver(1, "a.json", [order(1, 5, 1), order(2, 5, 1), order(3, None, 9, op="delete")])
-    lakehouse.deliver(2, "a.json", [order(1, None, 5, op="delete"), order(2, None, 3, op="delete"), order(2, 6, 4)])
-    lakehouse.deliver(3, "a.json", [order(1, 7, 4), order(3, 7, 8), order(2, None, 2, op="delete")])
-    lakehouse.deliver(4, "a.json", [order(1, 8, 6)])
+    days = [
+        [order(1, 5, 1), order(2, 5, 1), order(3, None, 9, op="delete")],
+        [order(1, None, 5, op="delete"), order(2, None, 3, op="delete"), order(2, 6, 4)],
+        [order(1, 7, 4), order(3, 7, 8), order(2, None, 2, op="delete")],
+        [order(1, 8, 6)],
+    ]
     ends = []
-    for number in (1, 2, 3, 4):
-        assert lakehouse.run(BRONZE, number).outcome == Outcome.COMMITTED
+    for number, events in enumerate(days, start=1):
+        given(lakehouse, BRONZE, events, number)
         report = lakehouse.run(SILVER, number)
         assert report.outcome == Outcome.COMMITTED, report.message
         ends.append([key for key, _, _ in silver_rows(lakehouse)])
@@ -69,8 +72,7 @@ def test_rows_without_key_or_sequence_or_against_a_rule_are_quarantined_and_coun
     lakehouse.specs(silver_document(expectations=rules))
     undated, undayed = order(3, 5), order(4, 5)
     undated["event_at"], undayed["day"] = None, None
-    lakehouse.deliver(1, "a.json", [order(1, 5), order(None, 5), order(2, -1), undated, undayed])
-    lakehouse.run(BRONZE)
+    given(lakehouse, BRONZE, [order(1, 5), order(None, 5), order(2, -1), undated, undayed], 1)
     report = lakehouse.run(SILVER)
     assert report.rows.model_dump(exclude_defaults=True) == {
         "read": 5, "applied": 1, "quarantined": 3, "dropped": 1, "inserted": 1
@@ -86,12 +88,11 @@ def test_a_merge_rewrites_only_files_that_can_match_and_no_unchanged_row(lakehou
     keyed = {**silver_document(), "keys": ["day", "order_id"]}
     lakehouse.specs(keyed)
     for number in (1, 2):
-        lakehouse.deliver(number, "a.json", [order(i, i, 1, of_day=number) for i in range(50)])
-        lakehouse.run_all(number, BRONZE, SILVER)
+        given(lakehouse, BRONZE, [order(i, i, 1, of_day=number) for i in range(50)], number)
+        lakehouse.run(SILVER, number)
     files_before = set(DeltaTable(str(lakehouse.paths.table(SILVER))).file_uris())
     assert len(files_before) >= 2
-    lakehouse.deliver(2, "b.json", [order(7, 99, 2, of_day=2), order(8, 8, 1, of_day=2)])
-    lakehouse.run(BRONZE, 2)
+    given(lakehouse, BRONZE, [order(7, 99, 2, of_day=2), order(8, 8, 1, of_day=2)], 2)
     report = lakehouse.run(SILVER, 2)
     assert (report.rows.applied, report.rows.unchanged) == (1, 1)
     commit = read_commit(lakehouse.paths.table(SILVER), report.version or -1)
@@ -99,8 +100,7 @@ def test_a_merge_rewrites_only_files_that_can_match_and_no_unchanged_row(lakehou
     assert commit.metrics["numTargetFilesRemoved"] == "1"
     files_after = set(DeltaTable(str(lakehouse.paths.table(SILVER))).file_uris())
     assert len(files_before - files_after) == 1
-    lakehouse.deliver(2, "c.json", [order(7, 99, 2, of_day=2), order(9, 9, 1, of_day=2)])
-    lakehouse.run(BRONZE, 2)
+    given(lakehouse, BRONZE, [order(7, 99, 2, of_day=2), order(9, 9, 1, of_day=2)], 2)
     unchanged = lakehouse.run(SILVER, 2)
     assert (unchanged.rows.unchanged, unchanged.rows.applied) == (2, 0)
     assert set(DeltaTable(str(lakehouse.paths.table(SILVER))).file_uris()) == files_after
@@ -111,11 +111,10 @@ def test_a_full_snapshot_deletes_the_rows_it_lacks_and_supersedes_an_older_snaps
     snapshot = {**silver_document(snapshot="full", expectations=[rule])}
     del snapshot["sequence_by"]
     lakehouse.specs(snapshot)
-    lakehouse.deliver(1, "a.json", [order(1, 1), order(2, 2), order(3, 3)])
-    lakehouse.deliver(2, "a.json", [order(1, 1), order(9, 9)])
-    lakehouse.deliver(3, "a.json", [order(1, 1), order(3, 33), order(4, 4), order(2, -5)])
-    for number in (1, 3, 2):
-        lakehouse.run(BRONZE, number)
+    first, older = [order(1, 1), order(2, 2), order(3, 3)], [order(1, 1), order(9, 9)]
+    newest = [order(1, 1), order(3, 33), order(4, 4), order(2, -5)]
+    for number, states in ((1, first), (3, newest), (2, older)):
+        given(lakehouse, BRONZE, states, number)
         report = lakehouse.run(SILVER, number)
         assert report.rows.are_conserved
     assert [row[:2] for row in lakehouse.rows(SILVER, "order_id", "amount")] == [
@@ -128,8 +127,8 @@ def test_a_full_snapshot_deletes_the_rows_it_lacks_and_supersedes_an_older_snaps
 
 
 def test_reprocess_reads_an_interval_again_and_changes_no_correct_row(lakehouse: Lakehouse) -> None:
-    lakehouse.deliver(1, "a.json", DAYS[1])
-    lakehouse.run_all(1, BRONZE, SILVER, GOLD)
+    given(lakehouse, BRONZE, DAYS[1], 1)
+    lakehouse.run_all(1, SILVER, GOLD)
     assert lakehouse.run(SILVER, 1).outcome == Outcome.NO_OP
     again = lakehouse.run(SILVER, 1, reprocess=True)
     assert (again.outcome, again.rows.read, again.rows.applied) == (Outcome.COMMITTED, 3, 0)
@@ -144,8 +143,8 @@ def test_reprocess_checks_again_and_rows_that_a_fixed_rule_accepts_leave_the_qua
     rule = {"expect_column_values_to_be_between": {"column": "amount", "min_value": 0}, "action": "quarantine"}
     lakehouse.specs(silver_document(expectations=[rule]))
     for number in (1, 2):
-        lakehouse.deliver(number, "a.json", [order(number, 5), order(number + 10, -number, of_day=number)])
-        lakehouse.run_all(number, BRONZE, SILVER)
+        given(lakehouse, BRONZE, [order(number, 5), order(number + 10, -number, of_day=number)], number)
+        lakehouse.run(SILVER, number)
     refused = sorted(row["record"] for row in lakehouse.quarantine(SILVER))
     assert len(refused) == 2
     assert lakehouse.run(SILVER, 2, reprocess=True).rows.quarantined == 1
@@ -159,8 +158,7 @@ def test_reprocess_checks_again_and_rows_that_a_fixed_rule_accepts_leave_the_qua
 
 def test_reprocess_after_a_changed_expression_changes_every_row(lakehouse: Lakehouse) -> None:
     for number, events in DAYS.items():
-        lakehouse.deliver(number, "a.json", events)
-        lakehouse.run(BRONZE, number)
+        given(lakehouse, BRONZE, events, number)
     lakehouse.run_all(3, SILVER, GOLD)
     in_cents = {"type": "int", "from": "amount * 100"}
     lakehouse.specs(silver_document(columns={**silver_document()["columns"], "amount": in_cents}))
@@ -173,13 +171,12 @@ def test_reprocess_after_a_changed_expression_changes_every_row(lakehouse: Lakeh
 
 def test_a_rebuilt_source_is_read_from_its_beginning(lakehouse: Lakehouse) -> None:
     for number in (1, 2):
-        lakehouse.deliver(number, "a.json", DAYS[number])
-        lakehouse.run(BRONZE, number)
+        given(lakehouse, BRONZE, DAYS[number], number)
     lakehouse.run_all(2, SILVER, GOLD)
     for table in (BRONZE, SILVER):
         shutil.rmtree(lakehouse.paths.table(table))
-    lakehouse.deliver(1, "a.json", [order(7, 7, 7)])
-    assert [report.outcome for report in lakehouse.run_all(1, BRONZE, SILVER, GOLD)] == 3 * [Outcome.COMMITTED]
+    given(lakehouse, BRONZE, [order(7, 7, 7)], 1)
+    assert [report.outcome for report in lakehouse.run_all(1, SILVER, GOLD)] == 2 * [Outcome.COMMITTED]
     assert silver_rows(lakehouse) == [("o7", 7, 7)]
     assert lakehouse.rows(GOLD, "day", "orders", "revenue") == gold_from_scratch(lakehouse)
 
@@ -188,8 +185,7 @@ def test_sources_without_a_change_feed_are_read_completely_with_the_same_result(
     feed = {"maintenance": {"change_data_feed": False}}
     lakehouse.specs(bronze_document(**feed), silver_document(**feed))
     for number, events in DAYS.items():
-        lakehouse.deliver(number, "a.json", events)
-        lakehouse.run(BRONZE, number)
+        given(lakehouse, BRONZE, events, number)
         if number != 2:
             lakehouse.run_all(number, SILVER, GOLD)
     assert {report.outcome for report in lakehouse.reports} == {Outcome.COMMITTED}
@@ -202,16 +198,16 @@ def test_the_properties_of_a_table_follow_its_spec(lakehouse: Lakehouse) -> None
     def properties() -> dict[str, str]:
         return DeltaTable(str(lakehouse.paths.table(SILVER))).metadata().configuration
 
-    lakehouse.deliver(1, "a.json", DAYS[1])
-    lakehouse.run_all(1, BRONZE, SILVER)
+    given(lakehouse, BRONZE, DAYS[1], 1)
+    lakehouse.run(SILVER, 1)
     assert properties()["delta.deletedFileRetentionDuration"] == "interval 30 days"
     # Of what rows are looked for by, no hash and no token among them.
     assert properties()["delta.dataSkippingStatsColumns"].split(",")[:2] == ["order_id", "_batch_seq"]
     assert not {"_source_hash", "_batch_token"} & set(properties()["delta.dataSkippingStatsColumns"].split(","))
     maintenance = {"vacuum": {"retain": "45 days"}, "change_data_feed": False}
     lakehouse.specs(silver_document(maintenance=maintenance, delta={"delta.dataSkippingStatsColumns": "order_id"}))
-    lakehouse.deliver(2, "a.json", DAYS[2])
-    lakehouse.run_all(2, BRONZE, SILVER)
+    given(lakehouse, BRONZE, DAYS[2], 2)
+    lakehouse.run(SILVER, 2)
     stated = properties()
     assert stated["delta.deletedFileRetentionDuration"] == "interval 45 days"
     assert stated["delta.logRetentionDuration"] == "interval 45 days", "Delta wants it as long at least"
@@ -224,10 +220,9 @@ def test_the_properties_of_a_table_follow_its_spec(lakehouse: Lakehouse) -> None
 def test_a_refused_version_keeps_readers_and_the_next_layer_on_the_certified_one(lakehouse: Lakehouse) -> None:
     rule = {"expect_table_row_count_to_be_between": {"max_value": 2}, "action": "fail", "reason": "two at most"}
     lakehouse.specs(silver_document(expectations=[rule]))
-    lakehouse.deliver(1, "a.json", [order(1, 5), order(2, 5)])
-    lakehouse.run_all(1, BRONZE, SILVER, GOLD)
-    lakehouse.deliver(2, "a.json", [order(3, 5)])
-    lakehouse.run(BRONZE, 2)
+    given(lakehouse, BRONZE, [order(1, 5), order(2, 5)], 1)
+    lakehouse.run_all(1, SILVER, GOLD)
+    given(lakehouse, BRONZE, [order(3, 5)], 2)
     refused = lakehouse.run(SILVER, 2)
     assert (refused.outcome, refused.version, refused.certified_version) == (Outcome.COMMITTED, 2, 1)
     gate = lakehouse.run(SILVER, 2, job=Job.QUALITY_GATE)

@@ -1,0 +1,98 @@
+"""What `given` writes without Spark is what the jobs write: log, rows, statistics, ledger, state and certificate."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from deltalake import DeltaTable
+
+from include.control.gates.gates import Gates
+from include.control.log.delta_log import read_commit
+from include.errors import Outcome
+from include.paths import LakehousePaths
+from tests.support.documents.specs import bronze_document, gold_document, silver_document
+from tests.support.given import given
+from tests.support.lakehouse import Lakehouse, order
+
+BRONZE, SILVER, GOLD = "bronze.orders", "silver.orders", "gold.revenue_daily"
+DAYS = {
+    1: [order(1, 5, 8), order(2, 7, 8), order(3, None, 8)],
+    2: [order(1, 6, 9), order(4, 2, 9, of_day=2), order(2, 1, 9, of_day=2)],
+}
+RANDOM = ("_batch_token", "_ingested_at", "_source_file", "_source_hash", "_content_hash")
+"""Columns that differ between two runs of the jobs as well, and hashes, which no test reads."""
+
+
+def test_it_is_what_the_jobs_write(lakehouse: Lakehouse, tmp_path: Path) -> None:
+    by_given = Lakehouse(tmp_path / "given")
+    by_given.specs(bronze_document(), silver_document(), gold_document())
+    for number, rows in DAYS.items():
+        lakehouse.deliver(number, "a.json", rows)
+        made = lakehouse.run_all(number, BRONZE, SILVER)
+        for table, report in zip((BRONZE, SILVER), made, strict=True):
+            same = {
+                "rows",
+                "version",
+                "certified_version",
+                "batch_seq",
+                "stream",
+                "outcome",
+                "table_rows",
+                "certified_moved",
+            }
+            assert given(by_given, table, rows, number).model_dump(include=same) == report.model_dump(include=same)
+    for table in (BRONZE, SILVER):
+        for facts in (definition, commits, statistics, rows_of, ledger, certificate):
+            expected = facts(lakehouse.paths, table)
+            assert expected
+            assert facts(by_given.paths, table) == expected, (table, facts.__name__)
+    for shop in (lakehouse, by_given):
+        assert shop.run(GOLD, 2).outcome is Outcome.COMMITTED
+    assert lakehouse.rows(GOLD, "day", "orders", "revenue") == by_given.rows(GOLD, "day", "orders", "revenue")
+
+
+def definition(paths: LakehousePaths, table: str) -> Any:
+    delta = DeltaTable(str(paths.table(table)))
+    return delta.schema().to_json(), dict(delta.metadata().configuration), delta.metadata().partition_columns
+
+
+def commits(paths: LakehousePaths, table: str) -> Any:
+    """Of each commit the actions, its txn and what its metadata says, without tokens, ids and times."""
+    found = []
+    for version in (1, 2):
+        commit = read_commit(paths.table(table), version)
+        assert commit
+        log = Path(str(paths.table(table))) / f"_delta_log/{version:020d}.json"
+        kinds = {kind for line in log.read_text().splitlines() for kind in json.loads(line)}
+        random = ("token", "table_id", "sources")
+        found.append((kinds, commit.txns, {k: v for k, v in commit.metadata.items() if k not in random}))
+    return found
+
+
+def statistics(paths: LakehousePaths, table: str) -> Any:
+    added = DeltaTable(str(paths.table(table))).get_add_actions(flatten=True)
+    names = [name for name in added.schema.names if name.startswith(("num_records", "min", "max", "null_count"))]
+    rows = [{name: row[name] for name in names if row[name] is not None} for row in pa.table(added).to_pylist()]
+    return sorted(({k: v for k, v in row.items() if "_source_file" not in k} for row in rows), key=repr)
+
+
+def rows_of(paths: LakehousePaths, table: str) -> Any:
+    rows = DeltaTable(str(paths.table(table))).to_pyarrow_table().to_pylist()
+    return sorted(({name: value for name, value in row.items() if name not in RANDOM} for row in rows), key=repr)
+
+
+def ledger(paths: LakehousePaths, table: str) -> Any:
+    events = DeltaTable(str(paths.ops("batches"))).to_pyarrow_table().to_pylist()
+    random = ("recorded_at", "token", "table_id", "intent")
+    return sorted(
+        ({k: v for k, v in event.items() if k not in random} for event in events if event["table"] == table), key=repr
+    )
+
+
+def certificate(paths: LakehousePaths, table: str) -> Any:
+    verdicts = Gates(paths).verdicts(table)
+    assert verdicts
+    return [result.model_dump(exclude={"table_id"}) for result in verdicts.judged]
