@@ -19,11 +19,11 @@ from spark_jobs.runtime.session import own_session  # noqa: E402
 
 @pytest.fixture(scope="module")
 def spark() -> Iterator[SparkSession]:
-    """A session with the settings that every session of Millrace has; UTC here as on the server."""
+    """A session with the settings that every session of Millrace has, and generated code; UTC here as on the server."""
     os.environ["TZ"] = "UTC"
     time.tzset()
     shared_server()
-    with own_session({}) as session:
+    with own_session({"spark.sql.codegen.factoryMode": "FALLBACK"}) as session:
         yield session
 
 

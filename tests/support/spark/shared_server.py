@@ -21,6 +21,11 @@ from include.settings import Settings
 
 HOME = "MILLRACE_TEST_SPARK_HOME"
 
+FEW_ROWS = "spark.sql.codegen.factoryMode NO_CODEGEN\n"
+"""The server interprets expressions. To generate code costs a fifth of the CPU-seconds of a job on a few rows, most of
+it in Delta's own queries. Tests of the data plane (`tests/spark`), drivers and stacks that tests start, and the demo
+run on generated code."""
+
 
 def choose_server_address() -> None:
     """Choose the address of the server, and set it in the environment, which pytest's workers inherit.
@@ -44,7 +49,8 @@ def shared_server() -> SparkServer:
     server = SparkServer(home, Settings().jars, port, memory="4g")
     with FileLock(home.path / "start.lock"):
         if not server.is_alive():
-            server.start({**clean_environment(), **CREDENTIALS})
+            (home.path / "spark-defaults.conf").write_text(FEW_ROWS)
+            server.start({**clean_environment(), **CREDENTIALS, "SPARK_CONF_DIR": str(home.path)})
     return server
 
 
