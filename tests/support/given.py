@@ -1,7 +1,7 @@
 """Tables that a test only reads: batches by the commit protocol itself, whose commits delta-rs makes in milliseconds.
 
 Ledger, state, certificate and report are those of a job, since the same code writes them. The rows are the test's own:
-nothing is parsed, judged or merged by sequence, and a row of silver has no hashes.
+nothing is parsed or judged by row rules, deletes leave no tombstone, and a row of silver has no hashes.
 """
 
 from __future__ import annotations
@@ -53,7 +53,8 @@ READ = {
 def given(lakehouse: Lakehouse, table: str, rows: Sequence[Row], number: int = 1) -> JobReport:
     """Make the next batch of a bronze or silver table, of these rows of day `number`, and certify it.
 
-    A row of silver takes the place of the row with its key; with the `op` of "delete" it removes that.
+    A row of silver takes the place of the row with its key unless its sequence is lower; with `op` "delete", or `gone`,
+    it removes that row.
     """
     context = JobContext(lakehouse.args(table, number))
     spec = context.spec
@@ -67,6 +68,7 @@ def given(lakehouse: Lakehouse, table: str, rows: Sequence[Row], number: int = 1
         work = GivenBronze(context, rows, inspect(fact, landing, spec))
     else:
         assert isinstance(spec, SilverSpec)
+        assert not spec.keeps_history
         work = GivenSilver(context, rows)
     _ensure_table(context, work.shape)
     request = batch_request(context, Stream(table))
@@ -133,11 +135,17 @@ class GivenSilver:
     def write(self, _: object, intent: Intent, __: BatchPlan) -> None:
         delta = DeltaTable(str(self.context.paths.table(intent.table)))
         keys = self.spec.keys
-        stored = {_key(row, keys) for row in delta.to_pyarrow_table(columns=list(keys)).to_pylist()}
+        stored = {_key(row, keys): row for row in delta.to_pyarrow_table(columns=[*keys, "_sequence"]).to_pylist()}
+        latest: dict[tuple[Any, ...], dict[str, Any]] = dict(stored)
         # Both sides of the comparison are as Arrow has them.
-        latest = {_key(row, keys): (row, given) for row, given in zip(self._stamped(intent), self.rows, strict=True)}
-        changes = [{**row, "_delete": given.get("op") == "delete"} for row, given in latest.values()]
-        changes = [row for row in changes if not row["_delete"] or _key(row, keys) in stored]
+        for row, given_row in zip(self._stamped(intent), self.rows, strict=True):
+            before = latest.get(_key(row, keys))
+            if before is None or _order(before) <= _order(row):
+                is_delete = given_row.get("op") == "delete" or bool(given_row.get("gone"))
+                latest[_key(row, keys)] = {**row, "_delete": is_delete}
+        changes = [
+            row for key, row in latest.items() if "_delete" in row and not (row["_delete"] and key not in stored)
+        ]
         deleted = sum(row["_delete"] for row in changes)
         updated = sum(_key(row, keys) in stored for row in changes) - deleted
         self.counts = RowCounts(
@@ -192,6 +200,10 @@ def _properties(intent: Intent) -> CommitProperties:
 
 def _key(row: Row, keys: Sequence[str]) -> tuple[Any, ...]:
     return tuple(row[key] for key in keys)
+
+
+def _order(row: Row) -> list[tuple[bool, Any]]:
+    return [(value is not None, value) for value in row["_sequence"].values()]
 
 
 def _arrow(shape: TableShape, rows: Sequence[Row]) -> pa.Table:

@@ -18,10 +18,10 @@ from include.control.planning.advice import Advice
 from include.control.planning.planner import Planner
 from include.errors import Outcome
 from include.settings import Settings
+from tests.support.given import given
 from tests.support.lakehouse import Lakehouse, copy_lakehouse
 from tests.support.ledger.delta_tables import day, judge
 from tests.support.silver.known_customers import (
-    BRONZE_CUSTOMERS,
     BRONZE_ORDERS,
     CUSTOMERS,
     ORDERS,
@@ -39,9 +39,9 @@ def made(server: SparkServer, tmp_path_factory: pytest.TempPathFactory) -> Lakeh
     """Customer c1 is known, c2 is not; o1 is of c1, o2 of c2, o3 of nobody."""
     shop = Lakehouse(tmp_path_factory.mktemp("made"))
     shop.specs(*shop_documents())
-    shop.deliver(1, "a.json", [customer(1, 1)], feed="customers")
-    shop.deliver(1, "a.json", [order_of(1, 1, 1), order_of(2, 2, 2), order_of(3, None, 3)])
-    report = run_well(shop, BRONZE_CUSTOMERS, CUSTOMERS, BRONZE_ORDERS, ORDERS)
+    given(shop, CUSTOMERS, [customer(1, 1)])
+    given(shop, BRONZE_ORDERS, [order_of(1, 1, 1), order_of(2, 2, 2), order_of(3, None, 3)])
+    report = run_well(shop, ORDERS)
     assert report.rows.model_dump(exclude_defaults=True) == {
         "read": 3, "applied": 2, "quarantined": 1, "inserted": 2
     }  # fmt: skip
@@ -53,11 +53,6 @@ def made(server: SparkServer, tmp_path_factory: pytest.TempPathFactory) -> Lakeh
 def shop(made: Lakehouse, tmp_path: Path) -> Lakehouse:
     """That lakehouse, for one test."""
     return copy_lakehouse(made, tmp_path / "shop")
-
-
-def add_customers(shop: Lakehouse, name: str, *events: dict[str, object]) -> None:
-    shop.deliver(1, name, events, feed="customers")
-    run_well(shop, BRONZE_CUSTOMERS, CUSTOMERS)
 
 
 def advice(shop: Lakehouse) -> Advice:
@@ -72,7 +67,7 @@ def test_an_order_waits_for_its_customer_and_comes_once_without_a_person(shop: L
     assert advice(shop).nothing_new
     assert run_well(shop, ORDERS).outcome == Outcome.NO_OP
 
-    add_customers(shop, "b.json", customer(2, 2))
+    given(shop, CUSTOMERS, [customer(2, 2)])
 
     planned = advice(shop)
     assert (planned.nothing_new, planned.has_new_data) == (False, True)
@@ -91,7 +86,7 @@ def test_an_order_waits_for_its_customer_and_comes_once_without_a_person(shop: L
 
 def test_other_customers_are_looked_at_once_and_change_nothing(shop: Lakehouse) -> None:
     before = latest_version(shop.paths.table(ORDERS))
-    add_customers(shop, "b.json", customer(3, 2))
+    given(shop, CUSTOMERS, [customer(3, 2)])
     assert not advice(shop).nothing_new
     assert run_well(shop, ORDERS).outcome == Outcome.NO_OP
     assert advice(shop).nothing_new, "the look is not repeated"
@@ -103,7 +98,7 @@ def test_a_row_on_which_a_person_has_decided_waits_for_a_person(shop: Lakehouse)
     (row,) = shop.waiting(ORDERS)
     fixed = shop.replay(ORDERS, assign={"customer_id": "'c9'"}, rows={"ids": [row.id]})
     assert (fixed.rows.read, fixed.rows.quarantined) == (1, 1), "the fix is judged by the rule as well"
-    add_customers(shop, "b.json", customer(2, 2), customer(9, 3))
+    given(shop, CUSTOMERS, [customer(2, 2), customer(9, 3)])
     assert run_well(shop, ORDERS).outcome == Outcome.NO_OP
     assert shop.replay(ORDERS).rows.applied == 1
     assert ("o2", "c9") in shop.rows(ORDERS, "order_id", "customer_id")
@@ -112,7 +107,7 @@ def test_a_row_on_which_a_person_has_decided_waits_for_a_person(shop: Lakehouse)
 def test_an_accepted_row_stays_when_its_customer_is_deleted_and_its_rows_are_read_again(shop: Lakehouse) -> None:
     shop.deliver(1, "b.json", [order_of(1, 1, 5), order_of(4, 1, 6)])
     run_well(shop, BRONZE_ORDERS, ORDERS)
-    add_customers(shop, "b.json", customer(1, 9, op="delete"))
+    given(shop, CUSTOMERS, [customer(1, 9, op="delete")])
     bronze = open_table(shop.paths.table(BRONZE_ORDERS))
     of_file = [row for row in bronze.to_pyarrow_table().to_pylist() if row["_source_file"].endswith("b.json")]
     foreign = {**of_file[0], "order_id": "o7", "customer_id": "c7", "_batch_token": None}
@@ -134,14 +129,14 @@ def test_an_accepted_row_stays_when_its_customer_is_deleted_and_its_rows_are_rea
 def test_a_late_event_computes_a_history_again_without_judging_its_earlier_events(tmp_path: Path) -> None:
     shop = Lakehouse(tmp_path)
     shop.specs(*shop_documents(stored_as_scd_type=2))
-    shop.deliver(1, "a.json", [customer(1, 1)], feed="customers")
-    shop.deliver(1, "a.json", [order_of(1, 1, 3), order_of(1, 2, 4)])
-    run_well(shop, BRONZE_CUSTOMERS, CUSTOMERS, BRONZE_ORDERS, ORDERS)
+    given(shop, CUSTOMERS, [customer(1, 1)])
+    given(shop, BRONZE_ORDERS, [order_of(1, 1, 3), order_of(1, 2, 4)])
+    run_well(shop, ORDERS)
     assert [row[0] for row in shop.rows(ORDERS, "amount")] == [3]
-    add_customers(shop, "b.json", customer(1, 9, op="delete"), customer(2, 10))
+    given(shop, CUSTOMERS, [customer(1, 9, op="delete"), customer(2, 10)])
 
-    shop.deliver(1, "b.json", [order_of(1, None, 2)])
-    report = run_well(shop, BRONZE_ORDERS, ORDERS)
+    given(shop, BRONZE_ORDERS, [order_of(1, None, 2)])
+    report = run_well(shop, ORDERS)
 
     assert "2 batches" in report.message, "the row that waited, then the late one"
     assert [row[0] for row in shop.rows(ORDERS, "amount")] == [2, 3, 4]

@@ -10,6 +10,7 @@ from typing import Any
 from include.contracts.job.report import JobReport
 from include.errors import ExitCode
 from tests.support.documents.specs import Document, bronze_document, silver_document
+from tests.support.given import given
 from tests.support.lakehouse import Lakehouse, order
 
 BRONZE_CUSTOMERS, CUSTOMERS = "bronze.customers", "silver.customers"
@@ -81,8 +82,8 @@ class ModelOfOrders:
     accepted: list[dict[str, Any]] = field(default_factory=list)
     waiting: list[dict[str, Any]] = field(default_factory=list)
 
-    def _deliver(self, feed: str) -> list[dict[str, Any]]:
-        """Deliver a file with up to three events, each with a random sequence: any of them may be late."""
+    def _events(self, feed: str) -> list[dict[str, Any]]:
+        """Return up to three events, each with a random sequence: any of them may be late."""
         rows: list[dict[str, Any]] = []
         for _ in range(self.chance.randint(1, 3)):
             self.sequence += 1
@@ -93,21 +94,21 @@ class ModelOfOrders:
                 rows.append(customer(self.chance.randint(1, 4), at, **op))
             else:
                 rows.append(order_of(self.chance.randint(1, 5), of_customer, at, **op))
-        self.shop.deliver(1, f"{self.sequence}.json", rows, feed=feed)
         return rows
 
     def bring_orders(self) -> None:
-        """Deliver orders into bronze."""
-        self.new_orders += self._deliver("orders")
-        run_well(self.shop, BRONZE_ORDERS)
+        """Add orders to bronze."""
+        rows = self._events("orders")
+        self.new_orders += rows
+        given(self.shop, BRONZE_ORDERS, rows)
 
     def bring_customers(self) -> None:
-        """Deliver customers, and merge them."""
-        for event in self._deliver("customers"):
+        """Merge customers whose events are not late."""
+        for event in self._events("customers"):
             before = self.customers.get(event["customer_id"])
             if before is None or before["event_seq"] < event["event_seq"]:
                 self.customers[event["customer_id"]] = event
-        run_well(self.shop, BRONZE_CUSTOMERS, CUSTOMERS)
+                given(self.shop, CUSTOMERS, [event])
 
     def merge_orders(self) -> None:
         """Merge the orders, and compare the table, the quarantine and the fate of each event with the model."""
