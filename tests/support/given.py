@@ -212,13 +212,14 @@ def _arrow(shape: TableShape, rows: Sequence[Row]) -> pa.Table:
 
 
 def _schema(shape: TableShape) -> pa.Schema:
-    return pa.schema([pa.field(name, _arrow_type(kind)) for name, kind in shape.columns.items()])
+    return pa.schema([pa.field(name, arrow_type(kind)) for name, kind in shape.columns.items()])
 
 
-def _arrow_type(kind: str) -> pa.DataType:
+def arrow_type(kind: str) -> pa.DataType:
+    """Return a type of Spark SQL as one of Arrow."""
     if is_nested(kind):
         nested = nested_type(kind)
-        parts = {name: _arrow_type(part) for name, part in nested.parts.items()}
+        parts = {name: arrow_type(part) for name, part in nested.parts.items()}
         match nested.kind:
             case "struct":
                 return pa.struct(list(parts.items()))

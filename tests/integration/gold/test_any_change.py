@@ -9,7 +9,6 @@ import pytest
 from include.contracts.job.args import Job
 from include.control.planning import refresh_cost
 from include.errors import Outcome
-from spark_jobs.runtime.session import own_session
 from tests.support.gold.changing_sources import COLUMNS, Shop
 from tests.support.gold.random_specs import KINDS_OF_GOLD, WITH_GOLD
 from tests.support.lakehouse import Lakehouse
@@ -27,25 +26,24 @@ def test_after_any_changes_gold_is_what_a_computation_from_scratch_gives(
     lakehouse: Lakehouse, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     random, limits = Random(seed), Random(seed)
-    with own_session({}) as session:
-        kinds = (*random.sample(KINDS_OF_GOLD, 3), *(WITH_GOLD[:2] if seed % 2 else WITH_GOLD[2:]))
-        shop = Shop(lakehouse, session, random, kinds)
-        shop.fill()
-        for number in range(ROUNDS):
-            # Sometimes there are more touched values than are listed, so that ranges of them are computed.
-            monkeypatch.setattr(refresh_cost, "MOST_LISTED", limits.choice((1, 2, 1_000)))
-            computed = shop.run()
-            for table in shop.queries:
-                assert shop.rows(table) == shop.from_scratch(table), (table, shop.queries[table])
-            if number == ROUNDS - 2:
-                shop.change_little()
-            elif number < ROUNDS - 2:
-                for table in random.sample(list(COLUMNS), random.choice((1, 1, 2, 3))):
-                    shop.change(table)
-                if random.random() < 0.5:
-                    shop.change_gold(random.choice(list(shop.queries)))
-        for table in shop.queries.keys() - UNTRACED:
-            assert 0 < computed[table] < len(shop.rows(table)), f"{table}: a little change computes a part"
-        for table in random.sample(list(shop.queries), 2):
-            report = lakehouse.run(table, job=Job.TABLE_VERIFY)
-            assert (report.outcome, report.details["differing"]) == (Outcome.NO_OP, 0), report.message
+    kinds = (*random.sample(KINDS_OF_GOLD, 3), *(WITH_GOLD[:2] if seed % 2 else WITH_GOLD[2:]))
+    shop = Shop(lakehouse, random, kinds)
+    shop.fill()
+    for number in range(ROUNDS):
+        # Sometimes there are more touched values than are listed, so that ranges of them are computed.
+        monkeypatch.setattr(refresh_cost, "MOST_LISTED", limits.choice((1, 2, 1_000)))
+        computed = shop.run()
+        for table in shop.queries:
+            assert shop.rows(table) == shop.from_scratch(table), (table, shop.queries[table])
+        if number == ROUNDS - 2:
+            shop.change_little()
+        elif number < ROUNDS - 2:
+            for table in random.sample(list(COLUMNS), random.choice((1, 1, 2, 3))):
+                shop.change(table)
+            if random.random() < 0.5:
+                shop.change_gold(random.choice(list(shop.queries)))
+    for table in shop.queries.keys() - UNTRACED:
+        assert 0 < computed[table] < len(shop.rows(table)), f"{table}: a little change computes a part"
+    for table in random.sample(list(shop.queries), 2):
+        report = lakehouse.run(table, job=Job.TABLE_VERIFY)
+        assert (report.outcome, report.details["differing"]) == (Outcome.NO_OP, 0), report.message

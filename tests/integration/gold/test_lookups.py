@@ -1,12 +1,12 @@
 """Lookups of gold on real Delta: after any change of facts and lookups, gold is what a computation from scratch gives.
 
-The sources are written by Spark's SQL and certified here, so that they have what silver tables cannot have: several
-rows of a key, and keys without a value. DuckDB computes the expected groups from all rows.
+The sources are written as no merge writes them, so that they have what silver tables cannot have: several rows of a
+key, and keys without a value. DuckDB computes the expected groups from all rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from datetime import date
 from pathlib import Path
 from random import Random
@@ -15,20 +15,17 @@ from typing import Any
 import duckdb
 import pytest
 from deltalake import DeltaTable
-from pyspark.sql import SparkSession
 
 from include.catalog import load_catalog
 from include.contracts.job.report import JobReport
-from include.control.log.delta_log import latest_version
 from include.control.log.stored_tables import open_table
 from include.control.planning.planner import Planner
 from include.errors import Outcome
 from include.settings import Settings
-from spark_jobs.delta_io.tables import sql_path
-from spark_jobs.runtime.session import own_session
 from tests.support.documents.specs import bronze_document, gold_document, silver_document
+from tests.support.gold.changed_sources import ChangedSources, equals
 from tests.support.lakehouse import Lakehouse
-from tests.support.ledger.delta_tables import day, judge
+from tests.support.ledger.delta_tables import day
 
 GOLD = "gold.sales"
 COLUMNS = {
@@ -42,11 +39,10 @@ PRODUCTS, KINDS, DAYS = (None, "a", "b", "c", "d"), (None, "x", "y", "z"), (None
 
 
 class Shop:
-    """A lakehouse with orders, two lookups and a gold table of them; its rows are changed by SQL."""
+    """A lakehouse with orders, two lookups and a gold table of them."""
 
-    def __init__(self, lakehouse: Lakehouse, session: SparkSession, joins: tuple[str, str]) -> None:
+    def __init__(self, lakehouse: Lakehouse, joins: tuple[str, str]) -> None:
         self.lakehouse = lakehouse
-        self.session = session
         self.joins = joins
         for table, columns in COLUMNS.items():
             typed = {name: {"type": kind} for name, kind in columns.items()}
@@ -55,9 +51,7 @@ class Shop:
             of_table = {"source": source, "columns": typed, "keys": [key], "sequence_by": [sequence]}
             lakehouse.specs(bronze_document(source, columns=typed), silver_document(table, **of_table))
         lakehouse.specs(self.document())
-        for table, columns in COLUMNS.items():
-            listed = ", ".join(f"{name} {kind}" for name, kind in columns.items())
-            self.sql(f"CREATE TABLE {self.place(table)} ({listed}) USING delta {FEED}")
+        self.sources = ChangedSources(lakehouse, COLUMNS)
 
     def document(self, **changes: Any) -> dict[str, Any]:
         sources = {
@@ -81,33 +75,16 @@ class Shop:
         refresh = {"refresh_by": "day", "refresh_from": {"o": "day"}}
         return gold_document(GOLD, sources=sources, group_by=groups, measures=measures, **refresh, **changes)
 
-    def place(self, table: str) -> str:
-        return sql_path(self.lakehouse.paths.table(table))
-
-    def sql(self, statement: str) -> None:
-        self.session.sql(statement).collect()
-
-    def insert(self, table: str, *rows: tuple[Any, ...]) -> None:
-        values = ", ".join(f"({', '.join(map(literal, row))})" for row in rows)
-        self.sql(f"INSERT INTO {self.place(table)} VALUES {values}")
-
-    def certify(self) -> None:
-        """Certify the newest version of each source."""
-        catalog = load_catalog(self.lakehouse.folder / "tables")
-        for table in COLUMNS:
-            path = self.lakehouse.paths.table(table)
-            judge(self.lakehouse.paths.root, catalog.spec(table), latest_version(path))
-
     def run(self) -> JobReport:
         """Run the gold table on the newest versions."""
-        self.certify()
+        self.sources.certify()
         report = self.lakehouse.run(GOLD)
         assert report.exit_code == 0, report.message
         return report
 
     def plan(self) -> str:
         """Return what `lakehouse plan` says of a run on the newest versions."""
-        self.certify()
+        self.sources.certify()
         settings = Settings(root=self.lakehouse.paths.root, tables=self.lakehouse.folder / "tables")
         catalog = load_catalog(settings.tables)
         return Planner(catalog, settings).advise(catalog.spec(GOLD), day(1)).message
@@ -128,7 +105,6 @@ class Shop:
             return sorted(connection.sql(SCRATCH.format(*self.joins)).fetchall(), key=repr)
 
 
-FEED = "TBLPROPERTIES (delta.enableChangeDataFeed = true)"
 SCRATCH = """
     SELECT o.day, k.label, count(*), count(p.price), CAST(sum(o.amount * p.price) AS BIGINT)
     FROM (FROM orders WHERE amount <> 0) o
@@ -136,12 +112,6 @@ SCRATCH = """
     {} JOIN kinds k ON k.kind IS NOT DISTINCT FROM p.kind AND o.amount >= k.least
     GROUP BY ALL
 """
-
-
-def literal(value: Any) -> str:
-    if value is None:
-        return "NULL"
-    return f"DATE'{value}'" if isinstance(value, date) else repr(value)
 
 
 def date_of(number: int | None) -> date | None:
@@ -160,37 +130,31 @@ def random_kind(random: Random) -> tuple[Any, ...]:
     return random.choice(KINDS), random.randrange(3), random.choice(("light", "heavy", None))
 
 
-def change(shop: Shop, random: Random, table: str) -> None:
+def change(sources: ChangedSources, random: Random, table: str) -> None:
     """Insert, update, move or delete some rows."""
     make = {"silver.orders": random_order, "silver.products": random_product, "silver.kinds": random_kind}[table]
     key, *others = COLUMNS[table]
     row = make(random)
-    of_key = f"{key} <=> {literal(row[0])}"
+    of_key = equals(key, row[0])
     match random.choice(("insert", "update", "move", "delete")):
         case "insert":
-            shop.insert(table, row, *(make(random) for _ in range(random.randrange(2))))
+            sources.insert(table, row, *(make(random) for _ in range(random.randrange(2))))
         case "update":
-            values = ", ".join(f"{name} = {literal(value)}" for name, value in zip(others, row[1:], strict=True))
-            shop.sql(f"UPDATE {shop.place(table)} SET {values} WHERE {of_key}")
+            sources.update(table, of_key, **dict(zip(others, row[1:], strict=True)))
         case "move":
-            shop.sql(f"UPDATE {shop.place(table)} SET {key} = {literal(make(random)[0])} WHERE {of_key}")
+            sources.update(table, of_key, **{key: make(random)[0]})
         case "delete":
-            shop.sql(f"DELETE FROM {shop.place(table)} WHERE {of_key}")
+            sources.delete(table, of_key)
 
 
-@pytest.fixture
-def session(lakehouse: Lakehouse) -> Iterator[SparkSession]:
-    with own_session({}) as session:
-        yield session
-
-
-def filled(lakehouse: Lakehouse, session: SparkSession, joins: tuple[str, str]) -> Shop:
+def filled(lakehouse: Lakehouse, joins: tuple[str, str]) -> Shop:
     """A shop in which each product but `d` was ordered on a day of its own."""
-    shop = Shop(lakehouse, session, joins)
+    shop = Shop(lakehouse, joins)
     orders = [(number, date_of(number), name, 2) for number, name in enumerate(("a", "b", "c", None), 1)]
-    shop.insert("silver.orders", *orders)
-    shop.insert("silver.products", ("a", "x", 5, True), ("b", "y", 7, True), ("d", "x", 9, True), (None, "x", 1, True))
-    shop.insert("silver.kinds", ("x", 0, "light"), ("y", 2, "heavy"), (None, 0, "none"))
+    shop.sources.insert("silver.orders", *orders)
+    products = ("a", "x", 5, True), ("b", "y", 7, True), ("d", "x", 9, True), (None, "x", 1, True)
+    shop.sources.insert(PRODUCTS_TABLE, *products)
+    shop.sources.insert(KINDS_TABLE, ("x", 0, "light"), ("y", 2, "heavy"), (None, 0, "none"))
     shop.run()
     return shop
 
@@ -204,15 +168,15 @@ def filled(lakehouse: Lakehouse, session: SparkSession, joins: tuple[str, str]) 
     ],
 )
 def test_after_any_changes_the_groups_are_those_of_a_computation_from_scratch(
-    lakehouse: Lakehouse, session: SparkSession, joins: tuple[str, str], seed: int
+    lakehouse: Lakehouse, joins: tuple[str, str], seed: int
 ) -> None:
-    random, shop = Random(seed), filled(lakehouse, session, joins)
+    random, shop = Random(seed), filled(lakehouse, joins)
     assert shop.rows() == shop.from_scratch()
-    shop.insert("silver.orders", *(random_order(random) for _ in range(12)))
+    shop.sources.insert("silver.orders", *(random_order(random) for _ in range(12)))
     kept = 0
     for _ in range(5):
         for table in random.sample(list(COLUMNS), random.choice((1, 1, 2, 3))):
-            change(shop, random, table)
+            change(shop.sources, random, table)
         before = shop.batches()
         report = shop.run()
         assert (shop.rows(), report.notes) == (shop.from_scratch(), ())
@@ -221,40 +185,40 @@ def test_after_any_changes_the_groups_are_those_of_a_computation_from_scratch(
     assert kept, "some batches leave groups alone"
 
 
-CHANGES = [
-    ("UPDATE {products} SET price = 6 WHERE product = 'a'", {1}),
-    ("UPDATE {products} SET product = 'c' WHERE product = 'a'", {1, 3}),
-    ("DELETE FROM {products} WHERE product = 'b'", {2}),
-    ("INSERT INTO {products} VALUES ('b', 'y', 1, true), ('b', 'x', 2, true)", {2}),
-    ("UPDATE {products} SET is_sold = false WHERE product = 'c'", {3}),
-    ("UPDATE {products} SET price = 2 WHERE product = 'd' OR product IS NULL", set()),
-    ("INSERT INTO {products} VALUES (NULL, 'y', 1, true), ('e', 'y', 1, true)", set()),
-    ("UPDATE {kinds} SET least = 9 WHERE kind = 'y'", {2}),
-    ("UPDATE {kinds} SET label = 'dark' WHERE kind IS NULL", {1, 3, 4}),
+PRODUCTS_TABLE, KINDS_TABLE = "silver.products", "silver.kinds"
+CHANGES: list[tuple[Callable[[ChangedSources], None], set[int]]] = [
+    (lambda lookups: lookups.update(PRODUCTS_TABLE, "product = 'a'", price=6), {1}),
+    (lambda lookups: lookups.update(PRODUCTS_TABLE, "product = 'a'", product="c"), {1, 3}),
+    (lambda lookups: lookups.delete(PRODUCTS_TABLE, "product = 'b'"), {2}),
+    (lambda lookups: lookups.insert(PRODUCTS_TABLE, ("b", "y", 1, True), ("b", "x", 2, True)), {2}),
+    (lambda lookups: lookups.update(PRODUCTS_TABLE, "product = 'c'", is_sold=False), {3}),
+    (lambda lookups: lookups.update(PRODUCTS_TABLE, "product = 'd' OR product IS NULL", price=2), set()),
+    (lambda lookups: lookups.insert(PRODUCTS_TABLE, (None, "y", 1, True), ("e", "y", 1, True)), set()),
+    (lambda lookups: lookups.update(KINDS_TABLE, "kind = 'y'", least=9), {2}),
+    (lambda lookups: lookups.update(KINDS_TABLE, "kind IS NULL", label="dark"), {1, 3, 4}),
 ]
 """A change of a lookup -> the days of which the groups are computed again."""
 
 
 def test_a_changed_row_of_a_lookup_touches_the_days_of_the_facts_that_match_it_or_matched_it(
-    lakehouse: Lakehouse, session: SparkSession
+    lakehouse: Lakehouse,
 ) -> None:
-    shop = filled(lakehouse, session, ("left", "left"))
-    for statement, computed in CHANGES:
+    shop = filled(lakehouse, ("left", "left"))
+    for number, (change_lookup, computed) in enumerate(CHANGES):
         before = shop.batches()
-        shop.sql(statement.format(products=shop.place("silver.products"), kinds=shop.place("silver.kinds")))
+        change_lookup(shop.sources)
         shop.run()
         assert shop.rows() == shop.from_scratch()
-        assert {at.day for at, batch in shop.batches().items() if batch != before[at]} == computed, statement
+        assert {at.day for at, batch in shop.batches().items() if batch != before[at]} == computed, number
 
 
 def test_without_a_change_feed_the_rows_of_the_files_that_changed_are_traced(
-    lakehouse: Lakehouse, session: SparkSession
+    lakehouse: Lakehouse,
 ) -> None:
-    shop = filled(lakehouse, session, ("left", "left"))
-    products = shop.place("silver.products")
-    shop.sql(f"ALTER TABLE {products} SET TBLPROPERTIES (delta.enableChangeDataFeed = false)")
-    shop.sql(f"UPDATE {products} SET price = 6 WHERE product = 'a'")
-    shop.sql(f"ALTER TABLE {products} SET TBLPROPERTIES (delta.enableChangeDataFeed = true)")
+    shop = filled(lakehouse, ("left", "left"))
+    shop.sources.set_feed(PRODUCTS_TABLE, False)
+    shop.sources.update(PRODUCTS_TABLE, "product = 'a'", price=6)
+    shop.sources.set_feed(PRODUCTS_TABLE, True)
     assert "whole" not in shop.plan()
     before = shop.batches()
     assert shop.run().notes == ()
@@ -263,13 +227,13 @@ def test_without_a_change_feed_the_rows_of_the_files_that_changed_are_traced(
 
 
 def test_what_cannot_be_traced_is_computed_whole_and_the_run_says_why(
-    lakehouse: Lakehouse, session: SparkSession
+    lakehouse: Lakehouse,
 ) -> None:
-    shop = filled(lakehouse, session, ("left", "left"))
-    products, path = shop.place("silver.products"), lakehouse.paths.table("silver.products")
+    shop = filled(lakehouse, ("left", "left"))
+    path = lakehouse.paths.table(PRODUCTS_TABLE)
     files = open_table(path).file_uris()
-    shop.sql(f"ALTER TABLE {products} SET TBLPROPERTIES (delta.enableChangeDataFeed = false)")
-    shop.sql(f"UPDATE {products} SET price = 6 WHERE product = 'a'")
+    shop.sources.set_feed(PRODUCTS_TABLE, False)
+    shop.sources.update(PRODUCTS_TABLE, "product = 'a'", price=6)
     for file in set(files) - set(open_table(path).file_uris()):
         Path(file).unlink()
     report = shop.run()

@@ -1,4 +1,4 @@
-"""A lakehouse whose sources are written and changed by Spark's SQL and certified here, with gold tables of them."""
+"""A lakehouse whose sources are changed in any way and certified, with gold tables of them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 from deltalake import DeltaTable
-from pyspark.sql import SparkSession
 
 from include.catalog import load_catalog
 from include.contracts.job.report import JobReport
@@ -18,11 +17,10 @@ from include.control.log.delta_log import latest_version
 from include.errors import Outcome
 from include.specs.checks.refresh import unproved_refreshes
 from include.specs.checks.sql import sql_problems
-from spark_jobs.delta_io.tables import sql_path
 from tests.support.documents.specs import Document, bronze_document, silver_document
+from tests.support.gold.changed_sources import ChangedSources, equals
 from tests.support.gold.random_specs import Kind
 from tests.support.lakehouse import Lakehouse
-from tests.support.ledger.delta_tables import judge
 
 COLUMNS = {
     "silver.orders": {"id": "int", "day": "date", "at": "timestamp", "product": "string", "amount": "int"},
@@ -35,11 +33,10 @@ PRODUCTS, KINDS, OWNERS = (None, "a", "b", "c"), (None, "x", "y"), ("ann", "bob"
 
 
 class Shop:
-    """A lakehouse with three sources and gold tables of them; its rows are changed by SQL."""
+    """A lakehouse with three sources and gold tables of them."""
 
-    def __init__(self, lakehouse: Lakehouse, session: SparkSession, random: Random, kinds: tuple[Kind, ...]) -> None:
+    def __init__(self, lakehouse: Lakehouse, random: Random, kinds: tuple[Kind, ...]) -> None:
         self.lakehouse = lakehouse
-        self.session = session
         self.random = random
         made = {kind: kind(random) for kind in kinds}
         self.kinds = {document["table"]: kind for kind, (document, _) in made.items()}
@@ -51,9 +48,7 @@ class Shop:
             key, sequence, *_ = columns
             of_table = {"source": source, "columns": typed, "keys": [key], "sequence_by": [sequence]}
             lakehouse.specs(bronze_document(source, columns=typed), silver_document(table, **of_table))
-            listed = ", ".join(f"{name} {kind}" for name, kind in columns.items())
-            feed = "TBLPROPERTIES (delta.enableChangeDataFeed = true)"
-            self.sql(f"CREATE TABLE {self.place(table)} ({listed}) USING delta {feed}")
+        self.sources = ChangedSources(lakehouse, COLUMNS)
         self.write_specs(*(document for document, _ in made.values()))
 
     def write_specs(self, *documents: Document) -> None:
@@ -72,57 +67,44 @@ class Shop:
             self._fill(table)
 
     def _fill(self, table: str) -> None:
-        self.insert(table, *(random_row(self.random, table) for _ in range(ROWS[table])))
-
-    def place(self, table: str) -> str:
-        return sql_path(self.lakehouse.paths.table(table))
-
-    def sql(self, statement: str) -> None:
-        self.session.sql(statement).collect()
+        self.sources.insert(table, *(random_row(self.random, table) for _ in range(ROWS[table])))
 
     def change(self, table: str) -> None:
         """Insert, update, move, delete, restore or replace rows, fill the table anew, or add a column."""
-        random, place = self.random, self.place(table)
+        random, sources = self.random, self.sources
         key, *others = COLUMNS[table]
         row = random_row(random, table)
-        of_key = f"{key} <=> {literal(row[0])}"
-        names = ", ".join(COLUMNS[table])
+        of_key = equals(key, row[0])
         kinds = ("insert", "insert", "update", "update", "move", "delete", "truncate", "restore", "replace", "column")
         match random.choice((*kinds, "unfed")):  # a delete while the table has no change feed
             case "insert":
-                self.insert(table, row, random_row(random, table))
+                sources.insert(table, row, random_row(random, table))
             case "update":
-                values = ", ".join(f"{name} = {literal(value)}" for name, value in zip(others, row[1:], strict=True))
-                self.sql(f"UPDATE {place} SET {values} WHERE {of_key}")
+                sources.update(table, of_key, **dict(zip(others, row[1:], strict=True)))
             case "move":
-                self.sql(f"UPDATE {place} SET {key} = {literal(random_row(random, table)[0])} WHERE {of_key}")
+                sources.update(table, of_key, **{key: random_row(random, table)[0]})
             case "delete":
-                self.sql(f"DELETE FROM {place} WHERE {of_key}")
+                sources.delete(table, of_key)
             case "truncate":
-                self.sql(f"DELETE FROM {place}")
+                sources.delete(table)
                 self._fill(table)
             case "restore":
-                version = latest_version(self.lakehouse.paths.table(table))
-                self.sql(f"RESTORE TABLE {place} TO VERSION AS OF {max(version - 1, 1)}")
+                sources.restore_version_before(table)
             case "replace":
-                self.sql(f"INSERT OVERWRITE {place} ({names}) SELECT {names} FROM {place} WHERE NOT {of_key}")
+                sources.overwrite_without(table, **{key: row[0]})
             case "column":
-                version = latest_version(self.lakehouse.paths.table(table))
-                self.sql(f"ALTER TABLE {place} ADD COLUMNS (extra_{version} string)")
+                sources.add_column(table, f"extra_{latest_version(self.lakehouse.paths.table(table))}")
             case "unfed":
-                self._set_feed(table, "false")
-                self.sql(f"DELETE FROM {place} WHERE {of_key}")
-                self._set_feed(table, "true")
+                sources.set_feed(table, False)
+                sources.delete(table, of_key)
+                sources.set_feed(table, True)
 
     def change_little(self) -> None:
         """Insert one row into each source, with keys, days and times after all others."""
         after = START + timedelta(days=45)
-        self.insert("silver.orders", (40, after.date(), after, "d", 2))
-        self.insert("silver.products", ("d", "z", 9))
-        self.insert("silver.owners", ("e", "eve", after.date(), None))
-
-    def _set_feed(self, table: str, value: str) -> None:
-        self.sql(f"ALTER TABLE {self.place(table)} SET TBLPROPERTIES (delta.enableChangeDataFeed = {value})")
+        self.sources.insert("silver.orders", (40, after.date(), after, "d", 2))
+        self.sources.insert("silver.products", ("d", "z", 9))
+        self.sources.insert("silver.owners", ("e", "eve", after.date(), None))
 
     def change_gold(self, table: str) -> None:
         """Let the next run of a gold table reprocess or rebuild it, or follow another random spec of its kind."""
@@ -131,20 +113,9 @@ class Shop:
             document, self.queries[table] = self.kinds[table](self.random)
             self.write_specs(document)
 
-    def insert(self, table: str, *rows: tuple[Any, ...]) -> None:
-        values = ", ".join(f"({', '.join(map(literal, row))})" for row in rows)
-        self.sql(f"INSERT INTO {self.place(table)} ({', '.join(COLUMNS[table])}) VALUES {values}")
-
-    def certify(self) -> None:
-        """Certify the newest version of every source."""
-        for table in COLUMNS:
-            judge(
-                self.lakehouse.paths.root, self.catalog.spec(table), latest_version(self.lakehouse.paths.table(table))
-            )
-
     def run(self) -> dict[str, int]:
         """Run every gold table on the newest versions; return how many rows each run has computed."""
-        self.certify()
+        self.sources.certify()
         computed = {}
         for table in self.queries:
             report = self._run(table, self.asked.pop(table, ""))
@@ -194,11 +165,3 @@ def random_row(random: Random, table: str) -> tuple[Any, ...]:
         case _:
             end = random.choice((None, (time + timedelta(days=random.randrange(9))).date()))
             return random.choice(PRODUCTS), random.choice(OWNERS), time.date(), end
-
-
-def literal(value: Any) -> str:
-    if value is None:
-        return "NULL"
-    if isinstance(value, datetime):
-        return f"TIMESTAMP'{value:%Y-%m-%d %H:%M:%S}'"
-    return repr(value) if isinstance(value, int | str) else f"DATE'{value}'"

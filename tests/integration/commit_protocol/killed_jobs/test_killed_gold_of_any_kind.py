@@ -8,7 +8,6 @@ from random import Random
 
 import pytest
 
-from spark_jobs.runtime.session import own_session
 from tests.support.gold.changing_sources import COLUMNS, Shop
 from tests.support.gold.random_specs import KINDS_OF_GOLD, WITH_GOLD
 from tests.support.killed_drivers.batches import run_successfully
@@ -29,20 +28,19 @@ def test_after_any_changes_and_kills_gold_is_what_a_computation_from_scratch_giv
     drivers: Drivers, tmp_path: Path, seed: int
 ) -> None:
     random, ends = Random(seed), list[int]()
-    with own_session({}) as session:
-        kinds = (*KINDS_OF_GOLD[seed - 1 :: 4], *(WITH_GOLD[:2] if seed % 2 else WITH_GOLD[2:]))
-        shop = Shop(Lakehouse(tmp_path / "shop"), session, random, kinds)
-        shop.fill()
-        for _ in range(ROUNDS):
-            shop.certify()
-            for table in shop.queries:
-                # A second driver may die while it ends what the first one has left.
-                while (place := random.choice((NOWHERE, *PLACES))) != NOWHERE:
-                    ends.append(drivers.run(shop.lakehouse, table, 1, dies=place).code)
-                run_successfully(drivers, shop.lakehouse, table)
-            for table in shop.queries:
-                assert shop.rows(table) == shop.from_scratch(table), (table, shop.queries[table])
-            for table in random.sample(list(COLUMNS), 2):
-                shop.change(table)
+    kinds = (*KINDS_OF_GOLD[seed - 1 :: 4], *(WITH_GOLD[:2] if seed % 2 else WITH_GOLD[2:]))
+    shop = Shop(Lakehouse(tmp_path / "shop"), random, kinds)
+    shop.fill()
+    for _ in range(ROUNDS):
+        shop.sources.certify()
+        for table in shop.queries:
+            # A second driver may die while it ends what the first one has left.
+            while (place := random.choice((NOWHERE, *PLACES))) != NOWHERE:
+                ends.append(drivers.run(shop.lakehouse, table, 1, dies=place).code)
+            run_successfully(drivers, shop.lakehouse, table)
+        for table in shop.queries:
+            assert shop.rows(table) == shop.from_scratch(table), (table, shop.queries[table])
+        for table in random.sample(list(COLUMNS), 2):
+            shop.change(table)
     assert set(ends) <= {-signal.SIGKILL, 0}, "a driver that finds nothing to do comes to no place"
     assert ends.count(-signal.SIGKILL) > ROUNDS
