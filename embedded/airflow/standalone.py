@@ -32,6 +32,16 @@ PRELOADED = (
 FORKED_TASKS = {"MP_START_METHOD": "forkserver", "MP_FORKSERVER_PRELOAD": ",".join(PRELOADED)}
 """Settings of the scheduler, by which a task begins with its modules in memory."""
 
+LOCAL_SETTINGS = '''"""Airflow imports this module when one of its processes starts."""
+
+import sys
+
+if "dag-processor" in sys.argv:
+    # It parses each DAG file in a fork of itself, every half a minute.
+    import lakehouse_airflow.factory
+'''
+"""The content of `airflow_local_settings.py`, a module that Airflow looks for in its home."""
+
 
 @dataclass(frozen=True)
 class Airflow:
@@ -60,6 +70,9 @@ class Airflow:
     def start(self, env: Mapping[str, str]) -> None:
         """Start Airflow; `AirflowApi.wait_until_healthy` waits until it is ready."""
         passwords(self.home, self.users)
+        config = self.home.airflow / "config"
+        config.mkdir(exist_ok=True)
+        (config / "airflow_local_settings.py").write_text(LOCAL_SETTINGS)
         spawn(self.home, NAME, ["airflow", "standalone"], {**env, **self.settings()}, cwd=self.home.airflow)
 
     def settings(self) -> dict[str, str]:

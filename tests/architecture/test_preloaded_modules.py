@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from embedded.airflow.standalone import FORKED_TASKS
+from embedded.airflow.standalone import FORKED_TASKS, LOCAL_SETTINGS
 from include.settings import PROJECT
 from tests.support.airflow.airflow_home import airflow_environment
 
@@ -42,10 +42,10 @@ os.waitpid(child, 0)
 """
 
 
-def output_of(code: str, home: Path, names: list[str] = PRELOADED) -> object:
+def output_of(code: str, home: Path, names: list[str] = PRELOADED, *arguments: str) -> object:
     """Import the modules in a new process as Airflow's forkserver does, run `code` there, and return what it prints."""
     environment = {**os.environ, **airflow_environment(home, PROJECT / "dags"), "PYTHONPATH": str(PROJECT)}
-    command = [sys.executable, "-c", IMPORT.format(names=["airflow", *names]) + code]
+    command = [sys.executable, "-c", IMPORT.format(names=["airflow", *names]) + code, *arguments]
     ended = subprocess.run(
         command, cwd=PROJECT, env=environment, capture_output=True, text=True, timeout=300, check=False
     )
@@ -56,6 +56,14 @@ def output_of(code: str, home: Path, names: list[str] = PRELOADED) -> object:
 def test_neither_the_dag_file_nor_the_jobs_import_anything_more(tmp_path: Path) -> None:
     assert output_of(WORK, tmp_path) == []
     assert "spark_jobs.layers.writing" in output_of(WORK, tmp_path, names=[])
+
+
+def test_the_dag_processor_alone_has_what_a_dag_file_imports_before_it_forks(tmp_path: Path) -> None:
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / "airflow_local_settings.py").write_text(LOCAL_SETTINGS)
+    seen = "print(json.dumps('lakehouse_airflow.factory' in sys.modules))"
+    for command, is_there in (("dag-processor", True), ("scheduler", False)):
+        assert output_of(seen, tmp_path, [], command) is is_there
 
 
 def test_a_gate_and_a_plan_need_nothing_of_spark(tmp_path: Path) -> None:

@@ -50,17 +50,17 @@ READ = {
 """Type -> what reads a value that a test writes as text."""
 
 
-def given(lakehouse: Lakehouse, table: str, rows: Sequence[Row], number: int = 1) -> JobReport:
+def given(lakehouse: Lakehouse, table: str, rows: Sequence[Row], number: int = 1, name: str = "") -> JobReport:
     """Make the next batch of a bronze or silver table, of these rows of day `number`, and certify it.
 
     A row of silver takes the place of the row with its key unless its sequence is lower; with `op` "delete", or `gone`,
-    it removes that row.
+    it removes that row. Rows of bronze come from a landing file, which gets a name unless it has one.
     """
     context = JobContext(lakehouse.args(table, number))
     spec = context.spec
     work: GivenBronze | GivenSilver
     if isinstance(spec, BronzeSpec):
-        name = f"given-{len(lakehouse.reports)}.json"
+        name = name or f"given-{len(lakehouse.reports)}.json"
         path = lakehouse.deliver(number, name, rows, feed=spec.landing_source.landing)
         landing = LocalLanding(str(context.args.landing))
         fact = landing.file_at(str(path.relative_to(str(context.args.landing))))

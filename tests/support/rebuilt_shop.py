@@ -62,9 +62,14 @@ def visible_rows(shop: Lakehouse) -> dict[str, Any]:
     return {**rows, "refused": sorted(row.record for row in shop.waiting(SILVER)), "dead": dead}
 
 
-def rows_of_fresh_shop(folder: Path, *days: int, **changes: Any) -> dict[str, Any]:
-    """Return the visible rows of a new lakehouse that has had only these specs."""
+def fresh_shop(folder: Path, *days: int, **changes: Any) -> Lakehouse:
+    """Return a new lakehouse that has had only these specs, with the orders of these days."""
     shop = Lakehouse(folder)
     write_shop_specs(shop, **changes)
     load_days(shop, *days)
-    return visible_rows(shop)
+    return shop
+
+
+def rows_of_fresh_shop(folder: Path, *days: int, **changes: Any) -> dict[str, Any]:
+    """Return the visible rows of a new lakehouse that has had only these specs."""
+    return visible_rows(fresh_shop(folder, *days, **changes))

@@ -10,7 +10,9 @@ from collections.abc import Iterator
 from random import Random
 
 import duckdb
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 from pyspark.sql import SparkSession
 
 from include.catalog import load_catalog
@@ -26,6 +28,7 @@ from spark_jobs.layers.gold.gold import GoldAggregate
 from spark_jobs.runtime.context import JobContext
 from spark_jobs.runtime.session import own_session
 from tests.support.documents.specs import sums_document, typed_documents
+from tests.support.given import arrow_type
 from tests.support.lakehouse import Lakehouse
 from tests.support.ledger.delta_tables import day, judge
 
@@ -49,8 +52,9 @@ class Shop:
         self.session.sql(statement.format(sql_path(self.path))).collect()
 
     def insert(self, *rows: tuple[int, str | None, int]) -> None:
-        frame = self.session.createDataFrame(rows, "id int, place string, amount int")
-        frame.coalesce(1).write.format("delta").mode("append").save(str(self.path))
+        named = [dict(zip(COLUMNS, row, strict=True)) for row in rows]
+        schema = pa.schema([(name, arrow_type(kind)) for name, kind in COLUMNS.items()])
+        write_deltalake(str(self.path), pa.Table.from_pylist(named, schema), mode="append")
 
     def certify(self) -> None:
         judge(self.lakehouse.paths.root, load_catalog(self.lakehouse.folder / "tables").spec(SILVER), self.version)

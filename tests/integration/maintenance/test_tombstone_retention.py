@@ -17,6 +17,7 @@ from include.control.log.delta_log import latest_version, read_commit
 from include.errors import ExitCode, Outcome
 from spark_jobs.layers.silver.silver import SilverMerge
 from tests.support.documents.specs import bronze_document, silver_document
+from tests.support.given import given
 from tests.support.lakehouse import Lakehouse, copy_lakehouse, order, tombstones_path
 from tests.support.ledger.delta_tables import file_contents
 
@@ -58,11 +59,10 @@ def state(shop: Lakehouse, **changes: Any) -> None:
 
 def bring(shop: Lakehouse, number: int, events: list[dict[str, Any]]) -> JobReport:
     """Load events of day `number` and merge them; the report of the merge."""
-    shop.deliver(number, f"{len(shop.reports)}.json", events)
-    reports = shop.run_all(number, BRONZE, SILVER)
-    assert [report.outcome for report in reports] == [Outcome.COMMITTED] * 2, [report.message for report in reports]
-    assert reports[1].rows.are_conserved
-    return reports[1]
+    given(shop, BRONZE, events, number)
+    report = shop.run(SILVER, number)
+    assert (report.outcome, report.rows.are_conserved) == (Outcome.COMMITTED, True), report.message
+    return report
 
 
 def tombstones(shop: Lakehouse) -> list[str | None]:

@@ -30,6 +30,7 @@ from tests.support.rebuilt_shop import (
     GOLD,
     SILVER,
     TABLES,
+    fresh_shop,
     load_days,
     rows_of_fresh_shop,
     visible_rows,
@@ -71,7 +72,8 @@ def test_the_new_table_takes_the_place_of_the_old_one_and_work_goes_on(
     assert report.exit_code is ExitCode.OK, report.message
     rebuilt = TABLES[TABLES.index(asked) :]
     assert report.details["tables"] == {table: versions[table] + 1 for table in rebuilt}
-    assert visible_rows(shop) == rows_of_fresh_shop(tmp_path / "anew", 1, 2, **changes)
+    fresh = fresh_shop(tmp_path / "anew", 1, 2, **changes)
+    assert visible_rows(shop) == visible_rows(fresh)
     old = DeltaTable(str(shop.paths.table(asked)), version=versions[asked]).to_pyarrow_table()
     assert sorted(old["order_id"].to_pylist(), key=repr) == sorted((row[0] for row in before[asked]), key=repr)
     ops = OpsTables(shop.paths)
@@ -81,8 +83,9 @@ def test_the_new_table_takes_the_place_of_the_old_one_and_work_goes_on(
         assert position is not None
         assert table_diff(spec, position.last, ops).changes == ()
         assert shop.run(table, 2).outcome is Outcome.NO_OP, "the new table has read all that there is"
-    load_days(shop, 3)
-    assert visible_rows(shop) == rows_of_fresh_shop(tmp_path / "later", 1, 2, 3, **changes)
+    for each in (shop, fresh):
+        load_days(each, 3)
+    assert visible_rows(shop) == visible_rows(fresh)
     assert not list(shop.paths.rebuilds.iterdir())
 
 

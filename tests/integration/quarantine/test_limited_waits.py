@@ -14,9 +14,9 @@ from include.cli.app import app
 from include.contracts.job.report import JobReport
 from include.contracts.row_status import RowStatus
 from include.errors import Outcome
+from tests.support.given import given
 from tests.support.lakehouse import Lakehouse, copy_lakehouse
 from tests.support.silver.known_customers import (
-    BRONZE_CUSTOMERS,
     BRONZE_ORDERS,
     CUSTOMERS,
     ORDERS,
@@ -36,9 +36,9 @@ def made(server: SparkServer, tmp_path_factory: pytest.TempPathFactory) -> Lakeh
     """Order o1 is of a customer that is known, o2 waits for c2 for two days at most."""
     shop = Lakehouse(tmp_path_factory.mktemp("made"))
     shop.specs(*shop_documents(known_customer(wait_at_most="2 days"), quarantine={"warn_after": "47 hours"}))
-    shop.deliver(1, "a.json", [customer(1, 1)], feed="customers")
-    shop.deliver(1, "a.json", [order_of(1, 1, 1), order_of(2, 2, 2)])
-    assert run_well(shop, BRONZE_CUSTOMERS, CUSTOMERS, BRONZE_ORDERS, ORDERS).rows.quarantined == 1
+    given(shop, CUSTOMERS, [customer(1, 1)])
+    given(shop, BRONZE_ORDERS, [order_of(1, 1, 1), order_of(2, 2, 2)])
+    assert run_well(shop, ORDERS).rows.quarantined == 1
     return shop
 
 
@@ -55,8 +55,7 @@ def limit(shop: Lakehouse) -> datetime:
 
 
 def add_customer(shop: Lakehouse, number: int) -> None:
-    shop.deliver(1, f"{number}.json", [customer(number, number)], feed="customers")
-    run_well(shop, BRONZE_CUSTOMERS, CUSTOMERS)
+    given(shop, CUSTOMERS, [customer(number, number)])
 
 
 def run_at(shop: Lakehouse, at: datetime) -> JobReport:

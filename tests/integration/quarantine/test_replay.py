@@ -10,6 +10,7 @@ from include.contracts.row_status import RowStatus
 from include.errors import Outcome
 from spark_jobs.layers.quarantine import replays
 from tests.support.documents.specs import bronze_document, silver_document
+from tests.support.given import given
 from tests.support.lakehouse import Lakehouse, copy_lakehouse, order
 
 BRONZE, SILVER, GOLD = "bronze.orders", "silver.orders", "gold.revenue_daily"
@@ -20,11 +21,11 @@ AT_LEAST_0 = {"expect_column_values_to_be_between": {"column": "amount", "min_va
 def made(shared: Lakehouse) -> Lakehouse:
     """Two days of orders; silver refused o2 and o3 for their amounts, and one without a number."""
     shared.specs(silver_document(expectations=[AT_LEAST_0]))
-    shared.deliver(1, "a.json", [order(1, 5, 8), order(2, -7, 8), order(3, -1, 8), order(None, 4, 8)])
-    shared.deliver(2, "a.json", [order(3, 9, 1, of_day=2), order(4, 1, 8, of_day=2)])
-    for number in (1, 2):
-        for report in shared.run_all(number, BRONZE, SILVER):
-            assert report.outcome == Outcome.COMMITTED, report.message
+    first = [order(1, 5, 8), order(2, -7, 8), order(3, -1, 8), order(None, 4, 8)]
+    for number, orders in ((1, first), (2, [order(3, 9, 1, of_day=2), order(4, 1, 8, of_day=2)])):
+        given(shared, BRONZE, orders, number)
+        report = shared.run(SILVER, number)
+        assert report.outcome == Outcome.COMMITTED, report.message
     assert len(shared.waiting(SILVER)) == 3
     return shared
 

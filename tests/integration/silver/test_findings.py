@@ -11,6 +11,7 @@ from include.contracts.job.findings import Findings
 from include.control.quarantine.rows import refusals
 from include.control.quarantine.stored_rows import StoredRows
 from tests.support.documents.specs import bronze_document, silver_document
+from tests.support.given import given
 from tests.support.lakehouse import Lakehouse, order
 
 BRONZE, SILVER = "bronze.orders", "silver.orders"
@@ -27,8 +28,7 @@ def state(lakehouse: Lakehouse, **changes: Any) -> None:
 
 
 def findings(lakehouse: Lakehouse, number: int, events: Sequence[dict[str, Any]]) -> Findings:
-    lakehouse.deliver(number, f"{len(lakehouse.reports)}.json", events)
-    lakehouse.run(BRONZE, number)
+    given(lakehouse, BRONZE, events, number)
     report = lakehouse.run(SILVER, number)
     assert report.exit_code == 0, report.message
     assert set(report.findings.lines(SILVER)) <= set(report.notes), "a person reads of them"
@@ -88,7 +88,7 @@ def test_refused_rows_are_reported_by_reason_with_sample_ids(lakehouse: Lakehous
             assert len(one.samples) == one.rows
             assert all(one.reason in by_id[sample].reasons for sample in one.samples)
     (dropped,) = (one for one in found.refused if one.action == "drop")
-    assert dropped.samples == ("orders/date=2013-01-01/0.json",)
+    assert dropped.samples == ("orders/date=2013-01-01/given-0.json",)
 
 
 def test_a_value_that_does_not_fit_is_named_row_by_row_and_counted_by_column(lakehouse: Lakehouse) -> None:

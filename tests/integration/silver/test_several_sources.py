@@ -16,6 +16,7 @@ from include.control.ops_tables import OpsTables
 from include.control.planning.planner import Planner, stream_position
 from include.errors import Outcome
 from include.settings import Settings
+from tests.support.given import given
 from tests.support.lakehouse import Lakehouse
 from tests.support.ledger.delta_tables import day
 from tests.support.silver.two_shops import BRANCH, FEEDS, SILVER, WEB, ShopEvent, TwoShops, two_shops
@@ -33,11 +34,11 @@ def shops(tmp_path: Path, server: SparkServer) -> Lakehouse:
 
 
 def run_day(shops: Lakehouse, number: int, *events: ShopEvent) -> None:
-    """Deliver the events, load both sources, and merge them."""
-    for source, feed in FEEDS.items():
-        shops.deliver(number, "a.json", [event.row for event in events if event.source == source], feed=feed)
-    reports = shops.run_all(number, WEB, BRANCH, SILVER)
-    assert {report.exit_code for report in reports} == {0}, [report.message for report in reports]
+    """Merge the events of both sources."""
+    for source in FEEDS:
+        given(shops, source, [event.row for event in events if event.source == source], number, "a.json")
+    report = shops.run(SILVER, number)
+    assert report.exit_code == 0, report.message
 
 
 @pytest.mark.parametrize(
