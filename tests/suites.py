@@ -69,13 +69,13 @@ def main(names: Annotated[list[str], typer.Argument(help=", ".join(SUITES))]) ->
     RESULTS.mkdir(parents=True, exist_ok=True)
     summary = Table("suite", "passed", "failed", "skipped", "minutes", "CPU-seconds", "units", "budget")
     complaints: list[str] = []
-    before = _run(REFERENCE).cpu_s
+    before = _reference_cpu_s()
     for name in names:
         results = RESULTS / f"{name}.xml"
         results.unlink(missing_ok=True)
         options = ["--durations", "25", "--junitxml", str(results)]
         run = _run([sys.executable, "-m", "pytest", *options, *SUITES[name].arguments])
-        after = _run(REFERENCE).cpu_s
+        after = _reference_cpu_s()
         units, budget = run.cpu_s / ((before + after) / 2), SUITES[name].budget
         before = after
         counts, failed = _read(results)
@@ -105,16 +105,23 @@ class _Run:
     left: list[str]
 
 
-def _run(command: list[str]) -> _Run:
+def _reference_cpu_s() -> float:
+    run = _run(REFERENCE, output=subprocess.DEVNULL)
+    if run.exit_code:
+        raise RuntimeError(f"{' '.join(REFERENCE)} ended with exit code {run.exit_code}: run it to see why")
+    return run.cpu_s
+
+
+def _run(command: list[str], output: int | None = None) -> _Run:
     """Run a command to its end, and to the end of all processes that it has started; kill those that stay a minute."""
     cpu_s, started = _cpu_of_ended_children(), time.monotonic()
-    process = subprocess.Popen(command)
+    process = subprocess.Popen(command, stdout=output, stderr=output)
     while (ended := os.wait())[0] != process.pid:  # those that have lost their parent must not stay as zombies
         pass
     process.returncode = os.waitstatus_to_exitcode(ended[1])
     wall_s = time.monotonic() - started
     _, alive = psutil.wait_procs(psutil.Process().children(recursive=True), timeout=60)
-    left = [" ".join(process.cmdline())[:200] for process in alive]
+    left = [repr(process) for process in alive]
     for forgotten in alive:
         forgotten.kill()
     with suppress(ChildProcessError):  # none is left to wait for

@@ -63,7 +63,7 @@ def second(drivers: Drivers, tmp_path_factory: pytest.TempPathFactory) -> CleanB
 @pytest.mark.parametrize(
     "place",
     [
-        RESULT_RECORDED,
+        pytest.param(RESULT_RECORDED, marks=pytest.mark.slow),
         *(
             pytest.param(place, marks=pytest.mark.faults)
             for place in (Step.COMMIT, Step.RECORDED, Step.CLOSED, Step.CERTIFICATE, BEFORE_REPORT)

@@ -20,7 +20,7 @@ SEEN = {*FATES, *TABLES}
 @pytest.mark.parametrize(
     ("seed", "steps", "rounds"),
     [
-        (1, QUICK, 2),
+        pytest.param(1, QUICK, 2, marks=pytest.mark.slow),
         *(pytest.param(seed, STEPS, len(STEPS), marks=pytest.mark.faults) for seed in range(2, 5)),
     ],
 )

@@ -162,7 +162,7 @@ def filled(lakehouse: Lakehouse, joins: tuple[str, str]) -> Shop:
 @pytest.mark.parametrize(
     ("joins", "seed"),
     [
-        (("left", "left"), 1),
+        pytest.param(("left", "left"), 1, marks=pytest.mark.slow),
         pytest.param(("left", "inner"), 2, marks=pytest.mark.slow),
         pytest.param(("inner", "left"), 3, marks=pytest.mark.faults),
     ],

@@ -45,7 +45,7 @@ def run_day(shops: Lakehouse, number: int, *events: ShopEvent) -> None:
     ("changes", "seed"),
     [
         *(pytest.param({}, seed, marks=pytest.mark.faults) for seed in (1, 2)),
-        ({"source_priority": "before_sequence"}, 3),
+        pytest.param({"source_priority": "before_sequence"}, 3, marks=pytest.mark.slow),
         pytest.param({"source_priority": "after_sequence", "sequence_by": ["event_at"]}, 4, marks=pytest.mark.slow),
     ],
 )

@@ -111,7 +111,7 @@ class Restores(RuleBasedStateMachine):
 
 
 test_any_order_of_refusals_and_restores_agrees_with_the_model = Restores.TestCase
-Restores.TestCase.settings = settings(max_examples=15, stateful_step_count=12, deadline=None)
+Restores.TestCase.settings = settings(max_examples=8, stateful_step_count=12, deadline=None)
 
 
 def test_a_table_without_a_certified_version_is_not_restored(tmp_path: Path) -> None:

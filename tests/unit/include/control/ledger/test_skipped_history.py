@@ -122,7 +122,7 @@ class AllOfHistory:
         return [file_fact(row) for row in planned if row["path"] == path]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(events=EVENTS, after=st.integers(-1, LAST), upto=st.integers(0, LAST), days=st.sets(st.sampled_from(DAYS)))
 def test_the_ledger_returns_the_same_as_a_model_that_reads_all_events(
     events: list[Attempt | BatchlessEvent],

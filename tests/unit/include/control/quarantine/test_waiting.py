@@ -68,7 +68,7 @@ def test_a_batch_adds_its_rows_to_the_number_without_a_look_at_the_others(
 STEPS = st.lists(st.tuples(st.sampled_from(["write", "end", "die", "discard", "replace"]), st.booleans()), max_size=12)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(STEPS)
 def test_in_any_order_of_writers_deaths_and_decisions_the_number_is_that_of_the_quarantine(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, bool]]

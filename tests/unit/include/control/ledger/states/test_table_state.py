@@ -84,7 +84,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(steps=STEPS)
 def test_the_state_agrees_with_the_history_after_any_crash(
     steps: list[tuple[str, bool]], tmp_path_factory: pytest.TempPathFactory
