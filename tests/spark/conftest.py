@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.support.spark.shared_server import choose_server_address, shared_server
+from tests.support.spark.shared_server import GENERATED_CODE, choose_server_address, shared_server
 
 choose_server_address()
 
@@ -23,7 +23,7 @@ def spark() -> Iterator[SparkSession]:
     os.environ["TZ"] = "UTC"
     time.tzset()
     shared_server()
-    with own_session({"spark.sql.codegen.factoryMode": "FALLBACK"}) as session:
+    with own_session(GENERATED_CODE) as session:
         yield session
 
 

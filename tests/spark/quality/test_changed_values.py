@@ -11,12 +11,13 @@ from pyspark.sql import functions as F
 from spark_jobs.quality.fused.changed_values import MOST_VALUES, changed_values_frame, has_bit_of
 from spark_jobs.quality.fused.one_pass import GATE_CONF
 from spark_jobs.runtime.session import own_session
+from tests.support.spark.shared_server import GENERATED_CODE
 
 
 @pytest.mark.usefixtures("spark")
 def test_spark_need_not_compile_the_query_anew_for_every_gate(capsys: pytest.CaptureFixture[str]) -> None:
     def generated_code() -> list[str]:
-        with own_session(GATE_CONF) as session:
+        with own_session({**GATE_CONF, **GENERATED_CODE}) as session:
             feed = session.range(2 * MOST_VALUES).selectExpr("id", "'insert' AS _change_type")
             changed_values_frame(feed, ("id",), 0).explain("codegen")
         return [line for line in capsys.readouterr().out.splitlines() if line.startswith("/* ")]

@@ -26,6 +26,9 @@ FEW_ROWS = "spark.sql.codegen.factoryMode NO_CODEGEN\n"
 it in Delta's own queries. Tests of the data plane (`tests/spark`), drivers and stacks that tests start, and the demo
 run on generated code."""
 
+GENERATED_CODE = {"spark.sql.codegen.factoryMode": "FALLBACK"}
+"""The setting of a session that has Spark's default instead."""
+
 
 def choose_server_address() -> None:
     """Choose the address of the server, and set it in the environment, which pytest's workers inherit.
