@@ -17,6 +17,7 @@ from include.errors import Outcome
 from tests.support.given import given
 from tests.support.lakehouse import Lakehouse, copy_lakehouse
 from tests.support.silver.known_customers import (
+    BRONZE_CUSTOMERS,
     BRONZE_ORDERS,
     CUSTOMERS,
     ORDERS,
@@ -36,7 +37,8 @@ def made(server: SparkServer, tmp_path_factory: pytest.TempPathFactory) -> Lakeh
     """Order o1 is of a customer that is known, o2 waits for c2 for two days at most."""
     shop = Lakehouse(tmp_path_factory.mktemp("made"))
     shop.specs(*shop_documents(known_customer(wait_at_most="2 days"), quarantine={"warn_after": "47 hours"}))
-    given(shop, CUSTOMERS, [customer(1, 1)])
+    for table in (BRONZE_CUSTOMERS, CUSTOMERS):
+        given(shop, table, [customer(1, 1)])
     given(shop, BRONZE_ORDERS, [order_of(1, 1, 1), order_of(2, 2, 2)])
     assert run_well(shop, ORDERS).rows.quarantined == 1
     return shop
