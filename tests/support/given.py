@@ -6,12 +6,14 @@ nothing is parsed or judged by row rules, deletes leave no tombstone, and a row 
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -103,6 +105,7 @@ class GivenBronze:
         stamped = [{**row, **origin, "_ingested_at": self.context.now(), **_stamp(intent)} for row in self.rows]
         path = str(self.context.paths.table(intent.table))
         write_deltalake(path, _arrow(self.shape, stamped), mode="append", commit_properties=_properties(intent))
+        _write_metrics(path, RowCounts(inserted=len(stamped)))
 
     def close(self, _: Winner) -> Closing:
         count = len(self.rows)
@@ -155,8 +158,12 @@ class GivenSilver:
         rows = pa.Table.from_pylist(changes, schema=_schema(self.shape).append(pa.field("_delete", pa.bool_())))
         if self.counts.inserted == len(changes):
             write_deltalake(delta, rows.drop_columns("_delete"), mode="append", commit_properties=_properties(intent))
-            return
-        by_key = " AND ".join(f"t.{key} = s.{key}" for key in keys)
+        else:
+            self._merge(delta, rows, intent)
+        _write_metrics(delta.table_uri, self.counts)
+
+    def _merge(self, delta: DeltaTable, rows: pa.Table, intent: Intent) -> None:
+        by_key = " AND ".join(f"t.{key} = s.{key}" for key in self.spec.keys)
         columns = {name: f"s.{name}" for name in self.shape.columns}
         (
             delta.merge(rows, by_key, source_alias="s", target_alias="t", commit_properties=_properties(intent))
@@ -196,6 +203,20 @@ def _properties(intent: Intent) -> CommitProperties:
         custom_metadata={"userMetadata": intent.user_metadata()},
         app_transactions=[Transaction(intent.app_id, intent.batch_seq)],
     )
+
+
+def _write_metrics(table: str, counts: RowCounts) -> None:
+    """Write into the newest commit the figures that Spark writes, and from which plans follow."""
+    [*_, commit] = sorted(Path(table.removeprefix("file://"), "_delta_log").glob("*.json"))
+    actions = [json.loads(line) for line in commit.read_text().splitlines()]
+    changed = {"Inserted": counts.inserted, "Updated": counts.updated, "Deleted": counts.deleted}
+    metrics = {f"numTargetRows{kind}": str(rows) for kind, rows in changed.items()}
+    for action in actions:
+        if (info := action.get("commitInfo")) and info["operation"] == "WRITE":
+            info["operationMetrics"] = {"numOutputRows": str(counts.inserted)}
+        elif info:
+            info["operationMetrics"] = metrics
+    commit.write_text("".join(f"{json.dumps(action)}\n" for action in actions))
 
 
 def _key(row: Row, keys: Sequence[str]) -> tuple[Any, ...]:

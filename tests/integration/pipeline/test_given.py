@@ -68,7 +68,8 @@ def commits(paths: LakehousePaths, table: str) -> Any:
         log = Path(str(paths.table(table))) / f"_delta_log/{version:020d}.json"
         kinds = {kind for line in log.read_text().splitlines() for kind in json.loads(line)}
         random = ("token", "table_id", "sources")
-        found.append((kinds, commit.txns, {k: v for k, v in commit.metadata.items() if k not in random}))
+        metadata = {key: value for key, value in commit.metadata.items() if key not in random}
+        found.append((kinds, commit.txns, metadata, commit.operation, commit.changed_rows))
     return found
 
 
