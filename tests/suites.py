@@ -38,7 +38,8 @@ class Suite:
 
     Attributes:
         arguments: those of pytest.
-        budget: the units that it may cost; None for a suite that CI does not run.
+        budget: the units that it may cost, half more than it was seen to cost; None for a suite that CI does
+            not run.
     """
 
     arguments: list[str]
@@ -53,11 +54,11 @@ def _workers(count: int) -> list[str]:
 # Spark's tests wait for their server now and then: three workers keep two cores busy.
 SPARK = [*_workers(3), "tests/integration", "tests/spark", "tests/dags"]
 SUITES = {
-    "unit": Suite([*_workers(2), "tests/architecture", "tests/unit"]),
-    "spark": Suite(["-m", "not slow and not faults", *SPARK]),
+    "unit": Suite([*_workers(2), "tests/architecture", "tests/unit"], budget=45),
+    "spark": Suite(["-m", "not slow and not faults", *SPARK], budget=140),
     "spark-slow": Suite(["-m", "slow and not faults", *SPARK]),
-    "e2e": Suite(["-m", "not slow", "tests/e2e"]),
-    "e2e-slow": Suite(["-m", "slow", "tests/e2e"]),
+    "e2e": Suite(["-m", "not slow", "tests/e2e"], budget=25),
+    "e2e-slow": Suite(["-m", "slow", "tests/e2e"], budget=90),
     "faults": Suite(["-m", "faults", *_workers(2), "tests/integration", "tests/spark"]),
 }
 
