@@ -12,7 +12,6 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-import duckdb
 import pytest
 from deltalake import DeltaTable
 
@@ -26,6 +25,7 @@ from tests.support.documents.specs import bronze_document, gold_document, silver
 from tests.support.gold.changed_sources import ChangedSources, equals
 from tests.support.lakehouse import Lakehouse
 from tests.support.ledger.delta_tables import day
+from tests.support.model_database import model_database
 
 GOLD = "gold.sales"
 COLUMNS = {
@@ -98,7 +98,7 @@ class Shop:
 
     def from_scratch(self) -> list[tuple[Any, ...]]:
         paths = self.lakehouse.paths
-        with duckdb.connect() as connection:
+        with model_database() as connection:
             for table in COLUMNS:
                 rows = DeltaTable(str(paths.table(table))).to_pyarrow_table()
                 connection.register(table.partition(".")[2], rows)

@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 from deltalake import DeltaTable
 
@@ -21,6 +20,7 @@ from tests.support.documents.specs import Document, bronze_document, silver_docu
 from tests.support.gold.changed_sources import ChangedSources, equals
 from tests.support.gold.random_specs import Kind
 from tests.support.lakehouse import Lakehouse
+from tests.support.model_database import model_database
 
 COLUMNS = {
     "silver.orders": {"id": "int", "day": "date", "at": "timestamp", "product": "string", "amount": "int"},
@@ -139,7 +139,7 @@ class Shop:
         return in_order(self.lakehouse.rows(table, *columns))
 
     def from_scratch(self, table: str) -> list[tuple[Any, ...]]:
-        with duckdb.connect() as connection:
+        with model_database() as connection:
             for each in (*COLUMNS, *(name for name in self.queries if name != table)):
                 rows = DeltaTable(str(self.lakehouse.paths.table(each))).to_pyarrow_table()
                 naive = [f.with_type(pa.timestamp("us")) if pa.types.is_timestamp(f.type) else f for f in rows.schema]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import duckdb
 import yaml
 
 from include.control.log.stored_tables import open_table
@@ -12,6 +11,7 @@ from include.settings import PROJECT
 from include.specs.files import SpecLoader
 from tests.support.documents.specs import Document, bronze_document, gold_document, silver_document
 from tests.support.lakehouse import Lakehouse
+from tests.support.model_database import model_database
 
 FEEDS = ("bronze.orders", "bronze.customers")
 ORDERS, CUSTOMERS, ENRICHED, GOLD = "silver.orders", "silver.customers", "silver.orders_enriched", "gold.by_segment"
@@ -72,7 +72,7 @@ def enriched_rows(lakehouse: Lakehouse) -> list[tuple[Any, ...]]:
 
 def rows_from_scratch(lakehouse: Lakehouse) -> list[tuple[Any, ...]]:
     """Return what DuckDB computes from the newest rows of both sources."""
-    with duckdb.connect() as connection:
+    with model_database() as connection:
         for alias, table in (("o", ORDERS), ("c", CUSTOMERS)):
             connection.register(alias, open_table(lakehouse.paths.table(table)).to_pyarrow_table())
         return sorted(connection.sql(EXAMPLE["query"]).fetchall(), key=repr)

@@ -6,13 +6,13 @@ from collections import Counter
 from datetime import date, timedelta
 from random import Random
 
-import duckdb
 import pytest
 import sqlglot
 
 from include.contracts.spec.duration import UNBOUNDED
 from include.sql.query.reach import in_words
 from include.sql.query.trace import trace
+from tests.support.model_database import model_database
 
 COLUMNS = {"f": ("day", "a", "b"), "w": ("day", "a", "b")}
 WINDOW = "SELECT day, {function} OVER ({partition}ORDER BY {order} {frame}) AS x FROM f"
@@ -141,7 +141,7 @@ class Writer:
 
 @pytest.mark.parametrize("seed", range(2))
 def test_the_rows_of_a_day_depend_only_on_the_days_of_its_lookback(seed: int) -> None:
-    random, database, seen = Random(seed), duckdb.connect(), Counter[str]()
+    random, database, seen = Random(seed), model_database(), Counter[str]()
     for _ in range(QUERIES):
         query, lookback = Writer(random).query(2), random.choice((timedelta(days=2), timedelta(days=4), UNBOUNDED))
         found = trace(query, "day", COLUMNS, lookback)
