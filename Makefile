@@ -3,7 +3,7 @@ PYTHON := .venv/bin/python
 .DEFAULT_GOAL := help
 # Spark's tests and the whole stack at once, as `make -j test` would have it, starve each other.
 .NOTPARALLEL:
-.PHONY: help machine setup demo demo-kafka compose-demo up down test test-all test-slow spark e2e e2e-slow unit faults race soak bench image lint kafka browser screenshots
+.PHONY: help machine setup demo demo-kafka compose-demo up down test test-all test-slow spark e2e unit faults race soak bench image lint kafka browser screenshots
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,12 +34,14 @@ SUITES := $(PYTHON) -m tests.suites
 # Without a browser the tests that need one are skipped, or fail where CI=true; all others run.
 TRY_BROWSER := sh embedded/browser.sh || true
 
+# CI says E2E=e2e-all: all tests of the whole stack, on one stack.
+E2E := e2e
 test: setup kafka ## the tests that pin behaviour, and a day through a real Airflow
-	@$(SUITES) unit spark e2e
+	@$(SUITES) unit spark $(E2E)
 
 test-all: setup kafka ## all tests but the long proofs: killed drivers, races, every format, backfills as well
 	@$(TRY_BROWSER)
-	@$(SUITES) unit spark e2e spark-slow e2e-slow
+	@$(SUITES) unit spark spark-slow e2e-all
 
 test-slow: setup kafka ## what `make test-all` has beyond `make test`
 	@$(TRY_BROWSER)
@@ -53,11 +55,7 @@ unit: setup ## only the tests and examples that need neither: a few minutes
 
 e2e: setup kafka ## only the tests of the whole stack: a real Airflow, backfills, kills
 	@$(TRY_BROWSER)
-	@$(SUITES) e2e e2e-slow
-
-e2e-slow: setup kafka ## the tests of the whole stack that `make test` leaves out: failures, people, pages in a browser
-	@$(TRY_BROWSER)
-	@$(SUITES) e2e-slow
+	@$(SUITES) e2e-all
 
 faults: setup kafka ## the long proofs: drivers and servers that die at every further place, full disks, a week in any order (an hour)
 	@$(SUITES) faults

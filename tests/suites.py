@@ -58,7 +58,8 @@ SUITES = {
     "spark": Suite(["-m", "not slow and not faults", *SPARK], budget=140),
     "spark-slow": Suite(["-m", "slow and not faults", *SPARK]),
     "e2e": Suite(["-m", "not slow", "tests/e2e"], budget=25),
-    "e2e-slow": Suite(["-m", "slow", "tests/e2e"], budget=90),
+    "e2e-slow": Suite(["-m", "slow", "tests/e2e"]),
+    "e2e-all": Suite(["tests/e2e"], budget=90),
     "faults": Suite(["-m", "faults", *_workers(2), "tests/integration", "tests/spark"]),
 }
 

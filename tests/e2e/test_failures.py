@@ -162,12 +162,12 @@ def test_a_dead_spark_server_is_started_again_and_the_run_ends_well(
 def test_a_day_goes_through_spark_submit_where_the_connection_says_so(
     api: AirflowApi, start_day: RunDay, lakehouse: Settings
 ) -> None:
-    trials.deliver(lakehouse.landing, "submitted", FIRST, [("a", 1), ("a", 1), ("b", 2)])
+    trials.deliver(lakehouse.landing, "submitted", FIRST, [("a", 1), ("b", 2)])
     master = {"connection_id": trials.SUBMIT_CONNECTION, "conn_type": "spark", "host": "local[2]"}
     api.ask("POST", "/api/v2/connections", json=master)
 
     run = api.wait_for_run(start_day("submitted", FIRST), PATIENCE_S)
 
     assert run.state == "success"
-    assert "spark-submit" in "\n".join(api.log(api.task(run, "silver.submitted_readings")))
-    assert certified_rows(lakehouse, "silver.submitted_readings") == [("a", 1), ("b", 2)]
+    assert "spark-submit" in "\n".join(api.log(api.task(run, "bronze.submitted_readings")))
+    assert certified_rows(lakehouse, "bronze.submitted_readings") == [("a", 1), ("b", 2)]

@@ -1,4 +1,4 @@
-"""Many keys that go, and a table that is built anew, in a real Airflow: one person asks, and another one approves."""
+"""A table that is built anew in a real Airflow: one person asks, and another one approves."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from include.control.ledger.rebuilds import REBUILDS
 from include.paths import LakehousePaths
 from include.settings import Settings
 from tests.e2e import trials
-from tests.e2e.days import FIRST, PATIENCE_S, SECOND, RunDay
+from tests.e2e.days import FIRST, PATIENCE_S, RunDay
 from tests.e2e.people import APPROVER, answer_all
 from tests.support.documents.specs import write_specs
 
 pytestmark = pytest.mark.slow
 
-SILVER, GOLD = "silver.shrinking_readings", "gold.shrinking_totals"
+SILVER, GOLD = "silver.outgrown_readings", "gold.outgrown_totals"
 OWN_ANSWER = f"{USER} asked for this, and may not approve it."
 Row = dict[str, Any]
 
@@ -57,53 +57,20 @@ def filled_in_form(api: AirflowApi, stopped: Task, link: str) -> dict[str, str]:
     return {name: values[0] for name, values in parse_qs(form.query).items()}
 
 
-@pytest.fixture(scope="module")
-def shrunk(api: AirflowApi, start_day: RunDay, lakehouse: Settings) -> Run:
-    """The second day of the domain, whose snapshot lacks three sensors of five."""
-    trials.deliver(lakehouse.landing, "shrinking", FIRST, [(sensor, 1) for sensor in "abcde"])
-    assert api.wait_for_run(start_day("shrinking", FIRST), PATIENCE_S).state == "success"
-    trials.deliver(lakehouse.landing, "shrinking", SECOND, [("a", 1), ("b", 2)])
-    return api.wait_for_run(start_day("shrinking", SECOND), PATIENCE_S)
-
-
-@pytest.mark.timeout(900)
-def test_keys_that_many_go_when_another_person_lets_them(
-    api: AirflowApi, approver: AirflowApi, shrunk: Run, lakehouse: Settings
-) -> None:
-    stopped = api.task(shrunk, SILVER)
-    assert (shrunk.state, stopped.state, stopped.try_number) == ("failed", "failed", 1)
-    said = "\n".join(api.log(stopped))
-    version = table_facts("bronze.shrinking_readings", lakehouse.root).certified_version
-    assert f"{SILVER}: 3 of 5 keys (60 %) would be deleted" in said
-    assert f"the link Delete approval of this task opens the form for {SILVER} and source version {version}" in said
-    assert [row["sensor"] for row in certified(SILVER, lakehouse)] == list("abcde")
-
-    filled_in = filled_in_form(api, stopped, "Delete approval")
-    assert (filled_in["table"], int(filled_in["version"])) == (SILVER, version)
-    asked = {**filled_in, "version": version, "reason": "a greenhouse was closed"}
-    run = api.trigger("delete_approval", asked)
-    shown = approve_in_turn(api, approver, run, f"Delete 3 of 5 keys of {SILVER}?")
-    assert f"Why they may be deleted, says {USER}: **a greenhouse was closed**" in shown
-    assert "such as sensor=" in shown
-
-    # Nobody clears the stopped task: the run of the approval does.
-    assert api.wait_for_run(shrunk, PATIENCE_S).state == "success"
-    assert certified(SILVER, lakehouse) == [{"sensor": "a", "value": 1}, {"sensor": "b", "value": 2}]
-    assert table_facts(SILVER, lakehouse.root).deleted == 3
-    assert "3 deleted" in "\n".join(api.log(api.task(shrunk, SILVER)))
-
-
 @pytest.mark.timeout(900)
 def test_a_table_is_rebuilt_when_another_person_allows_it(
-    api: AirflowApi, approver: AirflowApi, shrunk: Run, lakehouse: Settings
+    api: AirflowApi, approver: AirflowApi, start_day: RunDay, lakehouse: Settings
 ) -> None:
+    trials.deliver(lakehouse.landing, "outgrown", FIRST, [("a", 1), ("b", 2)])
+    day = api.wait_for_run(start_day("outgrown", FIRST), PATIENCE_S)
+    assert day.state == "success"
     before = {table: table_facts(table, lakehouse.root) for table in (SILVER, GOLD)}
     totals = certified(GOLD, lakehouse)
-    write_specs(lakehouse.tables, trials.snapshots("bigint"), domain=shrunk.dag_id)
+    write_specs(lakehouse.tables, trials.readings_of("bigint"), domain=day.dag_id)
 
-    api.clear(shrunk, SILVER)
-    assert api.wait_for_run(shrunk, PATIENCE_S).state == "failed"
-    filled_in = filled_in_form(api, api.task(shrunk, SILVER), "Table rebuild")
+    api.clear(day, SILVER)
+    assert api.wait_for_run(day, PATIENCE_S).state == "failed"
+    filled_in = filled_in_form(api, api.task(day, SILVER), "Table rebuild")
     asked = {**filled_in, "downstream": True, "why": "values outgrow an int"}
     run = api.trigger("table_rebuild", asked)
     shown = approve_in_turn(api, approver, run, f"Rebuild {SILVER}?")
@@ -125,5 +92,5 @@ def test_a_table_is_rebuilt_when_another_person_allows_it(
     assert done == [(event, said_by, "values outgrow an int") for event in ("started", "done")]
 
     # Nobody clears the task that did not fit: the run of the rebuild does.
-    assert api.wait_for_run(shrunk, PATIENCE_S).state == "success", "the next runs go on with the new tables"
+    assert api.wait_for_run(day, PATIENCE_S).state == "success", "the next runs go on with the new tables"
     assert certified(GOLD, lakehouse) == totals

@@ -6,10 +6,11 @@
 - `hasty`: a bronze table whose tasks get ten seconds.
 - `revived`: a bronze table to load while the Spark server is dead.
 - `late`: a bronze table whose files come after its run has begun, and after its deadline.
-- `submitted`: bronze and silver whose jobs go through spark-submit instead of the warm server.
+- `submitted`: a bronze table whose jobs go through spark-submit instead of the warm server.
 - `asking`: a bronze table whose new fields become columns when somebody has approved them.
-- `shrinking`: full snapshots, one of which lacks most keys; then silver and gold are built anew.
-- `thinned`: the same, and negative readings go into quarantine; people work on it in the browser.
+- `outgrown`: silver and gold are built anew, since values outgrow their type.
+- `thinned`: full snapshots, one of which lacks most keys, and negative readings go into quarantine; people work on it
+  in the browser.
 - `fed`: bronze reads a Kafka topic, silver stands above; it runs every quarter of a minute.
 """
 
@@ -44,7 +45,7 @@ DOMAINS = {
     'on_success_callback=Note("run"), default_args={"on_success_callback": Note("task")}',
     "submitted": f'conn_id="{SUBMIT_CONNECTION}"',
     "asking": "",
-    "shrinking": "",
+    "outgrown": "",
     "thinned": "",
     "fed": "",
 }
@@ -107,9 +108,9 @@ def add_specs(tables: Path) -> None:
     late = _bronze("late")
     late = {**late, "source": {**late["source"], "wait": {"timeout": "20 minutes", "poke_interval": "1 seconds"}}}
     write_specs(tables, late, domain="late")
-    write_specs(tables, _bronze("submitted"), _silver("submitted"), domain="submitted")
+    write_specs(tables, _bronze("submitted"), domain="submitted")
     write_specs(tables, {**_bronze("asking"), "on_drift": "evolve", "evolve": "ask"}, domain="asking")
-    write_specs(tables, _bronze("shrinking"), snapshots("int"), _gold("shrinking"), domain="shrinking")
+    write_specs(tables, _bronze("outgrown"), readings_of("int"), _gold("outgrown"), domain="outgrown")
     thinned = {**_bronze("thinned"), "expectations": [not_negative]}
     write_specs(tables, thinned, {**_silver("thinned"), "snapshot": "full"}, domain="thinned")
     topic = {"kafka": CLUSTER, "topics": [TOPIC], "format": "json"}
@@ -117,10 +118,9 @@ def add_specs(tables: Path) -> None:
     write_specs(tables, {**_bronze("fed"), "source": topic}, {**_silver("fed"), **by_offset}, domain="fed")
 
 
-def snapshots(of_value: str) -> Document:
-    """The spec of the silver table of `shrinking`, whose values are of a type."""
-    columns = {**READINGS, "value": {"type": of_value}}
-    return {**_silver("shrinking"), "snapshot": "full", "columns": columns}
+def readings_of(value_type: str) -> Document:
+    """The spec of the silver table of `outgrown`, whose values are of a type."""
+    return {**_silver("outgrown"), "columns": {**READINGS, "value": {"type": value_type}}}
 
 
 def add_dags(dags: Path) -> None:

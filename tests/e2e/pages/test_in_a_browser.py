@@ -13,6 +13,7 @@ from demo.screenshots.browser import log_in
 from embedded.airflow.api import AirflowApi, Run
 from embedded.airflow.standalone import USER, passwords
 from embedded.stack import Stack
+from include.cli.facts import table_facts
 from include.settings import Settings
 from lakehouse_airflow.ui.links import run_page_path
 from tests.e2e import trials
@@ -141,6 +142,8 @@ def test_many_deletes_are_allowed_by_another_person_and_then_done(
         assert api.wait_for_run(asked, PATIENCE_S).state == "success"
 
     assert api.wait_for_run(thinned_run, PATIENCE_S).state == "success", "the stopped task runs again by itself"
+    facts = table_facts(THINNED, stack.settings.root)
+    assert (facts.deleted, facts.certified_version) == (3, facts.version)
     page.goto(LAKEHOUSE)
     expect(page.get_by_role("region", name="Needs a person")).not_to_contain_text(THINNED)
     page.goto(run_page_path(thinned_run.dag_id, thinned_run.dag_run_id))
