@@ -3,8 +3,9 @@
     python -m tests.suites unit spark e2e
 
 The suites share two cores, so that they never run side by side. Machines differ by a factor of five, so that the cost
-of a suite is given in units: the CPU-seconds of `tests.reference_job`, which runs before and after each suite. A suite
-that costs more than its budget fails: say in the change what went instead of the new test, or why it is worth more.
+of a suite is given in units: the CPU-seconds of `tests.reference_job`, which runs before the suites and after them. A
+suite that costs more than its budget fails: say in the change what went instead of the new test, or why it is worth
+more.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from rich.table import Table
 
 RESULTS = Path("data/tests")
 REFERENCE = [sys.executable, "-m", "tests.reference_job"]
+PYTEST = [sys.executable, "-m", "pytest", "--durations", "25"]
 _BECOME_SUBREAPER = 36
 """`PR_SET_CHILD_SUBREAPER` of prctl(2)."""
 
@@ -69,18 +71,14 @@ def main(names: Annotated[list[str], typer.Argument(help=", ".join(SUITES))]) ->
     # Whatever a test starts becomes a child of this process when its own parent ends, so that its cost is known.
     ctypes.CDLL(None).prctl(_BECOME_SUBREAPER, 1, 0, 0, 0)
     RESULTS.mkdir(parents=True, exist_ok=True)
+    before = _reference_cpu_s()
+    runs = {name: _run_suite(name) for name in names}
+    unit = (before + _reference_cpu_s()) / 2
     summary = Table("suite", "passed", "failed", "skipped", "minutes", "CPU-seconds", "units", "budget")
     complaints: list[str] = []
-    before = _reference_cpu_s()
-    for name in names:
-        results = RESULTS / f"{name}.xml"
-        results.unlink(missing_ok=True)
-        options = ["--durations", "25", "--junitxml", str(results)]
-        run = _run([sys.executable, "-m", "pytest", *options, *SUITES[name].arguments])
-        after = _reference_cpu_s()
-        units, budget = run.cpu_s / ((before + after) / 2), SUITES[name].budget
-        before = after
-        counts, failed = _read(results)
+    for name, run in runs.items():
+        counts, failed = _read(RESULTS / f"{name}.xml")
+        units, budget = run.cpu_s / unit, SUITES[name].budget
         costs = (f"{run.wall_s / 60:.1f}", f"{run.cpu_s:.0f}", f"{units:.1f}", f"{budget or '-'}")
         summary.add_row(name, *counts, *costs)
         complaints += [f"{name}: {test}" for test in failed]
@@ -91,9 +89,7 @@ def main(names: Annotated[list[str], typer.Argument(help=", ".join(SUITES))]) ->
             complaints.append(f"{name}: it cost {units:.1f} units, and its budget in tests/suites.py is {budget}")
     console = Console(width=120)
     console.print(summary)
-    console.print(
-        f"A unit is the reference job before and after each suite; the last one took {before:.1f} CPU-seconds."
-    )
+    console.print(f"A unit is the reference job before and after the suites: {unit:.1f} CPU-seconds.")
     for line in complaints:
         console.print(f"FAILED {line}", markup=False, highlight=False, soft_wrap=True)
     raise typer.Exit(bool(complaints))
@@ -112,6 +108,12 @@ def _reference_cpu_s() -> float:
     if run.exit_code:
         raise RuntimeError(f"{' '.join(REFERENCE)} ended with exit code {run.exit_code}: run it to see why")
     return run.cpu_s
+
+
+def _run_suite(name: str) -> _Run:
+    results = RESULTS / f"{name}.xml"
+    results.unlink(missing_ok=True)
+    return _run([*PYTEST, "--junitxml", str(results), *SUITES[name].arguments])
 
 
 def _run(command: list[str], output: int | None = None) -> _Run:
