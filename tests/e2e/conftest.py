@@ -19,7 +19,7 @@ from embedded.servers.kafka_broker import KafkaBroker, running_broker
 from embedded.stack import Stack, remaining_processes
 from include.settings import PROJECT, Settings
 from tests.e2e import trials
-from tests.e2e.days import FIRST, PATIENCE_S, SECOND, THIRD, RunDay
+from tests.e2e.days import FIRST, PATIENCE_S, SECOND, RunDay
 from tests.e2e.killing import KilledAndCleared, kill_and_clear
 from tests.e2e.people import APPROVER
 from tests.e2e.rows import Rows, rows_of_domain
@@ -35,13 +35,13 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
 
 @pytest.fixture(scope="session")
 def lakehouse(tmp_path_factory: pytest.TempPathFactory, broker: KafkaBroker) -> Settings:
-    """An empty lakehouse with three days of landing files and the specs of the flights and of the trials."""
+    """An empty lakehouse with two days of landing files and the specs of the flights and of the trials."""
     folder = tmp_path_factory.mktemp("lakehouse")
     kafka = {trials.CLUSTER: {"bootstrap.servers": broker.address}}
     settings = Settings(root=folder / "lakehouse", landing=folder / "landing", tables=folder / "tables", kafka=kafka)
     shutil.copytree(PROJECT / "include" / "tables", settings.tables)
     trials.add_specs(settings.tables)
-    lay_out(Path(settings.landing), FIRST, THIRD + timedelta(days=1))
+    lay_out(Path(settings.landing), FIRST, SECOND + timedelta(days=1))
     return settings
 
 
@@ -97,10 +97,10 @@ def start_day(api: AirflowApi) -> RunDay:
 
 
 @pytest.fixture(scope="session")
-def three_days(api: AirflowApi) -> list[DayOfBackfill]:
-    """A backfill of the first three days, two at once, to its end."""
-    restart_backfill(api, "flights", FIRST, THIRD, at_once=2)
-    return list(watch(api, "flights", FIRST, THIRD, PATIENCE_S))[-1]
+def two_days(api: AirflowApi) -> list[DayOfBackfill]:
+    """A backfill of the first two days, both at once, to its end."""
+    restart_backfill(api, "flights", FIRST, SECOND, at_once=2)
+    return list(watch(api, "flights", FIRST, SECOND, PATIENCE_S))[-1]
 
 
 @pytest.fixture(scope="session")

@@ -21,7 +21,7 @@ def wait_for(look: Callable[[], Seen], patience_s: float = 300) -> Seen:
         if time.monotonic() > deadline:
             msg = f"waited {patience_s:.0f} s in vain for {look.__qualname__}"
             raise TimeoutError(msg)
-        time.sleep(0.1)
+        time.sleep(0.25)
     return seen
 
 

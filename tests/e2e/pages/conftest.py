@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page
+from playwright.sync_api import Browser, BrowserContext, Page, StorageState, ViewportSize
 
 from demo.screenshots.browser import NoBrowserError, chromium, log_in
 from embedded.airflow.standalone import USER, passwords
@@ -26,10 +26,21 @@ def browser() -> Iterator[Browser]:
         yield browser
 
 
+@pytest.fixture(scope="session")
+def logged_in(browser: Browser, stack: Stack) -> StorageState:
+    """What the browser keeps of somebody who has logged in by the form."""
+    with browser.new_context(base_url=stack.address.url) as context:
+        page = context.new_page()
+        page.goto("/")
+        log_in(page, USER, passwords(stack.home)[USER])
+        return context.storage_state()
+
+
 @pytest.fixture
-def context(browser: Browser, stack: Stack) -> Iterator[BrowserContext]:
-    """A new profile of the browser, in which nobody is logged in."""
-    with browser.new_context(base_url=stack.address.url, viewport={"width": 1280, "height": 800}) as context:
+def context(browser: Browser, stack: Stack, logged_in: StorageState) -> Iterator[BrowserContext]:
+    """A new profile of the browser, in which somebody is logged in."""
+    size: ViewportSize = {"width": 1280, "height": 800}
+    with browser.new_context(base_url=stack.address.url, viewport=size, storage_state=logged_in) as context:
         yield context
 
 
@@ -45,9 +56,6 @@ def watched(context: BrowserContext, stack: Stack) -> Iterator[Watched]:
 
 
 @pytest.fixture
-def person(context: BrowserContext, watched: Watched, stack: Stack) -> Page:
-    """A page of Airflow, at which somebody has just logged in by the form."""
-    page = context.new_page()
-    page.goto("/")
-    log_in(page, USER, passwords(stack.home)[USER])
-    return page
+def person(context: BrowserContext, watched: Watched) -> Page:
+    """A page of that browser, whose requests and log are watched."""
+    return context.new_page()

@@ -43,6 +43,7 @@ TABS = {
 
 def lakehouse(person: Page) -> Page:
     """The list of all tables, as the navigation of Airflow opens it: in a tab of its own."""
+    person.goto("/")
     person.get_by_role("button", name="Browse").click()
     with person.context.expect_page() as opened:
         person.get_by_role("menuitem", name="Lakehouse").click()
