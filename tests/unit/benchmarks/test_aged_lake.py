@@ -23,8 +23,8 @@ from include.control.planning.planner import Planner
 from include.paths import LakehousePaths
 from include.settings import Settings
 
-YOUNG, OLD = 40, 160
-A_FILE = 10
+YOUNG, OLD = 20, 80
+A_FILE = 5
 """So many batches are in one data file of the ledger; it counts as full, so that none is put together with others."""
 
 MOST = 10
@@ -64,17 +64,14 @@ def plan_of_the_last_day(settings: Settings, catalog: Catalog, number: int) -> N
     assert [one.certified_version for one in advised] == [number] * 3
 
 
-def plan_of_an_old_day(settings: Settings, catalog: Catalog, _: int) -> None:
-    spec = catalog.spec("bronze.a0")
+def plan_of_an_old_day_without_and_with_a_late_file(settings: Settings, catalog: Catalog, _: int) -> None:
+    planner, spec = Planner(catalog, settings), catalog.spec("bronze.a0")
     aged_lake.land(Path(settings.landing).parent, spec, 3)
-    assert Planner(catalog, settings).advise(spec, aged_lake.day(3)).nothing_new
-
-
-def plan_of_a_late_file(settings: Settings, catalog: Catalog, _: int) -> None:
+    assert planner.advise(spec, aged_lake.day(3)).nothing_new
     late = Path(settings.landing) / "a0" / f"date={aged_lake.day(5).start:%Y-%m-%d}" / "late.json"
     late.parent.mkdir(parents=True, exist_ok=True)
     late.write_text("{}")
-    assert Planner(catalog, settings).advise(catalog.spec("bronze.a0"), aged_lake.day(5)).files
+    assert planner.advise(spec, aged_lake.day(5)).files
 
 
 def verdicts(settings: Settings, _: Catalog, number: int) -> None:
@@ -131,8 +128,7 @@ def where_it_stands(settings: Settings, catalog: Catalog, number: int) -> None:
 
 ASKED = [
     plan_of_the_last_day,
-    plan_of_an_old_day,
-    plan_of_a_late_file,
+    plan_of_an_old_day_without_and_with_a_late_file,
     verdicts,
     last_batches,
     an_old_interval,
