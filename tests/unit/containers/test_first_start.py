@@ -29,13 +29,18 @@ def contents(folder: Path) -> dict[str, str]:
     return {file.relative_to(folder).as_posix(): file.read_text() for file in folder.rglob("*") if file.is_file()}
 
 
-def test_a_second_start_changes_no_secret(folder: Path) -> None:
+def test_a_later_start_changes_no_secret_and_gives_a_new_user_a_password(folder: Path) -> None:
     make_secrets(folder, ["admin", *MACHINES])
     before = contents(folder)
     assert len(before) > 12
     assert {name.partition("/")[0] for name in before} == set(FOLDERS)
-    make_secrets(folder, ["admin", *MACHINES])
-    assert contents(folder) == before
+    make_secrets(folder, ["admin", "ann", *MACHINES])
+    after = contents(folder)
+    first, both = json.loads(before.pop("users/passwords.json")), json.loads(after.pop("users/passwords.json"))
+    assert after == before
+    assert both.keys() == {"admin", "ann", *MACHINES}
+    assert {name: both[name] for name in first} == first
+    assert both["admin"] != both["ann"]
 
 
 def test_two_installations_share_no_secret(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
@@ -45,16 +50,6 @@ def test_two_installations_share_no_secret(folder: Path, tmp_path_factory: pytes
     make_secrets(folder, ["admin", *MACHINES])
     make_secrets(other, ["admin", *MACHINES])
     assert set(contents(folder).values()) & set(contents(other).values()) == set()
-
-
-def test_a_user_who_comes_later_gets_a_password_and_the_others_keep_theirs(folder: Path) -> None:
-    file = folder / "users" / "passwords.json"
-    make_secrets(folder, ["admin", *MACHINES])
-    first = json.loads(file.read_text())
-    make_secrets(folder, ["admin", "ann", *MACHINES])
-    both = json.loads(file.read_text())
-    assert both.keys() == {"admin", "ann", *MACHINES}
-    assert both["admin"] == first["admin"] != both["ann"]
 
 
 def test_only_the_password_that_postgresql_reads_is_readable_for_another_user(folder: Path) -> None:

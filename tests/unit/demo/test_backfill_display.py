@@ -3,7 +3,6 @@ from __future__ import annotations
 import io
 from datetime import UTC, datetime
 
-import pytest
 from rich.console import Console
 
 from demo.backfill import DayOfBackfill, failed_tasks
@@ -50,21 +49,9 @@ def shown(*states: DayOfBackfill) -> str:
     return console.file.getvalue()  # type: ignore[attr-defined]
 
 
-def test_layers_come_in_their_order_whatever_the_order_of_the_tasks() -> None:
-    found = day(task("gold.a", None), task("bronze.b", None), task("silver.c", None), task("bronze.a", None))
-    assert list(found.layers) == ["bronze", "silver", "gold"]
-    assert [one.task_id for one in found.layers["bronze"]] == ["bronze.b", "bronze.a"]
-
-
-def test_a_day_is_the_one_of_its_interval() -> None:
-    assert day().day.isoformat() == "2013-01-02"
-    without = DayOfBackfill(day().run.model_copy(update={"data_interval_start": None}), ())
-    with pytest.raises(ValueError, match="no data interval"):
-        _ = without.day
-
-
 def test_a_layer_is_told_once_when_all_its_tasks_have_ended_with_the_seconds_of_sensor_and_gate_in_the_tables() -> None:
-    done = [task("bronze.a.files", "success", 0.25), task("bronze.a", "success", 2.0)]
+    done = [task("silver.c", None), task("bronze.a.files", "success", 0.25), task("bronze.a", "success", 2.0)]
+    assert list(day(*done).layers) == ["bronze", "silver"]
     half = day(*done, task("bronze.a_gate", "running"))
     whole = day(*done, task("bronze.a_gate", "success", 0.5))
     lines = shown(half, whole, whole).splitlines()

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from demo.query import PrintedQueryError, query_line, run_line
+from demo.query import query_line, run_line
 from include.paths import LakehousePaths
 from tests.support.reading.certified_lake import orders, write_version
 
@@ -17,8 +17,3 @@ def test_the_printed_line_runs_as_it_is_and_reads_the_certified_version(
     write_version(paths, orders("refused"), passed=False)
     run_line(query_line(paths.root, "SELECT name, 'in \"$HOME\"' AS place FROM silver.orders"))
     assert capfd.readouterr().out.splitlines()[1:] == ['"a","in ""$HOME"""', '"b","in ""$HOME"""']
-
-
-def test_a_line_that_does_not_work_says_why(tmp_path: Path) -> None:
-    with pytest.raises(PrintedQueryError, match="does not work: Catalog Error"):
-        run_line(query_line(tmp_path / "none", "FROM silver.none"))

@@ -40,13 +40,10 @@ def check(tmp_path: Path) -> Check:
     return run
 
 
-def test_a_machine_that_has_all_says_nothing(check: Check) -> None:
-    done = check(GOOD)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-
-
-def test_it_names_the_python_to_use(check: Check) -> None:
-    assert check(GOOD, "--python").stdout == "python3.11\n"
+def test_a_machine_that_has_all_says_nothing_but_the_python_to_use(check: Check) -> None:
+    talkative = {**GOOD, "java": f"echo 'Picked up JAVA_TOOL_OPTIONS: -Xmx1g' >&2; {GOOD['java']}"}
+    done = check(talkative, "--python")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "python3.11\n", "")
 
 
 def test_a_python_of_the_right_version_may_be_called_python3(check: Check) -> None:
@@ -59,14 +56,12 @@ def test_a_python_of_the_right_version_may_be_called_python3(check: Check) -> No
     [
         ({"python3.11": None}, ["Python 3.11 (found: none)", "apt install python3.11"]),
         ({"python3.11": None, "python3": "echo 3.13"}, ["Python 3.11 (found: 3.13)"]),
-        ({"python3.11": "exit 127"}, ["Python 3.11 (found: none)"]),
         (
             {"python3.11": 'case "$*" in *version_info*) echo 3.11;; *ensurepip*) exit 1;; esac'},
             ["the venv module of Python 3.11", "apt install python3.11-venv"],
         ),
         ({"java": None, "javac": None}, ["a JDK 17 (found: java none, javac none)", "openjdk-17-jdk-headless"]),
         ({"javac": None}, ["a JDK 17 (found: java 17, javac none)"]),
-        ({"java": "echo 'openjdk version \"21.0.2\"' >&2"}, ["a JDK 17 (found: java 21, javac 17)"]),
         ({"java": "echo 'java version \"1.8.0_402\"' >&2"}, ["found: java 8, javac 17"]),
         ({"make": None}, ["GNU make", "apt install make"]),
         ({"make": "echo 'bmake 2023'"}, ["GNU make"]),
@@ -94,8 +89,3 @@ def test_java_is_looked_for_where_spark_would_look(check: Check, tmp_path: Path)
     done = check(GOOD, JAVA_HOME=str(tmp_path / "elsewhere"))
     assert done.returncode == 1
     assert "java none, javac none, by JAVA_HOME=" in done.stderr
-
-
-def test_a_message_of_java_about_its_options_is_not_taken_for_its_version(check: Check) -> None:
-    talkative = {**GOOD, "java": f"echo 'Picked up JAVA_TOOL_OPTIONS: -Xmx1g' >&2; {GOOD['java']}"}
-    assert check(talkative).returncode == 0

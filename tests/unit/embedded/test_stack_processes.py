@@ -44,22 +44,12 @@ def wait_for_log(home: Home, name: str) -> None:
         time.sleep(0.02)
 
 
-def test_a_process_is_found_again_by_its_name(home: Home) -> None:
+def test_a_process_is_found_by_its_name_and_without_its_record_as_one_of_the_stack(home: Home) -> None:
     process = start(home, "one", SLEEP)
     assert recorded(home, "one") == process
     assert recorded(home, "other") is None
-    stop(home, "one", patience_s=10)
-    assert recorded(home, "one") is None
-
-
-def test_a_later_process_with_the_same_pid_is_another_one(home: Home) -> None:
-    process = start(home, "one", SLEEP)
     (home.pids / "one").write_text(f"{process.pid} {process.create_time() - 100}")
-    assert recorded(home, "one") is None
-
-
-def test_a_process_whose_record_is_gone_is_still_found_as_one_of_the_stack(home: Home) -> None:
-    process = start(home, "one", SLEEP)
+    assert recorded(home, "one") is None, "a later process with the same pid is another one"
     (home.pids / "one").unlink()
     assert recorded(home, "one") is None
     assert of_stack(home) == [process]
@@ -91,19 +81,14 @@ def test_a_process_that_ignores_sigterm_is_killed(home: Home) -> None:
     assert recorded(home, "deaf") is None
 
 
-def test_a_process_that_ends_by_itself_is_not_killed(home: Home) -> None:
-    process = start(home, "one", SLEEP)
-    assert end_processes([process], grace_s=20, by=signal.SIGINT) == 0
-    assert recorded(home, "one") is None
-
-
 def test_a_process_accepts_sigint_even_when_this_one_ignores_it(home: Home) -> None:
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         process = start(home, "one", SLEEP)
     finally:
         signal.signal(signal.SIGINT, before)
-    assert end_processes([process], grace_s=20, by=signal.SIGINT) == 0
+    assert end_processes([process], grace_s=20, by=signal.SIGINT) == 0, "none had to be killed"
+    assert recorded(home, "one") is None
 
 
 def test_the_log_of_the_process_before_is_kept(home: Home) -> None:

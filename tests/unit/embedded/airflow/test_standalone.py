@@ -31,39 +31,40 @@ def airflow(home: Home, tmp_path: Path) -> Airflow:
     return Airflow(home, address, tmp_path / "dags", "postgresql+psycopg2://x", warm_spark(4444, "token"))
 
 
-def test_nothing_of_it_listens_beyond_this_machine(airflow: Airflow) -> None:
+def test_it_listens_on_this_machine_alone_and_lives_in_the_folders_of_the_stack(airflow: Airflow, home: Home) -> None:
     settings = airflow.settings()
     assert settings["AIRFLOW__API__HOST"] == "127.0.0.1"
     assert settings["AIRFLOW__API__PORT"] == "1111"
     assert settings["AIRFLOW__CORE__EXECUTION_API_SERVER_URL"] == "http://127.0.0.1:1111/execution/"
     assert settings["AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT"] == "2222"
     assert settings["AIRFLOW__LOGGING__TRIGGER_LOG_SERVER_PORT"] == "3333"
-
-
-def test_dags_plugins_and_state_are_in_the_folders_of_the_stack(airflow: Airflow, home: Home) -> None:
-    settings = airflow.settings()
     assert settings["AIRFLOW_HOME"] == str(home.airflow)
     assert settings["AIRFLOW__CORE__DAGS_FOLDER"] == str(airflow.dags)
     assert settings["AIRFLOW__CORE__PLUGINS_FOLDER"] == str(PROJECT / "plugins")
     assert settings["AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"] == "postgresql+psycopg2://x"
-    assert settings["AIRFLOW__API__INSTANCE_NAME"] == "Millrace"
-
-
-def test_the_connection_names_the_warm_server_by_the_one_host_that_needs_no_tls(airflow: Airflow) -> None:
-    connection = json.loads(airflow.settings()["AIRFLOW_CONN_SPARK_DEFAULT"])
+    connection = json.loads(settings["AIRFLOW_CONN_SPARK_DEFAULT"])
+    # The one host that needs no TLS.
     assert connection == {"conn_type": "spark", "host": "sc://localhost", "port": 4444, "password": "token"}
 
 
-def test_every_setting_is_one_that_airflow_knows(airflow: Airflow, tmp_path: Path) -> None:
-    code = "from airflow.configuration import conf; import json; print(json.dumps(conf.configuration_description))"
-    env = {**os.environ, "AIRFLOW_HOME": str(tmp_path)}
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True, timeout=120
+def test_airflow_knows_every_setting_and_the_openlineage_client_gets_its_variables(
+    airflow: Airflow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AIRFLOW__OPENLINEAGE__DISABLED", "True")
+    monkeypatch.setenv("OPENLINEAGE_URL", "http://marquez:5000")
+    code = (
+        "import json\n"
+        "from airflow.configuration import conf\n"
+        "from airflow.providers.openlineage import conf as openlineage\n"
+        "print(json.dumps([openlineage.is_disabled(), conf.configuration_description]))"
     )
-    sections = json.loads(done.stdout)
-
+    environment = {**clean_environment(), **airflow.settings()}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True, timeout=120
+    )
+    is_disabled, sections = json.loads(done.stdout.splitlines()[-1])
+    assert is_disabled is False
     ours = [name.removeprefix("AIRFLOW__").lower().split("__") for name in airflow.settings() if "__" in name]
-
     assert len(ours) > 15
     # Airflow has these of [core] for each component as well.
     sections["scheduler"]["options"] |= {key: {} for key in sections["core"]["options"] if key.startswith("mp_")}
@@ -86,19 +87,6 @@ def test_settings_of_another_airflow_or_spark_are_not_inherited(monkeypatch: pyt
     assert "/elsewhere" not in environment.values()
     assert environment["HTTPS_PROXY"] == "http://proxy"
     assert environment["PATH"].split(os.pathsep)[0] == str(PROJECT / ".venv" / "bin")
-
-
-def test_the_variables_of_the_openlineage_client_reach_the_stack(
-    monkeypatch: pytest.MonkeyPatch, airflow: Airflow
-) -> None:
-    monkeypatch.setenv("AIRFLOW__OPENLINEAGE__DISABLED", "True")
-    monkeypatch.setenv("OPENLINEAGE_URL", "http://marquez:5000")
-    script = "from airflow.providers.openlineage import conf; print(conf.is_disabled())"
-    environment = {**clean_environment(), **airflow.settings()}
-    run = subprocess.run(
-        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, timeout=120, check=True
-    )
-    assert run.stdout.splitlines()[-1] == "False"
 
 
 def test_the_web_server_keeps_its_port_when_the_stack_starts_again(home: Home, tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ def server(tmp_path: Path) -> SparkServer:
     return SparkServer(home, jars, port=15777)
 
 
-def test_the_token_is_in_the_environment_of_clients_and_not_on_the_command_line(server: SparkServer) -> None:
+def test_the_token_is_in_the_environment_of_clients_alone_and_outlives_the_server(server: SparkServer) -> None:
     token = server.token
     assert len(token) >= 32
     assert token not in " ".join(server.argv())
@@ -34,33 +34,24 @@ def test_the_token_is_in_the_environment_of_clients_and_not_on_the_command_line(
         "SPARK_REMOTE": "sc://localhost:15777",
         "SPARK_CONNECT_AUTHENTICATE_TOKEN": token,
     }
+    assert SparkServer(server.home, server.jars, port=15778).token == token
 
 
-def test_the_token_outlives_the_server(server: SparkServer) -> None:
-    again = SparkServer(server.home, server.jars, port=15778)
-    assert again.token == server.token
-
-
-def test_it_listens_on_loopback_alone_and_runs_with_the_settings_of_every_session(server: SparkServer) -> None:
+def test_it_listens_on_loopback_alone_with_the_settings_of_every_session_and_ends_when_out_of_memory(
+    server: SparkServer,
+) -> None:
     argv = server.argv()
     assert "spark.connect.grpc.binding.address=127.0.0.1" in argv
     assert "spark.connect.grpc.binding.port=15777" in argv
     assert [f"{key}={value}" for key, value in LOG_STORES.items() if f"{key}={value}" not in argv] == []
     assert argv[argv.index("--master") + 1] == "local[*]"
+    [options] = [part for part in argv if part.startswith("spark.driver.extraJavaOptions=")]
+    assert "-Duser.timezone=UTC" in options
+    assert "-XX:+ExitOnOutOfMemoryError" in options.split()
 
 
-def test_a_server_that_ran_out_of_memory_ends_instead_of_lingering(server: SparkServer) -> None:
-    options = [part for part in server.argv() if part.startswith("spark.driver.extraJavaOptions=")]
-    assert len(options) == 1
-    assert "-Duser.timezone=UTC" in options[0]
-    assert "-XX:+ExitOnOutOfMemoryError" in options[0].split()
-
-
-def test_a_closed_port_does_not_answer() -> None:
+def test_neither_a_closed_port_nor_a_server_of_another_kind_answers() -> None:
     assert not answers(free_port(), "token")
-
-
-def test_a_server_of_another_kind_does_not_answer() -> None:
     with HTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as other:
         threading.Thread(target=other.serve_forever, daemon=True).start()
         assert not answers(other.server_port, "token")
@@ -85,7 +76,7 @@ class DyingServer:
         self.starts += 1
 
 
-@pytest.mark.parametrize(("deaths", "starts"), [(0, 0), (1, 1), (RESTARTS, RESTARTS), (RESTARTS + 5, RESTARTS)])
+@pytest.mark.parametrize(("deaths", "starts"), [(0, 0), (1, 1), (RESTARTS + 5, RESTARTS)])
 def test_a_dead_server_is_started_again_a_few_times_and_no_more(deaths: int, starts: int) -> None:
     server = DyingServer(deaths)
     watch = SparkWatch(server, {"A": "b"}, every_s=0.01)
@@ -94,7 +85,3 @@ def test_a_dead_server_is_started_again_a_few_times_and_no_more(deaths: int, sta
     wait_for(lambda: server.settled.is_set() or "spark-watch" not in [thread.name for thread in threading.enumerate()])
     watch.stop()
     assert server.starts == starts
-
-
-def test_a_watch_that_was_never_started_can_be_stopped() -> None:
-    SparkWatch(DyingServer(deaths=1), {}).stop()
