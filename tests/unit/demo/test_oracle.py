@@ -1,13 +1,11 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import io
-import json
 import zipfile
 from collections import Counter
 from collections.abc import Iterator
-from datetime import date, datetime
+from datetime import date
 from pathlib import Path
 
 import pyarrow as pa
@@ -27,25 +25,6 @@ def oracle(three_days: tuple[Path, Delivery]) -> Iterator[Oracle]:
     worked_out.connection.close()
 
 
-def last_events(landing: Path) -> dict[str, dict[str, object]]:
-    """The last event of each flight, in plain Python."""
-    last: dict[str, dict[str, object]] = {}
-    for file in sorted((landing / "flight_events").rglob("*.gz")):
-        for line in gzip.decompress(file.read_bytes()).splitlines():
-            event = json.loads(line)
-            held = last.get(event["flight_id"])
-            if held is None or (event["event_at"], event["event_seq"]) > (held["event_at"], held["event_seq"]):
-                last[event["flight_id"]] = event
-    return last
-
-
-def as_landed(value: object) -> object:
-    """A value of a table as the landing files write it."""
-    if isinstance(value, datetime):
-        return f"{value:%Y-%m-%dT%H:%M:%SZ}"
-    return value.isoformat() if isinstance(value, date) else value
-
-
 def original_flights() -> list[dict[str, str]]:
     """The flights of the first day, straight from the package's file."""
     with zipfile.ZipFile(data_folder() / "flights.csv.zip") as zipped:
@@ -60,15 +39,6 @@ def test_the_rows_of_every_table_after_three_days(oracle: Oracle) -> None:
         "silver.flights": 3_463, "silver.weather": 196, "silver.planes": 3_322,
         "gold.route_performance_daily": 675, "gold.delay_by_weather": 11,
     }  # fmt: skip
-
-
-def test_silver_flights_is_the_last_event_of_each_flight(oracle: Oracle, three_days: tuple[Path, Delivery]) -> None:
-    expected = last_events(three_days[0])
-    rows = oracle.rows("silver.flights")
-    assert len(rows) == len(expected) == 3_463
-    for row in rows:
-        event = expected[row["flight_id"]]
-        assert {name: as_landed(value) for name, value in row.items()} == {name: event[name] for name in row}
 
 
 def test_a_day_that_is_wholly_delivered_is_the_original_day(oracle: Oracle) -> None:
@@ -92,32 +62,6 @@ def test_a_day_that_is_wholly_delivered_is_the_original_day(oracle: Oracle) -> N
     assert row["avg_arr_delay_min"] == pytest.approx(sum(late) / len(late))
     assert row["max_arr_delay_min"] == max(late)
     assert row["pct_delayed_15"] == pytest.approx(100 * sum(delay >= 15 for delay in late) / len(late))
-
-
-def test_a_flight_without_a_reading_of_its_hour_is_in_the_unknown_band(
-    oracle: Oracle, three_days: tuple[Path, Delivery]
-) -> None:
-    readings: dict[tuple[str, str], dict[str, str]] = {}
-    for file in sorted((three_days[0] / "weather").rglob("*.csv")):
-        for row in csv.DictReader(file.open()):
-            readings[row["origin"], row["time_hour"][:13]] = row
-    expected: Counter[tuple[date, str, str]] = Counter()
-    for flight in oracle.rows("silver.flights"):
-        reading = readings.get((flight["origin"], str(as_landed(flight["sched_dep_at"]))[:13]))
-        expected[flight["flight_date"], *bands(reading)] += 1
-    rows = oracle.rows("gold.delay_by_weather")
-    assert {(r["flight_date"], r["visibility_band"], r["wind_band"]): r["flights"] for r in rows} == dict(expected)
-    assert sum(n for (_, band, _), n in expected.items() if band == "unknown") > 700
-
-
-def bands(reading: dict[str, str] | None) -> tuple[str, str]:
-    if reading is None:
-        return "unknown", "unknown"
-    visibility, wind = float(reading["visib"]), float(reading["wind_speed"])
-    return (
-        "low" if visibility < 2 else "mid" if visibility < 8 else "clear",
-        "light" if wind < 10 else "moderate" if wind < 20 else "strong",
-    )
 
 
 def test_only_a_wrong_delay_and_a_wrong_time_are_seen_against_the_original_file(oracle: Oracle) -> None:
