@@ -17,7 +17,7 @@ from tests.support.model_database import model_database
 COLUMNS = {"f": ("day", "a", "b"), "w": ("day", "a", "b")}
 WINDOW = "SELECT day, {function} OVER ({partition}ORDER BY {order} {frame}) AS x FROM f"
 DAYS = [None, *(date(2013, 1, day) for day in range(1, 11))]
-QUERIES = 400
+QUERIES = 300
 
 
 def window(frame: str, *, function: str = "sum(a)", order: str = "day") -> str:
@@ -62,12 +62,9 @@ def test_the_rows_of_a_value_reach_back_as_far_as_windows_and_joins_together(que
         window("RANGE BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING"),
         window("", order="day DESC"),
         window("", order="a"),
-        window("", order="a, day"),
-        window("", order="trunc(day, 'MM')"),
         window("RANGE BETWEEN b PRECEDING AND CURRENT ROW"),
         window("RANGE BETWEEN INTERVAL -1 DAYS PRECEDING AND CURRENT ROW"),
         window("", function="lead(a)"),
-        window("", function="lead(a) IGNORE NULLS"),
         window("", function="ntile(2)"),
         window("", function="percent_rank()"),
         window("", function="cume_dist()"),
@@ -139,9 +136,8 @@ class Writer:
         )
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_the_rows_of_a_day_depend_only_on_the_days_of_its_lookback(seed: int) -> None:
-    random, database, seen = Random(seed), model_database(), Counter[str]()
+def test_the_rows_of_a_day_depend_only_on_the_days_of_its_lookback() -> None:
+    random, database, seen = Random(0), model_database(), Counter[str]()
     for _ in range(QUERIES):
         query, lookback = Writer(random).query(2), random.choice((timedelta(days=2), timedelta(days=4), UNBOUNDED))
         found = trace(query, "day", COLUMNS, lookback)
