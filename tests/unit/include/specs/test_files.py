@@ -14,82 +14,86 @@ from tests.support.documents.specs import bronze_document, gold_document, silver
 ORDERS = (bronze_document(), silver_document(), gold_document())
 
 
-class TestFilesThatAreNoSpecs:
-    def test_a_missing_folder(self, tmp_path: Path) -> None:
-        with pytest.raises(SpecError, match=r"no folder of table specs at .*/none\nSet LAKEHOUSE_TABLES"):
-            load_catalog(tmp_path / "none")
-
-    def test_broken_yaml_names_its_line(self, tmp_path: Path) -> None:
-        path = write_spec(tmp_path, "silver/shop/orders.yaml", "table: silver.orders\nkeys: [a\nsource: b: c\n")
-        problem = only_problem(tmp_path)
-        assert (problem.file, problem.line) == (path, 3)
-        assert problem.message.startswith("not YAML: while parsing a flow sequence")
-
-    @pytest.mark.parametrize("text", ["\ttable: x\n", "table: 'x\n", "a: *b\n", "table: !!python/name:os.system x\n"])
-    def test_whatever_yaml_cannot_be_read_is_a_problem_of_that_file(self, tmp_path: Path, text: str) -> None:
-        write_spec(tmp_path, "silver/shop/orders.yaml", text)
-        assert only_problem(tmp_path).message.startswith("not YAML: ")
-
-    @pytest.mark.parametrize("text", ["- table: silver.orders\n", "words\n"])
-    def test_a_document_that_is_no_mapping(self, tmp_path: Path, text: str) -> None:
-        write_spec(tmp_path, "silver/shop/orders.yaml", text)
-        assert only_problem(tmp_path).message.startswith("not a spec: ")
-
-    @pytest.mark.parametrize("text", ["", "# words\n", "{}"])
-    def test_an_empty_document(self, tmp_path: Path, text: str) -> None:
-        write_spec(tmp_path, "silver/shop/orders.yaml", text)
-        assert only_problem(tmp_path).message.startswith("not a spec: ")
-
-    def test_a_file_that_is_not_text(self, tmp_path: Path) -> None:
-        write_spec(tmp_path, "silver/shop/orders.yaml", "").write_bytes(b"table: \xff\xfe")
-        assert only_problem(tmp_path).message.startswith("not UTF-8 text: ")
-
-    def test_a_suffix_that_would_be_overlooked(self, tmp_path: Path) -> None:
-        write_spec(tmp_path, "silver/shop/orders.yml", "table: silver.orders\n")
-        assert only_problem(tmp_path).fix == "rename it to orders.yaml"
-
-    def test_a_key_stated_twice(self, tmp_path: Path) -> None:
-        write_specs(tmp_path, *ORDERS)
-        path = tmp_path / "silver/shop/orders.yaml"
-        path.write_text(path.read_text() + "owner: a\nkeys: [day]\nowner: b\n")
-        problems = problems_of(tmp_path)
-        assert [problem.key for problem in problems] == ["keys", "owner"]
-        assert all("stated 2 times, first in line" in problem.message for problem in problems)
-
-    def test_a_nested_key_stated_twice(self, tmp_path: Path) -> None:
-        text = "table: bronze.x\nsource: {landing: x, format: json}\ncolumns:\n  a: {type: int}\n  b: {}\n  a: {}\n"
-        write_spec(tmp_path, "bronze/shop/x.yaml", text)
-        problem = only_problem(tmp_path)
-        assert (problem.key, problem.line) == ("columns.a", 6)
+def test_a_missing_folder(tmp_path: Path) -> None:
+    with pytest.raises(SpecError, match=r"no folder of table specs at .*/none\nSet LAKEHOUSE_TABLES"):
+        load_catalog(tmp_path / "none")
 
 
-class TestPlaces:
-    @pytest.mark.parametrize(
-        "place", ["orders.yaml", "silver/orders.yaml", "silver/a/b/orders.yaml", "platin/a/orders.yaml"]
-    )
-    def test_a_file_outside_layer_and_domain(self, tmp_path: Path, place: str) -> None:
-        write_specs(tmp_path, bronze_document())
-        (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
-        write_specs(tmp_path, silver_document())
-        (tmp_path / "silver/shop/orders.yaml").rename(tmp_path / place)
-        assert only_problem(tmp_path).message == f"{place} is not at <layer>/<domain>/<table>.yaml"
+def test_broken_yaml_names_its_line(tmp_path: Path) -> None:
+    path = write_spec(tmp_path, "silver/shop/orders.yaml", "table: silver.orders\nkeys: [a\nsource: b: c\n")
+    problem = only_problem(tmp_path)
+    assert (problem.file, problem.line) == (path, 3)
+    assert problem.message.startswith("not YAML: while parsing a flow sequence")
 
-    @pytest.mark.parametrize("place", ["gold/shop/orders.yaml", "silver/shop/ordres.yaml"])
-    def test_a_file_that_is_named_for_another_table(self, tmp_path: Path, place: str) -> None:
-        write_specs(tmp_path, bronze_document(), silver_document())
-        (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "silver/shop/orders.yaml").rename(tmp_path / place)
-        problem = only_problem(tmp_path)
-        assert problem.key == "table"
-        assert problem.fix.startswith("move it to silver/shop/orders.yaml, or write `table: ")
 
-    def test_a_domain_that_is_not_the_folder(self, tmp_path: Path) -> None:
-        assert problem_of_silver(tmp_path, domain="shops").key == "domain"
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"\ttable: x\n", "not YAML: "),
+        (b"a: *b\n", "not YAML: "),
+        (b"table: !!python/name:os.system x\n", "not YAML: "),
+        (b"- table: silver.orders\n", "not a spec: "),
+        (b"words\n", "not a spec: "),
+        (b"# words\n", "not a spec: "),
+        (b"{}", "not a spec: "),
+        (b"table: \xff\xfe", "not UTF-8 text: "),
+    ],
+)
+def test_whatever_cannot_be_read_as_a_spec_is_a_problem_of_that_file(tmp_path: Path, content: bytes, said: str) -> None:
+    write_spec(tmp_path, "silver/shop/orders.yaml", "").write_bytes(content)
+    assert only_problem(tmp_path).message.startswith(said)
 
-    def test_two_files_that_create_one_table(self, tmp_path: Path) -> None:
-        write_specs(tmp_path, *ORDERS)
-        write_specs(tmp_path, silver_document(), domain="retail")
-        problem = only_problem(tmp_path)
-        assert (problem.key, problem.value) == ("table", "silver.orders")
-        assert problem.file == tmp_path / "silver/shop/orders.yaml"
-        assert f"{tmp_path}/silver/retail/orders.yaml creates this table already" in problem.message
+
+def test_a_suffix_that_would_be_overlooked(tmp_path: Path) -> None:
+    write_spec(tmp_path, "silver/shop/orders.yml", "table: silver.orders\n")
+    assert only_problem(tmp_path).fix == "rename it to orders.yaml"
+
+
+def test_a_key_stated_twice(tmp_path: Path) -> None:
+    write_specs(tmp_path, *ORDERS)
+    path = tmp_path / "silver/shop/orders.yaml"
+    path.write_text(path.read_text() + "owner: a\nkeys: [day]\nowner: b\n")
+    problems = problems_of(tmp_path)
+    assert [problem.key for problem in problems] == ["keys", "owner"]
+    assert all("stated 2 times, first in line" in problem.message for problem in problems)
+
+
+def test_a_nested_key_stated_twice(tmp_path: Path) -> None:
+    text = "table: bronze.x\nsource: {landing: x, format: json}\ncolumns:\n  a: {type: int}\n  b: {}\n  a: {}\n"
+    write_spec(tmp_path, "bronze/shop/x.yaml", text)
+    problem = only_problem(tmp_path)
+    assert (problem.key, problem.line) == ("columns.a", 6)
+
+
+@pytest.mark.parametrize(
+    "place", ["orders.yaml", "silver/orders.yaml", "silver/a/b/orders.yaml", "platin/a/orders.yaml"]
+)
+def test_a_file_outside_layer_and_domain(tmp_path: Path, place: str) -> None:
+    write_specs(tmp_path, bronze_document())
+    (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
+    write_specs(tmp_path, silver_document())
+    (tmp_path / "silver/shop/orders.yaml").rename(tmp_path / place)
+    assert only_problem(tmp_path).message == f"{place} is not at <layer>/<domain>/<table>.yaml"
+
+
+@pytest.mark.parametrize("place", ["gold/shop/orders.yaml", "silver/shop/ordres.yaml"])
+def test_a_file_that_is_named_for_another_table(tmp_path: Path, place: str) -> None:
+    write_specs(tmp_path, bronze_document(), silver_document())
+    (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / "silver/shop/orders.yaml").rename(tmp_path / place)
+    problem = only_problem(tmp_path)
+    assert problem.key == "table"
+    assert problem.fix.startswith("move it to silver/shop/orders.yaml, or write `table: ")
+
+
+def test_a_domain_that_is_not_the_folder(tmp_path: Path) -> None:
+    assert problem_of_silver(tmp_path, domain="shops").key == "domain"
+
+
+def test_two_files_that_create_one_table(tmp_path: Path) -> None:
+    write_specs(tmp_path, *ORDERS)
+    write_specs(tmp_path, silver_document(), domain="retail")
+    problem = only_problem(tmp_path)
+    assert (problem.key, problem.value) == ("table", "silver.orders")
+    assert problem.file == tmp_path / "silver/shop/orders.yaml"
+    assert f"{tmp_path}/silver/retail/orders.yaml creates this table already" in problem.message

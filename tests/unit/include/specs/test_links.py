@@ -16,12 +16,7 @@ SOURCE = {"landing": "orders", "files": "*.json", "format": "json"}
 @pytest.mark.parametrize(
     ("changes", "key", "message", "fix"),
     [
-        (
-            {"snapshot": "full", "sequence_by": []},
-            "snapshot",
-            "its intervals do not delimit snapshots",
-            "path",
-        ),
+        ({"snapshot": "full", "sequence_by": []}, "snapshot", "its intervals do not delimit snapshots", "path"),
         ({"sequence_by": []}, "source", "its intervals do not order its rows", "sequence_by"),
     ],
 )

@@ -14,182 +14,168 @@ from tests.support.documents.specs import bronze_document, silver_document, writ
 HISTORY = {"stored_as_scd_type": 2, "track_history_column_list": ["amount"]}
 
 
-class TestKeysAndValues:
-    @pytest.mark.parametrize(
-        ("changes", "key", "message", "fix"),
-        [
-            ({"kees": ["order_id"]}, "kees", "unknown key", "did you mean 'keys'?"),
-            ({"maintenance": {"vacum": {}}}, "maintenance.vacum", "unknown key", "did you mean 'vacuum'?"),
-            ({"stored_as_scd_type": 3}, "stored_as_scd_type", "unknown value", "known are 1, 2"),
-            ({"sequence_by": "event_at"}, "sequence_by", "a list is needed here", "write it as a list: [event_at]"),
-            ({"keys": []}, "keys", "at least one is needed", ""),
-            ({"keys": ["order"]}, "keys[0]", "the table has no such column", "did you mean 'order_id'?"),
-            (
-                {"sequence_by": ["event_seqq"]},
-                "sequence_by[0]",
-                "the table has no such column",
-                "did you mean 'event_seq'?",
-            ),
-            ({"partitioned_by": ["days"]}, "partitioned_by[0]", "the table has no such column", "did you mean 'day'?"),
-            ({"zorder_by": ["day", "x"]}, "zorder_by[1]", "the table has no such column", "known are order_id, amount"),
-            ({"source": "bronze.order"}, "source", "no spec creates this table", "did you mean 'bronze.orders'?"),
-            ({"source": "bronze-orders"}, "source", "a bronze table is written bronze.<name>", ""),
-            ({"classification": "secret"}, "classification", "unknown value", "known are public, internal"),
-            ({"owner": 7}, "owner", "text is needed here", 'write it in quotes: "7"'),
-            ({"maintenance": {"optimize": "of"}}, "maintenance.optimize", "unknown value", "did you mean 'off'?"),
-            ({"maintenance": {"vacuum": {"retain": "1 week"}}}, "maintenance.vacuum.retain", "not a retention", ""),
-            ({"maintenance": {"change_data_feed": "perhaps"}}, "maintenance.change_data_feed", "true or false", ""),
-            ({"maintenance": "off"}, "maintenance", "a mapping is needed here", ""),
-            ({"snapshot": "full", "sequence_by": [], "apply_as_deletes": "x"}, "apply_as_deletes", "full snapshot", ""),
-            ({"snapshot": "full"}, "sequence_by", "full snapshot", "leave out sequence_by, or snapshot"),
-            (
-                {"track_history_column_list": ["amount"]},
-                "track_history_column_list",
-                "only a table with history",
-                "add `stored_as_scd_type: 2`",
-            ),
-            (
-                {**HISTORY, "track_history_except_column_list": ["day"]},
-                "track_history_except_column_list",
-                "stated twice",
-                "leave out one",
-            ),
-            (
-                {**HISTORY, "except_column_list": ["amount"]},
-                "track_history_column_list[0]",
-                "the table has no such column",
-                "known are order_id",
-            ),
-            ({**HISTORY, "apply_as_truncates": "x"}, "apply_as_truncates", "this one has stored_as_scd_type: 2", ""),
-            ({"ignore_null_updates": True, "apply_as_truncates": "x"}, "apply_as_truncates", "ignore_null_updates", ""),
-            ({"except_column_list": ["order_id"]}, "except_column_list[0]", "a key identifies", "leave it out"),
-            ({"except_column_list": ["amont"]}, "except_column_list[0]", "no such column", "did you mean 'amount'?"),
-            (
-                {"except_column_list": ["day"], "zorder_by": ["day"]},
-                "zorder_by[0]",
-                "no such column",
-                "known are order_id",
-            ),
-        ],
-    )
-    def test_each_is_named_with_its_likely_fix(
-        self, tmp_path: Path, changes: dict[str, Any], key: str, message: str, fix: str
-    ) -> None:
-        problem = problem_of_silver(tmp_path, **changes)
-        assert problem.key == key
-        assert message in problem.message
-        assert problem.fix.startswith(fix)
+@pytest.mark.parametrize(
+    ("changes", "key", "message", "fix"),
+    [
+        ({"kees": ["order_id"]}, "kees", "unknown key", "did you mean 'keys'?"),
+        ({"maintenance": {"vacum": {}}}, "maintenance.vacum", "unknown key", "did you mean 'vacuum'?"),
+        ({"stored_as_scd_type": 3}, "stored_as_scd_type", "unknown value", "known are 1, 2"),
+        ({"sequence_by": "event_at"}, "sequence_by", "a list is needed here", "write it as a list: [event_at]"),
+        ({"keys": []}, "keys", "at least one is needed", ""),
+        ({"keys": ["order"]}, "keys[0]", "the table has no such column", "did you mean 'order_id'?"),
+        (
+            {"sequence_by": ["event_seqq"]},
+            "sequence_by[0]",
+            "the table has no such column",
+            "did you mean 'event_seq'?",
+        ),
+        ({"zorder_by": ["day", "x"]}, "zorder_by[1]", "the table has no such column", "known are order_id, amount"),
+        ({"source": "bronze.order"}, "source", "no spec creates this table", "did you mean 'bronze.orders'?"),
+        ({"source": "bronze-orders"}, "source", "a bronze table is written bronze.<name>", ""),
+        ({"owner": 7}, "owner", "text is needed here", 'write it in quotes: "7"'),
+        ({"maintenance": {"optimize": "of"}}, "maintenance.optimize", "unknown value", "did you mean 'off'?"),
+        ({"maintenance": {"vacuum": {"retain": "1 week"}}}, "maintenance.vacuum.retain", "not a retention", ""),
+        ({"maintenance": {"change_data_feed": "perhaps"}}, "maintenance.change_data_feed", "true or false", ""),
+        ({"maintenance": "off"}, "maintenance", "a mapping is needed here", ""),
+        ({"snapshot": "full", "sequence_by": [], "apply_as_deletes": "x"}, "apply_as_deletes", "full snapshot", ""),
+        ({"snapshot": "full"}, "sequence_by", "full snapshot", "leave out sequence_by, or snapshot"),
+        (
+            {"track_history_column_list": ["amount"]},
+            "track_history_column_list",
+            "only a table with history",
+            "add `stored_as_scd_type: 2`",
+        ),
+        (
+            {**HISTORY, "track_history_except_column_list": ["day"]},
+            "track_history_except_column_list",
+            "stated twice",
+            "leave out one",
+        ),
+        (
+            {**HISTORY, "except_column_list": ["amount"]},
+            "track_history_column_list[0]",
+            "the table has no such column",
+            "known are order_id",
+        ),
+        ({**HISTORY, "apply_as_truncates": "x"}, "apply_as_truncates", "this one has stored_as_scd_type: 2", ""),
+        ({"ignore_null_updates": True, "apply_as_truncates": "x"}, "apply_as_truncates", "ignore_null_updates", ""),
+        ({"except_column_list": ["order_id"]}, "except_column_list[0]", "a key identifies", "leave it out"),
+    ],
+)
+def test_each_is_named_with_its_likely_fix(
+    tmp_path: Path, changes: dict[str, Any], key: str, message: str, fix: str
+) -> None:
+    problem = problem_of_silver(tmp_path, **changes)
+    assert problem.key == key
+    assert message in problem.message
+    assert problem.fix.startswith(fix)
 
-    @pytest.mark.parametrize(
-        ("column", "key", "fix"),
-        [
-            ({"type": "integer"}, "columns.order_id.type", "did you mean 'int'?"),
-            ({"type": "timestmp"}, "columns.order_id.type", "did you mean 'timestamp'?"),
-            ({"nulable": False}, "columns.order_id.nulable", "did you mean 'nullable'?"),
-            ({"form": "x"}, "columns.order_id.form", "did you mean 'from'?"),
-        ],
-    )
-    def test_a_column_is_checked_too(self, tmp_path: Path, column: dict[str, Any], key: str, fix: str) -> None:
-        columns = {**silver_document()["columns"], "order_id": column}
-        problem = problem_of_silver(tmp_path, columns=columns)
-        assert (problem.key, problem.fix) == (key, fix)
 
-    def test_a_column_name_that_readers_would_quote(self, tmp_path: Path) -> None:
-        columns = {**silver_document()["columns"], "Order-Day": {"from": "day"}}
-        assert problem_of_silver(tmp_path, columns=columns).key == "columns.Order-Day"
+@pytest.mark.parametrize(
+    ("column", "key", "fix"),
+    [
+        ({"type": "integer"}, "columns.order_id.type", "did you mean 'int'?"),
+        ({"nulable": False}, "columns.order_id.nulable", "did you mean 'nullable'?"),
+        ({"form": "x"}, "columns.order_id.form", "did you mean 'from'?"),
+    ],
+)
+def test_a_column_is_checked_too(tmp_path: Path, column: dict[str, Any], key: str, fix: str) -> None:
+    columns = {**silver_document()["columns"], "order_id": column}
+    problem = problem_of_silver(tmp_path, columns=columns)
+    assert (problem.key, problem.fix) == (key, fix)
 
-    def test_a_key_that_is_missing_is_reported_without_a_value(self, tmp_path: Path) -> None:
-        document = silver_document()
-        del document["source"]
-        problem = only_problem(write_specs(tmp_path, bronze_document(), document))
-        assert (problem.key, problem.value) == ("source", None)
-        assert problem.message == "the key is missing; or write sources, a list, for several tables"
 
-    def test_a_silver_column_that_its_source_does_not_have(self, tmp_path: Path) -> None:
-        columns = {**silver_document()["columns"], "amont": {"type": "int"}}
-        problem = problem_of_silver(tmp_path, columns=columns)
-        assert (problem.key, problem.message) == ("columns.amont", "bronze.orders has no column of this name")
-        assert problem.fix.startswith("did you mean 'amount'?")
+def test_a_key_that_is_missing_is_reported_without_a_value(tmp_path: Path) -> None:
+    document = silver_document()
+    del document["source"]
+    problem = only_problem(write_specs(tmp_path, bronze_document(), document))
+    assert (problem.key, problem.value) == ("source", None)
+    assert problem.message == "the key is missing; or write sources, a list, for several tables"
 
-    def test_a_silver_column_with_an_expression_needs_no_namesake(self, tmp_path: Path) -> None:
-        columns = {**silver_document()["columns"], "cents": {"type": "int", "from": "amount * 100"}}
-        write_specs(tmp_path, bronze_document(), silver_document(columns=columns))
-        assert problems_of(tmp_path) == ()
 
-    @pytest.mark.parametrize(
-        ("source", "key", "fix"),
-        [
-            ({"format": "jsn"}, "source.format", "did you mean 'json'?"),
-            ({"path": "{start:%Y}"}, "source.path", "write it like date={interval_start:%Y-%m-%d}"),
-            ({"path": "{interval_start"}, "source.path", "write it like"),
-            ({"path": "../other"}, "source.path", "write it as a relative path"),
-            ({"landing": "hdfs://lake/orders"}, "source.landing", "write landing: s3://bucket/prefix"),
-            ({"path": "s3://lake/orders"}, "source.path", "write landing: s3://bucket/prefix"),
-            ({"landing": "/etc"}, "source.landing", "write it as a relative path"),
-            ({"delimiter": ""}, "source.delimiter", ""),
-        ],
-    )
-    def test_a_landing_source(self, tmp_path: Path, source: dict[str, str], key: str, fix: str) -> None:
-        stated = {**bronze_document()["source"], **source}
-        problem = only_problem(write_specs(tmp_path, bronze_document(source=stated)))
-        assert problem.key == key
-        assert problem.fix.startswith(fix)
+def test_a_silver_column_that_its_source_does_not_have(tmp_path: Path) -> None:
+    odd = {**silver_document()["columns"], "Order-Day": {"from": "day"}}
+    assert problem_of_silver(tmp_path, columns=odd).key == "columns.Order-Day", "a name that readers would quote"
+    columns = {**silver_document()["columns"], "amont": {"type": "int"}}
+    problem = problem_of_silver(tmp_path, columns=columns)
+    assert (problem.key, problem.message) == ("columns.amont", "bronze.orders has no column of this name")
+    assert problem.fix.startswith("did you mean 'amount'?")
 
-    @pytest.mark.parametrize(
-        "delta",
-        [
-            {"delta.enableDeletionVectors": True},
-            {"delta.columnMapping.mode": "name"},
-            {"delta.checkpointPolicy": "v2"},
-            {"delta.enableTypeWidening": "true"},
-            {"delta.feature.v2Checkpoint": "supported"},
-            {"delta.feature.timestampNtz": "enabled"},
-            {"delta.minReaderVersion": 3},
-            {"delta.universalFormat.enabledFormats": "iceberg"},
-        ],
-        ids=lambda delta: next(iter(delta)),
-    )
-    def test_a_property_that_raises_the_reader_version(self, tmp_path: Path, delta: dict[str, Any]) -> None:
-        problem = problem_of_silver(tmp_path, delta=delta)
-        assert problem.key == f"delta['{next(iter(delta))}']"
-        assert problem.message.startswith("this raises the table's reader version")
 
-    @pytest.mark.parametrize(
-        "delta",
-        [
-            {"delta.enableDeletionVectors": "false"},
-            {"delta.columnMapping.mode": "none"},
-            {"delta.minReaderVersion": 1},
-            {"delta.feature.appendOnly": "supported"},
-            {"delta.logRetentionDuration": "interval 60 days"},
-        ],
-        ids=lambda delta: next(iter(delta)),
-    )
-    def test_a_property_that_leaves_the_reader_version_alone(self, tmp_path: Path, delta: dict[str, Any]) -> None:
-        write_specs(tmp_path, bronze_document(), silver_document(delta=delta))
-        assert problems_of(tmp_path) == ()
+@pytest.mark.parametrize(
+    ("source", "key", "fix"),
+    [
+        ({"format": "jsn"}, "source.format", "did you mean 'json'?"),
+        ({"path": "{start:%Y}"}, "source.path", "write it like date={interval_start:%Y-%m-%d}"),
+        ({"path": "../other"}, "source.path", "write it as a relative path"),
+        ({"landing": "hdfs://lake/orders"}, "source.landing", "write landing: s3://bucket/prefix"),
+        ({"delimiter": ""}, "source.delimiter", ""),
+    ],
+)
+def test_a_landing_source(tmp_path: Path, source: dict[str, str], key: str, fix: str) -> None:
+    stated = {**bronze_document()["source"], **source}
+    problem = only_problem(write_specs(tmp_path, bronze_document(source=stated)))
+    assert problem.key == key
+    assert problem.fix.startswith(fix)
 
-    @pytest.mark.parametrize("document", [bronze_document, silver_document])
-    def test_a_bronze_or_silver_table_names_the_columns_with_statistics(
-        self, tmp_path: Path, document: Callable[..., dict[str, Any]]
-    ) -> None:
-        others = [] if document is bronze_document else [bronze_document()]
-        write_specs(tmp_path, *others, document(delta={"delta.dataSkippingNumIndexedCols": "8"}))
-        problem = only_problem(tmp_path)
-        assert (problem.key, problem.value) == ("delta['delta.dataSkippingNumIndexedCols']", "8")
-        assert problem.fix.startswith("name the columns: delta.dataSkippingStatsColumns")
-        write_specs(tmp_path, *others, document(delta={"delta.dataSkippingStatsColumns": "`order_id`, _batch_seq"}))
-        assert problems_of(tmp_path) == ()
-        write_specs(tmp_path, *others, document(delta={"delta.dataSkippingStatsColumns": "day,oder_id"}))
-        assert only_problem(tmp_path).fix == "did you mean 'order_id'?"
 
-    @pytest.mark.parametrize(
-        ("delta", "fix"),
-        [
-            ({"delta.enableChangeDataFeed": "true"}, "write `maintenance: {change_data_feed"),
-            ({"delta.deletedFileRetentionDuration": "interval 1 day"}, "write `maintenance: {vacuum"),
-            ({"millrace.table_id": 3}, "leave it out"),
-        ],
-    )
-    def test_a_property_that_is_set_elsewhere(self, tmp_path: Path, delta: dict[str, Any], fix: str) -> None:
-        assert problem_of_silver(tmp_path, delta=delta).fix.startswith(fix)
+@pytest.mark.parametrize(
+    "delta",
+    [
+        {"delta.enableDeletionVectors": True},
+        {"delta.columnMapping.mode": "name"},
+        {"delta.checkpointPolicy": "v2"},
+        {"delta.enableTypeWidening": "true"},
+        {"delta.feature.v2Checkpoint": "supported"},
+        {"delta.feature.timestampNtz": "enabled"},
+        {"delta.minReaderVersion": 3},
+        {"delta.universalFormat.enabledFormats": "iceberg"},
+    ],
+    ids=lambda delta: next(iter(delta)),
+)
+def test_a_property_that_raises_the_reader_version(tmp_path: Path, delta: dict[str, Any]) -> None:
+    problem = problem_of_silver(tmp_path, delta=delta)
+    assert problem.key == f"delta['{next(iter(delta))}']"
+    assert problem.message.startswith("this raises the table's reader version")
+
+
+@pytest.mark.parametrize(
+    "delta",
+    [
+        {"delta.enableDeletionVectors": "false"},
+        {"delta.columnMapping.mode": "none"},
+        {"delta.minReaderVersion": 1},
+        {"delta.logRetentionDuration": "interval 60 days"},
+    ],
+    ids=lambda delta: next(iter(delta)),
+)
+def test_a_property_that_leaves_the_reader_version_alone(tmp_path: Path, delta: dict[str, Any]) -> None:
+    write_specs(tmp_path, bronze_document(), silver_document(delta=delta))
+    assert problems_of(tmp_path) == ()
+
+
+@pytest.mark.parametrize("document", [bronze_document, silver_document])
+def test_a_bronze_or_silver_table_names_the_columns_with_statistics(
+    tmp_path: Path, document: Callable[..., dict[str, Any]]
+) -> None:
+    others = [] if document is bronze_document else [bronze_document()]
+    write_specs(tmp_path, *others, document(delta={"delta.dataSkippingNumIndexedCols": "8"}))
+    problem = only_problem(tmp_path)
+    assert (problem.key, problem.value) == ("delta['delta.dataSkippingNumIndexedCols']", "8")
+    assert problem.fix.startswith("name the columns: delta.dataSkippingStatsColumns")
+    write_specs(tmp_path, *others, document(delta={"delta.dataSkippingStatsColumns": "`order_id`, _batch_seq"}))
+    assert problems_of(tmp_path) == ()
+    write_specs(tmp_path, *others, document(delta={"delta.dataSkippingStatsColumns": "day,oder_id"}))
+    assert only_problem(tmp_path).fix == "did you mean 'order_id'?"
+
+
+@pytest.mark.parametrize(
+    ("delta", "fix"),
+    [
+        ({"delta.enableChangeDataFeed": "true"}, "write `maintenance: {change_data_feed"),
+        ({"delta.deletedFileRetentionDuration": "interval 1 day"}, "write `maintenance: {vacuum"),
+        ({"millrace.table_id": 3}, "leave it out"),
+    ],
+)
+def test_a_property_that_is_set_elsewhere(tmp_path: Path, delta: dict[str, Any], fix: str) -> None:
+    assert problem_of_silver(tmp_path, delta=delta).fix.startswith(fix)

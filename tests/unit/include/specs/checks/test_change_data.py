@@ -46,7 +46,6 @@ def test_each_source_has_its_own_columns_and_deletes(tmp_path: Path) -> None:
     [
         (changed(table=WEB), "sources[1].table", "the list has this source already", "leave one out"),
         (changed(table="bronze.brunch_orders"), "sources[1].table", "no spec creates this table", BRANCH),
-        (changed(table="gold.orders"), "sources[1].table", "a bronze table is written", ""),
         (changed(table="silver.customers"), "sources[1].table", "a bronze table is written", "by a `query`"),
         (two_shops(sources=None, source="silver.customers"), "source", "a bronze table is written", "by a `query`"),
         (
@@ -59,7 +58,6 @@ def test_each_source_has_its_own_columns_and_deletes(tmp_path: Path) -> None:
         (changed(rows=3), "sources[1].rows", "unknown key", ""),
         (two_shops(source=WEB), "sources", "stated twice", ""),
         (two_shops(snapshot="full", sequence_by=[], apply_as_deletes=None), "snapshot", "keys of the others", "source"),
-        (two_shops(apply_as_truncates="op = 'x'"), "apply_as_truncates", "keys of the others", "leave out apply_as_t"),
         (two_shops(source_priority="first"), "source_priority", "unknown value", "before_sequence"),
         (
             two_shops(source_priority="after_sequence", stored_as_scd_type=2),

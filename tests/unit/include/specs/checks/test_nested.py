@@ -39,11 +39,6 @@ def test_what_needs_single_values_refuses_them(tmp_path: Path, changes: dict[str
     assert (problem.key, message in problem.message, bool(problem.fix)) == (key, True, True)
 
 
-def test_rules_on_nulls_take_them(tmp_path: Path) -> None:
-    rules = rule("expect_column_values_to_not_be_null", column="address")
-    assert problems_of(write_specs(tmp_path, bronze_document(columns=ADDRESS, **rules))) == ()
-
-
 SETTINGS: dict[str, Any] = {"keys": ["order_id"], "sequence_by": ["order_id"]}
 
 
@@ -73,8 +68,7 @@ def test_a_silver_column_of_a_simple_type_reads_no_whole_nested_value(tmp_path: 
 
 
 @pytest.mark.parametrize(
-    ("changes", "key"),
-    [({"keys": ["tags"]}, "keys[0]"), ({"sequence_by": ["address"]}, "sequence_by[0]")],
+    ("changes", "key"), [({"keys": ["tags"]}, "keys[0]"), ({"sequence_by": ["address"]}, "sequence_by[0]")]
 )
 def test_nested_values_neither_identify_rows_nor_order_them(tmp_path: Path, changes: dict[str, Any], key: str) -> None:
     silver = silver_document(columns=ADDRESS, **{**SETTINGS, **changes})

@@ -24,7 +24,6 @@ MEASURES = {"measure": "count(*)", "source_measure": "count(DISTINCT order_id)"}
 @pytest.mark.parametrize(
     "expectations",
     [
-        rule(FRESH, "fail", column="event_at", max_age="36 hours"),
         rule(FRESH, "fail", column="day", max_age="2 days", as_of="commit"),
         rule(NEAR, "warn", of_last=7, min_percent=50, max_percent=200),
         rule(NEAR, "warn", of_last=7, min_percent=50, rows="applied"),

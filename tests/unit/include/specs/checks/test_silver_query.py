@@ -60,11 +60,9 @@ RULE = {"expect_column_values_to_not_be_null": {"column": "segment"}}
         ({"sources": [{"table": ORDERS}]}, "sources", "a mapping is needed here", ""),
         ({"keys": None}, "keys", "a list is needed here", ""),
         ({"stored_as_scd_type": 2}, "stored_as_scd_type", "unknown key", "computed from those of its sources"),
-        ({"quarantine": {"warn_after": "2 days"}}, "quarantine", "unknown key", "not merged from events"),
         ({"columns": {"order_id": {}}}, "columns", "unknown key", "not merged from events"),
         ({"group_by": {"day": "o.day"}}, "group_by", "the query itself says it", ""),
         ({"expectations": [{**RULE, "action": "quarantine"}]}, "expectations[0].action", "never received", "WHERE"),
-        ({"expectations": [{**RULE, "action": "drop"}]}, "expectations[0].action", "never received", "warn"),
     ],
 )  # fmt: skip
 def test_what_a_computed_row_cannot_have_is_refused_with_its_reason_and_the_way_out(

@@ -76,9 +76,7 @@ def test_a_group_by_the_value_of_a_joined_source_is_sound_only_for_an_inner_join
 def test_a_group_by_a_lookup_is_found_without_the_alias_of_its_column(tmp_path: Path) -> None:
     lookup = {"table": "silver.prices", "join": "left", "on": "p.order_id = o.order_id", "lookup": True}
     document = gold_document(
-        sources={"o": {"table": "silver.orders"}, "p": lookup},
-        refresh_from={"o": "order_id"},
-        group_by={"day": "code"},
+        sources={"o": {"table": "silver.orders"}, "p": lookup}, refresh_from={"o": "order_id"}, group_by={"day": "code"}
     )
     (problem,), _ = outcome(tmp_path, document)
     assert "group_by.day: a row of the lookup 'p' may belong to many values of refresh_by" in problem

@@ -45,22 +45,18 @@ def test_a_source_that_gives_the_value_of_the_group_is_sound(tmp_path: Path, ref
         ("to_date(event_at)", "date_trunc('month', o.event_at)"),
         ("event_at", "to_date(o.event_at)"),
         ("trunc(day, 'YEAR')", "o.day"),
-        ("year(event_at)", "month(o.event_at)"),
         ("date_trunc('week', event_at)", "date_trunc('month', o.event_at)"),
         ("date_trunc('month', date_trunc('week', event_at))", "date_trunc('month', o.event_at)"),
         ("date_add(day, 1)", "o.day"),
         ("day", "date_sub(o.day, 1)"),
         ("day + interval 1 day", "o.day"),
-        ("add_months(day, -1)", "o.day"),
         ("last_day(day)", "trunc(o.day, 'MM')"),
         ("amount + 1", "o.amount"),
         ("amount - (amount - 1)", "o.amount - o.amount - 1"),
         ("'x'", "o.day"),
         ("'x'", "o.order_id"),
         ("'2024-05-15'", "o.day"),
-        ("0", "o.amount"),
         ("to_date(event_at)", "to_date(from_utc_timestamp(o.event_at, 'America/New_York'))"),
-        ("to_date(from_utc_timestamp(event_at, 'America/New_York'))", "to_date(o.event_at)"),
         ("to_date(to_utc_timestamp(event_at, 'Asia/Tokyo'))", "to_date(o.event_at)"),
         ("to_date(event_at + interval 1 hour)", "to_date(o.event_at)"),
         ("to_date(timestampadd(MINUTE, -1, event_at))", "to_date(o.event_at)"),
@@ -68,17 +64,11 @@ def test_a_source_that_gives_the_value_of_the_group_is_sound(tmp_path: Path, ref
 )
 def test_another_value_than_the_group_is_refused(tmp_path: Path, refresh: str, group: str) -> None:
     problems, notes = outcome(tmp_path, single(refresh, group))
+    if refresh == "to_date(event_at + interval 1 hour)":
+        assert ": for event_at = 2024-05-15 23:59:59 these are 2024-05-15 and" in problems[0]
     assert f"refresh_from.o: refresh_by: day gives {group}, but refresh_from.o gives {refresh}: for " in problems[0]
+    assert "give the value of day: else a change leaves its own group stale" in problems[0]
     assert notes == ()
-
-
-def test_a_refused_refresh_names_a_value_that_shows_it(tmp_path: Path) -> None:
-    (problem,), _ = outcome(tmp_path, single("to_date(event_at + interval 1 hour)", "to_date(o.event_at)"))
-    assert (
-        "gives to_date(event_at + interval 1 hour): for event_at = 2024-05-15 23:59:59 these are 2024-05-15 and"
-        in problem
-    )
-    assert "give the value of day: else a change leaves its own group stale" in problem
 
 
 @pytest.mark.parametrize(

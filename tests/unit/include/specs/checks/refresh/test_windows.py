@@ -47,7 +47,6 @@ def test_a_window_of_time_needs_its_lookback(tmp_path: Path) -> None:
     "measure",
     [
         "lead(count(*)) over (order by o.day)",
-        "sum(count(*)) over (order by o.day desc)",
         "sum(count(*)) over (order by o.amount)",
         "sum(count(*)) over (order by o.day range between current row and interval 1 day following)",
     ],
