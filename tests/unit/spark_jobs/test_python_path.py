@@ -18,11 +18,8 @@ def test_the_archives_of_the_installed_pyspark_are_passed_over() -> None:
     assert spark_jobs.without_archives([*archives, *folders]) == folders
 
 
-def test_those_of_another_spark_stay_first(tmp_path: Path) -> None:
-    path = [str(tmp_path / "python" / "lib" / "pyspark.zip"), str(INSTALLED.parent)]
-    assert spark_jobs.without_archives(path) == path
-
-
-def test_a_path_without_an_installed_pyspark_stays_as_it_is(tmp_path: Path) -> None:
-    path = [str(INSTALLED / "python" / "lib" / "pyspark.zip"), str(tmp_path)]
-    assert spark_jobs.without_archives(path) == path
+def test_those_of_another_spark_and_those_without_an_installed_pyspark_stay(tmp_path: Path) -> None:
+    of_another = [str(tmp_path / "python" / "lib" / "pyspark.zip"), str(INSTALLED.parent)]
+    not_installed = [str(INSTALLED / "python" / "lib" / "pyspark.zip"), str(tmp_path)]
+    for path in (of_another, not_installed):
+        assert spark_jobs.without_archives(path) == path

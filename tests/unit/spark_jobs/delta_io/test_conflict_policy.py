@@ -4,25 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from spark_jobs.delta_io.conflict_policy import POLICY, Remedy, WriteKind, remedy_of
 from spark_jobs.delta_io.conflicts import Conflict
 
 GUIDE = Path("docs/guides/conflicts.md")
 
 
-@pytest.mark.parametrize("kind", WriteKind)
-def test_no_conflict_is_without_a_remedy(kind: WriteKind) -> None:
-    assert set(POLICY[kind]) == set(Conflict)
-
-
-def test_a_batch_plans_again_when_its_plan_may_not_apply() -> None:
-    conflicts = {conflict for conflict in Conflict if remedy_of(WriteKind.BATCH, conflict) is Remedy.PLAN_AGAIN}
-    assert conflicts == {Conflict.CONCURRENT_TRANSACTION, Conflict.METADATA_CHANGED, Conflict.PROTOCOL_CHANGED}
-
-
-def test_only_a_secondary_write_may_be_done_by_another() -> None:
+def test_every_kind_of_write_has_a_remedy_for_every_conflict() -> None:
+    assert {kind for kind in WriteKind if set(POLICY[kind]) == set(Conflict)} == set(WriteKind)
+    again = {conflict for conflict in Conflict if remedy_of(WriteKind.BATCH, conflict) is Remedy.PLAN_AGAIN}
+    assert again == {Conflict.CONCURRENT_TRANSACTION, Conflict.METADATA_CHANGED, Conflict.PROTOCOL_CHANGED}
     done = {(kind, conflict) for kind in WriteKind for conflict in Conflict if remedy_of(kind, conflict) is Remedy.DONE}
     assert done == {(WriteKind.SECONDARY, Conflict.CONCURRENT_TRANSACTION)}
 

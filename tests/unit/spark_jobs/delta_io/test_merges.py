@@ -26,7 +26,4 @@ def test_a_merge_has_the_clause_of_its_only_action_alone(action: str) -> None:
 
 def test_a_merge_of_all_actions_has_each_clause_once() -> None:
     assert clauses(*CHANGES) == ["DELETE", "UPDATE", "INSERT"]
-
-
-def test_the_order_of_the_actions_does_not_matter() -> None:
     assert clauses(INSERT, UPDATE) == clauses(UPDATE, INSERT) == ["UPDATE", "INSERT"]

@@ -40,9 +40,7 @@ def test_a_wrong_spec_fails_its_table_and_stops_what_reads_it_in_every_domain(tm
     assert "it reads silver.orders, whose spec is wrong" in said["gold.other"]
 
 
-def test_days_without_a_folder_end_the_run_unless_they_are_to_be_skipped(
-    tmp_path: Path,
-) -> None:
+def test_days_without_a_folder_end_the_run_unless_they_are_to_be_skipped(tmp_path: Path) -> None:
     tables = write_specs(tmp_path / "tables", bronze_document(), silver_document())
     (tmp_path / "landing").mkdir()
     places = {"root": tmp_path / "data", "landing": tmp_path / "landing", "reports": tmp_path / "reports"}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, write_deltalake
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from include.contracts.job.findings import MAX_SAMPLES, RefusedRows
@@ -88,6 +88,7 @@ BATCHES = st.lists(
 )
 
 
+@settings(max_examples=20)
 @given(BATCHES)
 def test_any_texts_are_counted(tmp_path_factory: pytest.TempPathFactory, batches: list[list[Refused]]) -> None:
     quarantine = tmp_path_factory.mktemp("quarantine")

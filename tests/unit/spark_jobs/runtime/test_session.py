@@ -54,9 +54,7 @@ def test_a_release_that_is_never_answered_does_not_keep_the_driver_from_ending(
     assert ended.value.code() == grpc.StatusCode.DEADLINE_EXCEEDED
 
 
-def test_an_ended_session_that_is_collected_later_leaves_the_requests_of_others_alone(
-    remote: ModuleType,
-) -> None:
+def test_an_ended_session_that_is_collected_later_leaves_the_requests_of_others_alone(remote: ModuleType) -> None:
     session = SparkSession("sc://localhost:1")
     session.release_session_on_close = False
     remote._open_sessions.append(session)

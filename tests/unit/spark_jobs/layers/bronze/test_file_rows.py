@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from include.contracts.job.findings import FileWithoutColumns
@@ -29,6 +29,7 @@ def write(path: Path, rows: list[tuple[str, str | None]], **options: object) -> 
     return path
 
 
+@settings(max_examples=40)
 @given(
     first=ROWS, second=ROWS, rows_a_group=st.integers(1, 5), has_statistics=st.booleans(), has_dictionary=st.booleans()
 )

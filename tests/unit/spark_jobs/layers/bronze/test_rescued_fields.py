@@ -21,7 +21,7 @@ from tests.support.texts import texts
 ROWS = st.lists(st.tuples(st.booleans(), st.none() | st.dictionaries(texts(), texts(), min_size=1)), min_size=1)
 
 
-@settings(max_examples=50)
+@settings(max_examples=25)
 @given(st.lists(ROWS, max_size=3), st.dictionaries(texts(), st.just("int")))
 def test_every_field_of_the_batchs_own_rows_is_counted(
     files: list[list[tuple[bool, dict[str, str] | None]]], kinds: dict[str, str]
