@@ -51,11 +51,7 @@ def test_a_healthy_part_is_healthy(server: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("part", "said"),
-    [
-        ("triggerer", "triggerer is unhealthy"),
-        ("dag_processor", "dag_processor is unknown"),
-    ],
+    ("part", "said"), [("triggerer", "triggerer is unhealthy"), ("dag_processor", "dag_processor is unknown")]
 )
 def test_a_part_that_is_not_healthy_fails_the_check_and_is_named(server: str, part: str, said: str) -> None:
     assert check(f"{server}/health", part) == (1, said)

@@ -13,33 +13,11 @@ WHEN = datetime(2013, 1, 2, tzinfo=UTC)
 
 
 def task(task_id: str, state: str | None, seconds: float | None = None) -> Task:
-    return Task(
-        dag_id="flights",
-        dag_run_id="r",
-        task_id=task_id,
-        state=state,
-        try_number=1,
-        logical_date=WHEN,
-        scheduled_when=WHEN if state else None,
-        start_date=WHEN if state else None,
-        end_date=None,
-        duration=seconds,
-    )
+    return Task.model_construct(task_id=task_id, state=state, start_date=WHEN if state else None, duration=seconds)
 
 
-def day(*tasks: Task, state: str = "running") -> DayOfBackfill:
-    run = Run(
-        dag_id="flights",
-        dag_run_id="r",
-        run_type="backfill",
-        state=state,
-        logical_date=WHEN,
-        scheduled_when=WHEN if state else None,
-        data_interval_start=WHEN,
-        start_date=WHEN,
-        end_date=None,
-    )
-    return DayOfBackfill(run, tasks)
+def day(*tasks: Task) -> DayOfBackfill:
+    return DayOfBackfill(Run.model_construct(dag_id="flights", state="running", data_interval_start=WHEN), tasks)
 
 
 def shown(*states: DayOfBackfill) -> str:

@@ -30,10 +30,7 @@ def test_the_token_is_in_the_environment_of_clients_alone_and_outlives_the_serve
     token = server.token
     assert len(token) >= 32
     assert token not in " ".join(server.argv())
-    assert server.client_env() == {
-        "SPARK_REMOTE": "sc://localhost:15777",
-        "SPARK_CONNECT_AUTHENTICATE_TOKEN": token,
-    }
+    assert server.client_env() == {"SPARK_REMOTE": "sc://localhost:15777", "SPARK_CONNECT_AUTHENTICATE_TOKEN": token}
     assert SparkServer(server.home, server.jars, port=15778).token == token
 
 

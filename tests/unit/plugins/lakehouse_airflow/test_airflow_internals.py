@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -20,10 +21,16 @@ PUBLIC_PARTS = ("airflow.listeners", "airflow.plugins_manager", "airflow.provide
 HOOK = "airflow.providers.apache.spark.hooks.spark_submit:SparkSubmitHook"
 
 
+@cache
 def trees() -> dict[Path, ast.Module]:
     found = {path: ast.parse(path.read_text()) for path in sorted(PACKAGE.rglob("*.py"))}
     assert len(found) > 30
     return found
+
+
+@cache
+def private_names_of(base: type) -> set[str]:
+    return private_names(ast.parse(inspect.getsource(base)))
 
 
 def private_names(tree: ast.AST) -> set[str]:
@@ -63,7 +70,7 @@ def test_no_other_private_name_of_airflow_is_used() -> None:
     listed = {name for members in INTERNALS.values() for name in members}
     used: dict[str, set[str]] = {}
     for path, tree in trees().items():
-        theirs = {name for base in airflow_bases(path) for name in private_names(ast.parse(inspect.getsource(base)))}
+        theirs = {name for base in airflow_bases(path) for name in private_names_of(base)}
         if names := private_names(tree) & theirs:
             used[path.relative_to(PACKAGE).as_posix()] = names
     assert used["hooks/spark_job.py"] == set(INTERNALS[HOOK])

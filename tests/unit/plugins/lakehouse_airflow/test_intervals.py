@@ -22,8 +22,8 @@ def event(start: datetime, end: datetime) -> dict[str, Any]:
     return {"interval_start": start.isoformat(), "interval_end": end.isoformat(), "version": 3}
 
 
-@pytest.mark.parametrize("run_type", ["scheduled", "backfill"])
-def test_a_run_of_the_clock_carries_its_own_interval(run_type: str) -> None:
+@pytest.mark.parametrize("run_type", ["scheduled", "backfill", "manual"])
+def test_an_interval_that_starts_at_the_date_of_the_run_is_taken_as_it_is(run_type: str) -> None:
     assert interval_of(RunDates(run_type, logical_date=JAN_5, start=JAN_5, end=JAN_6)) == FIFTH
 
 
@@ -33,14 +33,7 @@ def test_the_day_of_the_form_is_the_whole_utc_day(run_type: str) -> None:
     inferred = now.replace(hour=0, minute=0)
     dates = RunDates(run_type, logical_date=now, start=inferred - timedelta(days=1), end=inferred, day="2013-01-05")
     assert interval_of(dates) == FIFTH
-
-
-def test_the_day_of_the_form_works_without_any_date() -> None:
-    assert interval_of(RunDates("manual", day="2013-01-05")) == FIFTH
-
-
-def test_a_manual_run_whose_interval_starts_at_its_date_is_taken_as_it_is() -> None:
-    assert interval_of(RunDates("manual", logical_date=JAN_5, start=JAN_5, end=JAN_6)) == FIFTH
+    assert interval_of(RunDates(run_type, day="2013-01-05")) == FIFTH
 
 
 def test_a_manual_run_whose_inferred_interval_is_another_day_says_what_to_type() -> None:
@@ -52,32 +45,28 @@ def test_a_manual_run_whose_inferred_interval_is_another_day_says_what_to_type()
     assert 'Day = 2013-01-05 in the form (in the API or CLI: conf {"day": "2013-01-05"})' in message
 
 
-def test_a_manual_run_without_any_date_says_what_to_type() -> None:
-    with pytest.raises(AirflowFailException, match=r"has no date: trigger it again with Day = "):
-        interval_of(RunDates("manual"))
-
-
-def test_a_day_that_is_no_date_is_named() -> None:
-    with pytest.raises(AirflowFailException, match="Day is '5 January'"):
-        interval_of(RunDates("manual", day="5 January"))
-
-
-def test_a_backfill_takes_no_day() -> None:
-    with pytest.raises(AirflowFailException, match="carries its own date"):
-        interval_of(RunDates("backfill", start=JAN_5, end=JAN_6, day="2013-01-07"))
-
-
-@pytest.mark.parametrize("at", [None, JAN_5])
-def test_a_scheduled_run_without_an_interval_names_the_timetable(at: datetime | None) -> None:
-    with pytest.raises(AirflowFailException, match="CronDataIntervalTimetable"):
-        interval_of(RunDates("scheduled", logical_date=JAN_5, start=at, end=at))
-
-
-def test_a_run_of_an_asset_event_takes_the_events_interval() -> None:
-    assert interval_of(RunDates("asset_triggered", events=(event(JAN_5, JAN_6), event(JAN_5, JAN_6)))) == FIFTH
+@pytest.mark.parametrize(
+    ("dates", "said"),
+    [
+        (RunDates("manual"), "has no date: trigger it again with Day = "),
+        (RunDates("manual", day="5 January"), "Day is '5 January'"),
+        (RunDates("backfill", start=JAN_5, end=JAN_6, day="2013-01-07"), "carries its own date"),
+        (RunDates("scheduled", logical_date=JAN_5), "CronDataIntervalTimetable"),
+        (RunDates("scheduled", logical_date=JAN_5, start=JAN_5, end=JAN_5), "CronDataIntervalTimetable"),
+        (RunDates("asset_triggered"), "has no interval"),
+        (
+            RunDates("asset_triggered", events=({"interval_start": JAN_5.isoformat()}, event(JAN_5, JAN_6))),
+            "has no int",
+        ),
+    ],
+)
+def test_a_run_without_an_interval_says_what_to_type(dates: RunDates, said: str) -> None:
+    with pytest.raises(AirflowFailException, match=said):
+        interval_of(dates)
 
 
 def test_asset_events_that_disagree_are_to_be_run_one_by_one() -> None:
+    assert interval_of(RunDates("asset_triggered", events=(event(JAN_5, JAN_6), event(JAN_5, JAN_6)))) == FIFTH
     with pytest.raises(
         AirflowFailException, match=r"different intervals \(2013-01-04, 2013-01-05\).*once for each of them"
     ):
@@ -90,12 +79,6 @@ def test_the_interval_of_a_table_that_reads_whatever_is_new_spans_those_of_all_e
     assert (spanned.start, spanned.end) == (JAN_4, JAN_6)
     with pytest.raises(AirflowFailException, match="has no interval"):
         interval_of(RunDates("asset_triggered", events=({"version": 3},)), may_span=True)
-
-
-@pytest.mark.parametrize("events", [(), ({},), ({"interval_start": JAN_5.isoformat()}, event(JAN_5, JAN_6))])
-def test_an_asset_event_without_an_interval_says_what_to_type(events: tuple[dict[str, Any], ...]) -> None:
-    with pytest.raises(AirflowFailException, match="has no interval"):
-        interval_of(RunDates("asset_triggered", events=events))
 
 
 def test_the_days_of_the_data_are_inclusive() -> None:

@@ -26,15 +26,11 @@ SILVER = silver_spec(owner="sales", columns=COLUMNS, expectations=[RULE, FRESH])
 GOLD = gold_spec()
 
 
-def test_the_page_of_a_table_says_what_it_is_and_whom_to_ask() -> None:
+def test_the_page_of_a_table_says_what_it_is_whom_to_ask_and_what_each_column_means() -> None:
     page = table_doc(SILVER, owner="platform")
     for fact in ("| reads | `bronze.orders` |", "| one row for each | order_id |", "| owner | sales |"):
         assert fact in page
     assert "| owner | platform |" in table_doc(BRONZE, owner="platform")
-
-
-def test_the_page_of_a_table_has_each_column_with_type_meaning_and_unit() -> None:
-    page = table_doc(SILVER)
     assert "| `order_id` | string, never null | number of the order |" in page
     assert "| `amount` | int | price in cents |" in page
     assert "| `revenue` | measure | `sum(o.amount)` |" in table_doc(GOLD)

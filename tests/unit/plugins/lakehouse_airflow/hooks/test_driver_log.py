@@ -35,12 +35,6 @@ def test_the_file_has_every_line_and_the_task_log_those_that_matter(tmp_path: Pa
     assert log.path.read_text().splitlines() == lines
 
 
-def test_the_tail_is_the_end_of_the_output(tmp_path: Path) -> None:
-    log = DriverLog(tmp_path / "1.log")
-    list(log.record(f"line {number}\n" for number in range(100)))
-    assert log.tail.splitlines() == [f"line {number}" for number in range(100 - TAIL_LINES, 100)]
-
-
 def test_secrets_that_airflow_knows_reach_neither_file_nor_task_log(tmp_path: Path) -> None:
     mask_secret("sesame-open-2013")
     log = DriverLog(tmp_path / "1.log")
@@ -54,16 +48,12 @@ def test_other_lines_have_no_level(line: str) -> None:
     assert level_of(line) == 0
 
 
-def test_a_full_disk_costs_the_file_its_lines_and_the_job_nothing() -> None:
-    log = DriverLog(Path("/dev/full"))
-    lines = [*NOISE, *MATTERS]
-    assert list(log.record_and_pick(f"{line}\n" for line in lines)) == [
-        (level, line) for line, level in MATTERS.items()
-    ]
-    assert log.tail.splitlines()[-1] == lines[-1]
-
-
-def test_a_folder_that_cannot_be_made_costs_no_more(tmp_path: Path) -> None:
+def test_a_full_disk_or_a_folder_that_cannot_be_made_costs_the_file_its_lines_and_the_job_nothing(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "run").write_text("a file in the place of the folder")
-    log = DriverLog(tmp_path / "run" / "1.log")
-    assert list(log.record(["the driver speaks\n"])) == ["the driver speaks"]
+    lines = [f"line {number}" for number in range(100)]
+    for place in (Path("/dev/full"), tmp_path / "run" / "1.log"):
+        log = DriverLog(place)
+        assert list(log.record(f"{line}\n" for line in lines)) == lines
+        assert log.tail.splitlines() == lines[-TAIL_LINES:], "the tail is the end of the output"

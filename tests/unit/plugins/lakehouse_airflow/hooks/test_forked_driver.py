@@ -71,11 +71,6 @@ def test_it_names_its_job_and_can_be_stopped(driver: ForkedDriver, run: RunJob, 
     assert driver.wait() == -signal.SIGTERM
 
 
-def test_without_a_job_it_ends(driver: ForkedDriver) -> None:
-    driver.end()
-    assert driver.poll() == 0
-
-
 def test_it_holds_no_file_of_its_task(tmp_path: Path) -> None:
     log, task = socket.socketpair()
     driver = ForkedDriver.start()
@@ -83,3 +78,4 @@ def test_it_holds_no_file_of_its_task(tmp_path: Path) -> None:
     # Airflow's supervisor waits for this end of the task's log.
     assert log.recv(1) == b""
     driver.end()
+    assert driver.poll() == 0, "without a job it ends"

@@ -53,6 +53,8 @@ def conf_arguments(jars: Path, master: str) -> list[str]:
 def test_only_a_large_load_gets_the_second_compiler(hook: MakeHook, large_load: bool) -> None:
     command = hook({"host": "local[2]"}, large_load=large_load)._build_spark_submit_command(APPLICATION)
     assert any(LATE_COMPILER in argument for argument in command) is large_load
+    command = hook({"host": "local[2]"}, conf={"spark.log.level": "INFO"})._build_spark_submit_command(APPLICATION)
+    assert [part for part in command if part.startswith("spark.log.level")] == ["spark.log.level=INFO"]
 
 
 @pytest.mark.parametrize(
@@ -116,16 +118,8 @@ def test_a_connect_server_gets_a_plain_python_client(hook: MakeHook) -> None:
     assert spark_hook._build_spark_submit_command(APPLICATION) == [sys.executable, APPLICATION, *ARGUMENTS]
     assert spark_hook.master == "sc://localhost:15002"
     assert spark_hook.own_variables()["SPARK_CONNECT_AUTHENTICATE_TOKEN"] == "the-secret-token"
-
-
-@pytest.mark.parametrize("host", ["sc://localhost", "local[2]", "yarn"])
-def test_a_driver_knows_the_process_that_started_it(hook: MakeHook, host: str) -> None:
-    assert hook({"host": host}).own_variables()[STARTED_BY] == str(os.getpid())
-
-
-def test_the_tasks_own_conf_wins(hook: MakeHook) -> None:
-    command = hook({"host": "local[2]"}, conf={"spark.log.level": "INFO"})._build_spark_submit_command(APPLICATION)
-    assert [part for part in command if part.startswith("spark.log.level")] == ["spark.log.level=INFO"]
+    for each in (spark_hook, hook({"host": "local[2]"})):
+        assert each.own_variables()[STARTED_BY] == str(os.getpid()), "a driver knows who started it"
 
 
 def test_a_missing_connection_says_how_to_create_it(tmp_path: Path, jars: Path) -> None:
@@ -135,15 +129,19 @@ def test_a_missing_connection_says_how_to_create_it(tmp_path: Path, jars: Path) 
         )
 
 
-@pytest.mark.parametrize("connection", [{"host": "m1"}, {"host": "http://m1", "port": 8080}])
-def test_a_master_that_spark_does_not_know_is_named(hook: MakeHook, connection: dict[str, Any]) -> None:
-    with pytest.raises(AirflowFailException, match=r"names the Spark master .*m1.*does not know: give it the host"):
+@pytest.mark.parametrize(
+    ("connection", "said"),
+    [
+        ({"host": "m1"}, r"names the Spark master .*m1.*does not know: give it the host"),
+        ({"host": "http://m1", "port": 8080}, r"names the Spark master .*m1.*does not know: give it the host"),
+        ({"host": "k8s://https://cluster", "port": 443}, "add apache-airflow-providers-cncf-kubernetes"),
+    ],
+)
+def test_a_master_that_spark_does_not_know_or_whose_package_is_missing_is_named(
+    hook: MakeHook, connection: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(AirflowFailException, match=said):
         hook(connection)
-
-
-def test_kubernetes_without_its_package_says_what_to_install(hook: MakeHook) -> None:
-    with pytest.raises(AirflowFailException, match="add apache-airflow-providers-cncf-kubernetes"):
-        hook({"host": "k8s://https://cluster", "port": 443})
 
 
 def test_missing_jars_are_named_with_the_way_out(hook: MakeHook, jars: Path) -> None:

@@ -45,14 +45,10 @@ def test_somebody_elses_profile_and_token_do_not_go_with_the_connections_keys(mo
 def test_a_connection_that_names_the_address_alone_leaves_the_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
     connect(monkeypatch, extra={"endpoint_url": "http://store"})
     environment = dict(FOREIGN)
+    reach_store(environment, Settings())
+    assert environment == FOREIGN, "without a connection it stays as it is"
     reach_store(environment, LAKE)
     assert environment == {**FOREIGN, "AWS_ENDPOINT_URL_S3": "http://store"}
-
-
-def test_without_a_connection_the_environment_stays_as_it_is() -> None:
-    environment = dict(FOREIGN)
-    reach_store(environment, Settings())
-    assert environment == FOREIGN
 
 
 def test_a_task_can_reach_the_store_from_its_settings_on(monkeypatch: pytest.MonkeyPatch) -> None:

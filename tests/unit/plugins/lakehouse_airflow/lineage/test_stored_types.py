@@ -35,6 +35,7 @@ def table(tmp_path: Path) -> Path:
 
 
 def test_each_version_has_the_types_of_its_own_columns(table: Path) -> None:
+    assert stored_types(table.parent, 3) == {}, "no table is there"
     assert [stored_types(table, version) for version in range(7)] == [NARROW] * 3 + [WIDE] * 4
 
 
@@ -48,7 +49,3 @@ def test_a_fork_of_a_process_that_has_used_delta_rs_reads_them(table: Path) -> N
     assert DeltaTable(str(table)).to_pyarrow_table().num_rows == 5
     with multiprocessing.get_context("fork").Pool(1) as fork:
         assert fork.apply_async(stored_types, (table, 6)).get(timeout=60) == WIDE
-
-
-def test_a_folder_without_a_table_has_no_types(tmp_path: Path) -> None:
-    assert stored_types(tmp_path, 3) == {}

@@ -54,28 +54,17 @@ def test_each_new_column_is_asked_about_in_one_run(columns: NewColumns, run_of: 
     assert {column.state for column in columns.of(ORDERS)} == {ColumnState.ASKED}
 
 
-def test_a_run_by_hand_asks_about_all_that_is_open(columns: NewColumns, run_of: MakeRun) -> None:
-    asked(run_of, ASKED_RUN)
-    columns.record(ColumnState.REFUSED, ORDERS, ["shop"], run_id=ASKED_RUN, said_by="ann")
-    assert asked(run_of, "manual__1", "manual") == ["colour"]
-
-
 @pytest.mark.parametrize(("option", "state"), [("Approve", ColumnState.APPROVED), ("Reject", ColumnState.REFUSED)])
 def test_either_answer_is_kept_with_who_gave_it(
     columns: NewColumns, run_of: MakeRun, option: str, state: ColumnState
 ) -> None:
-    task = ColumnApprovalOperator(task_id="approve", table=ORDERS, column="colour")
-    context = {**run_of(ASKED_RUN), "task": task}
-    task.execute_complete(context, response(option))
-    told = next(column for column in columns.of(ORDERS) if column.name == "colour")
-    assert (told.state, told.said_by, told.run_id) == (state, "ann", ASKED_RUN)
-
-
-def test_the_question_names_table_and_column_and_what_is_kept() -> None:
     task = ColumnApprovalOperator(task_id="approve", table=ORDERS, column="colour", kept='2 rows, such as "red"')
     assert task.subject == "Make colour a column of bronze.orders?"
     assert '`_rescued`: 2 rows, such as "red".' in task.body
-    assert "Reject" in task.body
+    task.execute_complete({**run_of(ASKED_RUN), "task": task}, response(option))
+    told = next(column for column in columns.of(ORDERS) if column.name == "colour")
+    assert (told.state, told.said_by, told.run_id) == (state, "ann", ASKED_RUN)
+    assert asked(run_of, "manual__1", "manual") == ["shop"], "a run by hand asks about all that is open"
 
 
 def test_a_question_says_how_many_rows_have_the_field_and_some_values(

@@ -67,9 +67,7 @@ def override(context: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.usefixtures("refused")
-def test_the_question_says_version_rules_reason_and_what_an_answer_does(
-    asked: Callable[..., dict[str, Any]],
-) -> None:
+def test_the_question_says_version_rules_reason_and_what_an_answer_does(asked: Callable[..., dict[str, Any]]) -> None:
     question = RefusalOperator(task_id="refusal").execute(asked())
     assert question["subject"] == "Let version 2 of bronze.orders pass, though its gate refused it?"
     rule = "`expect_table_row_count_to_be_between(min_value=1)`: no empty days"
@@ -77,20 +75,10 @@ def test_the_question_says_version_rules_reason_and_what_an_answer_does(
         assert part in question["body"]
     assert "[bronze.orders](/assets?name_pattern=bronze.orders)" in question["body"]
     assert "Then clear the task that waits" in question["body"]
-
-
-@pytest.mark.usefixtures("refused")
-def test_a_question_that_names_the_waiting_gate_leads_to_it_and_to_its_samples(
-    asked: Callable[..., dict[str, Any]],
-) -> None:
     body = RefusalOperator(task_id="refusal").execute(asked(task="shop/manual__1/bronze.orders_gate"))["body"]
     assert "[the task that waits](/dags/shop/runs/manual__1/tasks/bronze.orders_gate)" in body
     assert "[Data Docs with samples](/lakehouse/data-docs/shop/manual__1/bronze.orders)" in body
     assert "Then the task that waits runs again" in body
-
-
-@pytest.mark.usefixtures("refused")
-def test_what_cannot_be_overridden_is_not_asked_about(asked: Callable[..., dict[str, Any]]) -> None:
     for form, reason in (({"version": 1}, "passed its gate"), ({"version": 9}, "has no version 9")):
         with pytest.raises(AirflowFailException, match=reason):
             RefusalOperator(task_id="refusal").execute(asked(**form))
@@ -100,9 +88,13 @@ def test_what_cannot_be_overridden_is_not_asked_about(asked: Callable[..., dict[
 def test_an_approved_version_is_certified_in_the_name_of_who_approved_it_and_announced(
     house: House, asked: Callable[..., dict[str, Any]], refused: Winner
 ) -> None:
+    gates = Gates(LakehousePaths(house.root))
+    for nobody in (None, {"responded_by_user": None}):
+        with pytest.raises(AirflowFailException, match="Nobody approved this"):
+            override(asked(nobody))
+    assert gates.certified(ORDERS) == 1
     context = asked()
     override(context)
-    gates = Gates(LakehousePaths(house.root))
     assert gates.certified(ORDERS) == refused.version == 2
     refusal = gates.override_in_force(ORDERS)
     assert refusal is not None
@@ -134,11 +126,6 @@ def test_a_task_that_died_after_it_recorded_the_override_announces_it_when_retri
     assert len(context["events"]) == 2
     results = Gates(LakehousePaths(house.root)).results(ORDERS)
     assert sum(1 for entry in results if entry.result.override) == 1
-
-
-@pytest.mark.usefixtures("refused", "announced")
-def test_a_second_run_says_who_was_first(asked: Callable[..., dict[str, Any]]) -> None:
-    override(asked())
     with pytest.raises(AirflowFailException, match=r"version 2 was overridden by ann at .*: a holiday"):
         override(asked(run_id="manual__2"))
 
@@ -154,14 +141,6 @@ def test_a_version_that_was_overtaken_while_the_question_stood_open_is_left_alon
     with pytest.raises(AirflowFailException, match="readers use version 3, and never go back to 2"):
         override(asked())
     assert Gates(LakehousePaths(house.root)).certified(ORDERS) == later.version > refused.version
-
-
-@pytest.mark.usefixtures("refused")
-@pytest.mark.parametrize("answer", [None, {"responded_by_user": None}])
-def test_nobody_is_no_person(house: House, asked: Callable[..., dict[str, Any]], answer: dict[str, Any] | None) -> None:
-    with pytest.raises(AirflowFailException, match="Nobody approved this"):
-        override(asked(answer))
-    assert Gates(LakehousePaths(house.root)).certified(ORDERS) == 1
 
 
 @pytest.mark.usefixtures("announced")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -36,6 +35,13 @@ FORM = (
     "/lakehouse/trigger/gate_override?table=bronze.orders&version=1"
     "&task=shop%2Fscheduled__2013-01-06T00%3A00%3A00%2B00%3A00%2Forders_gate"
 )
+
+LINKS = {
+    "Table": "/lakehouse/tables/bronze.orders",
+    "Run": "/lakehouse/runs/shop/scheduled__2013-01-06T00%3A00%3A00%2B00%3A00",
+    "Data Docs": "/lakehouse/data-docs/shop/scheduled__2013-01-06T00%3A00%3A00%2B00%3A00/bronze.orders",
+    "Gate override": "",
+}
 
 
 @pytest.fixture
@@ -79,8 +85,12 @@ def test_a_passed_version_of_this_run_is_announced_with_interval_version_and_row
 ) -> None:
     version = passed_batch(house)
     task, emitted = gate(), events()
-    result = task.execute(run_of(left=left(version), events=emitted))
+    context = run_of(left=left(version), events=emitted)
+    result = task.execute(context)
     assert (result["version"], result["certified_version"]) == (version, version)
+    checked = {"table": "bronze.orders", "version": version, "suite_hash": house.spec.suite_hash}
+    assert context["ti"].pushed == {CHECKED_KEY: checked}
+    assert links_of(task) == LINKS
     assert task.outlets == [ASSET, OTHER]
     assert emitted[ASSET].extra == {
         "summary": f"bronze.orders version {version} for 2013-01-05: 1 row read, 1 row applied",
@@ -92,28 +102,28 @@ def test_a_passed_version_of_this_run_is_announced_with_interval_version_and_row
     }
 
 
-@pytest.mark.usefixtures("earlier_events")
-def test_a_version_that_another_run_made_is_not_announced(house: House, run_of: MakeRun) -> None:
-    version = passed_batch(house, run_id="another run")
-    task = gate()
+@pytest.mark.parametrize("maker", [RUN, "another run"])
+def test_what_a_writer_found_done_is_announced_once_if_its_own_run_had_made_it(
+    house: House, run_of: MakeRun, earlier_events: set[int], maker: str
+) -> None:
+    version, task = passed_batch(house, run_id=maker), gate()
     task.execute(run_of(left=left(version, Outcome.NO_OP), events=events()))
-    assert task.outlets == [OTHER], "only the table's own event is withheld"
-
-
-@pytest.mark.usefixtures("earlier_events")
-def test_a_writer_whose_retry_found_its_own_batch_is_still_announced(house: House, run_of: MakeRun) -> None:
-    version = passed_batch(house)
-    task = gate()
-    task.execute(run_of(left=left(version, Outcome.NO_OP), events=events()))
-    assert task.outlets == [ASSET, OTHER]
-
-
-def test_a_cleared_gate_announces_nothing_twice(house: House, run_of: MakeRun, earlier_events: set[int]) -> None:
-    version = passed_batch(house)
+    assert task.outlets == ([ASSET, OTHER] if maker == RUN else [OTHER]), "only the table's own event is withheld"
     earlier_events.add(version)
-    task = gate()
-    task.execute(run_of(left=left(version), events=events()))
-    assert task.outlets == [OTHER], "only the table's own event is withheld"
+    cleared = gate()
+    cleared.execute(run_of(left=left(version), events=events()))
+    assert cleared.outlets == [OTHER]
+
+
+def test_where_there_is_no_version_nothing_is_checked_and_only_table_and_run_are_linked(
+    house: House, run_of: MakeRun
+) -> None:
+    result = gate().execute(run_of(left=None))
+    assert result["message"] == "bronze.orders has no version yet that could be checked"
+    task, context = gate(), run_of(left=left(None, Outcome.NO_OP))
+    assert task.execute(context)["outcome"] == "no_op"
+    assert (task.outlets, context["ti"].pushed) == ([OTHER], {})
+    assert [name for name, path in links_of(task).items() if path] == ["Table", "Run"]
 
 
 def test_a_refused_version_names_expectation_table_version_and_what_readers_see(
@@ -123,13 +133,21 @@ def test_a_refused_version_names_expectation_table_version_and_what_readers_see(
     house.deliver("b.json")
     winner = commit_batch(house.root, house.landing, house.spec, DAY, RUN)
     judge(house.root, house.spec, winner, passed=False)
+    task, context = gate(), run_of(left=left(winner.version))
     with pytest.raises(AirflowFailException) as refused:
-        gate().execute(run_of(left=left(winner.version)))
+        task.execute(context)
+    pushed = context["ti"].pushed
+    assert (pushed[FAILED_KEY]["outcome"], pushed[FAILED_KEY]["version"], pushed[CHECKED_KEY]["version"]) == (
+        "gate_failed", 2, 2
+    )  # fmt: skip
+    assert links_of(task) == {**LINKS, "Gate override": FORM.replace("version=1", "version=2")}
     assert str(refused.value).startswith(
         "bronze.orders version 2 refused: expect_table_row_count_to_be_between() observed 0; readers stay on version 1"
     )
     expected = "failed (fail): expect_table_row_count_to_be_between(min_value=1), observed 0: no empty days"
     assert expected in capfd.readouterr().out
+    with pytest.raises(AirflowFailException, match=r"`LAKEHOUSE_TABLES=\S+ lakehouse gate override bronze.orders"):
+        gate(specs=str(house.folder / "tables")).execute(run_of(left=None))
 
 
 def test_a_refused_version_below_the_certified_one_says_which_task_to_clear(house: House, run_of: MakeRun) -> None:
@@ -167,32 +185,13 @@ def test_a_table_of_another_tool_is_checked_by_the_spec_of_its_own_folder(
     write_deltalake(str(LakehousePaths(house.root).table("bronze.partners")), pa.table({"order_id": ["1"]}))
     specs = write_specs(tmp_path / "others", bronze_document("bronze.partners"))
     house.job("report(Outcome.NO_OP, 'passed', version=0, certified_version=0)", Job.QUALITY_GATE)
-    task = QualityGateOperator(task_id="gate", table="bronze.partners", specs=str(specs))
-    result = task.execute(run_of(left=None))
+    asset = table_asset("bronze.partners")
+    task = QualityGateOperator(task_id="gate", table="bronze.partners", specs=str(specs), outlets=[asset])
+    emitted = {asset: SimpleNamespace(extra={})}
+    result = task.execute(run_of(left=None, events=emitted))
+    assert (result["certified_version"], emitted[asset].extra["version"]) == (0, 0)
     assert (result["version"], JobArgs.from_argv(task.application_args).tables) == (0, specs)
     assert links_of(task)["Table"] == ""
-
-
-def test_the_way_out_of_a_refused_table_of_another_tool_names_its_specs(house: House, run_of: MakeRun) -> None:
-    house.deliver()
-    judge(house.root, house.spec, commit_batch(house.root, house.landing, house.spec, DAY, RUN), passed=False)
-    with pytest.raises(AirflowFailException, match=r"`LAKEHOUSE_TABLES=\S+ lakehouse gate override bronze.orders"):
-        gate(specs=str(house.folder / "tables")).execute(run_of(left=None))
-
-
-def test_a_table_that_does_not_exist_has_nothing_to_check(house: House, run_of: MakeRun) -> None:
-    result = gate().execute(run_of(left=None))
-    assert result["message"] == "bronze.orders has no version yet that could be checked"
-
-
-@pytest.mark.usefixtures("warm_server", "earlier_events")
-def test_a_version_without_a_result_is_checked_by_the_gates_own_job(house: House, run_of: MakeRun) -> None:
-    house.deliver()
-    winner = commit_batch(house.root, house.landing, house.spec, DAY, RUN)
-    house.job("report(Outcome.COMMITTED, 'passed', version=1, certified_version=1)", Job.QUALITY_GATE)
-    task, emitted = gate(), events()
-    result = task.execute(run_of(left=left(winner.version), events=emitted))
-    assert (result["version"], result["certified_version"], emitted[ASSET].extra["version"]) == (1, 1, 1)
 
 
 @pytest.mark.usefixtures("warm_server")
@@ -204,44 +203,9 @@ def test_a_version_is_checked_again_by_the_rules_of_a_changed_spec(house: House,
     house.job("report(Outcome.GATE_FAILED, 'version 1 refused: expect_x()', version=1); sys.exit(14)", Job.QUALITY_GATE)
     with pytest.raises(AirflowFailException, match=r"^version 1 refused: expect_x\(\)"):
         gate().execute(run_of(left=left(winner.version)))
-
-
-@pytest.mark.usefixtures("warm_server")
-def test_a_gate_job_that_lost_a_conflict_is_retried(house: House, run_of: MakeRun) -> None:
-    house.deliver()
-    winner = commit_batch(house.root, house.landing, house.spec, DAY, RUN)
     house.job("report(Outcome.CONFLICT, 'lost'); sys.exit(13)", Job.QUALITY_GATE)
     with pytest.raises(ConflictError, match="lost"):
         gate().execute(run_of(left=left(winner.version)))
-
-
-def test_a_table_without_a_version_has_nothing_to_check(house: House, run_of: MakeRun) -> None:
-    task = gate()
-    result = task.execute(run_of(left=left(None, Outcome.NO_OP)))
-    assert (result["outcome"], task.outlets) == ("no_op", [OTHER])
-
-
-@pytest.mark.usefixtures("earlier_events")
-@pytest.mark.parametrize("passed", [True, False])
-def test_however_it_ends_it_names_the_checked_version_and_links_to_the_data_docs(
-    house: House, run_of: MakeRun, passed: bool
-) -> None:
-    house.deliver()
-    winner = commit_batch(house.root, house.landing, house.spec, DAY, RUN)
-    judge(house.root, house.spec, winner, passed=passed)
-    task, context = gate(), run_of(left=left(winner.version), events=events())
-    with nullcontext() if passed else pytest.raises(AirflowFailException):
-        task.execute(context)
-    checked = {"table": "bronze.orders", "version": 1, "suite_hash": house.spec.suite_hash}
-    assert context["ti"].pushed[CHECKED_KEY] == checked
-    failure = context["ti"].pushed.get(FAILED_KEY, {})
-    assert (failure.get("outcome"), failure.get("version")) == ((None, None) if passed else ("gate_failed", 1))
-    assert links_of(task) == {
-        "Table": "/lakehouse/tables/bronze.orders",
-        "Run": "/lakehouse/runs/shop/scheduled__2013-01-06T00%3A00%3A00%2B00%3A00",
-        "Data Docs": "/lakehouse/data-docs/shop/scheduled__2013-01-06T00%3A00%3A00%2B00%3A00/bronze.orders",
-        "Gate override": "" if passed else FORM,
-    }
 
 
 def links_of(task: QualityGateOperator) -> dict[str, str]:
@@ -259,25 +223,13 @@ def test_links_hold_below_a_path_of_airflows_own(monkeypatch: pytest.MonkeyPatch
     assert links["Data Docs"].startswith("/airflow/lakehouse/data-docs/shop/")
 
 
-def test_a_gate_that_checked_nothing_links_only_to_its_table_and_its_run(house: House, run_of: MakeRun) -> None:
-    task, context = gate(), run_of(left=left(None, Outcome.NO_OP))
-    task.execute(context)
-    assert context["ti"].pushed == {}
-    assert [name for name, path in links_of(task).items() if path] == ["Table", "Run"]
-
-
 def test_the_severity_of_a_finding_is_its_log_level() -> None:
     failed = {"rule": "expect_column_to_exist(wings)", "action": "warn", "passed": False, "reason": "it flies"}
     checks = [CheckResult(**failed, severity=severity) for severity in ("critical", "warning", "info", "")]
     checks.append(CheckResult(rule="expect_a()", action="fail", passed=True, not_judged="1 of 7 versions are known"))
     checks.append(CheckResult(rule="expect_a()", action="fail", passed=True))
     findings = list(findings_in(checks))
-    assert [level for level, _ in findings] == [
-        logging.ERROR,
-        logging.WARNING,
-        logging.INFO,
-        logging.ERROR,
-        logging.WARNING,
-    ]
+    levels = [logging.getLevelName(level) for level, _ in findings]
+    assert levels == ["ERROR", "WARNING", "INFO", "ERROR", "WARNING"]
     assert findings[0][1] == "failed (warn): expect_column_to_exist(wings), observed None: it flies"
     assert findings[-1][1] == "not checked (fail): expect_a(): 1 of 7 versions are known"

@@ -91,15 +91,6 @@ def test_the_job_is_asked_for_what_the_form_says(house: House, asked: Callable[.
 
 
 @pytest.mark.usefixtures("warm_server")
-def test_it_is_a_dry_run_until_told_otherwise(house: House, asked: Callable[..., dict[str, Any]]) -> None:
-    house.job("report(Outcome.NO_OP, 'nothing written')", Job.QUARANTINE_REPLAY)
-    task, context = replay(), asked(all_rows=True)
-    task.execute(context)
-    assert saved_request(task)[0].dry_run is True
-    assert context["events"] == []
-
-
-@pytest.mark.usefixtures("warm_server")
 def test_a_version_that_the_gate_refuses_fails_the_task(house: House, asked: Callable[..., dict[str, Any]]) -> None:
     house.job(
         "from include.contracts.job.report import CheckResult\n"
@@ -120,13 +111,14 @@ def test_a_dry_run_reports_the_action_of_each_row_and_none_of_its_values(
         " 'received': '{\\\"card\\\": \\\"4111\\\"}'}]})",
         Job.QUARANTINE_REPLAY,
     )
-    replay().execute(asked(all_rows=True))
+    task, context = replay(), asked(all_rows=True)
+    task.execute(context)
+    assert saved_request(task)[0].dry_run is True, "until told otherwise"
+    assert context["events"] == []
     said = capsys.readouterr().out
     assert "r1 would be applied: it passes" in said
     assert "4111" not in said
-
-
-def test_where_no_row_is_meant_no_spark_is_started(asked: Callable[..., dict[str, Any]]) -> None:
+    house.job("raise SystemExit('must not run')", Job.QUARANTINE_REPLAY)
     result = replay().execute(asked(reason="no such reason"))
     assert result["message"] == "bronze.orders: the form selects no row that waits in quarantine"
 
@@ -139,7 +131,6 @@ def test_where_no_row_is_meant_no_spark_is_started(asked: Callable[..., dict[str
         ({"ids": "r"}, "'r' is the beginning of"),
         ({"ids": "r1", "set_column": "amount", "set_how": "set to null", "dry_run": False}, "Nobody approved"),
         ({"all_rows": True, "set_column": "amount"}, "fill in both fields"),
-        ({"all_rows": True, "set_how": "trim"}, "fill in both fields"),
         ({"all_rows": True, "set_value": "5"}, "fill in both fields"),
         ({"all_rows": True, "set_column": "amount", "set_how": "set"}, "set needs the field Value"),
         ({"all_rows": True, "set_column": "amount", "set_how": "map"}, "map needs the field Map of values"),

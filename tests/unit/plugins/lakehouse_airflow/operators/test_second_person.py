@@ -32,23 +32,15 @@ def answered(run_of: MakeRun) -> Callable[..., Any]:
     return answer
 
 
-def test_the_approval_of_the_asker_fails_the_task_and_that_of_another_person_counts(
-    answered: Callable[..., Any],
+def test_the_approval_of_the_asker_fails_the_task_unless_nobody_else_may_answer_or_the_installation_allows_it(
+    answered: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for may_answer in ((), (ANN, BOB)):
         with pytest.raises(AirflowFailException, match="ann asked for this, and may not approve it"):
             answered("ann", "Approve", *may_answer)
         assert answered("bob", "Approve", *may_answer)["chosen_options"] == ["Approve"]
     assert answered("ann", "Reject")["chosen_options"] == ["Reject"], "nobody is kept from withdrawing"
-
-
-def test_the_only_person_who_may_answer_may_approve(answered: Callable[..., Any]) -> None:
     assert answered("ann", "Approve", ANN)["chosen_options"] == ["Approve"]
-
-
-def test_an_installation_may_do_without_a_second_person(
-    answered: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
     monkeypatch.setenv("LAKEHOUSE_SECOND_PERSON", "false")
     assert answered("ann")["chosen_options"] == ["Approve"]
 

@@ -18,7 +18,7 @@ from include.contracts.job.args import Job, JobArgs
 from include.contracts.job.report import JobReport
 from include.control.ledger.deletes import DeleteRecords, Deletes
 from include.control.ledger.new_columns import ColumnState, NewColumns
-from include.errors import ConflictError, DiskFullError, NotReadyError, SparkUnavailableError
+from include.errors import ConflictError
 from include.paths import LakehousePaths
 from lakehouse_airflow.assets import MAY_PROPOSE_COLUMNS, PROPOSED_COLUMNS
 from lakehouse_airflow.hooks import store_access
@@ -33,11 +33,15 @@ MakeRun = Callable[..., dict[str, Any]]
 
 
 @pytest.mark.usefixtures("warm_server")
-def test_a_committed_batch_ends_in_a_small_result(house: House, run_of: MakeRun) -> None:
+def test_a_committed_batch_ends_in_a_small_result_and_its_report_says_where_the_time_went(
+    house: House, run_of: MakeRun
+) -> None:
     house.deliver()
-    house.job(COMMITTED)
-    result = writer().execute(run_of())
-    assert result.pop("seconds").keys() == {"plan", "driver"}
+    house.job(COMMITTED.replace("version=1,", "version=1, timings_s={'batch': 0.002, 'total': 0.004},", 1))
+    run = run_of()
+    run["ti"].start_date = datetime.now(UTC) - timedelta(seconds=3)
+    result = writer().execute(run)
+    assert result.pop("seconds").keys() == {"start", "plan", "driver", "batch", "total"}
     assert result == {
         "outcome": "committed",
         "message": "loaded 1 of 1 files",
@@ -48,15 +52,24 @@ def test_a_committed_batch_ends_in_a_small_result(house: House, run_of: MakeRun)
         "rows": {"read": 1, "applied": 1, "inserted": 1},
         "refused": [],
     }
+    [file] = (house.root / "_millrace" / "reports").rglob("*.json")
+    report = JobReport.load(file)
+    assert report is not None
+    spans = report.timings_s
+    assert list(spans) == ["start", "plan", "driver", "batch", "total"]
+    assert 3 <= spans["start"] < 60
+    assert spans["plan"] > 0 < spans["driver"]
+    assert (spans["batch"], spans["total"]) == (0.002, 0.004)
 
 
 @pytest.mark.usefixtures("warm_server")
 def test_the_jobs_command_line_has_everything_but_secrets(house: House, run_of: MakeRun) -> None:
     house.deliver()
     house.job(
-        "import os; print(os.environ['SPARK_REMOTE'], os.environ['SPARK_CONNECT_AUTHENTICATE_TOKEN'])" + COMMITTED
+        "from os import environ as e; print(e['SPARK_REMOTE'], e['SPARK_CONNECT_AUTHENTICATE_TOKEN'], e['FEED'])"
+        + COMMITTED
     )
-    task = writer()
+    task = writer(env_vars={"FEED": "night"})
     task.execute(run_of(reprocess=True))
     assert task.application == str(house.folder / "spark_jobs/jobs/bronze_ingest.py")
     args = JobArgs.from_argv(task.application_args)
@@ -73,7 +86,9 @@ def test_the_jobs_command_line_has_everything_but_secrets(house: House, run_of: 
         reprocess=True,
     )
     assert "a-secret-token" not in str(task.application_args)
-    assert (house.root / f"_millrace/driver_logs/{place}.log").read_text().startswith("sc://127.0.0.1:")
+    log = (house.root / f"_millrace/driver_logs/{place}.log").read_text()
+    assert log.startswith("sc://127.0.0.1:")
+    assert log.endswith(" night\n")
 
 
 @pytest.mark.usefixtures("warm_server")
@@ -83,12 +98,8 @@ def test_a_run_with_nothing_new_starts_no_driver(house: House, run_of: MakeRun) 
     judge(house.root, house.spec, winner)
     house.job("raise SystemExit('must not run')")
     result = writer().execute(run_of())
-    assert (result["outcome"], result["batch_seq"], result["version"], result["certified_version"]) == (
-        "no_op",
-        1,
-        1,
-        1,
-    )
+    assert result["outcome"] == "no_op"
+    assert (result["batch_seq"], result["version"], result["certified_version"]) == (1, 1, 1)
     assert not (house.root / "_millrace" / "driver_logs").exists()
 
 
@@ -105,35 +116,9 @@ def test_the_driver_is_a_fork_as_long_as_no_task_of_the_process_has_used_a_table
 
 
 @pytest.mark.usefixtures("warm_server")
-def test_the_report_says_where_the_time_of_the_task_went(house: House, run_of: MakeRun) -> None:
-    house.deliver()
-    house.job("report(Outcome.COMMITTED, '', timings_s={'batch': 0.002, 'gate': 0.001, 'total': 0.004})")
-    task, run = writer(), run_of()
-    run["ti"].start_date = datetime.now(UTC) - timedelta(seconds=3)
-    task.execute(run)
-    [file] = (house.root / "_millrace" / "reports").rglob("*.json")
-    report = JobReport.load(file)
-    assert report is not None
-    spans = report.timings_s
-    assert list(spans) == ["start", "plan", "driver", "batch", "gate", "total"]
-    assert 3 <= spans["start"] < 60
-    assert spans["plan"] > 0 < spans["driver"]
-    assert (spans["batch"], spans["gate"], spans["total"]) == (0.002, 0.001, 0.004)
-
-
-@pytest.mark.usefixtures("warm_server")
 @pytest.mark.parametrize(
     ("outcome", "error"),
-    [
-        ("CONFLICT", ConflictError),
-        ("NOT_READY", NotReadyError),
-        ("SPARK_UNAVAILABLE", SparkUnavailableError),
-        ("DISK_FULL", DiskFullError),
-        ("GATE_FAILED", AirflowFailException),
-        ("BAD_INPUT", AirflowFailException),
-        ("BAD_SPEC", AirflowFailException),
-        ("FAILED", AirflowException),
-    ],
+    [("CONFLICT", ConflictError), ("GATE_FAILED", AirflowFailException), ("FAILED", AirflowException)],
 )
 def test_the_report_decides_the_type_of_the_error(
     house: House, run_of: MakeRun, outcome: str, error: type[Exception]
@@ -180,12 +165,12 @@ def test_a_task_that_stops_until_a_person_decides_links_to_the_form_for_that(
 def test_each_of_several_mapped_tasks_has_files_of_its_own(house: House, run_of: MakeRun) -> None:
     house.deliver()
     house.job("print(args.report); " + COMMITTED.lstrip())
-    for map_index in (0, 1, -1):
+    for map_index in (0, -1):
         writer().execute(run_of(map_index=map_index))
     run = house.root / "_millrace/reports/shop/scheduled__2013-01-06T00_00_00+00_00"
     places = [str(file.relative_to(run)) for file in sorted(run.rglob("*.json"))]
-    assert places == ["bronze.orders/0/1.json", "bronze.orders/1/1.json", "bronze.orders/1.json"]
-    assert len(list((house.root / "_millrace/driver_logs").rglob("*.log"))) == 3
+    assert places == ["bronze.orders/0/1.json", "bronze.orders/1.json"]
+    assert len(list((house.root / "_millrace/driver_logs").rglob("*.log"))) == 2
 
 
 def test_a_wrong_spec_fails_its_task_at_once_with_the_problem(house: House, run_of: MakeRun) -> None:
@@ -193,19 +178,6 @@ def test_a_wrong_spec_fails_its_task_at_once_with_the_problem(house: House, run_
     with pytest.raises(AirflowFailException, match=f"{file}:2: keyz: unknown key"):
         writer().execute(run_of())
     assert not (house.root / "_millrace" / "driver_logs").exists()
-
-
-def test_a_table_without_a_spec_fails_at_once(house: House, run_of: MakeRun) -> None:
-    task = TableWriteOperator(task_id="orders", table="bronze.order")
-    with pytest.raises(AirflowFailException, match=r"no spec creates the table 'bronze\.order'"):
-        task.execute(run_of())
-
-
-def test_a_missing_connection_fails_at_once(house: House, run_of: MakeRun, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("AIRFLOW_CONN_SPARK_DEFAULT", raising=False)
-    house.deliver()
-    with pytest.raises(AirflowFailException, match="airflow connections add spark_default"):
-        writer().execute(run_of())
 
 
 def test_outside_the_data_a_scheduled_run_succeeds_and_a_manual_one_fails(house: House, run_of: MakeRun) -> None:
@@ -217,15 +189,12 @@ def test_outside_the_data_a_scheduled_run_succeeds_and_a_manual_one_fails(house:
         task.execute(run_of(run_type="manual", day="2013-01-05"))
 
 
-def test_on_kill_before_anything_was_started_does_nothing(house: House) -> None:
-    writer().on_kill()
-
-
-def test_the_constructor_only_stores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_before_it_starts_there_is_nothing_to_kill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAKEHOUSE_TABLES", str(tmp_path / "missing"))
     monkeypatch.delenv("AIRFLOW_CONN_SPARK_DEFAULT", raising=False)
     task = writer()
     assert (task.table, task.job, task.hook) == ("bronze.orders", Job.BRONZE_INGEST, None)
+    task.on_kill()
 
 
 def test_a_writer_retries_by_the_type_of_the_error_wherever_it_is_used() -> None:
@@ -238,14 +207,6 @@ def test_a_writer_retries_by_the_type_of_the_error_wherever_it_is_used() -> None
         assert DagSerialization.to_dict(task.dag)
     assert (once.retries, once.retry_policy) == (1, None)
     assert RETRIES > 0
-
-
-@pytest.mark.usefixtures("warm_server")
-def test_a_driver_gets_the_tasks_own_variables(house: House, run_of: MakeRun) -> None:
-    house.deliver()
-    house.job("import os; print(os.environ['FEED'])" + COMMITTED)
-    writer(env_vars={"FEED": "night"}).execute(run_of())
-    assert driver_log(house).startswith("night")
 
 
 @pytest.mark.usefixtures("warm_server")

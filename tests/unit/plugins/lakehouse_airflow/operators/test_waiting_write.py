@@ -67,14 +67,10 @@ def test_after_the_wait_the_task_writes(house: House, run_of: MakeRun) -> None:
     assert task.resume_execution(deferred.method_name, {"event": event}, run_of())["outcome"] == "committed"
 
 
-def test_a_second_wait_ends_when_the_first_would_have_ended(house: House, run_of: MakeRun) -> None:
-    until = utc_now() + timedelta(minutes=7)
-    event = {"until": until.isoformat(), "refused": ""}
-    _, trigger = deferral(lambda: writer().execute_complete(run_of(), event))
-    assert trigger.until == until
-
-
 def test_when_the_time_is_up_the_task_fails_at_once_and_says_what_to_do(house: House, run_of: MakeRun) -> None:
+    until = utc_now() + timedelta(minutes=7)
+    _, trigger = deferral(lambda: writer().execute_complete(run_of(), {"until": until.isoformat(), "refused": ""}))
+    assert trigger.until == until, "a second wait ends when the first would have ended"
     event = {"until": utc_now().isoformat(), "refused": ""}
     with pytest.raises(AirflowFailException, match=r"no landing folder .*source\.wait\.timeout is 1:15:00") as failed:
         writer().execute_complete(run_of(), event)
@@ -82,16 +78,15 @@ def test_when_the_time_is_up_the_task_fails_at_once_and_says_what_to_do(house: H
 
 
 @pytest.mark.parametrize("run", [{"run_type": "backfill"}, {}])
-def test_a_backfill_and_a_spec_without_patience_do_not_wait(house: House, run_of: MakeRun, run: dict[str, str]) -> None:
+def test_a_backfill_a_spec_without_patience_and_a_task_that_is_not_deferrable_do_not_wait(
+    house: House, run_of: MakeRun, run: dict[str, str]
+) -> None:
     if not run:
         spec(house, wait={"timeout": "0 seconds"})
     with pytest.raises(AirflowFailException, match="a backfill does not wait" if run else "timeout is 0:00:00"):
         writer().execute(run_of(**run))
-
-
-def test_a_task_that_is_not_deferrable_waits_by_its_retries(house: House, run_of: MakeRun) -> None:
     with pytest.raises(NotReadyError, match="no landing folder"):
-        TableWriteOperator(task_id="orders", table="bronze.orders").execute(run_of())
+        writer(deferrable=False).execute(run_of(**run))
 
 
 def test_a_wait_that_no_triggerer_has_ended_ends_in_a_last_look(

@@ -17,7 +17,6 @@ from include.paths import RunPaths
 from include.settings import PROJECT, Settings
 from lakehouse_airflow.ui import data_docs
 from lakehouse_airflow.ui.data_docs import read_page, run_folder
-from lakehouse_airflow.ui.plugin import MillracePlugin
 
 DAG, RUN, NAME = "shop", "manual__2013-01-05T00:00:00+00:00", "0123456789abcdef"
 
@@ -71,26 +70,18 @@ def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return run_folder(DAG, RUN, Settings().run_paths)
 
 
-def test_another_server_than_the_one_that_built_a_page_builds_it_too(built: Path) -> None:
-    session = session_with(CheckedVersion(table="bronze.orders", version=1, suite_hash="a"))
-    for _ in range(2):
-        answer = read_page(DAG, RUN, NAME, "bronze.orders.html", session)
-        assert Path(answer.path) == built / NAME / "bronze.orders.html"
-    with pytest.raises(HTTPException):
-        read_page(DAG, RUN, NAME, "bronze.bills.html", session)
-
-
-def test_a_page_of_earlier_results_is_gone_on_every_server(built: Path) -> None:
-    session = session_with(CheckedVersion(table="bronze.orders", version=1, suite_hash="a"))
-    with pytest.raises(HTTPException):
-        read_page(DAG, RUN, "fedcba9876543210", "bronze.orders.html", session)
-
-
-def test_the_builder_gets_no_secret_of_the_server(built: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_server_builds_the_pages_too_without_its_secrets_and_none_of_earlier_results(
+    built: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     secrets = ("AIRFLOW__CORE__FERNET_KEY", "AIRFLOW_CONN_DB", "SPARK_CONNECT_AUTHENTICATE_TOKEN", "GITHUB_TOKEN")
     for name in (*secrets, "AWS_SECRET_ACCESS_KEY", "LAKEHOUSE_KAFKA"):
         monkeypatch.setenv(name, "{}")
-    answer = read_page(DAG, RUN, NAME, "a.b.html", session_with(CheckedVersion(table="a.b", version=1, suite_hash="a")))
+    session = session_with(CheckedVersion(table="bronze.orders", version=1, suite_hash="a"))
+    answer = read_page(DAG, RUN, NAME, "bronze.orders.html", session)
+    assert Path(answer.path) == built / NAME / "bronze.orders.html"
+    for name, page in ((NAME, "bronze.bills.html"), ("fedcba9876543210", "bronze.orders.html")):
+        with pytest.raises(HTTPException):
+            read_page(DAG, RUN, name, page, session)
     environment = json.loads(Path(answer.path).read_text())
     assert {"AWS_SECRET_ACCESS_KEY", "PATH", "PYTHONPATH"} <= set(environment)
     assert set(environment).isdisjoint({*secrets, "LAKEHOUSE_KAFKA"})
@@ -105,7 +96,7 @@ def test_a_builder_that_does_not_end_in_time_is_answered_with_its_last_line(monk
     assert failed.value.status_code == 500
 
 
-@pytest.mark.parametrize("evil", ["..", ".", "../..", "../../../..", "/", "/etc"])
+@pytest.mark.parametrize("evil", ["..", ".", "../../../..", "/etc"])
 def test_no_name_of_a_dag_or_a_run_leads_out(evil: str, tmp_path: Path) -> None:
     below = tmp_path / "data_docs"
     for folder in (run_folder(evil, RUN, RunPaths(tmp_path)), run_folder(DAG, evil, RunPaths(tmp_path))):
@@ -122,8 +113,3 @@ def test_the_plugin_imports_no_web_framework_and_no_engine() -> None:
     environment = {"PYTHONPATH": f"{PROJECT}:{PROJECT / 'plugins'}", "PATH": "/usr/bin:/bin"}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-
-
-def test_it_is_registered_below_a_prefix_of_its_own() -> None:
-    [entry] = MillracePlugin.fastapi_apps
-    assert (entry["url_prefix"], entry["name"]) == ("/lakehouse", "Millrace")
