@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from include.contracts.spec.table_spec import AnySpec
 from include.control.changes.spec_changes import Effect, SpecChange, column_changes, sort_by_effect, spec_changes
@@ -64,42 +62,57 @@ GOLD: dict[str, tuple[dict[str, Any], dict[str, Effect]]] = {
 }
 
 
-@pytest.mark.parametrize("name", SILVER)
-def test_a_change_of_a_silver_spec_has_its_effect(name: str) -> None:
-    changes, wanted = SILVER[name]
-    assert effects(silver_spec(), silver_spec(**changes)) == wanted
-
-
 A, B, C = ({"table": f"bronze.{name}"} for name in "abc")
+SOURCES: dict[str, tuple[list[Any], dict[str, Effect]]] = {
+    "source at the end": ([A, B, C], {"sources.bronze.c": APPLIED}),
+    "source with another column": ([A, {**B, "columns": {"amount": "cents"}}], {"sources.bronze.b": RECOMPUTE}),
+    "source with deletes": (
+        [A, {**B, "apply_as_deletes": "gone"}, C],
+        {"sources.bronze.b": RECOMPUTE, "sources.bronze.c": APPLIED},
+    ),
+    "other order of sources": ([B, A], {"sources": REBUILD}),
+    "no source": ([A], {"sources": REBUILD}),
+    "same sources": ([A, B], {}),
+}
 
 
-@pytest.mark.parametrize(
-    ("before", "now", "wanted"),
-    [
-        ([A, B], [A, B, C], {"sources.bronze.c": APPLIED}),
-        ([A, B], [A, {**B, "columns": {"amount": "cents"}}], {"sources.bronze.b": RECOMPUTE}),
-        (
-            [A, B],
-            [A, {**B, "apply_as_deletes": "gone"}, C],
-            {"sources.bronze.b": RECOMPUTE, "sources.bronze.c": APPLIED},
-        ),
-        ([A, B], [B, A], {"sources": REBUILD}),
-        ([A, B], [A], {"sources": REBUILD}),
-        ([A, B], [A, B], {}),
-    ],
-)
-def test_only_a_source_that_is_added_at_the_end_changes_no_row(
-    before: list[Any], now: list[Any], wanted: dict[str, Effect]
-) -> None:
-    assert effects(silver_spec(source=None, sources=before), silver_spec(source=None, sources=now)) == wanted
+def shared(*sources: dict[str, Any], **changes: Any) -> AnySpec:
+    return silver_spec(source=None, sources=sources, **changes)
+
+
+CHANGES: dict[str, tuple[AnySpec, AnySpec, dict[str, Effect]]] = {
+    **{name: (silver_spec(), silver_spec(**changes), wanted) for name, (changes, wanted) in SILVER.items()},
+    **{name: (gold_spec(), gold_spec(**changes), wanted) for name, (changes, wanted) in GOLD.items()},
+    **{name: (shared(A, B), shared(*sources), wanted) for name, (sources, wanted) in SOURCES.items()},
+    "priority": (shared(A, B), shared(A, B, source_priority="after_sequence"), {"source_priority": REBUILD}),
+    "list of one source": (
+        silver_spec(),
+        shared({"table": "bronze.orders"}),  # whose rows name their source
+        {"source": REBUILD, "sources": REBUILD},
+    ),
+    "type of a column that is not stored": (
+        silver_spec(except_column_list=["day"], columns=columns(day={"type": "date"})),
+        silver_spec(except_column_list=["day"], columns=columns(day={"type": "string"})),
+        {"columns.day.type": RECOMPUTE},
+    ),
+    "landing": (
+        bronze_spec(),
+        bronze_spec(source={"landing": "others", "files": "*.json", "format": "json"}),
+        {"source": APPLIED},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_change_has_its_effect(name: str) -> None:
+    before, now, wanted = CHANGES[name]
+    assert effects(before, now) == wanted
 
 
 def test_other_streams_are_made_by_the_next_run_and_change_no_row() -> None:
-    def shared(*sources: dict[str, Any], **changes: Any) -> AnySpec:
-        return silver_spec(source=None, sources=sources, partitioned_by=["order_id"], **changes)
-
-    by_id = {"concurrent_by": "order_id"}
-    one, several = shared(A, B), shared({**A, "partitions": ["1", "2"]}, {**B, "partitions": ["3"]}, **by_id)
+    by_id: dict[str, Any] = {"partitioned_by": ["order_id"], "concurrent_by": "order_id"}
+    one = shared(A, B, partitioned_by=["order_id"])
+    several = shared({**A, "partitions": ["1", "2"]}, {**B, "partitions": ["3"]}, **by_id)
     moved = shared({**A, "partitions": ["1"]}, {**B, "partitions": ["3", "2"]}, **by_id)
     keys = ["sources.bronze.a.partitions", "sources.bronze.b.partitions"]
     for before, now, changed in (
@@ -114,24 +127,6 @@ def test_other_streams_are_made_by_the_next_run_and_change_no_row() -> None:
     assert "['1', '2'] becomes ['1']" in str(spec_changes(document_of(several), document_of(moved))[0])
     added = shared({**A, "partitions": ["1", "2"]}, {**B, "partitions": ["3"]}, {**C, "partitions": ["4"]}, **by_id)
     assert effects(several, added) == {"sources.bronze.c": APPLIED}
-
-
-def test_another_priority_of_the_sources_orders_all_rows_again() -> None:
-    now = silver_spec(source=None, sources=[A, B], source_priority="after_sequence")
-    assert effects(silver_spec(source=None, sources=[A, B]), now) == {"source_priority": REBUILD}
-
-
-def test_a_list_in_place_of_one_source_needs_a_rebuild_whose_rows_name_their_source() -> None:
-    assert effects(silver_spec(), silver_spec(source=None, sources=[{"table": "bronze.orders"}])) == {
-        "source": REBUILD,
-        "sources": REBUILD,
-    }
-
-
-@pytest.mark.parametrize("name", GOLD)
-def test_a_change_of_a_gold_spec_has_its_effect(name: str) -> None:
-    changes, wanted = GOLD[name]
-    assert effects(gold_spec(), gold_spec(**changes)) == wanted
 
 
 def test_of_a_key_with_parts_only_the_parts_that_differ_are_named() -> None:
@@ -157,12 +152,10 @@ def test_another_query_computes_the_table_again_unless_it_lacks_a_column_of_it()
     assert (change.effect, change.needs_run) == (APPLIED, True)
 
 
-@given(names=st.lists(st.sampled_from([name for name in SILVER if name not in ("comment", "nullable", "gate")])))
-def test_several_changes_have_the_effects_of_each(names: list[str]) -> None:
-    changes: dict[str, Any] = {}
-    wanted: dict[str, Effect] = {}
-    for name in names:
-        changes, wanted = {**changes, **SILVER[name][0]}, {**wanted, **SILVER[name][1]}
+def test_several_changes_have_the_effects_of_each() -> None:
+    names = [name for name in SILVER if name not in ("comment", "nullable", "gate")]
+    changes = {key: value for name in names for key, value in SILVER[name][0].items()}
+    wanted = {key: effect for name in names for key, effect in SILVER[name][1].items()}
     assert effects(silver_spec(), silver_spec(**changes)) == wanted
     assert set(effects(silver_spec(**changes), silver_spec())) == set(wanted), "and there is a way back"
 
@@ -180,15 +173,3 @@ def test_declared_columns_are_compared_with_those_of_the_table() -> None:
         "partitioned_by: ['day'] is gone",
     ]
     assert changes_of({name: kind for name, kind in ON_DISK.items() if name != "day"}, except_column_list=["day"]) == []
-
-
-def test_a_column_that_is_not_stored_may_have_another_type() -> None:
-    def with_type(kind: str) -> AnySpec:
-        return silver_spec(except_column_list=["day"], columns=columns(day={"type": kind}))
-
-    assert effects(with_type("date"), with_type("string")) == {"columns.day.type": RECOMPUTE}
-
-
-def test_another_landing_folder_affects_no_row() -> None:
-    source = {"landing": "others", "files": "*.json", "format": "json"}
-    assert effects(bronze_spec(), bronze_spec(source=source)) == {"source": APPLIED}

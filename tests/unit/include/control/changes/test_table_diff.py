@@ -5,30 +5,24 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from deltalake import DeltaTable
 
 from include.control.changes.table_diff import TableDiff, diff_for_run, table_diff
 from include.control.ledger import spec_history
 from include.control.ledger.ledger import Ledger
-from include.control.ledger.resolution import table_id
 from include.control.ledger.spec_history import document_of
-from include.control.log.stored_tables import TABLE_ID
 from include.control.ops_tables import OpsTables
 from include.paths import LakehousePaths
 from tests.support.documents.specs import bronze_spec, gold_document, gold_spec, silver_document, silver_spec
-from tests.support.ledger.delta_tables import create_table, load_batch
+from tests.support.ledger.delta_tables import load_batch
 
 GOLD = gold_spec()
 MORE_MEASURES = {**gold_document()["measures"], "most": "max(o.amount)"}
 MORE = gold_spec(measures=MORE_MEASURES)
 
 
-def test_a_table_without_a_batch_has_no_difference(tmp_path: Path) -> None:
-    assert table_diff(GOLD, None, OpsTables(LakehousePaths(tmp_path))) == TableDiff(GOLD.table)
-
-
 def test_the_spec_of_the_last_batch_is_compared_and_a_new_measure_needs_a_run(tmp_path: Path) -> None:
     ops = OpsTables(LakehousePaths(tmp_path))
+    assert table_diff(GOLD, None, ops) == TableDiff(GOLD.table), "a table without a batch has no difference"
     last = load_batch(tmp_path, GOLD, rows=7)
     assert table_diff(GOLD, last, ops).changes == ()
     assert table_diff(MORE, last, ops).unknown, "its spec was not recorded"
@@ -109,10 +103,3 @@ def test_a_setting_that_an_upgrade_brings_is_no_change_of_a_spec(
     found = table_diff(GOLD, last, ops)
     assert (found.changes, found.unknown) == ((), False)
     assert [change.key for change in table_diff(MORE, last, ops).changes] == ["measures.most"]
-
-
-def test_a_property_of_a_rebuilt_table_is_its_table_id(tmp_path: Path) -> None:
-    create_table(tmp_path / "own")
-    assert table_id(tmp_path / "own") != "5b0e"
-    DeltaTable(str(tmp_path / "own")).alter.set_table_properties({TABLE_ID: "5b0e"}, raise_if_not_exists=False)
-    assert table_id(tmp_path / "own") == "5b0e"
