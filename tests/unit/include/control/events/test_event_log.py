@@ -11,13 +11,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from embedded.servers.s3 import s3_bucket
-from include.contracts.lake_path import S3Path
 from include.control.events.event_log import EventLog
-from include.control.ledger.ops_table import OpsTable
-from include.control.log.stored_tables import open_table
-from include.errors import TornLogError
-from tests.support.storage.faulty_s3 import faulty_s3
 
 SCHEMA = pa.schema(
     [("recorded_at", pa.timestamp("us", tz="UTC")), ("table", pa.string()), ("batch_seq", pa.int64())],
@@ -83,28 +77,3 @@ def test_a_table_that_replaced_another_is_read_from_its_beginning(path: Path) ->
     assert log.files() == []
     assert log.append(events(8)) == 1
     assert [file.ends(["batch_seq"])["batch_seq"][0] for file in log.files()] == [8]
-
-
-def test_the_error_names_a_missing_or_damaged_commit(path: Path) -> None:
-    writer = log_of(path)
-    for number in range(3):
-        writer.append(events(number))
-    cut = path / "_delta_log" / f"{2:020d}.json"
-    cut.write_text(cut.read_text()[:-20])
-    with pytest.raises(TornLogError, match=r"00000000000000000002\.json is missing or cannot be read"):
-        log_of(path).files()
-    cut.unlink()
-    with pytest.raises(TornLogError, match=r"00000000000000000002\.json is missing or cannot be read"):
-        log_of(path).files()
-
-
-def test_an_append_to_a_bucket_takes_two_requests_after_the_first_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    with s3_bucket("events") as bucket, faulty_s3(bucket.endpoint) as proxy:
-        for name, value in {**bucket.environment, "AWS_ENDPOINT_URL_S3": proxy.endpoint}.items():
-            monkeypatch.setenv(name, value)
-        table = OpsTable(S3Path("s3://events/ops/events"), SCHEMA)
-        table.append(events(0).to_pylist())
-        before = proxy.requests_forwarded()
-        table.append(events(1).to_pylist())
-        assert proxy.requests_forwarded() - before == 2
-        assert open_table(S3Path("s3://events/ops/events")).version() == 2
