@@ -25,7 +25,6 @@ from tests.support.documents.specs import bronze_spec, catalog_of
 from tests.support.ledger.delta_tables import day, judge, load_batch
 from tests.support.listing import list_files
 
-FIELDS = ("%Y", "%m", "%d", "%H", "%M", "%j")
 PATHS = {
     "date={interval_start:%Y-%m-%d}": timedelta(days=1),
     "{interval_start:%Y/%m/%d}": timedelta(days=1),
@@ -63,8 +62,8 @@ def test_the_interval_of_a_folder_is_that_of_the_run_that_reads_it(path: str, mo
     [
         ".",
         "all",
-        "{interval_start}",
         "{year}",
+        "{interval_start}",
         "{interval_start.year}{interval_start.month}",
         "{interval_end:%Y-%m-%d}",
         "{interval_start:%B}",
@@ -74,18 +73,20 @@ def test_a_path_without_digits_of_a_time_has_no_intervals(path: str) -> None:
     assert folders_of(source_of(path)) is None
 
 
-def test_zeros_make_another_folder_than_a_path_without_them_reads() -> None:
-    folders = folders_of(source_of("{interval_start:%Y}/{interval_start.month}/{interval_start.day}"))
+@pytest.mark.parametrize(
+    ("path", "folder"),
+    [
+        ("{interval_start:%Y}/{interval_start.month}/{interval_start.day}", "2025/07/01"),
+        *(
+            ("date={interval_start:%Y-%m-%d}", folder)
+            for folder in ("date=2013-13-01", "date=2013-1-1", "other", "date=2013-01-01x")
+        ),
+    ],
+)
+def test_a_folder_that_no_run_reads_has_no_interval(path: str, folder: str) -> None:
+    folders = folders_of(source_of(path))
     assert folders is not None
-    assert folders.interval("eu/orders/2025/7/1/a.json") is not None
-    assert folders.interval("eu/orders/2025/07/01/a.json") is None
-
-
-def test_a_folder_name_without_a_date_has_no_interval() -> None:
-    folders = folders_of(source_of("date={interval_start:%Y-%m-%d}"))
-    assert folders is not None
-    for path in ("date=2013-13-01/a", "date=2013-1-1/a", "other/a", "date=2013-01-01x/a"):
-        assert folders.interval(f"eu/orders/{path}") is None
+    assert folders.interval(f"eu/orders/{folder}/a") is None
 
 
 def test_every_unloaded_file_of_every_day_is_due(root: Path, landing: Path, deliver: Deliver) -> None:

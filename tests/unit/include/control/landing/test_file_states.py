@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
-
-import pytest
 
 from include.contracts.file_status import FileStatus
 from include.contracts.job.report import FileRows, RowCounts
@@ -13,18 +10,12 @@ from include.control.landing.file_states import FileState, file_states
 from include.control.ledger.events import FileEvent
 from include.control.ledger.ledger import Ledger
 from include.control.log.batch import FileFact, Intent, Stream, Winner
-from include.paths import LakehousePaths
 from tests.support.ledger.delta_tables import day, intent_of
 
 ORDERS = Stream("bronze.orders")
 FILE = FileFact(path="orders/date=2013-01-01/a.json", size=9, mtime_ns=1, checksum="aa")
 ROWS = FileRows(read=5, written=3, rescued=1, quarantined=1, dropped=1)
 ROW_COUNTS = RowCounts(read=5, applied=3, quarantined=1, dropped=1, inserted=3)
-
-
-@pytest.fixture
-def ledger(tmp_path: Path) -> Ledger:
-    return Ledger(LakehousePaths(tmp_path))
 
 
 def attempt(ledger: Ledger, batch_seq: int = 1, *files: FileFact) -> Intent:
@@ -40,19 +31,12 @@ def state(ledger: Ledger) -> FileState:
     return only
 
 
-def test_a_table_without_files_has_no_states(ledger: Ledger) -> None:
-    assert file_states(ledger, "bronze.orders", "id") == []
-
-
-def test_a_file_of_an_attempt_without_a_commit_is_planned(ledger: Ledger) -> None:
-    attempt(ledger)
-    found = state(ledger)
-    assert (found.status, found.tries, found.batch_seq, found.version) == (FileStatus.PLANNED, 1, None, None)
-    assert (found.size, found.checksum, found.interval) == (9, "aa", day(1))
-
-
 def test_a_file_is_loaded_as_soon_as_its_attempt_won_and_its_rows_follow(ledger: Ledger) -> None:
+    assert file_states(ledger, "bronze.orders", "id") == []
     attempt(ledger)
+    planned = state(ledger)
+    assert (planned.status, planned.tries, planned.batch_seq, planned.version) == (FileStatus.PLANNED, 1, None, None)
+    assert (planned.size, planned.checksum, planned.interval) == (9, "aa", day(1))
     winner = Winner(attempt(ledger), 7)
     attempt(ledger)
     ledger.record_committed([winner])
@@ -65,33 +49,30 @@ def test_a_file_is_loaded_as_soon_as_its_attempt_won_and_its_rows_follow(ledger:
     assert state(ledger).tries == 3
 
 
-def test_a_broken_file_is_failed_with_its_reason_until_it_is_loaded(ledger: Ledger) -> None:
+def test_a_broken_file_is_failed_with_its_reason_until_it_is_loaded_and_again_when_its_new_content_is_broken(
+    ledger: Ledger,
+) -> None:
     broken = replace(FILE, defect="truncated gzip", checksum="bad")
     ledger.record_files(FileEvent.FAILED, "bronze.orders", "id", day(1), [broken])
     found = state(ledger)
     assert (found.status, found.reason, found.interval) == (FileStatus.FAILED, "truncated gzip", day(1))
 
-    ledger.record_committed([Winner(attempt(ledger), 2)])
+    winner = Winner(attempt(ledger), 2)
+    ledger.record_committed([winner])
     loaded = state(ledger)
     assert (loaded.status, loaded.reason, loaded.checksum, loaded.tries) == (FileStatus.LOADED, "", "aa", 2)
     assert loaded.seen_at == found.seen_at
 
-
-def test_a_loaded_file_whose_new_content_is_broken_is_failed_and_keeps_its_batch(ledger: Ledger) -> None:
-    winner = Winner(attempt(ledger), 2)
-    ledger.record_committed([winner])
     ledger.record_closed(winner, ROW_COUNTS, {FILE.path: ROWS})
-    broken = replace(FILE, defect="truncated gzip", checksum="bad")
     ledger.record_files(FileEvent.FAILED, "bronze.orders", "id", day(1), [broken])
-    found = state(ledger)
-    assert (found.status, found.reason, found.checksum) == (FileStatus.FAILED, "truncated gzip", "bad")
-    assert (found.batch_seq, found.version, found.rows) == (1, 2, ROWS)
+    again = state(ledger)
+    assert (again.status, again.reason, again.checksum) == (FileStatus.FAILED, "truncated gzip", "bad")
+    assert (again.batch_seq, again.version, again.rows) == (1, 2, ROWS)
 
 
 def test_an_unreachable_file_is_not_failed_and_is_loaded_after_it_was_read(ledger: Ledger) -> None:
-    ledger.record_files(
-        FileEvent.UNREACHABLE, "bronze.orders", "id", day(1), [replace(FILE, checksum="", defect="HTTP 503: slow down")]
-    )
+    slow = replace(FILE, checksum="", defect="HTTP 503: slow down")
+    ledger.record_files(FileEvent.UNREACHABLE, "bronze.orders", "id", day(1), [slow])
     found = state(ledger)
     assert (found.status, found.reason, found.tries) == (FileStatus.UNREACHABLE, "HTTP 503: slow down", 0)
     assert ledger.failures("bronze.orders", "id") == {}
@@ -99,9 +80,7 @@ def test_an_unreachable_file_is_not_failed_and_is_loaded_after_it_was_read(ledge
     ledger.record_committed([Winner(attempt(ledger), 2)])
     assert (state(ledger).status, state(ledger).reason, state(ledger).tries) == (FileStatus.LOADED, "", 1)
 
-    ledger.record_files(
-        FileEvent.UNREACHABLE, "bronze.orders", "id", day(1), [replace(FILE, mtime_ns=2, defect="HTTP 503")]
-    )
+    ledger.record_files(FileEvent.UNREACHABLE, "bronze.orders", "id", day(1), [replace(slow, mtime_ns=2)])
     assert (state(ledger).status, state(ledger).batch_seq) == (FileStatus.UNREACHABLE, 1)
     ledger.record_files(FileEvent.SEEN, "bronze.orders", "id", day(1), [replace(FILE, mtime_ns=2)])
     assert (state(ledger).status, state(ledger).batch_seq, state(ledger).reason) == (FileStatus.LOADED, 1, "")

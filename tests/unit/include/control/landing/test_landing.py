@@ -23,7 +23,9 @@ def names(spec: BronzeSpec, landing: Path, number: int = 1) -> list[str]:
     return [Path(file.path).name for file in list_files(spec, LocalLanding(str(landing)), day(number))]
 
 
-def test_a_missing_folder_is_not_ready_and_the_message_says_what_to_do(landing: Path, deliver: Deliver) -> None:
+def test_a_folder_that_is_missing_or_no_folder_is_not_ready_and_the_message_says_what_to_do(
+    landing: Path, deliver: Deliver
+) -> None:
     deliver("a.json", number=2)
     with pytest.raises(NotReadyError) as raised:
         list_files(bronze_spec(), LocalLanding(str(landing)), day(1))
@@ -32,18 +34,11 @@ def test_a_missing_folder_is_not_ready_and_the_message_says_what_to_do(landing: 
     assert cause == f"bronze.orders: no landing folder {landing}/orders/date=2013-01-01"
     assert "The source has not delivered yet" in way_out
     assert raised.value.exit_code is ExitCode.NOT_READY
-
-
-def test_a_file_in_the_folders_place_is_not_ready_either(landing: Path) -> None:
-    (landing / "orders").mkdir(parents=True)
     (landing / "orders" / "date=2013-01-01").write_text("")
     with pytest.raises(NotReadyError):
         list_files(bronze_spec(), LocalLanding(str(landing)), day())
-
-
-def test_an_empty_folder_is_a_delivery_of_nothing(landing: Path, deliver: Deliver) -> None:
-    deliver("a.json").unlink()
-    assert list_files(bronze_spec(), LocalLanding(str(landing)), day()) == ()
+    deliver("a.json", number=3).unlink()
+    assert list_files(bronze_spec(), LocalLanding(str(landing)), day(3)) == (), "a delivery of nothing"
 
 
 def test_a_folder_that_cannot_be_listed_is_an_error_that_names_it(landing: Path, deliver: Deliver) -> None:
@@ -78,11 +73,6 @@ def test_a_folder_without_permission_is_named_and_does_not_count_as_missing(
         os.seteuid(user)
 
 
-def test_the_folder_of_an_interval_follows_the_specs_path(landing: Path) -> None:
-    spec = orders_spec_of("json", path="{interval_start:%Y/%j}/to-{interval_end:%d}")
-    assert interval_folder(spec.landing_source, day(2)) == "orders/2013/002/to-03"
-
-
 def test_files_are_listed_by_name_with_path_size_and_time_and_nothing_is_read(landing: Path, deliver: Deliver) -> None:
     for name in ("b.json", "part/c.json", "a.json"):
         deliver(name, "12345")
@@ -94,15 +84,13 @@ def test_files_are_listed_by_name_with_path_size_and_time_and_nothing_is_read(la
     assert {(file.size, file.mtime_ns, file.checksum) for file in found} == {(5, 1_357_000_000_123_456_789, "")}
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
+def test_hidden_and_unfinished_files_are_not_listed(landing: Path, deliver: Deliver) -> None:
+    for name in (
+        "whole.json",
         ".hidden.json",
-        "_SUCCESS",
         "_started.json",
         "a.json.tmp",
         "a.json.partial",
-        ".a.json.crc",
         "a.json.crc",
         "a.json._COPYING_",
         "a.json.inprogress",
@@ -110,11 +98,8 @@ def test_files_are_listed_by_name_with_path_size_and_time_and_nothing_is_read(la
         ".staging/a.json",
         "part/_delta_log/0.json",
         "upload.tmp/a.json",
-    ],
-)
-def test_hidden_and_unfinished_files_are_not_listed(landing: Path, deliver: Deliver, name: str) -> None:
-    deliver("whole.json")
-    deliver(name)
+    ):
+        deliver(name)
     assert names(orders_spec_of("json"), landing) == ["whole.json"]
 
 
@@ -126,35 +111,40 @@ def test_a_file_whose_name_is_no_utf_8_text_is_an_error_that_names_it(landing: P
         list_files(orders_spec_of("json"), LocalLanding(str(landing)), day())
 
 
-def test_only_files_that_the_spec_selects_are_listed(landing: Path, deliver: Deliver) -> None:
-    for name in ("a.json", "b.json.gz", "c.csv", "README.md"):
+@pytest.mark.parametrize(
+    ("pattern", "wanted"),
+    [
+        ("*.json", ["a.json", "c.json", "b.json", "e.json"]),
+        ("*.json*", ["a.json", "a.json.gz", "c.json", "b.json", "e.json"]),
+        ("north/*.json", ["b.json"]),
+        ("north/**/*.json", ["c.json", "b.json"]),
+        ("*/**/*.json", ["c.json", "b.json", "e.json"]),
+    ],
+)
+def test_only_files_that_the_spec_selects_are_listed_a_pattern_with_a_slash_selects_paths(
+    landing: Path, deliver: Deliver, pattern: str, wanted: list[str]
+) -> None:
+    for name in ("a.json", "a.json.gz", "README.md", "north/b.json", "north/2013/c.json", "south/_old/d.json"):
         deliver(name)
-    assert names(orders_spec_of("json", "*.json"), landing) == ["a.json"]
-    assert names(orders_spec_of("json", "*.json*"), landing) == ["a.json", "b.json.gz"]
+    deliver("south/e.json")
+    assert names(orders_spec_of("json", pattern), landing) == wanted
 
 
-def test_a_glob_with_a_slash_applies_to_paths(landing: Path, deliver: Deliver) -> None:
-    for name in ("a.json", "north/b.json", "north/2013/c.json", "south/_old/d.json", "south/e.json"):
-        deliver(name)
-    assert names(orders_spec_of("json", "north/*.json"), landing) == ["b.json"]
-    assert names(orders_spec_of("json", "north/**/*.json"), landing) == ["c.json", "b.json"]
-    assert names(orders_spec_of("json", "*/**/*.json"), landing) == ["c.json", "b.json", "e.json"]
-
-
-def test_a_path_without_the_interval_gives_every_run_all_files(landing: Path, deliver: Deliver) -> None:
+def test_a_path_without_the_interval_gives_every_run_all_files_and_folders_above_may_have_any_name(
+    landing: Path, deliver: Deliver
+) -> None:
     deliver("a.json", number=1)
     deliver("b.json", number=2)
     (landing / "orders" / "c.json").write_text("{}")
-    everything = orders_spec_of("json", path=".")
+    (landing / "orders").rename(landing / ".feeds.tmp")
+    everything = orders_spec_of("json", landing=".feeds.tmp", path=".")
     assert names(everything, landing, 1) == names(everything, landing, 9) == ["c.json", "a.json", "b.json"]
+    assert names(orders_spec_of("json", landing=".feeds.tmp"), landing) == ["a.json"]
 
 
-def test_folders_above_the_interval_may_have_any_name(tmp_path: Path) -> None:
-    landing = tmp_path / "_landing.tmp"
-    path = landing / ".feeds" / "date=2013-01-01" / "a.json"
-    path.parent.mkdir(parents=True)
-    path.write_text("{}")
-    assert names(orders_spec_of("json", landing=".feeds"), landing) == ["a.json"]
+def test_the_folder_of_an_interval_follows_the_specs_path() -> None:
+    spec = orders_spec_of("json", path="{interval_start:%Y/%j}/to-{interval_end:%d}")
+    assert interval_folder(spec.landing_source, day(2)) == "orders/2013/002/to-03"
 
 
 def test_a_file_is_unchanged_by_path_size_and_time() -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import io
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from include.control.landing.formats.json_arrays import MAX_ARRAY_CHARS, is_array, require_array
+from include.control.landing.formats import json_arrays
+from include.control.landing.formats.json_arrays import is_array, require_array
 from include.control.landing.inspection import inspect
 from include.control.landing.on_disk import LocalLanding
 from include.control.log.batch import JSON_ARRAY
@@ -45,18 +45,13 @@ def problem_of(text: str, size: int = 3) -> str:
     return ""
 
 
-@given(records=RECORDS, indent=INDENTS, is_ascii=st.booleans(), size=st.integers(1, 20))
-def test_every_complete_array_is_sound(records: list[Any], indent: int | str | None, is_ascii: bool, size: int) -> None:
+@given(records=RECORDS, indent=INDENTS, is_ascii=st.booleans(), size=st.integers(1, 20), data=st.data())
+def test_every_complete_array_is_sound_and_none_that_is_cut(
+    records: list[Any], indent: int | str | None, is_ascii: bool, size: int, data: st.DataObject
+) -> None:
     text = json.dumps(records, indent=indent, ensure_ascii=is_ascii)
     assert is_array(Trickle(text, size))
     assert problem_of(f"\n {text}\n ", size) == ""
-
-
-@given(records=RECORDS, indent=INDENTS, size=st.integers(1, 20), data=st.data())
-def test_an_array_that_is_cut_anywhere_is_not_sound(
-    records: list[Any], indent: int | str | None, size: int, data: st.DataObject
-) -> None:
-    text = json.dumps(records, indent=indent)
     kept = data.draw(st.integers(1, len(text) - 1))
     assert problem_of(text[:kept], size).startswith("not a sound JSON array (element ")
 
@@ -81,16 +76,16 @@ def test_a_malformed_array_is_refused_with_the_place_where_it_breaks(text: str, 
     assert found.endswith("have it delivered again")
 
 
-def test_numbers_may_have_any_length(landing: Path, deliver: Deliver) -> None:
+def test_numbers_may_have_any_length() -> None:
     assert problem_of(f'[{{"a": {"7" * 99_999}}}, {"1" * 99_999}.5]', 1000) == ""
 
 
-def test_an_array_that_is_too_large_for_a_task_is_refused_with_the_way_out() -> None:
-    element = f'"{"x" * 1_000_000}"'
-    count = MAX_ARRAY_CHARS // len(element)
-    assert problem_of(f"[{','.join([element] * count)}]", MAX_ARRAY_CHARS) == ""
-    problem = problem_of(f"[{','.join([element] * (count + 1))}]", MAX_ARRAY_CHARS)
-    assert problem.startswith("an array of more than 64 MiB, which is too large for a task; have it delivered as JSON")
+def test_an_array_that_is_too_large_for_a_task_is_refused_with_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(json_arrays, "MAX_ARRAY_CHARS", 1 << 20)
+    largest = f'["{"x" * ((1 << 20) - 4)}"]'
+    assert problem_of(largest, 1 << 16) == ""
+    problem = problem_of(f"{largest} ", 1 << 16)
+    assert problem.startswith("an array of more than 1 MiB, which is too large for a task; have it delivered as JSON")
 
 
 @pytest.mark.parametrize("text", ['{"a": [1]}', "", "  \n", '"["', "x["])
@@ -112,11 +107,9 @@ def test_other_text_is_no_array(text: str) -> None:
         (b'[{"order_id": "1"},\n', "", "not a sound JSON array (element 2: the file ends within"),
     ],
 )
-def test_a_file_is_an_array_by_its_first_character(
-    landing: Path, deliver: Deliver, content: bytes, layout: str, defect: str
-) -> None:
+def test_a_file_is_an_array_by_its_first_character(deliver: Deliver, content: bytes, layout: str, defect: str) -> None:
     deliver("a.json", content)
-    place = LocalLanding(str(landing))
+    place = LocalLanding(str(deliver.landing))
     (file,) = list_files(orders_spec_of("json"), place, day())
     found = inspect(file, place, orders_spec_of("json"))
     assert found.layout == layout
