@@ -1,4 +1,4 @@
-"""The race of `tests/unit/include/control/ledger/test_event_race.py`, with more processes and for longer."""
+"""The race of `tests/unit/include/control/ledger/test_ops_table.py`, with more processes and for longer."""
 
 from __future__ import annotations
 

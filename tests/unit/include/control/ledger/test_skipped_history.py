@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from include.contracts.job.report import RowCounts
 from include.control.events import event_files
 from include.control.ledger import ops_table
-from include.control.ledger.events import BATCHES, FILES, Failure, FileEvent, failures_of, file_fact
+from include.control.ledger.events import BATCHES, FILES, NO_TOKEN, Failure, FileEvent, failures_of, file_fact
 from include.control.ledger.ledger import Ledger
 from include.control.ledger.ops_table import OpsTable
 from include.control.log.batch import BatchSources, FileFact, Stream, Winner
@@ -22,7 +23,9 @@ from tests.support.ledger.delta_tables import day, intent_of
 
 TABLE, IDS, DAYS, LAST = "bronze.orders", ("id", "earlier"), range(1, 5), 9
 FILES_OF_ALL = [
-    FileFact(f"orders/{name}", 1, 1, checksum) for name in ("a", "b", "b/c", "z") for checksum in ("x", "y")
+    FileFact(f"orders/{name}", 1, 1, checksum, columns=("x", "y"), layout="array")
+    for name in ("a", "é c%20", "long/" * 60)
+    for checksum in ("x", "y")
 ]
 
 
@@ -39,17 +42,24 @@ class Attempt:
     files: list[FileFact]
     is_replay: bool
 
-    def record(self, ledger: Ledger) -> None:
+    @cached_property
+    def winner(self) -> Winner:
         sources = BatchSources(replay="r" if self.is_replay else "", replaces_files=len(self.files) > 1)
         intent = intent_of(self.table_id, self.seq, stream=Stream(TABLE, self.stream), sources=sources)
         interval = day(self.day)
         intent = intent.model_copy(update={"interval_start": interval.start, "interval_end": interval.end})
-        winner = Winner(intent, self.version)
-        ledger.record_intent(intent, self.files)
+        return Winner(intent, self.version)
+
+    @property
+    def rows(self) -> RowCounts | None:
+        return RowCounts(read=self.seq) if self.last_event == "closed" else None
+
+    def record(self, ledger: Ledger) -> None:
+        ledger.record_intent(self.winner.intent, self.files)
         if self.last_event != "planned":
-            ledger.record_committed([winner])
-        if self.last_event == "closed":
-            ledger.record_closed(winner, RowCounts())
+            ledger.record_committed([self.winner])
+        if self.rows is not None:
+            ledger.record_closed(self.winner, self.rows)
 
 
 @dataclass(frozen=True)
@@ -57,20 +67,15 @@ class BatchlessEvent:
     """An event of a file that belongs to no batch."""
 
     table_id: str
-    kind: str
+    kind: FileEvent
     day: int
     file: FileFact
 
     def record(self, ledger: Ledger) -> None:
-        of_interval = TABLE, self.table_id, day(self.day)
-        if self.kind == "failed":
-            ledger.record_files(FileEvent.FAILED, *of_interval, [self.file])
-        elif self.kind == "replayed":
-            ledger.record_files(FileEvent.REPLAYED, *of_interval, [self.file])
-        else:
-            ledger.record_files(FileEvent.GIVEN_UP, *of_interval, [self.file])
+        ledger.record_files(self.kind, TABLE, self.table_id, day(self.day), [self.file])
 
 
+WITHOUT_BATCH = (FileEvent.FAILED, FileEvent.REPLAYED, FileEvent.GIVEN_UP, FileEvent.SEEN)
 EVENTS = st.lists(
     st.builds(
         Attempt,
@@ -86,7 +91,9 @@ EVENTS = st.lists(
     | st.builds(
         BatchlessEvent,
         table_id=st.sampled_from(IDS),
-        kind=st.sampled_from(["failed", "failed", "replayed", "given up"]),
+        kind=st.sampled_from(
+            [FileEvent.FAILED, FileEvent.FAILED, FileEvent.REPLAYED, FileEvent.GIVEN_UP, FileEvent.SEEN]
+        ),
         day=st.sampled_from(DAYS),
         file=st.sampled_from(FILES_OF_ALL),
     ),
@@ -117,12 +124,12 @@ class AllOfHistory:
     def failed_files(self) -> dict[str, Failure]:
         return failures_of(self.files, self.won)
 
-    def contents(self, path: str) -> list[FileFact]:
-        planned = (row for row in self.files if row["event"] == FileEvent.PLANNED and row["token"] in self.won)
-        return [file_fact(row) for row in planned if row["path"] == path]
+    def contents(self, path: str, *more: FileEvent) -> list[FileFact]:
+        of_path = (row for row in self.files if row["path"] == path and row["event"] in (FileEvent.PLANNED, *more))
+        return [file_fact(row) for row in of_path if row["token"] in {NO_TOKEN, *self.won}]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(events=EVENTS, after=st.integers(-1, LAST), upto=st.integers(0, LAST), days=st.sets(st.sampled_from(DAYS)))
 def test_the_ledger_returns_the_same_as_a_model_that_reads_all_events(
     events: list[Attempt | BatchlessEvent],
@@ -135,8 +142,9 @@ def test_the_ledger_returns_the_same_as_a_model_that_reads_all_events(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ops_table, "FILES_WORTH_COMPACTING", 4)
         patch.setattr(event_files, "_ROW_GROUP_SIZE", 2)
-        for event in events:
-            event.record(Ledger(paths))
+        writers = Ledger(paths), Ledger(paths)
+        for at, event in enumerate(events):
+            event.record(writers[at % 2])
     ledger, every, starts = Ledger(paths), AllOfHistory(paths), [day(number).start for number in days]
     assert {batch.token for batch in ledger.batches(TABLE, "id", after, upto)} == every.tokens(after, upto)
     assert {batch.token for batch in ledger.batches_of(TABLE, "id", starts)} == every.of_intervals(starts)
@@ -145,6 +153,9 @@ def test_the_ledger_returns_the_same_as_a_model_that_reads_all_events(
         assert (last and (last.batch_seq, last.version)) == every.last(stream, upto)
     numbers = [number for stream in ("main", "rebuild") if (found := every.last(stream, upto)) for number in found[:1]]
     assert ledger.newest_number(TABLE, "id", upto) == max(numbers, default=0)
+    for attempt in (event for event in events if isinstance(event, Attempt)):
+        assert list(ledger.files_of(attempt.winner.intent)) == attempt.files
+        assert ledger.closed_rows(attempt.winner) == attempt.rows
     _require_same_files(ledger, every, starts)
 
 
@@ -159,4 +170,8 @@ def _require_same_files(ledger: Ledger, every: AllOfHistory, starts: list[Any]) 
         assert ledger.failed_files(TABLE, "id", path=[path]) == of_path
         assert loaded.facts([path]) == every.contents(path)
     for file in FILES_OF_ALL:
-        assert loaded.holds(file, only_last=False) == (file in every.contents(file.path))
+        held = every.contents(file.path, FileEvent.SEEN)
+        assert loaded.holds(file, only_last=False) == (file in held)
+        assert loaded.holds(file, only_last=True) == (held[-1:] == [file])
+        last = [(each.path, each.checksum) for each in held[-1:]]
+        assert [(each.path, each.checksum) for each in loaded.last_of([file.path]).values()] == last
