@@ -48,6 +48,10 @@ def test_a_file_is_loaded_as_soon_as_its_attempt_won_and_its_rows_follow(ledger:
     assert state(ledger).rows == ROWS
     assert state(ledger).tries == 3
 
+    attempt(ledger, 2, *(replace(FILE, path=name) for name in ("b.json", "a.json")))
+    ledger.record_intent(intent_of("other id", 1, stream=ORDERS), [replace(FILE, path="c.json")])
+    assert [found.path for found in file_states(ledger, "bronze.orders", "id")] == ["a.json", "b.json", FILE.path]
+
 
 def test_a_broken_file_is_failed_with_its_reason_until_it_is_loaded_and_again_when_its_new_content_is_broken(
     ledger: Ledger,
@@ -84,10 +88,3 @@ def test_an_unreachable_file_is_not_failed_and_is_loaded_after_it_was_read(ledge
     assert (state(ledger).status, state(ledger).batch_seq) == (FileStatus.UNREACHABLE, 1)
     ledger.record_files(FileEvent.SEEN, "bronze.orders", "id", day(1), [replace(FILE, mtime_ns=2)])
     assert (state(ledger).status, state(ledger).batch_seq, state(ledger).reason) == (FileStatus.LOADED, 1, "")
-
-
-def test_files_come_by_name_and_those_of_another_table_are_left_out(ledger: Ledger) -> None:
-    files = [replace(FILE, path=name) for name in ("b.json", "a.json")]
-    attempt(ledger, 1, *files)
-    ledger.record_intent(intent_of("other id", 1, stream=ORDERS), [FILE])
-    assert [found.path for found in file_states(ledger, "bronze.orders", "id")] == ["a.json", "b.json"]

@@ -6,7 +6,6 @@ import gzip
 import hashlib
 import io
 import json
-from collections.abc import Collection
 from operator import add
 
 import pyarrow as pa
@@ -15,24 +14,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from include.contracts.spec.table_spec import BronzeSpec
-from include.control.landing.inspection import inspect
-from include.control.landing.on_disk import LocalLanding
-from include.control.log.batch import MIXED_LINE_ENDS, FileFact
+from include.control.log.batch import MIXED_LINE_ENDS
 from tests.support.deliveries import Deliver, orders_spec_of
 from tests.support.documents.specs import bronze_spec
-from tests.support.ledger.delta_tables import day
-from tests.support.listing import list_files
+from tests.support.listing import inspected
 
 COLUMNS = ("order_id", "amount", "day", "event_at", "event_seq")
 LINES = b"".join(json.dumps({"order_id": str(number), "amount": number}).encode() + b"\n" for number in range(50))
-
-
-def inspected(spec: BronzeSpec, deliver: Deliver, needed: Collection[str] = ()) -> FileFact:
-    """Return the only file of the first day after its inspection."""
-    place = LocalLanding(str(deliver.landing))
-    (file,) = list_files(spec, place, day())
-    return inspect(file, place, spec, needed)
 
 
 def parquet(**columns: list[object]) -> bytes:
@@ -44,14 +32,11 @@ def parquet(**columns: list[object]) -> bytes:
 @pytest.mark.parametrize("file_format", ["json", "csv", "parquet", "avro"])
 def test_an_empty_file_is_sound(deliver: Deliver, file_format: str) -> None:
     for name in ("empty", "empty.gz", "empty.zst"):
-        path = deliver(name, b"")
-        found = inspected(orders_spec_of(file_format), deliver)
+        found = inspected(deliver, orders_spec_of(file_format), name, b"")
         assert (found.size, found.defect, found.columns) == (0, "", ())
         assert found.checksum == hashlib.sha256(b"").hexdigest()
-        path.unlink()
     if file_format in ("json", "csv"):
-        deliver("a.gz", gzip.compress(b""))
-        assert inspected(orders_spec_of(file_format), deliver).defect == ""
+        assert inspected(deliver, orders_spec_of(file_format), "a.gz", gzip.compress(b"")).defect == ""
 
 
 LINE_ENDS = ("\n", "\r\n", "\r")
@@ -74,8 +59,7 @@ def test_the_record_ends_of_a_csv_file_are_distinguished_from_line_ends_within_v
     header = ",".join([*COLUMNS[:-1], f'"{COLUMNS[-1]}"'])
     records = [header, *(f'"a{"b".join(within)}c",1,,,' for _ in ends)]
     between = [ends[0], *ends] if is_ended else [*ends, ""]
-    deliver("a.csv", "".join(map(add, records, between)).encode())
-    found = inspected(orders_spec_of("csv"), deliver)
+    found = inspected(deliver, orders_spec_of("csv"), "a.csv", "".join(map(add, records, between)).encode())
     if len(set(ends)) > 1:
         assert found.defect.startswith("its records end in several ways") if within else found.layout == MIXED_LINE_ENDS
     else:
@@ -84,35 +68,33 @@ def test_the_record_ends_of_a_csv_file_are_distinguished_from_line_ends_within_v
 
 @pytest.mark.parametrize(("ends", "layout"), [("\n", ""), ("\r\n", "\r\n")])
 def test_a_carriage_return_within_a_value_is_text_quoted_or_not(deliver: Deliver, ends: str, layout: str) -> None:
-    deliver("a.csv", ends.join([",".join(COLUMNS), "a\rb,1,,,", '"\r",2,,,', ""]).encode())
-    found = inspected(orders_spec_of("csv"), deliver)
+    lines = [",".join(COLUMNS), "a\rb,1,,,", '"\r",2,,,', ""]
+    found = inspected(deliver, orders_spec_of("csv"), "a.csv", ends.join(lines).encode())
     assert (found.layout, found.defect) == (layout, "")
 
 
 def test_columns_with_an_empty_or_repeated_name_are_named_by_their_number(deliver: Deliver) -> None:
-    deliver("a.csv", ",".join([*COLUMNS, "", "amount", "x`y"]).encode())
-    found = inspected(orders_spec_of("csv"), deliver)
+    found = inspected(deliver, orders_spec_of("csv"), "a.csv", ",".join([*COLUMNS, "", "amount", "x`y"]).encode())
     assert (found.columns[5:], found.defect) == (("column 6", "column 7", "x`y"), "")
 
 
 def test_a_parquet_file_whose_columns_differ_only_in_case_is_refused_alone(deliver: Deliver) -> None:
-    deliver("a.parquet", parquet(order_id=["1"], Amount=[1], amount=[2]))
-    found = inspected(orders_spec_of("parquet"), deliver)
+    found = inspected(deliver, orders_spec_of("parquet"), "a.parquet", parquet(order_id=["1"], Amount=[1], amount=[2]))
     assert found.defect == "Spark cannot read both of its columns Amount and amount; have one of them renamed"
 
 
 def test_a_file_needs_the_fields_that_its_columns_read(deliver: Deliver) -> None:
     columns = {"order_id": {"from": "Order ID"}, "amount": {"required": True, "from": "Größe"}}
     source = {"landing": "orders", "files": "*", "format": "csv"}
-    deliver("a.csv", "order_id,Größe,Order ID\n1,2,3\n")
-    assert inspected(bronze_spec(source=source, columns=columns), deliver, ["amount"]).defect == ""
-    deliver("a.csv", "amount,größe,Order ID\n1,2,3\n")
-    found = inspected(bronze_spec(source=source, columns=columns), deliver, ["amount"])
-    assert found.defect.startswith("has no column Größe; its columns are amount, größe, Order ID")
+    exact = bronze_spec(source=source, columns=columns)
     in_any_case = bronze_spec(source={**source, "field_names": "any_case"}, columns=columns)
-    assert inspected(in_any_case, deliver, ["amount"]).defect == ""
-    deliver("a.csv", "GRÖßE,größe,Order ID\n1,2,3\n")
-    assert inspected(in_any_case, deliver).defect.startswith("the column amount could read GRÖßE and größe")
+    other_case = "amount,größe,Order ID\n1,2,3\n"
+    assert inspected(deliver, exact, "a.csv", "order_id,Größe,Order ID\n1,2,3\n", ["amount"]).defect == ""
+    found = inspected(deliver, exact, "a.csv", other_case, ["amount"])
+    assert found.defect.startswith("has no column Größe; its columns are amount, größe, Order ID")
+    assert inspected(deliver, in_any_case, "a.csv", other_case, ["amount"]).defect == ""
+    found = inspected(deliver, in_any_case, "a.csv", "GRÖßE,größe,Order ID\n1,2,3\n")
+    assert found.defect.startswith("the column amount could read GRÖßE and größe")
 
 
 CSV = ",".join(COLUMNS).encode() + b"\n1,2,,,\n"
@@ -130,8 +112,7 @@ SOUND: list[tuple[str, dict[str, str], bytes, tuple[str, ...]]] = [
 def test_the_columns_of_a_file_are_those_of_its_header_or_schema_in_order_and_of_json_there_are_none(
     deliver: Deliver, name: str, source: dict[str, str], content: bytes, columns: tuple[str, ...]
 ) -> None:
-    deliver(name, content)
-    found = inspected(orders_spec_of(name.split(".")[1], **source), deliver)
+    found = inspected(deliver, orders_spec_of(name.split(".")[1], **source), name, content)
     assert (found.defect, found.columns) == ("", columns)
 
 
@@ -149,8 +130,7 @@ NOT_WHAT_IT_SAYS = [
 
 @pytest.mark.parametrize(("file_format", "content", "defect"), NOT_WHAT_IT_SAYS)
 def test_a_file_of_another_format_is_refused(deliver: Deliver, file_format: str, content: bytes, defect: str) -> None:
-    deliver("a.data", content)
-    found = inspected(orders_spec_of(file_format), deliver)
+    found = inspected(deliver, orders_spec_of(file_format), "a.data", content)
     assert found.defect.startswith(defect)
     assert found.checksum == hashlib.sha256(content).hexdigest()
 
@@ -165,16 +145,16 @@ DAMAGED = [
 
 @pytest.mark.parametrize("content", DAMAGED, ids=["cut", "no footer", "footer overwritten", "footer too long"])
 def test_a_damaged_parquet_file_is_refused(deliver: Deliver, content: bytes) -> None:
-    deliver("a.parquet", content)
-    assert inspected(orders_spec_of("parquet"), deliver).defect.startswith("not a sound Parquet file (")
+    found = inspected(deliver, orders_spec_of("parquet"), "a.parquet", content)
+    assert found.defect.startswith("not a sound Parquet file (")
 
 
 @pytest.mark.parametrize("file_format", ["csv", "parquet"])
 def test_a_file_may_lack_a_column_that_is_not_needed(deliver: Deliver, file_format: str) -> None:
     there = [name for name in COLUMNS if name not in ("amount", "day")]
     content = ",".join(there).encode() + b"\n" if file_format == "csv" else parquet(**{name: [1] for name in there})
-    deliver("a.data", content)
-    assert inspected(orders_spec_of(file_format), deliver).defect == ""
-    assert inspected(orders_spec_of(file_format), deliver, needed={"day", "order_id"}).defect == (
+    spec = orders_spec_of(file_format)
+    assert inspected(deliver, spec, "a.data", content).defect == ""
+    assert inspected(deliver, spec, "a.data", content, {"day", "order_id"}).defect == (
         "has no column day; its columns are order_id, event_at, event_seq: correct the file or the spec"
     )

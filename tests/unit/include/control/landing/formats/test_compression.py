@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import shutil
 from collections.abc import Callable
 
 import pytest
 import zstandard
 
-from include.control.landing.inspection import inspect
-from include.control.landing.on_disk import LocalLanding
 from tests.support.deliveries import Deliver, orders_spec_of
-from tests.support.ledger.delta_tables import day
-from tests.support.listing import list_files
+from tests.support.listing import inspected
 
 LINES = b"".join(b'{"order_id": "%d", "amount": %d}\n' % (number, number) for number in range(50))
 MEBIBYTE = 1 << 20
@@ -30,12 +26,8 @@ every_packing = pytest.mark.parametrize(("packing", "suffix", "compress"), PACKI
 
 
 def defect_of(deliver: Deliver, name: str, content: bytes, file_format: str = "json") -> str:
-    """Deliver a file in place of all others, and return its defect."""
-    shutil.rmtree(deliver(name, content).parent)
-    deliver(name, content)
-    spec, place = orders_spec_of(file_format), LocalLanding(str(deliver.landing))
-    (file,) = list_files(spec, place, day())
-    found = inspect(file, place, spec)
+    """Deliver a file, and return its defect."""
+    found = inspected(deliver, orders_spec_of(file_format), name, content)
     assert found.checksum == hashlib.sha256(content).hexdigest()
     return found.defect
 

@@ -12,12 +12,9 @@ from hypothesis import strategies as st
 
 from include.control.landing.formats import json_arrays
 from include.control.landing.formats.json_arrays import is_array, require_array
-from include.control.landing.inspection import inspect
-from include.control.landing.on_disk import LocalLanding
 from include.control.log.batch import JSON_ARRAY
 from tests.support.deliveries import Deliver, orders_spec_of
-from tests.support.ledger.delta_tables import day
-from tests.support.listing import list_files
+from tests.support.listing import inspected
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text()
 VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=8)
@@ -108,10 +105,7 @@ def test_other_text_is_no_array(text: str) -> None:
     ],
 )
 def test_a_file_is_an_array_by_its_first_character(deliver: Deliver, content: bytes, layout: str, defect: str) -> None:
-    deliver("a.json", content)
-    place = LocalLanding(str(deliver.landing))
-    (file,) = list_files(orders_spec_of("json"), place, day())
-    found = inspect(file, place, orders_spec_of("json"))
+    found = inspected(deliver, orders_spec_of("json"), "a.json", content)
     assert found.layout == layout
     assert found.defect.startswith(defect)
     assert bool(found.defect) == bool(defect)
