@@ -17,9 +17,9 @@ def id_of(table: Path) -> str:
     return str(DeltaTable(str(table)).metadata().id)
 
 
-def commit_next(table: Path, batch_seq: int, stream: Stream = FLIGHTS, table_id: str = "") -> Winner:
-    """Commit a batch of the stream, by default with the table's own id."""
-    return commit(table, intent_of(table_id or id_of(table), batch_seq, stream=stream))
+def commit_next(table: Path, batch_seq: int, stream: Stream = FLIGHTS) -> Winner:
+    """Commit a batch of the stream."""
+    return commit(table, intent_of(id_of(table), batch_seq, stream=stream))
 
 
 def lose_ledger(root: Path) -> Ledger:

@@ -122,19 +122,6 @@ def test_only_the_first_append_with_a_key_counts(events: OpsTable, path: Path, m
     assert words(events) == ["first", "other"]
 
 
-@pytest.mark.parametrize("is_first_said_once", [True, False])
-def test_opening_a_long_log_reads_only_its_end(path: Path, is_first_said_once: bool) -> None:
-    first = OpsTable(path, EVENTS)
-    if is_first_said_once:
-        first.append_once([event("silver.planes", "once")], "key")
-    for number in range(25):
-        first.append([event("silver.flights", f"{number:02d}")])
-    newest = max(int(file.name[:20]) for file in (path / "_delta_log").glob("*.checkpoint.parquet"))
-    assert latest_version(path) - newest < 20
-    assert words(OpsTable(path, EVENTS)) == [f"{number:02d}" for number in range(25)]
-    assert OpsTable(path, EVENTS).append_once([event("silver.planes", "again")], "key") is not is_first_said_once
-
-
 def test_of_writers_that_create_and_append_at_the_same_time_one_wins_a_key_and_no_event_is_lost(path: Path) -> None:
     def write(number: int) -> bool:
         events = OpsTable(path, EVENTS)
