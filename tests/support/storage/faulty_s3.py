@@ -98,7 +98,7 @@ class FaultyS3:
         self._send({"method": method, "part": part, "fault": fault.__name__, "times": times, "agent": agent})
 
     def calm(self) -> None:
-        """Let no further request fail."""
+        """Let no further request fail, and remove no header any more."""
         self._send({"calm": True})
 
     def ignore(self, header: str) -> None:
@@ -164,6 +164,7 @@ class Request(BaseHTTPRequestHandler):
             self.plans += [order] if "fault" in order else []
             if "calm" in order:
                 self.plans.clear()
+                self.ignored.clear()
         state = {"plans": self.plans, "met": len(self.met), "forwarded": len(self.forwarded)}
         return 200, {}, json.dumps(state).encode()
 

@@ -1,4 +1,4 @@
-"""A landing folder that a source system delivers into, an empty table, and a ledger."""
+"""A landing folder that a source system delivers into, an empty table, and the ledger and gates of a lakehouse."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from include.control.gates.gates import Gates
 from include.control.ledger.ledger import Ledger
+from include.control.log.stored_tables import open_table
 from include.paths import LakehousePaths
 from include.settings import Settings
 from tests.support.deliveries import Deliver
@@ -27,17 +29,35 @@ def deliver(landing: Path) -> Deliver:
 
 
 @pytest.fixture
-def table(tmp_path: Path) -> Path:
+def paths(tmp_path: Path) -> LakehousePaths:
+    """The lakehouse at `tmp_path`."""
+    return LakehousePaths(tmp_path)
+
+
+@pytest.fixture
+def table(paths: LakehousePaths) -> Path:
     """An empty `silver.flights`."""
-    path = LakehousePaths(tmp_path).table("silver.flights")
+    path = paths.table("silver.flights")
     create_table(path)
     return path
 
 
 @pytest.fixture
-def ledger(tmp_path: Path) -> Ledger:
+def table_id(table: Path) -> str:
+    """Delta's id of `silver.flights`."""
+    return str(open_table(table).metadata().id)
+
+
+@pytest.fixture
+def gates(paths: LakehousePaths) -> Gates:
+    """The results of gates of the lakehouse at `tmp_path`."""
+    return Gates(paths)
+
+
+@pytest.fixture
+def ledger(paths: LakehousePaths) -> Ledger:
     """The ledger of the lakehouse at `tmp_path`."""
-    return Ledger(LakehousePaths(tmp_path))
+    return Ledger(paths)
 
 
 @pytest.fixture

@@ -14,31 +14,13 @@ from include.control.gates.gates import Gates
 from include.control.gates.result import GateResult
 from include.control.ledger.ops_table import OpsTable
 from include.paths import LakehousePaths
-from tests.support.ledger.delta_tables import (
-    append,
-    create_table,
-    file_contents,
-    optimize,
-)
+from tests.support.ledger.delta_tables import append, create_table, file_contents, optimize
 from tests.support.ledger.gate_results import TABLE, last_passed, verdict
 
-
-@pytest.fixture
-def table(tmp_path: Path) -> Path:
-    return LakehousePaths(tmp_path).table(TABLE)
+OTHER = "silver.planes"
 
 
-@pytest.fixture
-def table_id(table: Path) -> str:
-    return create_table(table)
-
-
-@pytest.fixture
-def gates(tmp_path: Path) -> Gates:
-    return Gates(LakehousePaths(tmp_path))
-
-
-def test_nothing_is_certified_before_the_first_gate(table: Path, table_id: str, gates: Gates, tmp_path: Path) -> None:
+def test_nothing_is_certified_before_the_first_gate(table: Path, gates: Gates, tmp_path: Path) -> None:
     append(table)
     before = file_contents(tmp_path)
     assert gates.certified(TABLE) is None
@@ -48,13 +30,8 @@ def test_nothing_is_certified_before_the_first_gate(table: Path, table_id: str, 
     assert file_contents(tmp_path) == before
 
 
-def test_a_table_that_does_not_exist_has_no_certificate(gates: Gates) -> None:
-    gates.record(verdict("an old id", 3))
-    assert gates.certified(TABLE) is None
-
-
 def test_two_results_recorded_at_once_both_count(
-    table: Path, table_id: str, gates: Gates, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    table: Path, table_id: str, gates: Gates, paths: LakehousePaths, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gates.record(verdict(table_id, 0))
     passed, refused = verdict(table_id, append(table)), verdict(table_id, append(table), passed=False)
@@ -62,7 +39,7 @@ def test_two_results_recorded_at_once_both_count(
 
     def write_second(self: OpsTable, events: Sequence[dict[str, Any]]) -> None:
         monkeypatch.setattr(OpsTable, "append", write)
-        Gates(LakehousePaths(tmp_path)).record(refused)
+        Gates(paths).record(refused)
         self.append(events)
 
     monkeypatch.setattr(OpsTable, "append", write_second)
@@ -71,73 +48,50 @@ def test_two_results_recorded_at_once_both_count(
     assert gates.first_refusal(TABLE, above=1) == refused
 
 
-def test_a_recorded_result_is_read_back_unchanged(table_id: str, gates: Gates) -> None:
-    recorded = verdict(table_id, 0, passed=False)
-    gates.record(recorded)
-    assert gates.result(TABLE, 0, "suite") == recorded
-
-
-def test_a_passed_version_is_certified_and_a_refused_one_is_not(table: Path, table_id: str, gates: Gates) -> None:
-    first, second = append(table), append(table)
-    gates.record(verdict(table_id, first))
-    gates.record(verdict(table_id, second, passed=False))
-    assert gates.certified(TABLE) == first == last_passed(gates)
-
-
-def test_the_certified_version_never_moves_back(table: Path, table_id: str, gates: Gates) -> None:
-    first, second = append(table), append(table)
-    gates.record(verdict(table_id, second))
-    gates.record(verdict(table_id, first))
-    gates.record(verdict(table_id, first, suite_hash="newer rules"))
-    assert gates.certified(TABLE) == second
-
-
-def test_a_version_refused_by_newer_rules_keeps_the_certificate_it_has(
+def test_the_certified_version_is_the_last_that_passed_and_never_moves_back(
     table: Path, table_id: str, gates: Gates
 ) -> None:
-    version = append(table)
-    gates.record(verdict(table_id, version))
-    gates.record(verdict(table_id, version, passed=False, suite_hash="newer rules"))
-    assert gates.certified(TABLE) == version
+    first, second, third = (append(table) for _ in range(3))
+    gates.record(verdict(table_id, second))
+    refused = verdict(table_id, third, passed=False)
+    gates.record(refused)
+    assert gates.certified(TABLE) == second == last_passed(gates)
+    assert gates.result(TABLE, third, "suite") == refused, "it is read back unchanged"
+    for later in (
+        verdict(table_id, first),
+        verdict(table_id, first, suite_hash="newer rules"),
+        verdict(table_id, second, passed=False, suite_hash="newer rules"),
+    ):
+        gates.record(later)
+        assert gates.certified(TABLE) == second
 
 
-def test_a_result_counts_only_for_the_rules_it_was_made_by(table: Path, table_id: str, gates: Gates) -> None:
+def test_the_newest_result_of_a_version_counts_for_the_rules_it_was_made_by(
+    table: Path, table_id: str, gates: Gates
+) -> None:
     version = append(table)
     gates.record(verdict(table_id, version, passed=False))
     assert gates.result(TABLE, version, "corrected rules") is None
     assert gates.result(TABLE, version + 1, "suite") is None
-    gates.record(verdict(table_id, version, suite_hash="corrected rules"))
-    corrected, first = (gates.result(TABLE, version, suite) for suite in ("corrected rules", "suite"))
-    assert corrected is not None
-    assert first is not None
-    assert (corrected.passed, first.passed) == (True, False)
+    for passed in (False, True):
+        gates.record(verdict(table_id, version, passed=passed, suite_hash="corrected rules"))
+    results = [gates.result(TABLE, version, suite) for suite in ("corrected rules", "suite")]
+    assert [result and result.passed for result in results] == [True, False]
     assert gates.certified(TABLE) == version
 
 
-def test_the_newest_result_of_a_version_counts(table: Path, table_id: str, gates: Gates) -> None:
-    version = append(table)
-    for passed in (False, True):
-        gates.record(verdict(table_id, version, passed=passed))
-    newest = gates.result(TABLE, version, "suite")
-    assert newest is not None
-    assert newest.passed
-
-
-def test_results_of_another_table_at_the_same_path_do_not_count(
+def test_results_of_another_table_or_of_an_earlier_one_at_the_same_path_do_not_count(
     table: Path, table_id: str, gates: Gates, tmp_path: Path
 ) -> None:
     version = append(table)
+    gates.record(verdict(table_id, version).model_copy(update={"table": OTHER}))
+    assert (gates.certified(TABLE), gates.certified(OTHER)) == (None, None), "the other one does not exist"
     gates.record(verdict(table_id, version))
     table.rename(tmp_path / "gone")
     create_table(table)
     append(table)
     assert gates.certified(TABLE) is None
     assert gates.result(TABLE, version, "suite") is None
-
-
-def test_results_of_another_table_do_not_count(table: Path, table_id: str, gates: Gates) -> None:
-    gates.record(verdict(table_id, append(table)).model_copy(update={"table": "silver.planes"}))
-    assert gates.certified(TABLE) is None
 
 
 def test_the_first_refusal_is_that_of_the_lowest_version(table: Path, table_id: str, gates: Gates) -> None:
@@ -157,11 +111,12 @@ EVENTS = st.lists(
         st.sampled_from(["append", "optimize"]),
         st.tuples(st.integers(0, 9), st.booleans(), st.sampled_from(["old", "new"])),
     ),
+    min_size=4,
     max_size=8,
 )
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=6)
 @given(events=EVENTS)
 def test_the_certified_version_only_grows_in_any_order_of_results_and_commits(
     events: list[str | tuple[int, bool, str]], tmp_path_factory: pytest.TempPathFactory
@@ -188,40 +143,23 @@ def test_the_certified_version_only_grows_in_any_order_of_results_and_commits(
         certified = -1 if now is None else now
 
 
-OTHER = "silver.planes"
-
-
-def compared_verdict(table_id: str, seen: int | None, *, passed: bool = False) -> GateResult:
-    return verdict(table_id, 1, passed=passed).model_copy(update={"compared": {OTHER: seen}})
-
-
-def certify_other(gates: Gates, tmp_path: Path, version: int) -> None:
-    """Give the other table a certified version."""
-    path = LakehousePaths(tmp_path).table(OTHER)
-    other_id = create_table(path)
-    gates.record(verdict(other_id, version).model_copy(update={"table": OTHER}))
-
-
-def test_a_refusal_is_out_of_date_after_the_compared_table_has_a_new_certified_version(
-    table: Path, table_id: str, gates: Gates, tmp_path: Path
+def test_only_a_refusal_is_out_of_date_after_the_compared_table_has_a_new_certified_version(
+    table: Path, table_id: str, gates: Gates, paths: LakehousePaths
 ) -> None:
-    append(table)
-    gates.record(compared_verdict(table_id, None))
-    assert gates.result(TABLE, 1, "suite") is not None, "the other table still has no certified version"
-    certify_other(gates, tmp_path, 0)
-    assert gates.result(TABLE, 1, "suite") is None
-    gates.record(compared_verdict(table_id, 0))
-    assert gates.result(TABLE, 1, "suite") is not None
+    def compared(seen: int | None, *, passed: bool) -> GateResult:
+        suite = "passes" if passed else "refuses"
+        return verdict(table_id, 1, passed=passed, suite_hash=suite).model_copy(update={"compared": {OTHER: seen}})
 
-
-def test_a_certificate_stays_valid_after_the_compared_table_has_a_new_certified_version(
-    table: Path, table_id: str, gates: Gates, tmp_path: Path
-) -> None:
     append(table)
-    gates.record(compared_verdict(table_id, None, passed=True))
-    certify_other(gates, tmp_path, 0)
-    assert gates.result(TABLE, 1, "suite") is not None
+    gates.record(compared(None, passed=False))
+    gates.record(compared(None, passed=True))
+    assert gates.result(TABLE, 1, "refuses") is not None, "the other table still has no certified version"
+    gates.record(verdict(create_table(paths.table(OTHER)), 0).model_copy(update={"table": OTHER}))
+    assert gates.result(TABLE, 1, "refuses") is None
+    assert gates.result(TABLE, 1, "passes") is not None
     assert last_passed(gates) == 1
+    gates.record(compared(0, passed=False))
+    assert gates.result(TABLE, 1, "refuses") is not None
 
 
 def test_certificates_below_a_version_come_newest_first_and_one_per_version(

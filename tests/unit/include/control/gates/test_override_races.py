@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -21,19 +20,9 @@ from tests.support.ledger.gate_results import last_passed
 from tests.support.ledger.refused_table import SPEC, TABLE, decision, judge, refused_table
 
 
-@pytest.fixture
-def paths(tmp_path: Path) -> LakehousePaths:
-    return LakehousePaths(tmp_path)
-
-
-@pytest.fixture
-def gates(paths: LakehousePaths) -> Gates:
-    """Version 1 passed, version 2 was refused."""
-    return refused_table(paths)
-
-
-@pytest.mark.usefixtures("gates")
 def test_one_of_many_concurrent_overrides_wins(paths: LakehousePaths) -> None:
+    gates = refused_table(paths)
+
     def attempt(number: int) -> str:
         try:
             result = override(SPEC, 2, decision(f"person {number}", run_id=f"manual__{number}"), paths)
@@ -42,10 +31,10 @@ def test_one_of_many_concurrent_overrides_wins(paths: LakehousePaths) -> None:
         assert result.override is not None
         return result.override.by
 
-    with ThreadPoolExecutor(8) as people:
-        answers = list(people.map(attempt, range(8)))
+    with ThreadPoolExecutor(6) as people:
+        answers = list(people.map(attempt, range(6)))
     winners = [answer for answer in answers if answer.startswith("person")]
-    results = [recorded.result for recorded in Gates(paths).results(TABLE)]
+    results = [recorded.result for recorded in gates.results(TABLE)]
     assert [result.override.by for result in results if result.override] == winners
     assert len(winners) == 1
     others = [answer for answer in answers if answer not in winners]
@@ -58,11 +47,12 @@ EVENTS = st.lists(
         st.tuples(st.just("judge"), st.integers(0, 5), st.booleans()),
         st.tuples(st.just("override"), st.integers(-1, 6)),
     ),
+    min_size=5,
     max_size=10,
 )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=6)
 @given(events=EVENTS)
 def test_an_override_certifies_only_the_newest_refused_version_after_any_history(
     events: list[str | tuple[str, int, bool] | tuple[str, int]], tmp_path_factory: pytest.TempPathFactory
@@ -108,8 +98,9 @@ override(SPEC, 2, decision(), LakehousePaths(root))
 
 @pytest.mark.parametrize(("when", "certified"), [("before", 1), ("after", 2)])
 def test_a_killed_override_is_recorded_or_not_and_can_be_repeated(
-    paths: LakehousePaths, gates: Gates, when: str, certified: int
+    paths: LakehousePaths, when: str, certified: int
 ) -> None:
+    gates = refused_table(paths)
     environment = {"PYTHONPATH": f"{PROJECT}:{PROJECT / 'plugins'}", "PATH": "/usr/bin:/bin"}
     command = [sys.executable, "-c", KILLED, when, str(paths.root)]
     killed = subprocess.run(command, env=environment, cwd=PROJECT, capture_output=True, text=True, check=False)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import datetime
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -60,24 +60,27 @@ def test_a_stream_is_one_application_of_delta() -> None:
     assert intent_of("id", stream=Stream("bronze.events", "b")).app_id == Stream("bronze.events", "b").app_id
 
 
+@settings(max_examples=40)
 @given(intent=INTENTS)
-def test_an_intent_survives_its_commit(intent: Intent) -> None:
+def test_an_intent_survives_its_commit_and_the_next_batch_has_the_next_number(intent: Intent) -> None:
     winner = winner_of(commit_of(intent), intent.app_id)
     assert winner == Winner(intent, 7)
     assert (winner.batch_seq, winner.token) == (intent.batch_seq, intent.token)
+    position = StreamPosition("id", 9, last=winner)
+    assert (position.next_seq, position.last_sources) == (intent.batch_seq + 1, intent.sources)
 
 
-def test_a_commit_of_another_stream_is_no_batch_of_this_one() -> None:
-    assert winner_of(commit_of(intent_of("id")), Stream("silver.flights", "other").app_id) is None
+def test_the_first_batch_of_a_stream_has_the_number_one() -> None:
+    position = StreamPosition("id", version=0)
+    assert (position.next_seq, position.last_sources) == (1, BatchSources())
 
 
-def test_a_commit_with_a_token_but_no_number_is_no_batch() -> None:
+def test_a_commit_of_another_stream_or_without_a_number_or_metadata_is_no_batch() -> None:
     commit = commit_of(intent_of("id"))
-    assert winner_of(Commit(7, operation="OPTIMIZE", metadata=commit.metadata), FLIGHTS.app_id) is None
-
-
-def test_a_commit_with_a_number_but_no_metadata_is_no_batch() -> None:
-    assert winner_of(Commit(7, txns={FLIGHTS.app_id: 1}), FLIGHTS.app_id) is None
+    assert winner_of(commit, FLIGHTS.app_id)
+    assert winner_of(commit, Stream("silver.flights", "other").app_id) is None
+    assert winner_of(replace(commit, operation="OPTIMIZE", txns={}), FLIGHTS.app_id) is None
+    assert winner_of(replace(commit, metadata={}), FLIGHTS.app_id) is None
 
 
 def test_an_intent_without_a_time_zone_is_refused() -> None:
@@ -86,18 +89,7 @@ def test_an_intent_without_a_time_zone_is_refused() -> None:
         Intent.model_validate({**intent_of("id").model_dump(), "interval_start": naive})
 
 
-def test_the_first_batch_of_a_stream_has_the_number_one() -> None:
-    position = StreamPosition("id", version=0)
-    assert (position.next_seq, position.last_sources) == (1, BatchSources())
-
-
-@given(intent=INTENTS, version=VERSIONS)
-def test_the_next_number_is_the_last_committed_number_plus_one(intent: Intent, version: int) -> None:
-    position = StreamPosition("id", version, last=Winner(intent, version))
-    assert position.next_seq == intent.batch_seq + 1
-    assert position.last_sources == intent.sources
-
-
+@settings(max_examples=40)
 @given(
     files=st.lists(st.builds(FileFact, path=st.text(), size=VERSIONS, mtime_ns=VERSIONS, checksum=st.text())),
     seed=st.integers(),

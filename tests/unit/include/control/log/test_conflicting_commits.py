@@ -43,6 +43,11 @@ def test_the_lost_race_names_the_run_of_the_winner(raced: Path, version: int, ru
     assert found == LostRace(conflict=KIND, operation="WRITE", run_id=run_id, version=version)
 
 
+def test_it_names_nobody_if_the_error_quotes_no_commit(raced: Path) -> None:
+    for message in ("", "[DELTA_CONCURRENT_APPEND] files were added"):
+        assert find_lost_race(KIND, message, raced, after=0) == LostRace(conflict=KIND)
+
+
 def test_the_id_of_the_commit_decides_if_there_is_one(raced: Path) -> None:
     path = commit_file(raced, 2)
     path.write_text(path.read_text().replace('"commitInfo":{', '"commitInfo":{"txnId":"a-b-c",', 1))
@@ -75,8 +80,3 @@ def test_the_version_is_found_in_all_messages_of_delta(raced: Path) -> None:
         message = template.replace("<operation>", "DELETE").replace("<tableName>", "delta.`file:/lake/a (b)`")
         error = f"[{condition}.WITHOUT_HINT] {message.replace('<version>', '2')} Please retry the operation."
         assert find_lost_race(KIND, error, raced, after=0).version == 2, error
-
-
-@pytest.mark.parametrize("message", ["", "[DELTA_CONCURRENT_APPEND] files were added"])
-def test_the_lost_race_names_nobody_if_the_error_quotes_no_commit(raced: Path, message: str) -> None:
-    assert find_lost_race(KIND, message, raced, after=0) == LostRace(conflict=KIND)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from include.control.maintenance.health import (
@@ -25,8 +24,6 @@ from tests.support.documents.specs import gold_spec, silver_spec
 from tests.support.ledger.delta_tables import append, create_table, optimize
 
 SIZES = st.lists(st.integers(1, 2 * GREATEST_FILE), max_size=30)
-
-
 SILVER = silver_spec()
 
 
@@ -35,24 +32,17 @@ def in_one_partition(*sizes: int, written: bool = True) -> list[DataFile]:
     return [DataFile((), size, written) for size in sizes]
 
 
-@given(SIZES)
-def test_the_target_size_is_a_thousandth_of_the_table_within_limits(sizes: list[int]) -> None:
-    for spec, least in ((SILVER, LEAST_FILE), (gold_spec(), LEAST_COMPUTED_FILE)):
-        target = health_of_files(in_one_partition(*sizes), spec).target_file_bytes
-        assert least <= target <= GREATEST_FILE
-        assert target in (least, GREATEST_FILE, sum(sizes) // 1000)
-        assert target_file_bytes(spec, 50_000 * GREATEST_FILE) == GREATEST_FILE
-
-
+@settings(max_examples=30)
 @given(SIZES, st.integers(1, GREATEST_FILE))
-def test_a_file_size_in_the_spec_is_the_target_size(sizes: list[int], stated: int) -> None:
-    spec = silver_spec(maintenance={"target_file_size": stated})
-    assert health_of_files(in_one_partition(*sizes), spec).target_file_bytes == stated
-
-
-@pytest.mark.parametrize("ordered", [True, False])
-def test_an_empty_table_is_left_as_it_is(*, ordered: bool) -> None:
-    assert health_of_files([], SILVER).rewrite(ordered=ordered) is Rewrite.NONE
+def test_the_target_size_is_that_of_the_spec_or_a_thousandth_of_the_table_within_limits(
+    sizes: list[int], stated: int
+) -> None:
+    files = in_one_partition(*sizes)
+    for spec, least in ((SILVER, LEAST_FILE), (gold_spec(), LEAST_COMPUTED_FILE)):
+        target = health_of_files(files, spec).target_file_bytes
+        assert target == min(max(least, sum(sizes) // 1000), GREATEST_FILE)
+        assert target_file_bytes(spec, 50_000 * GREATEST_FILE) == GREATEST_FILE
+    assert health_of_files(files, silver_spec(maintenance={"target_file_size": stated})).target_file_bytes == stated
 
 
 def test_enough_small_files_of_one_partition_are_compacted() -> None:
@@ -61,9 +51,6 @@ def test_enough_small_files_of_one_partition_are_compacted() -> None:
     assert health_of_files(in_one_partition(*small[1:]), SILVER).rewrite(ordered=False) is Rewrite.NONE
     apart = [DataFile((number,), MIB) for number in range(100)]
     assert health_of_files(apart, SILVER).small_files == 0, "none of them could be put together with another one"
-
-
-def test_files_of_half_the_target_and_more_are_large_enough() -> None:
     assert health_of_files(in_one_partition(*[LEAST_FILE // 2] * 20), SILVER).small_files == 0
     assert health_of_files(in_one_partition(*[LEAST_FILE // 2 - 1] * 20), SILVER).small_files == 20
 
@@ -75,16 +62,12 @@ def test_a_table_is_ordered_again_after_a_fifth_of_it_was_written() -> None:
     assert due.rewrite(ordered=False) is Rewrite.NONE, "a table without zorder_by has no order to keep"
     soon = health_of_files([*ordered, *in_one_partition(LEAST_FILE)], SILVER)
     assert soon.rewrite(ordered=True) is Rewrite.NONE
-
-
-def test_few_small_files_of_an_ordered_table_are_only_compacted() -> None:
-    files = in_one_partition(*[LEAST_FILE] * 100, written=False) + in_one_partition(*[MIB] * LEAST_SMALL_FILES)
-    assert health_of_files(files, SILVER).rewrite(ordered=True) is Rewrite.BIN_PACK
-
-
-def test_the_only_file_of_a_partition_is_ordered_unless_it_is_too_large() -> None:
-    assert health_of_files(in_one_partition(2 * LEAST_FILE - 1), SILVER).written_share == 0
+    few = health_of_files([*ordered * 12, *in_one_partition(*[MIB] * LEAST_SMALL_FILES)], SILVER)
+    assert few.rewrite(ordered=True) is Rewrite.BIN_PACK
+    assert health_of_files(in_one_partition(2 * LEAST_FILE - 1), SILVER).written_share == 0, "the only file is in order"
     assert health_of_files(in_one_partition(2 * LEAST_FILE), SILVER).rewrite(ordered=True) is Rewrite.Z_ORDER
+    for is_ordered in (True, False):
+        assert health_of_files([], SILVER).rewrite(ordered=is_ordered) is Rewrite.NONE
 
 
 def test_a_table_that_was_never_ordered_counts_as_written(tmp_path: Path) -> None:
@@ -98,14 +81,10 @@ def test_a_table_that_was_never_ordered_counts_as_written(tmp_path: Path) -> Non
     assert health_of(tmp_path, silver_spec(zorder_by=["amount"])).written_share == 1.0, "put together, not ordered"
 
 
-def test_a_writer_of_files_goes_by_the_bytes_of_the_rows_that_the_table_has() -> None:
+def test_a_writer_of_files_goes_by_the_bytes_of_stored_rows_or_else_by_a_byte_for_each_value() -> None:
     gold, large = gold_spec(), 10 * LEAST_COMPUTED_FILE
     assert rows_per_file(gold, large, large // 8, columns=5, expected_bytes=0) == LEAST_COMPUTED_FILE // 8
     assert rows_per_file(gold, large, 1, columns=5, expected_bytes=0) == 1
-
-
-def test_before_a_table_has_a_file_of_that_size_each_value_counts_as_a_byte() -> None:
-    gold, tiny = gold_spec(), 3_000
-    for stored in (0, tiny):
+    for stored in (0, 3_000):
         assert rows_per_file(gold, stored, stored, columns=4, expected_bytes=9) == LEAST_COMPUTED_FILE // 4
         assert rows_per_file(gold, stored, stored, 4, 2_000 * LEAST_COMPUTED_FILE) == 2 * LEAST_COMPUTED_FILE // 4

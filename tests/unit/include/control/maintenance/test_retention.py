@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
-
-import pytest
 
 from include.catalog import Catalog
 from include.contracts.job.report import RowCounts
@@ -23,11 +20,6 @@ BRONZE, SILVER, GOLD = bronze_spec(), silver_spec(), gold_spec()
 CATALOG = catalog_of(BRONZE, SILVER, GOLD)
 CERTIFIED = "readers of the certified version"
 NOW = datetime(2013, 3, 1, tzinfo=UTC)
-
-
-@pytest.fixture
-def paths(tmp_path: Path) -> LakehousePaths:
-    return LakehousePaths(tmp_path)
 
 
 def certify(paths: LakehousePaths) -> int:
@@ -49,34 +41,23 @@ def made_at(paths: LakehousePaths, version: int) -> datetime:
     return commit.at
 
 
-@pytest.mark.parametrize(
-    ("text", "retention"),
-    [("7 days", timedelta(days=7)), ("168 hours", timedelta(days=7)), ("1 hours", timedelta(hours=1))],
-)
-def test_the_retention_comes_from_the_spec(text: str, retention: timedelta) -> None:
-    assert retention_of(bronze_spec(maintenance={"vacuum": {"retain": text}})) == retention
-
-
-def test_the_retention_is_thirty_days_by_default() -> None:
+def test_the_retention_comes_from_the_spec_and_is_thirty_days_by_default() -> None:
+    for text, retention in (("7 days", timedelta(days=7)), ("1 hours", timedelta(hours=1))):
+        assert retention_of(bronze_spec(maintenance={"vacuum": {"retain": text}})) == retention
     assert retention_of(BRONZE) == timedelta(days=30)
 
 
-def test_a_table_that_nobody_reads_has_no_readers(paths: LakehousePaths) -> None:
+def test_readers_are_behind_from_the_first_change_of_data_after_the_certified_version(paths: LakehousePaths) -> None:
     assert readers(paths) == {}
     load_batch(paths.root, BRONZE)
-    assert readers(paths) == {}
-
-
-def test_readers_of_the_newest_version_are_never_behind(paths: LakehousePaths) -> None:
+    assert readers(paths) == {}, "nothing is certified"
     certified = certify(paths)
     assert readers(paths) == {CERTIFIED: Reader(CERTIFIED, certified, since=None)}
-
-
-def test_readers_are_behind_from_the_first_later_change_of_data(paths: LakehousePaths) -> None:
-    certified = certify(paths)
-    later = [load_batch(paths.root, BRONZE).version for _ in range(2)]
+    later = [load_batch(paths.root, BRONZE).version for _ in range(3)]
     assert readers(paths)[CERTIFIED] == Reader(CERTIFIED, certified, since=made_at(paths, later[0]))
     assert made_at(paths, later[0]) < made_at(paths, later[1])
+    clean_log(paths.table("bronze.orders"), below=later[1])
+    assert readers(paths)[CERTIFIED].since == made_at(paths, later[1]), "the first commit that is left"
 
 
 def test_a_reader_is_not_behind_if_the_table_was_only_optimized(paths: LakehousePaths) -> None:
@@ -92,16 +73,15 @@ def test_a_reader_is_not_behind_if_the_table_was_only_optimized(paths: Lakehouse
 
 def test_a_downstream_table_reads_the_version_that_its_last_batch_consumed(paths: LakehousePaths) -> None:
     first, second = certify(paths), certify(paths)
+    other = silver_spec(table="silver.planes", source="bronze.planes")
+    load_batch(paths.root, other, sources=sources_reading(paths.root, bronze__orders=(None, first)))
+    load_batch(paths.root, SILVER)
+    found = readers_of(BRONZE, catalog_of(BRONZE, SILVER, GOLD, other), paths)
+    assert [reader.name for reader in found] == [CERTIFIED], "one names another source, one has read nothing"
     load_batch(paths.root, SILVER, sources=sources_reading(paths.root, bronze__orders=(None, first)))
     assert readers(paths)["silver.orders"] == Reader("silver.orders", first, since=made_at(paths, second))
     load_batch(paths.root, SILVER, sources=sources_reading(paths.root, bronze__orders=(first, second)))
     assert readers(paths)["silver.orders"] == Reader("silver.orders", second, since=None)
-
-
-def test_a_downstream_table_without_a_batch_is_no_reader(paths: LakehousePaths) -> None:
-    certify(paths)
-    load_batch(paths.root, SILVER)
-    assert set(readers(paths)) == {CERTIFIED}
 
 
 def test_a_table_whose_rows_refer_to_it_reads_the_pinned_version_until_its_batch_is_closed(
@@ -128,14 +108,6 @@ def test_a_table_whose_rows_refer_to_it_reads_the_pinned_version_until_its_batch
     assert set(found()) == {CERTIFIED}
 
 
-def test_only_tables_that_name_it_as_their_source_are_readers(paths: LakehousePaths) -> None:
-    certified = certify(paths)
-    other = silver_spec(table="silver.planes", source="bronze.planes")
-    load_batch(paths.root, other, sources=sources_reading(paths.root, bronze__orders=(None, certified)))
-    found = readers_of(BRONZE, catalog_of(BRONZE, SILVER, GOLD, other), paths)
-    assert [reader.name for reader in found] == [CERTIFIED]
-
-
 def test_a_table_with_an_invalid_spec_is_still_a_reader(paths: LakehousePaths) -> None:
     certified = certify(paths)
     load_batch(paths.root, SILVER, sources=sources_reading(paths.root, bronze__orders=(None, certified)))
@@ -151,12 +123,3 @@ def test_a_reader_is_in_danger_after_half_the_retention() -> None:
     found = readers_in_danger(tuple(map(reader, (None, 0, 14.9, 15, 15.1, 400))), timedelta(days=30), NOW)
     assert [one.name for one in found] == ["15.1 days", "400 days"]
     assert readers_in_danger((), timedelta(days=30), NOW) == ()
-
-
-def test_a_reader_of_a_version_missing_from_the_log_is_behind_from_the_first_commit_left(
-    paths: LakehousePaths,
-) -> None:
-    certified = certify(paths)
-    later = [load_batch(paths.root, BRONZE).version for _ in range(3)]
-    clean_log(paths.table("bronze.orders"), below=later[1])
-    assert readers(paths)[CERTIFIED] == Reader(CERTIFIED, certified, since=made_at(paths, later[1]))

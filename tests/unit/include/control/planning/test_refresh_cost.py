@@ -17,16 +17,15 @@ MB = 1_000_000
 LARGE = RefreshCost(sources=400 * MB, table=2 * MB, changes=MB)
 
 
-def test_few_bytes_of_touched_values_are_cheaper_and_most_bytes_are_not() -> None:
+def test_the_cheaper_of_touched_values_and_all_groups_is_chosen() -> None:
     assert not LARGE.is_whole_cheaper
     assert not replace(LARGE, read=100 * MB, rewritten=MB, values=30).is_whole_cheaper
     assert replace(LARGE, read=400 * MB, rewritten=2 * MB, values=300).is_whole_cheaper
     assert replace(LARGE, changes=300 * MB).is_whole_cheaper, "before anything else is known"
-
-
-def test_to_trace_a_change_costs_more_than_all_groups_of_a_table_of_some_megabytes() -> None:
-    assert replace(LARGE, sources=20 * MB, changes=1).is_whole_cheaper
+    assert replace(LARGE, sources=20 * MB, changes=1).is_whole_cheaper, "to trace a change costs more"
     assert not replace(LARGE, sources=60 * MB).is_whole_cheaper
+    small = RefreshCost(sources=SMALL - 1, table=0, changes=SMALL, read=SMALL - 1, values=9)
+    assert (small.is_small, small.is_whole_cheaper) == (True, False), "a small table is left alone"
 
 
 def test_so_many_values_are_listed_as_cost_less_than_all_groups() -> None:
@@ -35,12 +34,6 @@ def test_so_many_values_are_listed_as_cost_less_than_all_groups() -> None:
     assert replace(cost, values=cost.most_values + 1).is_whole_cheaper
     for sources in (MB, 10_000 * MB):
         assert replace(cost, sources=sources, table=0).most_values == MOST_LISTED
-
-
-def test_a_small_table_is_always_refreshed_by_its_touched_values() -> None:
-    small = RefreshCost(sources=SMALL - 1, table=0, changes=SMALL, read=SMALL - 1, values=9)
-    assert small.is_small
-    assert not small.is_whole_cheaper
 
 
 costs = st.builds(RefreshCost, *(st.integers(0, 10**12) for _ in range(6)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from pathlib import Path
 
 import pytest
 from deltalake import CommitProperties, DeltaTable
@@ -23,7 +22,7 @@ from include.errors import BadInputError, NotReadyError
 from include.paths import LakehousePaths
 from tests.support.documents.specs import gold_spec, silver_spec
 from tests.support.ledger.delta_tables import (
-    commit_file,
+    clean_log,
     create_table,
     intent_of,
     judge,
@@ -41,16 +40,6 @@ GOLD = gold_spec(
         "p": {"table": "silver.planes", "join": "left", "on": "o.order_id = p.order_id"},
     }
 )
-
-
-@pytest.fixture
-def paths(tmp_path: Path) -> LakehousePaths:
-    return LakehousePaths(tmp_path)
-
-
-@pytest.fixture
-def gates(paths: LakehousePaths) -> Gates:
-    return Gates(paths)
 
 
 def certify(paths: LakehousePaths, *specs: AnySpec) -> list[int]:
@@ -74,12 +63,6 @@ def new_ranges(
     return changed_ranges(spec, pin_sources(spec, paths, gates, position), paths)
 
 
-def test_sources_are_read_up_to_their_certified_version(paths: LakehousePaths, gates: Gates) -> None:
-    orders, planes = certify(paths, ORDERS, PLANES)
-    load_batch(paths.root, ORDERS)
-    assert certified_sources(GOLD, gates, paths) == {"silver.orders": orders, "silver.planes": planes}
-
-
 def test_the_error_names_all_missing_sources(paths: LakehousePaths, gates: Gates) -> None:
     with pytest.raises(
         NotReadyError, match=r"^gold\.revenue_daily: silver\.orders has no .* built; silver\.planes has no certified"
@@ -90,46 +73,31 @@ def test_the_error_names_all_missing_sources(paths: LakehousePaths, gates: Gates
         new_ranges(GOLD, paths, gates, None)
 
 
-def test_a_table_without_a_batch_reads_every_source_from_the_beginning(paths: LakehousePaths, gates: Gates) -> None:
+def test_what_a_table_has_not_read_yet_is_read_from_the_beginning(paths: LakehousePaths, gates: Gates) -> None:
     orders, planes = certify(paths, ORDERS, PLANES)
+    load_batch(paths.root, ORDERS)
+    assert certified_sources(GOLD, gates, paths) == {"silver.orders": orders, "silver.planes": planes}
     expected = {"silver.orders": (None, orders), "silver.planes": (None, planes)}
     assert new_ranges(GOLD, paths, gates, None) == expected
     assert new_ranges(GOLD, paths, gates, StreamPosition("id", version=0)) == expected
-
-
-def test_only_sources_that_changed_are_read(paths: LakehousePaths, gates: Gates) -> None:
-    orders, planes = certify(paths, ORDERS, PLANES)
-    position = consumed(paths, orders=orders, planes=planes)
-    assert new_ranges(GOLD, paths, gates, position) == {}
-    (newest,) = certify(paths, ORDERS)
-    assert new_ranges(GOLD, paths, gates, position) == {"silver.orders": (orders, newest)}
-
-
-def test_a_source_that_came_to_the_spec_later_is_read_from_the_beginning(paths: LakehousePaths, gates: Gates) -> None:
-    orders, planes = certify(paths, ORDERS, PLANES)
     assert new_ranges(GOLD, paths, gates, consumed(paths, orders=orders)) == {"silver.planes": (None, planes)}
 
 
-def test_versions_without_changed_data_make_no_batch(paths: LakehousePaths, gates: Gates) -> None:
+def test_only_certified_changes_of_data_are_read(paths: LakehousePaths, gates: Gates) -> None:
     certify(paths, ORDERS, PLANES)
     orders, planes = certify(paths, ORDERS, PLANES)
     position = consumed(paths, orders=orders, planes=planes)
+    assert new_ranges(GOLD, paths, gates, position) == {}
     optimize(paths.table("silver.orders"))
     set_property(paths.table("silver.planes"))
     assert gates.certified("silver.orders") == orders + 1
     assert new_ranges(GOLD, paths, gates, position) == {}
-
-
-def test_a_change_above_the_certified_version_is_not_read(paths: LakehousePaths, gates: Gates) -> None:
-    orders, planes = certify(paths, ORDERS, PLANES)
-    judge(paths.root, ORDERS, load_batch(paths.root, ORDERS).version, passed=False)
-    assert new_ranges(GOLD, paths, gates, consumed(paths, orders=orders, planes=planes)) == {}
-
-
-def test_a_reader_beyond_the_certified_version_reads_nothing(paths: LakehousePaths, gates: Gates) -> None:
-    orders, planes = certify(paths, ORDERS, PLANES)
-    load_batch(paths.root, ORDERS)
-    assert new_ranges(GOLD, paths, gates, consumed(paths, orders=orders + 1, planes=planes)) == {}
+    refused = load_batch(paths.root, ORDERS).version
+    judge(paths.root, ORDERS, refused, passed=False)
+    assert new_ranges(GOLD, paths, gates, position) == {}
+    assert new_ranges(GOLD, paths, gates, consumed(paths, orders=refused, planes=planes)) == {}, "it has read beyond"
+    (newest,) = certify(paths, ORDERS)
+    assert new_ranges(GOLD, paths, gates, position) == {"silver.orders": (orders, newest)}
 
 
 def test_a_rebuilt_source_is_read_from_its_beginning(paths: LakehousePaths, gates: Gates) -> None:
@@ -196,10 +164,7 @@ def test_a_source_whose_log_was_cleaned_up_is_read_again(paths: LakehousePaths, 
     position = consumed(paths, orders=orders, planes=planes)
     load_batch(paths.root, ORDERS)
     (newest,) = certify(paths, ORDERS)
-    log = paths.table("silver.orders")
-    DeltaTable(str(log)).create_checkpoint()
-    for version in range(newest):
-        (log / "_delta_log" / f"{version:020d}.json").unlink()
+    clean_log(paths.table("silver.orders"), below=newest)
     assert new_ranges(GOLD, paths, gates, position) == {"silver.orders": (orders, newest)}
 
 
@@ -212,7 +177,6 @@ def test_it_is_said_why_the_changes_of_a_source_cannot_be_traced(paths: Lakehous
     unread = why_whole({"silver.orders": orders, "silver.planes": (None, 1)}, paths)
     assert unread == "no batch has read silver.planes before"
     assert why_whole({"silver.orders": orders, "silver.planes": planes}, paths) == "", "the files can be compared"
-    DeltaTable(str(paths.table("silver.orders"))).create_checkpoint()
-    commit_file(paths.table("silver.orders"), 0).unlink()
+    clean_log(paths.table("silver.orders"), below=1)
     without_feed = why_whole({"silver.orders": orders, "silver.planes": planes}, paths)
     assert without_feed == "the change feed of silver.orders lacks versions, and their files cannot be compared"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from include.contracts.spec.table_spec import AnySpec, parse_spec
+from include.contracts.spec.table_spec import parse_spec
 from include.control.changes.table_diff import table_diff
 from include.control.ledger.ledger import Ledger
 from include.control.ledger.resolution import table_id
@@ -46,22 +46,29 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_the_position_of_the_table_has_the_sources_of_all_streams(root: Path) -> None:
+def test_the_position_of_the_table_has_the_sources_of_all_streams_and_each_source_knows_its_readers(root: Path) -> None:
     paths = LakehousePaths(root)
     position = stream_position(SILVER, paths, Ledger(paths))
     assert position is not None
     assert position.last is not None
     assert position.last.intent.stream == OF_US.name
     assert position.last_sources.ranges == {"bronze.eu": (None, 2), "bronze.us": (None, 1)}
+    reader = LakehouseReader(paths, root / "specs")
+    for source, version in ((EU, 2), (US, 1)):
+        found = readers_of(source, catalog_of(EU, US, SILVER), paths)
+        needed = [(CERTIFIED_READERS, 2), (SILVER.table, version)]
+        assert [(reader.name, reader.version) for reader in found] == needed, "what VACUUM keeps"
+        overview = reader.read_table(source.table, datetime.now(UTC), no_failed_tasks)
+        assert overview is not None
+        assert [(reader.name, reader.version) for reader in overview.readers] == needed, "what pages show"
 
 
 def test_a_run_reads_what_is_new_in_each_stream_and_completes_each(root: Path) -> None:
     settings = Settings(root=root, landing=str(root / "landing"), tables=root / "specs")
     planner = Planner(catalog_of(EU, US, SILVER), settings)
     assert planner.advise(SILVER, day()).sources == {"bronze.us": (1, 2)}
-    judge(
-        root, SILVER, load_batch(root, SILVER, sources=sources_reading(root, bronze__us=(1, 2)), stream=OF_US).version
-    )
+    read = load_batch(root, SILVER, sources=sources_reading(root, bronze__us=(1, 2)), stream=OF_US)
+    judge(root, SILVER, read.version)
     assert planner.advise(SILVER, day()).nothing_new
     unclosed = sources_reading(root, bronze__eu=(2, 2))
     load_batch(root, SILVER, sources=unclosed, stream=OF_EU, closed=False)
@@ -69,21 +76,6 @@ def test_a_run_reads_what_is_new_in_each_stream_and_completes_each(root: Path) -
     judge(root, SILVER, newest.version)
     advice = Planner(catalog_of(EU, US, SILVER), settings).advise(SILVER, day())
     assert not advice.nothing_new, "the last batch of the other stream is not closed"
-
-
-@pytest.mark.parametrize(("source", "version"), [(EU, 2), (US, 1)])
-def test_vacuum_and_pages_know_which_version_of_a_source_is_still_needed(
-    root: Path, source: AnySpec, version: int
-) -> None:
-    found = readers_of(source, catalog_of(EU, US, SILVER), LakehousePaths(root))
-    assert [(reader.name, reader.version) for reader in found] == [(CERTIFIED_READERS, 2), (SILVER.table, version)]
-    overview = LakehouseReader(LakehousePaths(root), root / "specs").read_table(
-        source.table, datetime.now(UTC), no_failed_tasks
-    )
-    assert overview is not None
-    assert [(reader.name, reader.version) for reader in overview.readers] == [
-        (reader.name, reader.version) for reader in found
-    ]
 
 
 def test_an_interval_that_was_read_again_from_one_source_follows_the_old_spec_in_the_other_one(root: Path) -> None:

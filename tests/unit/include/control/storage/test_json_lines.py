@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from include.control.storage.json_lines import json_lines
 from tests.support.texts import texts
 
 
+@settings(max_examples=40)
 @given(st.lists(st.dictionaries(texts(), texts())), st.sampled_from(["\n", "\r\n", "\n\n"]))
 def test_json_lines_preserve_every_value(values: list[dict[str, str]], end: str) -> None:
     text = "".join(f"{json.dumps(value, ensure_ascii=False)}{end}" for value in values)

@@ -48,6 +48,12 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir() if not path.name.startswith(".")}
 
 
+def versions(paths: LakehousePaths) -> dict[str, int]:
+    """Return the version of each table in the list of views."""
+    assert paths.views is not None
+    return {table: entry["version"] for table, entry in json.loads((paths.views / INDEX).read_text()).items()}
+
+
 def test_the_views_move_with_the_certificate_and_not_with_a_refusal(paths: LakehousePaths) -> None:
     assert paths.views is not None
     write_version(paths, orders("a", "b"))
@@ -71,14 +77,12 @@ def test_the_views_move_with_the_certificate_and_not_with_a_refusal(paths: Lakeh
     index = json.loads((paths.views / INDEX).read_text())
     assert index[ORDERS] == {"path": str(paths.table(ORDERS)), "version": 2}
     assert {path.name for path in paths.views.iterdir()} <= FILES | {".lock"}
-
-
-def test_the_views_follow_a_certificate_that_optimize_passed_on(paths: LakehousePaths) -> None:
-    assert paths.views is not None
-    version = write_version(paths, orders("a", "b"))
     DeltaTable(str(paths.table(ORDERS))).optimize.z_order(["n"])
     Gates(paths).publish(ORDERS)
-    assert json.loads((paths.views / INDEX).read_text())[ORDERS]["version"] == version + 1
+    assert versions(paths)[ORDERS] == 3, "optimize has passed the certificate on"
+    # Trino itself is not among the tests: this finds a wrong quote, and no wrong name.
+    parsed = sqlglot.parse((paths.views / "trino.sql").read_text(), read="trino")
+    assert [statement.key for statement in parsed if statement] == ["create"] * 6
 
 
 def test_a_gate_records_its_result_though_the_views_cannot_be_written(
@@ -92,18 +96,18 @@ def test_a_gate_records_its_result_though_the_views_cannot_be_written(
     assert "were not rewritten" in caplog.text
 
 
-@pytest.mark.parametrize("content", ["{}", "[1]", '{"silver.orders": {"version": "x"}}', "\x00", ""])
-def test_a_damaged_list_is_written_again(paths: LakehousePaths, content: str) -> None:
+def test_a_damaged_list_is_written_again(paths: LakehousePaths) -> None:
     assert paths.views is not None
     write_version(paths, orders("a"))
-    (paths.views / INDEX).write_text(content)
-    write_version(paths, orders("b"))
-    assert json.loads((paths.views / INDEX).read_text()).keys() == {ORDERS, "gold.order"}
+    for content in ("{}", "[1]", '{"silver.orders": {"version": "x"}}', "\x00", ""):
+        (paths.views / INDEX).write_text(content)
+        version = write_version(paths, orders("b"))
+        assert versions(paths) == {ORDERS: version, "gold.order": 0}
 
 
 def test_gates_that_pass_at_once_lose_no_view(paths: LakehousePaths) -> None:
     assert paths.views is not None
-    tables = [f"silver.t{number}" for number in range(6)]
+    tables = [f"silver.t{number}" for number in range(4)]
     start = threading.Barrier(len(tables))
 
     def certify(table: str) -> None:
@@ -116,8 +120,7 @@ def test_gates_that_pass_at_once_lose_no_view(paths: LakehousePaths) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    index = json.loads((paths.views / INDEX).read_text())
-    assert {table: index[table]["version"] for table in tables} == dict.fromkeys(tables, 1)
+    assert versions(paths) == {"gold.order": 0, **dict.fromkeys(tables, 1)}
     with reader(paths.views / DUCKDB_FILE) as database:
         assert [names(database, f"SELECT name FROM {table}") for table in tables] == ["b"] * len(tables)
 
@@ -145,7 +148,7 @@ def test_a_table_that_was_damaged_before_there_was_a_folder_keeps_no_view_back(
     assert paths.views is not None
     (paths.table("gold.order") / "_delta_log" / f"{0:020}.json").write_text("damaged")
     write_version(paths, orders("a"))
-    assert json.loads((paths.views / INDEX).read_text()).keys() == {ORDERS}
+    assert versions(paths).keys() == {ORDERS}
     assert "gold.order: its view was not rewritten" in caplog.text
 
 
@@ -178,7 +181,7 @@ def test_a_writer_that_died_takes_no_certificate_back(paths: LakehousePaths, mon
         dies.setattr(view_folder, "update_duckdb_file", lambda *_: 1 / 0)
         write_version(paths, orders("b"))
     write_version(paths, orders("x"), table="silver.other")
-    assert json.loads((paths.views / INDEX).read_text())[ORDERS]["version"] == 1
+    assert versions(paths)[ORDERS] == 1
     with reader(paths.views / DUCKDB_FILE) as opened:
         assert names(opened) == "b"
 
@@ -195,11 +198,3 @@ def test_without_duckdbs_extension_there_is_no_old_file(paths: LakehousePaths, m
     monkeypatch.setattr(view_folder, "delta_extension", lambda: None)
     write_version(paths, orders("b"))
     assert contents(paths.views).keys() == FILES - {DUCKDB_FILE}
-
-
-def test_trino_can_parse_its_script(paths: LakehousePaths) -> None:
-    """Trino itself is not among the tests: this finds a wrong quote, and no wrong name."""
-    assert paths.views is not None
-    write_version(paths, orders("a"))
-    parsed = sqlglot.parse((paths.views / "trino.sql").read_text(), read="trino")
-    assert [statement.key for statement in parsed if statement] == ["create"] * 6
