@@ -21,6 +21,12 @@ def of_java(folder: Path) -> Exception:
     return RuntimeError(SPARK.format(folder, JAVA))
 
 
+def raised_from(error: Exception) -> Exception:
+    outer = ValueError("the batch failed")
+    outer.__cause__ = error
+    return outer
+
+
 def with_cause(error: Exception) -> Exception:
     """As classic PySpark hands it on: the message says only what was being done."""
     outer = RuntimeError("[TASK_WRITE_FAILED] Task failed while writing rows. SQLSTATE: 58030")
@@ -36,6 +42,7 @@ def with_cause(error: Exception) -> Exception:
         RuntimeError(RUST),
         with_cause(RuntimeError(JAVA)),
         with_cause(with_cause(OSError(errno.ENOSPC, ""))),
+        raised_from(OSError(errno.ENOSPC, "full")),
     ],
 )
 def test_every_form_of_a_full_disk_is_told_with_the_folder_and_what_to_do(tmp_path: Path, error: Exception) -> None:
@@ -54,12 +61,6 @@ def test_the_folder_that_the_error_names_is_told(tmp_path: Path) -> None:
     assert f"no space left for {folders[2]} (" in str(full)
 
 
-def test_an_error_that_was_raised_from_one_is_one(tmp_path: Path) -> None:
-    error = ValueError("the batch failed")
-    error.__cause__ = OSError(errno.ENOSPC, "full")
-    assert disk_full_error(error, "bronze.orders", [tmp_path]) is not None
-
-
-@pytest.mark.parametrize("error", [OSError(errno.EIO, "Input/output error"), ValueError("space"), KeyError()])
-def test_any_other_error_is_none(tmp_path: Path, error: Exception) -> None:
-    assert disk_full_error(error, "bronze.orders", [tmp_path]) is None
+def test_any_other_error_is_none(tmp_path: Path) -> None:
+    for error in (OSError(errno.EIO, "Input/output error"), ValueError("space"), KeyError()):
+        assert disk_full_error(error, "bronze.orders", [tmp_path]) is None

@@ -26,24 +26,15 @@ SECRETS = {
 
 
 @pytest.mark.parametrize("master", MASTERS)
-def test_no_driver_sees_airflows_secrets(master: str) -> None:
-    environment = driver_environment({**SECRETS, "AIRFLOW_CTX_DAG_ID": "flights", "HOME": "/h"}, master, {})
+def test_every_driver_finds_the_project_first_and_none_sees_airflows_secrets(master: str) -> None:
+    base = {**SECRETS, "AIRFLOW_CTX_DAG_ID": "flights", "HOME": "/h", "PYTHONPATH": "/other"}
+    environment = driver_environment(base, master, {"MINE": "1"})
     assert "secret" not in str(environment)
-    assert (environment["AIRFLOW_CTX_DAG_ID"], environment["HOME"]) == ("flights", "/h")
-
-
-@pytest.mark.parametrize("master", MASTERS)
-def test_every_driver_finds_the_project_first(master: str) -> None:
-    environment = driver_environment({"PYTHONPATH": "/other"}, master, {"MINE": "1"})
-    assert environment["PYTHONPATH"] == f"{PROJECT}{os.pathsep}/other"
-    assert environment["MINE"] == "1"
-
-
-@pytest.mark.parametrize("master", MASTERS)
-def test_no_driver_searches_for_plugins_of_pydantic_unless_it_is_told_to(master: str) -> None:
-    name = "PYDANTIC_DISABLE_PLUGINS"
-    assert driver_environment({}, master, {})[name] == "__all__"
-    assert driver_environment({name: "logfire"}, master, {})[name] == "logfire"
+    kept = ("AIRFLOW_CTX_DAG_ID", "HOME", "MINE", "PYTHONPATH")
+    assert [environment[name] for name in kept] == ["flights", "/h", "1", f"{PROJECT}{os.pathsep}/other"]
+    plugins = "PYDANTIC_DISABLE_PLUGINS"
+    assert environment[plugins] == "__all__"
+    assert driver_environment({plugins: "logfire"}, master, {})[plugins] == "logfire"
 
 
 def test_a_submit_finds_spark_and_python_without_an_activated_environment() -> None:
@@ -65,14 +56,9 @@ def test_a_submit_is_not_led_to_a_connect_server_and_keeps_a_spark_of_its_own() 
     assert environment["SPARK_HOME"] == "/opt/spark"
     assert environment["PYSPARK_PYTHON"] == "/usr/bin/python3"
     assert not {"SPARK_REMOTE", TOKEN, "SPARK_LOCAL_IP"} & set(environment)
-
-
-def test_a_submit_of_this_pythons_own_spark_uses_no_other_one() -> None:
-    environment = driver_environment(
-        {"SPARK_HOME": "/opt/spark", "SPARK_REMOTE": "sc://other"}, "local[1]", own_spark()
-    )
-    assert environment["SPARK_HOME"] == str(spark_home())
-    assert "SPARK_REMOTE" not in environment
+    own = driver_environment(base, "local[1]", own_spark())
+    assert own["SPARK_HOME"] == str(spark_home()), "the Spark of this Python uses no other one"
+    assert "SPARK_REMOTE" not in own
 
 
 def test_a_connect_client_is_told_the_server_and_may_bring_its_token_from_the_environment() -> None:

@@ -23,7 +23,7 @@ def leave(folder: Path, name: str, days_ago: float) -> Path:
     return file
 
 
-def test_what_runs_left_goes_after_the_days_that_are_set_with_its_empty_folders(tmp_path: Path) -> None:
+def test_what_runs_left_goes_after_the_days_that_are_set_and_is_looked_for_once_a_day(tmp_path: Path) -> None:
     settings = Settings(root=tmp_path / "lake", runs=tmp_path / "runs", keep_runs_days=30)
     runs = tmp_path / "runs"
     old = [leave(runs, f"{kind}/old/deep/file", 31) for kind in ("reports", "driver_logs", "data_docs")]
@@ -32,18 +32,13 @@ def test_what_runs_left_goes_after_the_days_that_are_set_with_its_empty_folders(
     delete_old_runs(settings)
     assert not any(file.exists() for file in old)
     assert all(file.exists() for file in (*young, other)), "only what runs leave, and only what is old"
-    assert not (runs / "reports" / "old" / "deep").exists()
-
-
-def test_old_runs_are_looked_for_once_a_day(tmp_path: Path) -> None:
-    settings = Settings(root=tmp_path / "lake", runs=tmp_path / "runs")
+    assert not (runs / "reports" / "old").exists(), "nor an empty folder"
+    old_again = leave(runs, "reports/old", 400)
     delete_old_runs(settings)
-    old = leave(tmp_path / "runs", "reports/old", 400)
+    assert old_again.exists()
+    os.utime(runs / ".swept", (0, 0))
     delete_old_runs(settings)
-    assert old.exists()
-    os.utime(tmp_path / "runs" / ".swept", (0, 0))
-    delete_old_runs(settings)
-    assert not old.exists()
+    assert not old_again.exists()
 
 
 @pytest.mark.parametrize("happens", ["the file is gone", "the folder is gone", "the folder has a new file"])

@@ -19,6 +19,7 @@ from include.spark_conf import (
 )
 
 CLUSTERS = ["spark://host:7077", "yarn", "k8s://https://host:6443"]
+JAVA = "spark.driver.extraJavaOptions"
 LOCAL_ONLY = {"spark.driver.extraClassPath", "spark.sql.shuffle.partitions"}
 
 
@@ -29,15 +30,18 @@ def jars(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("master", ["local[2]", "local[*]", *CLUSTERS])
-def test_every_application_has_the_log_stores_and_the_settings_of_the_house(jars: Path, master: str) -> None:
+@pytest.mark.parametrize("master", ["local[2]", *CLUSTERS])
+def test_every_application_has_the_log_stores_and_the_settings_of_the_house_and_no_secret(
+    jars: Path, master: str
+) -> None:
     conf = launch_conf(jars, master)
-    java = "spark.driver.extraJavaOptions"
-    own = {**LAUNCH, **LOG_STORES, **SESSION, java: conf[java]}
+    own = {**LAUNCH, **LOG_STORES, **SESSION, JAVA: conf[JAVA]}
     assert conf.items() >= own.items()
-    assert conf[java].startswith(LAUNCH[java])
+    assert conf[JAVA].startswith(LAUNCH[JAVA])
     assert all(isinstance(value, str) for value in conf.values())
     assert "spark.master" not in conf
+    words = ("token", "password", "secret", "credential", "access.key")
+    assert not [key for key in conf if any(word in key.lower() for word in words)]
 
 
 def test_what_the_commit_protocol_rests_on_is_set() -> None:
@@ -49,19 +53,17 @@ def test_what_the_commit_protocol_rests_on_is_set() -> None:
     assert SESSION["spark.sql.ansi.enabled"] == "true"
 
 
-def test_every_log_store_that_is_named_is_a_class_that_set_up_compiles() -> None:
-    sources = Path(__file__).parents[3] / "spark_jobs" / "log_store" / "src"
-    classes = {
-        path.relative_to(sources).with_suffix("").as_posix().replace("/", ".") for path in sources.rglob("*.java")
-    }
-    assert classes
-    assert set(LOG_STORES.values()) <= classes
-
-
-def test_the_codec_that_is_named_is_a_class_that_set_up_compiles() -> None:
-    sources = Path(__file__).parents[3] / "spark_jobs" / "formats" / "src"
-    codec = LAUNCH["spark.hadoop.io.compression.codecs"]
-    assert (sources / f"{codec.replace('.', '/')}.java").is_file()
+def test_every_log_store_and_the_codec_that_are_named_are_classes_that_set_up_compiles() -> None:
+    java = Path(__file__).parents[3] / "spark_jobs"
+    for part, names in (
+        ("log_store", {*LOG_STORES.values()}),
+        ("formats", {LAUNCH["spark.hadoop.io.compression.codecs"]}),
+    ):
+        sources = java / part / "src"
+        found = {
+            path.relative_to(sources).with_suffix("").as_posix().replace("/", ".") for path in sources.rglob("*.java")
+        }
+        assert names <= found
 
 
 @pytest.mark.parametrize(
@@ -76,41 +78,29 @@ def test_on_one_machine_the_shuffle_partitions_follow_the_cores(jars: Path, mast
 
 
 def test_a_driver_here_is_told_of_the_class_archive_once_it_is_made(jars: Path) -> None:
-    java = "spark.driver.extraJavaOptions"
-    assert "SharedArchiveFile" not in launch_conf(jars, "local[2]")[java]
+    assert "SharedArchiveFile" not in launch_conf(jars, "local[2]")[JAVA]
     class_archive(jars).touch()
-    assert launch_conf(jars, "local[2]")[java].endswith(f' "-XX:SharedArchiveFile={class_archive(jars)}"')
-
-
-@pytest.mark.parametrize("master", CLUSTERS)
-def test_a_cluster_driver_keeps_the_compilers_of_its_jvm(jars: Path, master: str) -> None:
-    assert "TieredStopAtLevel" in launch_conf(jars, "local[2]")["spark.driver.extraJavaOptions"]
-    assert launch_conf(jars, master)["spark.driver.extraJavaOptions"] == LAUNCH["spark.driver.extraJavaOptions"]
+    assert launch_conf(jars, "local[2]")[JAVA].endswith(f' "-XX:SharedArchiveFile={class_archive(jars)}"')
 
 
 def test_the_second_compiler_is_for_large_loads_alone(jars: Path) -> None:
-    java = "spark.driver.extraJavaOptions"
-    assert ONE_COMPILER in launch_conf(jars, "local[2]")[java].split()
-    large = launch_conf(jars, "local[2]", large_load=True)[java]
+    assert ONE_COMPILER in launch_conf(jars, "local[2]")[JAVA].split()
+    large = launch_conf(jars, "local[2]", large_load=True)[JAVA]
     assert ONE_COMPILER not in large.split()
     assert LATE_COMPILER in large
     assert SMALL_MACHINE in large
 
 
 @pytest.mark.parametrize("master", CLUSTERS)
-def test_a_cluster_is_sent_the_jars_and_keeps_its_own_partitions(jars: Path, master: str) -> None:
+def test_a_cluster_is_sent_the_jars_and_keeps_its_own_partitions_and_compilers(jars: Path, master: str) -> None:
     conf = launch_conf(jars, master)
     assert conf["spark.jars"] == f"{jars}/a.jar,{jars}/b.jar"
     assert not LOCAL_ONLY & conf.keys()
+    assert conf[JAVA] == LAUNCH[JAVA]
 
 
-@pytest.mark.parametrize("folder", ["empty", "nowhere"])
-def test_without_jars_the_error_says_what_to_run(tmp_path: Path, folder: str) -> None:
+def test_without_jars_the_error_says_what_to_run(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    with pytest.raises(FileNotFoundError, match=f"no Spark jars in {tmp_path / folder}: run `make setup`"):
-        launch_conf(tmp_path / folder, "local[2]")
-
-
-def test_no_setting_names_a_secret(jars: Path) -> None:
-    words = ("token", "password", "secret", "credential", "access.key")
-    assert not [key for key in launch_conf(jars, "local[2]") if any(word in key.lower() for word in words)]
+    for folder in (tmp_path / "empty", tmp_path / "nowhere"):
+        with pytest.raises(FileNotFoundError, match=f"no Spark jars in {folder}: run `make setup`"):
+            launch_conf(folder, "local[2]")

@@ -1,11 +1,13 @@
-"""A landing folder that a source system delivers into, an empty table, and the ledger and gates of a lakehouse."""
+"""A landing folder, an empty table, the ledger and gates of a lakehouse, and a bucket whose store may fail."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from embedded.servers.s3 import Bucket, s3_bucket
 from include.control.gates.gates import Gates
 from include.control.ledger.ledger import Ledger
 from include.control.log.stored_tables import open_table
@@ -14,6 +16,7 @@ from include.settings import Settings
 from tests.support.deliveries import Deliver
 from tests.support.ledger.delta_tables import create_table
 from tests.support.ledger.planning import CheckedPlanner
+from tests.support.storage.faulty_s3 import FaultyS3, faulty_s3
 
 
 @pytest.fixture
@@ -68,3 +71,32 @@ def root(tmp_path: Path) -> Path:
 @pytest.fixture
 def advise(root: Path, landing: Path, tmp_path: Path) -> CheckedPlanner:
     return CheckedPlanner(Settings(root=root, landing=landing), tmp_path)
+
+
+@pytest.fixture(scope="session")
+def served() -> Iterator[tuple[Bucket, FaultyS3]]:
+    """A bucket and a proxy before its server, which all modules share: each writes below a prefix of its own."""
+    with s3_bucket("lake") as bucket, faulty_s3(bucket.endpoint) as proxy:
+        yield bucket, proxy
+
+
+@pytest.fixture
+def faulty(served: tuple[Bucket, FaultyS3]) -> Iterator[FaultyS3]:
+    """The proxy; after the test no request fails any more."""
+    yield served[1]
+    served[1].calm()
+
+
+@pytest.fixture
+def bucket(served: tuple[Bucket, FaultyS3], monkeypatch: pytest.MonkeyPatch) -> Bucket:
+    """The bucket, which this process reaches without the proxy."""
+    for name, value in served[0].environment.items():
+        monkeypatch.setenv(name, value)
+    return served[0]
+
+
+@pytest.fixture
+def proxied_bucket(bucket: Bucket, faulty: FaultyS3, monkeypatch: pytest.MonkeyPatch) -> Bucket:
+    """The bucket, which this process reaches through the proxy."""
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", faulty.endpoint)
+    return bucket

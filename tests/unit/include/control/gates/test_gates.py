@@ -7,14 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from include.control.gates.gates import Gates
 from include.control.gates.result import GateResult
 from include.control.ledger.ops_table import OpsTable
 from include.paths import LakehousePaths
-from tests.support.ledger.delta_tables import append, create_table, file_contents, optimize
+from tests.support.ledger.delta_tables import append, create_table, file_contents
 from tests.support.ledger.gate_results import TABLE, last_passed, verdict
 
 OTHER = "silver.planes"
@@ -106,43 +104,6 @@ def test_the_first_refusal_is_that_of_the_lowest_version(table: Path, table_id: 
     assert gates.first_refusal(TABLE, above=versions[3]) is None
 
 
-EVENTS = st.lists(
-    st.one_of(
-        st.sampled_from(["append", "optimize"]),
-        st.tuples(st.integers(0, 9), st.booleans(), st.sampled_from(["old", "new"])),
-    ),
-    min_size=4,
-    max_size=8,
-)
-
-
-@settings(max_examples=6)
-@given(events=EVENTS)
-def test_the_certified_version_only_grows_in_any_order_of_results_and_commits(
-    events: list[str | tuple[int, bool, str]], tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    paths = LakehousePaths(tmp_path_factory.mktemp("lake"))
-    table, gates = paths.table(TABLE), Gates(paths)
-    table_id = create_table(table)
-    changing, newest, passed, files = [0], 0, -1, 0
-    certified = -1
-    for event in events:
-        if event == "append":
-            newest, files = append(table), files + 1
-            changing.append(newest)
-        elif event == "optimize" and files > 1:
-            newest, files = optimize(table), 1
-        elif isinstance(event, tuple) and event[0] <= newest:
-            gates.record(verdict(table_id, event[0], passed=event[1], suite_hash=event[2]))
-            passed = max(passed, event[0] if event[1] else -1)
-        now = gates.certified(TABLE)
-        # The last passed version, and all above it up to the next change of data.
-        next_change = min((version for version in changing if version > passed), default=newest + 1)
-        assert now == (None if passed < 0 else next_change - 1)
-        assert (-1 if now is None else now) >= certified
-        certified = -1 if now is None else now
-
-
 def test_only_a_refusal_is_out_of_date_after_the_compared_table_has_a_new_certified_version(
     table: Path, table_id: str, gates: Gates, paths: LakehousePaths
 ) -> None:
@@ -162,32 +123,23 @@ def test_only_a_refusal_is_out_of_date_after_the_compared_table_has_a_new_certif
     assert gates.result(TABLE, 1, "refuses") is not None
 
 
-def test_certificates_below_a_version_come_newest_first_and_one_per_version(
+def test_a_version_without_a_result_has_the_certificate_above_it_and_certificates_are_found_downward(
     table: Path, table_id: str, gates: Gates
 ) -> None:
-    for _ in range(4):
+    for _ in range(5):
         append(table)
-    gates.record(verdict(table_id, 3))
+    refused, certificate = verdict(table_id, 1, passed=False), verdict(table_id, 3)
+    gates.record(refused)
+    gates.record(certificate)
+    assert gates.result(TABLE, 1, "suite") == refused
+    assert gates.result(TABLE, 2, "suite") == certificate
+    assert gates.result(TABLE, 2, "other rules") is None
+    assert gates.result(TABLE, 4, "suite") is None
     gates.record(verdict(table_id, 1))
     gates.record(verdict(table_id, 2, passed=False))
     gates.record(verdict(table_id, 1, suite_hash="corrected").model_copy(update={"facts": {"in_table": 7}}))
-    gates.record(verdict(table_id, 4))
-    before = list(gates.certificates_below(TABLE, 4))
-    assert [result.version for result in before] == [3, 1]
-    assert before[1].facts == {"in_table": 7}, "the newest result of a version"
+    gates.record(verdict(table_id, 5))
+    below = list(gates.certificates_below(TABLE, 5))
+    assert [result.version for result in below] == [3, 1], "newest first, and one per version"
+    assert below[1].facts == {"in_table": 7}, "the newest result of a version"
     assert list(gates.certificates_below(TABLE, 1)) == []
-
-
-def test_a_later_certificate_by_the_same_rules_covers_a_version_without_a_result(
-    table: Path, table_id: str, gates: Gates
-) -> None:
-    versions = [append(table) for _ in range(4)]
-    gates.record(verdict(table_id, versions[0], passed=False))
-    certificate = verdict(table_id, versions[2])
-    gates.record(certificate)
-    assert gates.result(TABLE, versions[1], "suite") == certificate
-    assert gates.result(TABLE, versions[1], "other rules") is None
-    refused = gates.result(TABLE, versions[0], "suite")
-    assert refused
-    assert not refused.passed
-    assert gates.result(TABLE, versions[3], "suite") is None

@@ -64,34 +64,27 @@ def test_batches_and_optimize_lead_from_one_version_to_the_next(tmp_path: Path) 
     assert judged.batches_upto(tmp_path, 0) is None, "an earlier version does not follow"
 
 
-def by_another_tool(path: Path, _table_id: str) -> None:
-    append(path)
-
-
-def by_a_restore(path: Path, table_id: str) -> None:
-    commit(path, intent_of(table_id, 2, sources=BatchSources(restores=0)))
-
-
-def by_a_rebuild(path: Path, table_id: str) -> None:
-    commit(path, intent_of(table_id, 2, sources=BatchSources(rebuild="b1")))
-
-
-def with_a_commit_missing(path: Path, table_id: str) -> None:
+def drop_a_commit(path: Path, table_id: str) -> None:
     for number in (2, 3):
         commit(path, intent_of(table_id, number))
     commit_file(path, 2).unlink()
 
 
-def in_another_log(path: Path, table_id: str) -> None:
-    commit_file(path, 1).write_text(commit_file(path, 1).read_text() + "\n")
+CHANGES: dict[str, Callable[[Path, str], object]] = {
+    "another tool": lambda path, _: append(path),
+    "a restore": lambda path, table_id: commit(path, intent_of(table_id, 2, sources=BatchSources(restores=0))),
+    "a rebuild": lambda path, table_id: commit(path, intent_of(table_id, 2, sources=BatchSources(rebuild="b1"))),
+    "a missing commit": drop_a_commit,
+    "another log": lambda path, _: commit_file(path, 1).write_text(commit_file(path, 1).read_text() + "\n"),
+}
 
 
-@pytest.mark.parametrize("change", [by_another_tool, by_a_restore, by_a_rebuild, with_a_commit_missing, in_another_log])
-def test_after_anything_but_a_batch_nothing_follows(tmp_path: Path, change: Callable[[Path, str], None]) -> None:
+@pytest.mark.parametrize("change", CHANGES)
+def test_after_anything_but_a_batch_nothing_follows(tmp_path: Path, change: str) -> None:
     table_id = create_table(tmp_path)
     commit(tmp_path, intent_of(table_id, 1))
     judged = figures_of(tmp_path, table_id, 1)
-    change(tmp_path, table_id)
+    CHANGES[change](tmp_path, table_id)
     assert judged.batches_upto(tmp_path, latest_version(tmp_path)) is None
 
 

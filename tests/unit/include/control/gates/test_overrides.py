@@ -1,27 +1,64 @@
-"""An override: which refusal it may be for, that it happens once, and its effect on later gates."""
+"""An override: which refusal it may be for, its effect on later gates, and that it happens once or never."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from deltalake import DeltaTable
 
+from include.contracts.job.report import CheckResult
 from include.contracts.spec.table_spec import AnySpec, parse_spec
 from include.control.gates.gates import Gates
 from include.control.gates.overrides import override, override_note
-from include.control.gates.result import Override
+from include.control.gates.result import GateResult, Override
 from include.errors import OverrideError
 from include.paths import LakehousePaths
+from include.settings import PROJECT
 from tests.support.documents.specs import silver_document
-from tests.support.ledger.delta_tables import append, optimize
-from tests.support.ledger.refused_table import RULE, RULE_NAME, SPEC, TABLE, decision, judge, refused_table
+from tests.support.ledger.delta_tables import append, create_table, optimize
+
+TABLE = "silver.orders"
+RULE = {"expect_table_row_count_to_be_between": {"max_value": 3}, "action": "fail", "reason": "three at most"}
+RULE_NAME = "expect_table_row_count_to_be_between()"
+SPEC = parse_spec(silver_document(expectations=[RULE]))
+AT = datetime(2013, 1, 5, 10, tzinfo=UTC)
+
+
+def judge(paths: LakehousePaths, version: int, *, passed: bool = False) -> None:
+    """Record the gate's result for a version."""
+    table_id = str(DeltaTable(str(paths.table(TABLE))).metadata().id)
+    rule = SPEC.table_rules[0]
+    check = CheckResult(rule=rule.rule, action="fail", passed=passed, reason=rule.reason, observed=4)
+    result = GateResult(
+        table=TABLE,
+        table_id=table_id,
+        version=version,
+        suite_hash=SPEC.suite_hash,
+        passed=passed,
+        checks=(check,),
+        batches=(f"main/{version}",),
+        refused="" if passed else f"{TABLE} version {version} refused",
+    )
+    Gates(paths).record(result)
+
+
+def decision(by: str = "ann", reason: str = "a holiday", run_id: str = "manual__1") -> Override:
+    """Return the override of a person."""
+    return Override(by=by, reason=reason, run_id=run_id, at=AT)
 
 
 @pytest.fixture
 def gates(paths: LakehousePaths) -> Gates:
-    """Version 1 passed, version 2 was refused."""
-    return refused_table(paths)
+    """Version 0 is empty, 1 passed its gate, 2 was refused."""
+    create_table(paths.table(TABLE))
+    for passed in (True, False):
+        judge(paths, append(paths.table(TABLE)), passed=passed)
+    return Gates(paths)
 
 
 def refuse_override(
@@ -112,3 +149,53 @@ def test_an_override_needs_a_table_a_reason_the_rules_of_the_refusal_and_all_fil
     Path(DeltaTable(str(paths.table(TABLE)), version=2).file_uris()[0]).unlink()
     refuse_override(paths, 2, "1 file of version 2 was removed by VACUUM")
     assert gates.certified(TABLE) == 1
+
+
+def test_one_of_many_concurrent_overrides_wins(paths: LakehousePaths, gates: Gates) -> None:
+    def attempt(number: int) -> str:
+        try:
+            result = override(SPEC, 2, decision(f"person {number}", run_id=f"manual__{number}"), paths)
+        except OverrideError as error:
+            return str(error)
+        assert result.override is not None
+        return result.override.by
+
+    with ThreadPoolExecutor(6) as people:
+        answers = list(people.map(attempt, range(6)))
+    winners = [answer for answer in answers if answer.startswith("person")]
+    results = [recorded.result for recorded in gates.results(TABLE)]
+    assert [result.override.by for result in results if result.override] == winners
+    assert len(winners) == 1
+    others = [answer for answer in answers if answer not in winners]
+    assert all("overridden by" in answer or "somebody else" in answer for answer in others)
+
+
+KILLED = """
+import os, sys
+from pathlib import Path
+from include.control.events.event_log import EventLog
+from include.control.gates.overrides import override
+from include.paths import LakehousePaths
+from tests.unit.include.control.gates.test_overrides import SPEC, decision
+when, root = sys.argv[1], Path(sys.argv[2])
+def append_and_die(*args, **named):
+    if when == "before": os._exit(9)
+    append_once(*args, **named)
+    os._exit(9)
+append_once, EventLog.append_once = EventLog.append_once, append_and_die
+override(SPEC, 2, decision(), LakehousePaths(root))
+"""
+
+
+@pytest.mark.parametrize(("when", "certified"), [("before", 1), ("after", 2)])
+def test_a_killed_override_is_recorded_or_not_and_can_be_repeated(
+    paths: LakehousePaths, gates: Gates, when: str, certified: int
+) -> None:
+    environment = {"PYTHONPATH": f"{PROJECT}:{PROJECT / 'plugins'}", "PATH": "/usr/bin:/bin"}
+    command = [sys.executable, "-c", KILLED, when, str(paths.root)]
+    killed = subprocess.run(command, env=environment, cwd=PROJECT, capture_output=True, text=True, check=False)
+    assert killed.returncode == 9, killed.stderr
+    assert gates.certified(TABLE) == certified
+    assert override(SPEC, 2, decision(), paths).override == decision()
+    assert gates.certified(TABLE) == 2
+    assert sum(1 for recorded in gates.results(TABLE) if recorded.result.override) == 1

@@ -66,16 +66,6 @@ def test_a_batch_reads_only_certified_versions_after_those_of_the_last_batch(
     assert (advice.nothing_new, advice.message) == (False, "reads the interval's rows again")
 
 
-def test_nothing_is_new_only_once_the_last_batch_is_closed_and_judged(root: Path, advise: CheckedPlanner) -> None:
-    certified = certify_bronze(root)
-    sources = sources_reading(root, bronze__orders=(None, certified))
-    winner = load_batch(root, SILVER, sources=sources, closed=False)
-    waiting = "nothing new in bronze.orders; the last batch is still to be completed or checked"
-    assert (advise(SILVER).nothing_new, advise(SILVER).message) == (False, waiting)
-    judge(root, SILVER, winner.version)
-    assert (advise(SILVER).nothing_new, advise(SILVER).message) == (False, waiting)
-
-
 def test_a_plan_says_how_the_table_of_a_query_is_refreshed(root: Path, advise: CheckedPlanner) -> None:
     gold = gold_query_spec(query="SELECT day, count(*) AS n FROM o GROUP BY day")
     create_table(root / "silver" / "orders", enableChangeDataFeed="true")

@@ -4,40 +4,24 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from uuid import uuid4
 
 import pytest
 
-from embedded.servers.s3 import Bucket, s3_bucket
+from embedded.servers.s3 import Bucket
 from include.contracts.lake_path import S3Path
 from include.control.leases.claim import LeaseClaim
 from include.control.leases.leases import Leases
 from include.control.storage.objects_on_s3 import S3ObjectStore, require_conditional_puts
 from include.errors import LeaseLostError, StorageError
 from tests.support.ledger.lease_holder import HOLDER, STREAM, STREAM_KEY, TABLE, lease_of_other_process, release
-from tests.support.storage.faulty_s3 import FaultyS3, faulty_s3, lose_answer, refuse_credentials, reset, slow_down
-
-
-@pytest.fixture(scope="module")
-def served() -> Iterator[tuple[Bucket, FaultyS3]]:
-    with s3_bucket("leases") as bucket, faulty_s3(bucket.endpoint) as proxy:
-        yield bucket, proxy
+from tests.support.storage.faulty_s3 import FaultyS3, lose_answer, refuse_credentials, reset, slow_down
 
 
 @pytest.fixture
-def faulty(served: tuple[Bucket, FaultyS3]) -> Iterator[FaultyS3]:
-    yield served[1]
-    served[1].calm()
-
-
-@pytest.fixture
-def folder(served: tuple[Bucket, FaultyS3], faulty: FaultyS3, monkeypatch: pytest.MonkeyPatch) -> S3Path:
-    name = served[0].name
-    for variable, value in Bucket(faulty.endpoint, name).environment.items():
-        monkeypatch.setenv(variable, value)
-    return S3Path(f"s3://{name}/{uuid4().hex}/_millrace/leases")
+def folder(proxied_bucket: Bucket) -> S3Path:
+    return S3Path(f"s3://{proxied_bucket.name}/{uuid4().hex}/_millrace/leases")
 
 
 @pytest.fixture
@@ -98,7 +82,7 @@ def test_a_put_with_a_lost_answer_or_a_retry_succeeds(store: S3ObjectStore, faul
 
 def test_an_error_of_a_store_names_the_cause_and_the_way_out(store: S3ObjectStore, faulty: FaultyS3) -> None:
     faulty.on("GET", "", refuse_credentials)
-    with pytest.raises(StorageError, match=r"^s3://leases/\S+: the credentials have expired \(ExpiredToken\)\nRenew"):
+    with pytest.raises(StorageError, match=r"^s3://lake/\S+: the credentials have expired \(ExpiredToken\)\nRenew"):
         store.get("a")
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from embedded.servers.s3 import Bucket, s3_bucket
+from embedded.servers.s3 import Bucket
 from include.contracts.job.report import FileRows, RowCounts
 from include.contracts.lake_path import S3Path
 from include.control.leases.leases import Leases
@@ -26,34 +25,20 @@ from include.paths import LakehousePaths
 from tests.support.documents.specs import silver_spec
 from tests.support.ledger.delta_tables import intent_of
 from tests.support.ledger.event_race import EVENTS, event
-from tests.support.storage.faulty_s3 import FaultyS3, faulty_s3
+from tests.support.storage.faulty_s3 import FaultyS3
 
-TABLE = S3Path("s3://lake/tables/silver/orders")
+TABLE = S3Path("s3://lake/read_cache/silver/orders")
 LOG = TABLE / "_delta_log"
 
 
-@pytest.fixture(scope="module")
-def served() -> Iterator[tuple[Bucket, FaultyS3]]:
-    with s3_bucket("lake") as bucket, faulty_s3(bucket.endpoint) as proxy:
-        yield bucket, proxy
-
-
 @pytest.fixture
-def bucket(served: tuple[Bucket, FaultyS3], monkeypatch: pytest.MonkeyPatch) -> Bucket:
+def bucket(proxied_bucket: Bucket) -> Bucket:
     """Return a bucket with a log of two commits; our own requests go through the proxy, which counts them."""
-    bucket, proxy = served
-    for name, value in {**bucket.environment, "AWS_ENDPOINT_URL_S3": proxy.endpoint}.items():
-        monkeypatch.setenv(name, value)
     for version in range(5):
-        bucket.client.delete_object(Bucket="lake", Key=f"{LOG.key}/{version:020d}.json")
+        proxied_bucket.client.delete_object(Bucket="lake", Key=f"{LOG.key}/{version:020d}.json")
     for version in range(2):
-        commit(bucket, version)
-    return bucket
-
-
-@pytest.fixture
-def proxy(served: tuple[Bucket, FaultyS3]) -> FaultyS3:
-    return served[1]
+        commit(proxied_bucket, version)
+    return proxied_bucket
 
 
 def commit(bucket: Bucket, version: int, said: str = "") -> None:
@@ -64,24 +49,24 @@ def seen() -> list[int]:
     return commit_versions(TABLE)
 
 
-def test_a_job_reads_once_until_the_cache_is_cleared(bucket: Bucket, proxy: FaultyS3) -> None:
+def test_a_job_reads_once_until_the_cache_is_cleared(bucket: Bucket, faulty: FaultyS3) -> None:
     assert seen() == [0, 1]
     commit(bucket, 2)
     assert seen() == [0, 1, 2], "nothing is cached outside of a job"
     with cached_reads():
-        before = proxy.requests_forwarded()
+        before = faulty.requests_forwarded()
         marks = {commit_mark(TABLE, 1) for _ in range(3)}
         assert (seen(), len(marks)) == ([0, 1, 2], 1)
-        assert proxy.requests_forwarded() - before == 2, "the names, and one commit"
+        assert faulty.requests_forwarded() - before == 2, "the names, and one commit"
         commit(bucket, 3)
         assert seen() == [0, 1, 2]
         with ThreadPoolExecutor(1) as other:
             assert other.submit(seen).result() == [0, 1, 2, 3], "another thread has seen nothing yet"
         clear_read_cache()
         assert seen() == [0, 1, 2, 3]
-        before = proxy.requests_forwarded()
+        before = faulty.requests_forwarded()
         assert commit_mark(TABLE, 1) in marks
-        assert proxy.requests_forwarded() == before, "the listing has told that the commit is the same"
+        assert faulty.requests_forwarded() == before, "the listing has told that the commit is the same"
         commit(bucket, 1, "of another table")
         assert commit_mark(TABLE, 1) in marks
         clear_read_cache()
@@ -104,18 +89,18 @@ def test_a_job_sees_its_own_puts_and_puts_that_won_against_it(bucket: Bucket) ->
         assert len(list(names_in(LOG, f"{2:020d}"))) == 2
 
 
-def test_a_job_sees_its_own_deletes_and_reads_nothing_again_after_none(bucket: Bucket, proxy: FaultyS3) -> None:
+def test_a_job_sees_its_own_deletes_and_reads_nothing_again_after_none(bucket: Bucket, faulty: FaultyS3) -> None:
     with cached_reads():
         assert seen() == [0, 1]
-        before = proxy.requests_forwarded()
+        before = faulty.requests_forwarded()
         delete_files(LOG, [])
-        assert (seen(), proxy.requests_forwarded()) == ([0, 1], before)
+        assert (seen(), faulty.requests_forwarded()) == ([0, 1], before)
         delete_files(LOG, [f"{0:020d}.json"])
         assert seen() == [1]
 
 
 def test_a_cached_state_does_not_replace_the_state_of_another_writer(bucket: Bucket) -> None:
-    paths = LakehousePaths(S3Path("s3://lake/tables"))
+    paths = LakehousePaths(S3Path("s3://lake/cached_states"))
     mine, theirs = TableStates(paths), TableStates(paths)
 
     def named(name: str) -> tuple[type[Streams], object]:
@@ -131,7 +116,7 @@ def test_a_cached_state_does_not_replace_the_state_of_another_writer(bucket: Buc
     assert theirs.read("silver.orders", Streams) == Streams(table_id="abcd")
 
 
-def test_a_writer_knows_the_end_of_the_log_until_the_cache_is_cleared(bucket: Bucket, proxy: FaultyS3) -> None:
+def test_a_writer_knows_the_end_of_the_log_until_the_cache_is_cleared(bucket: Bucket, faulty: FaultyS3) -> None:
     mine, theirs = (OpsTable(S3Path(f"s3://{bucket.name}/tables/ops/events"), EVENTS) for _ in range(2))
 
     def words() -> list[str]:
@@ -141,9 +126,9 @@ def test_a_writer_knows_the_end_of_the_log_until_the_cache_is_cleared(bucket: Bu
     assert words() == ["a"]
     with cached_reads():
         mine.append([event("silver.orders", "b")])
-        before = proxy.requests_forwarded()
+        before = faulty.requests_forwarded()
         assert words() == ["a", "b"]
-        assert proxy.requests_forwarded() == before
+        assert faulty.requests_forwarded() == before
         with ThreadPoolExecutor(1) as other:
             other.submit(theirs.append, [event("silver.orders", "c")]).result()
         mine.append([event("silver.orders", "d")])
@@ -154,7 +139,7 @@ def test_a_writer_knows_the_end_of_the_log_until_the_cache_is_cleared(bucket: Bu
         assert words() == ["a", "b", "c", "d", "e"]
 
 
-def test_a_process_does_not_read_the_commits_that_it_has_put(bucket: Bucket, proxy: FaultyS3) -> None:
+def test_a_process_does_not_read_the_commits_that_it_has_put(bucket: Bucket, faulty: FaultyS3) -> None:
     def opened() -> OpsTable:
         return OpsTable(S3Path(f"s3://{bucket.name}/tables/ops/own_commits"), EVENTS)
 
@@ -164,29 +149,29 @@ def test_a_process_does_not_read_the_commits_that_it_has_put(bucket: Bucket, pro
         assert [found["word"] for found in opened().events("silver.orders")] == ["a"], "it has read version 0"
     first.append([event("silver.orders", "b")])
     with cached_reads():
-        before = proxy.requests_forwarded()
+        before = faulty.requests_forwarded()
         assert opened().compact("silver.orders") is False
-        assert proxy.requests_forwarded() - before == 1, "the listing"
+        assert faulty.requests_forwarded() - before == 1, "the listing"
 
 
-def test_the_ledger_records_a_batch_with_few_requests(bucket: Bucket, proxy: FaultyS3) -> None:
+def test_the_ledger_records_a_batch_with_few_requests(bucket: Bucket, faulty: FaultyS3) -> None:
     ledger, requests = Ledger(LakehousePaths(S3Path(f"s3://{bucket.name}/ledger"))), list[int]()
     for number in range(1, 12):
         intent = intent_of("id", number, stream=Stream("bronze.orders"))
         file = FileFact(path=f"orders/{number}.json", size=1, mtime_ns=1, checksum=f"sha256:{number}")
-        before = proxy.requests_forwarded()
+        before = faulty.requests_forwarded()
         with cached_reads():
             ledger.record_intent(intent, (file,))
             ledger.record_committed([Winner(intent, number)])
             rows = FileRows(read=1, written=1)
             ledger.record_closed(Winner(intent, number), RowCounts(read=1, applied=1), {file.path: rows})
-        requests.append(proxy.requests_forwarded() - before)
+        requests.append(faulty.requests_forwarded() - before)
     assert sorted(requests)[5] <= 15, "two puts for each of five appends, and the state"
     assert sum(requests[1:]) <= 180, "with what joins files and sums the logs up"
 
 
 def test_after_a_write_by_spark_the_ledger_reads_nothing_that_this_process_has_recorded(
-    bucket: Bucket, proxy: FaultyS3
+    bucket: Bucket, faulty: FaultyS3
 ) -> None:
     paths = LakehousePaths(S3Path(f"s3://{bucket.name}/recorded"))
     ledger, file = Ledger(paths), FileFact(path="orders/1.json", size=1, mtime_ns=1, checksum="sha256:1")
@@ -196,32 +181,32 @@ def test_after_a_write_by_spark_the_ledger_reads_nothing_that_this_process_has_r
             ledger.last_committed("bronze.orders", "id", "main")
             ledger.record_intent(winner.intent, (file,))
             clear_read_cache()  # as after the session in which Spark writes
-            before = proxy.requests_forwarded()
+            before = faulty.requests_forwarded()
             ledger.record_committed([winner])
             ledger.record_closed(winner, RowCounts(read=1, applied=1), {file.path: FileRows(read=1, written=1)})
-            requests = proxy.requests_forwarded() - before
-    before = proxy.requests_forwarded()
+            requests = faulty.requests_forwarded() - before
+    before = faulty.requests_forwarded()
     assert measure(paths.table("bronze.orders")) is None
-    assert requests - (proxy.requests_forwarded() - before) == 8, "two puts for each of three events, and the state"
+    assert requests - (faulty.requests_forwarded() - before) == 8, "two puts for each of three events, and the state"
 
 
-def test_a_free_lease_takes_one_put_and_one_delete(bucket: Bucket, proxy: FaultyS3) -> None:
+def test_a_free_lease_takes_one_put_and_one_delete(bucket: Bucket, faulty: FaultyS3) -> None:
     store = S3ObjectStore(S3Path(f"s3://{bucket.name}/leases"))
-    before = proxy.requests_forwarded()
+    before = faulty.requests_forwarded()
     with Leases(store, "run one").stream("silver.orders", "main"):
         held = store.keys("")
     assert held == ["silver.orders.stream-main"]
-    assert proxy.requests_forwarded() - before == 4, "also a listing of queue and leases, and the keys for this test"
+    assert faulty.requests_forwarded() - before == 4, "also a listing of queue and leases, and the keys for this test"
     assert store.keys("") == []
 
 
-def test_a_recorded_spec_is_not_read_again(bucket: Bucket, proxy: FaultyS3) -> None:
+def test_a_recorded_spec_is_not_read_again(bucket: Bucket, faulty: FaultyS3) -> None:
     specs, spec = SpecHistory(LakehousePaths(S3Path(f"s3://{bucket.name}/lakehouse"))), silver_spec()
     specs.record(spec, "id")
     assert specs.is_latest(spec, "id", spec.spec_hash)
-    before = proxy.requests_forwarded()
+    before = faulty.requests_forwarded()
     assert specs.is_latest(spec, "id", spec.spec_hash)
     specs.record(spec, "id")
-    assert proxy.requests_forwarded() == before
+    assert faulty.requests_forwarded() == before
     assert not specs.is_latest(silver_spec(description="another"), "id", spec.spec_hash)
-    assert proxy.requests_forwarded() > before, "a change is looked for"
+    assert faulty.requests_forwarded() > before, "a change is looked for"

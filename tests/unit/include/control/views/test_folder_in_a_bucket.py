@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from embedded.servers.s3 import Bucket, s3_bucket
+from embedded.servers.s3 import Bucket
 from include.contracts.lake_path import S3Path
 from include.control.views import folder as view_folder
 from include.control.views.folder import INDEX, SCRIPTS
@@ -21,17 +20,9 @@ from tests.support.reading.certified_lake import ORDERS, orders, write_version
 FILES = {INDEX, *(f"{engine}.sql" for engine in SCRIPTS)}
 
 
-@pytest.fixture(scope="module")
-def bucket() -> Iterator[Bucket]:
-    with s3_bucket("views") as bucket:
-        yield bucket
-
-
 @pytest.fixture
-def paths(bucket: Bucket, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> LakehousePaths:
+def paths(bucket: Bucket, request: pytest.FixtureRequest) -> LakehousePaths:
     """A lakehouse in a bucket, with a place for views in it."""
-    for name, value in bucket.environment.items():
-        monkeypatch.setenv(name, value)
     root = S3Path(f"s3://{bucket.name}/{request.node.name}")
     return LakehousePaths(root / "tables", views=root / "views")
 
