@@ -53,19 +53,6 @@ def test_what_the_commit_protocol_rests_on_is_set() -> None:
     assert SESSION["spark.sql.ansi.enabled"] == "true"
 
 
-def test_every_log_store_and_the_codec_that_are_named_are_classes_that_set_up_compiles() -> None:
-    java = Path(__file__).parents[3] / "spark_jobs"
-    for part, names in (
-        ("log_store", {*LOG_STORES.values()}),
-        ("formats", {LAUNCH["spark.hadoop.io.compression.codecs"]}),
-    ):
-        sources = java / part / "src"
-        found = {
-            path.relative_to(sources).with_suffix("").as_posix().replace("/", ".") for path in sources.rglob("*.java")
-        }
-        assert names <= found
-
-
 @pytest.mark.parametrize(
     ("master", "partitions"),
     [("local[2]", "2"), ("local[7]", "7"), ("local[3,4]", "3"), ("local[*]", str(os.cpu_count()))],

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from deltalake import DeltaTable
 
 from include.contracts.job.report import CheckResult
 from include.contracts.spec.table_spec import AnySpec, parse_spec
+from include.control.events.event_log import EventLog
 from include.control.gates.gates import Gates
 from include.control.gates.overrides import override, override_note
 from include.control.gates.result import GateResult, Override
 from include.errors import OverrideError
 from include.paths import LakehousePaths
-from include.settings import PROJECT
 from tests.support.documents.specs import silver_document
 from tests.support.ledger.delta_tables import append, create_table, optimize
 
@@ -170,31 +169,25 @@ def test_one_of_many_concurrent_overrides_wins(paths: LakehousePaths, gates: Gat
     assert all("overridden by" in answer or "somebody else" in answer for answer in others)
 
 
-KILLED = """
-import os, sys
-from pathlib import Path
-from include.control.events.event_log import EventLog
-from include.control.gates.overrides import override
-from include.paths import LakehousePaths
-from tests.unit.include.control.gates.test_overrides import SPEC, decision
-when, root = sys.argv[1], Path(sys.argv[2])
-def append_and_die(*args, **named):
-    if when == "before": os._exit(9)
-    append_once(*args, **named)
-    os._exit(9)
-append_once, EventLog.append_once = EventLog.append_once, append_and_die
-override(SPEC, 2, decision(), LakehousePaths(root))
-"""
+class Died(BaseException):
+    """The process ended here."""
 
 
 @pytest.mark.parametrize(("when", "certified"), [("before", 1), ("after", 2)])
 def test_a_killed_override_is_recorded_or_not_and_can_be_repeated(
-    paths: LakehousePaths, gates: Gates, when: str, certified: int
+    paths: LakehousePaths, gates: Gates, monkeypatch: pytest.MonkeyPatch, when: str, certified: int
 ) -> None:
-    environment = {"PYTHONPATH": f"{PROJECT}:{PROJECT / 'plugins'}", "PATH": "/usr/bin:/bin"}
-    command = [sys.executable, "-c", KILLED, when, str(paths.root)]
-    killed = subprocess.run(command, env=environment, cwd=PROJECT, capture_output=True, text=True, check=False)
-    assert killed.returncode == 9, killed.stderr
+    append_once = EventLog.append_once
+
+    def append_and_die(*args: Any, **named: Any) -> None:
+        if when == "after":
+            append_once(*args, **named)
+        raise Died
+
+    with monkeypatch.context() as killed:
+        killed.setattr(EventLog, "append_once", append_and_die)
+        with pytest.raises(Died):
+            override(SPEC, 2, decision(), paths)
     assert gates.certified(TABLE) == certified
     assert override(SPEC, 2, decision(), paths).override == decision()
     assert gates.certified(TABLE) == 2
