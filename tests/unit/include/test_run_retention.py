@@ -32,8 +32,8 @@ def test_what_runs_left_goes_after_the_days_that_are_set_and_is_looked_for_once_
     delete_old_runs(settings)
     assert not any(file.exists() for file in old)
     assert all(file.exists() for file in (*young, other)), "only what runs leave, and only what is old"
-    assert not (runs / "reports" / "old").exists(), "nor an empty folder"
-    old_again = leave(runs, "reports/old", 400)
+    assert not (runs / "reports" / "old" / "deep").exists()
+    old_again = leave(runs, "reports/another", 400)
     delete_old_runs(settings)
     assert old_again.exists()
     os.utime(runs / ".swept", (0, 0))

