@@ -1,16 +1,11 @@
-"""Restores after refusals on small Delta tables, compared with a model of what readers see."""
+"""Restores after refusals on small Delta tables: what readers and the next batch see, and what prevents a restore."""
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from pathlib import Path
 
 import pytest
 from deltalake import DeltaTable
-from hypothesis import settings
-from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from include.control.gates.gates import Gates
 from include.control.gates.restore import restore_obstacle, restoring_version, undo_refused
@@ -40,78 +35,48 @@ def refusal(root: Path) -> GateResult:
     ]
 
 
-class Restores(RuleBasedStateMachine):
-    """Batches read a source to its end, pass their gate or are refused, and refused ones are undone or not.
+STEPS = (
+    "pass, refuse, undo, refuse, refuse, undo, pass, optimize, refuse, undo, refuse, pass, refuse, optimize, "
+    "undo too late, pass"
+)
 
-    Model: the last source version that the table has read (`read`) and that readers see (`seen`), and whether the
-    newest version is refused. A row of the table stands for a version of the source.
-    """
 
-    @initialize()
-    def build(self) -> None:
-        self.root = Path(tempfile.mkdtemp())
-        self.paths = LakehousePaths(self.root)
-        self.path = self.paths.table(TABLE)
-        self.arrived = self.read = self.seen = 0
-        self.is_refused = self.is_dirty = False
-        self.batch(rows=1, passes=True)
+def test_refusals_and_restores_in_any_order_lose_and_double_no_row(tmp_path: Path) -> None:
+    """Each batch reads a source to its end; a row of the table stands for a version of the source."""
+    paths = LakehousePaths(tmp_path)
+    path = paths.table(TABLE)
+    arrived = read = seen = 0
 
-    @rule(rows=st.integers(1, 3), passes=st.booleans())
-    def batch(self, rows: int, passes: bool) -> None:
-        """Load everything that was not read yet, and record the result of the gate."""
-        self.arrived += rows
-        after = self._position()
-        sources = BatchSources(ranges={SOURCE: (after, self.arrived)}, source_ids={SOURCE: "source"})
-        winner = load_batch(self.root, SPEC, rows=self.arrived - (after or 0), sources=sources)
-        judge(self.root, SPEC, winner.version, passed=passes)
-        self.read, self.is_refused, self.is_dirty = self.arrived, not passes, False
-        if passes:
-            self.seen = self.read
-
-    @rule()
-    def optimize(self) -> None:
-        """Commit a version that changes no row, but is newer than the checked version."""
-        if len(DeltaTable(str(self.path)).file_uris()) > 1:
-            optimize(self.path)
-            self.is_dirty = self.is_refused
-
-    @precondition(lambda self: self.is_refused and not self.is_dirty)
-    @rule()
-    def undo(self) -> None:
-        refused = latest_version(self.path)
-        winner = restore(self.root)
-        assert (winner.version, restoring_version(self.path, refused)) == (refused + 1, refused + 1)
-        self.read, self.is_refused = self.seen, False
-
-    @precondition(lambda self: self.is_refused and self.is_dirty)
-    @rule()
-    def undo_too_late(self) -> None:
-        before = latest_version(self.path)
-        with pytest.raises(RestoreError, match="came after it"):
-            restore(self.root)
-        assert latest_version(self.path) == before
-
-    @invariant()
-    def nothing_is_lost_or_doubled(self) -> None:
-        certified = Gates(self.paths).certified(TABLE)
-        assert certified is not None
-        assert DeltaTable(str(self.path), version=certified).to_pyarrow_table().num_rows == self.seen
-        assert DeltaTable(str(self.path)).to_pyarrow_table().num_rows == self.read
-        assert self._position() == self.read
-
-    def _position(self) -> int | None:
-        if latest_version(self.path) < 0:
+    def position() -> int | None:
+        if latest_version(path) < 0:
             return None
-        last = resolve(self.path, Stream(TABLE), Ledger(self.paths)).last
+        last = resolve(path, Stream(TABLE), Ledger(paths)).last
         return last.intent.sources.consumed_version(SOURCE, "source") if last else None
 
-    def teardown(self) -> None:
-        if hasattr(self, "root"):
-            shutil.rmtree(self.root)
-
-
-test_any_order_of_refusals_and_restores_agrees_with_the_model = Restores.TestCase
-Restores.TestCase.settings = settings(max_examples=4, stateful_step_count=10)
+    for number, step in enumerate(STEPS.split(", ")):
+        newest = latest_version(path)
+        match step:
+            case "pass" | "refuse":
+                arrived, after = arrived + 1 + number % 3, position()
+                sources = BatchSources(ranges={SOURCE: (after, arrived)}, source_ids={SOURCE: "source"})
+                winner = load_batch(tmp_path, SPEC, rows=arrived - (after or 0), sources=sources)
+                judge(tmp_path, SPEC, winner.version, passed=step == "pass")
+                read = arrived
+                seen = read if step == "pass" else seen
+            case "optimize":
+                optimize(path)
+            case "undo":
+                assert restore(tmp_path).version == restoring_version(path, newest) == newest + 1
+                read = seen
+            case "undo too late":
+                with pytest.raises(RestoreError, match="came after it"):
+                    restore(tmp_path)
+                assert latest_version(path) == newest
+        certified = Gates(paths).certified(TABLE)
+        assert certified is not None
+        assert DeltaTable(str(path), version=certified).to_pyarrow_table().num_rows == seen, step
+        assert DeltaTable(str(path)).to_pyarrow_table().num_rows == read, step
+        assert position() == read, step
 
 
 def test_a_refused_version_that_cannot_be_undone_stays_and_the_obstacle_is_named(tmp_path: Path) -> None:

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from include.contracts.job.requests import RowFilter
 from include.contracts.row_status import PENDING, RowStatus
 from include.control.log.batch import BatchSources, Stream, Winner
-from include.control.quarantine.ageing import ageing_note
 from include.control.quarantine.events import Decision, QuarantineEvents, ReceivedRow, RowEvent
 from include.control.quarantine.row_states import RowState, row_states
 from include.control.quarantine.rows import (
@@ -27,7 +26,6 @@ from include.control.quarantine.rows import (
 )
 from include.control.quarantine.stored_rows import QuarantinedRow, StoredRows
 from include.paths import LakehousePaths
-from tests.support.documents.specs import gold_spec, silver_spec
 from tests.support.ledger.delta_tables import day, intent_of
 from tests.support.ledger.quarantine_rows import FIRST, SEEN, quarantine, refused
 
@@ -178,15 +176,3 @@ def test_rows_and_decisions_of_an_earlier_table_with_the_same_name_do_not_count(
     assert count_by_status(StoredRows(ORDERS, paths)) == {RowStatus.OPEN: 3}
     shutil.rmtree(paths.table(ORDERS))
     assert quarantined_rows(StoredRows(ORDERS, paths), RowFilter()) == []
-
-
-def test_a_note_warns_of_rows_that_wait_for_too_long(paths: LakehousePaths, orders: str) -> None:
-    spec = silver_spec(quarantine={"warn_after": "36 hours"})
-    assert ageing_note(spec, paths, SEEN + DAY) == ()
-    (note,) = ageing_note(spec, paths, SEEN + 2 * DAY)
-    assert note.startswith(
-        "1 row of silver.orders waits in quarantine for more than 36 hours, the first since 2026-01-01"
-    )
-    QuarantineEvents(paths).record(RowEvent.DISCARDED, ORDERS, orders, ["r1"], ANN)
-    assert ageing_note(spec, paths, SEEN + 2 * DAY) == ()
-    assert ageing_note(gold_spec(), paths, SEEN + 99 * DAY) == ()

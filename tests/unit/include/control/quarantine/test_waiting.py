@@ -19,7 +19,7 @@ from include.control.quarantine.rows import count_old_rows
 from include.control.quarantine.stored_rows import StoredRows
 from include.control.quarantine.waiting import BatchWaiting, recount_waiting
 from include.paths import LakehousePaths
-from tests.support.documents.specs import bronze_spec
+from tests.support.documents.specs import bronze_spec, gold_spec
 from tests.support.ledger.delta_tables import intent_of
 from tests.support.ledger.quarantine_rows import SEEN, quarantine, refused
 
@@ -113,10 +113,16 @@ def test_a_decision_changes_the_number_and_a_crash_leaves_none(
     waiting = states.read(TABLE, WaitingRows)
     assert waiting is not None
     assert (waiting.rows, waiting.oldest) == (1, SEEN + DAY)
-    assert len(ageing_note(bronze_spec(), paths, SEEN + 9 * DAY)) == 1
+    patient = bronze_spec(quarantine={"warn_after": "36 hours"})
+    (note,) = ageing_note(patient, paths, SEEN + 3 * DAY)
+    start = "1 row of bronze.orders waits in quarantine for more than 36 hours, the first since 2026-01-02"
+    assert note.startswith(start)
     with monkeypatch.context() as patch:
         patch.setattr(ageing, "count_old_rows", None)
-        assert ageing_note(bronze_spec(), paths, SEEN + 7 * DAY) == (), "the state says that none is late"
+        assert ageing_note(patient, paths, SEEN + 2.5 * DAY) == (), "the state says that none is late"
+    assert ageing_note(gold_spec(), paths, SEEN + 99 * DAY) == ()
     with pytest.raises(ZeroDivisionError), recount_waiting(TABLE, target, paths):
         _ = 1 / 0
     assert states.read(TABLE, WaitingRows) is None
+    assert ageing_note(patient, paths, SEEN + 3 * DAY) == (note,)
+    assert ageing_note(patient, paths, SEEN + 2 * DAY) == ()
