@@ -194,7 +194,7 @@ def write_commits(table: Path, last: int) -> None:
 
 
 def test_a_log_that_grows_while_it_is_read_is_not_torn(tmp_path: Path) -> None:
-    last, seen, readings = 1000, -1, 0
+    last, seen, readings = 400, -1, 0
     (tmp_path / "_delta_log").mkdir()
     with ThreadPoolExecutor(1) as writer:
         written = writer.submit(write_commits, tmp_path, last)

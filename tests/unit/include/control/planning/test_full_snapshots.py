@@ -123,7 +123,7 @@ def fact(file: tuple[int, str], defect: str = "") -> FileFact:
 
 
 @pytest.mark.parametrize("scd", [1, 2])
-@settings(max_examples=5)
+@settings(max_examples=4)
 @given(seed=st.integers(0, 2**32))
 def test_a_snapshot_is_read_only_when_all_its_files_are_loaded(
     tmp_path_factory: pytest.TempPathFactory, scd: int, seed: int

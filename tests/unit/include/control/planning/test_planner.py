@@ -9,6 +9,7 @@ import pytest
 
 from include.control.gates.overrides import override
 from include.control.gates.result import Override
+from include.control.landing import matching
 from include.control.landing.inspection import inspect
 from include.control.landing.on_disk import LocalLanding
 from include.control.ledger.events import FileEvent
@@ -175,19 +176,19 @@ def test_a_batch_is_complete_once_it_is_closed_and_judged_by_the_present_rules(
 
 
 def test_a_plan_that_stops_early_says_so_and_takes_nothing_for_known(
-    root: Path, landing: Path, deliver: Deliver
+    root: Path, landing: Path, deliver: Deliver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = deliver("0.json").parent
-    for number in range(1, 5001):
-        (folder / f"{number}.json").write_text("{}")
+    monkeypatch.setattr(matching, "_CHUNK", 50)
+    for number in range(51):
+        deliver(f"{number}.json", "{}")
     settings = Settings(root=root, landing=str(landing), tables=landing)
-    planner = Planner(catalog_of(BRONZE), settings, is_enough=lambda files: files >= 5000)
+    planner = Planner(catalog_of(BRONZE), settings, is_enough=lambda files: files >= 50)
     advice = planner.advise(BRONZE, day())
-    assert (len(advice.files), advice.is_partial) == (5000, True)
-    assert advice.message == "5000 new of the first 5,000 files that were compared; the folder has more"
+    assert (len(advice.files), advice.is_partial) == (50, True)
+    assert advice.message == "50 new of the first 50 files that were compared; the folder has more"
     winner = load_batch(root, BRONZE, files=tuple(list_files(BRONZE, LocalLanding(str(landing)), day())))
     judge(root, BRONZE, winner.version)
     [plan] = RunPlanner(planner).interval([BRONZE], day())
     assert (plan.kind, plan.is_idle, plan.has_new_data) == (Kind.UNKNOWN, False, False)
     [whole] = RunPlanner(Planner(catalog_of(BRONZE), settings)).interval([BRONZE], day())
-    assert (whole.kind, whole.message) == (Kind.NOTHING, "nothing to do: 0 new of 5,001 files")
+    assert (whole.kind, whole.message) == (Kind.NOTHING, "nothing to do: 0 new of 51 files")

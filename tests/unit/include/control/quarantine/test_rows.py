@@ -111,7 +111,7 @@ def parts_of(rows: StoredRows, wanted: RowFilter, most: int) -> tuple[list[list[
     return parts[:-1] or parts, count_rows(rows, wanted)
 
 
-@settings(max_examples=12)
+@settings(max_examples=8)
 @given(stored=REFUSED, decided=DECIDED, wanted=FILTERS, most=st.integers(1, 4))
 def test_queries_that_read_only_a_part_give_the_same_answer_as_all_rows(
     stored: list[tuple[int, tuple[str, ...], str | None]],

@@ -64,7 +64,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=12)
+@settings(max_examples=8)
 @given(STEPS)
 def test_in_any_order_of_writers_deaths_and_decisions_the_number_is_that_of_the_quarantine(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, bool]]
