@@ -34,7 +34,7 @@ def test_secrets_are_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "31415926" not in str(refused.value)
 
 
-def test_the_landing_root_is_an_absolute_folder_or_a_prefix_of_a_bucket(
+def test_landing_files_and_views_are_in_an_absolute_folder_or_below_a_prefix_of_a_bucket(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -42,9 +42,6 @@ def test_the_landing_root_is_an_absolute_folder_or_a_prefix_of_a_bucket(
         monkeypatch.setenv("LAKEHOUSE_LANDING", given)
         assert Settings().landing == meant
         assert Settings(**Settings().model_dump()) == Settings()
-
-
-def test_views_may_be_in_a_bucket(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAKEHOUSE_VIEWS", "s3a://lake/views/")
     assert Settings().views == S3Path("s3://lake/views")
     assert Settings().environment()["LAKEHOUSE_VIEWS"] == "s3://lake/views"
