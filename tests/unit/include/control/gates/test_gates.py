@@ -94,13 +94,13 @@ def test_results_of_another_table_or_of_an_earlier_one_at_the_same_path_do_not_c
 
 def test_the_first_refusal_is_that_of_the_lowest_version(table: Path, table_id: str, gates: Gates) -> None:
     versions = [append(table) for _ in range(4)]
-    gates.record(verdict(table_id, versions[0], passed=False))
-    gates.record(verdict(table_id, versions[1]))
-    for version in (versions[3], versions[2]):
-        gates.record(verdict(table_id, version, passed=False))
-    refused = gates.first_refusal(TABLE, above=versions[1])
-    assert refused is not None
-    assert (refused.version, refused.refused) == (versions[2], f"version {versions[2]} refused")
+    lowest, second, third = (verdict(table_id, version, passed=False) for version in (*versions[:1], *versions[2:]))
+    gates.record(lowest)
+    assert gates.first_refusal(TABLE, above=-1) == lowest
+    for later in (verdict(table_id, versions[1]), third, second):
+        gates.record(later)
+    assert gates.first_refusal(TABLE, above=versions[1]) == second
+    assert gates.first_refusal(TABLE, above=-1) == lowest
     assert gates.first_refusal(TABLE, above=versions[3]) is None
 
 
