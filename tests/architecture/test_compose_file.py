@@ -11,10 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from airflow.api_fastapi.auth.managers.simple.simple_auth_manager import SimpleAuthManager
-from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
 
-from containers.compose import LANDING, TABLES
 from containers.first_start import COMMAND_LINE, FOLDERS, TASKS
 from containers.spark_connect import REMOTE
 from embedded.airflow.standalone import FORKED_TASKS
@@ -59,17 +56,6 @@ def those(services: dict[str, Service], is_wrong: Any) -> list[str]:
     return sorted(name for name, service in services.items() if is_wrong(service))
 
 
-def test_the_file_fits_the_published_schema_which_refuses_a_misspelt_key(tmp_path: Path) -> None:
-    file, wrong = PROJECT / "docker-compose.yaml", tmp_path / "docker-compose.yaml"
-    wrong.write_text(file.read_text().replace("read_only: true", "readonly: true", 1))
-    right, refused = (
-        run(TOOLS / "check-jsonschema", "--builtin-schema", "vendor.compose-spec", file) for file in (file, wrong)
-    )
-    assert right.returncode == 0, right.stdout
-    assert refused.returncode != 0
-    assert "'readonly' was unexpected" in refused.stdout
-
-
 def test_a_team_gets_each_part_of_airflow_and_spark(services: dict[str, Service]) -> None:
     assert services.keys() == {
         *("secrets", "setup", "postgres", "object-store", "kafka", "lakehouse"),
@@ -78,54 +64,34 @@ def test_a_team_gets_each_part_of_airflow_and_spark(services: dict[str, Service]
     }
     assert services["spark-worker"]["deploy"]["replicas"] >= 2
     assert {name for name, service in services.items() if service.get("profiles")} == {"kafka", "lakehouse"}
+    assert services["lakehouse"]["environment"]["SPARK_REMOTE"] == REMOTE, "the server that tasks use"
+    preloaded = {f"AIRFLOW__SCHEDULER__{name}": value for name, value in FORKED_TASKS.items()}
+    assert preloaded.items() <= services["airflow-scheduler"]["environment"].items(), "as in the local stack"
 
 
-def test_all_that_use_tables_find_them_at_the_same_place(services: dict[str, Service]) -> None:
-    names = ("LAKEHOUSE_ROOT", "LAKEHOUSE_LANDING", "AWS_ENDPOINT_URL_S3")
-    users = {
-        name: tuple(service["environment"].get(variable) for variable in names)
-        for name, service in services.items()
-        if any(variable in service.get("environment", {}) for variable in names)
-    }
-    assert users.keys() == {
-        *(name for name in services if name.startswith("airflow-")),
-        *("setup", "spark-worker", "spark-connect", "lakehouse"),
-    }
-    assert set(users.values()) == {(TABLES, LANDING, "http://object-store:7070")}
+def test_each_machine_user_has_the_rights_it_needs_and_is_no_administrator(services: dict[str, Service]) -> None:
+    # Imported here, so that a worker that runs other files does not load Airflow's web server.
+    from airflow.api_fastapi.auth.managers.simple.simple_auth_manager import SimpleAuthManager
+    from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
 
-
-def test_tasks_begin_with_their_modules_in_memory_as_those_of_the_local_stack_do(services: dict[str, Service]) -> None:
-    environment = services["airflow-scheduler"]["environment"]
-    names = {name: f"AIRFLOW__SCHEDULER__{name}" for name in FORKED_TASKS}
-    assert {name: environment[variable] for name, variable in names.items()} == FORKED_TASKS
-
-
-def test_tasks_have_a_user_of_their_own_who_is_no_administrator(services: dict[str, Service]) -> None:
     for name in ("secrets", WEB):
         users = services[name]["environment"]["AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS"].split(",")
         assert users == ["admin:admin", f"{TASKS}:user", f"{COMMAND_LINE}:op"]
+    airflow = SimpleAuthManager()
+    for name, role, may_create_events in ((TASKS, "user", False), (COMMAND_LINE, "op", True)):
+        user = SimpleAuthManagerUser(username=name, role=role)
+        assert airflow.is_authorized_dag(method="PUT", user=user), "it may clear tasks"
+        assert airflow.is_authorized_asset(method="POST", user=user) is may_create_events
+        assert airflow.is_authorized_connection(method="PUT", user=user) is may_create_events
 
 
-@pytest.mark.parametrize(("user", "may_create_events"), [(TASKS, False), (COMMAND_LINE, True)])
-def test_a_machine_user_has_the_rights_it_needs(
-    services: dict[str, Service], user: str, may_create_events: bool
-) -> None:
-    users = services[WEB]["environment"]["AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS"].split(",")
-    role = dict(entry.split(":") for entry in users)[user]
-    airflow, asks = SimpleAuthManager(), SimpleAuthManagerUser(username=user, role=role)
-    assert airflow.is_authorized_dag(method="PUT", user=asks), "it may clear tasks"
-    assert airflow.is_authorized_asset(method="POST", user=asks) is may_create_events
-    assert airflow.is_authorized_connection(method="PUT", user=asks) is may_create_events
-
-
-def test_the_command_line_reaches_the_server_that_tasks_use(services: dict[str, Service]) -> None:
-    assert services["lakehouse"]["environment"]["SPARK_REMOTE"] == REMOTE
-
-
-def test_only_the_web_server_has_a_published_port_and_on_this_machine_alone(services: dict[str, Service]) -> None:
+def test_only_the_web_server_has_a_published_port_and_the_database_no_way_out(model: dict[str, Any]) -> None:
+    services = model["services"]
     assert those(services, lambda service: service.get("ports")) == [WEB]
     (port,) = services[WEB]["ports"]
     assert (port["host_ip"], port["target"]) == ("127.0.0.1", 8080)
+    assert model["networks"]["airflow"]["internal"]
+    assert set(services["postgres"]["networks"]) == {"airflow"}
 
 
 def test_every_image_is_our_own_or_pinned_by_version_and_digest(services: dict[str, Service]) -> None:
@@ -138,32 +104,25 @@ def test_every_image_is_our_own_or_pinned_by_version_and_digest(services: dict[s
     assert re.fullmatch(r"debian:bookworm-\d{8}-slim@sha256:[0-9a-f]{64}", base[1])
 
 
-def test_every_service_that_stays_has_a_healthcheck_and_starts_again(services: dict[str, Service]) -> None:
+def test_every_service_that_stays_has_a_healthcheck_and_starts_when_those_it_needs_are_healthy_or_done(
+    services: dict[str, Service],
+) -> None:
     assert set(those(services, lambda service: not service.get("healthcheck"))) == ONCE
     assert set(those(services, lambda service: service["restart"] != "unless-stopped")) == ONCE
-
-
-def test_a_service_starts_only_when_those_it_needs_are_healthy_or_done(services: dict[str, Service]) -> None:
-    waits = [
-        (needed, need["condition"])
-        for service in services.values()
-        for needed, need in service.get("depends_on", {}).items()
-    ]
+    waits = [each for service in services.values() for each in service.get("depends_on", {}).items()]
     assert len(waits) > 10
-    for needed, condition in waits:
-        assert condition == ("service_completed_successfully" if needed in ONCE else "service_healthy"), needed
+    for needed, need in waits:
+        ready = "service_completed_successfully" if needed in ONCE else "service_healthy"
+        assert need["condition"] == ready, needed
     assert set(services["airflow-scheduler"]["depends_on"]) == {"setup", "airflow-api-server", "spark-connect"}
 
 
-def test_every_service_has_limits(services: dict[str, Service]) -> None:
+def test_every_service_has_limits_no_root_rights_and_a_file_system_that_it_cannot_change(
+    services: dict[str, Service],
+) -> None:
     limits = {name: service["deploy"]["resources"]["limits"] for name, service in services.items()}
     assert {name for name, limit in limits.items() if limit.keys() != {"cpus", "memory", "pids"}} == set()
     assert max(float(limit["cpus"]) for limit in limits.values()) <= 2, "Docker refuses more than the machine has"
-
-
-def test_every_service_runs_without_root_rights_on_a_file_system_that_it_cannot_change(
-    services: dict[str, Service],
-) -> None:
     assert those(services, lambda service: service.get("user", "root").split(":")[0] in ("root", "0")) == []
     assert those(services, lambda service: service["cap_drop"] != ["ALL"]) == []
     assert those(services, lambda service: "no-new-privileges:true" not in service["security_opt"]) == []
@@ -245,19 +204,10 @@ def test_what_must_outlive_a_container_is_in_a_named_volume(model: dict[str, Any
     assert unnamed == {"/var/lib/millrace/spark"}, "shuffle files"
 
 
-def test_the_database_is_in_a_network_without_a_way_out(model: dict[str, Any]) -> None:
-    assert model["networks"]["airflow"]["internal"]
-    assert set(model["services"]["postgres"]["networks"]) == {"airflow"}
-
-
-def test_the_guide_names_every_service_and_every_variable(services: dict[str, Service]) -> None:
+def test_the_guide_names_every_service_and_variable_and_backs_up_every_secret(services: dict[str, Service]) -> None:
     guide = (PROJECT / "docs" / "guides" / "run-for-a-team.md").read_text()
     variables = set(re.findall(r"\$\{(\w+)", (PROJECT / "docker-compose.yaml").read_text()))
     assert len(variables) > 5
     assert [name for name in (*variables, *services) if f"`{name}`" not in guide] == []
-
-
-def test_the_guide_backs_up_and_restores_every_secret() -> None:
-    guide = (PROJECT / "docs" / "guides" / "run-for-a-team.md").read_text()
     volumes = re.findall(r"^for volume in (.+); do$", guide, flags=re.MULTILINE)
     assert [set(names.split()) for names in volumes] == [{"objects", *(f"secrets-{name}" for name in FOLDERS)}] * 2

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 from include.settings import PROJECT
 from tests.support.airflow.dag_parse import parse_dags
@@ -23,25 +22,24 @@ DAG_IDS = {
 LONGEST_DAG_FILE = 30
 
 
-@pytest.fixture(scope="module")
-def parse(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    said = parse_dags(tmp_path_factory.mktemp("airflow"))
-    assert said["errors"] == {}
-    assert set(said["dags"]) == DAG_IDS
-    return said
+HEAVY = """
+import socket, pyarrow, delta
+from airflow.sdk import dag
+with socket.socket() as caller:
+    caller.connect_ex(('127.0.0.1', 9))
+"""
 
 
-def test_parsing_loads_no_engine(parse: dict[str, Any]) -> None:
-    assert parse["heavy"] == []
-
-
-def test_parsing_calls_nobody(parse: dict[str, Any]) -> None:
-    assert parse["outside"] == []
-
-
-def test_two_parses_are_byte_identical(parse: dict[str, Any], tmp_path: Path) -> None:
-    again = parse_dags(tmp_path / "other", PYTHONHASHSEED="12345", TZ="Asia/Tokyo")
+def test_parsing_loads_no_engine_calls_nobody_and_is_the_same_every_time(tmp_path: Path) -> None:
+    dags = shutil.copytree(PROJECT / "dags", tmp_path / "dags")
+    parse = parse_dags(tmp_path / "home", dags)
+    assert (parse["errors"], parse["heavy"], parse["outside"]) == ({}, [], [])
+    assert set(parse["dags"]) == DAG_IDS
+    (dags / "heavy.py").write_text(HEAVY)
+    again = parse_dags(tmp_path / "other", dags, PYTHONHASHSEED="12345", TZ="Asia/Tokyo")
     assert as_airflow_compares(again) == as_airflow_compares(parse)
+    assert {"pyarrow", "delta", "pyspark"} <= set(again["heavy"]), "the watch on imports sees them"
+    assert again["outside"][0].startswith("socket.connect")
 
 
 def as_airflow_compares(said: dict[str, Any]) -> bytes:
@@ -49,24 +47,9 @@ def as_airflow_compares(said: dict[str, Any]) -> bytes:
     return json.dumps(said["dags"], sort_keys=True).encode()
 
 
-def test_the_watch_on_imports_and_calls_sees_what_it_should(tmp_path: Path) -> None:
-    dags = tmp_path / "dags"
-    dags.mkdir()
-    lines = (
-        "import socket, pyarrow, delta",
-        "from airflow.sdk import dag",
-        "with socket.socket() as caller:",
-        "    caller.connect_ex(('127.0.0.1', 9))",
-    )
-    (dags / "heavy.py").write_text("\n".join(lines))
-    said = parse_dags(tmp_path / "home", dags)
-    assert {"pyarrow", "delta", "pyspark"} <= set(said["heavy"])
-    assert said["outside"][0].startswith("socket.connect")
-
-
-@pytest.mark.parametrize("path", sorted((PROJECT / "dags").glob("*.py")), ids=lambda path: path.name)
-def test_a_dag_file_says_when_and_who_and_nothing_else(path: Path) -> None:
-    lines = path.read_text().splitlines()
-    assert len(lines) <= LONGEST_DAG_FILE
+def test_a_dag_file_says_when_and_who_and_nothing_else() -> None:
+    files = {path.name: path.read_text().splitlines() for path in (PROJECT / "dags").glob("*.py")}
+    assert max(map(len, files.values())) <= LONGEST_DAG_FILE
+    built = {name: sum("build_" in line for line in lines) for name, lines in files.items()}
     # One file has no DAG: it only raises what is wrong with specs (ADR 24).
-    assert sum("build_" in line for line in lines) == (0 if path.name == "table_specs.py" else 2)
+    assert built == {**{f"{dag}.py": 2 for dag in DAG_IDS}, "table_specs.py": 0}

@@ -5,10 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
-
-from demo.screenshots.pictures import PICTURES
-
 GLOSSARY = Path("docs/glossary.md")
 OPERATORS, EXAMPLES = Path("docs/guides/use-the-operators.md"), Path("docs/examples")
 MOST_WORDS = 25
@@ -45,33 +41,29 @@ def test_the_guide_to_the_operators_quotes_the_examples_that_tests_run() -> None
     assert sorted(quoted) == sorted(files)
 
 
-def test_the_guide_to_rules_quotes_the_expectations_that_tests_run() -> None:
-    (example,) = (EXAMPLES / "expectations").glob("*.py")
-    assert f"```python\n{example.read_text()}```\n" in Path("docs/guides/check-a-table.md").read_text()
+def test_the_guides_to_rules_and_tables_quote_the_expectations_and_the_query_that_tests_run() -> None:
+    (expectations,) = (EXAMPLES / "expectations").glob("*.py")
+    assert f"```python\n{expectations.read_text()}```\n" in Path("docs/guides/check-a-table.md").read_text()
+    (query,) = (EXAMPLES / "queries").rglob("*.yaml")
+    assert f"```yaml\n{query.read_text()}```\n" in Path("docs/guides/add-a-table.md").read_text()
 
 
-def test_the_guide_to_tables_quotes_the_query_that_tests_run() -> None:
-    (example,) = (EXAMPLES / "queries").rglob("*.yaml")
-    assert f"```yaml\n{example.read_text()}```\n" in Path("docs/guides/add-a-table.md").read_text()
-
-
-@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
-def test_a_newcomer_finds_the_glossary(page: str) -> None:
-    assert str(GLOSSARY) in links(Path(page))
-
-
-@pytest.mark.parametrize("page", PAGES, ids=str)
-def test_links_lead_to_a_file_and_a_heading(page: Path) -> None:
+def test_links_lead_to_a_file_and_a_heading() -> None:
     broken = []
-    for target in links(page):
-        path, _, anchor = target.partition("#")
-        file = (page.parent / path).resolve() if path else page.resolve()
-        if not file.exists() or (anchor and anchor not in anchors(file)):
-            broken.append(target)
+    for page in PAGES:
+        for target in links(page):
+            path, _, anchor = target.partition("#")
+            file = (page.parent / path).resolve() if path else page.resolve()
+            if not file.exists() or (anchor and anchor not in anchors(file)):
+                broken.append(f"{page}: {target}")
     assert broken == []
+    assert all(str(GLOSSARY) in links(Path(page)) for page in ("README.md", "CONTRIBUTING.md"))
 
 
 def test_each_picture_is_taken_by_make_screenshots_and_a_page_shows_it() -> None:
+    # Imported here, because it brings Playwright with it.
+    from demo.screenshots.pictures import PICTURES
+
     endings = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".svg")
     pictures = [path.resolve() for path in Path("docs").rglob("*") if path.suffix in endings]
     assert sorted(path.name for path in pictures) == sorted({*PICTURES, *DRAWN})

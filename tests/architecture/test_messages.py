@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from include import errors
-from tests.architecture.test_modules import sources
+from tests.architecture.test_modules import sources, tree_of
 
 ERRORS = {name for name, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, Exception)}
 LONGEST_CAUSE = 120
@@ -26,7 +26,7 @@ def template(node: ast.expr) -> str | None:
 
 def causes(path: Path) -> Iterator[tuple[int, str]]:
     """(line, first line of the message) of every error that a module raises in literal words."""
-    for function in ast.walk(ast.parse(path.read_text())):
+    for function in ast.walk(tree_of(path)):
         if not isinstance(function, ast.FunctionDef):
             continue
         said: dict[str, list[str]] = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from include.settings import PROJECT
@@ -37,6 +38,11 @@ def sources(*packages: str) -> list[Path]:
     return found
 
 
+@cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
 def module_of(path: Path) -> str:
     root = next(folder.parent for folder in PACKAGES.values() if path.is_relative_to(folder))
     return ".".join(path.relative_to(root).with_suffix("").parts).removesuffix(".__init__")
@@ -63,7 +69,7 @@ def test_no_folder_has_so_many_modules_that_nobody_can_see_them_at_once() -> Non
 
 def test_each_folder_says_what_lives_there_and_what_does_not() -> None:
     inits = [path for paths in folders().values() for path in paths if path.stem == "__init__"]
-    read = ((path.parent.relative_to(PROJECT).as_posix(), ast.parse(path.read_text())) for path in inits)
+    read = ((path.parent.relative_to(PROJECT).as_posix(), tree_of(path)) for path in inits)
     said = {folder: str(ast.get_docstring(tree)) for folder, tree in read if not folder.startswith(("demo", "tests"))}
     assert len(said) > 40
     assert [folder for folder, text in said.items() if "\n\n" not in text] == []
@@ -73,7 +79,7 @@ def test_nothing_is_called_that_works_nearly_always() -> None:
     found = [
         f"{path.relative_to(PROJECT)}:{node.lineno}: {node.attr} {WRONG_NOW_AND_THEN[node.attr]}"
         for path in sources()
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in ast.walk(tree_of(path))
         if isinstance(node, ast.Attribute) and node.attr in WRONG_NOW_AND_THEN
         if ALLOWED_CALLS.get(path.relative_to(PROJECT).as_posix()) != node.attr
     ]
@@ -81,15 +87,14 @@ def test_nothing_is_called_that_works_nearly_always() -> None:
 
 
 def test_everything_public_says_what_it_is() -> None:
-    public = [f"{module_of(path)}{name}" for path in sources() for name, _ in public_things(path)]
+    public = {f"{module_of(path)}{name}": text for path in sources() for name, text in public_things(path)}
     assert len(public) > 400
-    silent = [f"{module_of(path)}{name}" for path in sources() for name, text in public_things(path) if not text]
-    assert silent == []
+    assert [name for name, text in public.items() if not text] == []
 
 
 def public_things(path: Path) -> Iterator[tuple[str, str | None]]:
     """(name within the module, docstring) of the module and of every public class, function and method."""
-    tree = ast.parse(path.read_text())
+    tree = tree_of(path)
     yield "", ast.get_docstring(tree)
     yield from _public_within(tree, ".")
 

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 from embedded.airflow.standalone import FORKED_TASKS, LOCAL_SETTINGS
 from include.settings import PROJECT
@@ -15,19 +16,15 @@ from tests.support.airflow.airflow_home import airflow_environment
 PRELOADED = FORKED_TASKS["MP_FORKSERVER_PRELOAD"].split(",")
 SPARK = {"pyspark", "delta", "grpc", "pandas", "py4j", "great_expectations"}
 
-IMPORT = "import importlib, json, sys\nfor name in {names}:\n    importlib.import_module(name)\n"
-PACKAGES = "print(json.dumps(sorted({name.partition('.')[0] for name in sys.modules})))"
-WORK = """
-import runpy
-before = set(sys.modules)
-runpy.run_path('dags/flights.py')
-for job in ('bronze_ingest', 'silver_merge', 'gold_aggregate', 'quality_gate'):
-    runpy.run_path(f'spark_jobs/jobs/{job}.py')
-import deltalake, pyspark.sql.connect.client.core, pyspark.sql.connect.client.reattach, pyspark.sql.connect.dataframe
-print(json.dumps(sorted(set(sys.modules) - before)))
+IMPORT = """
+import importlib, json, os, runpy, sys, tempfile
+import airflow
+has_factory = 'lakehouse_airflow.factory' in sys.modules
+for name in {names}:
+    importlib.import_module(name)
+packages = sorted({{name.partition('.')[0] for name in sys.modules}})
 """
 FORK = """
-import os, tempfile
 child = os.fork()
 if not child:
     import deltalake, pyarrow
@@ -36,45 +33,46 @@ if not child:
     os.chdir(tempfile.mkdtemp())
     deltalake.write_deltalake('t', pyarrow.table({'n': [1, 2]}))
     _channel(os.environ['SPARK_REMOTE']).toChannel().close()
-    print(json.dumps(deltalake.DeltaTable('t').to_pyarrow_table().num_rows), flush=True)
-    os._exit(0)
-os.waitpid(child, 0)
+    os._exit(deltalake.DeltaTable('t').to_pyarrow_table().num_rows)
+rows = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 """
+WORK = """
+before = set(sys.modules)
+runpy.run_path('dags/flights.py')
+for job in ('bronze_ingest', 'silver_merge', 'gold_aggregate', 'quality_gate'):
+    runpy.run_path(f'spark_jobs/jobs/{job}.py')
+import deltalake, pyspark.sql.connect.client.core, pyspark.sql.connect.client.reattach, pyspark.sql.connect.dataframe
+imported = sorted(set(sys.modules) - before)
+"""
+PRINT = "print(json.dumps({name: globals().get(name) for name in ('packages', 'has_factory', 'rows', 'imported')}))"
 
 
-def output_of(code: str, home: Path, names: list[str] = PRELOADED, *arguments: str) -> object:
-    """Import the modules in a new process as Airflow's forkserver does, run `code` there, and return what it prints."""
+def seen(home: Path, names: list[str], *arguments: str, code: str = "") -> dict[str, Any]:
+    """Import the modules in a new process as Airflow's forkserver does, run `code` there, and return what it saw."""
     environment = {**os.environ, **airflow_environment(home, PROJECT / "dags"), "PYTHONPATH": str(PROJECT)}
-    command = [sys.executable, "-c", IMPORT.format(names=["airflow", *names]) + code, *arguments]
+    command = [sys.executable, "-c", IMPORT.format(names=names) + code + PRINT, *arguments]
     ended = subprocess.run(
         command, cwd=PROJECT, env=environment, capture_output=True, text=True, timeout=300, check=False
     )
     assert ended.returncode == 0, ended.stderr[-4000:]
-    return json.loads(ended.stdout.splitlines()[-1])
+    found: dict[str, Any] = json.loads(ended.stdout.splitlines()[-1])
+    return found
 
 
-def test_neither_the_dag_file_nor_the_jobs_import_anything_more(tmp_path: Path) -> None:
-    assert output_of(WORK, tmp_path) == []
-    assert "spark_jobs.layers.writing" in output_of(WORK, tmp_path, names=[])
+def test_a_task_imports_nothing_more_and_its_fork_can_use_delta_and_a_server(tmp_path: Path) -> None:
+    task = seen(tmp_path, PRELOADED, code=FORK + WORK)
+    assert task["imported"] == []
+    assert task["rows"] == 2
+    assert "great_expectations" not in task["packages"], "few jobs need it"
 
 
 def test_the_dag_processor_alone_has_what_a_dag_file_imports_before_it_forks(tmp_path: Path) -> None:
     (tmp_path / "config").mkdir()
     (tmp_path / "config" / "airflow_local_settings.py").write_text(LOCAL_SETTINGS)
-    seen = "print(json.dumps('lakehouse_airflow.factory' in sys.modules))"
-    for command, is_there in (("dag-processor", True), ("scheduler", False)):
-        assert output_of(seen, tmp_path, [], command) is is_there
-
-
-def test_a_gate_and_a_plan_need_nothing_of_spark(tmp_path: Path) -> None:
-    packages = set(output_of(PACKAGES, tmp_path, names=["lakehouse_airflow.preloaded"]))
-    assert {"deltalake", "pyarrow"} <= packages
-    assert not packages & SPARK
-
-
-def test_a_fork_of_it_can_read_and_write_delta_and_reach_a_server(tmp_path: Path) -> None:
-    assert output_of(FORK, tmp_path) == 2
-
-
-def test_great_expectations_which_few_jobs_need_is_left_out(tmp_path: Path) -> None:
-    assert "great_expectations" not in output_of(PACKAGES, tmp_path)
+    processor = seen(tmp_path, [], "dag-processor", code=WORK)
+    assert processor["has_factory"]
+    assert "spark_jobs.layers.writing" in processor["imported"], "the watch on imports sees them"
+    scheduler = seen(tmp_path, ["lakehouse_airflow.preloaded"], "scheduler")
+    assert not scheduler["has_factory"]
+    assert {"deltalake", "pyarrow"} <= set(scheduler["packages"])
+    assert not SPARK & set(scheduler["packages"]), "a gate and a plan need nothing of Spark"
