@@ -35,8 +35,8 @@ from spark_jobs.jobs import (
     table_vacuum,
     table_verify,
 )
+from spark_jobs.runtime.context import JobContext
 from spark_jobs.runtime.entrypoint import RunJob, run_and_report
-from tests.support.clock import ContextAt
 from tests.support.documents.specs import write_specs
 from tests.support.ledger.delta_tables import day
 
@@ -52,6 +52,17 @@ RUN: dict[Job, RunJob] = {
     Job.TABLE_REBUILD: table_rebuild.run,
     Job.TABLE_VERIFY: table_verify.run,
 }
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContextAt(JobContext):
+    """The context of a job whose current time is `at`."""
+
+    at: datetime
+
+    def now(self) -> datetime:
+        """Return `at`."""
+        return self.at
 
 
 @dataclass

@@ -10,16 +10,20 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from include.cli.app import app
-from tests.support.cli import Lakehouse
-from tests.support.documents.specs import bronze_document, gold_document, silver_document, write_specs
+from include.settings import Settings
+from tests.support.cli import Lakehouse, installation
 
 
 @pytest.fixture
 def place(tmp_path: Path) -> dict[str, str]:
-    """The environment of an installation of its own: the sound domain `shop`, nothing landed, no tables."""
-    write_specs(tmp_path / "tables", bronze_document(), silver_document(), gold_document())
-    (tmp_path / "landing").mkdir()
-    return {f"LAKEHOUSE_{name.upper()}": str(tmp_path / name) for name in ("root", "landing", "tables", "jars")}
+    """The environment of an installation of its own."""
+    return installation(tmp_path)
+
+
+@pytest.fixture
+def settings(place: Mapping[str, str]) -> Settings:
+    """The settings of the installation."""
+    return Settings(**{name: place[f"LAKEHOUSE_{name.upper()}"] for name in ("root", "landing", "tables")})
 
 
 @pytest.fixture

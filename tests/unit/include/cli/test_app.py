@@ -32,41 +32,58 @@ def _line_of(key: str, file: Path) -> int:
     return next(number for number, line in enumerate(file.read_text().split("\n"), 1) if line.startswith(f"{key}:"))
 
 
-class TestHelp:
-    def test_it_names_every_command_and_the_exit_codes(self, lakehouse: Lakehouse) -> None:
-        answer = lakehouse("--help")
-        assert answer.exit_code == 0
-        for word in ("check", "plan", "run", "tables", "files", "replay", "schema", "LAKEHOUSE_ROOT", "14 gate failed"):
-            assert word in answer.stdout
+EMPTY = {
+    "tables": "not built yet",
+    "conflicts": "No run had to wait or retry because of another run.\n",
+    "quarantine list": "No row is in quarantine.",
+    "files bronze.orders": "0 files",
+}
+"""Command -> what it says of a lakehouse without tables."""
 
-    def test_the_command_without_arguments_shows_help(self, lakehouse: Lakehouse) -> None:
-        assert "Usage: lakehouse" in lakehouse().output
+UNKNOWN = {
+    "diff gold.revenu_daily": "gold.revenue_daily",
+    "gate show silver.order": "silver.orders",
+    "gate override silver.order --version 2 --reason so": "silver.orders",
+    "conflicts --table silver.others": "silver.orders",
+    "quarantine show silver.ordres": "silver.orders",
+    "plan --interval 2013-01-01 --table silver.order": "did you mean 'silver.orders'?",
+    "plan --interval 2013-01-01 --domain shops": "did you mean 'shop'?",
+}
+"""Command with a name that does not exist -> the closest name."""
 
-    def test_help_loads_nothing_heavy(self) -> None:
-        heavy = "{'pydantic', 'deltalake', 'pyspark', 'yaml'}"
-        code = f"import sys, include.cli.app; sys.exit(','.join({heavy} & set(sys.modules)))"
-        ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=PROJECT, check=False)
-        assert ended.stderr.strip() == ""
 
-    def test_it_is_installed_as_a_command(self) -> None:
-        command = Path(sys.executable).parent / "lakehouse"
-        ended = subprocess.run([command, "check"], capture_output=True, text=True, check=False)
-        assert ended.returncode == 0, ended.stderr
-        assert "silver.flights" in ended.stdout
+class TestNames:
+    @pytest.mark.parametrize(("command", "closest"), UNKNOWN.items())
+    def test_an_unknown_name_is_wrong_usage_with_the_closest_one(
+        self, lakehouse: Lakehouse, command: str, closest: str
+    ) -> None:
+        answer = lakehouse(*command.split())
+        assert (answer.exit_code, closest in answer.stderr) == (ExitCode.WRONG_USAGE, True), answer.stderr
+
+    def test_an_empty_lakehouse_has_nothing_to_show_and_a_missing_root_is_named(
+        self, lakehouse: Lakehouse, place: Mapping[str, str]
+    ) -> None:
+        missing = f"There is no folder {place['LAKEHOUSE_ROOT']}"
+        for command, text in EMPTY.items():
+            answer = lakehouse(*command.split())
+            assert (answer.exit_code, text in answer.stdout, missing in answer.stdout) == (0, True, True), command
+        Path(place["LAKEHOUSE_ROOT"]).mkdir()
+        for command, text in EMPTY.items():
+            answer = lakehouse(*command.split())
+            assert (text in answer.stdout, missing in answer.stdout) == (True, False), command
+        assert "No version is certified." in lakehouse("gate", "show", "silver.orders").stdout
+        shown = lakehouse("quarantine", "show", "silver.orders").stdout
+        assert "No row of silver.orders in quarantine is of this kind" in shown
+
+
+def test_help_loads_nothing_heavy() -> None:
+    heavy = "{'pydantic', 'deltalake', 'pyspark', 'yaml'}"
+    code = f"import sys, include.cli.app; sys.exit(','.join({heavy} & set(sys.modules)))"
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=PROJECT, check=False)
+    assert ended.stderr.strip() == ""
 
 
 class TestCheck:
-    def test_sound_specs_are_listed_by_layer(self, lakehouse: Lakehouse) -> None:
-        answer = lakehouse("check")
-        assert answer.exit_code == 0
-        lines = [line.split()[0] for line in answer.stdout.splitlines() if "." in line]
-        assert lines[:3] == ["bronze.orders", "silver.orders", "gold.revenue_daily"]
-        assert "every spec is fine" in answer.stdout
-
-    def test_tables_that_are_not_built_are_not_maintained_and_start_no_spark(self, lakehouse: Lakehouse) -> None:
-        answer = lakehouse("maintain")
-        assert (answer.exit_code, answer.stdout.count("not built yet")) == (0, 3)
-
     def test_a_table_whose_spec_is_wrong_is_not_maintained_and_that_is_an_error(
         self, lakehouse: Lakehouse, place: Mapping[str, str]
     ) -> None:
@@ -78,61 +95,42 @@ class TestCheck:
         assert f"{folder / 'silver/shop/orders.yaml'}:{_line_of('kees', folder / 'silver/shop/orders.yaml')}" in where
         whole = lakehouse("maintain")
         assert (whole.exit_code, whole.stdout.count("not built yet")) == (ExitCode.BAD_SPEC, 2)
+        others = lakehouse("maintain", "--table", "bronze.orders", "--table", "gold.revenue_daily")
+        assert (others.exit_code, others.stdout.count("not built yet")) == (ExitCode.OK, 2), "no Spark is started"
 
-    @pytest.mark.parametrize("command", [["tables"], ["conflicts"], ["quarantine", "list"], ["files", "bronze.orders"]])
-    def test_a_missing_root_is_named(self, lakehouse: Lakehouse, place: Mapping[str, str], command: list[str]) -> None:
-        assert f"There is no folder {place['LAKEHOUSE_ROOT']}" in lakehouse(*command).stdout
-        Path(place["LAKEHOUSE_ROOT"]).mkdir()
-        assert "There is no folder" not in lakehouse(*command).stdout
-
-    def test_all_problems_go_to_stderr_one_per_line(self, lakehouse: Lakehouse, place: Mapping[str, str]) -> None:
-        folder = write_specs(Path(place["LAKEHOUSE_TABLES"]), silver_document(kees=1), gold_document(refresh_by="dya"))
+    def test_all_problems_go_to_stderr_one_per_line_or_as_json(
+        self, lakehouse: Lakehouse, place: Mapping[str, str]
+    ) -> None:
+        documents = gold_document(refresh_by="dya"), silver_document(kees={"a": [1, None]})
+        folder = write_specs(Path(place["LAKEHOUSE_TABLES"]), *documents)
+        gold, silver = (folder / "gold/shop/revenue_daily.yaml", folder / "silver/shop/orders.yaml")
         answer = lakehouse("check")
-        assert answer.exit_code == ExitCode.BAD_SPEC
-        assert answer.stdout == ""
+        assert (answer.exit_code, answer.stdout) == (ExitCode.BAD_SPEC, "")
         head, *lines = answer.stderr.strip().split("\n")
         assert head.startswith("2 problems in 2 table specs")
-        files = (folder / "gold/shop/revenue_daily.yaml", folder / "silver/shop/orders.yaml")
-        places = [f"{file}:{_line_of(word, file)}" for file, word in zip(files, ("refresh_by", "kees"), strict=True)]
+        places = [f"{gold}:{_line_of('refresh_by', gold)}", f"{silver}:{_line_of('kees', silver)}"]
         assert [line.strip().split(": ")[0] for line in lines] == places
+        answer = lakehouse("check", "--json")
+        assert (answer.exit_code, answer.stderr.startswith("2 problems")) == (ExitCode.BAD_SPEC, True)
+        value = {"key": "kees", "value": {"a": [1, None]}, "message": "unknown key", "fix": "did you mean 'keys'?"}
+        assert json.loads(answer.stdout)[1] == {"file": str(silver), "line": _line_of("kees", silver), **value}
 
-    def test_a_row_of_a_query_is_what_the_query_says(self, lakehouse: Lakehouse, place: Mapping[str, str]) -> None:
+    def test_sound_specs_are_listed_by_layer_with_what_a_row_is(self, lakehouse: Lakehouse, tmp_path: Path) -> None:
         query = query_document("gold.orders_of_day", query="SELECT day, order_id FROM o", refresh_by="day")
-        write_specs(Path(place["LAKEHOUSE_TABLES"]), bronze_document(), silver_document(), query)
-        answer = lakehouse("check")
+        other = write_specs(tmp_path / "other", bronze_document(), silver_document(), query)
+        answer = lakehouse("check", "--tables", str(other))
         assert answer.exit_code == 0, answer.stderr
-        rows = {line.split()[0]: line for line in answer.stdout.splitlines() if line.strip()}
+        rows = {line.split()[0]: line for line in answer.stdout.splitlines() if "." in line}
+        assert list(rows)[:3] == ["bronze.orders", "silver.orders", "gold.orders_of_day"]
         assert "as its query says" in rows["gold.orders_of_day"]
         assert "as received" in rows["bronze.orders"]
+        assert "every spec is fine" in answer.stdout
 
-    def test_a_program_gets_all_problems_as_json(self, lakehouse: Lakehouse, place: Mapping[str, str]) -> None:
-        folder = write_specs(Path(place["LAKEHOUSE_TABLES"]), silver_document(kees={"a": [1, None]}))
-        answer = lakehouse("check", "--json")
-        assert answer.exit_code == ExitCode.BAD_SPEC
-        file = folder / "silver/shop/orders.yaml"
-        assert json.loads(answer.stdout) == [
-            {
-                "file": str(file),
-                "line": _line_of("kees", file),
-                "key": "kees",
-                "value": {"a": [1, None]},
-                "message": "unknown key",
-                "fix": "did you mean 'keys'?",
-            }
-        ]
-        assert answer.stderr.startswith("1 problem in 1 table spec")
-
-    def test_another_folder_may_be_named(self, lakehouse: Lakehouse, tmp_path: Path) -> None:
-        write_specs(tmp_path / "other", bronze_document("bronze.other"))
-        assert "bronze.other" in lakehouse("check", "--tables", str(tmp_path / "other")).stdout
-
-    @pytest.mark.parametrize("make", [True, False])
-    def test_a_folder_without_specs_is_a_wrong_folder(self, lakehouse: Lakehouse, tmp_path: Path, make: bool) -> None:
-        if make:
-            (tmp_path / "none").mkdir()
-        answer = lakehouse("check", "--tables", str(tmp_path / "none"))
-        assert answer.exit_code == ExitCode.BAD_SPEC
-        assert str(tmp_path / "none") in answer.stderr
+    def test_a_folder_without_specs_is_a_wrong_folder(self, lakehouse: Lakehouse, tmp_path: Path) -> None:
+        (tmp_path / "empty").mkdir()
+        for folder in (tmp_path / "none", tmp_path / "empty"):
+            answer = lakehouse("check", "--tables", str(folder))
+            assert (answer.exit_code, str(folder) in answer.stderr) == (ExitCode.BAD_SPEC, True)
 
     def test_a_terminal_gets_the_problems_as_a_table_by_file(self) -> None:
         file = Path("tables/silver/shop/orders.yaml")
@@ -150,11 +148,6 @@ class TestCheck:
 
 
 class TestTables:
-    def test_tables_that_were_never_built_are_listed_as_such(self, lakehouse: Lakehouse) -> None:
-        answer = lakehouse("tables")
-        assert answer.exit_code == 0
-        assert answer.stdout.count("not built yet") == 3
-
     def test_rows_versions_and_quarantine_come_from_the_tables(
         self, lakehouse: Lakehouse, place: Mapping[str, str]
     ) -> None:
@@ -191,12 +184,8 @@ class TestTables:
         assert next(line for line in listed if "silver.orders" in line).split()[1] == "7"
 
 
-class TestSchema:
-    def test_the_schema_file_is_current(self) -> None:
-        assert SCHEMA_FILE.read_text() == schema_text(), "run `lakehouse schema --write`"
-
-    def test_the_printed_schema_is_that_of_the_file(self, lakehouse: Lakehouse) -> None:
-        assert lakehouse("schema").stdout == schema_text()
+def test_the_schema_file_is_current_and_is_printed(lakehouse: Lakehouse) -> None:
+    assert lakehouse("schema").stdout == SCHEMA_FILE.read_text() == schema_text(), "run `lakehouse schema --write`"
 
 
 class TestOneWrongSpec:
@@ -211,47 +200,35 @@ class TestOneWrongSpec:
         write_specs(folder, {**without_keys, "keyz": ["id"]}, domain="store")
         return folder / "silver/store/stock.yaml"
 
-    @pytest.mark.parametrize(
-        "command",
-        [
-            "tables",
+    def test_only_commands_that_need_the_spec_fail_and_each_names_it_once(
+        self, lakehouse: Lakehouse, wrong: Path
+    ) -> None:
+        for command in (
             "gate show silver.orders",
             "gate show silver.stock",
             "quarantine list",
             "quarantine show silver.stock",
             "conflicts",
             "files bronze.stock",
-        ],
-    )
-    def test_commands_that_need_no_spec_show_their_results(
-        self, lakehouse: Lakehouse, wrong: Path, command: str
-    ) -> None:
-        answer = lakehouse(*command.split())
-        assert answer.exit_code == ExitCode.OK, answer.output
-        assert str(wrong) not in answer.stdout
-        assert answer.stderr.count(str(wrong)) == 1
-        assert "keyz: unknown key" in answer.stderr, "not that keys is missing, which follows from it"
-
-    def test_the_list_of_tables_marks_the_table_with_the_wrong_spec(self, lakehouse: Lakehouse, wrong: Path) -> None:
-        [line] = [line for line in lakehouse("tables").stdout.splitlines() if "silver.stock" in line]
+            "tables",
+        ):
+            answer = lakehouse(*command.split())
+            assert answer.exit_code == ExitCode.OK, answer.output
+            assert str(wrong) not in answer.stdout
+            assert answer.stderr.count(str(wrong)) == 1
+            assert "keyz: unknown key" in answer.stderr, "not that keys is missing, which follows from it"
+        [line] = [line for line in answer.stdout.splitlines() if "silver.stock" in line]
         assert "its spec is wrong" in line
-
-    @pytest.mark.parametrize(
-        ("options", "code"),
-        [
-            (("--domain", "shop"), ExitCode.NOT_READY),
-            (("--domain", "store"), ExitCode.BAD_SPEC),
-            (("--domain", "store", "--table", "bronze.stock"), ExitCode.NOT_READY),
-        ],
-    )
-    def test_the_exit_code_of_a_plan_depends_only_on_its_own_tables(
-        self, lakehouse: Lakehouse, wrong: Path, options: tuple[str, ...], code: ExitCode
-    ) -> None:
-        answer = lakehouse("plan", "--interval", "2013-01-01", *options)
-        assert answer.exit_code == code, answer.output
-        assert answer.output.count("keyz:") == 1
-        assert answer.output.count("bronze.") > 0
-
-    def test_a_command_about_its_table_fails_and_names_it_once(self, lakehouse: Lakehouse, wrong: Path) -> None:
         answer = lakehouse("files", "silver.stock")
         assert (answer.exit_code, answer.output.count("keyz:")) == (ExitCode.BAD_SPEC, 1)
+
+    def test_the_exit_code_of_a_plan_depends_only_on_its_own_tables(self, lakehouse: Lakehouse, wrong: Path) -> None:
+        for options, code in (
+            ("--domain shop", ExitCode.NOT_READY),
+            ("--domain store", ExitCode.BAD_SPEC),
+            ("--domain store --table bronze.stock", ExitCode.NOT_READY),
+        ):
+            answer = lakehouse("plan", "--interval", "2013-01-01", *options.split())
+            assert wrong.exists()
+            assert (answer.exit_code, answer.output.count("keyz:")) == (code, 1), answer.output
+            assert answer.output.count("bronze.") > 0

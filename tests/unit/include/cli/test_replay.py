@@ -1,73 +1,68 @@
-"""`lakehouse replay`: the intervals of failed files run again, those of loaded files do not."""
+"""`lakehouse replay` and `give-up`: the intervals of failed files run again, or runs continue without them."""
 
 from __future__ import annotations
 
-import os
 import socket
-import subprocess
-import sys
-from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
+import typer
 from deltalake import DeltaTable, write_deltalake
 
-from include.cli.replay import replays
+from include.cli.replay import give_up_files, replays
+from include.contracts.file_status import FileStatus
+from include.control.landing.matching import given_up_files, given_up_notes
 from include.control.ledger.events import FileEvent
 from include.control.ledger.ledger import Ledger
 from include.control.log.batch import FileFact, Stream, Winner
-from include.errors import ExitCode
+from include.errors import ExitCode, UnknownNameError
 from include.paths import LakehousePaths
 from include.settings import Settings
 from tests.support.cli import Lakehouse
-from tests.support.documents.specs import bronze_document, silver_document, write_specs
+from tests.support.documents.specs import bronze_document, bronze_spec, silver_document, write_specs
 from tests.support.ledger.delta_tables import day, intent_of
 
+BRONZE = "bronze.orders"
 LOADED, *FAILED = ("orders/a.json", "orders/b.json", "orders/c.json", "orders/d.json")
 
 
-@pytest.fixture
-def settings(place: Mapping[str, str]) -> Settings:
+def table_id(settings: Settings) -> str:
+    return str(DeltaTable(str(LakehousePaths(settings.root).table(BRONZE))).metadata().id)
+
+
+def failed_file(path: str) -> FileFact:
+    return FileFact(path=path, size=7, mtime_ns=1, checksum="aa", defect="truncated gzip")
+
+
+@pytest.fixture(autouse=True)
+def ledger(settings: Settings) -> Ledger:
     """One file that was loaded, and three that failed: two of the third day, one of the second."""
-    settings = Settings(**{name: Path(place[f"LAKEHOUSE_{name.upper()}"]) for name in ("root", "landing", "tables")})
-    bronze = LakehousePaths(settings.root).table("bronze.orders")
-    write_deltalake(bronze, pa.table({"amount": [1]}))
-    table_id = str(DeltaTable(str(bronze)).metadata().id)
-    ledger, intent = Ledger(LakehousePaths(settings.root)), intent_of(table_id, 1, stream=Stream("bronze.orders"))
+    write_deltalake(LakehousePaths(settings.root).table(BRONZE), pa.table({"amount": [1]}))
+    ledger = Ledger(LakehousePaths(settings.root))
+    intent = intent_of(table_id(settings), 1, stream=Stream(BRONZE))
     ledger.record_intent(intent, [FileFact(path=LOADED, size=1, mtime_ns=1)])
     ledger.record_committed([Winner(intent, 0)])
     for path, number in zip(FAILED, (3, 2, 3), strict=True):
-        broken = FileFact(path=path, size=7, mtime_ns=1, defect="truncated gzip")
-        ledger.record_files(FileEvent.FAILED, "bronze.orders", table_id, day(number), [broken])
-    return settings
+        ledger.record_files(FileEvent.FAILED, BRONZE, table_id(settings), day(number), [failed_file(path)])
+    return ledger
 
 
-@pytest.fixture
-def remote() -> Iterator[str]:
-    """An address that answers, though no Spark is behind it."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        yield f"sc://127.0.0.1:{server.getsockname()[1]}"
-
-
-def test_each_interval_of_a_failed_file_runs_once_and_of_a_loaded_file_never(settings: Settings) -> None:
+def test_each_interval_of_a_failed_file_runs_once_for_the_tables_that_read_it_and_of_a_loaded_file_never(
+    settings: Settings,
+) -> None:
+    other = bronze_document("bronze.clicks"), silver_document("silver.clicks", source="bronze.clicks")
+    write_specs(settings.tables, *other)
     planned = replays([LOADED, *FAILED], settings)
     assert [file.path for file in planned.files] == [LOADED, *FAILED]
     assert [(selection.domain, selection.intervals) for selection in planned.selections] == [
         ("shop", (day(2),)),
         ("shop", (day(3),)),
     ]
-    tables = ["bronze.orders", "silver.orders", "gold.revenue_daily"]
+    tables = [BRONZE, "silver.orders", "gold.revenue_daily"]
     assert [[spec.table for spec in selection.specs] for selection in planned.selections] == [tables, tables]
-
-
-def test_tables_that_do_not_read_the_file_are_not_run(settings: Settings) -> None:
-    write_specs(
-        settings.tables, bronze_document("bronze.clicks"), silver_document("silver.clicks", source="bronze.clicks")
-    )
-    (selection,) = replays(FAILED[:1], settings).selections
-    assert [spec.table for spec in selection.specs] == ["bronze.orders", "silver.orders", "gold.revenue_daily"]
-    assert selection.names_tables
+    assert all(selection.names_tables for selection in planned.selections)
 
 
 def test_a_file_may_be_named_by_its_full_path(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,15 +74,10 @@ def test_a_file_may_be_named_by_its_full_path(settings: Settings, monkeypatch: p
         assert [state.path for state in replays([typed], settings).files] == [FAILED[0]]
 
 
-def test_a_loaded_file_is_not_run_again(lakehouse: Lakehouse, settings: Settings) -> None:
-    assert settings.root.exists()
+def test_a_loaded_file_is_not_run_again_and_an_unknown_one_is_refused(lakehouse: Lakehouse) -> None:
     answer = lakehouse("replay", LOADED)
     assert answer.exit_code == 0, answer.stderr
     assert "there is nothing to run" in answer.stdout
-
-
-def test_an_unknown_file_is_refused(lakehouse: Lakehouse, settings: Settings) -> None:
-    assert settings.root.exists()
     answer = lakehouse("replay", "orders/z.json")
     assert answer.exit_code == ExitCode.WRONG_USAGE
     cause, way_out = answer.stderr.splitlines()
@@ -109,11 +99,39 @@ def test_a_damaged_table_does_not_prevent_replays_of_others(lakehouse: Lakehouse
     assert "bronze.bills: The log of" in answer.stderr
 
 
-def test_a_failed_interval_does_not_stop_the_others(place: Mapping[str, str], settings: Settings, remote: str) -> None:
-    assert settings.root.exists()
-    command = [Path(sys.executable).parent / "lakehouse", "replay", FAILED[0], FAILED[1]]
-    environment = {**os.environ, **place, "SPARK_REMOTE": remote}
-    ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
-    assert ended.returncode == ExitCode.NOT_READY, ended.stdout + ended.stderr
+def test_a_failed_interval_does_not_stop_the_others(lakehouse: Lakehouse, place: dict[str, str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:  # it answers, though no Spark is behind it
+        place["SPARK_REMOTE"] = f"sc://127.0.0.1:{server.getsockname()[1]}"
+        ended = lakehouse("replay", FAILED[0], FAILED[1])
+    assert ended.exit_code == ExitCode.NOT_READY, ended.output
     assert "orders/date=2013-01-02" in ended.stderr
     assert "orders/date=2013-01-03" in ended.stderr
+
+
+def test_a_file_is_given_up_with_a_reason_until_it_is_replayed(settings: Settings, ledger: Ledger) -> None:
+    (file,) = give_up_files(FAILED[1:2], "the shop was closed", settings)
+    assert (file.status, file.interval) == (FileStatus.GIVEN_UP, day(2))
+    failures = ledger.failures(BRONZE, table_id(settings))
+    (note,) = given_up_notes([*given_up_files(failures, bronze_spec().landing_source).values()])
+    assert note.startswith(f"{FAILED[1]} was given up by ")
+    assert "the shop was closed (truncated gzip)" in note
+    replayed = replace(failed_file(FAILED[1]), defect="")
+    ledger.record_files(FileEvent.REPLAYED, BRONZE, table_id(settings), day(2), [replayed])
+    assert FAILED[1] not in ledger.failures(BRONZE, table_id(settings))
+    assert not ledger.failed_files(BRONZE, table_id(settings))[FAILED[1]].given_up
+
+
+def test_other_content_under_the_name_of_a_file_that_was_given_up_is_tried_again(
+    settings: Settings, ledger: Ledger
+) -> None:
+    give_up_files(FAILED[1:2], "closed", settings)
+    other = replace(failed_file(FAILED[1]), checksum="bb", size=8)
+    ledger.record_files(FileEvent.FAILED, BRONZE, table_id(settings), day(2), [other])
+    assert not ledger.failed_files(BRONZE, table_id(settings))[FAILED[1]].given_up
+
+
+def test_giving_up_needs_a_reason_and_a_file_that_failed(settings: Settings) -> None:
+    with pytest.raises(typer.BadParameter, match="why should runs go on"):
+        give_up_files(FAILED[:1], " ", settings)
+    with pytest.raises(UnknownNameError, match="has no landing file"):
+        give_up_files(["orders/z.json"], "closed", settings)

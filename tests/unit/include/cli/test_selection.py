@@ -36,7 +36,6 @@ class TestIntervals:
             (["--interval", "2013-01-01T00:00Z/2013-01-02T00:00Z", "--to", "2013-01-03"], "write a day"),
             (["--interval", "2013-01-01T00:00/2013-01-02T00:00"], "has no time zone"),
             (["--interval", "2013-01-02/2013-01-01"], "must end after it starts"),
-            ([], "Missing option"),
         ],
     )
     def test_anything_else_is_wrong_usage_with_a_hint(

@@ -39,28 +39,32 @@ def landings(folder: Path) -> dict[str, str]:
     return {spec["table"]: spec["source"]["landing"] for spec in specs}
 
 
-@pytest.mark.parametrize("folder", ["s3://init/landing", "s3://init/landing/", "."])
-@pytest.mark.usefixtures("bucket")
-def test_a_domain_is_laid_out_from_the_landing_root(lakehouse: Lakehouse, tmp_path: Path, folder: str) -> None:
-    answer = lakehouse("init", "store", folder, "--dags", str(tmp_path / "dags"))
-    assert answer.exit_code == 0, answer.output
-    assert landings(tmp_path / "specs") == {"bronze.orders": "orders", "bronze.shop_lines": "shop/lines"}
-    assert answer.stdout.endswith("  lakehouse run --domain store --interval 2013-01-01 --to 2013-01-02\n")
-    assert lakehouse("check").exit_code == 0
+OTHERS = "s3://init/landing-of-others"
 
 
 @pytest.mark.parametrize(
-    ("folder", "landing"),
-    [("s3://init/landing/orders", "orders"), ("orders", "orders"), ("s3://init/landing-of-others", None)],
+    ("folder", "sources"),
+    [
+        ("s3://init/landing/", ["orders", "shop/lines"]),
+        (".", ["orders", "shop/lines"]),
+        ("s3://init/landing/orders", ["orders"]),
+        ("orders", ["orders"]),
+        (OTHERS, [OTHERS]),
+    ],
 )
 @pytest.mark.usefixtures("bucket")
-def test_one_source_is_named_by_its_place_below_the_landing_root(
-    lakehouse: Lakehouse, tmp_path: Path, folder: str, landing: str | None
+def test_a_source_is_named_by_its_place_below_the_landing_root(
+    lakehouse: Lakehouse, tmp_path: Path, folder: str, sources: list[str]
 ) -> None:
     answer = lakehouse("init", "store", folder, "--dags", str(tmp_path / "dags"))
     assert answer.exit_code == 0, answer.output
-    assert list(landings(tmp_path / "specs").values()) == [landing or folder]
-    assert yaml.safe_load(lakehouse("infer", folder).stdout)["source"]["landing"] == (landing or folder)
+    assert sorted(landings(tmp_path / "specs").values()) == sources
+    if len(sources) == 1:
+        assert yaml.safe_load(lakehouse("infer", folder).stdout)["source"]["landing"] == sources[0]
+    else:
+        assert landings(tmp_path / "specs").keys() == {"bronze.orders", "bronze.shop_lines"}
+        assert answer.stdout.endswith("  lakehouse run --domain store --interval 2013-01-01 --to 2013-01-02\n")
+        assert lakehouse("check").exit_code == 0
 
 
 def test_files_in_the_landing_root_itself_are_a_source(

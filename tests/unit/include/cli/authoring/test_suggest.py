@@ -17,6 +17,7 @@ from include.control.gates.result import GateResult
 from include.errors import NotReadyError, UnknownNameError
 from include.paths import LakehousePaths
 from include.settings import Settings
+from include.specs.checks.sql import checked_catalog
 from tests.support.cli import Lakehouse
 from tests.support.documents.specs import bronze_document, silver_document, write_spec, write_specs
 from tests.support.reading.certified_lake import HASH, ORDERS, orders, write_version
@@ -24,8 +25,9 @@ from tests.support.reading.certified_lake import HASH, ORDERS, orders, write_ver
 NOT_NULL, UNIQUE = "expect_column_values_to_not_be_null", "expect_column_values_to_be_unique"
 
 
-def settings_of(folder: Path) -> Settings:
-    return Settings(root=folder / "läke", tables=folder / "tables")
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(root=tmp_path / "läke", tables=tmp_path / "tables")
 
 
 def rows(count: int, *, nulls: int = 0) -> pa.Table:
@@ -42,10 +44,9 @@ def rows(count: int, *, nulls: int = 0) -> pa.Table:
     )
 
 
-def test_each_rule_has_its_evidence(tmp_path: Path) -> None:
-    settings = settings_of(tmp_path)
-    for nulls in (0, 0, 0):
-        write_version(settings.paths, rows(2880, nulls=nulls))
+def test_each_rule_has_its_evidence(settings: Settings) -> None:
+    for _ in range(3):
+        write_version(settings.paths, rows(2880))
     version, found = suggestions(ORDERS, settings)
     by_column = {(rule.name, rule.arguments.get("column")): rule for rule in found}
     assert version.version == 2
@@ -62,16 +63,14 @@ def test_each_rule_has_its_evidence(tmp_path: Path) -> None:
     assert "_batch_seq" not in {column for _, column in by_column}
 
 
-def test_a_column_that_was_null_in_an_earlier_version_may_be_null_again(tmp_path: Path) -> None:
-    settings = settings_of(tmp_path)
+def test_a_column_that_was_null_in_an_earlier_version_may_be_null_again(settings: Settings) -> None:
     write_version(settings.paths, rows(100, nulls=1))
     write_version(settings.paths, rows(100))
     _, found = suggestions(ORDERS, settings)
     assert {rule.arguments["column"] for rule in found if rule.name == NOT_NULL} == {"order_id", "amount", "code"}
 
 
-def test_the_band_of_row_counts_contains_those_of_the_certified_versions(tmp_path: Path) -> None:
-    settings = settings_of(tmp_path)
+def test_the_band_of_row_counts_contains_those_of_the_certified_versions(settings: Settings) -> None:
     for count in (100, 100, 110, 90, 100, 100, 100, 400, 20, 100):
         version = write_version(settings.paths, orders(*map(str, range(count))), passed=None)
         table_id = str(DeltaTable(str(settings.paths.table(ORDERS))).metadata().id)
@@ -85,8 +84,7 @@ def test_the_band_of_row_counts_contains_those_of_the_certified_versions(tmp_pat
     assert band.evidence == "20 to 400 percent of the median of the 7 versions before, in 3 certified versions"
 
 
-def test_what_the_spec_says_already_is_left_out(tmp_path: Path) -> None:
-    settings = settings_of(tmp_path)
+def test_what_the_spec_says_already_is_left_out(settings: Settings) -> None:
     stated = [{"expect_column_values_to_be_between": {"column": "amount", "max_value": 9}, "action": "warn"}]
     write_specs(settings.tables, bronze_document(), silver_document(expectations=stated))
     write_version(settings.paths, rows(100))
@@ -97,22 +95,18 @@ def test_what_the_spec_says_already_is_left_out(tmp_path: Path) -> None:
     assert not names & left_out
 
 
-def test_the_yaml_can_be_pasted_and_lakehouse_check_accepts_it(tmp_path: Path) -> None:
-    settings = settings_of(tmp_path)
+def test_the_yaml_can_be_pasted_and_lakehouse_check_accepts_it(settings: Settings) -> None:
     words = ["-.5", "1e3", "2013-01-01", "no"]
     write_version(settings.paths, pa.table({"order_id": words * 25, "amount": range(100)}))
     pasted = f"{yaml.safe_dump(silver_document())}{suggested_yaml(*suggestions(ORDERS, settings))}"
     write_specs(settings.tables, bronze_document())
     write_spec(settings.tables, "silver/shop/orders.yaml", pasted)
-    from include.specs.checks.sql import checked_catalog
-
     rules = checked_catalog(settings.tables).specs[ORDERS].expectations
     assert len(rules) > 3
     assert words in [rule.arguments.get("value_set") for rule in rules]
 
 
-def test_an_empty_version_and_a_table_without_one(tmp_path: Path) -> None:
-    settings = settings_of(tmp_path)
+def test_an_empty_version_and_a_table_without_one(settings: Settings) -> None:
     with pytest.raises(UnknownNameError):
         suggestions(ORDERS, settings)
     write_version(settings.paths, orders(), passed=False)

@@ -32,9 +32,3 @@ def test_it_names_the_effects_of_a_changed_spec_and_writes_nothing(
     assert f"The way: lakehouse rebuild {GOLD}" in output
     assert f"{GOLD}: applied by the next run: measures.most: a new measure" in output
     assert file_contents(root) == lake
-
-
-def test_an_unknown_table_is_wrong_usage_with_a_hint(lakehouse: Lakehouse) -> None:
-    answer = lakehouse("diff", "gold.revenu_daily")
-    assert answer.exit_code == 2
-    assert GOLD in answer.stderr

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from include.control.ledger.ledger import Ledger
 from include.control.ledger.new_columns import ColumnState, NewColumns
 from include.control.log.batch import FileFact
 from include.paths import LakehousePaths
-from tests.support.cli import Lakehouse
+from tests.support.cli import Lakehouse, installation
 from tests.support.documents.specs import bronze_document, write_specs
 from tests.support.ledger.delta_tables import day
 from tests.support.ledger.quarantine_rows import SEEN, quarantine, refused
@@ -56,13 +56,15 @@ KEYS = {
     ("tables",): {"table", "version", "certified_version", "rows", "bytes", "quarantined", "damage", "has_valid_spec"},
     ("files", BRONZE): {"path", "status", "seen_at", "interval", "size", "tries", "batch_seq", "rows", "reason"},
     ("quarantine", "list"): {"table", "reason", "status", "rows", "first_seen", "first", "last", "batch_seq"},
+    ("quarantine", "show", BRONZE): {"id", "record", "reasons"},
 }
 """Command -> keys on which a script may rely."""
 
 
-@pytest.fixture
-def lake(place: Mapping[str, str]) -> LakehousePaths:
-    """A lakehouse of which each listing has something to show."""
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The environment of a lakehouse of which each listing has something to show."""
+    place = installation(tmp_path_factory.mktemp("lake"))
     spec = bronze_document(on_drift="evolve", evolve="ask")
     write_specs(Path(place["LAKEHOUSE_TABLES"]), spec, bronze_document(f"bronze.{LONG}"))
     paths = LakehousePaths(Path(place["LAKEHOUSE_ROOT"]))
@@ -77,7 +79,7 @@ def lake(place: Mapping[str, str]) -> LakehousePaths:
     Gates(paths).record(result)
     race = LostRace(conflict="ConcurrentAppendException", operation="MERGE", run_id="manual__1", version=4)
     CommitHistory(paths).record(TableWrite(BRONZE, "backfill__1", SEEN, lost=(race,)))
-    return paths
+    return place
 
 
 def values(item: Any) -> Iterator[Any]:
@@ -100,31 +102,22 @@ def test_every_command_that_lists_something_writes_json() -> None:
     assert {words[: 2 if words[0] in ("gate", "quarantine") else 1] for words in LISTINGS} >= listing
 
 
-@pytest.mark.usefixtures("lake")
 @pytest.mark.parametrize("words", LISTINGS, ids=" ".join)
-def test_json_has_stable_keys_whole_names_numbers_and_times_in_utc(
-    lakehouse: Lakehouse, words: tuple[str, ...]
+def test_json_has_stable_keys_and_times_in_utc_and_a_table_at_80_columns_whole_names(
+    lakehouse: Lakehouse, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     items = parsed(words, lakehouse(*words, "--json").stdout)
     assert items
     assert KEYS.get(words, set()) <= items[0].keys()
     found = list(values(items))
     texts = [value for value in found if isinstance(value, str)]
-    for name in LISTINGS[words]:
-        assert any(name in text for text in texts) or (name.isdigit() and int(name) in found)
     times = [text for text in texts if re.match(r"\d{4}-\d\d-\d\dT", text)]
     assert [time for time in times if not time.endswith("Z")] == []
-
-
-@pytest.mark.usefixtures("lake")
-@pytest.mark.parametrize("words", LISTINGS, ids=" ".join)
-def test_a_table_at_80_columns_shows_names_and_ids_in_full(
-    lakehouse: Lakehouse, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
     monkeypatch.setattr(output, "WIDTH_WITHOUT_TERMINAL", 80)
     shown = lakehouse(*words).stdout
     # A file and a table name are longer than a line: what is folded is still there, in its order.
     assert max(len(line) for line in shown.split("\n")) <= 80
-    for name in LISTINGS[words]:
-        assert "".join(name.split()) in "".join(shown.split())
     assert "…" not in shown
+    for name in LISTINGS[words]:
+        assert any(name in text for text in texts) or (name.isdigit() and int(name) in found)
+        assert "".join(name.split()) in "".join(shown.split())

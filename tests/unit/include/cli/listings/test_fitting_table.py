@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from io import StringIO
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
@@ -52,6 +52,7 @@ def test_a_paragraph_that_begins_with_a_number_says_what_it_is() -> None:
     assert out.getvalue().split("\n")[0].rstrip() == "version 12"
 
 
+@settings(max_examples=30)
 @given(st.tuples(WORD, *(st.just("7"),) * 4, WORD))
 def test_no_character_of_a_name_is_lost_at_any_width(row: tuple[str, ...]) -> None:
     for width in (40, 80, 200):

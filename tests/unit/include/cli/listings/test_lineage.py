@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from pathlib import Path
 
 from include.errors import ExitCode
 from tests.support.cli import Lakehouse
-from tests.support.documents.specs import bronze_document, gold_document, silver_document, write_specs
 
 
-def test_a_column_has_what_it_comes_from_where_it_goes_and_what_breaks(
-    place: Mapping[str, str], lakehouse: Lakehouse
-) -> None:
-    write_specs(Path(place["LAKEHOUSE_TABLES"]), bronze_document(), silver_document(), gold_document())
+def test_a_column_has_what_it_comes_from_where_it_goes_and_what_breaks(lakehouse: Lakehouse) -> None:
     answer = lakehouse("lineage", "silver.orders.amount", "--json")
     items = [(each["relation"], each["table"], each["column"], each["key"]) for each in json.loads(answer.stdout)]
     assert items == [
@@ -32,8 +26,7 @@ def test_a_column_has_what_it_comes_from_where_it_goes_and_what_breaks(
     assert "No spec names it." in nothing
 
 
-def test_a_table_has_the_tables_before_and_after_it(place: Mapping[str, str], lakehouse: Lakehouse) -> None:
-    write_specs(Path(place["LAKEHOUSE_TABLES"]), bronze_document(), silver_document(), gold_document())
+def test_a_table_has_the_tables_before_and_after_it(lakehouse: Lakehouse) -> None:
     items = json.loads(lakehouse("lineage", "gold.revenue_daily", "--json").stdout)
     assert [(each["relation"], each["steps"], each["table"]) for each in items] == [
         ("upstream", 1, "silver.orders"),
@@ -42,16 +35,9 @@ def test_a_table_has_the_tables_before_and_after_it(place: Mapping[str, str], la
     assert "silver.orders" in lakehouse("lineage", "bronze.orders").stdout
 
 
-def test_another_table_or_column_is_refused_with_the_closest_name(
-    place: Mapping[str, str], lakehouse: Lakehouse
-) -> None:
-    write_specs(Path(place["LAKEHOUSE_TABLES"]), bronze_document(), silver_document(), gold_document())
-    for odd, meant in (
-        ("silver.order", "silver.orders"),
-        ("silver.orders.amuont", "amount"),
-        ("x", ""),
-        ("a.b.c.d", ""),
-    ):
+def test_another_table_or_column_is_refused_with_the_closest_name(lakehouse: Lakehouse) -> None:
+    odd_names = {"silver.order": "silver.orders", "silver.orders.amuont": "amount", "x": "", "a.b.c.d": ""}
+    for odd, meant in odd_names.items():
         answer = lakehouse("lineage", odd)
         assert answer.exit_code == ExitCode.WRONG_USAGE
         assert meant in answer.stderr

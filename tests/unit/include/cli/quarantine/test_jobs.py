@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,34 +19,22 @@ from tests.support.ledger.quarantine_rows import FIRST, quarantine, refused
 ORDERS = "silver.orders"
 
 
-@pytest.fixture
-def settings(place: Mapping[str, str]) -> Settings:
-    settings = Settings(**{name: place[f"LAKEHOUSE_{name.upper()}"] for name in ("root", "landing", "tables")})
+@pytest.fixture(autouse=True)
+def refused_rows(settings: Settings) -> None:
     quarantine(LakehousePaths(settings.root), ORDERS, refused(10, "too low"), refused(20, "too low", of_day=2))
-    return settings
 
 
 def request_of(settings: Settings, *ids: str, table: str = ORDERS, **more: Any) -> QuarantineRequest:
-    options = {
-        "days": (None, None),
-        "reason": "",
-        "everything": False,
-        "assign": None,
-        "edited": None,
-        "why": "so",
-        **more,
-    }
-    return request_for(table, settings, ids, options.pop("days"), options.pop("reason"), **options)
+    days, reason = more.pop("days", (None, None)), more.pop("reason", "")
+    options = {"everything": False, "assign": None, "edited": None, "why": "so", **more}
+    return request_for(table, settings, ids, days, reason, **options)
 
 
-def test_rows_are_selected_by_the_beginnings_of_their_ids(settings: Settings) -> None:
+def test_rows_are_selected_by_the_beginnings_of_their_ids_or_by_reason_and_interval(settings: Settings) -> None:
     request = request_of(settings, "r1", assign=["amount = abs(amount)", "day=date '2013-01-01'"])
     assert request.rows.ids == ("r10",)
     assert request.assign == {"amount": "abs(amount)", "day": "date '2013-01-01'"}
     assert (request.why, request.how) == ("so", "amount = abs(amount); day = date '2013-01-01'")
-
-
-def test_rows_are_selected_by_reason_and_interval(settings: Settings) -> None:
     request = request_of(settings, reason="low", days=("2013-01-01", None))
     assert (request.rows.ids, request.rows.reason, request.rows.starts) == ((), "low", (FIRST,))
     assert not request.has_fixes
@@ -81,13 +68,8 @@ def test_a_wrong_request_is_refused_before_spark_starts(
         request_of(settings, **options)
 
 
-def test_a_fix_without_a_change_is_wrong_usage(lakehouse: Lakehouse, settings: Settings) -> None:
-    assert settings.root.exists()
+def test_a_fix_needs_a_change_and_the_message_without_spark_names_make_setup(lakehouse: Lakehouse) -> None:
     answer = lakehouse("quarantine", "fix", ORDERS, "--all")
     assert (answer.exit_code, "state a fix" in answer.stderr) == (2, True)
-
-
-def test_the_message_without_spark_names_make_setup(lakehouse: Lakehouse, settings: Settings) -> None:
-    assert settings.root.exists()
     answer = lakehouse("quarantine", "replay", ORDERS, "--all")
     assert (answer.exit_code, "make setup" in answer.stderr) == (ExitCode.SPARK_UNAVAILABLE, True)

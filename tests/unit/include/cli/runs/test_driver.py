@@ -23,7 +23,7 @@ for number in range(1, 5):
     print("x" * 3000, flush=True)
     (folder / "partial").write_text(whole.replace("bronze.a", f"bronze.a{number}"))
     (folder / "partial").rename(folder / f"{number:06d}.json")
-    time.sleep(0.4)
+    time.sleep(0.25)
 print("the end", flush=True)
 """
 
