@@ -7,7 +7,7 @@ from itertools import count
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from include.contracts.job.report import RowCounts
@@ -43,6 +43,7 @@ def deliver(landing: Path, *days: date) -> str:
     return str(landing)
 
 
+@settings(max_examples=50)
 @given(st.lists(DAYS, max_size=9), st.lists(DAYS, max_size=3, unique=True))
 def test_the_window_is_the_week_up_to_the_newest_day_that_is_over_and_has_data(
     tmp_path_factory: pytest.TempPathFactory, batches: list[date], files: list[date]

@@ -26,40 +26,30 @@ def paths(tmp_path: Path) -> LakehousePaths:
     return LakehousePaths(tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("after", "answer"),
-    [
-        (2 * DAY, "3 rows wait in quarantine, for 2 different reasons; all have waited for less than 7 days."),
-        (7.5 * DAY, "3 rows wait in quarantine, for 2 different reasons; 1 of them has waited for more than 7 days."),
-        (9 * DAY, "3 rows wait in quarantine, for 2 different reasons; all of them have waited for more than 7 days."),
-    ],
-)
-def test_the_sentence_says_how_many_rows_wait_and_for_how_long(
-    paths: LakehousePaths, after: timedelta, answer: str
-) -> None:
+def test_the_sentence_says_how_many_rows_wait_and_for_how_long(paths: LakehousePaths) -> None:
+    assert waiting_rows(ORDERS, StoredRows(ORDERS.table, paths), SEEN).answer == "No row waits in quarantine."
     quarantine(paths, ORDERS.table, refused(1, TOO_LOW), refused(2, TOO_LOW, of_day=2), refused(3, NO_KEY, of_day=2))
-    waiting = waiting_rows(ORDERS, StoredRows(ORDERS.table, paths), SEEN + after)
-    assert waiting.answer == answer
-    assert [(each.reason, each.rows) for each in waiting.reasons] == [(TOO_LOW, 2), (NO_KEY, 1)]
+    for after, answer in (
+        (2 * DAY, "all have waited for less than 7 days."),
+        (7.5 * DAY, "1 of them has waited for more than 7 days."),
+        (9 * DAY, "all of them have waited for more than 7 days."),
+    ):
+        waiting = waiting_rows(ORDERS, StoredRows(ORDERS.table, paths), SEEN + after)
+        assert waiting.answer == f"3 rows wait in quarantine, for 2 different reasons; {answer}"
+        assert [(each.reason, each.rows) for each in waiting.reasons] == [(TOO_LOW, 2), (NO_KEY, 1)]
 
 
-@pytest.mark.parametrize(
-    ("rows", "words"),
-    [
+def test_the_sentence_says_how_many_rows_need_nobody(paths: LakehousePaths) -> None:
+    orders = SilverSpec.model_validate({**shop_documents()[-1], "domain": "shop"})
+    quarantine(paths, ORDERS.table, refused(9, NO_KEY))
+    for rows, words in (
         (1, " 1 of them waits for another table and needs nobody."),
         (2, " 2 of them wait for another table and need nobody."),
-    ],
-)
-def test_the_sentence_says_how_many_rows_need_nobody(paths: LakehousePaths, rows: int, words: str) -> None:
-    orders = SilverSpec.model_validate({**shop_documents()[-1], "domain": "shop"})
-    quarantine(paths, ORDERS.table, refused(9, NO_KEY), *(refused(number, UNKNOWN) for number in range(rows)))
-    answer = waiting_rows(orders, StoredRows(ORDERS.table, paths), SEEN).answer
-    assert answer.startswith(f"{rows + 1} rows wait in quarantine")
-    assert answer.endswith(words)
-
-
-def test_a_table_without_a_quarantine_has_no_waiting_row(paths: LakehousePaths) -> None:
-    assert waiting_rows(ORDERS, StoredRows(ORDERS.table, paths), SEEN).answer == "No row waits in quarantine."
+    ):
+        quarantine(paths, ORDERS.table, refused(rows, UNKNOWN))
+        answer = waiting_rows(orders, StoredRows(ORDERS.table, paths), SEEN).answer
+        assert answer.startswith(f"{rows + 1} rows wait in quarantine")
+        assert answer.endswith(words)
 
 
 def test_a_row_has_the_history_of_its_own_decisions(paths: LakehousePaths) -> None:
@@ -75,9 +65,5 @@ def test_a_row_has_the_history_of_its_own_decisions(paths: LakehousePaths) -> No
         ("reopened", "ann"),
     ]
     assert waiting_rows(ORDERS, StoredRows(ORDERS.table, paths), SEEN).rows == 2
-
-
-@pytest.mark.parametrize("odd", ["r3", "", "' OR 1=1 --", "r%", "\0", "x" * 5000])
-def test_no_other_text_is_the_id_of_a_row(paths: LakehousePaths, odd: str) -> None:
-    quarantine(paths, ORDERS.table, refused(1, TOO_LOW))
-    assert row_history(StoredRows(ORDERS.table, paths), odd) is None
+    for odd in ("r3", "", "' OR 1=1 --", "r%", "\0", "x" * 5000):
+        assert row_history(StoredRows(ORDERS.table, paths), odd) is None

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from include.control.ledger.states.recent_batches import MOST_BATCHES
+from include.control.ledger.states import recent_batches
 from include.control.maintenance.retention import CERTIFIED_READERS, readers_of
+from include.overview import readers
 from include.overview.attention import Action, Kind, attention_needed
 from include.overview.lakehouse import LakehouseReader, no_failed_tasks
 from include.overview.tables.table_overview import TableOverview
@@ -72,8 +73,12 @@ def test_a_reader_in_danger_needs_a_person(root: Path) -> None:
     assert attention_needed([table(root, now=later)], later) == []
 
 
-def test_a_reader_behind_all_known_batches_is_behind_since_it_has_read(root: Path) -> None:
-    for _ in range(MOST_BATCHES):
+def test_a_reader_behind_all_known_batches_is_behind_since_it_has_read(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (recent_batches, readers):
+        monkeypatch.setattr(module, "MOST_BATCHES", 4)
+    for _ in range(4):
         version = load_batch(root, BRONZE).version
     judge(root, BRONZE, version)
     last = table(root, SILVER.table).last

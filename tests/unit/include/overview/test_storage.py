@@ -52,11 +52,8 @@ def z_order(paths: LakehousePaths, path: Path) -> int:
     return version
 
 
-def test_a_table_that_was_never_written_has_no_files(paths: LakehousePaths) -> None:
-    assert storage_of(ORDERED, paths, CommitHistory(paths)) is None
-
-
 def test_many_small_files_are_joined_next(paths: LakehousePaths) -> None:
+    assert storage_of(ORDERED, paths, CommitHistory(paths)) is None, "it was never written"
     files(paths, LEAST_SMALL_FILES)
     found = storage(paths, silver_spec())
     assert found.answer == "The next maintenance joins 8 small files."

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from include.catalog import load_catalog
 from include.clock import utc_now
+from include.contracts.spec.table_spec import SilverSpec
 from include.control.ledger.states.all_states import AllStates
 from include.control.ops_tables import OpsTables
 from include.control.planning.planner import Planner
@@ -20,7 +20,7 @@ from include.overview.tables.table_overview import TableOverview
 from include.overview.window_plan import WindowPlan, past_batches, plan_window, readers_of
 from include.paths import LakehousePaths
 from include.settings import Settings
-from tests.support.documents.specs import bronze_spec, catalog_of, gold_spec, silver_spec, write_specs
+from tests.support.documents.specs import bronze_spec, catalog_of, gold_spec, silver_spec
 from tests.support.ledger.delta_tables import day, load_batch
 from tests.support.silver.known_customers import CUSTOMERS, ORDERS, shop_documents
 
@@ -41,9 +41,6 @@ def test_only_whole_days_count_when_the_time_is_over(tmp_path: Path) -> None:
     assert part.unplanned == DAYS[1:]
     assert [(work.table, work.kinds) for work in part.tables][:1] == [(BRONZE.table, {Kind.NOT_READY: 1})]
     assert list(plan(tmp_path, 99).intervals) == DAYS
-
-
-def test_without_time_for_a_single_day_there_is_no_plan(tmp_path: Path) -> None:
     with pytest.raises(NotReadyError, match="2013-01-01 was not planned in 2 seconds"):
         plan(tmp_path, 2)
 
@@ -70,9 +67,7 @@ def test_tables_of_other_domains_that_read_a_changed_table_are_behind() -> None:
     ]
     assert readers_of([SILVER.table], [SILVER.table, GOLD.table], tables) == []
     assert readers_of([], [], tables) == []
-
-
-def test_a_table_whose_rows_wait_for_a_changed_table_is_behind(tmp_path: Path) -> None:
-    specs = load_catalog(write_specs(tmp_path, *shop_documents())).specs
-    behind = readers_of([CUSTOMERS], [CUSTOMERS], {table: TableOverview(spec) for table, spec in specs.items()})
-    assert [(each.table.table, each.sources) for each in behind] == [(ORDERS, (CUSTOMERS,))]
+    *_, customers, _, orders = [{**document, "domain": "shop"} for document in shop_documents()]
+    waiting = {spec.table: TableOverview(spec) for spec in map(SilverSpec.model_validate, (customers, orders))}
+    behind = readers_of([CUSTOMERS], [CUSTOMERS], waiting)
+    assert [(each.table.table, each.sources) for each in behind] == [(ORDERS, (CUSTOMERS,))], "its rows wait for it"

@@ -107,15 +107,9 @@ def test_a_failed_task_is_to_be_looked_at_and_says_what_helps(root: Path) -> Non
     assert "7" not in step.cause, "alerts tell the cause to people who may see no value of a row"
     assert step.message == ["lost 7 to run-9", "Wait."]
     assert step.way_out == "Clear it when they are done."
-
-
-def test_a_task_that_is_tried_again_says_why() -> None:
-    result = TaskResult(outcome=Outcome.SPARK_UNAVAILABLE, message="no server at sc://secret")
-    [table] = table_runs(run_of(task(Work.WRITE, "up_for_retry", result=result)), {})
-    assert (table.outcome, table.progress) == (
-        TableOutcome.WAITS,
-        "orders.WRITE is tried again: Spark did not answer",
-    )
+    [step] = next_steps([shown(root, run_of(task(Work.WRITE, "failed", ended=NOW)))], NOW)
+    assert step.cause == "the task orders.WRITE failed: it left no report, because its process was ended or died"
+    assert step.message == []
 
 
 def test_a_task_that_asks_a_person_says_so_after_those_that_began_before_it() -> None:
@@ -134,12 +128,6 @@ def test_a_task_that_asks_a_person_says_so_after_those_that_began_before_it() ->
 def test_a_table_that_waits_for_its_delivery_names_the_folder(root: Path) -> None:
     run = replace(run_of(task(Work.FILES, "deferred")), interval=day(4))
     assert shown(root, run).progress == "waits for its landing files in orders/date=2013-01-04"
-
-
-def test_a_task_that_could_leave_nothing_says_so(root: Path) -> None:
-    [step] = next_steps([shown(root, run_of(task(Work.WRITE, "failed", ended=NOW)))], NOW)
-    assert step.cause == "the task orders.WRITE failed: it left no report, because its process was ended or died"
-    assert step.message == []
 
 
 @pytest.mark.parametrize(
@@ -164,13 +152,17 @@ def test_the_tasks_say_how_the_run_has_ended_for_a_table(tasks: list[RunTask], o
     assert answer(run, [table]) == f"1 table: 1 {outcome.value}."
 
 
-@pytest.mark.parametrize(
-    ("action", "outcome"), [("discard rows", TableOutcome.DECIDED), ("replay rows", TableOutcome.NOTHING_NEW)]
-)
-def test_a_decision_about_quarantined_rows_is_more_than_nothing_new(action: str, outcome: TableOutcome) -> None:
-    run = replace(run_of(task(Work.APPROVAL), task(Work.REPLAY)), form={"action": action})
-    [table] = table_runs(run, {})
-    assert table.outcome is outcome
+def test_a_decision_about_rows_a_task_that_is_tried_again_and_a_run_without_tasks_say_so() -> None:
+    for action, outcome in (("discard rows", TableOutcome.DECIDED), ("replay rows", TableOutcome.NOTHING_NEW)):
+        of_rows = replace(run_of(task(Work.APPROVAL), task(Work.REPLAY)), form={"action": action})
+        assert [table.outcome for table in table_runs(of_rows, {})] == [outcome]
+    away = TaskResult(outcome=Outcome.SPARK_UNAVAILABLE, message="no server at sc://secret")
+    [table] = table_runs(run_of(task(Work.WRITE, "up_for_retry", result=away)), {})
+    assert table.outcome is TableOutcome.WAITS
+    assert table.progress == "orders.WRITE is tried again: Spark did not answer"
+    without = run_of(RunTask("shop", "run-2", "mail", -1, "success"))
+    assert table_runs(without, {}) == []
+    assert answer(without, []) == "This run has no task of Millrace."
 
 
 def test_a_table_that_did_not_run_names_what_stopped_it_but_not_the_tables_in_between() -> None:
@@ -200,9 +192,3 @@ def test_a_table_whose_rows_wait_for_another_one_names_it_if_that_stopped_it() -
     tables = table_runs(run, {spec.table: TableOverview(spec) for spec in specs})
     reasons = {each.table: each.progress for each in tables}
     assert reasons == {CUSTOMERS: "", ORDERS: "because of silver.customers (refused)"}
-
-
-def test_a_run_without_tasks_of_millrace_says_so() -> None:
-    run = run_of(RunTask("shop", "run-2", "mail", -1, "success"))
-    assert table_runs(run, {}) == []
-    assert answer(run, []) == "This run has no task of Millrace."

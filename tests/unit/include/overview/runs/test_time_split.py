@@ -37,6 +37,8 @@ def test_each_second_of_a_task_is_in_one_phase() -> None:
         Phase.OTHER: 2.0,
     }
     assert sum(split.values()) == 3 + 6 + 14
+    of_tables = add_up([{Phase.SPARK: 2.0}, {Phase.FILES: 1.0, Phase.SPARK: 3.0}])
+    assert list(of_tables.items()) == [(Phase.FILES, 1.0), (Phase.SPARK, 5.0)]
 
 
 def test_a_task_without_a_report_has_its_whole_time_and_a_waiting_one_the_time_until_now() -> None:
@@ -57,8 +59,3 @@ def test_a_wait_for_files_takes_no_slot_and_an_approval_no_time() -> None:
     assert time_split([files, replace(files, work=Work.APPROVAL)], NOON) == {Phase.FILES: 14.0}
     still = replace(files, state="deferred", ended=None)
     assert time_split([still], at(99)) == {Phase.FILES: 96.0}
-
-
-def test_phases_of_several_tables_add_up_in_their_order() -> None:
-    split = add_up([{Phase.SPARK: 2.0}, {Phase.FILES: 1.0, Phase.SPARK: 3.0}])
-    assert list(split.items()) == [(Phase.FILES, 1.0), (Phase.SPARK, 5.0)]

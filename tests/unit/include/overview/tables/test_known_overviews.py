@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 from include.contracts.job.report import CheckResult
-from include.control.gates.verdicts import summarize
+from include.control.gates.verdicts import Verdicts, summarize
 from include.control.ledger.deletes import Deletes
 from include.control.ledger.states.measures import Measures
 from include.control.ledger.states.table_state import StatePart, TableState
 from include.control.maintenance.retention import CERTIFIED_READERS
 from include.overview.tables.condition import Condition
+from include.overview.tables.freshness import freshness_of
 from include.overview.tables.known_overviews import KnownOverviews, TableFacts
 from include.overview.tables.questions import Questions
 from tests.support.documents.specs import bronze_spec, silver_spec
@@ -30,11 +31,16 @@ def state(*parts: StatePart) -> TableState:
     return TableState({type(part).__name__: part.model_dump(mode="json") for part in parts})
 
 
+def passed_with(newest_row: str) -> Verdicts:
+    """The verdict about version 1, which passed, with the time of its newest row."""
+    check = CheckResult(rule=SILVER.table_rules[0].rule, action="fail", passed=True, observed=newest_row)
+    return summarize([verdict("t", 1).model_copy(update={"checks": (check,)})])
+
+
 def certified() -> TableState:
     """The state of a table whose version 1 passed, with rows as new as `NOW`."""
-    check = CheckResult(rule=SILVER.table_rules[0].rule, action="fail", passed=True, observed=NOW.isoformat())
     measures = Measures(table_id="t", version=1, mark="m", rows=9, size=5000, files=1, partitions=1)
-    return state(measures, summarize([verdict("t", 1).model_copy(update={"checks": (check,)})]))
+    return state(measures, passed_with(NOW.isoformat()))
 
 
 def facts(silver: TableState, questions: Questions = NOTHING_ASKED) -> dict[str, TableFacts]:
@@ -68,3 +74,6 @@ def test_rows_become_stale_though_nothing_changes() -> None:
         *2 * [Condition.CERTIFIED],
         *2 * [Condition.STALE],
     ]
+    forever = freshness_of(SILVER, passed_with("9999-12-31T00:00:00+00:00"), None)
+    assert forever is not None
+    assert forever.stale_at == datetime.max.replace(tzinfo=UTC), "the last day of all calendars is never stale"

@@ -90,14 +90,10 @@ def test_a_task_that_failed_before_the_table_was_created_is_of_an_earlier_table(
     never = shown_with()
     assert (never.failed, never.condition) == ([after, before], Condition.FAILED)
     assert shown_with(created.model_copy(update={"created": NOW - timedelta(days=1)})).failed == [after, before]
-
-
-def test_a_day_that_bronze_did_not_load_before_its_table_was_created_is_still_to_be_loaded() -> None:
-    missing = FailedTask("shop", "day-1", "bronze.orders", -1, NOW - timedelta(seconds=1), None)
-    refusal = TaskResult(outcome=Outcome.GATE_FAILED, message="refused", version=7)
-    gate = replace(missing, task_id="bronze.orders_gate", result=refusal)
-    created = state(measures(1).model_copy(update={"created": NOW}))
-    assert overview_of(bronze_spec(), created, NO_QUESTIONS, (missing, gate), NOW).failed == [missing]
+    missing = replace(before, task_id="bronze.orders", result=None)
+    gate = replace(before, task_id="bronze.orders_gate")
+    bronze = overview_of(bronze_spec(), state(created), NO_QUESTIONS, (missing, gate), NOW)
+    assert bronze.failed == [missing], "a day that bronze did not load is still to be loaded"
 
 
 def test_only_the_newest_refused_version_can_be_let_pass() -> None:
