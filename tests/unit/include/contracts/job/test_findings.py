@@ -11,38 +11,28 @@ def refused(reason: str, rows: int, *samples: str, action: str = "quarantine") -
 
 def test_the_findings_of_several_batches_are_added_up_by_reason() -> None:
     first = Findings(
-        refused=(refused("no id", 2, "a", "b"), refused("too old", 1, "c")), ties=Ties(keys=1, samples=("x",))
+        refused=(refused("no id", 2, "a", "b"), refused("too old", 1, "c"), refused("no id", 1, action="drop")),
+        ties=Ties(keys=1, samples=("x",)),
     )
     second = Findings(refused=(refused("too old", 4, *"defgh"),), ties=Ties(keys=2, samples=("y", "z")))
     found = merge_findings([first, Findings(), second])
-    assert found.refused == (refused("too old", 5, *"cdefg"), refused("no id", 2, "a", "b"))
+    of_drops = refused("no id", 1, action="drop")
+    assert found.refused == (refused("too old", 5, *"cdefg"), refused("no id", 2, "a", "b"), of_drops)
     assert found.ties == Ties(keys=3, samples=("x", "y", "z"))
     assert len(found.refused[0].samples) == MAX_SAMPLES
-
-
-def test_a_reason_counts_separately_for_each_action() -> None:
-    found = merge_findings([Findings(refused=(refused("no id", 1), refused("no id", 1, action="drop")))])
-    assert len(found.refused) == 2
-
-
-def test_a_quarantined_row_is_reported_with_the_command_that_shows_it() -> None:
-    (line,) = Findings(refused=(refused("no id", 1, "3fa8"),)).lines("silver.orders")
-    assert line == "silver.orders: 1 row went into quarantine: no id. See: lakehouse quarantine show silver.orders 3fa8"
-
-
-def test_a_dropped_row_is_reported_with_its_source() -> None:
-    (line,) = Findings(refused=(refused("no day", 3, "a.json", "b.json", action="drop"),)).lines("silver.orders")
-    assert line == "silver.orders: 3 rows left out by a rule: no day. They came from a.json, b.json"
-
-
-def test_a_tie_is_reported_with_its_keys_and_the_way_out() -> None:
-    (line,) = Findings(ties=Ties(keys=2, samples=('id=1 at {"seq":5}', 'id=2 at {"seq":9}'))).lines("silver.orders")
-    assert line.startswith("silver.orders: 2 keys have different events of the same sequence, such as id=1")
-    assert "sequence_by" in line
-
-
-def test_no_findings_give_no_lines() -> None:
     assert merge_findings([]).lines("silver.orders") == ()
+
+
+def test_a_line_names_the_command_that_shows_a_row_the_source_of_dropped_rows_and_the_keys_of_ties() -> None:
+    dropped = refused("no day", 3, "a.json", "b.json", action="drop")
+    ties = Ties(keys=2, samples=('id=1 at {"seq":5}', 'id=2 at {"seq":9}'))
+    *lines, tie = Findings(refused=(refused("no id", 1, "3fa8"), dropped), ties=ties).lines("silver.orders")
+    assert lines == [
+        "silver.orders: 1 row went into quarantine: no id. See: lakehouse quarantine show silver.orders 3fa8",
+        "silver.orders: 3 rows left out by a rule: no day. They came from a.json, b.json",
+    ]
+    assert tie.startswith("silver.orders: 2 keys have different events of the same sequence, such as id=1")
+    assert "sequence_by" in tie
 
 
 def test_many_reasons_share_a_line_after_the_most_frequent() -> None:

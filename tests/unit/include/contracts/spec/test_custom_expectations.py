@@ -7,9 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-import yaml
-
 from include.contracts.spec.arguments import Arguments
 from include.contracts.spec.custom_expectations import CustomExpectation, expectation_name, read_custom_expectations
 from include.contracts.spec.expectation_arguments import COMPARISONS, ROW_EXPECTATIONS, VERSION_EXPECTATIONS
@@ -78,12 +75,9 @@ def test_a_class_may_extend_a_class_of_an_earlier_file(tmp_path: Path) -> None:
     assert later["expect_b"].digest != found["expect_b"].digest
 
 
-@pytest.mark.parametrize("source", ["class Expected:\n    pass", "class ExpectNothing(dict):\n    pass", "x = 1", ""])
-def test_other_classes_are_no_expectations(tmp_path: Path, source: str) -> None:
-    assert read(tmp_path, source) == {}
-
-
-def test_a_folder_need_not_exist(tmp_path: Path) -> None:
+def test_other_classes_are_no_expectations_and_a_folder_need_not_exist(tmp_path: Path) -> None:
+    for source in ("class Expected:\n    pass", "class ExpectNothing(dict):\n    pass", "x = 1", ""):
+        assert read(tmp_path, source) == {}
     assert read_custom_expectations(tmp_path / "none", KNOWN) == ({}, {})
 
 
@@ -107,39 +101,21 @@ def test_names_are_those_of_great_expectations() -> None:
         assert expectation_name(name) == camel_to_snake(name)
 
 
-@pytest.fixture
-def project(tmp_path: Path) -> Path:
-    """A project with the example's expectations, and a silver table that names one of them."""
+def test_lakehouse_check_knows_them_without_great_expectations_and_names_wrong_ones(tmp_path: Path) -> None:
     shutil.copytree(PROJECT / "include", tmp_path / "include", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(EXAMPLE, tmp_path / "include" / "expectations")
-    rules = [{EAN: {"column": "order_id", "mostly": 0.9}, "action": "fail"}]
+    (tmp_path / "include" / "expectations" / "wrong.py").write_text("class ExpectX(:\n")
+    right, wrong = {EAN: {"column": "order_id", "mostly": 0.9}}, {EAN: {"colum": "order_id"}}
+    rules = [{**rule, "action": "fail"} for rule in (right, wrong)]
     write_specs(tmp_path / "tables", bronze_document(), silver_document(expectations=rules))
-    return tmp_path
-
-
-def check(project: Path) -> str:
-    """Run `lakehouse check` of that project in a process of its own, and return what it prints."""
     code = (
         "import sys; from include.cli.app import app\n"
         "try: app(['check', '--tables', 'tables'])\n"
         "finally: print('loaded:', 'great_expectations' in sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", code], cwd=project, capture_output=True, text=True, check=False)
-    return done.stdout + done.stderr
-
-
-def test_lakehouse_check_knows_them_without_great_expectations(project: Path) -> None:
-    assert "silver.orders" in (said := check(project))
-    assert "problem" not in said
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    said = " ".join((done.stdout + done.stderr).split())
     assert "loaded: False" in said
-
-
-def test_lakehouse_check_names_wrong_arguments_and_wrong_files(project: Path) -> None:
-    path = project / "tables" / "silver" / "shop" / "orders.yaml"
-    document = yaml.safe_load(path.read_text())
-    document["expectations"] = [{EAN: {"colum": "order_id"}, "action": "fail"}, {f"{EAN}s": {}, "action": "fail"}]
-    path.write_text(yaml.safe_dump(document))
-    (project / "include" / "expectations" / "wrong.py").write_text("class ExpectX(:\n")
-    said = " ".join(check(project).split())
     assert "takes no such argument" in said
     assert "wrong.py:1: not Python" in said
+    assert "expectations[0]" not in said

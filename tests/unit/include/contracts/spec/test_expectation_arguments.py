@@ -34,8 +34,6 @@ LEFT_OUT = {
 GIVEN_BY_MILLRACE = {"regex", "column_set", "column_list", "partition_object", "threshold", "type_list"}
 """Arguments that Great Expectations gives a default which says nothing; a spec must state them."""
 
-OF_GREAT_EXPECTATIONS = sorted(ARGUMENTS.keys() - OWN_EXPECTATIONS)
-
 
 @pytest.fixture(scope="module")
 def fields_of() -> Any:
@@ -62,15 +60,6 @@ def test_every_core_expectation_may_be_named_or_is_refused_with_a_reason() -> No
     assert names - ARGUMENTS.keys() == NOT_ON_SPARK.keys()
 
 
-def test_the_types_that_a_rule_may_name_are_those_of_spark() -> None:
-    for name in SPARK_TYPES:
-        assert issubclass(getattr(types, name), types.DataType)
-
-
-def test_no_expectation_is_of_two_kinds() -> None:
-    assert len(ARGUMENTS) == len(ROW_EXPECTATIONS) + len(VERSION_EXPECTATIONS) + len(COMPARISONS) > 30
-
-
 def test_millrace_gives_its_own_expectations_no_name_that_great_expectations_has(fields_of: Any) -> None:
     from great_expectations.exceptions import ExpectationNotFoundError
 
@@ -80,22 +69,18 @@ def test_millrace_gives_its_own_expectations_no_name_that_great_expectations_has
             fields_of(name)
 
 
-def test_a_narrower_band_states_only_arguments_that_some_expectation_takes() -> None:
-    assert set(BAND_ARGUMENTS) <= set(ARGUMENT_SCHEMAS)
-
-
-def test_every_argument_has_a_schema() -> None:
+def test_each_expectation_is_of_one_kind_and_each_argument_has_a_schema() -> None:
+    assert len(ARGUMENTS) == len(ROW_EXPECTATIONS) + len(VERSION_EXPECTATIONS) + len(COMPARISONS) > 30
     assert {argument for takes in ARGUMENTS.values() for argument in takes.all_names} == set(ARGUMENT_SCHEMAS)
+    assert set(BAND_ARGUMENTS) <= set(ARGUMENT_SCHEMAS)
+    for name in SPARK_TYPES:
+        assert issubclass(getattr(types, name), types.DataType)
 
 
-@pytest.mark.parametrize("name", OF_GREAT_EXPECTATIONS)
-def test_great_expectations_takes_just_these_arguments(name: str, fields_of: Any) -> None:
-    fields = fields_of(name)
-    assert fields
-    assert set(ARGUMENTS[name].all_names) == set(fields) - LEFT_OUT.get(name, set())
-
-
-@pytest.mark.parametrize("name", OF_GREAT_EXPECTATIONS)
-def test_what_great_expectations_requires_is_required(name: str, fields_of: Any) -> None:
-    required = {key for key, field in fields_of(name).items() if field.required}
-    assert required <= set(ARGUMENTS[name].required) <= required | GIVEN_BY_MILLRACE
+def test_great_expectations_takes_and_requires_just_these_arguments(fields_of: Any) -> None:
+    for name in ARGUMENTS.keys() - OWN_EXPECTATIONS:
+        fields, takes = fields_of(name), ARGUMENTS[name]
+        assert fields
+        assert set(takes.all_names) == set(fields) - LEFT_OUT.get(name, set()), name
+        required = {key for key, field in fields.items() if field.required}
+        assert required <= set(takes.required) <= required | GIVEN_BY_MILLRACE, name
