@@ -51,8 +51,12 @@ class Inbox:
         return [alert.table for alert in self.alerts]
 
 
+Tell = Callable[..., Told]
+Resolve = Callable[..., dict[str, Exception]]
+
+
 @pytest.fixture
-def run(tmp_path: Path) -> Callable[..., Told]:
+def run(tmp_path: Path) -> Tell:
     """Tell what is new."""
 
     def run(
@@ -65,7 +69,7 @@ def run(tmp_path: Path) -> Callable[..., Told]:
 
 
 @pytest.fixture
-def resolve(tmp_path: Path) -> Callable[..., dict[str, Exception]]:
+def resolve(tmp_path: Path) -> Resolve:
     """Tell what is gone."""
 
     def resolve(items: Sequence[Attention], later: timedelta = timedelta(), **inboxes: Inbox) -> dict[str, Exception]:
@@ -74,9 +78,7 @@ def resolve(tmp_path: Path) -> Callable[..., dict[str, Exception]]:
     return resolve
 
 
-def test_each_kind_of_cause_is_told_once_with_cause_action_and_link(
-    run: Callable[..., Told], items: list[Attention]
-) -> None:
+def test_each_kind_of_cause_is_told_once_with_cause_action_and_link(run: Tell, items: list[Attention]) -> None:
     mail = Inbox()
     for _ in range(3):
         run(items, mail=mail)
@@ -89,7 +91,7 @@ def test_each_kind_of_cause_is_told_once_with_cause_action_and_link(
 
 
 def test_no_text_of_a_source_becomes_html_a_mention_or_a_second_line_of_a_subject(
-    run: Callable[..., Told], items: list[Attention]
+    run: Tell, items: list[Attention]
 ) -> None:
     mail = Inbox()
     hostile = replace(items[0], cause=f"{EVIL} <!channel> {{{{ 7 * 7 }}}}", way_out=EVIL)
@@ -102,31 +104,33 @@ def test_no_text_of_a_source_becomes_html_a_mention_or_a_second_line_of_a_subjec
 
 
 def test_a_cause_that_changes_its_text_is_not_told_again_but_one_that_came_back_is(
-    run: Callable[..., Told], items: list[Attention]
+    run: Tell, items: list[Attention]
 ) -> None:
     mail, stale = Inbox(), next(item for item in items if item.kind is Kind.STALE)
     for now in ([stale], [replace(stale, cause="its newest row is older still")], [], [stale]):
         run(now, mail=mail)
     assert mail.tables == [stale.table.table] * 2
-
-
-def test_a_further_file_of_a_known_table_is_a_new_cause(run: Callable[..., Told], items: list[Attention]) -> None:
-    mail = Inbox()
+    mail.alerts.clear()
     for files in (("a.json",), ("a.json", "b.json"), ("b.json",), ("b.json", "a.json")):
         run([replace(items[0], kind=Kind.GIVEN_UP, subjects=files)], mail=mail)
-    assert len(mail.alerts) == 3, "a.json came back"
+    assert len(mail.alerts) == 3, "a further file is a new cause, and a.json came back"
 
 
-def test_only_the_notifier_that_failed_is_told_again(run: Callable[..., Told], items: list[Attention]) -> None:
+def test_only_the_notifier_that_failed_is_told_again(run: Tell, resolve: Resolve, items: list[Attention]) -> None:
     mail, chat = Inbox(), Inbox(failures=2)
     told = run(items[:2], mail=mail, chat=chat)
     assert list(told.failures) == ["chat"]
     for _ in range(2):
         assert not run(items[:2], mail=mail, chat=chat).failures
     assert (len(mail.alerts), len(chat.alerts)) == (2, 2)
+    chat.failures = 1
+    assert list(resolve([], mail=mail, chat=chat)) == ["chat"]
+    for _ in range(2):
+        assert resolve([], mail=mail, chat=chat) == {}
+    assert (len(mail.alerts), len(chat.alerts)) == (4, 4)
 
 
-def test_many_causes_at_once_are_one_message_and_told(run: Callable[..., Told], items: list[Attention]) -> None:
+def test_many_causes_at_once_are_one_message_and_told(run: Tell, items: list[Attention]) -> None:
     mail = Inbox()
     many = [replace(items[0], subjects=(str(number),)) for number in range(MOST_MESSAGES + 15)]
     for _ in range(2):
@@ -137,9 +141,7 @@ def test_many_causes_at_once_are_one_message_and_told(run: Callable[..., Told], 
     assert "and 5 more" in alert.text
 
 
-def test_a_process_that_dies_while_it_tells_is_followed_by_another_one(
-    run: Callable[..., Told], items: list[Attention]
-) -> None:
+def test_a_process_that_dies_while_it_tells_is_followed_by_another_one(run: Tell, items: list[Attention]) -> None:
     def die(_: Alert) -> None:
         raise KeyboardInterrupt
 
@@ -155,16 +157,17 @@ def test_a_process_that_dies_while_it_tells_is_followed_by_another_one(
     assert len(mail.alerts) == 1
 
 
-def test_processes_at_the_same_time_tell_a_cause_once(run: Callable[..., Told], items: list[Attention]) -> None:
-    mail = Inbox()
+def test_processes_at_the_same_time_tell_once_that_a_cause_is_there_and_that_it_is_gone(
+    run: Tell, resolve: Resolve, items: list[Attention]
+) -> None:
+    mail, pager = Inbox(), Inbox()
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda number: run(items, forget=bool(number % 2), mail=mail), range(16)))
-    assert sorted(mail.tables) == sorted(item.table.table for item in items)
+        list(pool.map(lambda _: resolve([], pager=pager), range(16)))
+    assert sorted(mail.tables) == sorted(pager.tables) == sorted(item.table.table for item in items)
 
 
-def test_a_damaged_object_tells_rather_twice_than_never(
-    run: Callable[..., Told], items: list[Attention], tmp_path: Path
-) -> None:
+def test_a_damaged_object_tells_rather_twice_than_never(run: Tell, items: list[Attention], tmp_path: Path) -> None:
     mail = Inbox()
     run(items[:1], mail=mail)
     (tmp_path / "_millrace" / "alerts" / "told").write_text('{"bronze.or')
@@ -173,7 +176,7 @@ def test_a_damaged_object_tells_rather_twice_than_never(
 
 
 def test_a_message_is_resolved_once_when_all_its_causes_are_gone(
-    run: Callable[..., Told], resolve: Callable[..., dict[str, Exception]], items: list[Attention]
+    run: Tell, resolve: Resolve, items: list[Attention]
 ) -> None:
     pager = Inbox()
     files = replace(items[0], kind=Kind.GIVEN_UP, subjects=("a.json", "b.json"))
@@ -186,9 +189,7 @@ def test_a_message_is_resolved_once_when_all_its_causes_are_gone(
     assert closed.text.startswith(f"Resolved: {opened.title}\nNobody has to do anything any more.")
 
 
-def test_a_cause_that_comes_back_opens_its_message_again(
-    run: Callable[..., Told], resolve: Callable[..., dict[str, Exception]], items: list[Attention]
-) -> None:
+def test_a_cause_that_comes_back_opens_its_message_again(run: Tell, resolve: Resolve, items: list[Attention]) -> None:
     pager, chat = Inbox(), Inbox(failures=1)
     for now in (items[:1], [], items[:1], []):
         run(now, pager=pager)
@@ -197,33 +198,10 @@ def test_a_cause_that_comes_back_opens_its_message_again(
     assert [alert.event_action for alert in chat.alerts] == ["resolve"], "it was down the first time"
 
 
-def test_only_the_notifier_that_failed_is_told_again_that_it_is_resolved(
-    run: Callable[..., Told], resolve: Callable[..., dict[str, Exception]], items: list[Attention]
-) -> None:
-    pager, chat = Inbox(), Inbox(failures=1)
-    run(items[:1], mail=Inbox())
-    assert list(resolve([], pager=pager, chat=chat)) == ["chat"]
-    for _ in range(2):
-        assert resolve([], pager=pager, chat=chat) == {}
-    assert (len(pager.alerts), len(chat.alerts)) == (1, 1)
-
-
-def test_a_wrong_spec_resolves_nothing_of_its_table(
-    run: Callable[..., Told], resolve: Callable[..., dict[str, Exception]], items: list[Attention]
-) -> None:
+def test_a_wrong_spec_resolves_nothing_of_its_table(run: Tell, resolve: Resolve, items: list[Attention]) -> None:
     pager, refused = Inbox(), next(item for item in items if item.kind is Kind.REFUSED)
     run([refused], mail=Inbox())
     resolve([replace(refused, kind=Kind.WRONG_SPEC)], pager=pager)
     assert pager.alerts == []
     resolve([], pager=pager)
     assert pager.tables == [refused.table.table]
-
-
-def test_processes_at_the_same_time_tell_once_that_a_cause_is_gone(
-    run: Callable[..., Told], resolve: Callable[..., dict[str, Exception]], items: list[Attention]
-) -> None:
-    pager = Inbox()
-    run(items, mail=Inbox())
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda _: resolve([], pager=pager), range(16)))
-    assert sorted(pager.tables) == sorted(item.table.table for item in items)

@@ -52,9 +52,9 @@ def test_keys_and_sequence_follow_from_the_rows(
     assert f"# {' and '.join(keys)}: never null" in text
 
 
-@pytest.mark.parametrize("content", ["a,b\n1,x\n1,x\n", "a,b\n1,\n,2\n", "share\n0.5\n0.25\n"])
-def test_without_a_key_nothing_is_proposed(tmp_path: Path, content: str) -> None:
-    assert proposed(tmp_path, (DAY_1, content)) == ""
+def test_without_a_key_nothing_is_proposed(tmp_path: Path) -> None:
+    for content in ("a,b\n1,x\n1,x\n", "a,b\n1,\n,2\n", "share\n0.5\n0.25\n"):
+        assert proposed(tmp_path, (DAY_1, content)) == ""
 
 
 def test_rules_only_warn_and_state_their_evidence(tmp_path: Path) -> None:

@@ -22,42 +22,32 @@ from include.inference.first_spec import guessed_source
 from tests.support.documents.inferred_specs import inferred, kinds, put, text_of
 
 
-def test_csv_files_give_columns_types_and_dialect(tmp_path: Path) -> None:
-    put(tmp_path / "orders/date=2013-01-01/a.csv", "id;zip;amount;at;is_paid\n1;02134;1;2013-01-01T08:00:00Z;true\n")
-    put(tmp_path / "orders/date=2013-01-02/a.csv", "id;zip;amount;at;is_paid\n2;10001;2.5;2013-01-01T08:00:00Z;\n")
+def test_csv_files_give_columns_types_and_dialect_and_what_bronze_does_not_cast_is_text(tmp_path: Path) -> None:
+    columns = {
+        "id": ("bigint", "1", "2"),
+        "zip": ("string", "02134", "10001"),
+        "amount": ("double", "1", "2.5"),
+        "is_paid": ("boolean", "true", ""),
+        "dotted": ("string", "01.07.2025", "31.12.2025"),
+        "american": ("string", "07/01/2025 10:00:00", "12/31/2025 11:00:00"),
+        "day": ("date", "2025-07-01", "2025-12-31"),
+        "at": ("timestamp", "2025-07-01T10:00:00", "2025-12-31 11:00:00"),
+        "zoned": ("timestamp", "2025-07-01T10:00:00Z", "2025-12-31T11:00:00.123+02:00"),
+    }
+    for number in (1, 2):
+        values = ";".join(of_column[number] for of_column in columns.values())
+        put(tmp_path / f"orders/date=2013-01-0{number}/a.csv", f"{';'.join(columns)}\n{values}\n")
     spec = inferred(tmp_path)
-    assert kinds(spec) == {
-        "id": "bigint", "zip": "string", "amount": "double", "at": "timestamp", "is_paid": "boolean"
-    }  # fmt: skip
+    assert kinds(spec) == {name: kind for name, (kind, *_) in columns.items()}
     source = spec.landing_source
     assert (source.landing, source.files, source.format, source.delimiter) == ("orders", "*.csv", "csv", ";")
     assert source.path.startswith("date={interval_start"), "a folder a day"
 
 
-def test_dates_and_times_that_bronze_does_not_cast_are_text(tmp_path: Path) -> None:
-    put(
-        tmp_path / "orders/date=2025-07-01/o.csv",
-        "dotted,american,day,at,zoned\n"
-        "01.07.2025,07/01/2025 10:00:00,2025-07-01,2025-07-01T10:00:00,2025-07-01T10:00:00Z\n"
-        "31.12.2025,12/31/2025 11:00:00,2025-12-31,2025-12-31 11:00:00,2025-12-31T11:00:00.123+02:00\n",
-    )
-    assert kinds(inferred(tmp_path)) == {
-        "dotted": "string",
-        "american": "string",
-        "day": "date",
-        "at": "timestamp",
-        "zoned": "timestamp",
-    }
-
-
-def test_csv_files_in_zstd_are_read(tmp_path: Path) -> None:
-    put(tmp_path / "orders/a.csv.zst", zstandard.compress(b"id;x\n1;2\n"))
-    spec = inferred(tmp_path)
-    assert kinds(spec) == {"id": "bigint", "x": "bigint"}
-    assert (spec.landing_source.delimiter, spec.landing_source.files) == (";", "*.csv.zst")
-
-
-def test_avro_files_give_the_types_of_their_schemas(tmp_path: Path) -> None:
+def test_avro_and_parquet_files_give_the_types_of_their_schemas(tmp_path: Path) -> None:
+    of_parquet = pa.schema([("n", pa.int32()), ("price", pa.decimal128(9, 2)), ("seen", pa.timestamp("us", tz="UTC"))])
+    pq.write_table(of_parquet.empty_table(), put(tmp_path / "bills/a.parquet", b""))
+    assert kinds(inferred(tmp_path, "bills")) == {"n": "int", "price": "decimal(9,2)", "seen": "timestamp"}
     counts = {"type": "map", "values": "int"}
     fields = {
         "id": "long", "name": ["null", "string"], "tags": {"type": "array", "items": "string"},
@@ -73,13 +63,6 @@ def test_avro_files_give_the_types_of_their_schemas(tmp_path: Path) -> None:
         "id": "bigint", "name": "string", "tags": "array<string>", "day": "date", "at": "timestamp",
         "price": "decimal(9,2)", "by": "struct<at:map<string,int>>", "blobs": "string",
     }  # fmt: skip
-
-
-def test_parquet_files_give_their_own_types(tmp_path: Path) -> None:
-    file = put(tmp_path / "orders/a.parquet", b"")
-    schema = pa.schema([("n", pa.int32()), ("price", pa.decimal128(9, 2)), ("seen", pa.timestamp("us", tz="UTC"))])
-    pq.write_table(schema.empty_table(), file)
-    assert kinds(inferred(tmp_path)) == {"n": "int", "price": "decimal(9,2)", "seen": "timestamp"}
 
 
 def test_only_the_newest_finished_files_of_the_most_frequent_format_are_read(tmp_path: Path) -> None:
@@ -118,9 +101,8 @@ def test_a_file_with_columns_that_differ_only_in_case_is_named_because_no_run_ca
     tmp_path: Path, name: str
 ) -> None:
     file = put(tmp_path / "orders" / name, b"")
-    if name == "a.parquet":
-        pq.write_table(pa.table([[1], [2]], names=["ID", "id"]), file)
-    else:
+    pq.write_table(pa.table([[1], [2]], names=["ID", "id"]), file)
+    if name == "a.avro":
         schema = {"type": "record", "name": "order", "fields": [{"name": each, "type": "int"} for each in ("ID", "id")]}
         with file.open("wb") as stream:
             fastavro.writer(stream, schema, [{"ID": 1, "id": 2}])
@@ -128,28 +110,19 @@ def test_a_file_with_columns_that_differ_only_in_case_is_named_because_no_run_ca
         text_of(tmp_path)
 
 
-@pytest.mark.parametrize("name", ["z.csv", "z.csv.gz"])
-def test_an_empty_newest_file_is_ignored(tmp_path: Path, name: str) -> None:
-    packed = gzip.compress if name.endswith(".gz") else bytes
-    put(tmp_path / "orders" / name.replace("z", "a", 1), packed(b"id;city\n1;x\n"))
-    put(tmp_path / "orders" / name, packed(b""))
-    spec = inferred(tmp_path)
-    assert kinds(spec) == {"id": "bigint", "city": "string"}
-    assert (spec.landing_source.header, spec.landing_source.delimiter) == (True, ";")
+PACKINGS = {".csv": bytes, ".csv.gz": gzip.compress, ".csv.zst": zstandard.compress}
 
 
-def test_only_empty_files_give_nothing_to_guess_from(tmp_path: Path) -> None:
-    put(tmp_path / "orders/a.csv", "")
+@pytest.mark.parametrize("suffix", PACKINGS)
+def test_packed_files_are_read_and_an_empty_newest_file_is_ignored(tmp_path: Path, suffix: str) -> None:
+    put(tmp_path / f"orders/z{suffix}", PACKINGS[suffix](b""))
     with pytest.raises(NotReadyError, match="are empty"):
         text_of(tmp_path)
-
-
-def test_a_column_that_some_files_lack_is_marked(tmp_path: Path) -> None:
-    put(tmp_path / "orders/a.csv", "id\n1\n")
-    put(tmp_path / "orders/b.csv", "id\n1\n")
-    put(tmp_path / "orders/c.csv", "id,colour\n1,red\n")
-    text = text_of(tmp_path)
-    assert "  id: {type: bigint}\n  colour: {type: string}  # 2 of the files lack it\n" in text
+    put(tmp_path / f"orders/a{suffix}", PACKINGS[suffix](b"id;city\n1;x\n"))
+    spec = inferred(tmp_path)
+    assert spec.landing_source.files == f"*{suffix}"
+    assert kinds(spec) == {"id": "bigint", "city": "string"}
+    assert (spec.landing_source.header, spec.landing_source.delimiter) == (True, ";")
 
 
 def test_names_that_differ_in_case_between_files_are_read_in_any_case(tmp_path: Path) -> None:
@@ -159,7 +132,7 @@ def test_names_that_differ_in_case_between_files_are_read_in_any_case(tmp_path: 
     assert (spec.source.field_names, kinds(spec)) == (
         "any_case", {"id": "bigint", "amount": "double", "colour": "string"}
     )  # fmt: skip
-    assert "# 1 of the files lack it" in text_of(tmp_path)
+    assert "  colour: {type: string, from: Colour}  # 1 of the files lack it\n" in text_of(tmp_path)
     both = put(tmp_path / "one/orders/a.csv", "ID,Id\n1,2\n").parents[1]
     assert inferred(both).source.field_names == "exact"
     put(both / "orders/b.csv", "id\n3\n")

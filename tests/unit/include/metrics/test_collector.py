@@ -136,17 +136,26 @@ def test_a_counter_never_becomes_smaller_and_a_lost_state_does_not_reset_it(tmp_
     assert value(before, "millrace_rows_total", spec.table, action="applied") == 30
 
 
-def test_openmetrics_is_valid_and_has_the_same_samples(lake: Path) -> None:
+def test_each_name_is_valid_in_both_formats_and_the_guide_explains_it(lake: Path) -> None:
     families = list(parse_openmetrics(generate_openmetrics(collector(lake)).decode()))
     assert {sample.name for family in families for sample in family.samples} == {name for name, _ in scraped(lake)}
+    guide = (PROJECT / "docs" / "guides" / "metrics.md").read_text()
+    collected = [(family.name, family.type) for family in collector(lake).collect()]
+    names = {f"{name}_total" if kind == "counter" else name for name, kind in collected}
+    assert set(re.findall(r"`(millrace_\w+)`", guide)) == names
 
 
-def test_promtool_accepts_each_name(lake: Path) -> None:
+def test_promtool_accepts_each_name_and_each_query(lake: Path, tmp_path: Path) -> None:
     require_command("promtool", package="prometheus")
     checked = subprocess.run(
         ["promtool", "check", "metrics"], input=generate_latest(collector(lake)), capture_output=True, check=False
     )
     assert (checked.returncode, checked.stderr.decode()) == (0, "")
+    rules = [{"record": f"query:{number}", "expr": query} for number, query in enumerate(queries())]
+    (tmp_path / "rules.yml").write_text(json.dumps({"groups": [{"name": "all", "rules": rules}]}))  # JSON is YAML
+    command = ["promtool", "check", "rules", "--lint=none", str(tmp_path / "rules.yml")]
+    of_rules = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert f"{len(rules)} rules found" in of_rules.stdout, of_rules.stderr
 
 
 def queries() -> list[str]:
@@ -166,22 +175,6 @@ def test_each_query_names_metrics_and_labels_that_exist(lake: Path) -> None:
         used = {label for group in re.findall(r"by \(([\w, ]+)\)", query) for label in group.split(", ")}
         used |= set(re.findall(r"(\w+)=~?\"", query))
         assert used <= set.intersection(*(labels[metric] for metric in metrics)), query
-
-
-def test_promtool_accepts_each_query(tmp_path: Path) -> None:
-    require_command("promtool", package="prometheus")
-    rules = [{"record": f"query:{number}", "expr": query} for number, query in enumerate(queries())]
-    (tmp_path / "rules.yml").write_text(json.dumps({"groups": [{"name": "all", "rules": rules}]}))  # JSON is YAML
-    command = ["promtool", "check", "rules", "--lint=none", str(tmp_path / "rules.yml")]
-    checked = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert f"{len(rules)} rules found" in checked.stdout, checked.stderr
-
-
-def test_the_guide_explains_each_metric_and_no_other(lake: Path) -> None:
-    guide = (PROJECT / "docs" / "guides" / "metrics.md").read_text()
-    families = [(family.name, family.type) for family in collector(lake).collect()]
-    names = {f"{name}_total" if kind == "counter" else name for name, kind in families}
-    assert set(re.findall(r"`(millrace_\w+)`", guide)) == names
 
 
 def test_the_command_prints_the_same_and_writes_it_whole(lake: Path, tmp_path: Path) -> None:

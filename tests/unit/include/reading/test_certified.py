@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 
 import duckdb
@@ -39,7 +39,9 @@ def paths(tmp_path: Path) -> LakehousePaths:
     return paths
 
 
-def test_no_way_to_read_shows_a_row_that_the_gate_refused(paths: LakehousePaths) -> None:
+def test_no_way_to_read_shows_a_row_that_the_gate_refused(
+    paths: LakehousePaths, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert DeltaTable(str(paths.table(ORDERS))).version() == 1
     read = certified(ORDERS, paths.root)
     passed, _ = Gates(paths).results(ORDERS)
@@ -50,42 +52,31 @@ def test_no_way_to_read_shows_a_row_that_the_gate_refused(paths: LakehousePaths)
     assert read.duckdb().fetchall() == [("a", 0), ("b", 1)]
     assert read.polars().collect().rows() == [("a", 0), ("b", 1)]
     assert connect(paths.root).sql("SELECT max(name) FROM silver.orders").fetchall() == [("b",)]
-
-
-def test_a_relation_belongs_to_the_connection_that_it_was_made_for(paths: LakehousePaths) -> None:
     with duckdb.connect() as connection:
-        relation = certified(ORDERS, paths.root).duckdb(connection)
+        relation = read.duckdb(connection)
         assert connection.sql("SELECT sum(n) FROM relation").fetchall() == [(1,)]
         assert relation.filter("n > 0").fetchall() == [("b", 1)]
+    monkeypatch.setitem(sys.modules, "polars", None)
+    with pytest.raises(QueryError, match=r"polars is not installed\npip install polars"):
+        read.polars()
 
 
-def test_a_snapshot_stays_while_newer_versions_are_certified(paths: LakehousePaths) -> None:
-    before, views = certified(ORDERS, paths.root), connect(paths.root)
+def test_a_snapshot_stays_and_an_earlier_time_reads_what_was_certified_then(paths: LakehousePaths) -> None:
+    refused_at, before, views = now_of(paths), certified(ORDERS, paths.root), connect(paths.root)
     write_version(paths, orders("new"))
+    at = now_of(paths)
+    DeltaTable(str(paths.table(ORDERS))).optimize.z_order(["n"])
+    write_version(paths, orders("newest"))
     assert before.arrow()["name"].to_pylist() == ["a", "b"]
     assert views.sql("SELECT count(*) FROM silver.orders").fetchall() == [(2,)]
-    assert certified(ORDERS, paths.root).arrow()["name"].to_pylist() == ["new"]
-
-
-def test_an_earlier_time_reads_what_was_certified_then(paths: LakehousePaths) -> None:
-    refused_at = now_of(paths)
-    write_version(paths, orders("new"))
     assert certified(ORDERS, paths.root, at=refused_at).version == 0
-    assert certified(ORDERS, paths.root, at=datetime.now(UTC)).version == 2
+    optimized = certified(ORDERS, paths.root, at=at)
+    assert (optimized.version, optimized.arrow()["name"].to_pylist()) == (3, ["new"])
+    assert certified(ORDERS, paths.root, at=datetime.now(UTC)).arrow()["name"].to_pylist() == ["newest"]
     with pytest.raises(NotReadyError, match="no version was certified at 2013-01-01"):
         certified(ORDERS, paths.root, at=datetime(2013, 1, 1, tzinfo=UTC))
     with pytest.raises(QueryError, match="has no offset"):
         certified(ORDERS, paths.root, at=datetime(2013, 1, 1))  # noqa: DTZ001
-
-
-def test_an_earlier_time_reads_the_optimized_files_of_its_version(tmp_path: Path) -> None:
-    paths = LakehousePaths(tmp_path)
-    write_version(paths, orders("a"))
-    at = now_of(paths)
-    DeltaTable(str(paths.table(ORDERS))).optimize.z_order(["n"])
-    write_version(paths, orders("new"))
-    read = certified(ORDERS, paths.root, at=at + timedelta(seconds=0))
-    assert (read.version, read.arrow()["name"].to_pylist()) == (1, ["a"])
 
 
 def test_an_error_says_why_nothing_can_be_read_and_what_to_do(tmp_path: Path) -> None:
@@ -135,17 +126,11 @@ def test_odd_partition_values_and_added_columns_are_read(tmp_path: Path) -> None
     assert relation.filter("\"día\" = '日本''--'").project("n").fetchall() == [(3,)]
 
 
-def test_a_missing_library_is_named(paths: LakehousePaths, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "polars", None)
-    with pytest.raises(QueryError, match=r"polars is not installed\npip install polars"):
-        certified(ORDERS, paths.root).polars()
-
-
 def test_a_process_that_stops_reading_early_ends_in_peace(tmp_path: Path) -> None:
     paths = LakehousePaths(tmp_path)
     rows = orders(*map(str, range(200_000)))
     write_version(paths, pa.concat_tables([rows] * 5))
-    for _ in range(3):
+    for _ in range(2):
         command = [sys.executable, "-c", SCAN, str(tmp_path)]
         done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, timeout=120, check=False)
         assert (done.returncode, done.stdout) == (0, "[('0', 0), ('1', 1), ('2', 2)]\n"), done.stderr
