@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Mapping
 from io import StringIO
 from pathlib import Path
 
@@ -18,8 +17,7 @@ from include.cli.views import problem_table
 from include.control.gates.gates import Gates
 from include.control.gates.result import GateResult
 from include.errors import ExitCode
-from include.paths import LakehousePaths
-from include.settings import PROJECT
+from include.settings import PROJECT, Settings
 from include.specs.problem import SpecProblem
 from include.specs.schema import SCHEMA_FILE, schema_text
 from tests.support.cli import Lakehouse
@@ -61,13 +59,13 @@ class TestNames:
         assert (answer.exit_code, closest in answer.stderr) == (ExitCode.WRONG_USAGE, True), answer.stderr
 
     def test_an_empty_lakehouse_has_nothing_to_show_and_a_missing_root_is_named(
-        self, lakehouse: Lakehouse, place: Mapping[str, str]
+        self, lakehouse: Lakehouse, settings: Settings
     ) -> None:
-        missing = f"There is no folder {place['LAKEHOUSE_ROOT']}"
+        missing = f"There is no folder {settings.root}"
         for command, text in EMPTY.items():
             answer = lakehouse(*command.split())
             assert (answer.exit_code, text in answer.stdout, missing in answer.stdout) == (0, True, True), command
-        Path(place["LAKEHOUSE_ROOT"]).mkdir()
+        settings.root.mkdir()
         for command, text in EMPTY.items():
             answer = lakehouse(*command.split())
             assert (text in answer.stdout, missing in answer.stdout) == (True, False), command
@@ -85,9 +83,9 @@ def test_help_loads_nothing_heavy() -> None:
 
 class TestCheck:
     def test_a_table_whose_spec_is_wrong_is_not_maintained_and_that_is_an_error(
-        self, lakehouse: Lakehouse, place: Mapping[str, str]
+        self, lakehouse: Lakehouse, settings: Settings
     ) -> None:
-        folder = write_specs(Path(place["LAKEHOUSE_TABLES"]), silver_document(kees=1))
+        folder = write_specs(settings.tables, silver_document(kees=1))
         answer = lakehouse("maintain", "--table", "silver.orders")
         assert (answer.exit_code, answer.stdout) == (ExitCode.BAD_SPEC, "")
         cause, where = answer.stderr.strip().split("\n")
@@ -98,11 +96,9 @@ class TestCheck:
         others = lakehouse("maintain", "--table", "bronze.orders", "--table", "gold.revenue_daily")
         assert (others.exit_code, others.stdout.count("not built yet")) == (ExitCode.OK, 2), "no Spark is started"
 
-    def test_all_problems_go_to_stderr_one_per_line_or_as_json(
-        self, lakehouse: Lakehouse, place: Mapping[str, str]
-    ) -> None:
+    def test_all_problems_go_to_stderr_one_per_line_or_as_json(self, lakehouse: Lakehouse, settings: Settings) -> None:
         documents = gold_document(refresh_by="dya"), silver_document(kees={"a": [1, None]})
-        folder = write_specs(Path(place["LAKEHOUSE_TABLES"]), *documents)
+        folder = write_specs(settings.tables, *documents)
         gold, silver = (folder / "gold/shop/revenue_daily.yaml", folder / "silver/shop/orders.yaml")
         answer = lakehouse("check")
         assert (answer.exit_code, answer.stdout) == (ExitCode.BAD_SPEC, "")
@@ -148,10 +144,8 @@ class TestCheck:
 
 
 class TestTables:
-    def test_rows_versions_and_quarantine_come_from_the_tables(
-        self, lakehouse: Lakehouse, place: Mapping[str, str]
-    ) -> None:
-        paths = LakehousePaths(Path(place["LAKEHOUSE_ROOT"]))
+    def test_rows_versions_and_quarantine_come_from_the_tables(self, lakehouse: Lakehouse, settings: Settings) -> None:
+        paths = settings.paths
         for rows in (1200, 34):
             write_deltalake(paths.table("silver.orders"), pa.table({"amount": range(rows)}), mode="append")
         rescued = ["{}", None, "{}"]
@@ -169,8 +163,8 @@ class TestTables:
         words = next(line for line in answer.stdout.splitlines() if "bronze.orders" in line).split()
         assert words[4:8] == ["0", "-", "0", "2"]
 
-    def test_a_damaged_table_is_named_and_stops_no_other(self, lakehouse: Lakehouse, place: Mapping[str, str]) -> None:
-        paths = LakehousePaths(Path(place["LAKEHOUSE_ROOT"]))
+    def test_a_damaged_table_is_named_and_stops_no_other(self, lakehouse: Lakehouse, settings: Settings) -> None:
+        paths = settings.paths
         for table in ("bronze.orders", "silver.orders"):
             write_deltalake(paths.table(table), pa.table({"amount": range(7)}))
         quarantine(paths, "bronze.orders", refused(1, "too low"))
@@ -192,9 +186,9 @@ class TestOneWrongSpec:
     """Commands about valid tables end as usual, and name the wrong spec once."""
 
     @pytest.fixture
-    def wrong(self, place: Mapping[str, str]) -> Path:
+    def wrong(self, settings: Settings) -> Path:
         """A wrong silver spec in another domain than the valid specs."""
-        folder = write_specs(Path(place["LAKEHOUSE_TABLES"]), bronze_document("bronze.stock"), domain="store")
+        folder = write_specs(settings.tables, bronze_document("bronze.stock"), domain="store")
         without_keys = silver_document("silver.stock", source="bronze.stock")
         del without_keys["keys"]
         write_specs(folder, {**without_keys, "keyz": ["id"]}, domain="store")

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Mapping
-from pathlib import Path
 
 import pytest
 
 from include.control.ledger.new_columns import ColumnState, NewColumns
 from include.errors import ExitCode
-from include.paths import LakehousePaths
+from include.settings import Settings
 from tests.support.cli import Lakehouse
 from tests.support.documents.specs import bronze_document, write_specs
 from tests.support.ledger.ledger_failures import failing_appends
@@ -20,10 +18,10 @@ WRONG_USAGE = 2
 
 
 @pytest.fixture
-def columns(place: Mapping[str, str]) -> NewColumns:
+def columns(settings: Settings) -> NewColumns:
     """Two new fields of a table with `evolve: ask`."""
-    write_specs(Path(place["LAKEHOUSE_TABLES"]), bronze_document(on_drift="evolve", evolve="ask"))
-    columns = NewColumns(LakehousePaths(Path(place["LAKEHOUSE_ROOT"])))
+    write_specs(settings.tables, bronze_document(on_drift="evolve", evolve="ask"))
+    columns = NewColumns(settings.paths)
     columns.record(ColumnState.PROPOSED, ORDERS, ["colour", "shop"], run_id="scheduled__2013-01-01")
     return columns
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 
@@ -13,7 +11,7 @@ from include.cli.conflicts import advice, count_contentions
 from include.contracts.job.contention import LeaseWait, LostRace
 from include.control.ledger.commit_history import CommitHistory, TableWrite
 from include.errors import ExitCode
-from include.paths import LakehousePaths
+from include.settings import Settings
 from tests.support.cli import Lakehouse
 from tests.support.documents.specs import silver_document, write_specs
 
@@ -28,9 +26,9 @@ def table_write(run_id: str, waited_s: float = 0.0, holders: str = "", *lost: Lo
 
 
 @pytest.fixture
-def history(place: Mapping[str, str]) -> CommitHistory:
-    write_specs(Path(place["LAKEHOUSE_TABLES"]), silver_document())
-    return CommitHistory(LakehousePaths(Path(place["LAKEHOUSE_ROOT"])))
+def history(settings: Settings) -> CommitHistory:
+    write_specs(settings.tables, silver_document())
+    return CommitHistory(settings.paths)
 
 
 def test_it_counts_by_table_and_pair_of_writers(history: CommitHistory, lakehouse: Lakehouse) -> None:
@@ -72,11 +70,11 @@ def test_there_is_advice_only_if_a_change_helps() -> None:
 
 
 def test_a_table_with_a_damaged_history_stops_no_other(
-    history: CommitHistory, lakehouse: Lakehouse, place: Mapping[str, str]
+    history: CommitHistory, lakehouse: Lakehouse, settings: Settings
 ) -> None:
     history.record(table_write(BACKFILL, 40.0, f"{SCHEDULED} (process 7 on a)"))
     history.record(replace(table_write(BACKFILL), table="bronze.orders"))
-    [file] = Path(place["LAKEHOUSE_ROOT"]).glob("ops/commits/table=bronze.orders/*.parquet")
+    [file] = settings.root.glob("ops/commits/table=bronze.orders/*.parquet")
     for damage in (lambda: file.write_bytes(file.read_bytes()[:-9]), file.unlink):
         damage()
         answer = lakehouse("conflicts")

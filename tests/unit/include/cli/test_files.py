@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,15 +14,16 @@ from include.control.ledger.ledger import Ledger
 from include.control.log.batch import FileFact, Stream, Winner
 from include.errors import ExitCode
 from include.paths import LakehousePaths
+from include.settings import Settings
 from tests.support.cli import Lakehouse
 from tests.support.ledger.delta_tables import day, intent_of
 
 
 class TestFiles:
     @pytest.fixture
-    def paths(self, place: Mapping[str, str]) -> LakehousePaths:
+    def paths(self, settings: Settings) -> LakehousePaths:
         """A bronze table whose first batch loaded one file and found a broken one."""
-        paths = LakehousePaths(Path(place["LAKEHOUSE_ROOT"]))
+        paths = settings.paths
         write_deltalake(paths.table("bronze.orders"), pa.table({"amount": [1]}))
         table_id = str(DeltaTable(str(paths.table("bronze.orders"))).metadata().id)
         ledger, intent = Ledger(paths), intent_of(table_id, 1, stream=Stream("bronze.orders"))
@@ -49,9 +49,9 @@ class TestFiles:
         assert "0 files" in lakehouse("files", "bronze.orders", "--interval", "2013-01-02").stdout
 
     def test_a_file_that_the_storage_delivers_now_is_not_unreachable(
-        self, lakehouse: Lakehouse, paths: LakehousePaths, place: Mapping[str, str]
+        self, lakehouse: Lakehouse, paths: LakehousePaths, settings: Settings
     ) -> None:
-        landing, names = Path(place["LAKEHOUSE_LANDING"]), ("orders/c.json", "orders/d.json", "orders/a.json")
+        landing, names = Path(settings.landing), ("orders/c.json", "orders/d.json", "orders/a.json")
         (landing / "orders").mkdir(parents=True, exist_ok=True)
         silent = [FileFact(path=name, size=7, mtime_ns=2, defect="Input/output error") for name in names]
         table_id = str(DeltaTable(str(paths.table("bronze.orders"))).metadata().id)

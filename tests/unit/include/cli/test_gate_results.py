@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,7 @@ from include.contracts.spec.table_spec import AnySpec
 from include.control.gates.gates import Gates
 from include.control.gates.result import GateResult
 from include.errors import ExitCode
-from include.paths import LakehousePaths
+from include.settings import Settings
 from tests.support.cli import Lakehouse
 from tests.support.documents.specs import silver_document, write_specs
 from tests.support.ledger.delta_tables import append, create_table
@@ -24,10 +23,10 @@ WRONG_USAGE = 2
 
 
 @pytest.fixture
-def gates(place: Mapping[str, str]) -> Gates:
+def gates(settings: Settings) -> Gates:
     """A table of which version 1 passed, and version 2 was refused."""
-    tables = write_specs(Path(place["LAKEHOUSE_TABLES"]), silver_document(expectations=[RULE]))
-    paths = LakehousePaths(Path(place["LAKEHOUSE_ROOT"]))
+    tables = write_specs(settings.tables, silver_document(expectations=[RULE]))
+    paths = settings.paths
     table_id, spec = create_table(paths.table(ORDERS)), load_catalog(tables).spec(ORDERS)
     gates = Gates(paths)
     for passed in (True, False):

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
-
 from include.catalog import load_catalog
 from include.control.ledger.spec_history import SpecHistory
 from include.paths import LakehousePaths
+from include.settings import Settings
 from tests.support.cli import Lakehouse
 from tests.support.documents.specs import gold_document, write_specs
 from tests.support.ledger.delta_tables import file_contents, load_batch
@@ -15,10 +13,8 @@ from tests.support.ledger.delta_tables import file_contents, load_batch
 GOLD = "gold.revenue_daily"
 
 
-def test_it_names_the_effects_of_a_changed_spec_and_writes_nothing(
-    lakehouse: Lakehouse, place: Mapping[str, str]
-) -> None:
-    root, tables = Path(place["LAKEHOUSE_ROOT"]), Path(place["LAKEHOUSE_TABLES"])
+def test_it_names_the_effects_of_a_changed_spec_and_writes_nothing(lakehouse: Lakehouse, settings: Settings) -> None:
+    root, tables = settings.root, settings.tables
     spec = load_catalog(tables).spec(GOLD)
     SpecHistory(LakehousePaths(root)).record(spec, load_batch(root, spec, rows=3).intent.table_id)
     assert lakehouse("diff", GOLD).stdout == f"{GOLD}: as the spec says\n"

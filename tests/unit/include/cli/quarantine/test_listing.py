@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -20,6 +18,7 @@ from include.control.quarantine.events import Decision, QuarantineEvents, Receiv
 from include.control.quarantine.rows import quarantined_rows
 from include.control.quarantine.stored_rows import QuarantinedRow, StoredRows
 from include.paths import LakehousePaths
+from include.settings import Settings
 from tests.support.cli import Lakehouse
 from tests.support.documents.specs import write_specs
 from tests.support.ledger.quarantine_rows import quarantine, refused
@@ -33,9 +32,9 @@ ANN = Decision("ann", "the till was wrong", "a run")
 
 
 @pytest.fixture
-def paths(place: Mapping[str, str]) -> LakehousePaths:
+def paths(settings: Settings) -> LakehousePaths:
     """Three refused rows of a silver table, one of them for two reasons, and one of bronze that was no record."""
-    paths = LakehousePaths(Path(place["LAKEHOUSE_ROOT"]))
+    paths = settings.paths
     rows = [refused(1, TOO_LOW), refused(2, TOO_LOW, of_day=2), refused(3, TOO_LOW, NO_KEY, of_day=2)]
     quarantine(paths, ORDERS, *rows)
     broken = refused(0, "not a record: cannot be parsed", record="{[b]", source="orders/a.json", position=7)
@@ -73,13 +72,11 @@ def test_a_row_is_shown_in_full_with_its_origin(lakehouse: Lakehouse, paths: Lak
     assert "1 of 1 quarantined" in lakehouse("quarantine", "show", ORDERS, "--reason", "not_null").stdout
 
 
-def test_a_row_that_waits_for_another_table_is_shown_with_its_limit(
-    lakehouse: Lakehouse, place: Mapping[str, str]
-) -> None:
-    write_specs(Path(place["LAKEHOUSE_TABLES"]), *shop_documents(known_customer(wait_at_most="7 days")))
+def test_a_row_that_waits_for_another_table_is_shown_with_its_limit(lakehouse: Lakehouse, settings: Settings) -> None:
+    write_specs(settings.tables, *shop_documents(known_customer(wait_at_most="7 days")))
     now = datetime.now(UTC)
     rows = [refused(1, UNKNOWN, first_seen=now), refused(2, UNKNOWN), refused(3, UNKNOWN, NO_KEY, first_seen=now)]
-    quarantine(LakehousePaths(Path(place["LAKEHOUSE_ROOT"])), ORDERS, *rows)
+    quarantine(settings.paths, ORDERS, *rows)
     wait = f"waits for silver.customers until {now + timedelta(days=7):%Y-%m-%d %H:%M} UTC"
     waits = [wait in " ".join(lakehouse("quarantine", "show", ORDERS, row["row_id"]).stdout.split()) for row in rows]
     assert waits == [True, False, False], "the second one has waited for too long, the third one has no key"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 
 import duckdb
@@ -13,14 +12,15 @@ from include.control.views.duckdb_file import delta_extension
 from include.control.views.folder import INDEX
 from include.errors import ExitCode
 from include.paths import LakehousePaths
+from include.settings import Settings
 from tests.support.cli import Lakehouse
 from tests.support.reading.certified_lake import orders, write_version
 
 
 @pytest.fixture(autouse=True)
-def paths(place: Mapping[str, str]) -> LakehousePaths:
+def paths(settings: Settings) -> LakehousePaths:
     """A certified table, and one that is not."""
-    paths = LakehousePaths(Path(place["LAKEHOUSE_ROOT"]))
+    paths = settings.paths
     write_version(paths, orders("a", "b"))
     write_version(paths, orders("bad"), table="gold.sales", passed=False)
     return paths

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
-
 from include.cli.output import console
 from include.cli.runs.job import difference_table
 from include.errors import ExitCode
+from include.settings import Settings
 from tests.support.cli import Lakehouse
 
 
@@ -23,9 +21,7 @@ def test_each_difference_is_a_line_with_its_group_its_column_and_both_values() -
     assert ["day", "2013-01-02,", "kind", "-", "-", "no", "row", "a", "row"] in lines
 
 
-def test_a_table_that_is_no_gold_table_is_refused_before_spark_starts(
-    lakehouse: Lakehouse, place: Mapping[str, str]
-) -> None:
+def test_a_table_that_is_no_gold_table_is_refused_before_spark_starts(lakehouse: Lakehouse, settings: Settings) -> None:
     answer = lakehouse("verify", "silver.orders")
     assert (answer.exit_code, "silver.orders is merged from events" in answer.stderr) == (ExitCode.WRONG_USAGE, True)
-    assert not Path(place["LAKEHOUSE_ROOT"]).exists(), "a driver writes its report there"
+    assert not settings.root.exists(), "a driver writes its report there"

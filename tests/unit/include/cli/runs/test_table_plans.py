@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from include.control.planning.advice import Advice
 from include.control.planning.run_plans import TablePlan
 from include.errors import ExitCode
+from include.settings import Settings
 from tests.support.cli import Lakehouse
 from tests.support.documents.specs import bronze_document, gold_document, write_specs
 from tests.support.ledger.delta_tables import day
 from tests.support.silver.known_customers import known_customer, shop_documents
 
 
-def land_orders(place: Mapping[str, str], day: str = "2013-01-01", source: str = "orders") -> None:
+def land_orders(settings: Settings, day: str = "2013-01-01", source: str = "orders") -> None:
     """Deliver one file of two orders for `day`."""
-    folder = Path(place["LAKEHOUSE_LANDING"]) / source / f"date={day}"
+    folder = Path(settings.landing) / source / f"date={day}"
     folder.mkdir(parents=True)
     lines = [f'{{"order_id": "{number}", "amount": 5, "day": "{day}"}}' for number in (1, 2)]
     (folder / "orders.json").write_text("\n".join(lines) + "\n")
@@ -25,11 +25,11 @@ def land_orders(place: Mapping[str, str], day: str = "2013-01-01", source: str =
 
 class TestPlan:
     def test_each_table_reads_what_the_table_before_it_will_bring_and_nothing_is_written(
-        self, lakehouse: Lakehouse, place: Mapping[str, str], tmp_path: Path
+        self, lakehouse: Lakehouse, settings: Settings, tmp_path: Path
     ) -> None:
         of_days = {"sources": {"o": {"table": "gold.revenue_daily"}}, "measures": {"all": "sum(o.revenue)"}}
-        write_specs(Path(place["LAKEHOUSE_TABLES"]), gold_document("gold.above", **of_days))
-        land_orders(place)
+        write_specs(settings.tables, gold_document("gold.above", **of_days))
+        land_orders(settings)
         before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
         answer = lakehouse("plan", "--domain", "shop", "--interval", "2013-01-01")
         assert answer.exit_code == 0, answer.stderr
@@ -44,14 +44,14 @@ class TestPlan:
         assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
 
     def test_a_table_whose_rows_wait_for_another_one_comes_after_it(
-        self, lakehouse: Lakehouse, place: Mapping[str, str]
+        self, lakehouse: Lakehouse, settings: Settings
     ) -> None:
         received, customers, *orders = shop_documents(known_customer(other_table="silver.z"))
-        write_specs(Path(place["LAKEHOUSE_TABLES"]), received, {**customers, "table": "silver.z"}, *orders)
-        land_orders(place)
+        write_specs(settings.tables, received, {**customers, "table": "silver.z"}, *orders)
+        land_orders(settings)
         stopped = lakehouse("plan", "--interval", "2013-01-01").stdout.splitlines()
         assert any("silver.orders" in line and "waits for bronze.customers: " in line for line in stopped)
-        land_orders(place, source="customers")
+        land_orders(settings, source="customers")
         answer = lakehouse("plan", "--interval", "2013-01-01")
         assert answer.exit_code == 0, answer.stderr
         silver = [line for line in answer.stdout.splitlines() if "silver." in line.partition("reads")[0]]
@@ -70,9 +70,9 @@ class TestPlan:
         assert replace(after, advice=reads).message == "reads what bronze.orders will bring; bronze.orders version 2"
 
     def test_each_day_is_planned_and_a_missing_source_is_named_for_each_table(
-        self, lakehouse: Lakehouse, place: Mapping[str, str]
+        self, lakehouse: Lakehouse, settings: Settings
     ) -> None:
-        land_orders(place, "2012-12-31")
+        land_orders(settings, "2012-12-31")
         answer = lakehouse("plan", "--interval", "2012-12-31", "--to", "2013-01-01")
         assert answer.exit_code == ExitCode.NOT_READY
         days = [line for line in answer.stdout.splitlines() if line.startswith("shop, ")]
@@ -83,8 +83,8 @@ class TestPlan:
         [to_do] = [line for line in answer.stdout.splitlines() if line.startswith("to do")]
         assert to_do.startswith("to do for bronze.orders: The source has not delivered yet")
 
-    def test_one_of_several_domains_must_be_named(self, lakehouse: Lakehouse, place: Mapping[str, str]) -> None:
-        write_specs(Path(place["LAKEHOUSE_TABLES"]), bronze_document("bronze.trips"), domain="travel")
+    def test_one_of_several_domains_must_be_named(self, lakehouse: Lakehouse, settings: Settings) -> None:
+        write_specs(settings.tables, bronze_document("bronze.trips"), domain="travel")
         answer = lakehouse("plan", "--interval", "2013-01-01")
         assert answer.exit_code == ExitCode.WRONG_USAGE
         assert "--domain shop or travel" in answer.stderr
