@@ -48,15 +48,19 @@ def names(part: LandingFiles) -> list[str]:
     return [file.path.removeprefix("orders/").removesuffix(".json") for file in part.files]
 
 
-def test_the_last_changed_file_comes_first_with_what_became_of_its_rows(ledger: Ledger) -> None:
+def test_the_last_changed_file_comes_first_and_a_filter_leaves_those_of_a_day_or_of_a_folder(ledger: Ledger) -> None:
     assert files(ledger).answer == "No run has seen a landing file yet."
-    load(ledger, 1, "a")
-    load(ledger, 2, "b")
-    load(ledger, 3, "a")
+    load(ledger, 1, "a1", "b1")
+    load(ledger, 2, "a2")
+    load(ledger, 3, "b1")
     part = files(ledger)
-    assert names(part) == ["a", "b"]
+    assert names(part) == ["b1", "a2", "a1"]
     assert (part.files[0].batch_seq, part.files[0].rows) == (3, FileRows(read=1, written=1))
     assert part.answer == "No file failed: every file below is loaded."
+    assert names(files(ledger, day=date(2013, 1, 2))) == ["a2"]
+    assert names(files(ledger, day=date(2013, 1, 1))) == ["a1"], "b1 was loaded again, for another day"
+    assert names(files(ledger, prefix="orders/a")) == ["a2", "a1"]
+    assert files(ledger, prefix="' OR 1=1").files == []
 
 
 def test_the_parts_together_have_each_file_once(ledger: Ledger) -> None:
@@ -69,16 +73,6 @@ def test_the_parts_together_have_each_file_once(ledger: Ledger) -> None:
         seen, before, parts = seen + names(part), part.next_before, parts + 1
     assert parts > 2
     assert sorted(seen) == sorted([f"{kind}{number}" for kind in "xy" for number in range(1, 8)] + ["again"])
-
-
-def test_a_filter_leaves_the_files_of_a_day_or_of_a_folder(ledger: Ledger) -> None:
-    load(ledger, 1, "a1", "b1")
-    load(ledger, 2, "a2")
-    load(ledger, 3, "b1")
-    assert names(files(ledger, day=date(2013, 1, 2))) == ["a2"]
-    assert names(files(ledger, day=date(2013, 1, 1))) == ["a1"], "b1 was loaded again, for another day"
-    assert names(files(ledger, prefix="orders/a")) == ["a2", "a1"]
-    assert files(ledger, prefix="' OR 1=1").files == []
 
 
 def test_failed_files_are_always_there_with_the_reason(ledger: Ledger) -> None:
