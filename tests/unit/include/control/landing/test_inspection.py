@@ -103,7 +103,7 @@ SEMICOLONS = b'event_seq;"order_id";day;amount;event_at;"a; more"\r\n1;2;;;;\r\n
 SOUND: list[tuple[str, dict[str, str], bytes, tuple[str, ...]]] = [
     ("a.json", {}, b"not json\n\n" + LINES, ()),
     ("a.csv", {"delimiter": ";"}, SEMICOLONS, ("event_seq", "order_id", "day", "amount", "event_at", "a; more")),
-    ("a.csv.gz", {}, gzip.compress(CSV), COLUMNS),
+    ("a.csv.gz", {}, gzip.compress(CSV, mtime=0), COLUMNS),
     ("a.parquet", {}, parquet(**{name: [1] for name in (*COLUMNS, "more")}), (*COLUMNS, "more")),
 ]
 
