@@ -193,8 +193,13 @@ class EventLog:
             self._state = LogState(self._path)
             if checkpoints:
                 self._state.apply(max(checkpoints), self._checkpoint(max(checkpoints)))
-        for version in range(self._state.version + 1, newest + 1):
-            self._state.apply(version, self._commit(version))
+        try:
+            for version in range(self._state.version + 1, newest + 1):
+                self._state.apply(version, self._commit(version))
+        except TornLogError:
+            # Otherwise the commits before a missing one would look like the whole log to the next read.
+            self._state = LogState(self._path)
+            raise
 
     def _is_newest(self, version: int) -> bool:
         """Whether a version on a disk has a commit and the next one has none; False for a bucket.

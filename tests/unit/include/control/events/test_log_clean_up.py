@@ -191,12 +191,19 @@ def test_a_wrong_clock_makes_no_file_old(path: Path, hours: int, monkeypatch: py
     assert len(reader.events(TABLE)) == 23
 
 
-def test_the_error_names_a_missing_commit(path: Path) -> None:
+def test_the_error_names_a_missing_commit_at_each_read_and_no_later_event_takes_its_place(path: Path) -> None:
     append(path, *"abc")
     missing = commits(path)[-2]
+    whole = missing.read_text()
     missing.unlink()
-    with pytest.raises(TornLogError, match=f"{missing.name} is missing or cannot be read"):
-        OpsTable(path, EVENTS).events(TABLE)
+    events = OpsTable(path, EVENTS)
+    for _ in range(2):
+        with pytest.raises(TornLogError, match=f"{missing.name} is missing or cannot be read"):
+            events.events(TABLE)
+    events.append([event(TABLE, "d")])
+    assert not missing.exists()
+    missing.write_text(whole)
+    assert dict(word_counts(path, TABLE)) == dict.fromkeys("abcd", 1)
 
 
 @pytest.mark.parametrize("torn", ["", '{"commitInfo":{"times'])
