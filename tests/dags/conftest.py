@@ -21,11 +21,15 @@ from airflow.models.base import Base  # noqa: E402
 from airflow.sdk import DAG  # noqa: E402
 from airflow.utils.db import synchronize_log_template  # noqa: E402
 from airflow.utils.session import create_session  # noqa: E402
+from fastapi import FastAPI  # noqa: E402
 from fastapi.testclient import TestClient  # noqa: E402
 from sqlalchemy.orm import Session  # noqa: E402
 
 BUNDLE = "dags-folder"
 """Airflow's own name for the folder of DAG files."""
+
+USERS = ("AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS", "ann:viewer,bob:user,dan:op,eve:")
+"""ann may read everything, bob also trigger DAGs, dan also create asset events; eve has no role."""
 
 
 @pytest.fixture(scope="session")
@@ -51,16 +55,25 @@ def database() -> Iterator[Session]:
         yield session
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
-    """An API server; ann may read everything, bob also trigger DAGs, dan also create asset events; eve has no role."""
+@pytest.fixture(scope="session")
+def api_server() -> Iterator[FastAPI]:
+    """Airflow's API server, which takes seconds to make."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("LAKEHOUSE_ROOT", str(tmp_path_factory.mktemp("lakehouse")))
-        patch.setenv("AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS", "ann:viewer,bob:user,dan:op,eve:")
+        patch.setenv(*USERS)
         import_all_models()
         Base.metadata.create_all(settings.engine)
-        yield TestClient(create_app("core"), follow_redirects=False)
-        purge_cached_app()
+        app = create_app("core")
+    yield app
+    purge_cached_app()
+
+
+@pytest.fixture(scope="module")
+def server(api_server: FastAPI, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
+    """The API server of an empty lakehouse."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LAKEHOUSE_ROOT", str(tmp_path_factory.mktemp("lakehouse")))
+        patch.setenv(*USERS)
+        yield TestClient(api_server, follow_redirects=False)
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, get_args
@@ -9,22 +10,23 @@ from typing import Any, get_args
 import pytest
 from airflow._shared.module_loading import find_path_from_directory
 from airflow.api_fastapi.core_api.services.ui.task_group import task_group_to_dict
+from airflow.jobs.job import Job as AirflowJob
+from airflow.models.pool import Pool
 from airflow.providers.standard.operators.hitl import ApprovalOperator
-from airflow.sdk import DAG, Asset, CronDataIntervalTimetable
+from airflow.sdk import DAG, CronDataIntervalTimetable
 from airflow.sdk.exceptions import ParamValidationError
 from airflow.serialization.serialized_objects import DagSerialization
+from sqlalchemy import delete
+from sqlalchemy.orm import Session
 
 from include.catalog import load_catalog
-from include.contracts.job.args import WRITER_OF_LAYER, Job
+from include.contracts.job.args import Job
 from include.contracts.job.column_fix import ColumnFix
 from include.settings import PROJECT
 from lakehouse_airflow.assets import PROPOSED_COLUMNS
 from lakehouse_airflow.factory.defaults import EXECUTION_TIMEOUT
-from lakehouse_airflow.operators.quality_gate import QualityGateOperator
 from lakehouse_airflow.operators.second_person import APPROVE, SecondPersonApprovalOperator
-from lakehouse_airflow.operators.spark_job import SparkJobOperator
 from lakehouse_airflow.operators.table_rebuild import TableRebuildOperator
-from lakehouse_airflow.operators.table_write import TableWriteOperator
 from lakehouse_airflow.retries import TypedRetryPolicy
 from lakehouse_airflow.sensors.landing import LandingSensor
 
@@ -61,11 +63,8 @@ def test_these_dags_exist_and_no_others(dags: dict[str, DAG]) -> None:
     assert set(dags) == DAG_IDS, "add a new DAG to DAG_IDS: this test notices a missing one"
 
 
-def test_the_specs_are_those_of_the_flights_domain() -> None:
-    assert {spec.table for spec in load_catalog(PROJECT / "include" / "tables").of_domain("flights")} == NAMES
-
-
 def test_each_table_of_the_domain_is_written_and_checked(dags: dict[str, DAG]) -> None:
+    assert {spec.table for spec in load_catalog(PROJECT / "include" / "tables").of_domain("flights")} == NAMES
     assert set(dags["flights"].task_ids) == NAMES | {f"{table}_gate" for table in NAMES} | SENSORS
     assert set(dags["flights"].task_group.get_task_group_dict()) == {None, *TABLES}
 
@@ -96,31 +95,6 @@ def test_a_rebuild_is_a_dry_run_then_an_approval_then_a_job(dags: dict[str, DAG]
     assert dag.get_task("approve").upstream_task_ids == {"dry_run"}
     assert rebuild.upstream_task_ids == {"approve"}
     assert dag.get_task("run_again").upstream_task_ids == {"rebuild"}
-
-
-def test_a_table_is_written_only_after_its_sensor_and_the_gates_of_its_sources(dags: dict[str, DAG]) -> None:
-    catalog, dag = load_catalog(PROJECT / "include" / "tables"), dags["flights"]
-    for table in NAMES:
-        gates = {f"{source}_gate" for source in catalog.spec(table).source_tables}
-        assert dag.get_task(table).upstream_task_ids == gates | ({f"{table}.files"} & SENSORS)
-        assert dag.get_task(f"{table}_gate").upstream_task_ids == {table}
-    assert dag.get_task("gold.delay_by_weather").upstream_task_ids == {"silver.flights_gate", "silver.weather_gate"}
-
-
-def test_each_task_runs_the_job_of_its_layer(dags: dict[str, DAG]) -> None:
-    jobs = [task for task in dags["flights"].tasks if task.task_id not in SENSORS]
-    assert len(jobs) == 2 * len(NAMES)
-    for task in jobs:
-        assert isinstance(task, SparkJobOperator)
-        layer = task.table.partition(".")[0]
-        if isinstance(task, QualityGateOperator):
-            assert (task.job, task.upstream_task_ids) == (Job.QUALITY_GATE, {task.table})
-            assert task.outlets == [
-                Asset(name=task.table, uri=f"millrace://{task.table.replace('.', '/')}", group=layer)
-            ]
-        else:
-            assert isinstance(task, TableWriteOperator)
-            assert (task.job, task.max_active_tis_per_dag, task.outlets) == (WRITER_OF_LAYER[layer], 1, [])
 
 
 def test_people_are_asked_when_a_table_proposes_columns(dags: dict[str, DAG]) -> None:
@@ -169,31 +143,24 @@ def all_tasks(dag: DAG) -> list[Any]:
     return [task.unmap({"table": "bronze.a", "column": "b"}) if task.is_mapped else task for task in dag.tasks]
 
 
-def test_a_run_covers_whole_utc_days_and_is_not_caught_up(dags: dict[str, DAG]) -> None:
-    flights = dags["flights"]
+def test_every_dag_has_a_description_tags_and_owners(dags: dict[str, DAG]) -> None:
+    for dag in dags.values():
+        assert dag.catchup is False
+        assert all((dag.doc_md, dag.description))
+        assert "lakehouse" in dag.tags
+        assert dag.dag_display_name != dag.dag_id
+        assert not {"", "airflow"} & {task.owner for task in dag.tasks}
+
+
+def test_every_dag_of_spark_jobs_keeps_the_policies(dags: dict[str, DAG]) -> None:
+    flights, maintenance = dags["flights"], dags["table_maintenance"]
     assert flights.timetable == CronDataIntervalTimetable("0 0 * * *", timezone="UTC")
     assert (flights.start_date, flights.end_date) == (datetime(2013, 1, 1, tzinfo=UTC), None)
-
-
-@pytest.mark.parametrize("dag_id", sorted(DAG_IDS))
-def test_every_dag_has_a_description_tags_and_owners(dags: dict[str, DAG], dag_id: str) -> None:
-    dag = dags[dag_id]
-    assert dag.catchup is False
-    assert dag.doc_md
-    assert dag.description
-    assert "lakehouse" in dag.tags
-    assert dag.dag_display_name != dag.dag_id
-    assert len(dag.tasks) > 0
-    assert all(task.owner not in ("", "airflow") for task in dag.tasks)
-
-
-@pytest.mark.parametrize("dag_id", ["flights", "table_maintenance"])
-def test_every_dag_of_spark_jobs_keeps_the_policies(dags: dict[str, DAG], dag_id: str) -> None:
-    dag = dags[dag_id]
-    assert isinstance(dag.timetable, CronDataIntervalTimetable)
-    assert dag.start_date.tzinfo is not None
-    for task in dag.tasks:
+    assert isinstance(maintenance.timetable, CronDataIntervalTimetable)
+    for task in (*flights.tasks, *maintenance.tasks):
         assert_keeps_the_policies(task)
+    least = min(task.priority_weight for task in flights.tasks)
+    assert least > max(task.priority_weight for task in maintenance.tasks), "writers have priority over maintenance"
 
 
 def assert_keeps_the_policies(task: Any) -> None:
@@ -212,12 +179,6 @@ def test_airflow_loads_only_one_file_as_a_plugin() -> None:
     assert [file.name for file in files if file.suffix == ".py"] == ["millrace_ui.py"]
 
 
-def test_writers_have_priority_over_maintenance(dags: dict[str, DAG]) -> None:
-    writing = {task.priority_weight for task in dags["flights"].tasks}
-    maintaining = {task.priority_weight for task in dags["table_maintenance"].tasks}
-    assert min(writing) > max(maintaining)
-
-
 def test_the_form_asks_for_a_day_and_may_be_left_empty(dags: dict[str, DAG]) -> None:
     form = dags["flights"].params
     assert form.dump() == {"day": None, "reprocess": False}
@@ -227,10 +188,19 @@ def test_the_form_asks_for_a_day_and_may_be_left_empty(dags: dict[str, DAG]) -> 
     assert form.validate()["day"] == "2013-01-05"
 
 
-def test_the_pages_of_the_ui_are_written_from_the_specs(dags: dict[str, DAG]) -> None:
-    catalog, dag = load_catalog(PROJECT / "include" / "tables"), dags["flights"]
-    for table in NAMES:
-        assert f"`{table}`" in dag.doc_md
-        page = dag.get_task(table).doc_md
-        assert catalog.spec(table).description in page
-        assert f"| owner | {catalog.spec(table).owner} |" in page
+def test_the_pool_of_the_tasks_is_created_when_airflow_starts_and_is_never_changed(database: Session) -> None:
+    def slots() -> int | None:
+        database.expire_all()
+        pool = Pool.get_pool("spark", session=database)
+        return pool.slots if pool else None
+
+    database.execute(delete(Pool).where(Pool.pool == "spark"))
+    database.commit()
+    missing = slots()
+    database.rollback()
+    AirflowJob()
+    created = slots()
+    Pool.create_or_update_pool("spark", 7, "more", include_deferred=False, session=database)
+    database.commit()
+    AirflowJob()
+    assert (missing, created, slots()) == (None, os.cpu_count(), 7)

@@ -28,25 +28,17 @@ NAMESPACE = "millrace-tests"
 DAG_FILE = """
 from datetime import UTC, datetime
 
+from include.contracts.job.args import Job
 from lakehouse_airflow.factory import build_domain_dag
+from lakehouse_airflow.operators.table_maintenance import TableMaintenanceOperator
 
 dag = build_domain_dag(
     "shop", schedule="0 0 * * *", start_date=datetime(2013, 1, 1, tzinfo=UTC), owner="sales"
 )
+with dag:
+    TableMaintenanceOperator(task_id="optimize", table="bronze.unknown", job=Job.TABLE_OPTIMIZE)
 for task in dag.tasks:
     task.retries = 0
-"""
-
-UNKNOWN_TABLE = """
-from datetime import UTC, datetime
-
-from airflow.sdk import DAG
-
-from include.contracts.job.args import Job
-from lakehouse_airflow.operators.table_maintenance import TableMaintenanceOperator
-
-with DAG("unknown", schedule=None, start_date=datetime(2013, 1, 1, tzinfo=UTC)) as dag:
-    TableMaintenanceOperator(task_id="optimize", table="bronze.unknown", job=Job.TABLE_OPTIMIZE)
 """
 
 JOB = """
@@ -57,7 +49,7 @@ from include.control.ledger.resolution import table_id
 from include.control.log.batch import BatchSources
 from include.contracts.job.args import JobArgs
 from include.contracts.job.report import JobReport, RowCounts
-from include.contracts.spec.table_spec import BronzeSpec
+from include.contracts.spec.table_spec import BronzeSpec, GoldSpec
 from include.errors import Outcome
 from include.paths import LakehousePaths
 from tests.support.ledger.small_lake import commit_batch, commit_sources, judge
@@ -66,11 +58,11 @@ spec, paths = load_catalog(args.tables).spec(args.table), LakehousePaths(args.ro
 if isinstance(spec, BronzeSpec):
     winner = commit_batch(args.root, args.landing, spec, args.interval, args.run_id)
 else:
-    ranges = {{table: (None, Gates(paths).certified(table)) for table in spec.source_tables}}
-    ids = {{table: table_id(paths.table(table)) for table in spec.source_tables}}
+    ranges = {table: (None, Gates(paths).certified(table)) for table in spec.source_tables}
+    ids = {table: table_id(paths.table(table)) for table in spec.source_tables}
     sources = BatchSources(ranges=ranges, source_ids=ids)
     winner = commit_sources(args.root, spec, args.interval, args.run_id, sources)
-judge(args.root, spec, winner, passed={passed})
+judge(args.root, spec, winner, passed=not isinstance(spec, GoldSpec))
 JobReport(
     job="writer", table=args.table, interval=args.interval, run_id=args.run_id, outcome=Outcome.COMMITTED,
     message="loaded", batch_seq=winner.batch_seq, version=winner.version,
@@ -79,22 +71,8 @@ JobReport(
 """
 
 
-def _case(folder: Path, name: str, *, dag: str, passed: bool, at: str) -> dict[str, Any]:
-    for job in ("bronze_ingest", "silver_merge", "gold_aggregate"):
-        path = folder / "projects" / name / "spark_jobs" / "jobs" / f"{job}.py"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(JOB.format(passed=passed))
-    return {
-        "path": str(folder / "dags" / f"{dag}.py"),
-        "at": at,
-        "conf": {"day": "2013-01-05"} if dag == "shop" else {},
-        "project": str(folder / "projects" / name),
-        "environment": {"LAKEHOUSE_ROOT": str(folder / "lakes" / name)},
-    }
-
-
-class Runs:
-    """The results of the runs, and what the collector has received of them."""
+class Run:
+    """A run whose last gate refuses its version: its results, and what the collector has received of it."""
 
     def __init__(self, results: dict[str, Any], log: str, collector: Collector, folder: Path) -> None:
         self.results = results
@@ -102,25 +80,28 @@ class Runs:
         self.collector = collector
         self.folder = folder
 
-    def ends(self, case: str, task: str, dag: str = "shop") -> dict[str, Any]:
+    def end(self, task: str) -> dict[str, Any]:
         """Return the last event of a task, after checking that it is the second of two of the same run."""
-        start, end = self.collector.of_task(self.results[case]["run_id"], f"{dag}.{task}")
+        start, end = self.collector.of_task(self.results["run_id"], f"shop.{task}")
         assert start["eventType"] == "START"
         assert start["run"]["runId"] == end["run"]["runId"]
         return end
 
-    def table(self, case: str, table: str) -> tuple[str, str]:
+    def table(self, table: str) -> tuple[str, str]:
         """Return the name of a table's dataset."""
-        return "file", str(self.folder / "lakes" / case / Path(*table.split(".")))
+        return "file", str(self.folder / "lake" / Path(*table.split(".")))
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runs]:
+def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
     folder = tmp_path_factory.mktemp("openlineage")
     dags = folder / "dags"
     dags.mkdir()
     (dags / "shop.py").write_text(DAG_FILE)
-    (dags / "unknown.py").write_text(UNKNOWN_TABLE)
+    jobs = folder / "project" / "spark_jobs" / "jobs"
+    jobs.mkdir(parents=True)
+    for job in ("bronze_ingest", "silver_merge", "gold_aggregate"):
+        (jobs / f"{job}.py").write_text(JOB)
     landing = folder / "landing" / "orders" / "date=2013-01-05"
     landing.mkdir(parents=True)
     (landing / "a.json").write_text(json.dumps({"order_id": ROW_VALUE, "amount": 1}) + "\n")
@@ -131,10 +112,12 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runs]:
         silver_document(expectations=[rule]),
         gold_document(expectations=[rule], measures={"amount": "sum(o.amount)"}),
     )
-    cases = {
-        "loaded": _case(folder, "loaded", dag="shop", passed=True, at="2013-02-01T00:00:00+00:00"),
-        "refused": _case(folder, "refused", dag="shop", passed=False, at="2013-02-02T00:00:00+00:00"),
-        "unknown": _case(folder, "unknown", dag="unknown", passed=True, at="2013-02-03T00:00:00+00:00"),
+    case = {
+        "path": str(dags / "shop.py"),
+        "at": "2013-02-01T00:00:00+00:00",
+        "conf": {"day": "2013-01-05"},
+        "project": str(folder / "project"),
+        "environment": {"LAKEHOUSE_ROOT": str(folder / "lake")},
     }
     with running_collector() as collector, socket.create_server(("127.0.0.1", 0)) as server:
         connection = {"conn_type": "spark", "host": "sc://127.0.0.1", "port": server.getsockname()[1]}
@@ -147,17 +130,17 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runs]:
             "LAKEHOUSE_LANDING": str(folder / "landing"),
             "LAKEHOUSE_TABLES": str(tables),
         }
-        command = [sys.executable, str(SCRIPT), json.dumps(cases)]
+        command = [sys.executable, str(SCRIPT), json.dumps({"run": case})]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
         assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
         # Airflow sends the event of a run from a process of its own, which may log after the results.
         results = json.loads(done.stdout.rpartition(MARK)[2].partition("\n")[0])
-        yield Runs(results, done.stdout, collector, folder)
+        yield Run(results["run"], done.stdout, collector, folder)
 
 
-def test_each_event_fits_the_schema_of_openlineage(runs: Runs) -> None:
-    events = runs.collector.events
-    assert len(events) >= 20
+def test_each_event_fits_the_schema_of_openlineage(run: Run) -> None:
+    events = run.collector.events
+    assert len(events) >= 16
     assert {name for event in events for name in facets_of(event)} == {
         "columnLineage", "dataQualityAssertions", "dataQualityMetrics", "documentation", "inputStatistics",
         "outputStatistics", "ownership", "schema", "storage", "symlinks", "tags", "version",
@@ -167,13 +150,13 @@ def test_each_event_fits_the_schema_of_openlineage(runs: Runs) -> None:
     assert len(problems_of(broken)) == 2
 
 
-def test_a_writer_reports_its_source_and_its_table_with_columns_version_and_counts(runs: Runs) -> None:
-    end = runs.ends("loaded", "bronze.orders")
+def test_a_writer_reports_its_source_and_its_table_with_columns_version_and_counts(run: Run) -> None:
+    end = run.end("bronze.orders")
     assert (end["eventType"], end["job"]["namespace"]) == ("COMPLETE", NAMESPACE)
     [[source], [table]] = end["inputs"], end["outputs"]
-    assert (source["namespace"], source["name"]) == ("file", str(runs.folder / "landing" / "orders"))
+    assert (source["namespace"], source["name"]) == ("file", str(run.folder / "landing" / "orders"))
     assert facts(source["inputFacets"]["inputStatistics"]) == {"rowCount": 5, "fileCount": 1}
-    assert (table["namespace"], table["name"]) == runs.table("loaded", "bronze.orders")
+    assert (table["namespace"], table["name"]) == run.table("bronze.orders")
     files = list(Path(table["name"]).glob("*.parquet"))
     sizes = {"size": sum(file.stat().st_size for file in files), "fileCount": len(files)}
     assert facts(table["outputFacets"]["outputStatistics"]) == {"rowCount": 3, **sizes}
@@ -186,27 +169,27 @@ def test_a_writer_reports_its_source_and_its_table_with_columns_version_and_coun
     assert (origin["name"], origin["field"]) == (source["name"], "amount")
 
 
-def test_a_layer_reads_what_the_layer_below_has_written_under_the_same_name(runs: Runs) -> None:
+def test_a_layer_reads_what_the_layer_below_has_written_under_the_same_name(run: Run) -> None:
     for below, table in (("bronze.orders", "silver.orders"), ("silver.orders", "gold.revenue_daily")):
-        [source] = runs.ends("loaded", table)["inputs"]
-        [written] = runs.ends("loaded", below)["outputs"]
-        [checked] = runs.ends("loaded", f"{below}_gate")["inputs"]
+        [source] = run.end(table)["inputs"]
+        [written] = run.end(below)["outputs"]
+        [checked] = run.end(f"{below}_gate")["inputs"]
         names = [(dataset["namespace"], dataset["name"]) for dataset in (source, written, checked)]
-        assert names == [runs.table("loaded", below)] * 3
+        assert names == [run.table(below)] * 3
         assert source["facets"]["version"]["datasetVersion"] == "1"
 
 
-def test_a_gold_column_has_the_type_that_it_has_in_the_version(runs: Runs) -> None:
-    [written] = runs.ends("loaded", "gold.revenue_daily")["outputs"]
-    [checked] = runs.ends("loaded", "gold.revenue_daily_gate")["inputs"]
+def test_a_gold_column_has_the_type_that_it_has_in_the_version(run: Run) -> None:
+    [written] = run.end("gold.revenue_daily")["outputs"]
+    [checked] = run.end("gold.revenue_daily_gate")["inputs"]
     for table in (written, checked):
         types = {field["name"]: field.get("type") for field in table["facets"]["schema"]["fields"]}
         assert types == {"day": None, "amount": "long"}, "the table of this test has no day"
 
 
-def test_a_gate_reports_the_result_of_each_rule(runs: Runs) -> None:
-    for case, kind, success in (("loaded", "COMPLETE", True), ("refused", "FAIL", False)):
-        end = runs.ends(case, "bronze.orders_gate")
+def test_a_gate_reports_the_result_of_each_rule(run: Run) -> None:
+    for table_name, kind, success in (("bronze.orders", "COMPLETE", True), ("gold.revenue_daily", "FAIL", False)):
+        end = run.end(f"{table_name}_gate")
         assert end["eventType"] == kind
         [table] = end["inputs"]
         [assertion] = table["inputFacets"]["dataQualityAssertions"]["assertions"]
@@ -215,25 +198,22 @@ def test_a_gate_reports_the_result_of_each_rule(runs: Runs) -> None:
         assert table["inputFacets"]["dataQualityMetrics"]["rowCount"] == 0
         assert table["facets"]["version"]["datasetVersion"] == "1"
     error = end["run"]["facets"]["errorMessage"]["message"]
-    assert error.startswith("bronze.orders version 1 refused: expect_table_row_count_to_be_between() observed 0")
+    assert error.startswith("gold.revenue_daily version 1 refused: expect_table_row_count_to_be_between() observed 0")
 
 
-def test_a_sensor_reports_no_dataset(runs: Runs) -> None:
-    end = runs.ends("loaded", "bronze.orders.files")
+def test_an_error_in_the_facets_fails_no_task_and_is_logged(run: Run) -> None:
+    assert run.results["tasks"]["optimize"] == ["success", 1]
+    end = run.end("optimize")
     assert (end["eventType"], end["inputs"], end["outputs"]) == ("COMPLETE", [], [])
+    assert "OpenLineage method failed to extract data from Operator" in run.log
+    assert "bronze.unknown" in run.log
+    sensor = run.end("bronze.orders.files")
+    assert (sensor["eventType"], sensor["inputs"], sensor["outputs"]) == ("COMPLETE", [], [])
 
 
-def test_an_error_in_the_facets_fails_no_task_and_is_logged(runs: Runs) -> None:
-    assert runs.results["unknown"]["tasks"] == {"optimize": ["success", 1]}
-    end = runs.ends("unknown", "optimize", dag="unknown")
-    assert (end["eventType"], end["inputs"], end["outputs"]) == ("COMPLETE", [], [])
-    assert "OpenLineage method failed to extract data from Operator" in runs.log
-    assert "bronze.unknown" in runs.log
-
-
-def test_no_event_has_a_row_or_a_secret(runs: Runs) -> None:
-    assert runs.collector.refused == 0, "each event has the key"
-    sent = json.dumps(runs.collector.events)
+def test_no_event_has_a_row_or_a_secret(run: Run) -> None:
+    assert run.collector.refused == 0, "each event has the key"
+    sent = json.dumps(run.collector.events)
     assert "bronze.orders" in sent
     assert [secret for secret in (ROW_VALUE, PASSWORD, KEY) if secret in sent] == []
 

@@ -9,13 +9,18 @@ from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessE
 from airflow.api_fastapi.auth.managers.simple.simple_auth_manager import SimpleAuthManager
 
 
-@pytest.fixture
-def without_logs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody may read the logs of the tasks of the DAG `shop`, which a manager of roles for each DAG can say."""
+def deny(monkeypatch: pytest.MonkeyPatch, denied: DagAccessEntity | None, *dag_ids: str) -> None:
+    """Take a right about DAGs from everybody, which a manager of roles for each DAG can do; without a DAG, of all."""
     may = SimpleAuthManager.is_authorized_dag
 
     def is_authorized_dag(manager: SimpleAuthManager, **asked: Any) -> bool:
-        is_log = asked["access_entity"] is DagAccessEntity.TASK_LOGS and asked["details"].id == "shop"
-        return not is_log and bool(may(manager, **asked))
+        is_denied = asked["access_entity"] is denied and (not dag_ids or asked["details"].id in dag_ids)
+        return not is_denied and bool(may(manager, **asked))
 
     monkeypatch.setattr(SimpleAuthManager, "is_authorized_dag", is_authorized_dag)
+
+
+@pytest.fixture
+def without_logs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody may read the logs of the tasks of the DAG `shop`."""
+    deny(monkeypatch, DagAccessEntity.TASK_LOGS, "shop")

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity
-from airflow.api_fastapi.auth.managers.simple.simple_auth_manager import SimpleAuthManager
 from airflow.dag_processing.dagbag import DagBag, sync_bag_to_db
 from airflow.models.dagrun import DagRun
 from airflow.utils.state import DagRunState
@@ -26,10 +25,11 @@ from lakehouse_airflow.pages import backfill_plan, reader
 from lakehouse_airflow.pages.reader import MOST_PLANS
 from lakehouse_airflow.ui.links import backfill_form_path, backfill_plan_path, dag_path, table_path
 from tests.dags.conftest import BUNDLE
+from tests.dags.pages.conftest import deny
 from tests.support.airflow.logins import login
 from tests.support.airflow.planned_lakehouse import DEFECT, SECRET, make_planned_lakehouse
 from tests.support.airflow.shown_lakehouse import EVIL
-from tests.support.airflow.shown_page import Shown
+from tests.support.airflow.shown_page import Shown, show
 from tests.support.ledger.delta_tables import day
 
 PAGE = backfill_plan_path("flights")
@@ -72,12 +72,8 @@ def waiting_dags(database: Session, tmp_path_factory: pytest.TempPathFactory) ->
     database.commit()
 
 
-def show(server: TestClient, query: str = WINDOW, user: str = "ann") -> Shown:
-    return Shown(server.get(PAGE + query, headers=login(server, user)))
-
-
-def words(page: Shown) -> str:
-    return " ".join(page.texts)
+def plan(server: TestClient, query: str = WINDOW) -> Shown:
+    return show(server, PAGE + query)
 
 
 def planned_rows(page: Shown) -> list[tuple[str, str, str]]:
@@ -85,48 +81,39 @@ def planned_rows(page: Shown) -> list[tuple[str, str, str]]:
     return [(row[0], row[1], row[2]) for row in page.rows if len(row) > 2 and row[1] in KINDS]
 
 
-@pytest.mark.parametrize("options", [(), ("--table", "bronze.orders"), ("--reprocess",)])
-def test_the_page_says_what_lakehouse_plan_says(server: TestClient, options: tuple[str, ...]) -> None:
-    command = ("plan", "--domain", "flights", "--interval", "2013-01-01", "--to", "2013-01-04", "--json", *options)
+@pytest.mark.parametrize(
+    ("option", "query"),
+    [((), ""), (("--table", "bronze.orders"), "&table=bronze.orders"), (("--reprocess",), "&reprocess=yes")],
+)
+def test_the_page_says_what_lakehouse_plan_says(server: TestClient, option: tuple[str, ...], query: str) -> None:
+    command = ("plan", "--domain", "flights", "--interval", "2013-01-01", "--to", "2013-01-04", "--json", *option)
     answer = CliRunner().invoke(app, command)
     plans: list[dict[str, Any]] = json.loads(answer.stdout)
-    assert {plan["kind"] for plan in plans} >= {Kind.WRITES, Kind.NOT_READY, Kind.FAILS}
-    query = {"--table": "&table=bronze.orders", "--reprocess": "&reprocess=yes", "": ""}[options[0] if options else ""]
-    page = show(server, WINDOW + query)
-    messages = [" ".join(plan["message"].split()).removeprefix("nothing to do: ") for plan in plans]
-    assert planned_rows(page) == [
-        (plan["table"], plan["kind"], message) for plan, message in zip(plans, messages, strict=True)
+    assert {each["kind"] for each in plans} >= {Kind.WRITES, Kind.NOT_READY, Kind.FAILS}
+    messages = [" ".join(each["message"].split()).removeprefix("nothing to do: ") for each in plans]
+    assert planned_rows(plan(server, WINDOW + query)) == [
+        (each["table"], each["kind"], message) for each, message in zip(plans, messages, strict=True)
     ]
 
 
-def test_days_tables_and_commands(server: TestClient) -> None:
-    page = show(server)
-    text = words(page)
-    assert "A run would load 1 landing file and write 3 tables on 2 of 4 days" in text
-    assert "no landing folder" in text
-    assert "orders/date={interval_start:%Y-%m-%d}/*.json" in text, "the pattern of the missing files"
-    assert "Kafka main: clicks" in text
+def test_days_tables_time_and_what_is_to_be_done(server: TestClient) -> None:
+    page = plan(server)
+    for words in (
+        "A run would load 1 landing file and write 3 tables on 2 of 4 days",
+        "no landing folder",
+        "orders/date={interval_start:%Y-%m-%d}/*.json",  # the pattern of the missing files
+        "Kafka main: clicks",
+        "airflow backfill create --dag-id flights --from-date 2013-01-01T00:00Z --to-date 2013-01-04T23:59Z",
+        "lakehouse run --domain flights --interval 2013-01-01 --to 2013-01-04",
+        "to do : bronze.bills, bronze.orders: The source has not delivered yet",
+        "in about 1 second.",
+        "No past batch tells the time of gold.revenue_daily",
+    ):
+        assert words in page.words
+    assert page.words.count("The source has not delivered yet") == 1, "each text once"
     assert ["bronze.orders", "nothing to do", "0 new of 1 file", "7", "1 batch"] in page.rows
-    assert "airflow backfill create --dag-id flights --from-date 2013-01-01T00:00Z --to-date 2013-01-04T23:59Z" in text
-    assert "lakehouse run --domain flights --interval 2013-01-01 --to 2013-01-04" in text
-    assert table_path("silver.orders") in page.links
-    assert dag_path("flights") in page.links
-
-
-def test_what_is_to_be_done_names_its_tables(server: TestClient) -> None:
-    text = words(show(server))
-    assert "to do : bronze.bills, bronze.orders: The source has not delivered yet" in text
-    assert text.count("The source has not delivered yet") == 1, "each text once"
-
-
-def test_the_time_follows_from_past_batches_and_a_table_without_one_is_named(server: TestClient) -> None:
-    text = words(show(server))
-    assert "in about 1 second." in text
-    assert "No past batch tells the time of gold.revenue_daily" in text
-
-
-def test_who_is_downstream_runs_or_is_behind(server: TestClient) -> None:
-    rows = [" ".join(row) for row in show(server).rows]
+    assert {table_path("silver.orders"), dag_path("flights")} <= set(page.links)
+    rows = [" ".join(row) for row in page.rows]
     assert "serving runs once for the events that have come by the time it starts" in rows
     assert "both waits also for gold.elsewhere, unless their events have come before" in rows
     assert any(row.startswith("gold.finance finance silver.orders never run") for row in rows)
@@ -152,35 +139,29 @@ def test_the_runs_that_airflow_has_decide_which_behavior_runs_every_day_with_wor
     database.add_all(runs)
     database.commit()
     try:
-        page = show(server, f"{WINDOW}&table=gold.revenue_daily")
+        page = plan(server, f"{WINDOW}&table=gold.revenue_daily")
         rows = [" ".join(row) for row in page.rows]
         assert "Missing Runs 1" in rows
         assert "Missing and Errored Runs the least that runs every day with work 2" in rows
         assert any(row.startswith("All Runs 3 1 of the days has a run that has not ended") for row in rows)
-        assert "--reprocess-behavior failed" in words(page)
-        assert "its scheduled or backfill run: failed" in words(page)
+        assert "--reprocess-behavior failed" in page.words
+        assert "its scheduled or backfill run: failed" in page.words
     finally:
         for run in runs:
             database.delete(run)
         database.commit()
 
 
-def test_days_that_are_not_over_are_left_out_of_a_backfill(server: TestClient) -> None:
-    text = words(show(server, "?first=2100-01-01&last=2100-01-02"))
-    assert "2 of the days are not over: a backfill leaves them out." in text
-
-
-@pytest.mark.parametrize(("first", "days"), [("2013-01-01", "this day"), ("2012-12-30", "these 3 days")])
-def test_a_plan_without_work_says_so(server: TestClient, first: str, days: str) -> None:
-    text = words(show(server, f"?first={first}&last=2013-01-01&table=bronze.orders"))
-    assert f"A run of {days} would write nothing." in text
-
-
-def test_an_empty_form_plans_nothing(server: TestClient) -> None:
-    page = show(server, "")
-    assert "Both are run. Nothing is written" in words(page)
-    assert planned_rows(page) == []
-    assert page.dates == {"first": "2013-01-01", "last": "2013-01-04"}, "the newest days with data, not the last week"
+def test_a_window_without_work_or_over_days_to_come_says_so_and_an_empty_form_plans_nothing(server: TestClient) -> None:
+    to_come = plan(server, "?first=2100-01-01&last=2100-01-02").words
+    assert "2 of the days are not over: a backfill leaves them out." in to_come
+    for first, days in (("2013-01-01", "this day"), ("2012-12-30", "these 3 days")):
+        idle = plan(server, f"?first={first}&last=2013-01-01&table=bronze.orders")
+        assert f"A run of {days} would write nothing." in idle.words
+    empty = plan(server, "")
+    assert "Both are run. Nothing is written" in empty.words
+    assert planned_rows(empty) == []
+    assert empty.dates == {"first": "2013-01-01", "last": "2013-01-04"}, "the newest days with data, not the last week"
 
 
 @pytest.mark.parametrize(
@@ -200,19 +181,19 @@ def test_a_window_that_cannot_be_planned_is_named_above_the_form(server: TestCli
     assert answer.status_code == 400
     assert "<script>" not in answer.text
     answer.status_code = 200
-    assert problem in words(Shown(answer))
+    assert problem in Shown(answer).words
 
 
 def test_no_text_of_a_source_becomes_html(server: TestClient) -> None:
     for query in (WINDOW, f"{WINDOW}&framed={EVIL}&reprocess={EVIL}"):
-        page = show(server, query)
-        assert "alert('x')" in words(page), "the hostile text is on the page"
-        assert not {"script", "iframe", "object", "style"} & set(page.tags)
+        page = plan(server, query)
+        assert "alert('x')" in page.words, "the hostile text is on the page"
+        page.require_own_html()
 
 
 def test_the_page_in_airflows_frame_has_no_link_that_would_open_in_it(server: TestClient) -> None:
-    page = show(server, f"{WINDOW}&framed=yes")
-    assert planned_rows(page) == planned_rows(show(server))
+    page = plan(server, f"{WINDOW}&framed=yes")
+    assert planned_rows(page) == planned_rows(plan(server))
     form = backfill_form_path("flights", first="2013-01-01", last="2013-01-04", behavior="none", framed="yes")
     assert [link for link in page.links if not link.startswith("#") and ".css" not in link] == [form]
 
@@ -226,37 +207,27 @@ def test_other_dags_have_no_plan(server: TestClient) -> None:
         assert (answer.status_code, answer.json()) == (404, {"detail": f"Airflow has no DAG {unknown}"})
 
 
-def allow(monkeypatch: pytest.MonkeyPatch, *dags: str, logs: bool = True) -> None:
-    """Give everybody the right to some DAGs alone, which a manager of roles for each DAG can do."""
-
-    def is_authorized_dag(_manager: SimpleAuthManager, **asked: Any) -> bool:
-        return asked["details"].id in dags and (logs or asked["access_entity"] is not DagAccessEntity.TASK_LOGS)
-
-    monkeypatch.setattr(SimpleAuthManager, "is_authorized_dag", is_authorized_dag)
-
-
 def test_a_user_of_another_dag_has_no_plan_and_sees_no_dag_downstream_without_the_right_to_it(
     server: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    allow(monkeypatch, "serving")
+    deny(monkeypatch, None, "serving")
+    names = [row[0] for row in plan(server).rows if row]
+    assert ("both" in names, "serving" in names) == (True, False)
+    deny(monkeypatch, None, "flights")
     assert server.get(PAGE + WINDOW, headers=login(server, "ann")).status_code == 403
-    allow(monkeypatch, "flights", "both")
-    names = [row[0] for row in show(server).rows if row]
-    assert "both" in names
-    assert "serving" not in names
 
 
 def test_who_may_not_read_the_logs_of_the_dag_sees_no_value_of_a_row(
     server: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    whole = plan(server).words
+    deny(monkeypatch, DagAccessEntity.TASK_LOGS, "flights")
+    page = plan(server)
     for secret in (SECRET, DEFECT):
-        assert secret in words(show(server))
-    allow(monkeypatch, "flights", logs=False)
-    page = show(server)
-    for secret in ("4711", "no JSON"):
-        assert secret not in words(page)
+        assert secret in whole
+        assert secret.split(" <")[0] not in page.words
     assert ("bronze.bills", "refused", "its gate refuses the last batch") in planned_rows(page)
-    assert "no landing folder" in words(page)
+    assert "no landing folder" in page.words
 
 
 def test_plans_that_wait_for_a_store_leave_room_for_the_other_pages(
@@ -281,6 +252,6 @@ def test_a_folder_with_more_files_than_a_page_compares_is_named(
     folder.mkdir()
     for number in range(5001):
         (folder / f"{number}.json").write_text("{}")
-    page = show(server, "?first=2013-01-05&last=2013-01-05&table=bronze.orders")
-    assert "A run would load at least 5,000 landing files and write 1 table on 1 of 1 day" in words(page)
-    assert "A landing folder of bronze.orders has more files than a page compares: 5,000," in words(page)
+    page = plan(server, "?first=2013-01-05&last=2013-01-05&table=bronze.orders")
+    assert "A run would load at least 5,000 landing files and write 1 table on 1 of 1 day" in page.words
+    assert "A landing folder of bronze.orders has more files than a page compares: 5,000," in page.words

@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
-from typing import Any
 
 import pytest
 from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity
-from airflow.api_fastapi.auth.managers.simple.simple_auth_manager import SimpleAuthManager
 from airflow.dag_processing.dagbag import DagBag, sync_bag_to_db
-from airflow.models.dagbag import DBDagBag
 from airflow.models.dagrun import DagRun
 from airflow.models.renderedtifields import RenderedTaskInstanceFields
 from airflow.models.xcom import XComModel
-from airflow.timetables.base import DataInterval
 from airflow.utils.state import DagRunState
-from airflow.utils.types import DagRunTriggeredByType, DagRunType
 from fastapi.testclient import TestClient
 from sqlalchemy.orm import Session
 
@@ -31,21 +25,23 @@ from lakehouse_airflow.pages.failed_tasks import OPERATORS
 from lakehouse_airflow.pages.paths import action_path
 from lakehouse_airflow.sensors.landing import LandingSensor
 from lakehouse_airflow.ui.links import FAILED_KEY, OVERRIDE_DAG_ID, dag_path, lakehouse_path, table_path, trigger_path
-from tests.support.airflow.logins import login
+from tests.dags.conftest import BUNDLE
+from tests.dags.pages.conftest import deny
 from tests.support.airflow.shop_runs import HAND_WRITTEN
 from tests.support.airflow.shown_lakehouse import EVIL
-from tests.support.airflow.shown_page import Shown
+from tests.support.airflow.shown_page import Shown, show
+from tests.support.airflow.shown_runs import add_run
 from tests.support.documents.specs import bronze_spec, silver_spec
 
-DAY = datetime(2013, 3, 1, tzinfo=UTC)
 NOW = datetime.now(UTC)
-BUNDLE = "dags-folder"
+MARCH = datetime(2013, 3, 1, tzinfo=UTC)
+RUN = "scheduled__of_march"
 
 
 @pytest.fixture(scope="module")
 def run(database: Session) -> DagRun:
     """A run of the flights."""
-    return start("flights", database)
+    return add_run(database, "flights", RUN, {}, state=DagRunState.FAILED, day=MARCH)
 
 
 @pytest.fixture(scope="module")
@@ -53,28 +49,11 @@ def mapped(database: Session, tmp_path_factory: pytest.TempPathFactory) -> DagRu
     """A run of a DAG that somebody has written by hand, with the operators in a mapped task group."""
     folder = tmp_path_factory.mktemp("dags")
     (folder / "mapped.py").write_text(HAND_WRITTEN)
-    bag = DagBag(dag_folder=str(folder), bundle_path=Path(folder), bundle_name=BUNDLE)
+    bag = DagBag(dag_folder=str(folder), bundle_path=folder, bundle_name=BUNDLE)
     assert bag.import_errors == {}
     sync_bag_to_db(bag, BUNDLE, None, session=database)
     database.commit()
-    return start("mapped", database)
-
-
-def start(dag_id: str, database: Session) -> DagRun:
-    dag = DBDagBag().get_latest_version_of_dag(dag_id, session=database)
-    assert dag is not None
-    run = dag.create_dagrun(
-        run_id="scheduled__of_march",
-        logical_date=DAY,
-        data_interval=DataInterval(DAY, DAY + timedelta(days=1)),
-        run_after=DAY + timedelta(days=1),
-        run_type=DagRunType.SCHEDULED,
-        triggered_by=DagRunTriggeredByType.TEST,
-        state=DagRunState.FAILED,
-        session=database,
-    )
-    database.commit()
-    return run
+    return add_run(database, "mapped", RUN, {}, state=DagRunState.FAILED, day=MARCH)
 
 
 def end_task(run: DagRun, database: Session, task_id: str, state: str, at: datetime = NOW) -> None:
@@ -90,12 +69,8 @@ def render(run: DagRun, database: Session, task_id: str, **fields: str) -> None:
     database.commit()
 
 
-def show(server: TestClient) -> Shown:
-    return Shown(server.get(lakehouse_path("tables"), headers=login(server, "ann")))
-
-
-def words(page: Shown) -> str:
-    return " ".join(page.texts)
+def tables(server: TestClient) -> Shown:
+    return show(server, lakehouse_path("tables"))
 
 
 def test_a_failed_task_is_named_with_a_link_until_it_is_dealt_with(
@@ -103,15 +78,15 @@ def test_a_failed_task_is_named_with_a_link_until_it_is_dealt_with(
 ) -> None:
     end_task(run, database, "silver.weather_gate", "failed")
     end_task(run, database, "bronze.planes.files", "failed")
-    page = show(server)
+    page = tables(server)
     assert "run failed" in page.row("silver.weather")
     assert "run failed" in page.row("bronze.planes")
-    assert "the task silver.weather gate failed in the run scheduled__of_march" in words(page)
+    assert "the task silver.weather gate failed in the run scheduled__of_march" in page.words
     assert "/dags/flights/runs/scheduled__of_march/tasks/silver.weather_gate" in page.links
-    assert "run failed" in words(Shown(server.get(table_path("silver.weather"), headers=login(server, "ann"))))
+    assert "run failed" in show(server, table_path("silver.weather")).words
     end_task(run, database, "silver.weather_gate", "success")
     end_task(run, database, "bronze.planes.files", "failed", NOW - timedelta(days=8))
-    assert "run failed" not in words(show(server))
+    assert "run failed" not in tables(server).words
 
 
 def test_a_failed_task_says_why_and_what_it_has_said_to_who_may_see_values_of_rows(
@@ -123,19 +98,14 @@ def test_a_failed_task_says_why_and_what_it_has_said_to_who_may_see_values_of_ro
     place = {"dag_id": run.dag_id, "run_id": run.run_id, "task_id": "bronze.weather"}
     XComModel.set(FAILED_KEY, broken.to_xcom(), **place, session=database)
     database.commit()
-    text = words(show(server))
+    text = tables(server).words
     why = "its input cannot be loaded, or its table does not fit the spec"
     assert f"{why} weather.csv: line 7 has {EVIL} Deliver it again." in text
     assert "Deliver it again. Its log says more." not in text, "one way out is enough"
     assert "the task bronze.planes failed in the run scheduled__of_march: it left no report" in text
-    assert f"line 7 has {EVIL}" in words(Shown(server.get(table_path("bronze.weather"), headers=login(server, "ann"))))
-    may = SimpleAuthManager.is_authorized_dag
-
-    def without_logs(manager: SimpleAuthManager, **asked: Any) -> bool:
-        return asked["access_entity"] is not DagAccessEntity.TASK_LOGS and bool(may(manager, **asked))
-
-    monkeypatch.setattr(SimpleAuthManager, "is_authorized_dag", without_logs)
-    text = words(show(server))
+    assert f"line 7 has {EVIL}" in show(server, table_path("bronze.weather")).words
+    deny(monkeypatch, DagAccessEntity.TASK_LOGS)
+    text = tables(server).words
     assert why in text
     assert "line 7" not in text
     assert f"{why} Its log says more." in text
@@ -146,40 +116,28 @@ def test_a_failed_task_of_a_hand_written_dag_is_found_by_the_table_that_it_works
 ) -> None:
     render(mapped, database, "load.write", table="silver.planes", env_vars="{}")
     end_task(mapped, database, "load.write", "failed")
-    page = show(server)
+    page = tables(server)
     assert "run failed" in page.row("silver.planes")
     assert "/dags/mapped/runs/scheduled__of_march/tasks/load.write/mapped/0" in page.links
-    assert "the task load.write [0] failed in the run scheduled__of_march" in words(page)
+    assert "the task load.write [0] failed in the run scheduled__of_march" in page.words
     render(mapped, database, "load.gate", table="silver.weather", specs="/specs/of/another/tool")
     end_task(mapped, database, "load.gate", "failed")
-    assert "run failed" not in show(server).row("silver.weather"), "its spec is elsewhere"
+    assert "run failed" not in tables(server).row("silver.weather"), "its spec is elsewhere"
 
 
-def test_the_form_of_an_approval_names_the_failed_task_which_then_runs_again() -> None:
+def test_each_cause_leads_to_what_helps() -> None:
     failed = FailedTask("shop", "r1", "silver.orders_gate", -1, NOW)
     table = TableOverview(silver_spec(), failed=(failed,))
     item = Attention(table, Kind.REFUSED, "refused", Action.OVERRIDE, fields={"version": 2})
     path = trigger_path(OVERRIDE_DAG_ID, table=table.table, task="shop/r1/silver.orders_gate", version=2)
     assert action_path(item, {}) == path
-
-
-def test_a_file_that_was_given_up_leads_to_the_files_of_its_table() -> None:
     table = TableOverview(bronze_spec())
     item = Attention(table, Kind.GIVEN_UP, "given up", Action.DELIVER)
     assert action_path(item, {}) == table_path(table.table, "files")
-
-
-@pytest.mark.parametrize(
-    ("dags", "path"),
-    [
-        (["by_hand", "shop"], dag_path("shop")),
-        (["by_hand"], dag_path("by_hand")),
-        ([], table_path("bronze.orders", "versions")),
-    ],
-)
-def test_a_stale_table_leads_to_the_dag_that_loads_it_whatever_its_name(dags: list[str], path: str) -> None:
-    item = Attention(TableOverview(bronze_spec()), Kind.STALE, "stale", Action.RUN)
-    assert action_path(item, {"bronze.orders": dags} if dags else {}) == path
+    stale = Attention(table, Kind.STALE, "stale", Action.RUN)
+    for dags, path in ((["by_hand", "shop"], dag_path("shop")), (["by_hand"], dag_path("by_hand"))):
+        assert action_path(stale, {"bronze.orders": dags}) == path, "the DAG that loads it, whatever its name"
+    assert action_path(stale, {}) == table_path("bronze.orders", "versions")
 
 
 def test_the_operators_have_these_names() -> None:

@@ -22,15 +22,14 @@ from include.control.storage.s3_access import delta_rs_options, s3_client, store
 from include.paths import LakehousePaths
 from lakehouse_airflow.ui.links import backfill_plan_path, lakehouse_path, table_path
 from tests.dags.conftest import BUNDLE
-from tests.support.airflow.logins import login
-from tests.support.airflow.shown_page import Shown
+from tests.support.airflow.shown_page import show
 from tests.support.documents.specs import bronze_document, write_specs
 from tests.support.ledger.delta_tables import ROWS, intent_of
 
 WRONG = {"AWS_ACCESS_KEY_ID": "of another system", "AWS_SECRET_ACCESS_KEY": "wrong"}
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def bucket() -> Iterator[Bucket]:
     with s3_bucket("shown") as bucket:
         yield bucket
@@ -63,20 +62,14 @@ def lakehouse(bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.usefixtures("lakehouse")
-def test_pages_read_the_bucket_by_the_connection_and_leave_the_environment_as_it_is(server: TestClient) -> None:
-    headers = login(server, "ann")
-    row = Shown(server.get(lakehouse_path("tables"), headers=headers)).row("bronze.orders")
-    assert "not checked" in row
-    versions = Shown(server.get(table_path("bronze.orders", "versions"), headers=headers))
-    assert "load of 2013-01-01" in " ".join(versions.texts)
+def test_pages_read_the_bucket_by_the_connection_and_leave_the_environment_as_it_is(
+    server: TestClient, database: Session, bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "not checked" in show(server, lakehouse_path("tables")).row("bronze.orders")
+    assert "load of 2013-01-01" in show(server, table_path("bronze.orders", "versions")).words
     assert {name: os.environ[name] for name in WRONG} == WRONG
     assert "AWS_ENDPOINT_URL_S3" not in os.environ
 
-
-@pytest.mark.usefixtures("lakehouse")
-def test_a_plan_lists_the_landing_folders_in_the_bucket_by_the_connection(
-    server: TestClient, database: Session, bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
     write_specs(tmp_path, bronze_document("bronze.bills"), domain="bills")
     landing = f"s3://{bucket.name}/landing"
     monkeypatch.setenv("LAKEHOUSE_LANDING", landing)
@@ -86,8 +79,7 @@ def test_a_plan_lists_the_landing_folders_in_the_bucket_by_the_connection(
     database.add(dag)
     database.commit()
     try:
-        address = f"{backfill_plan_path('bills')}?first=2013-01-01&last=2013-01-02"
-        rows = Shown(server.get(address, headers=login(server, "ann"))).rows
+        rows = show(server, f"{backfill_plan_path('bills')}?first=2013-01-01&last=2013-01-02").rows
     finally:
         database.delete(dag)
         database.commit()

@@ -27,6 +27,8 @@ SALARY, SHOWN_SALARY, NAME = 987654, "987,654", "Ada Lovelace"
 """Values of a row, and how a page writes the number."""
 
 SPEC = bronze_spec()
+QUARANTINE = table_path(SPEC.table, "quarantine")
+ROW = f"{QUARANTINE}?row=r70"
 TABS = ("", "overview", "versions", "quality", "files", "quarantine", "storage", "lineage", "spec")
 
 
@@ -71,24 +73,28 @@ def pages() -> list[str]:
     place = defaultdict(lambda: "orders", table=SPEC.table, dag_id="shop", tab="overview")
     routes = [URL_PREFIX + route.path.replace(":path", "").format_map(place) for route in app.routes]
     tabs = [table_path(SPEC.table, tab) for tab in TABS]
-    quarantine = table_path(SPEC.table, "quarantine")
-    return [*routes, *tabs, f"{quarantine}?row=r70", f"{quarantine}?reason=no&status=waiting"]
+    return [*routes, *tabs, ROW, f"{QUARANTINE}?reason=no&status=waiting"]
 
 
-def values_in(server: TestClient, path: str) -> set[str]:
-    answer = server.get(path, headers=login(server, "ann"))
-    return {value for value in (str(SALARY), SHOWN_SALARY, NAME) if value in answer.text}
+def values_in(page: str) -> set[str]:
+    return {value for value in (str(SALARY), SHOWN_SALARY, NAME) if value in page}
 
 
 @pytest.mark.usefixtures("without_logs")
-def test_who_may_only_view_assets_sees_no_value_of_a_row(server: TestClient) -> None:
-    assert {path: values_in(server, path) for path in pages()} == {path: set() for path in pages()}
-    quality = server.get(table_path(SPEC.table, "quality"), headers=login(server, "ann")).text
+def test_who_may_only_view_assets_sees_counts_and_no_value_of_a_row(server: TestClient) -> None:
+    texts = {path: server.get(path, headers=login(server, "ann")).text for path in pages()}
+    assert {path: values_in(text) for path, text in texts.items()} == {path: set() for path in texts}
+    quality, list_of_rows, row = (texts[path] for path in (table_path(SPEC.table, "quality"), QUARANTINE, ROW))
+    for text in (quality, list_of_rows, row):
+        assert "that needs the right to read the task logs of the DAG shop" in " ".join(text.split())
+        assert "?row=r" not in text
+    assert "5 rows wait in quarantine" in " ".join(row.split())
     assert "3 rows fail" in quality
     assert ">41<" in quality, "a count is no value of a row"
 
 
 def test_who_may_read_the_logs_of_the_dag_sees_them(server: TestClient) -> None:
-    seen = {tab: values_in(server, table_path(SPEC.table, tab)) for tab in TABS}
+    texts = {tab: server.get(table_path(SPEC.table, tab), headers=login(server, "ann")).text for tab in TABS}
+    seen = {tab: values_in(text) for tab, text in texts.items()}
     assert {tab for tab, values in seen.items() if values} == {"versions", "quality", "files", "quarantine"}
     assert seen["quality"] >= {SHOWN_SALARY, NAME}

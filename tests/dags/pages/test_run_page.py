@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity
-from airflow.api_fastapi.auth.managers.simple.simple_auth_manager import SimpleAuthManager
 from airflow.utils.state import DagRunState
 from airflow.utils.types import DagRunType
 from fastapi.testclient import TestClient
@@ -27,9 +26,10 @@ from lakehouse_airflow.ui.links import (
     trigger_path,
 )
 from tests.dags.conftest import BUNDLE
+from tests.dags.pages.conftest import deny
 from tests.support.airflow.logins import login
 from tests.support.airflow.shown_lakehouse import EVIL
-from tests.support.airflow.shown_page import Shown
+from tests.support.airflow.shown_page import Shown, show
 from tests.support.airflow.shown_runs import Ended, add_run, add_shop
 
 REASON = f"rule: {EVIL}"
@@ -78,15 +78,8 @@ def runs(database: Session, shown_lakehouse: None, tmp_path_factory: pytest.Temp
     }
     add_run(database, REPLAY_DAG_ID, "manual__1", left, conf=form, **manual)
     add_run(database, REPLAY_DAG_ID, "manual__2", left, conf={**form, "table": EVIL}, **manual)
-    add_run(
-        database,
-        REPLAY_DAG_ID,
-        "manual__4",
-        {"approve": Ended("awaiting_input", {}, seconds=(4,))},
-        conf=form,
-        state=DagRunState.RUNNING,
-        **manual,
-    )
+    asked = {"approve": Ended("awaiting_input", {}, seconds=(4,))}
+    add_run(database, REPLAY_DAG_ID, "manual__4", asked, conf=form, state=DagRunState.RUNNING, **manual)
     tried = TaskResult(outcome=Outcome.NO_OP, message="1 row would be discarded")
     only_tried = {"replay": Ended("success", {"return_value": tried.to_xcom()})}
     add_run(database, REPLAY_DAG_ID, "manual__3", only_tried, conf={**form, "dry_run": True}, **manual)
@@ -104,12 +97,8 @@ def runs(database: Session, shown_lakehouse: None, tmp_path_factory: pytest.Temp
     add_run(database, "mails", "manual__1", {"send": Ended("failed", {})}, state=DagRunState.FAILED, **manual)
 
 
-def show(server: TestClient, dag_id: str = "shop", run_id: str = "run-2", query: str = "") -> Shown:
-    return Shown(server.get(run_page_path(dag_id, run_id) + query, headers=login(server, "ann")))
-
-
-def text(page: Shown) -> str:
-    return " ".join(page.texts)
+def of_run(server: TestClient, dag_id: str = "shop", run_id: str = "run-2", query: str = "") -> Shown:
+    return show(server, run_page_path(dag_id, run_id) + query)
 
 
 def row(page: Shown, table: str) -> str:
@@ -117,49 +106,48 @@ def row(page: Shown, table: str) -> str:
     return next(" ".join(each) for each in page.rows if each[:1] == [table])
 
 
-def test_each_table_says_how_the_run_ended_for_it_with_its_rows(server: TestClient) -> None:
-    page = show(server)
-    assert "8 tables: 1 refused, 1 failed, 1 did not run, 1 waits, 1 running, 2 not started, 1 certified" in text(page)
+def test_each_table_says_how_the_run_ended_for_it_with_its_rows_and_its_time(server: TestClient) -> None:
+    page = of_run(server)
+    assert "8 tables: 1 refused, 1 failed, 1 did not run, 1 waits, 1 running, 2 not started, 1 certified" in page.words
     orders = row(page, "bronze.orders")
     assert "12 read: 12 applied" in orders, "the ledger knows better than a task that reports it a second time"
     assert "certified" in orders
     assert "write: 2 tries" in orders
+    assert "planning 0.5 s, waiting for other writers 2.0 s, Spark 1.0 s, gate" in orders
+    assert "waiting for files 6.0 s" in orders
     silver = row(page, "silver.orders")
     assert "refused" in silver
     assert "expect_column_max_to_be_between(amount, max_value=9)" in silver
     assert "waits for its landing files in stale/date=2013-01-02" in row(page, "bronze.stale")
     assert "bronze.unchecked works" in row(page, "bronze.unchecked")
-
-
-def test_a_task_has_the_name_that_airflow_shows(server: TestClient) -> None:
-    failed = text(show(server)).partition("Failed tasks ")[2].partition(" Tables ")[0]
-    assert ("silver.orders gate" in failed, "silver.orders_gate" in failed) == (True, False)
-
-
-def test_the_time_of_a_table_is_split(server: TestClient) -> None:
-    orders = row(show(server), "bronze.orders")
-    assert "planning 0.5 s, waiting for other writers 2.0 s, Spark 1.0 s, gate" in orders
-    assert "waiting for files 6.0 s" in orders
+    failed = page.words.partition("Failed tasks ")[2].partition(" Tables ")[0]
+    assert ("silver.orders gate" in failed, "silver.orders_gate" in failed) == (True, False), "as Airflow shows it"
+    assert "of an earlier table" not in page.words
 
 
 def test_what_to_do_next_leads_to_filled_in_forms_and_failed_tasks_to_their_logs(server: TestClient) -> None:
-    links = show(server).links
+    links = of_run(server).links
     task = "shop/run-2/silver.orders_gate"
     override = trigger_path(OVERRIDE_DAG_ID, table="silver.orders", version=2, task=task)
     replay = trigger_path(REPLAY_DAG_ID, table="bronze.orders", reason=REASON)
     assert {override, replay, f"{run_path('shop', 'run-2')}/tasks/bronze.bills"} <= set(links)
     assert links.index(override) < links.index(table_path("bronze.orders"), links.index(override))
     assert any(link.startswith(f"{table_path('bronze.orders', 'quarantine')}?reason=rule") for link in links)
+    assert f"{run_path('mails', 'manual__1')}/tasks/send" in of_run(server, "mails", "manual__1").links
+    [again] = [link for link in of_run(server, REPLAY_DAG_ID, "manual__3").links if "dry_run" in link]
+    assert again == trigger_path(REPLAY_DAG_ID, table="bronze.orders", dry_run=False, reason=EVIL)
+    asking = of_run(server, REPLAY_DAG_ID, "manual__4")
+    assert "What to do next approve waits for the answer of a person: Answer Tables" in asking.words
+    assert f"{run_path(REPLAY_DAG_ID, 'manual__4')}/tasks/approve/required_actions" in asking.links
 
 
 def test_a_run_of_before_its_tables_were_created_leaves_nothing_to_do(server: TestClient) -> None:
-    page = show(server, run_id="before")
-    assert "Nothing: each table of which a task failed was created anew after this run." in text(page)
+    page = of_run(server, run_id="before")
+    assert "Nothing: each table of which a task failed was created anew after this run." in page.words
     silver = row(page, "silver.orders")
     assert "refused" in silver
     assert "version 7 of an earlier table: this one was created 1 hour ago" in silver
     assert not [link for link in page.links if OVERRIDE_DAG_ID in link or REPLAY_DAG_ID in link]
-    assert "of an earlier table" not in text(show(server))
 
 
 @pytest.mark.parametrize(
@@ -177,61 +165,44 @@ def test_a_run_of_before_its_tables_were_created_leaves_nothing_to_do(server: Te
 def test_each_kind_of_run_has_a_page_without_foreign_html(
     server: TestClient, dag_id: str, run_id: str, sentence: str
 ) -> None:
-    for query in ("", "?frame=1", "?page_no=2", "?page_no=-1"):
-        page = show(server, dag_id, run_id, query)
-        assert not {"script", "iframe", "object", "style"} & set(page.tags)
-        assert not [name for name in page.attributes if name.startswith("on") or name == "style"]
-        assert [link for link in page.links if not link.startswith(("/", "?", "#"))] == []
-    assert sentence in text(show(server, dag_id, run_id))
+    page = of_run(server, dag_id, run_id)
+    page.require_own_html()
+    assert sentence in page.words
+    for query in ("?frame=1", "?page_no=2", "?page_no=-1"):
+        of_run(server, dag_id, run_id, query).require_own_html()
 
 
 def test_the_tasks_of_an_approval_have_their_own_names(server: TestClient) -> None:
-    orders = row(show(server, REPLAY_DAG_ID, "manual__1"), "bronze.orders")
+    orders = row(of_run(server, REPLAY_DAG_ID, "manual__1"), "bronze.orders")
     assert "approve" in orders.split()
     assert f"approve: Approve by {EVIL}" in orders
     assert "approval" not in orders
 
 
-def test_a_dry_run_leads_to_the_same_form_with_dry_run_off(server: TestClient) -> None:
-    [again] = [link for link in show(server, REPLAY_DAG_ID, "manual__3").links if "dry_run" in link]
-    assert again == trigger_path(REPLAY_DAG_ID, table="bronze.orders", dry_run=False, reason=EVIL)
-
-
-def test_a_question_that_waits_for_a_person_leads_to_its_answer(server: TestClient) -> None:
-    page = show(server, REPLAY_DAG_ID, "manual__4")
-    assert "What to do next approve waits for the answer of a person: Answer Tables" in text(page)
-    assert f"{run_path(REPLAY_DAG_ID, 'manual__4')}/tasks/approve/required_actions" in page.links
-
-
-def test_a_failed_task_of_another_kind_is_named_too(server: TestClient) -> None:
-    assert f"{run_path('mails', 'manual__1')}/tasks/send" in show(server, "mails", "manual__1").links
-
-
 def test_the_tab_of_airflow_has_no_second_head_and_no_link_to_the_run_around_it(server: TestClient) -> None:
-    alone, framed = show(server), show(server, query="?frame=1")
-    around = run_path("shop", "run-2")
-    assert "header" in alone.tags
-    assert "header" not in framed.tags
-    assert around in alone.links
-    assert around not in framed.links
-    assert "A link opens within this frame" in text(framed)
-    assert "A link opens within this frame" not in text(alone)
+    alone, framed = of_run(server), of_run(server, query="?frame=1")
+    around, sentence = run_path("shop", "run-2"), "A link opens within this frame"
+    for page, is_alone in ((alone, True), (framed, False)):
+        assert ("header" in page.tags, around in page.links, sentence in page.words) == (
+            is_alone,
+            is_alone,
+            not is_alone,
+        )
 
 
 def test_a_lakehouse_that_cannot_be_read_leaves_what_airflow_knows(
     server: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LAKEHOUSE_TABLES", "/nowhere")
-    page = show(server)
-    assert "no folder of table specs at /nowhere" in text(page)
+    page = of_run(server)
+    assert "no folder of table specs at /nowhere" in page.words
     assert "12 read: 8 applied, 4 quarantined" in row(page, "bronze.orders")
-    assert "1 refused, 1 failed" in text(page)
+    assert "1 refused, 1 failed" in page.words
 
 
 def test_only_runs_that_airflow_has_are_linked_also_of_a_dag_by_hand(server: TestClient) -> None:
-    headers = login(server, "ann")
     of_domain, by_hand = ({run_path(*run), run_page_path(*run)} for run in (("shop", "run-2"), ("by_hand", "run-1")))
-    versions = Shown(server.get(table_path("bronze.orders", "versions"), headers=headers))
+    versions = show(server, table_path("bronze.orders", "versions"))
     runs = [" ".join(each).partition("batch ")[2] for each in versions.rows if each and each[0].isdecimal()]
     assert [run.partition(" 5")[0] for run in runs[2:]] == ["1, run-1 (not found in Airflow)"]
     assert [("what it did" in run, "(not found in Airflow)" in run) for run in runs] == [
@@ -240,13 +211,12 @@ def test_only_runs_that_airflow_has_are_linked_also_of_a_dag_by_hand(server: Tes
         (False, True),
     ]
     assert linked_runs(versions) == of_domain
-    tables = Shown(server.get(lakehouse_path("tables"), headers=headers))
+    tables = show(server, lakehouse_path("tables"))
     assert "less than a minute ago (not found in Airflow)" in tables.row("bronze.orders")
     assert "less than a minute ago , what it did" in tables.row("silver.orders")
     assert "less than a minute ago , what it did" in tables.row("bronze.bills")
     assert linked_runs(tables) == of_domain | by_hand
-    overview = Shown(server.get(table_path("silver.orders"), headers=headers))
-    assert linked_runs(overview) == of_domain
+    assert linked_runs(show(server, table_path("silver.orders"))) == of_domain
 
 
 def linked_runs(page: Shown) -> set[str]:
@@ -258,19 +228,8 @@ def test_there_is_no_page_of_another_run(server: TestClient) -> None:
         assert server.get(run_page_path(dag_id, run_id), headers=login(server, "ann")).status_code == 404
 
 
-def _deny(monkeypatch: pytest.MonkeyPatch, denied: DagAccessEntity, dag_id: str) -> None:
-    """Take a right about a DAG from everybody, which a manager of roles for each DAG can do."""
-    may = SimpleAuthManager.is_authorized_dag
-
-    def is_authorized_dag(manager: SimpleAuthManager, **asked: Any) -> bool:
-        is_denied = asked["access_entity"] is denied and asked["details"].id == dag_id
-        return not is_denied and bool(may(manager, **asked))
-
-    monkeypatch.setattr(SimpleAuthManager, "is_authorized_dag", is_authorized_dag)
-
-
 def test_a_user_of_another_dag_reads_no_page_of_this_one(server: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    _deny(monkeypatch, DagAccessEntity.RUN, "shop")
+    deny(monkeypatch, DagAccessEntity.RUN, "shop")
     assert server.get(run_page_path("shop", "run-2"), headers=login(server, "ann")).status_code == 403
     assert server.get(run_page_path("mails", "manual__1"), headers=login(server, "ann")).status_code == 200
 
@@ -279,11 +238,10 @@ def test_a_user_of_another_dag_reads_no_page_of_this_one(server: TestClient, mon
 def test_values_of_rows_need_the_right_to_read_the_logs(
     server: TestClient, monkeypatch: pytest.MonkeyPatch, user: str
 ) -> None:
-    path, headers = run_page_path("shop", "run-2"), login(server, user)
-    values = (f"observed {EVIL}", f"lost to {EVIL}", f"12 rows {EVIL}")
-    whole = text(Shown(server.get(path, headers=headers)))
+    path, values = run_page_path("shop", "run-2"), (f"observed {EVIL}", f"lost to {EVIL}", f"12 rows {EVIL}")
+    whole = show(server, path, user).words
     assert [value for value in values if value not in whole] == []
-    _deny(monkeypatch, DagAccessEntity.TASK_LOGS, "shop")
-    counts = text(Shown(server.get(path, headers=headers)))
+    deny(monkeypatch, DagAccessEntity.TASK_LOGS, "shop")
+    counts = show(server, path, user).words
     assert [value for value in values if value in counts] == []
     assert "12 read" in counts

@@ -19,44 +19,57 @@ MARK = "RESULTS OF ALL CASES: "
 DAY = {"day": "2013-01-05"}
 PATIENCE_S = 300
 
-DAG_FILE = """
+NOTIFIERS = """
+import json, os
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
-from lakehouse_airflow.factory import build_domain_dag
+from airflow.providers.smtp.notifications.smtp import SmtpNotifier
+from airflow.sdk import BaseNotifier
 
+from lakehouse_airflow.alerts.refusal import RefusalAlert
+from lakehouse_airflow.factory import build_alerts_dag, build_domain_dag
+
+
+class Pager(BaseNotifier):
+    template_fields = ("subject", "body")
+
+    def __init__(self):
+        super().__init__()
+        self.subject, self.body = "{{ alert.title }}", ["{{ alert.html }}", "{{ dag.dag_id }}"]
+
+    def notify(self, context):
+        with Path(f"{os.environ['LAKEHOUSE_ROOT']}-{type(self).__name__}").open("a") as file:
+            file.write(json.dumps([self.subject, *self.body, context["alert"].key]) + "\\n")
+
+
+class Chat(Pager):
+    def notify(self, context):
+        with Path(f"{os.environ['LAKEHOUSE_ROOT']}-tries").open("a+") as tries:
+            tries.write("x")
+            if tries.tell() <= 2:
+                raise OSError("cannot reach https://chat.example/s3cret")
+        super().notify(context)
+
+
+MAIL = {"subject": "{{ alert.title }}", "html_content": "{{ alert.html }}"}
+NOTIFIERS = [Pager(), Chat(), SmtpNotifier(to="data@example.org", from_email="airflow@example.org", **MAIL)]
+"""
+SHOP = """
 dag = build_domain_dag(
     "shop", schedule="0 0 * * *", start_date=datetime(2013, 1, 1, tzinfo=UTC), owner="sales",
-    execution_timeout=timedelta(seconds={timeout}),
+    execution_timeout=timedelta(seconds={timeout}), default_args={{"on_failure_callback": RefusalAlert(NOTIFIERS)}},
 )
 for task in dag.tasks:
     task.retries = {retries}
 """
+ALERTS = "dag = build_alerts_dag(notifiers=NOTIFIERS, owner='platform', start_date=datetime(2013, 1, 1, tzinfo=UTC))"
+REPLAY = """
+from lakehouse_airflow.factory import build_quarantine_replay_dag
 
-HAND_WRITTEN = """
-from datetime import UTC, datetime, timedelta
-
-from airflow.sdk import DAG, CronDataIntervalTimetable, task_group
-
-from lakehouse_airflow.assets import table_asset
-from lakehouse_airflow.operators.quality_gate import QualityGateOperator
-from lakehouse_airflow.operators.table_write import TableWriteOperator
-from lakehouse_airflow.retries import Backoff, TypedRetryPolicy
-
-daily = CronDataIntervalTimetable("0 0 * * *", timezone="UTC")
-quick = TypedRetryPolicy(conflict=Backoff(timedelta(seconds=1)))
-with DAG("mapped", schedule=daily, start_date=datetime(2013, 1, 1, tzinfo=UTC), params={"day": None}) as dag:
-
-    @task_group
-    def load(table):
-        write = TableWriteOperator(task_id="write", table=table, retry_policy=quick)
-        write >> QualityGateOperator(task_id="gate", table=table, outlets=[table_asset("bronze.orders")])
-
-    load.expand(table=["bronze.orders"])
-    again = TableWriteOperator.partial(task_id="again", retry_policy=quick).expand(table=["bronze.orders"])
-    dag.get_task("load.gate") >> again
+dag = build_quarantine_replay_dag(owner="sales")
 """
-
-LATE = """
+HAND_WRITTEN = """
 import threading
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -64,6 +77,7 @@ from pathlib import Path
 from airflow.sdk import DAG, CronDataIntervalTimetable, task, task_group
 
 from include.settings import Settings
+from lakehouse_airflow.assets import table_asset
 from lakehouse_airflow.operators.quality_gate import QualityGateOperator
 from lakehouse_airflow.operators.table_write import TableWriteOperator
 from lakehouse_airflow.retries import Backoff, TypedRetryPolicy
@@ -76,7 +90,7 @@ def deliver():
 
 daily = CronDataIntervalTimetable("0 0 * * *", timezone="UTC")
 quick = TypedRetryPolicy(conflict=Backoff(timedelta(seconds=1)))
-with DAG("late", schedule=daily, start_date=datetime(2013, 1, 1, tzinfo=UTC), params={"day": None}) as dag:
+with DAG("mapped", schedule=daily, start_date=datetime(2013, 1, 1, tzinfo=UTC), params={"day": None}) as dag:
 
     @task
     def source():
@@ -85,24 +99,34 @@ with DAG("late", schedule=daily, start_date=datetime(2013, 1, 1, tzinfo=UTC), pa
     @task_group
     def load(table):
         write = TableWriteOperator(task_id="write", table=table, retry_policy=quick, deferrable=True)
-        write >> QualityGateOperator(task_id="gate", table=table)
+        write >> QualityGateOperator(task_id="gate", table=table, outlets=[table_asset("bronze.orders")])
 
     loaded = load.expand(table=["bronze.orders"])
-    source() >> loaded >> LandingSensor.partial(task_id="files").expand(table=["bronze.orders"])
+    again = TableWriteOperator.partial(task_id="again", retry_policy=quick).expand(table=["bronze.orders"])
+    source() >> loaded >> [again, LandingSensor.partial(task_id="files").expand(table=["bronze.orders"])]
 """
+DAG_FILES = {
+    "shop": NOTIFIERS + SHOP.format(timeout=600, retries=1),
+    "impatient": NOTIFIERS + SHOP.format(timeout=15, retries=0),
+    "without_retries": NOTIFIERS + SHOP.format(timeout=600, retries=0),
+    "alerts": NOTIFIERS + ALERTS,
+    "replay": REPLAY,
+    "mapped": HAND_WRITTEN,
+}
 
 JOB_HEAD = """
 import sys
 from pathlib import Path
 from include.catalog import load_catalog
 from include.contracts.job.args import JobArgs
-from include.contracts.job.report import JobReport
+from include.contracts.job.report import JobReport, RowCounts
+from include.contracts.job.requests import QuarantineRequest
 from include.errors import Outcome
 from tests.support.ledger.small_lake import commit_batch, judge
 args = JobArgs.from_argv(sys.argv[1:])
 lost = Path(__file__).with_name("lost")
 def report(outcome, message, **more):
-    about = dict(job="bronze_ingest", table=args.table, interval=args.interval, run_id=args.run_id)
+    about = dict(job="a_job", table=args.table, interval=args.interval, run_id=args.run_id)
     JobReport(**about, outcome=outcome, message=message, **more).save(args.report)
 def commit(passed=True):
     spec = load_catalog(args.tables).spec(args.table)
@@ -110,9 +134,16 @@ def commit(passed=True):
     judge(args.root, spec, winner, passed=passed)
     report(Outcome.COMMITTED, "loaded 1 file", batch_seq=winner.batch_seq, version=winner.version)
 """
-COMMITS = JOB_HEAD + "commit()"
 REFUSED = JOB_HEAD + "commit(passed=False)"
 LOSES_ONCE = JOB_HEAD + "if lost.exists(): commit()\nelse: lost.touch(); report(Outcome.CONFLICT, 'lost to others')"
+REPLAYS = (
+    JOB_HEAD
+    + """
+request = QuarantineRequest.load(args.request)
+report(Outcome.COMMITTED, f"{request.rows.ids[0]} because {request.why}", version=2, certified_version=2,
+       certified_moved=True, rows=RowCounts(read=1, applied=1, inserted=1))
+"""
+)
 # It imports nothing of Millrace, so that it starts quickly on a busy machine, too.
 HANGS = """
 import subprocess, sys, time
@@ -131,7 +162,7 @@ class Case:
     lake: str
     job: str
     conf: dict[str, Any]
-    at: str = "2013-02-01T00:00:00+00:00"
+    at: str
     dag: str = "shop"
 
 
@@ -140,26 +171,27 @@ class Airflow:
     """An Airflow with these DAGs.
 
     Attributes:
-        folder: the folder with its home, its DAG file, and a folder for each lake.
+        folder: the folder with its home, its DAG files, and a folder for each lake.
         environment: the environment of its processes.
     """
 
     folder: Path
     environment: dict[str, str]
 
-    def start(self, cases: dict[str, Case], timeout: int = 600, retries: int = 1) -> subprocess.Popen[str]:
+    def start(self, cases: dict[str, Case]) -> subprocess.Popen[bytes]:
         """Start the runs, one after another, in one process."""
-        (self.folder / "dags" / "shop.py").write_text(DAG_FILE.format(timeout=timeout, retries=retries))
-        (self.folder / "dags" / "mapped.py").write_text(HAND_WRITTEN)
-        (self.folder / "dags" / "late.py").write_text(LATE)
+        for name, text in DAG_FILES.items():
+            (self.folder / "dags" / f"{name}.py").write_text(text)
         arguments = {name: self._arguments(name, case) for name, case in cases.items()}
         command = [sys.executable, str(SCRIPT), json.dumps(arguments)]
-        pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-        return subprocess.Popen(command, env=self.environment, start_new_session=True, **pipes)
+        with (self.folder / "output").open("w") as output:
+            pipes: dict[str, Any] = {"stdout": output, "stderr": subprocess.STDOUT}
+            return subprocess.Popen(command, env=self.environment, start_new_session=True, **pipes)
 
-    def results(self, started: subprocess.Popen[str]) -> dict[str, Any]:
+    def results(self, started: subprocess.Popen[bytes]) -> dict[str, Any]:
         """Return the results of the runs; the `log` of each is its whole output."""
-        output, _ = started.communicate(timeout=PATIENCE_S)
+        started.wait(PATIENCE_S)
+        output = (self.folder / "output").read_text()
         assert started.returncode == 0, output[-4000:]
         results: dict[str, Any] = json.loads(output.rpartition(MARK)[2])
         for name, run in results.items():
@@ -168,12 +200,13 @@ class Airflow:
 
     def _arguments(self, name: str, case: Case) -> dict[str, Any]:
         project = self.folder / "projects" / name
-        job = project / "spark_jobs" / "jobs" / "bronze_ingest.py"
-        job.parent.mkdir(parents=True)
-        job.write_text(case.job)
+        jobs = project / "spark_jobs" / "jobs"
+        jobs.mkdir(parents=True)
+        for job in ("bronze_ingest", "quarantine_replay"):
+            (jobs / f"{job}.py").write_text(case.job)
         return {
             "path": str(self.folder / "dags" / f"{case.dag}.py"),
-            "at": case.at,
+            "at": f"{case.at}T00:00:00+00:00",
             "conf": case.conf,
             "project": str(project),
             "environment": {"LAKEHOUSE_ROOT": str(self.folder / "lakes" / case.lake)},
@@ -186,11 +219,11 @@ class Airflow:
         processes = [process for process in alive if any(job in part for part in process.info["cmdline"] or ())]
         return [process for process in processes if str(SCRIPT) not in process.info["cmdline"]]
 
-    def wait_until_hanging(self, name: str, started: subprocess.Popen[str]) -> None:
+    def wait_until_hanging(self, name: str, started: subprocess.Popen[bytes]) -> None:
         """Wait until the job of a case and its child hang."""
         note = self.folder / "projects" / name / "spark_jobs" / "jobs" / "hangs"
         deadline = time.monotonic() + PATIENCE_S
         while not note.exists() and time.monotonic() < deadline and started.poll() is None:
             time.sleep(0.1)
-        assert note.exists(), started.communicate()[0][-4000:] if started.poll() is not None else "it never hung"
+        assert note.exists(), (self.folder / "output").read_text()[-4000:]
         assert len(self.children(name)) == 2

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from html.parser import HTMLParser
 
+from fastapi.testclient import TestClient
 from httpx import Response
+
+from tests.support.airflow.logins import login
+
+
+def show(server: TestClient, path: str, user: str = "ann") -> Shown:
+    """Return a page as a user sees it."""
+    return Shown(server.get(path, headers=login(server, user)))
 
 
 class Shown(HTMLParser):
@@ -41,6 +49,17 @@ class Shown(HTMLParser):
         """Return the text of the row of a table in the list."""
         [row] = [row for row in self.rows if row[:1] == [table]][-1:]
         return " ".join(row)
+
+    @property
+    def words(self) -> str:
+        """All texts of the page."""
+        return " ".join(self.texts)
+
+    def require_own_html(self) -> None:
+        """Require that the page runs nothing, and links only to this server."""
+        assert not {"script", "iframe", "object", "style"} & set(self.tags)
+        assert not [name for name in self.attributes if name.startswith("on") or name == "style"]
+        assert [link for link in self.links if not link.startswith(("/", "?", "#"))] == []
 
     @property
     def tables(self) -> list[str]:

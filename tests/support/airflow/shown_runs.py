@@ -78,15 +78,16 @@ def add_run(
     conf: Mapping[str, Any] | None = None,
     state: DagRunState = DagRunState.SUCCESS,
     kind: DagRunType = DagRunType.SCHEDULED,
+    day: datetime = DAY,
 ) -> DagRun:
     """Add a run whose other tasks were not scheduled yet."""
     dag = DBDagBag().get_latest_version_of_dag(dag_id, session=database)
     assert dag is not None
     run = dag.create_dagrun(
         run_id=run_id,
-        logical_date=None if kind is DagRunType.MANUAL else DAY,
-        data_interval=None if kind is DagRunType.MANUAL else DataInterval(DAY, DAY + timedelta(days=1)),
-        run_after=DAY + timedelta(days=1),
+        logical_date=None if kind is DagRunType.MANUAL else day,
+        data_interval=None if kind is DagRunType.MANUAL else DataInterval(day, day + timedelta(days=1)),
+        run_after=day + timedelta(days=1),
         conf=_VALID if conf else {},
         run_type=kind,
         triggered_by=DagRunTriggeredByType.TEST,
