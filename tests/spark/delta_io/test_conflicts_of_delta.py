@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from include.contracts.job.contention import LostRace
@@ -33,6 +34,7 @@ from tests.support.silver.conflicting_commits import (
     append_another_key,
     append_same_key,
     commit_once_while_reading,
+    create_orders,
     delete_row,
     delete_row_of_other_file,
     join_files,
@@ -46,7 +48,6 @@ TABLE = "silver.orders"
 STREAM = Stream(TABLE)
 Rows = list[tuple[int, int]]
 Write = Callable[[SparkSession, Path], Any]
-START: Rows = [(1, 1), (2, 2)]
 
 pickle_by_value()
 
@@ -99,9 +100,7 @@ class Orders:
         self.spark = spark
         self.paths = LakehousePaths(root)
         self.path = self.paths.table(TABLE)
-        spark.sql(f"CREATE TABLE delta.`{self.path}` (n INT, amount INT) USING delta")
-        for n, amount in START:
-            spark.sql(f"INSERT INTO delta.`{self.path}` VALUES ({n}, {amount})")
+        create_orders(str(self.path))
 
     def run(self, write: Write, other_commit: ConflictingCommit) -> tuple[BatchResult, int]:
         """How the batch ended, and how often it was written."""
@@ -110,7 +109,7 @@ class Orders:
         return BatchWriter(request, work, Ledger(self.paths), own_session).run_unleased(), work.tries
 
     def rows(self) -> Rows:
-        return sorted((row.n, row.amount) for row in self.spark.read.format("delta").load(str(self.path)).collect())
+        return sorted((row["n"], row["amount"]) for row in DeltaTable(str(self.path)).to_pyarrow_table().to_pylist())
 
     def thrown_away(self) -> set[str]:
         """The data files that were written and never committed."""
@@ -164,9 +163,9 @@ def test_a_batch_that_is_overtaken_ends_in_the_right_rows(
 ) -> None:
     result, tries = orders.run(write, other_commit)
 
-    commits = orders.spark.sql(f"DESCRIBE HISTORY delta.`{orders.path}`").collect()
-    [winner] = [commit for commit in commits if OTHER_RUN in (commit.userMetadata or "")]
-    assert winner.version == FIRST_VERSION + 1, "the other one was first"
+    commits = DeltaTable(str(orders.path)).history()
+    versions = [commit["version"] for commit in commits if OTHER_RUN in commit.get("userMetadata", "")]
+    assert max(versions) == FIRST_VERSION + 1, "the other one was first"
     assert [race.conflict for race in result.lost] == ([conflict.value] if conflict else [])
     assert (result.committed, tries) == (True, 2 if conflict else 1)
     assert {(race.run_id, race.version) for race in result.lost} <= {(OTHER_RUN, FIRST_VERSION + 1)}

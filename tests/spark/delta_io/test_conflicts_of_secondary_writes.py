@@ -26,6 +26,7 @@ from tests.support.silver.conflicting_commits import (
     FIRST_VERSION,
     ConflictingCommit,
     commit_once_while_reading,
+    create_orders,
     delete_row_of_other_file,
     pickle_by_value,
     set_property,
@@ -41,16 +42,14 @@ AT_ONCE, ENOUGH = 4, 20
 """Drivers that alter a table at the same moment; how often they try to be in each other's way."""
 
 pickle_by_value()
+pytestmark = pytest.mark.usefixtures("spark")
 
 
 @pytest.fixture
-def secondary(spark: SparkSession, tmp_path: Path) -> SecondaryTable:
+def secondary(tmp_path: Path) -> SecondaryTable:
     """A secondary table with two rows in two files."""
-    table = SecondaryTable(NAME, tmp_path / "quarantine", SHAPE)
-    ensure_table(own_session, table.path, SHAPE)
-    for n, amount in START:
-        spark.sql(f"INSERT INTO delta.`{table.path}` VALUES ({n}, {amount})")
-    return table
+    create_orders(str(tmp_path / "quarantine"))
+    return SecondaryTable(NAME, tmp_path / "quarantine", SHAPE)
 
 
 def winner_of(table: SecondaryTable) -> Winner:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 from pyarrow.parquet import ParquetFile
 from pyspark.sql import SparkSession
 
@@ -33,8 +34,10 @@ def test_a_merge_leaves_no_file_without_rows(
     spark: SparkSession, tmp_path: Path, changes: list[Change], expected: list[tuple[int, ...]]
 ) -> None:
     path = tmp_path / "tombstones"
+    schema = pa.schema([("id", pa.int32()), ("_sequence", pa.int32()), ("_source_hash", pa.int64())])
     for rows in (TWO, THREE):
-        spark.createDataFrame(rows, COLUMNS).coalesce(1).write.format("delta").mode("append").save(str(path))
+        named = [dict(zip(schema.names, row, strict=True)) for row in rows]
+        write_deltalake(path, pa.Table.from_pylist(named, schema), mode="append")
 
     forgets = any(replaces for *_, replaces in changes)
     merge_tombstones(

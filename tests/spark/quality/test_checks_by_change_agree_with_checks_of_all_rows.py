@@ -91,7 +91,7 @@ def agreed(by_change: CheckedRules, of_all_rows: CheckedRules) -> list[str]:
 
 @pytest.mark.slow
 @settings(
-    max_examples=5,
+    max_examples=3,
     derandomize=True,
     deadline=None,
     database=None,

@@ -60,19 +60,26 @@ def index_of(before: list[Any], now: list[Any]) -> float:
 
 
 @settings(
-    max_examples=8,
+    max_examples=5,
     deadline=None,
     database=None,
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(before=VALUES, now=VALUES)
-def test_the_index_of_texts_is_as_defined(spark: SparkSession, before: list[Any], now: list[Any]) -> None:
-    result = check_column(frame(spark, before), frame(spark, now), PSI, max_psi=0.1)
+def test_the_index_of_texts_and_the_share_of_nulls_are_as_defined(
+    spark: SparkSession, before: list[Any], now: list[Any]
+) -> None:
+    frames = frame(spark, before), frame(spark, now)
+    result = check_column(*frames, PSI, max_psi=0.1)
     observed = result.details["observed_value"]
     assert observed["psi"] == pytest.approx(index_of(before, now), abs=1e-5)
     assert observed["parts"] == len({*before, *now})
     assert result.passed is (index_of(before, now) <= 0.1)
+    result = check_column(*frames, NULLS, max_change=0.25)
+    shares = [values.count(None) / len(values) for values in (before, now)]
+    assert result.passed is (abs(shares[1] - shares[0]) <= 0.25)
+    assert result.details["observed_value"] == pytest.approx({"before": shares[0], "now": shares[1]}, abs=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -100,21 +107,6 @@ def test_ordered_values_are_compared_with_the_tenths_of_before(
 def test_a_value_that_is_new_is_named(spark: SparkSession) -> None:
     result = check_column(frame(spark, ["a"] * 5 + ["b"] * 5), frame(spark, ["a"] * 5 + ["z"] * 5), PSI, max_psi=0.25)
     assert result.details["observed_value"]["changed_most"] in ("b", "z")
-
-
-@settings(
-    max_examples=5,
-    deadline=None,
-    database=None,
-    phases=[Phase.explicit, Phase.generate],
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
-@given(before=VALUES, now=VALUES)
-def test_the_share_of_nulls_is_as_counted(spark: SparkSession, before: list[Any], now: list[Any]) -> None:
-    result = check_column(frame(spark, before), frame(spark, now), NULLS, max_change=0.25)
-    shares = [values.count(None) / len(values) for values in (before, now)]
-    assert result.passed is (abs(shares[1] - shares[0]) <= 0.25)
-    assert result.details["observed_value"] == pytest.approx({"before": shares[0], "now": shares[1]}, abs=1e-6)
 
 
 @pytest.mark.parametrize(("name", "limit"), [(PSI, {"max_psi": 1.0}), (NULLS, {"max_change": 1.0})])

@@ -40,7 +40,7 @@ def test_each_passes(spark: SparkSession) -> None:
     names: set[str] = set()
 
     @settings(
-        max_examples=8,
+        max_examples=3,
         deadline=None,
         database=None,
         derandomize=True,

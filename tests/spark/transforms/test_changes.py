@@ -103,7 +103,7 @@ BATCH = st.lists(EVENTS, min_size=250, max_size=300).filter(lambda batch: len({e
 for all of them. The first thing that hypothesis tries is one event, 250 times: it says nothing, and is left out."""
 
 
-@few_or_many(2, 20)
+@few_or_many(1, 20)
 def test_any_order_and_repetition_of_batches_ends_in_the_greatest_event_of_each_key(
     spark: SparkSession, examples: int
 ) -> None:

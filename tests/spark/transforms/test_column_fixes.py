@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from pydantic import TypeAdapter
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
@@ -19,33 +18,32 @@ ROW = {"name": " Ann, \\ 'x' ", "day": "31.12.2013", "other": "o", "none": None}
 EVIL = "reflect('java.lang.System', 'getenv', 'HOME')"
 
 
-@pytest.mark.parametrize(
-    ("column", "fix", "value"),
-    [
-        ("name", {"how": "set", "value": EVIL}, EVIL),
-        ("name", {"how": "set", "value": "' || name || '\\"}, "' || name || '\\"),
-        ("name", {"how": "set to null"}, None),
-        ("name", {"how": "copy", "value": "other"}, "o"),
-        ("name", {"how": "trim"}, "Ann, \\ 'x'"),
-        ("name", {"how": "upper"}, " ANN, \\ 'X' "),
-        ("name", {"how": "lower"}, " ann, \\ 'x' "),
-        ("name", {"how": "replace", "value": "\\ 'x'", "by": "' || 'y"}, " Ann, ' || 'y "),
-        ("name", {"how": "replace", "value": ".*"}, ROW["name"]),
-        ("name", {"how": "map", "values": {ROW["name"]: EVIL, "b": "c"}}, EVIL),
-        ("name", {"how": "map", "values": {ROW["name"]: None}}, None),
-        ("other", {"how": "map", "values": {"a": "b"}}, "o"),
-        ("none", {"how": "map", "values": {"a": "b"}}, None),
-        ("day", {"how": "parse date", "value": "dd.MM.yyyy"}, "2013-12-31"),
-        ("none", {"how": "parse date", "value": "dd.MM.yyyy"}, None),
-    ],
-)
-def test_each_operation_is_worked_out_from_literals(
-    spark: SparkSession, column: str, fix: dict[str, Any], value: str | None
-) -> None:
-    operation = TypeAdapter(ColumnFix).validate_python(fix)
+OPERATIONS: list[tuple[str, dict[str, Any], str | None]] = [
+    ("name", {"how": "set", "value": EVIL}, EVIL),
+    ("name", {"how": "set", "value": "' || name || '\\"}, "' || name || '\\"),
+    ("name", {"how": "set to null"}, None),
+    ("name", {"how": "copy", "value": "other"}, "o"),
+    ("name", {"how": "trim"}, "Ann, \\ 'x'"),
+    ("name", {"how": "upper"}, " ANN, \\ 'X' "),
+    ("name", {"how": "lower"}, " ann, \\ 'x' "),
+    ("name", {"how": "replace", "value": "\\ 'x'", "by": "' || 'y"}, " Ann, ' || 'y "),
+    ("name", {"how": "replace", "value": ".*"}, ROW["name"]),
+    ("name", {"how": "map", "values": {ROW["name"]: EVIL, "b": "c"}}, EVIL),
+    ("name", {"how": "map", "values": {ROW["name"]: None}}, None),
+    ("other", {"how": "map", "values": {"a": "b"}}, "o"),
+    ("none", {"how": "map", "values": {"a": "b"}}, None),
+    ("day", {"how": "parse date", "value": "dd.MM.yyyy"}, "2013-12-31"),
+    ("none", {"how": "parse date", "value": "dd.MM.yyyy"}, None),
+]
+
+
+def test_each_operation_is_worked_out_from_literals(spark: SparkSession) -> None:
     frame = spark.createDataFrame([ROW], "name string, day string, other string, none string")
-    new, is_lost = fixed_value(column, operation).cast("string"), loses_value(column, operation)
-    assert frame.select(new, is_lost).collect() == [(value, False)]
+    fixes = [(column, TypeAdapter(ColumnFix).validate_python(fix)) for column, fix, _ in OPERATIONS]
+    [values] = frame.select(*(fixed_value(*fix).cast("string") for fix in fixes)).collect()
+    assert [*values] == [value for *_, value in OPERATIONS]
+    [lost] = frame.select(*(loses_value(*fix) for fix in fixes)).collect()
+    assert {*lost} == {False}
 
 
 def test_a_value_that_the_pattern_does_not_fit_is_lost_and_not_null(spark: SparkSession) -> None:

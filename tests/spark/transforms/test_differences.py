@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Sequence
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,6 +16,7 @@ from tests.support.examples import few_or_many, settings_for
 
 SCHEMA = "day int, kind string, total double, amount int"
 NUMBERS = [None, 0.0, -0.0, 1.0, 1.0 + 1e-12, 1.1, 1e12, 1e12 + 1, 1e12 + 1e5, math.nan, math.inf, -math.inf, 1e-300]
+GROUPS = ["table", "day", "kind"]
 Row = tuple[int | None, str | None, float | None, int | None]
 ROWS = st.lists(
     st.tuples(
@@ -44,24 +46,32 @@ def expected(stored: list[Row], computed: list[Row]) -> dict[tuple[object, ...],
     return found
 
 
-@few_or_many(8, 60)
+@few_or_many(1, 20)
 def test_groups_differ_where_a_loop_over_them_finds_it(spark: SparkSession, examples: int) -> None:
-    seen = Counter[bool]()
-
     @settings_for(examples)
-    @given(stored=ROWS, computed=ROWS)
-    def holds(stored: list[Row], computed: list[Row]) -> None:
-        once = list({row[:2]: row for row in [*computed, *stored[:2]]}.values())
-        frames = [spark.createDataFrame(rows, SCHEMA) for rows in (stored, once)]
-        rows = compare_groups(*frames, ["day", "kind"], ["total", "amount"]).collect()
-        found = {(row["day"], row["kind"]): row["_is_different"] for row in rows}
-        assert found == expected(stored, once)
-        assert len(found) == len(rows)
-        seen.update(found.values())
+    @given(st.lists(st.tuples(ROWS, ROWS), min_size=60, max_size=90))
+    def holds(tables: list[tuple[list[Row], list[Row]]]) -> None:
+        pairs = [
+            (stored, list({row[:2]: row for row in [*computed, *stored[:2]]}.values())) for stored, computed in tables
+        ]
+        frames = [numbered(spark, side) for side in zip(*pairs, strict=True)]
+        require_differences(compare_groups(*frames, GROUPS, ["total", "amount"]), [expected(*pair) for pair in pairs])
 
     holds()
-    assert seen[True], "some groups differ"
-    assert seen[False], "some groups do not"
+
+
+def numbered(spark: SparkSession, tables: Sequence[list[Row]]) -> DataFrame:
+    """Return the rows of all tables, with the number of their table."""
+    rows = [(number, *row) for number, table in enumerate(tables) for row in table]
+    return spark.createDataFrame(rows, f"table int, {SCHEMA}")
+
+
+def require_differences(compared: DataFrame, expected: list[dict[tuple[object, ...], bool]]) -> None:
+    rows = compared.collect()
+    found = {(row["table"], row["day"], row["kind"]): row["_is_different"] for row in rows}
+    assert len(found) == len(rows)
+    assert found == {(number, *key): is_so for number, groups in enumerate(expected) for key, is_so in groups.items()}
+    assert {*found.values()} == {True, False}, "some groups differ, and some do not"
 
 
 def nested(rows: DataFrame) -> DataFrame:
@@ -76,24 +86,26 @@ def sorted_values(rows: list[Row], key: tuple[object, ...], place: int) -> list[
     return sorted(values, key=lambda value: (value is None, value is not None and math.isnan(value), value or 0.0))
 
 
-@few_or_many(8, 60)
+@few_or_many(1, 20)
 def test_rows_without_a_key_differ_where_the_sorted_values_of_equal_rows_do(spark: SparkSession, examples: int) -> None:
-    seen = Counter[bool]()
+    changed = st.tuples(ROWS, st.dictionaries(st.integers(0, 3), st.sampled_from(NUMBERS), max_size=1))
 
     @settings_for(examples)
-    @given(stored=ROWS, changes=st.dictionaries(st.integers(0, 3), st.sampled_from(NUMBERS), max_size=1))
-    def holds(stored: list[Row], changes: dict[int, float | None]) -> None:
-        computed = [(*row[:2], changes.get(at, row[2]), row[3]) for at, row in enumerate(stored)][::-1]
-        frames = [nested(spark.createDataFrame(rows, SCHEMA)) for rows in (stored, computed)]
-        grouped = [as_groups(rows, ["day", "kind"], ["total", "amount"]) for rows in frames]
-        rows = compare_groups(*grouped, ["day", "kind"], ["total", "amount"]).collect()
-        found = {(row["day"], row["kind"]): row["_is_different"] for row in rows}
-        assert found == {
-            key: not all(map(is_same, sorted_values(stored, key, 2), sorted_values(computed, key, 2)))
-            for key in {row[:2] for row in stored}
-        }
-        seen.update(found.values())
+    @given(st.lists(changed, min_size=60, max_size=90))
+    def holds(tables: list[tuple[list[Row], dict[int, float | None]]]) -> None:
+        pairs = [
+            (stored, [(*row[:2], changes.get(at, row[2]), row[3]) for at, row in enumerate(stored)][::-1])
+            for stored, changes in tables
+        ]
+        frames = [nested(numbered(spark, side)) for side in zip(*pairs, strict=True)]
+        grouped = [as_groups(rows, GROUPS, ["total", "amount"]) for rows in frames]
+        differs = [
+            {
+                key: not all(map(is_same, sorted_values(stored, key, 2), sorted_values(computed, key, 2)))
+                for key in {row[:2] for row in stored}
+            }
+            for stored, computed in pairs
+        ]
+        require_differences(compare_groups(*grouped, GROUPS, ["total", "amount"]), differs)
 
     holds()
-    assert seen[True], "some groups differ"
-    assert seen[False], "some groups do not"

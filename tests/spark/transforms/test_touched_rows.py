@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from functools import reduce
+from operator import or_
 from random import Random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pyspark.sql import SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from spark_jobs.transforms import touched_rows
@@ -16,10 +18,17 @@ from spark_jobs.transforms.touched_rows import gives_touched, range_of, value_te
 from tests.support.examples import few_or_many, settings_for
 
 UNITS = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND")
-EXPRESSIONS = [
-    "window(at, '6 hours').start", "window(at, '1 day')['start']", "window(At, '7 minutes').start", "last_day(at)",
+WINDOWS = [
+    "window(at, '6 hours').start",
+    "window(at, '1 day')['start']",
+    "window(At, '7 minutes').start",
     "window(at, '2 weeks').start",
-    "to_date(at)", "cast(at as date)", "year(at)", "trunc(at, 'MM')", "to_date(date_trunc('week', `At`))",
+]
+"""Spark accepts one such expression in a query."""
+
+OTHERS = [
+    "last_day(at)", "to_date(at)", "cast(at as date)", "year(at)", "trunc(at, 'MM')",
+    "to_date(date_trunc('week', `At`))",
     "to_date(from_utc_timestamp(at, 'America/New_York'))", "year(to_utc_timestamp(at, 'Pacific/Apia'))",
     *(f"date_trunc('{unit}', at)" for unit in UNITS),
 ]  # fmt: skip
@@ -38,27 +47,30 @@ def times(random: Random) -> list[tuple[datetime | None]]:
     return [(None,), *((edge + random.choice(OFFSETS[edge.year == 1 :]),) for edge in edges for _ in range(3))]
 
 
+def judge(rows: DataFrame, expression: str, touched: list[str | None]) -> Column:
+    condition = range_of(expression, rows, touched)
+    assert condition is not None, "a range is known"
+    is_touched, is_read = F.expr(value_text(expression, {}, touched)), gives_touched(expression, rows, touched)
+    return F.struct(is_touched.alias("is_touched"), condition.alias("is_in_range"), is_read.alias("is_read"))
+
+
 @pytest.mark.parametrize("kind", ["timestamp", "date"])
-@few_or_many(4, 40)
+@few_or_many(2, 20)
 def test_each_row_with_a_touched_value_is_in_the_range(spark: SparkSession, kind: str, examples: int) -> None:
     @settings_for(examples)
-    @given(seed=st.integers(0, 2**32), expression=st.sampled_from(EXPRESSIONS))
-    def holds(seed: int, expression: str) -> None:
+    @given(seed=st.integers(0, 2**32), window=st.sampled_from(WINDOWS))
+    def holds(seed: int, window: str) -> None:
         random = Random(seed)
         rows = spark.createDataFrame(times(random), "at timestamp").select(F.col("at").cast(kind).alias("at"))
-        value = F.expr(expression)
-        texts = [row[0] for row in rows.select(value.cast("string")).distinct().collect()]
-        touched = random.sample(texts, random.randint(1, len(texts)))
-        condition = range_of(expression, rows, touched)
-        assert condition is not None, "a range is known"
-        kept = rows.select(
-            F.expr(value_text(expression, {}, touched)).alias("is_touched"), condition.alias("is_in_range")
-        ).collect()
-        assert any(row["is_touched"] for row in kept)
-        assert all(row["is_in_range"] for row in kept if row["is_touched"])
-        assert rows.where(gives_touched(expression, rows, touched)).count() == sum(
-            bool(row["is_touched"]) for row in kept
-        )
+        for expressions in ([window], OTHERS):
+            values = rows.select(*(F.expr(expression).cast("string") for expression in expressions)).collect()
+            texts = [list({row[place] for row in values}) for place in range(len(expressions))]
+            touched = [random.sample(of_one, random.randint(1, len(of_one))) for of_one in texts]
+            judged = [judge(rows, *each) for each in zip(expressions, touched, strict=True)]
+            for place, found in enumerate(zip(*rows.select(*judged).collect(), strict=True)):
+                assert any(each.is_touched for each in found), expressions[place]
+                assert all(each.is_in_range for each in found if each.is_touched), expressions[place]
+                assert all(bool(each.is_read) is bool(each.is_touched) for each in found), expressions[place]
 
     holds()
 
@@ -86,21 +98,28 @@ PLAIN = {
 }
 
 
-@pytest.mark.parametrize("kind", PLAIN)
 @few_or_many(5, 50)
 def test_the_ranges_of_a_column_leave_out_no_touched_value_of_any_type(
-    spark: SparkSession, kind: str, examples: int, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, examples: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    values = PLAIN[kind]
-    rows = spark.createDataFrame([(text,) for text in (None, *values)], "text string")
-    typed = rows.withColumn("v", F.col("text").cast(kind))
+    texts = {kind: [None, *values] for kind, values in PLAIN.items()}
+    columns = {kind: f"v{place}" for place, kind in enumerate(PLAIN)}
+    rows = spark.createDataFrame([(kind, text) for kind in texts for text in texts[kind]], "kind string, text string")
+    typed = rows.withColumns(
+        {name: F.when(F.col("kind") == kind, F.col("text")).cast(kind) for kind, name in columns.items()}
+    )
+    some = st.fixed_dictionaries(
+        {kind: st.lists(st.sampled_from(values), unique=True, min_size=1) for kind, values in texts.items()}
+    )
 
     @settings_for(examples)
-    @given(touched=st.lists(st.sampled_from([None, *values]), unique=True, min_size=1), ranges=st.integers(1, 4))
-    def holds(touched: list[str | None], ranges: int) -> None:
+    @given(touched=some, ranges=st.integers(1, 4))
+    def holds(touched: dict[str, list[str | None]], ranges: int) -> None:
         monkeypatch.setattr(touched_rows, "MAX_RANGES", ranges)
-        found = [row["text"] for row in typed.where(gives_touched("v", typed, touched)).collect()]
-        assert sorted(found, key=repr) == sorted(touched, key=repr)
+        conditions = {kind: gives_touched(name, typed, touched[kind]) for kind, name in columns.items()}
+        is_found = reduce(or_, ((F.col("kind") == kind) & condition for kind, condition in conditions.items()))
+        found = typed.where(is_found).select("kind", "text").collect()
+        assert {tuple(row) for row in found} == {(kind, text) for kind in touched for text in touched[kind]}
 
     holds()
 

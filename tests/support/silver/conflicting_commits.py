@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from typing import Any
 
 from pyspark import cloudpickle
 
@@ -15,6 +16,15 @@ ConflictingCommit = Callable[[str], None]
 OTHER_RUN = "backfill__2013-01-01"
 FIRST_VERSION = 2
 """The version at which the tested write begins, after the creation of the table and of two files."""
+
+
+def create_orders(table: str) -> None:
+    """Create a table of two rows, (1, 1) and (2, 2), in a file each."""
+    from deltalake import DeltaTable
+
+    DeltaTable.create(table, _orders([]).schema)
+    for n in (1, 2):
+        _append(table, n, n)
 
 
 def append_another_key(table: str) -> None:
@@ -92,11 +102,16 @@ def commit_once_while_reading(other_commit: ConflictingCommit, table: str) -> Ca
 
 
 def _append(table: str, n: int, amount: int, properties: object = None) -> None:
-    import pyarrow as pa
     from deltalake import write_deltalake
 
-    row = pa.table({"n": pa.array([n], pa.int32()), "amount": pa.array([amount], pa.int32())})
-    write_deltalake(table, row, mode="append", commit_properties=properties or _other_metadata())
+    write_deltalake(table, _orders([(n, amount)]), mode="append", commit_properties=properties or _other_metadata())
+
+
+def _orders(rows: list[tuple[int, int]]) -> Any:
+    import pyarrow as pa
+
+    schema = pa.schema([("n", pa.int32()), ("amount", pa.int32())])
+    return pa.Table.from_pylist([{"n": n, "amount": amount} for n, amount in rows], schema)
 
 
 def _other_metadata() -> object:

@@ -49,13 +49,7 @@ def all_rules(limit: int) -> list[Expectation]:
     return [*row_rules(limit), *figures, *unique, together, rule("expect_table_row_count_to_be_between", min_value=1)]
 
 
-SUITES = {
-    "one rule": row_rules(10**9)[:1],
-    "40 rules that pass": row_rules(10**9),
-    "40 rules, 20 of them failed": row_rules(100),
-    "rules of all kinds that pass": all_rules(10**9),
-    "rules of all kinds, 40 of them failed": all_rules(100),
-}
+SUITES = {"one rule": row_rules(10**9)[:1], "40 rules": row_rules(10**9), "all rules": all_rules(100)}
 
 
 def logged_events(events: Path) -> Iterator[dict[str, Any]]:
@@ -68,29 +62,26 @@ def logged_events(events: Path) -> Iterator[dict[str, Any]]:
 def check_changes(table: Path) -> dict[str, Any]:
     """Merge a batch, and check the version by what changed: suite -> how each rule was judged."""
     changed_rows.FEW_ROWS = -(10**9)  # all rows of this small table would cost less
-    ways = {}
-    suites = {"40 rules by the change": row_rules(10**9), "rules of all kinds by the change": all_rules(10**9)}
-    for number, (name, suite) in enumerate(suites.items(), start=1):
-        with own_session(GATE_CONF) as session:
-            session.sparkContext.setJobGroup("the batch", "the batch")
-            before = JudgedVersion(table, number - 1, "rules", table_rows(table, number - 1))
-            lasting = check_rules(read_version(session, table, number - 1), suite).lasting
-            merge_batch(session, table, number)
-            judged = JudgedVersion(table, number, "rules", table_rows(table, number))
+    ways, before = {}, JudgedVersion(table, 0, "rules", table_rows(table, 0))
+    suites = {"40 rules by the change": row_rules(10**9), "all rules by the change": all_rules(10**9)}
+    with own_session(GATE_CONF) as session:
+        session.sparkContext.setJobGroup("the batch", "the batch")
+        lasting = check_rules(read_version(session, table, 0), all_rules(10**9)).lasting
+        merge_batch(session, table)
+        judged = JudgedVersion(table, 1, "rules", table_rows(table, 1))
+        for name, suite in suites.items():
             session.sparkContext.setJobGroup(name, name)
             change = change_since(next_figures(before, None, lasting), judged, session)
-            checks = check_rules(read_version(session, table, number), suite, change=change).checks
+            checks = check_rules(read_version(session, table, 1), suite, change=change).checks
             ways[name] = [check.judged_by for check in checks if check.passed]
     return ways
 
 
-def merge_batch(session: SparkSession, table: Path, number: int) -> None:
+def merge_batch(session: SparkSession, table: Path) -> None:
     """Update some rows and insert some, as a batch."""
-    metadata = json.dumps({USER_METADATA_KEY: {"token": f"batch {number}"}})
+    metadata = json.dumps({USER_METADATA_KEY: {"token": "a batch"}})
     session.conf.set("spark.databricks.delta.commitInfo.userMetadata", metadata)
-    rows = session.range(100).selectExpr(
-        *[f"id + {900 + 50 * number + place} AS {name}" for place, name in enumerate(COLUMNS)]
-    )
+    rows = session.range(100).selectExpr(*[f"id + {950 + place} AS {name}" for place, name in enumerate(COLUMNS)])
     rows.createOrReplaceTempView("batch")
     session.sql(
         f"MERGE INTO delta.`{table}` t USING batch s ON t.c0 = s.c0 "
@@ -107,6 +98,7 @@ def main(folder: Path) -> None:
         "spark.eventLog.enabled": "true",
         "spark.eventLog.dir": events.as_uri(),
         "spark.eventLog.compress": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",  # as many jobs, and less CPU
     }
     spark = SparkSession.builder.master("local[2]").config(map=conf).getOrCreate()
     table = folder / "table"
