@@ -3,26 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
-import socket
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from include.settings import PROJECT
-from tests.support.airflow.airflow_home import create_airflow_home
-from tests.support.documents.specs import bronze_document, gold_document, silver_document, write_specs
+from tests.support.airflow.shop_runs import DAY, PASSWORD, ROW_VALUE, Case, new_airflow
+from tests.support.documents.specs import bronze_document, gold_document, silver_document
 from tests.support.openlineage.collector import KEY, Collector, running_collector
 from tests.support.openlineage.schemas import facets_of, problems_of
 
-SCRIPT = PROJECT / "tests" / "support" / "airflow" / "dag_run.py"
-MARK = "RESULTS OF ALL CASES: "
-PASSWORD = "a-secret-password"
-ROW_VALUE = "a-value-of-a-row"
 NAMESPACE = "millrace-tests"
 
 DAG_FILE = """
@@ -74,9 +65,8 @@ JobReport(
 class Run:
     """A run whose last gate refuses its version: its results, and what the collector has received of it."""
 
-    def __init__(self, results: dict[str, Any], log: str, collector: Collector, folder: Path) -> None:
+    def __init__(self, results: dict[str, Any], collector: Collector, folder: Path) -> None:
         self.results = results
-        self.log = log
         self.collector = collector
         self.folder = folder
 
@@ -89,53 +79,25 @@ class Run:
 
     def table(self, table: str) -> tuple[str, str]:
         """Return the name of a table's dataset."""
-        return "file", str(self.folder / "lake" / Path(*table.split(".")))
+        return "file", str(self.folder / "lakes" / "one" / Path(*table.split(".")))
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
-    folder = tmp_path_factory.mktemp("openlineage")
-    dags = folder / "dags"
-    dags.mkdir()
-    (dags / "shop.py").write_text(DAG_FILE)
-    jobs = folder / "project" / "spark_jobs" / "jobs"
-    jobs.mkdir(parents=True)
-    for job in ("bronze_ingest", "silver_merge", "gold_aggregate"):
-        (jobs / f"{job}.py").write_text(JOB)
-    landing = folder / "landing" / "orders" / "date=2013-01-05"
-    landing.mkdir(parents=True)
-    (landing / "a.json").write_text(json.dumps({"order_id": ROW_VALUE, "amount": 1}) + "\n")
     rule = {"expect_table_row_count_to_be_between": {"min_value": 1}, "action": "fail", "reason": "no empty days"}
-    tables = write_specs(
-        folder / "tables",
+    documents = (
         bronze_document(expectations=[rule], description="Orders as delivered.", owner="sales"),
         silver_document(expectations=[rule]),
         gold_document(expectations=[rule], measures={"amount": "sum(o.amount)"}),
     )
-    case = {
-        "path": str(dags / "shop.py"),
-        "at": "2013-02-01T00:00:00+00:00",
-        "conf": {"day": "2013-01-05"},
-        "project": str(folder / "project"),
-        "environment": {"LAKEHOUSE_ROOT": str(folder / "lake")},
-    }
-    with running_collector() as collector, socket.create_server(("127.0.0.1", 0)) as server:
-        connection = {"conn_type": "spark", "host": "sc://127.0.0.1", "port": server.getsockname()[1]}
-        environment = {
-            **create_airflow_home(folder / "airflow", dags),
-            "PYTHONPATH": os.pathsep.join((str(PROJECT), str(PROJECT / "plugins"))),
-            "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps({**connection, "password": PASSWORD}),
+    with running_collector() as collector:
+        variables = {
             "AIRFLOW__OPENLINEAGE__TRANSPORT": collector.transport(),
             "AIRFLOW__OPENLINEAGE__NAMESPACE": NAMESPACE,
-            "LAKEHOUSE_LANDING": str(folder / "landing"),
-            "LAKEHOUSE_TABLES": str(tables),
         }
-        command = [sys.executable, str(SCRIPT), json.dumps({"run": case})]
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
-        assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
-        # Airflow sends the event of a run from a process of its own, which may log after the results.
-        results = json.loads(done.stdout.rpartition(MARK)[2].partition("\n")[0])
-        yield Run(results["run"], done.stdout, collector, folder)
+        with new_airflow(tmp_path_factory.mktemp("openlineage"), *documents, **variables) as airflow:
+            started = airflow.start({"run": Case("one", JOB, DAY, "2013-02-01")}, {"shop": DAG_FILE})
+            yield Run(airflow.results(started)["run"], collector, airflow.folder)
 
 
 def test_each_event_fits_the_schema_of_openlineage(run: Run) -> None:
@@ -205,8 +167,8 @@ def test_an_error_in_the_facets_fails_no_task_and_is_logged(run: Run) -> None:
     assert run.results["tasks"]["optimize"] == ["success", 1]
     end = run.end("optimize")
     assert (end["eventType"], end["inputs"], end["outputs"]) == ("COMPLETE", [], [])
-    assert "OpenLineage method failed to extract data from Operator" in run.log
-    assert "bronze.unknown" in run.log
+    assert "OpenLineage method failed to extract data from Operator" in run.results["log"]
+    assert "bronze.unknown" in run.results["log"]
     sensor = run.end("bronze.orders.files")
     assert (sensor["eventType"], sensor["inputs"], sensor["outputs"]) == ("COMPLETE", [], [])
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,11 +12,9 @@ from typing import Any
 import pytest
 
 from include.paths import LakehousePaths
-from include.settings import PROJECT
-from tests.support.airflow.airflow_home import create_airflow_home
 from tests.support.airflow.mail_server import MailServer
-from tests.support.airflow.shop_runs import DAY, HANGS, LOSES_ONCE, REFUSED, REPLAYS, Airflow, Case
-from tests.support.documents.specs import Document, bronze_document, write_specs
+from tests.support.airflow.shop_runs import DAY, HANGS, LOSES_ONCE, REFUSED, REPLAYS, Airflow, Case, new_airflow
+from tests.support.documents.specs import Document, bronze_document
 from tests.support.ledger.quarantine_rows import quarantine, refused
 
 TABLE = "bronze.orders"
@@ -55,24 +52,13 @@ def mail() -> Iterator[MailServer]:
 
 @pytest.fixture(scope="module")
 def airflow(mail: MailServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Airflow]:
-    folder = tmp_path_factory.mktemp("shop")
-    (folder / "dags").mkdir()
-    landing = folder / "landing" / "orders" / "date=2013-01-05"
-    landing.mkdir(parents=True)
-    (landing / "a.json").write_text('{"order_id": "1"}\n')
     smtp = {"conn_type": "smtp", "host": "127.0.0.1", "port": mail.port}
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        connection = {"conn_type": "spark", "host": "sc://127.0.0.1", "port": server.getsockname()[1]}
-        environment = {
-            **create_airflow_home(folder / "airflow", folder / "dags"),
-            "PYTHONPATH": str(PROJECT),
-            "AIRFLOW__API__BASE_URL": "https://airflow.example.org/team",
-            "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps(connection),
-            "AIRFLOW_CONN_SMTP_DEFAULT": json.dumps({**smtp, "extra": {"disable_ssl": True, "disable_tls": True}}),
-            "LAKEHOUSE_LANDING": str(folder / "landing"),
-            "LAKEHOUSE_TABLES": str(write_specs(folder / "tables", _orders())),
-        }
-        yield Airflow(folder, environment)
+    variables = {
+        "AIRFLOW__API__BASE_URL": "https://airflow.example.org/team",
+        "AIRFLOW_CONN_SMTP_DEFAULT": json.dumps({**smtp, "extra": {"disable_ssl": True, "disable_tls": True}}),
+    }
+    with new_airflow(tmp_path_factory.mktemp("shop"), _orders(), **variables) as airflow:
+        yield airflow
 
 
 @pytest.fixture(scope="module")

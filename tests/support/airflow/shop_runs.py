@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,10 +17,14 @@ from typing import Any
 import psutil
 
 from include.settings import PROJECT
+from tests.support.airflow.airflow_home import create_airflow_home
+from tests.support.documents.specs import Document, write_specs
 
 SCRIPT = PROJECT / "tests" / "support" / "airflow" / "dag_run.py"
 MARK = "RESULTS OF ALL CASES: "
 DAY = {"day": "2013-01-05"}
+ROW_VALUE = "a-value-of-a-row"
+PASSWORD = "a-secret-password"
 PATIENCE_S = 300
 
 NOTIFIERS = """
@@ -178,9 +186,9 @@ class Airflow:
     folder: Path
     environment: dict[str, str]
 
-    def start(self, cases: dict[str, Case]) -> subprocess.Popen[bytes]:
+    def start(self, cases: Mapping[str, Case], dag_files: Mapping[str, str] = DAG_FILES) -> subprocess.Popen[bytes]:
         """Start the runs, one after another, in one process."""
-        for name, text in DAG_FILES.items():
+        for name, text in dag_files.items():
             (self.folder / "dags" / f"{name}.py").write_text(text)
         arguments = {name: self._arguments(name, case) for name, case in cases.items()}
         command = [sys.executable, str(SCRIPT), json.dumps(arguments)]
@@ -193,7 +201,8 @@ class Airflow:
         started.wait(PATIENCE_S)
         output = (self.folder / "output").read_text()
         assert started.returncode == 0, output[-4000:]
-        results: dict[str, Any] = json.loads(output.rpartition(MARK)[2])
+        # Airflow may send an event of OpenLineage from a process of its own, which logs after the results.
+        results: dict[str, Any] = json.loads(output.rpartition(MARK)[2].partition("\n")[0])
         for name, run in results.items():
             run["log"] = output.partition(f"\nCASE {name}\n")[2].partition("\nCASE ")[0]
         return results
@@ -202,7 +211,7 @@ class Airflow:
         project = self.folder / "projects" / name
         jobs = project / "spark_jobs" / "jobs"
         jobs.mkdir(parents=True)
-        for job in ("bronze_ingest", "quarantine_replay"):
+        for job in ("bronze_ingest", "silver_merge", "gold_aggregate", "quarantine_replay"):
             (jobs / f"{job}.py").write_text(case.job)
         return {
             "path": str(self.folder / "dags" / f"{case.dag}.py"),
@@ -227,3 +236,22 @@ class Airflow:
             time.sleep(0.1)
         assert note.exists(), (self.folder / "output").read_text()[-4000:]
         assert len(self.children(name)) == 2
+
+
+@contextmanager
+def new_airflow(folder: Path, *documents: Document, **variables: str) -> Iterator[Airflow]:
+    """Yield an Airflow with these specs, a landing file of a day, and a Spark server that only listens."""
+    (folder / "dags").mkdir()
+    landing = folder / "landing" / "orders" / "date=2013-01-05"
+    landing.mkdir(parents=True)
+    (landing / "a.json").write_text(json.dumps({"order_id": ROW_VALUE, "amount": 1}) + "\n")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        connection = {"conn_type": "spark", "host": "sc://127.0.0.1", "port": server.getsockname()[1]}
+        environment = {
+            **create_airflow_home(folder / "airflow", folder / "dags"),
+            "PYTHONPATH": os.pathsep.join((str(PROJECT), str(PROJECT / "plugins"))),
+            "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps({**connection, "password": PASSWORD}),
+            "LAKEHOUSE_LANDING": str(folder / "landing"),
+            "LAKEHOUSE_TABLES": str(write_specs(folder / "tables", *documents)),
+        }
+        yield Airflow(folder, {**environment, **variables})
