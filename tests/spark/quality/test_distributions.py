@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -15,12 +15,11 @@ from pyspark.sql import DataFrame, SparkSession
 from include.contracts.spec.expectation import Expectation
 from spark_jobs.quality.fused.comparisons import compare_version
 from spark_jobs.quality.fused.distributions import LEAST_SHARE
-from spark_jobs.quality.verdicts.comparable_version import ComparableVersion
 from spark_jobs.quality.verdicts.rule_result import RuleResult
+from tests.support.quality.compared_version import AT, TABLE, compared_version
 
 PSI = "expect_column_distribution_to_be_stable"
 NULLS = "expect_column_null_share_to_be_stable"
-AT = datetime(2013, 1, 2, tzinfo=UTC)
 VALUES = st.lists(st.sampled_from([None, "", "a", "b", "c"]), min_size=1, max_size=12)
 
 
@@ -30,21 +29,8 @@ def frame(spark: SparkSession, values: list[Any], kind: str = "string") -> DataF
 
 def check_column(before: DataFrame | None, now: DataFrame, name: str, **limit: float) -> RuleResult:
     """Check the second of two versions."""
-    frames = {0: before, 1: now}
-    checked = ComparableVersion(
-        table="silver.things",
-        version=1,
-        interval_end=AT,
-        committed_at=AT,
-        facts={},
-        past=lambda: iter(()),
-        certified=None if before is None else 0,
-        others={},
-        sources={},
-        read=lambda _, version: frames[version],
-        rows_of=lambda _, version: frames[version].count(),
-        columns_of=lambda _, version: dict(frames[version].dtypes),
-    )
+    frames = {(TABLE, 1): now, **({} if before is None else {(TABLE, 0): before})}
+    checked = compared_version(frames, certified=None if before is None else 0)
     return compare_version(now, Expectation(name=name, arguments={"column": "v", **limit}, action="fail"), checked)
 
 

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from include.contracts.job.report import CheckResult
 from include.contracts.spec.expectation import Expectation
 from spark_jobs.quality.suites import check_rules
-from spark_jobs.quality.verdicts.comparable_version import ComparableVersion
-
-AT = datetime(2013, 1, 2, tzinfo=UTC)
+from tests.support.quality.compared_version import compared_version
 
 
 @pytest.fixture(scope="module")
@@ -26,20 +22,9 @@ def customers(spark: SparkSession) -> DataFrame:
 
 
 def check(orders: DataFrame, *queries: str, customers: DataFrame | None = None) -> tuple[CheckResult, ...]:
-    checked = ComparableVersion(
-        table="silver.orders",
-        version=1,
-        interval_end=AT,
-        committed_at=AT,
-        facts={"in_table": 3},
-        past=lambda: iter(()),
-        certified=None,
-        others={"silver.customers": None if customers is None else 4},
-        sources={},
-        read=lambda table, version: {("silver.customers", 4): customers}[table, version],
-        rows_of=lambda _, __: 0,
-        columns_of=lambda _, __: {},
-    )
+    frames = {} if customers is None else {("silver.customers", 4): customers}
+    others = {"silver.customers": None if customers is None else 4}
+    checked = compared_version(frames, facts={"in_table": 3}, others=others)
     rules = [
         Expectation(name="expect_query_to_return_no_rows", arguments={"query": query}, action="fail")
         for query in queries

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from include.contracts.job.report import CheckResult
 from include.contracts.spec.expectation import Expectation
 from spark_jobs.quality.suites import check_rules
-from spark_jobs.quality.verdicts.comparable_version import ComparableVersion
+from tests.support.quality.compared_version import compared_version
 
 
 def rule(name: str, action: str = "fail", reason: str = "", **arguments: Any) -> Expectation:
@@ -173,21 +173,7 @@ def test_a_rule_that_compares_versions_cannot_be_evaluated_on_rows_of_no_version
 
 
 def test_freshness_is_evaluated_alone_when_another_rule_breaks_the_pass(planes: DataFrame) -> None:
-    at = datetime(2013, 1, 22, tzinfo=UTC)
-    checked = ComparableVersion(
-        table="silver.planes",
-        version=1,
-        interval_end=at,
-        committed_at=at,
-        facts={},
-        past=lambda: iter(()),
-        certified=None,
-        others={},
-        sources={},
-        read=lambda _, __: planes,
-        rows_of=lambda _, __: 20,
-        columns_of=lambda _, __: {},
-    )
+    checked = compared_version({}, interval_end=datetime(2013, 1, 22, tzinfo=UTC))
     rules = [
         rule("expect_table_to_be_fresh", column="seen_at", max_age="1 days"),
         rule("expect_table_to_be_fresh", column="seen_at", max_age="17 hours"),

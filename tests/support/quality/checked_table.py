@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from spark_jobs.quality.suites import CheckedRules, check_rules
 from spark_jobs.quality.verdicts.comparable_version import IN_TABLE, ComparableVersion
 from spark_jobs.runtime.session import own_session
 from tests.support.ledger.delta_tables import intent_of
+from tests.support.quality.compared_version import compared_version
 from tests.support.quality.odd_frames import frame
 
 METADATA = "spark.databricks.delta.commitInfo.userMetadata"
@@ -88,18 +88,11 @@ class CheckedTable:
         return by_change, of_all_rows
 
     def _compared(self, session: SparkSession, judged: JudgedVersion) -> ComparableVersion:
-        at = datetime(2013, 1, 2, tzinfo=UTC)
-        return ComparableVersion(
-            table="silver.table",
+        return compared_version(
+            {},
             version=judged.version,
-            interval_end=at,
-            committed_at=at,
             facts={IN_TABLE: judged.rows},
-            past=lambda: iter(()),
-            certified=None,
             others={OTHER: judged.others[OTHER][1]},
-            sources={},
             read=lambda _, version: read_version(session, self.other, version),
             rows_of=lambda _, version: table_rows(self.other, version),
-            columns_of=lambda _, __: {},
         )
