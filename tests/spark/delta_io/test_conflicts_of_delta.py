@@ -132,8 +132,6 @@ SHOWN_IN_EVERY_RUN = [
     (appended, set_property, METADATA, [(1, 1), (2, 2), (4, 4)]),
     (merged, append_another_key, APPEND, [(1, 10), (2, 2), (3, 3)]),
     (merged, delete_row, DELETE_READ, [(1, 10), (2, 2)]),
-    (merged, join_files, APPEND, [(1, 10), (2, 2)]),
-    (merged, set_property, METADATA, [(1, 10), (2, 2)]),
     (merged, upgrade_protocol, PROTOCOL, [(1, 10), (2, 2)]),
     (replaced, append_same_key, APPEND, [(1, 10), (2, 2)]),
 ]
@@ -142,6 +140,8 @@ THE_OTHERS = [
     (appended, delete_row, None, [(2, 2), (4, 4)]),
     (appended, join_files, None, [(1, 1), (2, 2), (4, 4)]),
     (appended, upgrade_protocol, PROTOCOL, [(1, 1), (2, 2), (4, 4)]),
+    (merged, join_files, APPEND, [(1, 10), (2, 2)]),
+    (merged, set_property, METADATA, [(1, 10), (2, 2)]),
     (merged, delete_row_of_other_file, DELETE_READ, [(1, 10)]),
     (replaced, append_another_key, APPEND, [(1, 10), (2, 2), (3, 3)]),
     (replaced, delete_row, DELETE_READ, [(1, 10), (2, 2)]),

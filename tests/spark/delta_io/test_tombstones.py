@@ -18,10 +18,11 @@ TWO, THREE = [(1, 5, 0), (2, 5, 0)], [(3, 5, 0)]
 
 Change = tuple[int, int | None, int | None, bool]
 CASES: dict[str, tuple[list[Change], list[tuple[int, ...]]]] = {
-    "a new key": ([(4, 1, 0, False)], [*TWO, *THREE, (4, 1, 0)]),
     "a known key": ([(1, 5, 0, False)], [*TWO, *THREE]),
-    "an older delete": ([(1, 4, 9, False)], [*TWO, *THREE]),
-    "a later delete": ([(1, 6, 0, False)], [(1, 6, 0), (2, 5, 0), *THREE]),
+    "a new key, a later delete and an older one": (
+        [(4, 1, 0, False), (1, 6, 0, False), (2, 4, 9, False)],
+        [(1, 6, 0), (2, 5, 0), *THREE, (4, 1, 0)],
+    ),
     "an older delete that alone counts": ([(1, 4, 0, True)], [(1, 4, 0), (2, 5, 0), *THREE]),
     "a key to forget": ([(1, None, None, True)], [(2, 5, 0), *THREE]),
     "an unknown key to forget": ([(9, None, None, True)], [*TWO, *THREE]),
