@@ -1,4 +1,4 @@
-"""What the tab Overview offers to copy gives the certified rows, each piece in the tool that it is for."""
+"""What people copy from the tab Overview, and what Spark reads by name, are the certified rows."""
 
 from __future__ import annotations
 
@@ -16,10 +16,13 @@ import sqlglot
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
+from include.control.gates.gates import Gates
 from include.control.views.duckdb_file import delta_extension
+from include.control.views.folder import SCRIPTS
 from include.paths import LakehousePaths
 from include.settings import PROJECT
 from lakehouse_airflow.pages.tabs.overview import certified_queries
+from millrace import certified
 from tests.support.reading.certified_lake import orders, write_version
 
 TABLE = "silver.order"
@@ -88,3 +91,18 @@ def test_the_query_for_trino_is_sql_of_trino(queries: dict[str, str]) -> None:
     [query] = sqlglot.parse(queries["Trino"], read="trino")
     assert query is not None
     assert query.sql("trino") == 'SELECT * FROM silver_all_versions."order" FOR VERSION AS OF 0'
+
+
+def test_a_frame_and_a_view_have_the_certified_rows(spark: SparkSession, lake: Path) -> None:
+    paths = LakehousePaths(lake / "läke `x`")
+    write_version(paths, orders("a"), table=TABLE)
+    write_version(paths, orders("bad", "worse"), table=TABLE, passed=False)
+    view = Gates(paths).views([TABLE])[0][TABLE]
+    assert view is not None
+    for statement in SCRIPTS["spark"]([view]).split(";\n")[:-1]:
+        spark.sql(statement)
+    try:
+        assert [tuple(row) for row in spark.sql("FROM silver.order").collect()] == [("a", 0)]
+    finally:
+        spark.sql("DROP DATABASE silver CASCADE")
+    assert [tuple(row) for row in certified(TABLE, paths.root).spark(spark).collect()] == [("a", 0)]
