@@ -25,8 +25,8 @@ from tests.support.ledger.delta_tables import intent_of
 from tests.support.silver.conflicting_commits import (
     FIRST_VERSION,
     ConflictingCommit,
+    add_orders,
     commit_once_while_reading,
-    create_orders,
     delete_row_of_other_file,
     pickle_by_value,
     set_property,
@@ -48,8 +48,10 @@ pytestmark = pytest.mark.usefixtures("spark")
 @pytest.fixture
 def secondary(tmp_path: Path) -> SecondaryTable:
     """A secondary table with two rows in two files."""
-    create_orders(str(tmp_path / "quarantine"))
-    return SecondaryTable(NAME, tmp_path / "quarantine", SHAPE)
+    table = SecondaryTable(NAME, tmp_path / "quarantine", SHAPE)
+    ensure_table(own_session, table.path, SHAPE)
+    add_orders(str(table.path))
+    return table
 
 
 def winner_of(table: SecondaryTable) -> Winner:

@@ -19,10 +19,15 @@ FIRST_VERSION = 2
 
 
 def create_orders(table: str) -> None:
-    """Create a table of two rows, (1, 1) and (2, 2), in a file each."""
+    """Create a table of the rows of `add_orders`."""
     from deltalake import DeltaTable
 
     DeltaTable.create(table, _orders([]).schema)
+    add_orders(table)
+
+
+def add_orders(table: str) -> None:
+    """Append two rows, (1, 1) and (2, 2), in a file each."""
     for n in (1, 2):
         _append(table, n, n)
 
