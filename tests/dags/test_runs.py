@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import asyncore
 import json
 import os
 import signal
+import smtpd
+import threading
 from collections.abc import Iterator
+from email import message_from_bytes
+from email.message import EmailMessage
+from email.policy import default
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from include.paths import LakehousePaths
-from tests.support.airflow.mail_server import MailServer
 from tests.support.airflow.shop_runs import DAY, HANGS, LOSES_ONCE, REFUSED, REPLAYS, Airflow, Case, new_airflow
 from tests.support.documents.specs import Document, bronze_document
 from tests.support.ledger.quarantine_rows import quarantine, refused
@@ -36,6 +41,29 @@ CASES = {
     "timeout": Case("six", HANGS, DAY, "2013-02-10", dag="impatient"),
     "killed": Case("seven", HANGS, DAY, "2013-02-11", dag="without_retries"),
 }
+
+
+class MailServer(smtpd.SMTPServer):
+    """A server that keeps all mails."""
+
+    def __init__(self) -> None:
+        self._sockets: dict[int, Any] = {}
+        self.mails: list[EmailMessage] = []
+        super().__init__(("127.0.0.1", 0), None, map=self._sockets)
+        self.port: int = self.socket.getsockname()[1]
+        self._thread = threading.Thread(target=asyncore.loop, kwargs={"timeout": 0.1, "map": self._sockets})
+
+    def process_message(self, peer: Any, mailfrom: str, rcpttos: list[str], data: bytes, **_: Any) -> None:
+        """Keep a mail."""
+        self.mails.append(message_from_bytes(data, policy=default))
+
+    def __enter__(self) -> MailServer:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        asyncore.close_all(self._sockets)
+        self._thread.join(30)
 
 
 def _orders() -> Document:
