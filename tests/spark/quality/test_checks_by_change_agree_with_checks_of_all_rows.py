@@ -99,7 +99,7 @@ def agreed(by_change: CheckedRules, of_all_rows: CheckedRules) -> list[str]:
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(
-    first=rows(),
+    first=rows().filter(lambda drawn: len(drawn) > 3),
     of_other=rows(),
     rules=st.tuples(table_rules(), references(), references(), conditions()).map(lambda drawn: [*drawn[0], *drawn[1:]]),
     changes=st.lists(st.lists(st.tuples(steps(), st.booleans()), min_size=1, max_size=3), min_size=2, max_size=3),
