@@ -24,7 +24,7 @@ GRAINS = {
 
 
 @pytest.mark.parametrize("kind", ["date", "timestamp"])
-@few_or_many(2, 40)
+@few_or_many(3, 40)
 def test_each_value_after_a_touched_one_is_computed_and_each_row_before_it_is_read(
     spark: SparkSession, kind: str, examples: int
 ) -> None:
