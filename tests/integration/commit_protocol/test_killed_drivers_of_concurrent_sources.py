@@ -18,7 +18,7 @@ from include.control.ledger.ledger import Ledger
 from include.control.log.delta_log import latest_version, remaining_commits
 from include.control.log.stored_tables import open_table
 from include.control.ops_tables import OpsTables
-from tests.support.killed_drivers.batches import run_successfully
+from tests.support.given import given
 from tests.support.killed_drivers.drivers import DriverEnd, Drivers
 from tests.support.killed_drivers.places import BEFORE_REPORT, IN_THE_WRITE
 from tests.support.killed_drivers.steps import Step
@@ -44,20 +44,19 @@ def shop(tmp_path: Path, server: SparkServer) -> Lakehouse:
     return shop
 
 
-def deliver(shop: Lakehouse, number: int, file: int) -> None:
-    """Deliver a file that updates an order, ends one, begins one, and has one that is refused."""
+def bring(shop: Lakehouse, number: int, file: int) -> None:
+    """Bring a file to bronze that updates an order, ends one, begins one, and has one that is refused."""
     source, at = OF_DAY[number], (file, 10 * file)
     events = [ShopEvent(source, 1, file, *at), ShopEvent(source, 100 + file, file, *at)]
     events += [ShopEvent(source, 99 + file, None, *at), ShopEvent(source, 200 + file, -1, *at)]
-    shop.deliver(number, f"{file:02d}.json", [event.row for event in events], feed=FEEDS[source])
+    given(shop, source, [event.row for event in events], number, f"{file:02d}.json")
 
 
-def begin(drivers: Drivers, shop: Lakehouse) -> None:
+def begin(shop: Lakehouse) -> None:
     """Merge the first file of both sources."""
-    for number, source in OF_DAY.items():
-        deliver(shop, number, 0)
-        run_successfully(drivers, shop, source, number)
-    run_successfully(drivers, shop, SILVER)
+    for number in OF_DAY:
+        bring(shop, number, 0)
+    shop.run(SILVER)
 
 
 def beside(shop: Lakehouse) -> Lakehouse:
@@ -101,13 +100,12 @@ def test_drivers_of_two_sources_that_are_killed_side_by_side_lose_and_double_not
     pair: tuple[Drivers, Drivers], shop: Lakehouse, places: Sequence[str]
 ) -> None:
     other = beside(shop)
-    begin(pair[0], shop)
+    begin(shop)
 
     def merge_and_die(drivers: Drivers, shop: Lakehouse, number: int, places: Sequence[str]) -> list[DriverEnd]:
         ends = []
         for file, place in enumerate(places, start=1):
-            deliver(shop, number, file)
-            run_successfully(drivers, shop, OF_DAY[number], number)
+            bring(shop, number, file)
             ends.append(drivers.run(shop, SILVER, number, dies=place))
         return ends
 
@@ -118,7 +116,7 @@ def test_drivers_of_two_sources_that_are_killed_side_by_side_lose_and_double_not
     assert all(end.code <= 0 for end in ends), [end.output for end in ends if end.code > 0]
     # A driver has nothing to do, and does not die, if the other one has just merged both sources.
     assert sum(end.code == -signal.SIGKILL for end in ends) > len(places)
-    run_successfully(pair[0], shop, SILVER)
+    shop.run(SILVER)
     require_right_rows(shop, 1 + len(places))
     require_sound_batches(shop)
 
@@ -126,15 +124,14 @@ def test_drivers_of_two_sources_that_are_killed_side_by_side_lose_and_double_not
 @pytest.mark.timeout(1800)
 def test_merges_of_two_sources_at_once_do_not_conflict(pair: tuple[Drivers, Drivers], shop: Lakehouse) -> None:
     other = beside(shop)
-    begin(pair[0], shop)
+    begin(shop)
     for file in range(1, 9):
-        for number, source in OF_DAY.items():
-            deliver(shop, number, file)
-            run_successfully(pair[0], shop, source, number)
+        for number in OF_DAY:
+            bring(shop, number, file)
         with ThreadPoolExecutor(2) as threads:
             # Each merge takes some seconds; a signal that does nothing is no kill.
             runs = [
-                threads.submit(drivers.run, lakehouse, SILVER, number, IN_THE_WRITE, signal.SIGCONT)
+                threads.submit(drivers.run, lakehouse, SILVER, number, IN_THE_WRITE, by=signal.SIGCONT)
                 for drivers, lakehouse, number in zip(pair, (shop, other), OF_DAY, strict=True)
             ]
         ends = [run.result() for run in runs]

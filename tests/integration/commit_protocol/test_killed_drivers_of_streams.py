@@ -17,10 +17,10 @@ from include.control.ledger.ledger import Ledger
 from include.control.log.delta_log import latest_version, remaining_commits
 from include.errors import Outcome
 from tests.support.documents.specs import bronze_document
-from tests.support.killed_drivers.batches import assert_killed, run_successfully
-from tests.support.killed_drivers.drivers import DriverEnd, Drivers
+from tests.support.killed_drivers.batches import assert_killed
+from tests.support.killed_drivers.drivers import DriverEnd, Drivers, OwnProcess
 from tests.support.killed_drivers.outcome import states_of_files
-from tests.support.killed_drivers.places import BEFORE_REPORT, FILE_PLACES, IN_THE_WRITE
+from tests.support.killed_drivers.places import BEFORE_REPORT, FILE_PLACES, FILES_LOADED, IN_THE_WRITE
 from tests.support.killed_drivers.steps import Step
 from tests.support.lakehouse import Lakehouse, order
 
@@ -62,29 +62,21 @@ def require_each_row_once(shop: Lakehouse, files: Counter[int]) -> None:
     assert {(state.status, state.rows.written if state.rows else 0) for state in states} == {("loaded", 2)}
 
 
-@pytest.mark.parametrize(
-    "place",
-    [
-        place if place in (Step.COMMIT, Step.CLOSED) else pytest.param(place, marks=pytest.mark.faults)
-        for place in FILE_PLACES
-    ],
-)
-def test_a_stream_whose_driver_died_is_completed_by_the_next_run_of_another_stream(
-    drivers: Drivers, shop: Lakehouse, place: str
-) -> None:
+@pytest.mark.parametrize("place", [Step.INTENT, Step.COMMIT, FILES_LOADED, Step.CLOSED])
+def test_a_stream_whose_driver_died_is_completed_by_the_next_run_of_another_stream(shop: Lakehouse, place: str) -> None:
     for number in (1, 2):
         deliver(shop, number, 0)
-    run_successfully(drivers, shop, BRONZE, 1)
+    shop.run(BRONZE, 1)
     deliver(shop, 1, 1)
-    assert_killed(drivers.run(shop, BRONZE, 1, dies=place))
+    assert_killed(OwnProcess().run(shop, BRONZE, 1, dies=place))
     committed = [commit for commit in remaining_commits(shop.paths.table(BRONZE), None) if commit.txns]
 
-    other = run_successfully(drivers, shop, BRONZE, 2)
+    other = shop.run(BRONZE, 2)
 
     assert other.outcome is Outcome.COMMITTED
     assert other.certified_version == other.version == latest_version(shop.paths.table(BRONZE))
     assert len(shop.quarantine(BRONZE)) == len(committed) + 1
-    again = run_successfully(drivers, shop, BRONZE, 1)
+    again = shop.run(BRONZE, 1)
     assert again.outcome is (Outcome.NO_OP if len(committed) == 2 else Outcome.COMMITTED)
     require_each_row_once(shop, Counter({1: 2, 2: 1}))
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -24,12 +23,13 @@ from tests.support.waiting import wait_for
 pytestmark = pytest.mark.faults
 BRONZE = "bronze.orders"
 SERVER_GONE_S = 60
+Clean = Callable[[str], CleanBatch]
 
 
-@pytest.fixture
-def doomed(tmp_path: Path) -> Iterator[SparkServer]:
-    """A server of one test alone."""
-    with running_server(tmp_path / "spark") as server:
+@pytest.fixture(scope="module")
+def doomed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkServer]:
+    """A server of these tests alone, which each of them starts again."""
+    with running_server(tmp_path_factory.mktemp("doomed") / "spark") as server:
         yield server
 
 
@@ -41,25 +41,25 @@ def drivers_of_doomed(doomed: SparkServer, tmp_path: Path) -> Iterator[Drivers]:
 
 
 def test_a_driver_whose_server_dies_says_so_in_time_and_runs_well_on_the_next_one(
-    drivers_of_doomed: Drivers, doomed: SparkServer, clean: dict[str, CleanBatch], tmp_path: Path
+    drivers_of_doomed: Drivers, doomed: SparkServer, clean: Clean, tmp_path: Path
 ) -> None:
-    shop = copy_lakehouse(clean[BRONZE].before, tmp_path / "shop")
-    ended = drivers_of_doomed.run(shop, BRONZE, 1, dies=IN_THE_WRITE, victim=pid_of(doomed))
+    batch, shop = clean("first files"), copy_lakehouse(clean("first files").before, tmp_path / "shop")
+    ended = drivers_of_doomed.run(shop, BRONZE, dies=IN_THE_WRITE, victim=pid_of(doomed))
     assert not doomed.is_alive(), "the server still lives"
     assert_server_missed(ended, doomed)
     assert steps_done(shop, BRONZE, 1) == [Step.INTENT]
 
     doomed.start(clean_environment())
-    clean[BRONZE].assert_same(shop, clean[BRONZE].run(drivers_of_doomed, shop))
+    batch.assert_same(shop, batch.run(drivers_of_doomed, shop))
 
 
 def test_a_write_is_not_repeated_at_a_server_that_took_the_place_of_a_dead_one(
-    drivers_of_doomed: Drivers, doomed: SparkServer, clean: dict[str, CleanBatch], tmp_path: Path
+    drivers_of_doomed: Drivers, doomed: SparkServer, clean: Clean, tmp_path: Path
 ) -> None:
-    shop = copy_lakehouse(clean[BRONZE].before, tmp_path / "shop")
+    batch, shop = clean("first files"), copy_lakehouse(clean("first files").before, tmp_path / "shop")
     dead = pid_of(doomed)
     with ThreadPoolExecutor(1) as pool:
-        ending = pool.submit(drivers_of_doomed.run, shop, BRONZE, 1, IN_THE_WRITE, signal.SIGKILL, dead)
+        ending = pool.submit(drivers_of_doomed.run, shop, BRONZE, dies=IN_THE_WRITE, victim=dead)
         wait_for(lambda: not doomed.is_alive())
         doomed.start(clean_environment())
         ended = ending.result()
@@ -67,7 +67,7 @@ def test_a_write_is_not_repeated_at_a_server_that_took_the_place_of_a_dead_one(
     assert_server_missed(ended, doomed)
     assert steps_done(shop, BRONZE, 1) == [Step.INTENT]
 
-    clean[BRONZE].assert_same(shop, clean[BRONZE].run(drivers_of_doomed, shop))
+    batch.assert_same(shop, batch.run(drivers_of_doomed, shop))
 
 
 def pid_of(server: SparkServer) -> int:

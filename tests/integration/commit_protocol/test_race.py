@@ -31,18 +31,6 @@ def test_the_protocol_loses_and_doubles_nothing_whatever_dies_when(tmp_path: Pat
     assert (score["lost"], score["doubled"]) == (0, 0)
 
 
-@pytest.mark.parametrize(
-    ("scheme", "fault"),
-    [
-        ("trust the ledger", "lost"),
-        pytest.param("number by ledger", "doubled", marks=pytest.mark.faults),
-        pytest.param("quarantine first", "lost", marks=pytest.mark.faults),
-    ],
-)
-def test_the_race_catches_each_scheme_that_was_tried_and_broken(tmp_path: Path, scheme: str, fault: str) -> None:
-    score = {"lost": 0, "doubled": 0}
-    for attempt in range(6):
-        score = run_races(scheme, 1, tmp_path / str(attempt))
-        if score[fault]:
-            break
-    assert score[fault] > 0
+def test_the_race_catches_a_scheme_that_trusts_the_ledger(tmp_path: Path) -> None:
+    lost = (run_races("trust the ledger", 1, tmp_path / str(attempt))["lost"] for attempt in range(6))
+    assert any(lost)

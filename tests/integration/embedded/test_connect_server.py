@@ -9,11 +9,7 @@ from embedded.airflow.standalone import clean_environment
 from embedded.spark.server import SparkServer
 from include.driver_environment import TOKEN
 from include.settings import PROJECT
-
-ASK = """
-from pyspark.sql import SparkSession
-print(SparkSession.builder.getOrCreate().conf.get("spark.sql.artifact.isolation.enabled"))
-"""
+from spark_jobs.runtime.session import own_session
 
 COUNT = """
 from spark_jobs.runtime.session import own_session
@@ -23,11 +19,8 @@ with own_session({}) as session:
 
 
 def test_its_sessions_share_a_class_loader_and_so_the_code_that_is_generated_for_them(server: SparkServer) -> None:
-    environment = {**clean_environment(), **server.client_env()}
-    asked = subprocess.run(
-        [sys.executable, "-c", ASK], env=environment, capture_output=True, text=True, check=True, timeout=120
-    )
-    assert asked.stdout.split() == ["false"]
+    with own_session({}) as session:
+        assert session.conf.get("spark.sql.artifact.isolation.enabled") == "false"
 
 
 def test_over_a_private_network_without_tls_it_answers_only_clients_with_its_token(server: SparkServer) -> None:

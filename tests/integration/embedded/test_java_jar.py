@@ -28,9 +28,9 @@ def jar(tmp_path: Path) -> JavaJar:
     return replace(own_jar("millrace-log-store", jars), sources=sources)
 
 
-def test_the_log_store_is_compiled_only_after_a_change(jar: JavaJar) -> None:
+def test_the_log_store_is_compiled_only_after_a_change_and_stays_if_that_does_not_compile(jar: JavaJar) -> None:
     jar.build()
-    first = jar.path.stat()
+    first, content = jar.path.stat(), jar.path.read_bytes()
     with zipfile.ZipFile(jar.path) as archive:
         assert set(archive.namelist()) >= CLASSES
 
@@ -38,7 +38,14 @@ def test_the_log_store_is_compiled_only_after_a_change(jar: JavaJar) -> None:
     assert jar.path.stat().st_ino == first.st_ino
 
     source = next(jar.sources.rglob("HardLinkLogStore.java"))
-    source.write_text(source.read_text() + "\n")
+    right = source.read_text()
+    source.write_text("class {")
+    with pytest.raises(CompileError, match=r"(?s)do not compile.*HardLinkLogStore\.java:1"):
+        jar.build()
+    assert jar.path.read_bytes() == content
+    assert [path.name for path in jar.path.parent.glob(".*")] == []
+
+    source.write_text(f"{right}\n")
     jar.build()
     assert jar.path.stat().st_ino != first.st_ino
 
@@ -50,18 +57,6 @@ def test_the_formats_compile_against_nothing_but_spark_s_own_jars(tmp_path: Path
         assert {"io/millrace/formats/ZstdCodec.class", "io/millrace/formats/JsonElements.class"} <= set(
             archive.namelist()
         )
-
-
-def test_sources_that_do_not_compile_leave_the_jar_as_it_was(jar: JavaJar) -> None:
-    jar.build()
-    before = jar.path.read_bytes()
-    next(jar.sources.rglob("HardLinkLogStore.java")).write_text("class {")
-
-    with pytest.raises(CompileError, match=r"(?s)do not compile.*HardLinkLogStore\.java:1"):
-        jar.build()
-
-    assert jar.path.read_bytes() == before
-    assert [path.name for path in jar.path.parent.glob(".*")] == []
 
 
 def test_a_machine_without_a_compiler_is_told_to_install_a_jdk(jar: JavaJar, monkeypatch: pytest.MonkeyPatch) -> None:

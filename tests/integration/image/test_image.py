@@ -13,7 +13,7 @@ import pytest
 from demo.source_system import lay_out
 from include.settings import Settings
 from tests.e2e.days import FIRST, SECOND
-from tests.support.docker_images import BUILD_S, RUN_S, docker
+from tests.support.docker_images import BUILD_S, RUN_S, build_image, docker
 from tests.support.right_tables import assert_rows_of_source
 
 DATA = "/opt/millrace/data"
@@ -25,6 +25,12 @@ ALONE = ("--network", "none", "--hostname", "localhost")
 
 RunIn = Callable[..., subprocess.CompletedProcess[str]]
 """Runs a command in a container of its own."""
+
+
+@pytest.fixture(scope="module")
+def image() -> str:
+    """The tag of the image, which is built once."""
+    return build_image()
 
 
 @pytest.fixture

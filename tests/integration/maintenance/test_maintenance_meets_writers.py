@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from include.errors import Outcome
 from spark_jobs.delta_io.conflicts import Conflict
 from spark_jobs.jobs import table_optimize, table_vacuum
 from tests.support.documents.specs import bronze_document
+from tests.support.given import given
 from tests.support.lakehouse import Lakehouse, copy_lakehouse, order
 
 pytestmark = pytest.mark.slow
@@ -39,8 +39,7 @@ def many_files(server: SparkServer, tmp_path_factory: pytest.TempPathFactory) ->
     made.specs(bronze_document(partitioned_by=["day"]))
     for run in (1, 2):
         rows = [order(100 * run + 10 * day + n, 1, of_day=day) for day in range(1, DAYS + 1) for n in range(3)]
-        made.deliver(run, "a.json", rows)
-        assert made.run(TABLE, run).outcome is Outcome.COMMITTED
+        given(made, TABLE, rows, run)
     assert len(data_files(made)) == 2 * DAYS
     return made
 
@@ -100,67 +99,32 @@ def test_optimize_that_loses_a_race_rewrites_the_newest_files(shop: Lakehouse, m
     assert (commit.lost, commit.version, commit.run_id) == ((race,), report.version, report.run_id)
 
 
-@contextmanager
-def altering(shop: Lakehouse) -> Any:
-    """Somebody who knows no lease sets a property of the table, again and again."""
-    table, is_over = str(shop.paths.table(TABLE)), threading.Event()
-
-    def alter() -> None:
-        while not is_over.is_set():
-            DeltaTable(table).alter.set_table_properties(
-                {"crm.seen": str(time.time_ns())}, raise_if_not_exists=False, commit_properties=OTHER_SYSTEM
-            )
-
-    thread = threading.Thread(target=alter)
-    thread.start()
-    try:
-        yield
-    finally:
-        is_over.set()
-        thread.join()
-
-
-def stray(shop: Lakehouse) -> Path:
-    """A file that a lost writer left behind, long ago."""
-    left = Path(str(shop.paths.table(TABLE))) / f"part-{time.time_ns()}.parquet"
-    left.touch()
-    long_ago = time.time() - 31 * 24 * 3600
-    os.utime(left, (long_ago, long_ago))
-    return left
-
-
 def test_vacuum_that_loses_a_race_deletes_the_same_files(shop: Lakehouse, monkeypatch: pytest.MonkeyPatch) -> None:
-    kept, left, real, tries = orders(shop), stray(shop), table_vacuum.vacuum, 0
+    left, real = shop.paths.table(TABLE) / "part-of-a-lost-writer.parquet", table_vacuum.vacuum
+    left.write_bytes(b"")
+    os.utime(left, (0, 0))
+    conflicts = [RuntimeError("[DELTA_METADATA_CHANGED] Somebody who knows no lease has set a property.")]
 
     def overtaken(*args: Any) -> None:
-        nonlocal tries
-        tries += 1
-        with altering(shop) if tries == 1 else nullcontext():
-            real(*args)
+        if conflicts:
+            raise conflicts.pop()
+        real(*args)
 
     monkeypatch.setattr(table_vacuum, "vacuum", overtaken)
     report = shop.run(TABLE, 2, job=Job.TABLE_VACUUM)
 
     assert (report.outcome, left.exists()) == (Outcome.COMMITTED, False), report.message
-    assert orders(shop) == kept
-    assert [race.conflict for race in report.lost_races] == [Conflict.METADATA_CHANGED.value]
-    assert (report.attempts, tries) == (2, 2)
+    assert ([race.conflict for race in report.lost_races], report.attempts) == ([Conflict.METADATA_CHANGED.value], 2)
 
 
 def test_optimize_waits_for_a_writer_and_says_for_whom(shop: Lakehouse) -> None:
     writer = Leases(LocalObjectStore(shop.paths.leases), "scheduled__2013-01-03 (process 7 on a)")
-    is_writing = threading.Event()
-
-    def write(done: Callable[[], Any]) -> None:
-        with writer.stream(TABLE, "main"):
-            is_writing.set()
-            done()
-
-    thread = threading.Thread(target=write, args=(lambda: time.sleep(1.5),))
-    thread.start()
-    assert is_writing.wait(5)
-    report = shop.run(TABLE, 2, job=Job.TABLE_OPTIMIZE)
-    thread.join()
+    with ExitStack() as held:
+        held.enter_context(writer.stream(TABLE, "main"))
+        ending = threading.Timer(1.5, held.close)
+        ending.start()
+        report = shop.run(TABLE, 2, job=Job.TABLE_OPTIMIZE)
+        ending.join()
 
     assert report.outcome is Outcome.COMMITTED
     assert report.waited_for == "scheduled__2013-01-03 (process 7 on a)"

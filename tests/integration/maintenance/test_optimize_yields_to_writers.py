@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date, timedelta
 from pathlib import Path
@@ -31,7 +31,7 @@ from spark_jobs.delta_io.tables import sql_path
 from spark_jobs.jobs import table_optimize
 from spark_jobs.layers.maintenance.yield_to_writers import MAX_YIELDS
 from tests.support.documents.specs import bronze_document
-from tests.support.killed_drivers.drivers import Drivers
+from tests.support.given import given
 from tests.support.lakehouse import Lakehouse, copy_lakehouse, order
 from tests.support.waiting import wait_for
 
@@ -51,8 +51,7 @@ def many_days(server: SparkServer, tmp_path_factory: pytest.TempPathFactory) -> 
     """A table of 40 days with two small files each: OPTIMIZE is at it for a while."""
     made = Lakehouse(tmp_path_factory.mktemp("days"))
     made.specs(bronze_document(partitioned_by=["day"], conflicts={"wait_for_lease": "120 seconds"}))
-    made.deliver(1, "a.json", [order(1, 1)])
-    assert made.run(TABLE, 1).outcome is Outcome.COMMITTED
+    given(made, TABLE, [order(1, 1)])
     table = str(made.paths.table(TABLE))
     [row] = DeltaTable(table).to_pyarrow_table().to_pylist()
     days = [date(2012, 1, 1) + timedelta(days=number) for number in range(DAYS)]
@@ -69,12 +68,6 @@ def shop(many_days: Lakehouse, tmp_path: Path) -> Lakehouse:
 
 
 @pytest.fixture
-def drivers(server: SparkServer, tmp_path: Path) -> Iterator[Drivers]:
-    with Drivers({**clean_environment(), **server.client_env()}, tmp_path / "driver.log") as running:
-        yield running
-
-
-@pytest.fixture
 def small_commits(monkeypatch: pytest.MonkeyPatch) -> None:
     real = table_optimize.optimize_conf
     monkeypatch.setattr(table_optimize, "optimize_conf", lambda size: {**real(size), **IN_SMALL_COMMITS})
@@ -82,7 +75,7 @@ def small_commits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def until_a_batch_waits(shop: Lakehouse, monkeypatch: pytest.MonkeyPatch) -> None:
-    """OPTIMIZE does five days, and the rest once a batch waits: however long its driver takes to start."""
+    """OPTIMIZE does five days, and the rest once a batch waits."""
     leases = Leases(LocalObjectStore(shop.paths.leases), "the test")
     at_first = latest_version(shop.paths.table(TABLE))
 
@@ -96,14 +89,13 @@ def until_a_batch_waits(shop: Lakehouse, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.mark.usefixtures("small_commits", "until_a_batch_waits")
-def test_optimize_yields_to_a_batch_and_rewrites_no_file_twice(shop: Lakehouse, drivers: Drivers) -> None:
+def test_optimize_yields_to_a_batch_and_rewrites_no_file_twice(shop: Lakehouse) -> None:
     table = shop.paths.table(TABLE)
-    shop.deliver(BATCH_DAY, "b.json", [order(7, 7, of_day=BATCH_DAY)])
     at_first = latest_version(table)
 
-    def load() -> object:
+    def load() -> JobReport:
         wait_for(lambda: latest_version(table) > at_first)
-        return drivers.run(Lakehouse(shop.folder), TABLE, BATCH_DAY).report
+        return given(Lakehouse(shop.folder), TABLE, [order(7, 7, of_day=BATCH_DAY)], BATCH_DAY)
 
     with ThreadPoolExecutor(1) as threads:
         loading = threads.submit(load)
@@ -116,7 +108,7 @@ def test_optimize_yields_to_a_batch_and_rewrites_no_file_twice(shop: Lakehouse, 
     assert 0 < operations.index("WRITE") < len(operations) - 1, "the batch came between two commits of OPTIMIZE"
     assert (report.outcome, batch.outcome) == (Outcome.COMMITTED, Outcome.COMMITTED)
     [asked] = report.details["gave_way_to"]
-    assert asked.startswith("driver ")
+    assert asked.startswith(f"{batch.run_id} (process ")
     assert asked in report.message
     assert batch.waited_for.startswith(f"{report.run_id} (process ")
     assert batch.waited_s < 10

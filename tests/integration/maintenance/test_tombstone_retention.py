@@ -12,12 +12,13 @@ from deltalake import DeltaTable
 from include.contracts.job.args import Job
 from include.contracts.job.report import JobReport
 from include.control.ledger.resolution import table_id
-from include.control.log.batch import Winner
 from include.control.log.delta_log import latest_version, read_commit
 from include.errors import ExitCode, Outcome
-from spark_jobs.layers.silver.silver import SilverMerge
 from tests.support.documents.specs import bronze_document, silver_document
 from tests.support.given import given
+from tests.support.killed_drivers.batches import assert_killed
+from tests.support.killed_drivers.drivers import OwnProcess
+from tests.support.killed_drivers.steps import Step
 from tests.support.lakehouse import Lakehouse, copy_lakehouse, order, tombstones_path
 from tests.support.ledger.delta_tables import file_contents
 
@@ -81,26 +82,21 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
-def test_tombstones_are_kept_within_the_retention(shop: Lakehouse) -> None:
+def test_within_the_retention_and_by_a_dry_run_no_tombstone_is_deleted(shop: Lakehouse) -> None:
     lake = file_contents(shop.paths.root)
-    report = vacuum(shop, now() + SOON)
-    assert (report.outcome, report.message) == (Outcome.NO_OP, "silver.orders: no file is older than the retention")
-    assert report.details["tombstones"] == {"keys": 0, "upto_batch": 0, "retain": "400 days"}
+    kept = vacuum(shop, now() + SOON)
+    assert (kept.outcome, kept.message) == (Outcome.NO_OP, "silver.orders: no file is older than the retention")
+    assert kept.details["tombstones"] == {"keys": 0, "upto_batch": 0, "retain": "400 days"}
+    dry_run = vacuum(shop, now() + LATER, dry_run=True)
+    assert dry_run.outcome == Outcome.NO_OP
+    assert dry_run.message.endswith("; would forget 2 deleted keys, of batches up to 1")
     assert file_contents(shop.paths.root) == lake
     assert bring(shop, 2, [order(1, 6, 8, seq=2)]).rows.superseded == 1
     assert shop.rows(SILVER, "order_id") == [("o2",)]
 
 
-def test_a_dry_run_counts_the_tombstones_and_deletes_none(shop: Lakehouse) -> None:
-    lake = file_contents(shop.paths.root)
-    report = vacuum(shop, now() + LATER, dry_run=True)
-    assert report.outcome == Outcome.NO_OP
-    assert report.message.endswith("; would forget 2 deleted keys, of batches up to 1")
-    assert file_contents(shop.paths.root) == lake
-
-
 @pytest.mark.slow
-def test_after_the_retention_a_separate_commit_deletes_them(shop: Lakehouse) -> None:
+def test_after_the_retention_a_commit_deletes_them_and_an_older_event_inserts_its_key(shop: Lakehouse) -> None:
     path, silver = tombstones_path(shop, SILVER), latest_version(shop.paths.table(SILVER))
     before = latest_version(path)
     report = vacuum(shop, now() + LATER)
@@ -118,13 +114,8 @@ def test_after_the_retention_a_separate_commit_deletes_them(shop: Lakehouse) -> 
     assert vacuum(shop, now() + LATER).outcome == Outcome.NO_OP
     assert latest_version(path) == before + 1
 
-
-@pytest.mark.slow
-def test_an_older_event_of_a_key_without_tombstone_inserts_it_and_changes_nothing_else(shop: Lakehouse) -> None:
-    vacuum(shop, now() + LATER)
-    late = [order(1, 6, 8, seq=2), order(2, 1, 7), order(3, 4, 11), order(4, 9, 1)]
-    report = bring(shop, 2, late)
-    assert report.rows.model_dump(exclude_defaults=True) == {
+    late = bring(shop, 2, [order(1, 6, 8, seq=2), order(2, 1, 7), order(3, 4, 11), order(4, 9, 1)])
+    assert late.rows.model_dump(exclude_defaults=True) == {
         "read": 4, "applied": 3, "superseded": 1, "inserted": 3
     }  # fmt: skip
     assert shop.rows(SILVER, "order_id", "amount") == [("o1", 6), ("o2", 7), ("o3", 4), ("o4", 9)]
@@ -146,17 +137,9 @@ def test_only_the_age_of_the_batch_decides_which_tombstones_are_deleted(shop: La
 
 
 @pytest.mark.slow
-def test_tombstones_stay_until_a_batch_that_died_is_counted_from_them(
-    shop: Lakehouse, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def dies(self: SilverMerge, winner: Winner) -> None:
-        raise OSError(f"died before batch {winner.batch_seq} was closed")
-
-    shop.deliver(2, "late.json", [order(1, 6, 8, seq=2)])
-    shop.run(BRONZE, 2)
-    with monkeypatch.context() as patch:
-        patch.setattr(SilverMerge, "close", dies)
-        assert "died before batch 2" in shop.run(SILVER, 2).message
+def test_tombstones_stay_until_a_batch_that_died_is_counted_from_them(shop: Lakehouse) -> None:
+    given(shop, BRONZE, [order(1, 6, 8, seq=2)], 2)
+    assert_killed(OwnProcess().run(shop, SILVER, 2, dies=Step.RECORDED))
     lake = file_contents(shop.paths.root)
 
     report = vacuum(shop, now() + LATER)

@@ -3,31 +3,26 @@
 from __future__ import annotations
 
 import os
-import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
 
-from embedded.address import Address
 from embedded.airflow.api import AirflowApi
 from embedded.home import Home
 from embedded.servers.s3 import CREDENTIALS, Bucket, s3_bucket
-from embedded.stack import Stack, remaining_processes
+from embedded.stack import Stack
 from embedded.stack_processes import of_stack
 from include.contracts.lake_path import lake_path
-from include.settings import PROJECT, Settings
-from tests.e2e import trials
-from tests.e2e.killing import count_intents
+from include.settings import Settings
 from tests.e2e.waiting import drivers, wait_for
-from tests.support.airflow.trial_runs import assert_batches_once, deliver_next_day, driver_in_mid_write
+from tests.support.airflow.trial_runs import begin_next_day, require_next_try, trial_stack
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(1800)]
 
 DOMAIN, CONNECTION = "judged", "lake_store"
 SECRET = f"secret-{uuid4().hex}"
-PATIENCE_S = 900
 
 
 @pytest.fixture(scope="module")
@@ -39,15 +34,13 @@ def store() -> Iterator[Bucket]:
 @pytest.fixture(scope="module")
 def lakehouse(store: Bucket, tmp_path_factory: pytest.TempPathFactory) -> Settings:
     folder = tmp_path_factory.mktemp("lakehouse")
-    settings = Settings(
+    return Settings(
         root=lake_path(f"s3://{store.name}/tables"),
         runs=folder / "runs",
         landing=str(folder / "landing"),
         tables=folder / "tables",
         s3_connection=CONNECTION,
     )
-    trials.add_specs(settings.tables)
-    return settings
 
 
 @pytest.fixture(scope="module")
@@ -64,21 +57,16 @@ def nobody_knows_the_store() -> Iterator[pytest.MonkeyPatch]:
 
 @pytest.fixture(scope="module")
 def stack(
-    new_home: Callable[[], Home],
     lakehouse: Settings,
     store: Bucket,
     nobody_knows_the_store: pytest.MonkeyPatch,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Stack]:
-    home, dags = new_home(), tmp_path_factory.mktemp("airflow") / "dags"
-    shutil.copytree(PROJECT / "dags", dags, ignore=shutil.ignore_patterns("flights.py"))
-    trials.add_dags(dags)
     submit = '{"conn_type": "spark", "host": "local[2]"}'
-    with Stack(home, lakehouse, Address.free(home, lakehouse), dags, connection=submit) as running:
+    with trial_stack(lakehouse, tmp_path_factory.mktemp("airflow"), connection=submit) as running:
         for name, value in store.environment.items():  # the tests themselves read the tables from here on
             nobody_knows_the_store.setenv(name, value)
         yield running
-    assert remaining_processes(home) == []
 
 
 @pytest.fixture(scope="module")
@@ -92,28 +80,17 @@ def api(stack: Stack, store: Bucket) -> Iterator[AirflowApi]:
         yield client
 
 
-def test_a_day_ends_in_the_bucket_that_the_connection_names(api: AirflowApi, lakehouse: Settings) -> None:
-    day = deliver_next_day(lakehouse, DOMAIN)
-    assert api.wait_for_run(api.trigger(DOMAIN, {"day": str(day)}), PATIENCE_S).state == "success"
-    assert_batches_once(lakehouse, DOMAIN)
-
-
-@pytest.mark.parametrize("layer", ["bronze", "silver", "gold"])
-def test_a_driver_that_is_killed_there_leaves_a_run_that_ends_right_by_its_next_try(
-    api: AirflowApi, stack: Stack, lakehouse: Settings, layer: str
+def test_a_day_ends_in_the_bucket_that_the_connection_names_though_a_driver_is_killed(
+    api: AirflowApi, stack: Stack, lakehouse: Settings
 ) -> None:
-    table = f"{layer}.{DOMAIN}_totals" if layer == "gold" else f"{layer}.{DOMAIN}_readings"
-    day, intents = deliver_next_day(lakehouse, DOMAIN), count_intents(lakehouse, table)
-    run = api.trigger(DOMAIN, {"day": str(day)})
-    driver = driver_in_mid_write(stack, lakehouse, table, intents)
+    table = f"silver.{DOMAIN}_readings"
+    run, driver = begin_next_day(api, stack, lakehouse, table)
     assert SECRET.encode() not in b"".join(_command_lines(stack.home))
 
     driver.kill()
 
     wait_for(lambda: not drivers(stack.home, table), patience_s=20)
-    assert api.wait_for_run(run, PATIENCE_S).state == "success"
-    assert api.task(run, table).try_number == 2
-    assert_batches_once(lakehouse, DOMAIN)
+    require_next_try(api, lakehouse, run, table)
 
 
 def test_nobody_hears_the_secret(api: AirflowApi, stack: Stack, lakehouse: Settings, store: Bucket) -> None:

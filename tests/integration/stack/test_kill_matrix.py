@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime
 
-import psutil
 import pytest
 
-from embedded.address import Address
-from embedded.airflow.api import AirflowApi, Run
+from embedded.airflow.api import AirflowApi
 from embedded.airflow.standalone import NAME as AIRFLOW
-from embedded.home import Home
 from embedded.spark.server import NAME as SPARK
-from embedded.stack import Stack, remaining_processes
+from embedded.stack import Stack
 from embedded.stack_processes import of_stack, recorded
-from include.settings import PROJECT, Settings
+from include.settings import Settings
 from tests.e2e import trials
-from tests.e2e.killing import count_intents
 from tests.e2e.waiting import drivers, wait_for
-from tests.support.airflow.trial_runs import assert_batches_once, deliver_next_day, driver_in_mid_write
+from tests.support.airflow.trial_runs import (
+    PATIENCE_S,
+    assert_batches_once,
+    begin_next_day,
+    require_next_try,
+    trial_stack,
+)
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(1800)]
 
@@ -36,27 +37,19 @@ CASES = {
 }
 """Victim -> the domain, and how many generations above the driver's Python it is."""
 
-PATIENCE_S, MINUTE_S = 900, 60
+MINUTE_S = 60
 
 
 @pytest.fixture(scope="module")
 def lakehouse(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     folder = tmp_path_factory.mktemp("lakehouse")
-    settings = Settings(root=folder / "lakehouse", landing=str(folder / "landing"), tables=folder / "tables")
-    trials.add_specs(settings.tables)
-    return settings
+    return Settings(root=folder / "lakehouse", landing=str(folder / "landing"), tables=folder / "tables")
 
 
 @pytest.fixture(scope="module")
-def stack(
-    new_home: Callable[[], Home], lakehouse: Settings, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Stack]:
-    home, dags = new_home(), tmp_path_factory.mktemp("airflow") / "dags"
-    shutil.copytree(PROJECT / "dags", dags, ignore=shutil.ignore_patterns("flights.py"))
-    trials.add_dags(dags)
-    with Stack(home, lakehouse, Address.free(home, lakehouse), dags) as running:
+def stack(lakehouse: Settings, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    with trial_stack(lakehouse, tmp_path_factory.mktemp("airflow")) as running:
         yield running
-    assert remaining_processes(home) == []
 
 
 @pytest.fixture(scope="module")
@@ -70,35 +63,25 @@ def api(stack: Stack) -> Iterator[AirflowApi]:
         yield client
 
 
-def half_way_through(
-    api: AirflowApi, stack: Stack, lakehouse: Settings, domain: str
-) -> tuple[Run, str, psutil.Process]:
-    """A run of the domain's next day that writes its silver table just now; that table, and its driver's Python."""
-    table = f"silver.{domain}_readings"
-    day, intents = deliver_next_day(lakehouse, domain), count_intents(lakehouse, table)
-    run = api.trigger(domain, {"day": str(day)})
-    return run, table, driver_in_mid_write(stack, lakehouse, table, intents)
-
-
 @pytest.mark.parametrize(("domain", "generations"), CASES.values(), ids=CASES.keys())
 def test_a_task_of_which_a_process_is_killed_ends_right_by_its_next_try(
     api: AirflowApi, stack: Stack, lakehouse: Settings, domain: str, generations: int
 ) -> None:
-    run, table, driver = half_way_through(api, stack, lakehouse, domain)
+    table = f"silver.{domain}_readings"
+    run, driver = begin_next_day(api, stack, lakehouse, table)
     family = [driver, *driver.parents()]
 
     family[generations].kill()
 
     wait_for(lambda: not drivers(stack.home, table), patience_s=20)
-    assert api.wait_for_run(run, PATIENCE_S).state == "success"
-    assert api.task(run, table).try_number == 2
-    assert_batches_once(lakehouse, domain)
+    require_next_try(api, lakehouse, run, table)
 
 
 def test_a_run_whose_whole_airflow_is_killed_ends_right_after_its_next_start(
     api: AirflowApi, stack: Stack, lakehouse: Settings
 ) -> None:
-    run, table, _ = half_way_through(api, stack, lakehouse, WARM)
+    table = f"silver.{WARM}_readings"
+    run, _ = begin_next_day(api, stack, lakehouse, table)
 
     server = recorded(stack.home, SPARK)
     for process in of_stack(stack.home):
@@ -118,24 +101,23 @@ def test_a_run_whose_whole_airflow_is_killed_ends_right_after_its_next_start(
 def test_a_task_that_somebody_clears_while_it_runs_runs_again_alone(
     api: AirflowApi, stack: Stack, lakehouse: Settings, domain: str
 ) -> None:
-    run, table, driver = half_way_through(api, stack, lakehouse, domain)
+    table = f"silver.{domain}_readings"
+    run, driver = begin_next_day(api, stack, lakehouse, table)
     api.clear(run, table)
 
     wait_for(lambda: not driver.is_running(), MINUTE_S)
-    assert api.wait_for_run(run, PATIENCE_S).state == "success"
-    assert api.task(run, table).try_number == 2
-    assert_batches_once(lakehouse, domain)
+    require_next_try(api, lakehouse, run, table)
 
 
-@pytest.mark.parametrize("domain", [WARM, SUBMITTED])
-def test_a_task_that_somebody_marks_failed_while_it_runs_stops_and_ends_right_once_it_is_cleared(
-    api: AirflowApi, stack: Stack, lakehouse: Settings, domain: str
+def test_a_submitted_task_that_somebody_marks_failed_stops_and_ends_right_once_it_is_cleared(
+    api: AirflowApi, stack: Stack, lakehouse: Settings
 ) -> None:
-    run, table, _ = half_way_through(api, stack, lakehouse, domain)
+    table = f"silver.{SUBMITTED}_readings"
+    run, _ = begin_next_day(api, stack, lakehouse, table)
     api.mark_failed(api.task(run, table))
 
     wait_for(lambda: not drivers(stack.home, table), MINUTE_S)
     assert api.wait_for_run(run, PATIENCE_S).state == "failed"
     api.clear(run, table)
     assert api.wait_for_run(run, PATIENCE_S).state == "success"
-    assert_batches_once(lakehouse, domain)
+    assert_batches_once(lakehouse, SUBMITTED)

@@ -11,12 +11,13 @@ import pytest
 
 from demo.source_system import lay_out
 from embedded.address import Address
-from embedded.airflow.api import AirflowApi, Run
+from embedded.airflow.api import AirflowApi
 from embedded.home import Home
 from embedded.stack import Stack, remaining_processes
 from include.settings import PROJECT, Settings
 from tests.e2e.days import FIRST, SECOND
 from tests.e2e.waiting import drivers, wait_for
+from tests.support.airflow.homes import new_homes
 from tests.support.right_tables import TABLES, assert_rows_of_source
 from tests.support.spark.spark_cluster import SparkCluster, spark_cluster
 
@@ -24,6 +25,12 @@ pytestmark = [pytest.mark.faults, pytest.mark.timeout(3600)]
 
 PATIENCE_S = 1500
 """Each of eight tables starts a driver and two executors of its own, all of them on this machine."""
+
+
+@pytest.fixture(scope="module")
+def new_home() -> Iterator[Callable[[], Home]]:
+    with new_homes() as made:
+        yield made
 
 
 @pytest.fixture(scope="module")
@@ -62,34 +69,18 @@ def api(stack: Stack) -> Iterator[AirflowApi]:
         yield client
 
 
-@pytest.fixture(scope="module")
-def first_day(api: AirflowApi) -> Run:
-    return api.wait_for_run(api.trigger("flights", {"day": str(FIRST)}), PATIENCE_S)
-
-
-def test_a_day_of_flights_ends_in_the_right_tables(first_day: Run, lakehouse: Settings) -> None:
-    assert first_day.state == "success"
-    assert_rows_of_source(lakehouse, FIRST, FIRST)
-
-
-def test_the_cluster_has_run_each_table_on_both_workers(first_day: Run, cluster: SparkCluster) -> None:
-    assert first_day.state == "success"
-    state = cluster.state()
-    assert len(state["completedapps"]) >= TABLES
-    logs = [list((cluster.home.spark / worker).glob("app-*/*/stderr")) for worker in cluster.workers]
-    assert min(map(len, logs)) >= TABLES
-
-
-def test_what_each_driver_said_is_kept(first_day: Run, lakehouse: Settings) -> None:
-    assert first_day.state == "success"
-    logs = [log for log in lakehouse.run_paths.driver_logs.rglob("*.log") if log.stat().st_size]
-    assert len(logs) >= TABLES
-
-
-def test_a_run_whose_worker_dies_ends_in_the_right_tables(
-    first_day: Run, api: AirflowApi, stack: Stack, cluster: SparkCluster, lakehouse: Settings
+def test_days_of_flights_end_in_the_right_tables_also_if_a_worker_dies(
+    api: AirflowApi, stack: Stack, cluster: SparkCluster, lakehouse: Settings
 ) -> None:
-    assert first_day.state == "success"
+    assert api.wait_for_run(api.trigger("flights", {"day": str(FIRST)}), PATIENCE_S).state == "success"
+
+    assert_rows_of_source(lakehouse, FIRST, FIRST)
+    assert len(cluster.state()["completedapps"]) >= TABLES
+    logs = [list((cluster.home.spark / worker).glob("app-*/*/stderr")) for worker in cluster.workers]
+    assert min(map(len, logs)) >= TABLES, "each table was run on both workers"
+    kept = [log for log in lakehouse.run_paths.driver_logs.rglob("*.log") if log.stat().st_size]
+    assert len(kept) >= TABLES, "what each driver said"
+
     run, doomed = api.trigger("flights", {"day": str(SECOND)}), cluster.workers[0]
     wait_for(lambda: drivers(stack.home, "silver.flights") and cluster.executors(doomed))
     cluster.kill(doomed)

@@ -1,22 +1,61 @@
-"""Days of a trial domain: deliver them one by one, and check the tables after Airflow has run them."""
+"""Days of a trial domain: deliver them one by one to an Airflow, and check the tables after it has run them."""
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import date, timedelta
 from pathlib import Path
+from typing import Any
 
 import psutil
 
-from embedded.stack import Stack
+from embedded.address import Address
+from embedded.airflow.api import AirflowApi, Run
+from embedded.stack import Stack, remaining_processes
 from include.catalog import load_catalog
 from include.control.log.delta_log import commits_after
 from include.control.log.stored_tables import open_table
 from include.paths import LakehousePaths
-from include.settings import Settings
+from include.settings import PROJECT, Settings
 from tests.e2e import trials
 from tests.e2e.days import FIRST
 from tests.e2e.killing import count_intents
 from tests.e2e.waiting import drivers, wait_for
+from tests.support.airflow.homes import new_homes
+
+PATIENCE_S = 900
+
+
+@contextmanager
+def trial_stack(lakehouse: Settings, folder: Path, **options: Any) -> Iterator[Stack]:
+    """Run a stack with the DAGs of the trial domains; no process of it is left at the end."""
+    dags = folder / "dags"
+    shutil.copytree(PROJECT / "dags", dags, ignore=shutil.ignore_patterns("flights.py"))
+    trials.add_specs(lakehouse.tables)
+    trials.add_dags(dags)
+    with new_homes() as new_home:
+        home = new_home()
+        with Stack(home, lakehouse, Address.free(home, lakehouse), dags, **options) as running:
+            yield running
+        assert remaining_processes(home) == []
+
+
+def begin_next_day(api: AirflowApi, stack: Stack, lakehouse: Settings, table: str) -> tuple[Run, psutil.Process]:
+    """Run the next day of the table's domain until it writes the table; return the run, and its driver's Python."""
+    domain = load_catalog(lakehouse.tables).spec(table).domain
+    day, intents = deliver_next_day(lakehouse, domain), count_intents(lakehouse, table)
+    run = api.trigger(domain, {"day": str(day)})
+    wait_for(lambda: count_intents(lakehouse, table) > intents)
+    return run, min(wait_for(lambda: drivers(stack.home, table)), key=lambda process: -process.create_time())
+
+
+def require_next_try(api: AirflowApi, lakehouse: Settings, run: Run, table: str) -> None:
+    """Check that the run ends well by the second try of the task that writes the table."""
+    assert api.wait_for_run(run, PATIENCE_S).state == "success"
+    assert api.task(run, table).try_number == 2
+    assert_batches_once(lakehouse, load_catalog(lakehouse.tables).spec(table).domain)
 
 
 def deliver_next_day(settings: Settings, domain: str) -> date:
@@ -24,12 +63,6 @@ def deliver_next_day(settings: Settings, domain: str) -> date:
     day = FIRST + timedelta(days=(number := _days(settings, domain)))
     trials.deliver(settings.landing, domain, day, _values(number))
     return day
-
-
-def driver_in_mid_write(stack: Stack, settings: Settings, table: str, intents: int) -> psutil.Process:
-    """Wait for more than `intents` intents of `table` in the ledger; return the Python process of its newest driver."""
-    wait_for(lambda: count_intents(settings, table) > intents)
-    return min(wait_for(lambda: drivers(stack.home, table)), key=lambda process: -process.create_time())
 
 
 def assert_batches_once(settings: Settings, domain: str) -> None:

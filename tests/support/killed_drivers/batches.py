@@ -1,4 +1,4 @@
-"""A batch without a kill, and a copy of the lakehouse before it: killed drivers must give the same result."""
+"""A batch without a death, and a copy of the lakehouse before it: jobs that die must give the same result."""
 
 from __future__ import annotations
 
@@ -8,34 +8,37 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from include.contracts.job.args import Job
 from include.contracts.job.report import JobReport
-from include.control.log.delta_log import commits_after
+from include.contracts.job.requests import QuarantineRequest
+from include.control.log.delta_log import commits_after, latest_version
 from include.errors import ExitCode, Outcome
-from tests.support.killed_drivers.drivers import DriverEnd, Drivers
+from tests.support.killed_drivers.drivers import AnyDrivers, DriverEnd, OwnProcess
 from tests.support.killed_drivers.outcome import lost_attempts, outcome, states_of_files
+from tests.support.killed_drivers.scenarios import SCENARIOS
 from tests.support.lakehouse import Lakehouse, copy_lakehouse
 from tests.support.waiting import wait_for
 
 
 @dataclass(frozen=True)
 class CleanBatch:
-    """A batch whose driver was not killed.
+    """A batch whose driver did not die.
 
     Attributes:
         table: the table that it was written to.
-        number: the day of its run.
         before: the lakehouse before the batch.
         report: the report of its driver.
         end: the `outcome` of the table after the batch.
         tries: landing file -> the number of tries after the batch.
+        request: the replay of quarantined rows that it is; None for a run of the table.
     """
 
     table: str
-    number: int
     before: Lakehouse
     report: JobReport
     end: dict[str, Any]
     tries: dict[str, int]
+    request: QuarantineRequest | None
 
     @property
     def batch_seq(self) -> int:
@@ -43,13 +46,19 @@ class CleanBatch:
         assert self.report.batch_seq
         return self.report.batch_seq
 
-    def kill(self, drivers: Drivers, shop: Lakehouse, place: str) -> None:
-        """Run the driver in a copy of the lakehouse, and check that it is killed at the place."""
-        assert_killed(drivers.run(shop, self.table, self.number, dies=place))
+    def kill(self, drivers: AnyDrivers, shop: Lakehouse, place: str) -> None:
+        """Run the driver in a copy of the lakehouse, and check that it dies at the place.
 
-    def run(self, drivers: Drivers, shop: Lakehouse) -> JobReport:
-        """Run the driver, and check that it succeeds."""
-        return run_successfully(drivers, shop, self.table, self.number)
+        Once it is committed, a run of the table ends a replay that has died.
+        """
+        assert self.report.version
+        is_committed = latest_version(shop.paths.table(self.table)) >= self.report.version
+        replay = {} if is_committed or not self.request else {"job": Job.QUARANTINE_REPLAY, "request": self.request}
+        assert_killed(drivers.run(shop, self.table, dies=place, **replay))
+
+    def run(self, drivers: AnyDrivers, shop: Lakehouse) -> JobReport:
+        """Run the table's driver, and check that it succeeds."""
+        return run_successfully(drivers, shop, self.table)
 
     def assert_same(self, shop: Lakehouse, report: JobReport) -> None:
         """Check that tables, ledger, certificates and report are the same as after this batch."""
@@ -63,23 +72,33 @@ class CleanBatch:
             assert report.rows == self.report.rows
 
     def extra_tries(self, shop: Lakehouse) -> set[int]:
-        """Return by how many tries the files of the batch exceed those of the batch without a kill."""
+        """Return by how many tries the files of the batch exceed those of the batch without a death."""
         files = {path for path, number, *_ in self.end["files"] if number == self.batch_seq}
         now = tries(shop, self.table)
         assert {path: now[path] for path in now if path not in files}.items() <= self.tries.items()
         return {now[path] - self.tries[path] for path in files}
 
 
-def run_clean_batch(drivers: Drivers, shop: Lakehouse, table: str, number: int = 1) -> CleanBatch:
-    """Run a batch without a kill, and keep a copy of the lakehouse before it."""
-    before = copy_lakehouse(shop, shop.folder.parent / f"before_{table}")
-    report = run_successfully(drivers, shop, table, number)
-    return CleanBatch(table, number, before, report, outcome(shop.paths, table), tries(shop, table))
+def run_scenario(name: str, folder: Path) -> CleanBatch:
+    """Prepare the lakehouse of a scenario, keep a copy of it, and run the batch."""
+    scenario, shop = SCENARIOS[name], Lakehouse(folder / "shop")
+    scenario.prepare(shop)
+    before = copy_lakehouse(shop, folder / "before")
+    replay = {"job": Job.QUARANTINE_REPLAY, "request": scenario.request} if scenario.request else {}
+    report = succeeded(OwnProcess().run(shop, scenario.table, **replay))
+    assert not scenario.rows or report.rows.model_dump(exclude_defaults=True) == scenario.rows
+    assert shop.rows(scenario.table, *scenario.columns) == scenario.content
+    end = outcome(shop.paths, scenario.table)
+    return CleanBatch(scenario.table, before, report, end, tries(shop, scenario.table), scenario.request)
 
 
-def run_successfully(drivers: Drivers, shop: Lakehouse, table: str, number: int = 1) -> JobReport:
+def run_successfully(drivers: AnyDrivers, shop: Lakehouse, table: str, number: int = 1) -> JobReport:
     """Run the table's driver, and check that it succeeds."""
-    end = drivers.run(shop, table, number)
+    return succeeded(drivers.run(shop, table, number))
+
+
+def succeeded(end: DriverEnd) -> JobReport:
+    """Return the report of a driver that has succeeded."""
     assert end.code == ExitCode.OK, end.output
     assert end.report is not None
     return end.report
@@ -104,6 +123,6 @@ def _files_of_no_version(table: Path) -> set[str]:
 
 
 def assert_killed(end: DriverEnd) -> None:
-    """Check that the process was killed, and left no report."""
+    """Check that the job died, and left no report."""
     assert end.code == -signal.SIGKILL, end.output
     assert end.report is None

@@ -1,4 +1,4 @@
-"""Run job drivers and commands that die at a chosen place by a chosen signal, and return how they ended."""
+"""Run jobs that die at a chosen place, by a signal or by an exception; return how they ended."""
 
 from __future__ import annotations
 
@@ -7,20 +7,22 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
-from include.contracts.job.args import WRITER_OF_LAYER, Job
+import pytest
+
+from include.contracts.job.args import WRITER_OF_LAYER, Job, JobArgs
 from include.contracts.job.report import JobReport
-from include.contracts.job.requests import QuarantineRequest, RebuildRequest, RequestFile
+from include.contracts.job.requests import RebuildRequest, RequestFile
 from include.settings import PROJECT
-from tests.support.killed_drivers.places import NOWHERE
-from tests.support.lakehouse import Lakehouse
-
-_KILL = {"signum": signal.SIGKILL, "victim": 0}
+from spark_jobs.runtime.entrypoint import run_and_report
+from tests.support.killed_drivers.places import NOWHERE, die_at, judge_few_rows_by_change
+from tests.support.lakehouse import RUN, Lakehouse
 
 
 @dataclass(frozen=True)
@@ -40,8 +42,68 @@ class DriverEnd:
     took_s: float
 
 
-class Drivers:
-    """Runs drivers one after another in the given environment."""
+class AnyDrivers(ABC):
+    """Runs jobs one after another."""
+
+    def run(
+        self,
+        lakehouse: Lakehouse,
+        table: str,
+        number: int = 1,
+        dies: str = NOWHERE,
+        job: Job | None = None,
+        request: RequestFile | None = None,
+        **signal_: int,
+    ) -> DriverEnd:
+        """Run the table's writer, or `job`, for day `number`; it dies at the place `dies`."""
+        asked = {"request": request.save(lakehouse.folder / "reports" / "request.json")} if request else {}
+        args = lakehouse.args(table, number, **asked)
+        args.report.unlink(missing_ok=True)
+        end = self._job(job or WRITER_OF_LAYER[table.partition(".")[0]], args, dies, **signal_)
+        return replace(end, report=JobReport.load(args.report))
+
+    def rebuild(self, lakehouse: Lakehouse, table: str, dies: str = NOWHERE, **options: bool) -> DriverEnd:
+        """Rebuild a table, or continue, cancel or undo that."""
+        request = RebuildRequest(said_by="ann", **options)
+        return self.run(lakehouse, table, dies=dies, job=Job.TABLE_REBUILD, request=request)
+
+    @abstractmethod
+    def _job(self, job: Job, args: JobArgs, dies: str) -> DriverEnd: ...
+
+
+class Crash(BaseException):
+    """Ends a job at once, since nothing in Millrace catches it."""
+
+
+@contextmanager
+def crashing_at(place: str) -> Iterator[None]:
+    """End what is done in the context when it comes to the place."""
+
+    def crash() -> None:
+        raise Crash
+
+    with pytest.MonkeyPatch.context() as patches, suppress(Crash):
+        judge_few_rows_by_change(patches)
+        die_at(place, patches, crash)
+        yield
+
+
+class OwnProcess(AnyDrivers):
+    """Runs jobs in the test's own process, where a `Crash` ends them.
+
+    They leave what killed ones leave, but their leases and their sessions end with them.
+    """
+
+    def _job(self, job: Job, args: JobArgs, dies: str) -> DriverEnd:
+        end = DriverEnd(-signal.SIGKILL, None, "", 0)
+        with crashing_at(dies):
+            report = run_and_report(job, RUN[job], args)
+            end = DriverEnd(report.exit_code, None, report.message, 0)
+        return end
+
+
+class Drivers(AnyDrivers):
+    """Runs jobs in processes of their own, with the given environment."""
 
     def __init__(self, environment: Mapping[str, str], log: Path) -> None:
         self._log = log
@@ -63,49 +125,14 @@ class Drivers:
         self._server.kill()
         self._server.communicate()
 
-    def run(
-        self,
-        lakehouse: Lakehouse,
-        table: str,
-        number: int,
-        dies: str = NOWHERE,
-        by: signal.Signals = signal.SIGKILL,
-        victim: int = 0,
-        job: Job | None = None,
-    ) -> DriverEnd:
-        """Run the table's writer, or `job`, for day `number`; at `dies` it sends `by` to `victim` (0: to itself)."""
-        args = lakehouse.args(table, number)
-        args.report.unlink(missing_ok=True)
-        job = job or WRITER_OF_LAYER[table.partition(".")[0]]
-        end = self._run({"place": dies, "signum": by, "victim": victim, "job": job, "argv": args.to_argv()})
-        return replace(end, report=JobReport.load(args.report))
-
-    def replay(self, lakehouse: Lakehouse, table: str, request: QuarantineRequest, dies: str = NOWHERE) -> DriverEnd:
-        """Replay quarantined rows of a table; at the place `dies` the driver is killed."""
-        return self._of_request(lakehouse, Job.QUARANTINE_REPLAY, table, request, dies)
-
-    def rebuild(self, lakehouse: Lakehouse, table: str, dies: str = NOWHERE, **options: bool) -> DriverEnd:
-        """Rebuild a table, or continue, cancel or undo that; at the place `dies` the driver is killed."""
-        request = RebuildRequest(said_by="ann", **options)
-        return self._of_request(lakehouse, Job.TABLE_REBUILD, table, request, dies)
-
-    def command(self, lakehouse: Lakehouse, *words: str, dies: str = NOWHERE) -> DriverEnd:
-        """Run the command `lakehouse` with these words; at the place `dies` it is killed."""
-        environment = lakehouse.environment()
-        return self._run({"place": dies, **_KILL, "command": words, "environment": environment})
-
-    def _of_request(self, lakehouse: Lakehouse, job: Job, table: str, request: RequestFile, dies: str) -> DriverEnd:
-        args = lakehouse.args(table, request=request.save(lakehouse.folder / "reports" / "request.json"))
-        args.report.unlink(missing_ok=True)
-        end = self._run({"place": dies, **_KILL, "job": job, "argv": args.to_argv()})
-        return replace(end, report=JobReport.load(args.report))
-
-    def _run(self, order: dict[str, Any]) -> DriverEnd:
+    def _job(self, job: Job, args: JobArgs, dies: str, by: int = signal.SIGKILL, victim: int = 0) -> DriverEnd:
+        """At the place, the job sends the signal to the process `victim`, which is itself for 0."""
+        order = {"place": dies, "signum": by, "victim": victim, "job": job, "argv": args.to_argv()}
         self._log.write_text("")
         started = time.monotonic()
         assert self._server.stdin is not None
         assert self._server.stdout is not None
-        self._server.stdin.write(json.dumps({**order, "log": f"{self._log}"}) + "\n")
+        self._server.stdin.write(f"{json.dumps({**order, 'log': str(self._log)})}\n")
         self._server.stdin.flush()
         answer = self._server.stdout.readline()
         assert answer, "the fork server has died"

@@ -8,12 +8,17 @@ from typing import Any
 
 from deltalake import DeltaTable
 
+from include.contracts.job.requests import RowFilter
+from include.contracts.row_status import RowStatus
 from include.control.gates.gates import Gates
 from include.control.landing.file_states import FileState, file_states
 from include.control.ledger.events import FileEvent
 from include.control.ledger.ledger import Ledger
 from include.control.ledger.resolution import table_id
 from include.control.log.delta_log import commits_after
+from include.control.log.stored_tables import is_table, open_table
+from include.control.quarantine.rows import quarantined_rows
+from include.control.quarantine.stored_rows import StoredRows
 from include.paths import LakehousePaths
 from tests.support.killed_drivers.steps import numbers
 
@@ -33,6 +38,11 @@ def outcome(paths: LakehousePaths, table: str) -> dict[str, Any]:
         "commits": {name: _commits(path, tokens) for name, path in beside.items()},
         "batches": _batches(paths, table, tokens),
         "files": _files(paths, table, tokens),
+        "columns": _events_of_columns(paths, table),
+        "quarantined": sorted(
+            (row.id, row.status, row.attempts, row.fix, row.reasons)
+            for row in quarantined_rows(StoredRows(table, paths), RowFilter(statuses=tuple(RowStatus)))
+        ),
         "states": [replace(state, seen_at=None, tries=0) for state in states_of_files(paths, table)],
         "certified": Gates(paths).certified(table),
         "verdicts": sorted((gate.result.version, gate.result.passed) for gate in Gates(paths).results(table)),
@@ -82,6 +92,13 @@ def _batches(paths: LakehousePaths, table: str, tokens: dict[int, str]) -> list[
     return [
         (row["batch_seq"], row["event"], row["version"], row["rows"]) for row in rows if row["token"] in tokens.values()
     ]
+
+
+def _events_of_columns(paths: LakehousePaths, table: str) -> list[tuple[str, str]]:
+    """Return all that was ever recorded of new columns: (column, state)."""
+    path = paths.ops("columns")
+    events = open_table(path).to_pyarrow_table().to_pylist() if is_table(path) else []
+    return sorted((event["column"], event["event"]) for event in events if event["table"] == table)
 
 
 def _files(paths: LakehousePaths, table: str, tokens: dict[int, str]) -> list[tuple[Any, ...]]:

@@ -1,6 +1,6 @@
-"""The places where a test kills a process: after each step of the protocol, between its records, during a write.
+"""The places where a job dies in a test: after each step of the protocol, between its records, during a write.
 
-The production code does not know of this: the driver wraps the function of the step before it begins.
+The production code does not know of this: the function of the step is wrapped before the job begins.
 """
 
 from __future__ import annotations
@@ -9,171 +9,102 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pyspark.sql import DataFrame
+import pytest
+from pyspark.sql import DataFrame, SparkSession
 
-from include.cli import replay as cli_replay
 from include.contracts.job.report import JobReport
+from include.contracts.lake_path import LakePath
 from include.control.gates import restore
 from include.control.gates.gates import Gates
 from include.control.ledger.events import FileEvent
 from include.control.ledger.ledger import Ledger
 from include.control.ledger.new_columns import NewColumns
 from include.control.ledger.ops_table import OpsTable
-from include.control.ledger.rebuilds import RebuildEvent, Rebuilds
+from include.control.ledger.rebuilds import Rebuilds
 from include.control.log.batch import Intent, Winner
 from include.control.quarantine.events import QuarantineEvents, RowEvent
 from spark_jobs.delta_io import tables
 from spark_jobs.layers.bronze import bronze
+from spark_jobs.layers.gate import changed_rows
 from spark_jobs.layers.gold import gold
 from spark_jobs.layers.rebuild import switching, undoing
 from spark_jobs.layers.rebuild.staged_builds import StagedBuild
 from spark_jobs.layers.silver import silver
 from spark_jobs.protocol import quarantine
-from tests.support.killed_drivers.steps import Step, steps_of
+from tests.support.killed_drivers.steps import Step
 
 NOWHERE = "nowhere"
-BEFORE_INTENT = "before the intent"
-FILES_PLANNED = "between the planned files and the intent"
-IN_THE_WRITE = "while the server writes"
-FILES_LOADED = "between the rows of the files and the closing"
-RESULT_RECORDED = "between the result of a gate and its figures"
-BEFORE_REPORT = "before the report"
-COLUMNS_RECORDED = "after the record of new columns"
-COLUMNS_ADDED = "after the statement that adds them"
-BEFORE_REPLAY = "before the record of a replay"
-FIRST_REPLAY_RECORDED = "after the record of the first replay"
-REPLAYS_RECORDED = "after the record of all replays"
 SLOW_WRITE_S = 4
 """The seconds for which the server delays a write during which the driver dies."""
 SLOW_ROW = {"order_id": "o1", "day": "2013-01-01"}
 """The delayed row: an order, or a day of gold."""
 
-BEFORE_PINNING = "before the rows of a replay are pinned"
-ROWS_PINNED = "after the rows of a replay are pinned"
-FIXES_RECORDED = "after the record of the fixes"
-REFUSALS_RECORDED = "between the record of refused rows and of replayed rows"
-OUTCOME_RECORDED = "between the outcome of each row and the closing"
-RESTORE_INTENT = "after the intent of a restore"
-RESTORED = "after the commit of a restore"
-RESTORE_RECORDED = "after the record of this commit"
-QUARANTINE_PUT_BACK = "after the restore of the quarantine"
-TOMBSTONES_PUT_BACK = "after the restore of the tombstones"
-RESTORE_CLOSED = "after the closing of a restore"
-RESTORE_PLACES = (
-    RESTORE_INTENT,
-    RESTORED,
-    RESTORE_RECORDED,
-    QUARANTINE_PUT_BACK,
-    TOMBSTONES_PUT_BACK,
-    RESTORE_CLOSED,
-)
-"""All places of the restore after a refused version, in their order."""
-
-REBUILD_RECORDED = "after the record of a rebuild"
-BUILT = "after the build in a separate folder"
-SECONDARY_ROWS_COPIED = "after the copy of the secondary rows"
-SWITCH_RECORDED = "after the record of the rows of the switch"
-IN_THE_SWITCH = "while the server writes the switch"
-SWITCHED = "after the commit of the switch"
-SWITCH_CLOSED = "after the closing of the switch"
-REBUILD_DONE = "after the record that a rebuild is done"
-REBUILD_PLACES = (
-    REBUILD_RECORDED,
-    BUILT,
-    SECONDARY_ROWS_COPIED,
-    SWITCH_RECORDED,
-    SWITCHED,
-    SWITCH_CLOSED,
-    REBUILD_DONE,
-)
-"""All places of a rebuild, in their order, without IN_THE_SWITCH: after that the server may commit or not."""
-
-CANCELLED = "after the record that a rebuild is cancelled"
-UNDO_INTENT = "after the intent of an undo"
-UNDO_RECORDED = "after the record of the coming commit"
-UNDO_PLACES = (UNDO_INTENT, UNDO_RECORDED, SWITCHED, SWITCH_CLOSED)
-"""All places of the undo of a rebuild, in their order."""
-
-QUARANTINE_PLACES = (
-    FIXES_RECORDED,
-    BEFORE_PINNING,
-    ROWS_PINNED,
-    Step.INTENT,
-    IN_THE_WRITE,
-    Step.COMMIT,
-    Step.RECORDED,
-    REFUSALS_RECORDED,
-    OUTCOME_RECORDED,
-    Step.CLOSED,
-    Step.CERTIFICATE,
-    BEFORE_REPORT,
-)
-"""All places of a replay of quarantined rows that are fixed first, in their order."""
-
-FILE_PLACES = (
-    BEFORE_INTENT,
-    FILES_PLANNED,
-    Step.INTENT,
-    IN_THE_WRITE,
-    Step.COMMIT,
-    Step.RECORDED,
-    Step.QUARANTINE,
-    FILES_LOADED,
-    Step.CLOSED,
-    BEFORE_REPORT,
-)
-"""All places of a bronze batch that loads landing files, in their order."""
-
 Die = Callable[[], object]
+Arrange = Callable[[pytest.MonkeyPatch, Die], object]
+"""Wraps a function so that it lets the job die."""
+
+_AT: dict[str, Arrange] = {}
+"""Place -> what lets a job die there."""
+
 Condition = Callable[..., bool]
 Recorded = Intent | Winner | Sequence[Winner]
 
 
-def kill_at(place: str, die: Die) -> None:
-    """Arrange a call of `die` for the moment at which the process comes to `place`."""
+def die_at(place: str, patches: pytest.MonkeyPatch, die: Die) -> None:
+    """Arrange a call of `die` for the moment at which the job comes to `place`."""
     if place != NOWHERE:
-        (_AFTER[Step(place)] if place in set(Step) else _AT[place])(die)
+        _AT[place](patches, die)
 
 
-def steps_before(place: str, table: str) -> list[Step]:
-    """Return the steps that a batch of `table` has done before its driver dies at `place`."""
-    last = _LAST_STEP.get(place, place)
-    steps = steps_of(table)
-    return steps[: steps.index(Step(last)) + 1] if last else []
+def _place(name: str, arrange: Arrange) -> str:
+    _AT[name] = arrange
+    return name
 
 
-def _after(owner: Any, name: str, die: Die, when: Condition = lambda *_, **__: True) -> None:
-    inner = getattr(owner, name)
-
-    def and_die(*args: Any, **named: Any) -> Any:
-        result = inner(*args, **named)
-        if when(*args, **named):
-            die()
-        return result
-
-    setattr(owner, name, and_die)
+def judge_few_rows_by_change(patches: pytest.MonkeyPatch) -> None:
+    """Let gates judge also the small tables of tests by what changed, as they do with large ones."""
+    patches.setattr(changed_rows, "FEW_ROWS", -1000)
 
 
-def _before(owner: Any, name: str, die: Die) -> None:
-    setattr(owner, name, lambda *_, **__: die())
+def _after(owner: Any, name: str, when: Condition = lambda *_, **__: True) -> Arrange:
+    def arrange(patches: pytest.MonkeyPatch, die: Die) -> None:
+        inner = getattr(owner, name)
+
+        def and_die(*args: Any, **named: Any) -> Any:
+            result = inner(*args, **named)
+            if when(*args, **named):
+                die()
+            return result
+
+        patches.setattr(owner, name, and_die)
+
+    return arrange
 
 
-def _after_secondary(kind: str) -> Callable[[Die], None]:
-    def patch(die: Die) -> None:
-        for module in (quarantine, silver):
-            _after(module, "write_once", die, lambda _, table, *more: kind in table.name)
-
-    return patch
+def _before(owner: Any, name: str) -> Arrange:
+    return lambda patches, die: patches.setattr(owner, name, lambda *_, **__: die())
 
 
-def _slow_down_the_write(die: Die) -> None:
+def _each(*arrangements: Arrange) -> Arrange:
+    return lambda patches, die: [arrange(patches, die) for arrange in arrangements]
+
+
+def _after_secondary(kind: str) -> Arrange:
+    modules = (quarantine, silver)
+    return _each(*(_after(module, "write_once", lambda _, table, *more: kind in table.name) for module in modules))
+
+
+def _slow_down_the_write(patches: pytest.MonkeyPatch, die: Die) -> None:
     """Delay the write or merge on the server; meanwhile the driver dies."""
     append, replace, merge = bronze.append, bronze.replace_where, silver.merge_changes
 
-    bronze.append = lambda rows, path: append(_slowed(rows, die), path)
+    def slow_merge(session: SparkSession, path: LakePath, changes: DataFrame, *more: Any) -> None:
+        merge(session, path, _slowed(changes, die), *more)
+
+    patches.setattr(bronze, "append", lambda rows, path: append(_slowed(rows, die), path))
     for layer in (bronze, gold):
-        layer.replace_where = lambda rows, *more: replace(_slowed(rows, die), *more)
-    silver.merge_changes = lambda session, path, changes, *more: merge(session, path, _slowed(changes, die), *more)
+        patches.setattr(layer, "replace_where", lambda rows, *more: replace(_slowed(rows, die), *more))
+    patches.setattr(silver, "merge_changes", slow_merge)
 
 
 def _slowed(frame: DataFrame, die: Die, which: str = "") -> DataFrame:
@@ -207,16 +138,20 @@ def _intents(recorded: Recorded) -> list[Intent]:
     return [winner.intent if isinstance(winner, Winner) else winner for winner in winners]
 
 
-def _slow_down_the_switch(die: Die) -> None:
+def _slow_down_the_switch(patches: pytest.MonkeyPatch, die: Die) -> None:
     """Delay the switch on the server; meanwhile the driver dies."""
     stamped, replace = switching.with_stamp, switching.replace_rows
 
     def slow(*args: Any) -> Winner:
-        switching.with_stamp = lambda rows, intent: _slowed(stamped(rows, intent), die, "true")
+        patches.setattr(switching, "with_stamp", lambda rows, intent: _slowed(stamped(rows, intent), die, "true"))
         return replace(*args)
 
     for module in (switching, undoing):
-        module.replace_rows = slow
+        patches.setattr(module, "replace_rows", slow)
+
+
+def _records(event: str) -> Condition:
+    return lambda _, recorded, *more: recorded == event
 
 
 def _restores_folder(folder: str) -> Condition:
@@ -224,59 +159,82 @@ def _restores_folder(folder: str) -> Condition:
 
 
 _WRITERS = (bronze.BronzeIngest, silver.SilverMerge, gold.GoldAggregate)
-_AFTER: dict[Step, Callable[[Die], object]] = {
-    Step.INTENT: lambda die: _after(Ledger, "record_intent", die),
-    Step.COMMIT: lambda die: [_after(work, "write", die) for work in _WRITERS],
-    Step.RECORDED: lambda die: _after(Ledger, "record_committed", die, lambda _, winners: bool(winners)),
+for _step, _arrange in {
+    Step.INTENT: _after(Ledger, "record_intent"),
+    Step.COMMIT: _each(*(_after(work, "write") for work in _WRITERS)),
+    Step.RECORDED: _after(Ledger, "record_committed", lambda _, winners: bool(winners)),
     Step.QUARANTINE: _after_secondary("_quarantine."),
     Step.TOMBSTONES: _after_secondary("_tombstones."),
-    Step.CLOSED: lambda die: _after(Ledger, "record_closed", die),
-    Step.CERTIFICATE: lambda die: _after(Gates, "record", die),
-}
+    Step.CLOSED: _after(Ledger, "record_closed"),
+    Step.CERTIFICATE: _after(Gates, "record"),
+}.items():
+    _place(_step, _arrange)
 
-_AT: dict[str, Callable[[Die], object]] = {
-    BEFORE_INTENT: lambda die: _before(Ledger, "record_intent", die),
-    FILES_PLANNED: lambda die: _after(OpsTable, "append", die, _has_event(FileEvent.PLANNED)),
-    IN_THE_WRITE: _slow_down_the_write,
-    FILES_LOADED: lambda die: _after(OpsTable, "append", die, _has_event(FileEvent.LOADED)),
-    RESULT_RECORDED: lambda die: _after(OpsTable, "append", die, _has_result),
-    BEFORE_REPORT: lambda die: _before(JobReport, "save", die),
-    COLUMNS_RECORDED: lambda die: _after(NewColumns, "record", die, lambda *args, **_: bool(args[3])),
-    COLUMNS_ADDED: lambda die: _after(tables, "_add_columns", die),
-    BEFORE_REPLAY: lambda die: _before(Ledger, "record_files", die),
-    REPLAYS_RECORDED: lambda die: _after(cli_replay, "record_replays", die),
-    FIRST_REPLAY_RECORDED: lambda die: _after(Ledger, "record_files", die),
-    FIXES_RECORDED: lambda die: _after(QuarantineEvents, "record_fixes", die),
-    BEFORE_PINNING: lambda die: _before(QuarantineEvents, "pin", die),
-    ROWS_PINNED: lambda die: _after(QuarantineEvents, "pin", die),
-    REFUSALS_RECORDED: lambda die: _after(OpsTable, "append", die, _has_event(RowEvent.REFUSED)),
-    RESTORE_INTENT: lambda die: _after(Ledger, "record_intent", die, _of_a_restore),
-    RESTORED: lambda die: _after(restore, "_restore", die),
-    RESTORE_RECORDED: lambda die: _after(Ledger, "record_committed", die, _of_a_restore),
-    QUARANTINE_PUT_BACK: lambda die: _after(restore, "_restore_secondary", die, _restores_folder("silver_quarantine")),
-    TOMBSTONES_PUT_BACK: lambda die: _after(restore, "_restore_secondary", die, _restores_folder("silver_tombstones")),
-    RESTORE_CLOSED: lambda die: _after(Ledger, "record_closed", die, _of_a_restore),
-    REBUILD_RECORDED: lambda die: _after(Rebuilds, "start", die),
-    BUILT: lambda die: _after(StagedBuild, "build", die),
-    SECONDARY_ROWS_COPIED: lambda die: _after(switching.Switch, "_copy_secondary_rows", die),
-    SWITCH_RECORDED: lambda die: _after(switching.Switch, "_record", die),
-    IN_THE_SWITCH: _slow_down_the_switch,
-    SWITCHED: lambda die: [_after(module, "replace_rows", die) for module in (switching, undoing)],
-    SWITCH_CLOSED: lambda die: _after(Ledger, "record_closed", die, _of_a_switch),
-    REBUILD_DONE: lambda die: _after(Rebuilds, "record", die, lambda _, event, *more: event == RebuildEvent.DONE),
-    CANCELLED: lambda die: _after(Rebuilds, "record", die, lambda _, event, *more: event == RebuildEvent.CANCELLED),
-    UNDO_INTENT: lambda die: _after(Ledger, "record_intent", die, _of_a_switch),
-    UNDO_RECORDED: lambda die: _after(Ledger, "record_committed", die, _of_a_switch),
-    OUTCOME_RECORDED: lambda die: _after(QuarantineEvents, "record_outcome", die),
-}
+BEFORE_INTENT = _place("before the intent", _before(Ledger, "record_intent"))
+FILES_PLANNED = _place(
+    "between the planned files and the intent", _after(OpsTable, "append", _has_event(FileEvent.PLANNED))
+)
+IN_THE_WRITE = _place("while the server writes", _slow_down_the_write)
+FILES_LOADED = _place(
+    "between the rows of the files and the closing", _after(OpsTable, "append", _has_event(FileEvent.LOADED))
+)
+RESULT_RECORDED = _place("between the result of a gate and its figures", _after(OpsTable, "append", _has_result))
+BEFORE_REPORT = _place("before the report", _before(JobReport, "save"))
+COLUMNS_RECORDED = _place(
+    "after the record of new columns", _after(NewColumns, "record", lambda *args, **_: bool(args[3]))
+)
+COLUMNS_ADDED = _place("after the statement that adds them", _after(tables, "_add_columns"))
+FILE_PLACES = (
+    *(BEFORE_INTENT, FILES_PLANNED, Step.INTENT, IN_THE_WRITE, Step.COMMIT, Step.RECORDED, Step.QUARANTINE),
+    *(FILES_LOADED, Step.CLOSED, BEFORE_REPORT),
+)
+"""All places of a bronze batch that loads landing files, in their order."""
 
-_LAST_STEP = {
-    BEFORE_INTENT: "",
-    FILES_PLANNED: "",
-    IN_THE_WRITE: Step.INTENT,
-    COLUMNS_RECORDED: Step.INTENT,
-    COLUMNS_ADDED: Step.INTENT,
-    FILES_LOADED: Step.QUARANTINE,
-    BEFORE_REPORT: Step.CERTIFICATE,
-}
-"""Place that is no step -> the last step before it."""
+FIXES_RECORDED = _place("after the record of the fixes", _after(QuarantineEvents, "record_fixes"))
+BEFORE_PINNING = _place("before the rows of a replay are pinned", _before(QuarantineEvents, "pin"))
+ROWS_PINNED = _place("after the rows of a replay are pinned", _after(QuarantineEvents, "pin"))
+REFUSALS_RECORDED = _place(
+    "between the record of refused rows and of replayed rows", _after(OpsTable, "append", _has_event(RowEvent.REFUSED))
+)
+OUTCOME_RECORDED = _place("between the outcome of each row and the closing", _after(QuarantineEvents, "record_outcome"))
+
+RESTORE_PLACES = (
+    _place("after the intent of a restore", _after(Ledger, "record_intent", _of_a_restore)),
+    RESTORED := _place("after the commit of a restore", _after(restore, "_restore")),
+    _place("after the record of this commit", _after(Ledger, "record_committed", _of_a_restore)),
+    QUARANTINE_PUT_BACK := _place(
+        "after the restore of the quarantine",
+        _after(restore, "_restore_secondary", _restores_folder("silver_quarantine")),
+    ),
+    _place(
+        "after the restore of the tombstones",
+        _after(restore, "_restore_secondary", _restores_folder("silver_tombstones")),
+    ),
+    _place("after the closing of a restore", _after(Ledger, "record_closed", _of_a_restore)),
+)
+"""All places of the restore after a refused version, in their order."""
+
+IN_THE_SWITCH = _place("while the server writes the switch", _slow_down_the_switch)
+SWITCHED = _place(
+    "after the commit of the switch", _each(*(_after(module, "replace_rows") for module in (switching, undoing)))
+)
+_SWITCH_CLOSED = _place("after the closing of the switch", _after(Ledger, "record_closed", _of_a_switch))
+REBUILD_PLACES = (
+    _place("after the record of a rebuild", _after(Rebuilds, "start")),
+    BUILT := _place("after the build in a separate folder", _after(StagedBuild, "build")),
+    _place("after the copy of the secondary rows", _after(switching.Switch, "_copy_secondary_rows")),
+    SWITCH_RECORDED := _place("after the record of the rows of the switch", _after(switching.Switch, "_record")),
+    SWITCHED,
+    _SWITCH_CLOSED,
+    REBUILD_DONE := _place("after the record that a rebuild is done", _after(Rebuilds, "record", _records("done"))),
+)
+"""All places of a rebuild, in their order, without IN_THE_SWITCH: after that the server may commit or not."""
+
+CANCELLED = _place("after the record that a rebuild is cancelled", _after(Rebuilds, "record", _records("cancelled")))
+UNDO_PLACES = (
+    _place("after the intent of an undo", _after(Ledger, "record_intent", _of_a_switch)),
+    _place("after the record of the coming commit", _after(Ledger, "record_committed", _of_a_switch)),
+    SWITCHED,
+    _SWITCH_CLOSED,
+)
+"""All places of the undo of a rebuild, in their order."""

@@ -22,7 +22,7 @@ from include.control.ledger.ledger import Ledger
 from include.control.log.batch import Stream
 from include.errors import ConflictError
 from include.paths import LakehousePaths
-from spark_jobs.protocol.batches import BatchRequest
+from spark_jobs.protocol.batches import BatchRequest, BatchWriter
 from tests.support.protocol_race.delta_writer import create_table, session_opener
 from tests.support.protocol_race.schemes import SCHEMES
 
@@ -83,7 +83,6 @@ def _keep_writers_alive(scheme: str, seed: int, lake: Path, names: tuple[str, ..
 
 def _write_until_done(scheme: str, seed: int, lake: Path, names: tuple[str, ...]) -> None:
     chance = random.Random(seed)
-    writer_class, work_class = SCHEMES[scheme]
     ledger = Ledger(LakehousePaths(lake))
     request = BatchRequest(lake / "bronze" / "orders", Stream("bronze.orders"), DAY, f"writer {seed}", "hash")
 
@@ -94,9 +93,9 @@ def _write_until_done(scheme: str, seed: int, lake: Path, names: tuple[str, ...]
             time.sleep(chance.random() * LONGEST_PAUSE_S)
 
     while True:
-        work = work_class(lake, names, ledger, chance, pause)
+        work = SCHEMES[scheme](lake, names, ledger, chance, pause)
         try:
-            if not writer_class(request, work, ledger, session_opener(pause)).run_unleased().committed:
+            if not BatchWriter(request, work, ledger, session_opener(pause)).run_unleased().committed:
                 sys.exit(0)
         except ConflictError:
             continue

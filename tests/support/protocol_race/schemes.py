@@ -1,4 +1,4 @@
-"""The commit protocol, and simpler schemes that were tried before it, each of which loses or doubles rows."""
+"""The commit protocol, and a simpler scheme that was tried before it, which loses rows."""
 
 from __future__ import annotations
 
@@ -6,14 +6,11 @@ import random
 from pathlib import Path
 from typing import Any
 
-from deltalake import DeltaTable
-
 from include.contracts.job.report import RowCounts
 from include.control.ledger.events import BatchEvent
 from include.control.ledger.ledger import Ledger
 from include.control.log.batch import BatchSources, FileFact, Intent, StreamPosition, Winner
-from include.control.log.delta_log import commits_after
-from spark_jobs.protocol.batches import BatchPlan, BatchWriter, Closing, commit_conf
+from spark_jobs.protocol.batches import BatchPlan, Closing, commit_conf
 from tests.support.ledger.ledger_reading import loaded_by_path
 from tests.support.protocol_race.delta_writer import TXN, Session, session_opener, snapshot
 
@@ -69,50 +66,4 @@ class TrustTheLedger(LoadFiles):
         return {row["path"] for row in planned if row["token"] in done}
 
 
-class QuarantineFirst(LoadFiles):
-    """Broken: it does the secondary write before the main commit, under the same number."""
-
-    def write(self, session: Session, intent: Intent, plan: BatchPlan) -> None:
-        self.pause("intent recorded")
-        self.write_quarantine(intent, [file.path for file in plan.files])
-        super().write(session, intent, plan)
-
-    def close(self, winner: Winner) -> Closing:
-        files = len(self.ledger.files_of(winner.intent))
-        return Closing(RowCounts(read=files, applied=files, inserted=files))
-
-
-class NumberByLedger(BatchWriter):
-    """Broken: the number of a batch is one more than the greatest number of an intent."""
-
-    def _plan_and_commit(self) -> Any:
-        position = self._position()
-        plan = self._work.plan(position)
-        if plan is None:
-            return self.result
-        intents = self._ledger._batches.events("bronze.orders", event=BatchEvent.INTENT)
-        number = max((row["batch_seq"] for row in intents), default=0) + 1
-        intent = self._intent(position, plan).model_copy(update={"batch_seq": number})
-        self._ledger.record_intent(intent, plan.files)
-        winner = self._commit(intent, plan, position)
-        self._ledger.record_committed([winner])
-        self._work.close(winner)
-        self.result.committed = True
-        return self.result
-
-    def _position(self) -> StreamPosition:
-        table = self._request.path
-        commits = list(commits_after(table, -1))
-        won = [Winner(Intent.model_validate(commit.metadata), commit.version) for commit in commits if commit.metadata]
-        known = {row["token"] for row in self._ledger._batches.events("bronze.orders", event=BatchEvent.COMMITTED)}
-        self._ledger.record_committed([winner for winner in won if winner.token not in known])
-        table_id = str(DeltaTable(str(table)).metadata().id)
-        return StreamPosition(table_id, commits[-1].version, last=won[-1] if won else None)
-
-
-SCHEMES: dict[str, tuple[type[BatchWriter], type[LoadFiles]]] = {
-    "millrace": (BatchWriter, LoadFiles),
-    "number by ledger": (NumberByLedger, LoadFiles),
-    "trust the ledger": (BatchWriter, TrustTheLedger),
-    "quarantine first": (BatchWriter, QuarantineFirst),
-}
+SCHEMES = {"millrace": LoadFiles, "trust the ledger": TrustTheLedger}

@@ -23,6 +23,7 @@ from spark_jobs.layers.gold import gold
 from spark_jobs.layers.silver import silver
 from spark_jobs.protocol.batches import BatchWriter
 from tests.support.documents.specs import bronze_document, gold_document, silver_document
+from tests.support.given import given
 from tests.support.lakehouse import Lakehouse, order
 
 CLASS_PATHS = ("spark.driver.extraClassPath", "spark.executor.extraClassPath")
@@ -99,11 +100,10 @@ def main(folder: Path, master: str) -> None:
     SparkSession.builder.master(master).config(map=conf).getOrCreate()
     lakehouse = Lakehouse(folder)
     write_chain(lakehouse)
-    lakehouse.deliver(1, "a.json", [order(1, 5, 8), order(2, 7, 8)])
-    first = lakehouse.run_all(1, BRONZE, SILVER, GOLD)
-    ended: dict[str, JobReport] = dict(zip((BRONZE, SILVER, GOLD), first, strict=True))
-    lakehouse.deliver(2, "09:00.json", [order(1, 6, 9), order(3, 1, 9)])
-    lakehouse.run(BRONZE, 2)
+    given(lakehouse, BRONZE, [order(1, 5, 8), order(2, 7, 8)])
+    lakehouse.run(SILVER)
+    ended = {GOLD: lakehouse.run(GOLD)}
+    given(lakehouse, BRONZE, [order(1, 6, 9), order(3, 1, 9)], 2)
     ended |= {"without frozen rows": run_without_cached_rows(lakehouse), **run_against_rival(lakehouse)}
     results = {name: (report.outcome, report.message, report.attempts) for name, report in ended.items()}
     rows = {SILVER: lakehouse.rows(SILVER, "order_id", "amount"), GOLD: lakehouse.rows(GOLD, "orders", "amounts")}

@@ -11,8 +11,17 @@ import pytest
 from include.control.ledger.resolution import table_id
 from include.errors import ExitCode, Outcome
 from tests.support.killed_drivers.batches import assert_killed
-from tests.support.killed_drivers.drivers import Drivers
-from tests.support.killed_drivers.places import CANCELLED, IN_THE_SWITCH, REBUILD_DONE, REBUILD_PLACES, UNDO_PLACES
+from tests.support.killed_drivers.drivers import AnyDrivers, Drivers, OwnProcess
+from tests.support.killed_drivers.places import (
+    BUILT,
+    CANCELLED,
+    IN_THE_SWITCH,
+    REBUILD_DONE,
+    REBUILD_PLACES,
+    SWITCH_RECORDED,
+    SWITCHED,
+    UNDO_PLACES,
+)
 from tests.support.lakehouse import Lakehouse, copy_lakehouse
 from tests.support.rebuilt_shop import GOLD, SILVER, load_days, rows_of_fresh_shop, visible_rows, write_shop_specs
 
@@ -46,24 +55,24 @@ def assert_work_goes_on(shop: Lakehouse, wanted: dict[str, Any]) -> None:
     assert not list(shop.paths.rebuilds.iterdir())
 
 
-def test_drivers_killed_at_every_step_in_turn_end_what_was_asked_for(
-    drivers: Drivers, shop: Lakehouse, wanted: dict[str, Any]
+def test_drivers_that_die_at_every_step_in_turn_end_what_was_asked_for(
+    any_drivers: AnyDrivers, shop: Lakehouse, wanted: dict[str, Any]
 ) -> None:
     before, own = visible_rows(shop), [table_id(shop.paths.table(table)) for table in (SILVER, GOLD)]
     for place in REBUILD_PLACES:
-        assert_killed(drivers.rebuild(shop, SILVER, dies=place, downstream=True))
+        assert_killed(any_drivers.rebuild(shop, SILVER, dies=place, downstream=True))
         assert visible_rows(shop) == before, f"the same rows, of whichever table: {place}"
 
     built = [table_id(shop.paths.table(table)) for table in (SILVER, GOLD)]
     assert set(built).isdisjoint(own)
-    cancelled = drivers.rebuild(shop, SILVER, cancel=True)
+    cancelled = any_drivers.rebuild(shop, SILVER, cancel=True)
     assert (cancelled.report and cancelled.report.outcome) is Outcome.NO_OP, "it is done"
-    assert drivers.rebuild(shop, SILVER).code == ExitCode.OK, "what the dead one left goes with the next one"
+    assert any_drivers.rebuild(shop, SILVER).code == ExitCode.OK, "what the dead one left goes with the next one"
     assert_work_goes_on(shop, wanted)
 
 
 @pytest.mark.faults
-@pytest.mark.parametrize("place", [*REBUILD_PLACES, IN_THE_SWITCH])
+@pytest.mark.parametrize("place", [BUILT, SWITCH_RECORDED, IN_THE_SWITCH, SWITCHED, REBUILD_DONE])
 @pytest.mark.parametrize("asked", ["resumed", "cancelled"])
 def test_whatever_step_it_dies_at_work_goes_on(
     drivers: Drivers, shop: Lakehouse, wanted: dict[str, Any], place: str, asked: str
@@ -72,24 +81,27 @@ def test_whatever_step_it_dies_at_work_goes_on(
     load_days(shop, 3)
     assert visible_rows(shop) == wanted
     if asked == "cancelled" and place != REBUILD_DONE:
-        assert_killed(drivers.rebuild(shop, SILVER, dies=CANCELLED, cancel=True))
-        ended = drivers.rebuild(shop, SILVER, cancel=True)
+        assert_killed(OwnProcess().rebuild(shop, SILVER, dies=CANCELLED, cancel=True))
+        ended = OwnProcess().rebuild(shop, SILVER, cancel=True)
         assert ended.code == ExitCode.OK, ended.output
-    ended = drivers.rebuild(shop, SILVER, downstream=True)
+    ended = OwnProcess().rebuild(shop, SILVER, downstream=True)
     assert ended.code == ExitCode.OK, ended.output
     assert ended.report is not None
     assert set(ended.report.details["tables"]) == {SILVER, GOLD}
-    assert_work_goes_on(shop, wanted)
+    assert visible_rows(shop) == wanted
 
 
-@pytest.mark.faults
-@pytest.mark.parametrize("places", [UNDO_PLACES, [IN_THE_SWITCH]], ids=["between the steps", "in the commit"])
-def test_drivers_killed_at_every_step_of_undoing_in_turn_bring_back_what_was_there(
-    drivers: Drivers, shop: Lakehouse, wanted: dict[str, Any], places: Sequence[str]
+@pytest.mark.parametrize(
+    ("kind", "places"),
+    [("own_process", UNDO_PLACES), pytest.param("drivers", [IN_THE_SWITCH], marks=pytest.mark.faults)],
+)
+def test_drivers_that_die_at_every_step_of_undoing_in_turn_bring_back_what_was_there(
+    request: pytest.FixtureRequest, shop: Lakehouse, wanted: dict[str, Any], kind: str, places: Sequence[str]
 ) -> None:
+    drivers: AnyDrivers = OwnProcess() if kind == "own_process" else request.getfixturevalue(kind)
     before, own = visible_rows(shop), [table_id(shop.paths.table(table)) for table in (SILVER, GOLD)]
     write_shop_specs(shop, keys=["order_id", "day"])
-    assert drivers.rebuild(shop, SILVER, downstream=True).code == ExitCode.OK
+    assert OwnProcess().rebuild(shop, SILVER, downstream=True).code == ExitCode.OK
     fresh = visible_rows(shop)
     write_shop_specs(shop)
     for place in places:
