@@ -79,23 +79,17 @@ def runs(server: SparkServer, lake: LakehousePaths, tmp_path_factory: pytest.Tem
     return results
 
 
-def test_a_hand_written_dag_writes_checks_and_announces_a_table(runs: dict[str, Any]) -> None:
+def test_hand_written_dags_write_check_and_announce_tables_and_wait_for_files(
+    runs: dict[str, Any], lake: LakehousePaths
+) -> None:
     assert runs["orders"]["results"]["write"]["rows"]["applied"] == 1
     assert runs["orders"]["results"]["gate"]["certified_version"] == runs["orders"]["results"]["write"]["version"]
     [[name, extra]] = runs["orders"]["events"]
     assert (name, extra["interval_start"], extra["batch_seq"]) == ("bronze.orders", "2025-01-05T00:00:00+00:00", 1)
-
-
-def test_a_sensor_lets_the_next_task_run_when_the_files_are_there(runs: dict[str, Any]) -> None:
-    assert runs["copy"]["results"] == {"files": None, "copy": "copied"}
-
-
-def test_a_mapped_task_group_writes_and_checks_each_table(runs: dict[str, Any], lake: LakehousePaths) -> None:
+    assert runs["copy"]["results"] == {"files": None, "copy": "copied"}, "the sensor lets the next task run"
     assert set(runs["several"]["tasks"]) == {"load.write", "load.gate"}
-    assert sorted((name, extra["batch_seq"]) for name, extra in runs["several"]["events"]) == [
-        ("bronze.orders", 2),
-        ("bronze.returns", 1),
-    ]
+    announced = sorted((name, extra["batch_seq"]) for name, extra in runs["several"]["events"])
+    assert announced == [("bronze.orders", 2), ("bronze.returns", 1)]
     for table, rows in {"bronze.orders": 2, "bronze.returns": 1}.items():
         assert open_table(lake.table(table), version=Gates(lake).certified(table)).count() == rows
 
@@ -109,15 +103,13 @@ def test_the_table_of_another_tool_is_certified_and_each_version_is_announced(
     assert Gates(lake).certified("bronze.partners") == 1
 
 
-def test_a_maintenance_task_runs_in_a_dag_of_its_own(runs: dict[str, Any]) -> None:
-    results = runs["maintenance"]["results"]
-    assert results["optimize"]["message"]
-    assert "would" not in results["vacuum"]["message"]
-
-
-def test_the_factory_takes_assets_callbacks_and_a_pool(runs: dict[str, Any]) -> None:
-    results = runs["shop"]["results"]
-    assert {results[f"bronze.{name}"]["outcome"] for name in ("orders", "returns")} == {"no_op"}
+def test_maintenance_runs_in_a_dag_of_its_own_and_the_factory_takes_assets_callbacks_and_a_pool(
+    runs: dict[str, Any],
+) -> None:
+    maintenance, shop = runs["maintenance"]["results"], runs["shop"]["results"]
+    assert maintenance["optimize"]["message"]
+    assert "would" not in maintenance["vacuum"]["message"]
+    assert {shop[f"bronze.{name}"]["outcome"] for name in ("orders", "returns")} == {"no_op"}
 
 
 def test_every_example_is_run() -> None:

@@ -123,7 +123,7 @@ def _has_result(_: object, events: Sequence[dict[str, object]]) -> bool:
     return bool(events) and "result" in events[0]
 
 
-def _of_a_restore(_: object, recorded: Recorded, *more: object) -> bool:
+def _of_a_restore(_: object, recorded: Recorded, *more: object, **named: object) -> bool:
     """Whether the ledger records a restore."""
     return any(intent.sources.restores is not None for intent in _intents(recorded))
 

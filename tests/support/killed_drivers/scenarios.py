@@ -198,7 +198,7 @@ def rows_that_waited(shop: Lakehouse) -> None:
 @_scenario(
     SILVER,
     [("o1", 1), ("o2", 30), ("o4", None), ("o5", 5), ("o6", 6), ("o7", 7), ("o8", 8), ("o9", 40)],
-    (Step.COMMIT, Step.RECORDED, Step.CLOSED, at.RESULT_RECORDED, Step.CERTIFICATE, at.BEFORE_REPORT),
+    (Step.COMMIT, Step.RECORDED, Step.CLOSED, Step.CERTIFICATE, at.BEFORE_REPORT),
     rows={"read": 4, "applied": 4, "inserted": 1, "updated": 2, "deleted": 1},
 )
 def figures_of_a_gate(shop: Lakehouse) -> None:

@@ -1,19 +1,17 @@
-"""A driver with its own Spark, as under spark-submit; its executors are processes that can be killed.
+"""A driver with its own Spark, as under spark-submit.
 
-    python -m tests.support.spark.classic_driver FOLDER MASTER
+    python -m tests.support.spark.classic_driver FOLDER
 
-It runs a small lakehouse while another driver and lost executors disturb it, and prints as JSON how each run ended.
+It runs a small lakehouse while another driver and lost rows disturb it, and prints as JSON how each run ended.
 """
 
 from __future__ import annotations
 
 import json
 import sys
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import psutil
 from pyspark.sql import SparkSession
 
 from include.contracts.job.report import JobReport
@@ -71,31 +69,16 @@ def run_without_cached_rows(lakehouse: Lakehouse) -> JobReport:
 
 
 def drop_cached_rows(session: SparkSession) -> None:
-    """Drop every block of cached rows from the only executor, or kill the executors that are processes."""
+    """Drop every block of cached rows from the only executor."""
     cached = list(session.sparkContext._jsc.getPersistentRDDs())
     assert cached
-    executors = [
-        process for process in psutil.process_iter() if _is_executor(process, session.sparkContext.applicationId)
-    ]
-    for process in executors:
-        process.kill()
-    if not session.sparkContext.master.startswith("local"):
-        assert executors
-        return
     for number in cached:
         session.sparkContext._jsc.sc().env().blockManager().master().removeRdd(number, True)
 
 
-def _is_executor(process: psutil.Process, application: str) -> bool:
-    with suppress(psutil.Error):
-        words = process.cmdline()
-        return application in words and any("CoarseGrainedExecutorBackend" in word for word in words)
-    return False
-
-
-def main(folder: Path, master: str) -> None:
+def main(folder: Path) -> None:
     """Run everything, and print the results."""
-    jars = Settings().jars
+    jars, master = Settings().jars, "local[2]"
     conf = {**launch_conf(jars, master), **dict.fromkeys(CLASS_PATHS, f"{jars}/*")}
     SparkSession.builder.master(master).config(map=conf).getOrCreate()
     lakehouse = Lakehouse(folder)
@@ -111,4 +94,4 @@ def main(folder: Path, master: str) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2])
+    main(Path(sys.argv[1]))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import signal
-from dataclasses import dataclass
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -11,8 +11,8 @@ import pytest
 
 from embedded.spark.server import SparkServer
 from include.contracts.job.report import JobReport
-from include.errors import ExitCode
 from tests.support.gold.delivered_shop import STEPS, DeliveredShop
+from tests.support.killed_drivers.batches import succeeded
 from tests.support.killed_drivers.drivers import DriverEnd, OwnProcess
 from tests.support.killed_drivers.places import BEFORE_INTENT, BEFORE_REPORT, NOWHERE, REBUILD_PLACES
 from tests.support.killed_drivers.steps import steps_of
@@ -21,32 +21,24 @@ from tests.support.lakehouse import Lakehouse
 ROUNDS = 4
 
 
-@dataclass
 class KilledShop(DeliveredShop):
     """A shop whose tables are run by drivers of which every third or so dies."""
 
     def run(self, table: str, day: int = 1) -> JobReport:
-        while True:
-            end = OwnProcess().run(self.lakehouse, table, day, dies=self._place(BEFORE_INTENT, *steps_of(table)))
-            if self._has_ended(end):
-                assert end.report is not None
-                return end.report
+        run = partial(OwnProcess().run, self.lakehouse, table, day)
+        return self._run_until_it_ends(run, BEFORE_INTENT, *steps_of(table))
 
     def run_rebuild(self, table: str) -> None:
-        while not self._has_ended(
-            OwnProcess().rebuild(self.lakehouse, table, self._place(*REBUILD_PLACES), downstream=True)
-        ):
-            pass
+        run = partial(OwnProcess().rebuild, self.lakehouse, table, downstream=True)
+        self._run_until_it_ends(run, *REBUILD_PLACES)
 
-    def _place(self, *places: str) -> str:
-        """Return a place to die at; mostly none."""
-        return self.random.choice((*places, BEFORE_REPORT)) if self.random.random() < 0.4 else NOWHERE
-
-    def _has_ended(self, end: DriverEnd) -> bool:
-        """Whether a driver was not killed: it came to no such place, and has done what it was asked for."""
-        assert end.code in (-signal.SIGKILL, ExitCode.OK), end.output
-        self.done["killed"] += end.code != ExitCode.OK
-        return end.code == ExitCode.OK
+    def _run_until_it_ends(self, run: Callable[..., DriverEnd], *places: str) -> JobReport:
+        while True:
+            dies = self.random.choice((*places, BEFORE_REPORT)) if self.random.random() < 0.4 else NOWHERE
+            end = run(dies=dies)
+            if end.code >= 0:  # it came to no such place, and has done what it was asked for
+                return succeeded(end)
+            self.done["killed"] += 1
 
 
 @pytest.mark.faults
