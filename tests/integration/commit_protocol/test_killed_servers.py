@@ -14,7 +14,7 @@ from embedded.spark.server import NAME, SparkServer
 from embedded.stack_processes import recorded
 from include.errors import ExitCode
 from tests.support.killed_drivers.batches import CleanBatch
-from tests.support.killed_drivers.drivers import DriverEnd, Drivers
+from tests.support.killed_drivers.drivers import Drivers
 from tests.support.killed_drivers.places import IN_THE_WRITE
 from tests.support.killed_drivers.steps import Step, steps_done
 from tests.support.lakehouse import copy_lakehouse
@@ -40,32 +40,25 @@ def drivers_of_doomed(doomed: SparkServer, tmp_path: Path) -> Iterator[Drivers]:
         yield drivers
 
 
-def test_a_driver_whose_server_dies_says_so_in_time_and_runs_well_on_the_next_one(
-    drivers_of_doomed: Drivers, doomed: SparkServer, clean: Clean, tmp_path: Path
+@pytest.mark.parametrize("when", ["after the driver", "while the driver still waits"])
+def test_a_driver_whose_server_dies_says_so_in_time_and_the_next_one_ends_the_batch_at_a_server_started(
+    drivers_of_doomed: Drivers, doomed: SparkServer, clean: Clean, tmp_path: Path, when: str
 ) -> None:
     batch, shop = clean("first files"), copy_lakehouse(clean("first files").before, tmp_path / "shop")
-    ended = drivers_of_doomed.run(shop, BRONZE, dies=IN_THE_WRITE, victim=pid_of(doomed))
-    assert not doomed.is_alive(), "the server still lives"
-    assert_server_missed(ended, doomed)
-    assert steps_done(shop, BRONZE, 1) == [Step.INTENT]
-
-    doomed.start(clean_environment())
-    batch.assert_same(shop, batch.run(drivers_of_doomed, shop))
-
-
-def test_a_write_is_not_repeated_at_a_server_that_took_the_place_of_a_dead_one(
-    drivers_of_doomed: Drivers, doomed: SparkServer, clean: Clean, tmp_path: Path
-) -> None:
-    batch, shop = clean("first files"), copy_lakehouse(clean("first files").before, tmp_path / "shop")
-    dead = pid_of(doomed)
     with ThreadPoolExecutor(1) as pool:
+        dead = pid_of(doomed)
         ending = pool.submit(drivers_of_doomed.run, shop, BRONZE, dies=IN_THE_WRITE, victim=dead)
         wait_for(lambda: not doomed.is_alive())
+        if when == "after the driver":
+            ending.result()
         doomed.start(clean_environment())
         ended = ending.result()
     assert pid_of(doomed) != dead
-    assert_server_missed(ended, doomed)
-    assert steps_done(shop, BRONZE, 1) == [Step.INTENT]
+    assert ended.code == ExitCode.SPARK_UNAVAILABLE, ended.output
+    assert ended.took_s < SERVER_GONE_S
+    assert ended.report is not None
+    assert f"sc://localhost:{doomed.port} died, or was restarted" in ended.report.message
+    assert steps_done(shop, BRONZE, 1) == [Step.INTENT], "the write was repeated at the other server"
 
     batch.assert_same(shop, batch.run(drivers_of_doomed, shop))
 
@@ -75,11 +68,3 @@ def pid_of(server: SparkServer) -> int:
     process = recorded(server.home, NAME)
     assert process is not None
     return process.pid
-
-
-def assert_server_missed(ended: DriverEnd, server: SparkServer) -> None:
-    """The driver ended in time, and says which server it misses."""
-    assert ended.code == ExitCode.SPARK_UNAVAILABLE, ended.output
-    assert ended.took_s < SERVER_GONE_S
-    assert ended.report is not None
-    assert f"sc://localhost:{server.port} died, or was restarted" in ended.report.message

@@ -23,7 +23,7 @@ from tests.support.killed_drivers.places import (
     UNDO_PLACES,
 )
 from tests.support.lakehouse import Lakehouse, copy_lakehouse
-from tests.support.rebuilt_shop import GOLD, SILVER, load_days, rows_of_fresh_shop, visible_rows, write_shop_specs
+from tests.support.rebuilt_shop import GOLD, SILVER, load_days, visible_rows, write_shop_specs
 
 pytestmark = pytest.mark.slow
 
@@ -43,8 +43,9 @@ def shop(loaded: Lakehouse, tmp_path: Path) -> Lakehouse:
 @pytest.fixture(scope="module")
 def wanted(loaded: Lakehouse, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What three days leave behind where nothing is built anew."""
-    assert visible_rows(loaded)[SILVER]
-    return rows_of_fresh_shop(tmp_path_factory.mktemp("anew"), 1, 2, 3)
+    shop = copy_lakehouse(loaded, tmp_path_factory.mktemp("wanted") / "shop")
+    load_days(shop, 3)
+    return visible_rows(shop)
 
 
 def assert_work_goes_on(shop: Lakehouse, wanted: dict[str, Any]) -> None:
