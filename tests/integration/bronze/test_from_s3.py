@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import gzip
-import io
 import json
 from collections.abc import Iterator
 from typing import Any
 from uuid import uuid4
 
-import fastavro
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 import zstandard
 
@@ -23,10 +19,12 @@ from include.control.ledger.resolution import table_id
 from include.errors import Outcome
 from tests.support.documents.specs import bronze_document
 from tests.support.lakehouse import Lakehouse, order
-from tests.support.storage.faulty_s3 import Fault, cut, fail_inside, faulty_s3, slow_down
+from tests.support.storage.faulty_s3 import cut, fail_inside, faulty_s3, slow_down
+from tests.support.storage.landing_files import parquet_of
 
 ORDERS = "bronze.orders"
-DAY = "landing/orders/date=2013-01-01"
+FOLDER = "orders/date=2013-01-01"
+DAY = f"landing/{FOLDER}"
 ODD = "a b+c[1]{2}%2B*.json"
 
 
@@ -51,49 +49,51 @@ def lines(*rows: dict[str, Any]) -> str:
     return "".join(json.dumps(row) + "\n" for row in rows)
 
 
-def test_every_object_is_loaded_once_and_named_by_its_path_below_the_root(lakehouse: Lakehouse, bucket: Bucket) -> None:
-    bucket.put(f"{DAY}/{ODD}", lines(order(1, 5), order(2, "?")))
-    bucket.put(f"{DAY}/eu/d.json", lines(order(3, 7)) + "no record\n")
-    first, again = lakehouse.run(ORDERS), lakehouse.run(ORDERS)
-    assert (first.outcome, first.rows.read, first.rows.quarantined) == (Outcome.COMMITTED, 4, 1)
-    assert (again.outcome, again.version) == (Outcome.NO_OP, first.version)
-    bucket.put(f"{DAY}/late.json", lines(order(4, 9)))
-    assert lakehouse.run(ORDERS).rows.read == 1
-    assert lakehouse.rows(ORDERS, "order_id", "_source_file", "_batch_seq") == [
-        ("o1", f"orders/date=2013-01-01/{ODD}", 1),
-        ("o2", f"orders/date=2013-01-01/{ODD}", 1),
-        ("o3", "orders/date=2013-01-01/eu/d.json", 1),
-        ("o4", "orders/date=2013-01-01/late.json", 2),
-    ]
-    (refused,) = lakehouse.quarantine(ORDERS)
-    assert (refused["source"], refused["position"]) == ("orders/date=2013-01-01/eu/d.json", 2)
-
-
-def test_an_object_that_spark_cannot_name_is_broken_and_the_others_are_loaded(
+def test_objects_of_any_name_and_packing_are_loaded_and_broken_ones_are_named(
     lakehouse: Lakehouse, bucket: Bucket
 ) -> None:
-    for number, name in enumerate(("08:00.json", "a[1].json", "08:00[1].json")):
-        bucket.put(f"{DAY}/{name}", lines(order(number, 5)))
+    lakehouse.specs(bronze_document(source={**bronze_document()["source"], "files": "*.json*"}))
+    sound = {
+        ODD: lines(order(1, 5), order(2, "?")).encode(),
+        "eu/d.json": f"{lines(order(3, 7))}no record\n".encode(),
+        "08:00.json": lines(order(4, 5)).encode(),
+        "a.json.gz": gzip.compress(lines(order(5, 5)).encode()),
+        "array.json": json.dumps([order(6, 5), order(7, 6)], indent=1).encode(),
+        "lines.json.zst": zstandard.compress(lines(order(8, 7)).encode()),
+    }
+    broken = {
+        "08:00[1].json": lines(order(9, 5)).encode(),
+        "b.json.gz": gzip.compress(lines(order(9, 5)).encode())[:-9],
+        "cut.json": json.dumps([order(9, 8)])[:-2].encode(),
+    }
+    for name, content in {**sound, **broken}.items():
+        bucket.put(f"{DAY}/{name}", content)
+
     report = lakehouse.run(ORDERS)
-    assert (report.outcome, report.rows.read) == (Outcome.BAD_INPUT, 2)
+
+    assert (report.outcome, report.rows.read, report.rows.quarantined) == (Outcome.BAD_INPUT, 9, 1)
+    assert "3 of 9 files cannot be loaded" in report.message
     assert "08:00[1].json: Spark reads no object with both a colon and [ in its name" in report.message
+    assert "b.json.gz: truncated gzip" in report.message
+    assert "cut.json: not a sound JSON array" in report.message
+    names = ["", ODD, ODD, "eu/d.json", "08:00.json", "a.json.gz", "array.json", "array.json", "lines.json.zst"]
+    assert lakehouse.rows(ORDERS, "order_id", "_source_file") == [
+        (f"o{number}", f"{FOLDER}/{name}") for number, name in enumerate(names) if name
+    ]
+    (refused,) = lakehouse.quarantine(ORDERS)
+    assert (refused["source"], refused["position"]) == (f"{FOLDER}/eu/d.json", 2)
 
 
-def test_the_ledger_knows_each_object_by_its_entity_tag(lakehouse: Lakehouse, bucket: Bucket) -> None:
-    bucket.put(f"{DAY}/a.json", lines(order(1, 5)))
-    tag = bucket.client.head_object(Bucket=bucket.name, Key=f"{DAY}/a.json")["ETag"].strip('"')
-    lakehouse.run(ORDERS)
-    ledger = Ledger(lakehouse.paths)
-    (event,) = ledger._files.events(ORDERS, event="loaded")
-    (state,) = file_states(ledger, ORDERS, event["table_id"])
-    assert (state.checksum, state.rows and state.rows.written) == (f"etag:{tag}", 1)
-
-
-def test_other_content_under_a_loaded_name_is_refused_or_replaces_the_old_content(
+def test_an_object_is_loaded_once_by_its_entity_tag_and_other_content_is_refused_or_replaces_it(
     lakehouse: Lakehouse, bucket: Bucket
 ) -> None:
     bucket.put(f"{DAY}/a.json", lines(order(1, 5), order(2, 5)))
-    lakehouse.run(ORDERS)
+    tag = bucket.client.head_object(Bucket=bucket.name, Key=f"{DAY}/a.json")["ETag"].strip('"')
+    first, again = lakehouse.run(ORDERS), lakehouse.run(ORDERS)
+    assert (again.outcome, again.version) == (Outcome.NO_OP, first.version)
+    (state,) = file_states(Ledger(lakehouse.paths), ORDERS, first.table_id)
+    assert (state.checksum, state.rows and state.rows.written) == (f"etag:{tag}", 2)
+
     bucket.put(f"{DAY}/a.json", lines(order(1, 6)))
     refused = lakehouse.run(ORDERS)
     assert refused.outcome is Outcome.BAD_INPUT
@@ -106,63 +106,46 @@ def test_other_content_under_a_loaded_name_is_refused_or_replaces_the_old_conten
     assert lakehouse.rows(ORDERS, "order_id", "amount") == [("o1", 6)]
 
 
-def test_a_broken_object_is_named_and_the_others_are_loaded(lakehouse: Lakehouse, bucket: Bucket) -> None:
-    lakehouse.specs(bronze_document(source={**bronze_document()["source"], "files": "*.json*"}))
-    bucket.put(f"{DAY}/a.json.gz", gzip.compress(lines(order(1, 5)).encode()))
-    bucket.put(f"{DAY}/b.json.gz", gzip.compress(lines(order(2, 5)).encode())[:-9])
-    report = lakehouse.run(ORDERS)
-    assert report.outcome is Outcome.BAD_INPUT
-    assert "b.json.gz: truncated gzip" in report.message
-    assert lakehouse.rows(ORDERS, "order_id") == [("o1",)]
-
-
-def test_arrays_and_zstd_are_read_from_a_bucket_as_from_a_folder(lakehouse: Lakehouse, bucket: Bucket) -> None:
-    lakehouse.specs(bronze_document(source={**bronze_document()["source"], "files": "*.json*"}))
-    bucket.put(f"{DAY}/array.json", json.dumps([order(1, 5), order(2, 6)], indent=1))
-    bucket.put(f"{DAY}/lines.json.zst", zstandard.compress(lines(order(3, 7)).encode()))
-    bucket.put(f"{DAY}/cut.json", json.dumps([order(4, 8)])[:-2])
-    report = lakehouse.run(ORDERS)
-    assert report.outcome is Outcome.BAD_INPUT
-    assert "cut.json: not a sound JSON array" in report.message
-    assert lakehouse.rows(ORDERS, "order_id", "amount") == [("o1", 5), ("o2", 6), ("o3", 7)]
-
-
-def test_an_object_that_only_spark_finds_broken_is_named_and_the_others_are_loaded(
+def test_a_source_with_its_own_bucket_has_complete_addresses_also_where_only_spark_finds_an_object_broken(
     lakehouse: Lakehouse, bucket: Bucket
 ) -> None:
-    lakehouse.specs(bronze_document(source={"landing": "orders", "files": "*.parquet", "format": "parquet"}))
-    content = io.BytesIO()
+    lakehouse.landing = ""
+    feed = f"s3://{bucket.name}/elsewhere"
+    lakehouse.specs(bronze_document(source={"landing": feed, "files": "*.parquet", "format": "parquet"}))
     rows = [{name: str(value) for name, value in order(number, number).items()} for number in range(20_000)]
-    pq.write_table(pa.Table.from_pylist(rows), content, compression="none")
-    sound = content.getvalue()
-    bucket.put(f"{DAY}/a.parquet", sound)
-    bucket.put(f"{DAY}/b c.parquet", sound[:100] + b"\xff" * 2000 + sound[2100:])
+    sound = parquet_of(rows)
+    bucket.put("elsewhere/date=2013-01-01/a.parquet", sound)
+    bucket.put("elsewhere/date=2013-01-01/b c.parquet", sound[:100] + b"\xff" * 2000 + sound[2100:])
     report = lakehouse.run(ORDERS)
     assert report.outcome is Outcome.BAD_INPUT
     assert "b c.parquet: Spark cannot read it to its end" in report.message
-    assert len(lakehouse.rows(ORDERS, "order_id")) == 20_000
+    loaded = lakehouse.rows(ORDERS, "order_id", "amount", "_source_file")
+    assert len(loaded) == 20_000
+    assert loaded[0] == ("o0", 0, f"{feed}/date=2013-01-01/a.parquet")
 
 
 @pytest.mark.faults
-@pytest.mark.parametrize("fault", [cut, fail_inside], ids=lambda fault: fault.__name__)
 def test_a_store_that_fails_while_spark_reads_is_no_defect_of_the_object(
-    lakehouse: Lakehouse, bucket: Bucket, monkeypatch: pytest.MonkeyPatch, fault: Fault
+    lakehouse: Lakehouse, bucket: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bucket.put(f"{DAY}/a.json", lines(order(1, 5)))
-    bucket.put(f"{DAY}/b.json", lines(*(order(number, 6) for number in range(2, 200))))
+    stuck = {"b.json": cut, "c.json": fail_inside}
+    for name in stuck:
+        bucket.put(f"{DAY}/{name}", lines(*(order(number, 6) for number in range(2, 200))))
     with faulty_s3(bucket.endpoint) as proxy:
         monkeypatch.setenv("AWS_ENDPOINT_URL_S3", proxy.endpoint)
-        proxy.on("GET", "/b.json", fault, times=10_000, agent="Hadoop")
+        for name, fault in stuck.items():
+            proxy.on("GET", f"/{name}", fault, times=10_000, agent="Hadoop")
         report = lakehouse.run(ORDERS)
         assert proxy.faults_met()
         assert report.outcome is Outcome.NOT_READY
-        assert report.files["orders/date=2013-01-01/b.json"].startswith("unreachable: ")
-        stuck = file_states(Ledger(lakehouse.paths), ORDERS, report.table_id)[1]
-        assert (stuck.status, stuck.reason[:3]) == (FileStatus.UNREACHABLE, "s3:")
+        assert all(report.files[f"{FOLDER}/{name}"].startswith("unreachable: ") for name in stuck), report.files
+        states = file_states(Ledger(lakehouse.paths), ORDERS, report.table_id)[1:]
+        assert [(state.status, state.reason[:3]) for state in states] == [(FileStatus.UNREACHABLE, "s3:")] * 2
         assert lakehouse.rows(ORDERS, "order_id") == [("o1",)]
         proxy.calm()
         assert lakehouse.run(ORDERS).outcome is Outcome.COMMITTED
-    assert len(lakehouse.rows(ORDERS, "order_id")) == 199
+    assert len(lakehouse.rows(ORDERS, "order_id")) == 397
 
 
 @pytest.mark.faults
@@ -183,23 +166,3 @@ def test_a_store_that_returns_nothing_is_reported_for_each_requested_object(
         proxy.calm()
         assert lakehouse.run(ORDERS).rows.read == 4
     assert [(state.status, state.reason) for state in file_states(ledger, *of_table)] == [(FileStatus.LOADED, "")] * 4
-
-
-@pytest.mark.parametrize("form", ["csv", "parquet", "avro"])
-def test_a_source_with_its_own_bucket_has_complete_addresses(lakehouse: Lakehouse, bucket: Bucket, form: str) -> None:
-    lakehouse.landing = ""
-    feed = f"s3://{bucket.name}/elsewhere"
-    lakehouse.specs(bronze_document(source={"landing": feed, "files": f"*.{form}", "format": form}))
-    row = {name: str(value) for name, value in order(1, 5).items()}
-    content = io.BytesIO()
-    if form == "csv":
-        content.write(f"{','.join(row)}\n{','.join(row.values())}\n".encode())
-    elif form == "parquet":
-        pq.write_table(pa.Table.from_pylist([row]), content)
-    else:
-        fields = [{"name": name, "type": "string"} for name in row]
-        fastavro.writer(content, {"type": "record", "name": "Order", "fields": fields}, [row])
-    bucket.put(f"elsewhere/date=2013-01-01/a.{form}", content.getvalue())
-    assert lakehouse.run(ORDERS).outcome is Outcome.COMMITTED
-    path = f"{feed}/date=2013-01-01/a.{form}"
-    assert lakehouse.rows(ORDERS, "order_id", "amount", "_source_file") == [("o1", 5, path)]

@@ -1,0 +1,130 @@
+"""Parquet files of one run: values of other types, of any bytes, nested ones, and files that break when read."""
+
+from __future__ import annotations
+
+import io
+import json
+from datetime import UTC, date, datetime
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from embedded.spark.server import SparkServer
+from include.errors import Outcome
+from tests.support.lakehouse import Lakehouse
+from tests.support.storage.landing_files import (
+    FIELD_COLUMNS,
+    FIELD_RECORDS,
+    FIELDS,
+    PART_COLUMNS,
+    PART_RECORDS,
+    load_files,
+    parquet_of,
+    require_fields,
+    require_parts,
+    rows_of_file,
+)
+
+NESTED_COLUMNS = {"guest": {"type": "struct<name: string, at: timestamp>"}, "tags": {"type": "array<int>"}}
+COLUMNS: dict[str, dict[str, Any]] = {
+    "order_id": {},
+    "day": {"type": "date"},
+    "label": {},
+    "street": {"from": "buyer.address.street"},
+    **FIELD_COLUMNS,
+    **PART_COLUMNS,
+    **NESTED_COLUMNS,
+}
+IS_A_LABEL = {"expect_column_values_to_be_in_set": {"column": "label", "value_set": ["a"]}, "action": "fail"}
+DAY, MOMENT = date(2013, 1, 1), datetime(2013, 1, 1, 8, 0, 0, 123456, UTC)
+MANY = parquet_of([{"order_id": f"o{number}", "day": DAY} for number in range(5000)])
+
+
+def of_labels() -> bytes:
+    """Texts, one of which is no UTF-8."""
+    stored, texts = io.BytesIO(), pa.array([b"a", b"caf\xe9", b"b"], pa.binary()).view(pa.string())
+    pq.write_table(pa.table({"label": texts, "remark": texts}), stored)
+    return stored.getvalue()
+
+
+def of_fields() -> bytes:
+    texts = [[None if value is None else str(value) for value in record] for record in FIELD_RECORDS]
+    return parquet_of([dict(zip(FIELDS, record, strict=True)) for record in texts])
+
+
+FILES = {
+    "08:00.parquet": parquet_of([{"order_id": "o0", "day": DAY}]),
+    "1.parquet": parquet_of([{"order_id": "o1", "day": "2013-01-01"}]),
+    "2.parquet": parquet_of([{"order_id": "o2", "day": 20130101}]),
+    "two days.parquet": parquet_of([{"order_id": "o9", "day": "2013-01-01", "Day": "2013-01-02"}]),
+    "path.parquet": parquet_of([{"buyer.address.street": "Am Ring"}]),
+    "good.parquet": MANY,
+    "bad.parquet": MANY[:100] + bytes(1900) + MANY[2000:],
+    "labels.parquet": of_labels(),
+    "fields.parquet": of_fields(),
+    "parts.parquet": parquet_of(PART_RECORDS),
+    "nested a.parquet": parquet_of([{"order_id": "o1", "guest": {"name": "Ann", "at": MOMENT}, "tags": [1]}]),
+    "nested b.parquet": parquet_of([{"order_id": "o2", "guest": {"at": MOMENT, "name": "Bob"}, "tags": ["2"]}]),
+    "nested c.parquet": parquet_of([{"order_id": "o3"}]),
+    "nested d.parquet": parquet_of([{"order_id": "o4", "guest": {"name": "Ann", "at": MOMENT}, "tags": 5}]),
+}
+
+
+@pytest.fixture(scope="module")
+def loaded(server: SparkServer, tmp_path_factory: pytest.TempPathFactory) -> Lakehouse:
+    """All these files after one run."""
+    shop = Lakehouse(tmp_path_factory.mktemp("parquet"))
+    source = {"landing": "orders", "format": "parquet"}
+    load_files(shop, FILES, source=source, columns=COLUMNS, expectations=[IS_A_LABEL])
+    return shop
+
+
+def test_a_file_that_breaks_only_when_read_is_blamed_and_the_others_load(loaded: Lakehouse) -> None:
+    report = loaded.reports[-1]
+    assert report.outcome is Outcome.BAD_INPUT
+    assert "3 of 14 files cannot be loaded, the others are loaded" in report.message
+    assert "bad.parquet: Spark cannot read it" in report.message
+    assert len(rows_of_file(loaded, "good.parquet", "order_id")) == 5000
+    assert (report.rows.read, report.rows.applied, report.rows.quarantined) == (5016, 5016, 0)
+
+
+def test_files_with_different_types_for_a_column_load_together(loaded: Lakehouse) -> None:
+    assert "two days.parquet: Spark cannot read both of its columns day and Day" in loaded.reports[-1].message
+    names = ["08:00.parquet", "1.parquet", "2.parquet"]
+    assert rows_of_file(loaded, names, "order_id", "day", "_rescued") == [
+        ("o0", DAY, None), ("o1", DAY, None), ("o2", None, '{"day":"20130101"}')
+    ]  # fmt: skip
+
+
+def test_a_text_that_is_no_utf8_is_rescued_so_that_a_gate_can_show_it(loaded: Lakehouse) -> None:
+    assert [check.samples for check in loaded.reports[-1].checks] == [("b",)]
+    no_text = "no text, in base64: Y2Fm6Q=="
+    rows = rows_of_file(loaded, "labels.parquet", "label", "_rescued")
+    assert {label: json.loads(rescued) for label, rescued in rows} == {
+        "a": {"remark": "a"}, "b": {"remark": "b"}, None: {"label": no_text, "remark": no_text}
+    }  # fmt: skip
+
+
+def test_values_are_in_the_columns_that_name_their_fields(loaded: Lakehouse) -> None:
+    require_fields(loaded, "fields.parquet")
+
+
+def test_columns_read_parts_of_fields(loaded: Lakehouse) -> None:
+    require_parts(loaded, "parts.parquet")
+
+
+def test_a_file_with_a_field_named_like_a_path_says_how_to_read_it(loaded: Lakehouse) -> None:
+    (line,) = (line for line in loaded.reports[-1].message.splitlines() if "path.parquet: has no column" in line)
+    assert "from: '`buyer.address.street`' reads the field of this name" in line
+
+
+def test_nested_values_of_the_declared_type_and_of_another_one_load_together(loaded: Lakehouse) -> None:
+    names = [name for name in FILES if name.startswith("nested")]
+    assert rows_of_file(loaded, names, "order_id", *NESTED_COLUMNS, "_rescued") == [
+        ("o1", {"name": "Ann", "at": MOMENT}, [1], None),
+        ("o2", {"name": "Bob", "at": MOMENT}, [2], None),
+        ("o3", None, None, None),
+        ("o4", {"name": "Ann", "at": MOMENT}, None, '{"tags":"5"}'),
+    ]
