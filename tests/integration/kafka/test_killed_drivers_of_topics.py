@@ -1,4 +1,4 @@
-"""Drivers that read a real topic are killed, race and are told to stop while messages arrive: each message once."""
+"""Drivers that read a real topic are killed and told to stop while messages arrive: each message is landed once."""
 
 from __future__ import annotations
 
@@ -6,9 +6,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -27,6 +24,7 @@ from tests.support.killed_drivers.drivers import Drivers
 from tests.support.killed_drivers.places import BEFORE_INTENT
 from tests.support.killed_drivers.steps import steps_of
 from tests.support.lakehouse import Lakehouse, order
+from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.slow
 
@@ -60,10 +58,10 @@ def batches(shop: Lakehouse) -> list[Commit]:
     return [commit for commit in commits_after(shop.paths.table(ORDERS), -1) if commit.txns]
 
 
-def lakehouse_run(shop: Lakehouse, environment: dict[str, str], *options: str) -> subprocess.Popen[str]:
-    """Start `lakehouse run` as a person does."""
+def lakehouse_following(shop: Lakehouse, environment: dict[str, str]) -> subprocess.Popen[str]:
+    """Start `lakehouse run --follow` as a person does."""
     places = {f"LAKEHOUSE_{name.upper()}": str(shop.folder / name) for name in ("landing", "tables")}
-    command = [Path(sys.executable).parent / "lakehouse", "run", *options]
+    command = [Path(sys.executable).parent / "lakehouse", "run", "--follow"]
     known = {**environment, **places, "LAKEHOUSE_ROOT": str(shop.folder / "lake")}
     return subprocess.Popen(
         command, env=known, cwd=PROJECT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
@@ -90,26 +88,15 @@ def test_killed_after_every_step_in_turn_while_messages_arrive_each_is_landed_on
     assert [start for start, _ in spans[1:]] == [end for _, end in spans[:-1]], "each starts where the last one ended"
 
 
-def test_two_runs_of_one_table_at_once_land_each_message_once(
-    environment: dict[str, str], fed: Lakehouse, topic: KafkaTopic
-) -> None:
-    topic.send(*(order(number, 1) for number in range(11)))
-    racing = [lakehouse_run(fed, environment, "--interval", f"2013-01-0{day}") for day in (1, 2)]
-    with ThreadPoolExecutor() as both:
-        said = list(both.map(lambda run: run.communicate(timeout=200)[0], racing))
-    assert [run.returncode for run in racing] == [ExitCode.OK, ExitCode.OK], said
-    assert landed(fed) == list(range(11))
-
-
 def test_following_goes_on_with_what_is_new_and_ends_after_the_current_commit_when_told_to(
     environment: dict[str, str], fed: Lakehouse, topic: KafkaTopic
 ) -> None:
     topic.send(order(0, 1))
-    following = lakehouse_run(fed, environment, "--follow")
+    following = lakehouse_following(fed, environment)
     try:
-        _wait_until(lambda: landed_so_far(fed) == 1)
+        wait_for(lambda: landed_so_far(fed) == 1)
         topic.send(*(order(number, 1) for number in range(1, 31)))
-        _wait_until(lambda: landed_so_far(fed) > 1)
+        wait_for(lambda: landed_so_far(fed) > 1)
         following.send_signal(signal.SIGTERM)
         said, _ = following.communicate(timeout=60)
     finally:
@@ -123,16 +110,9 @@ def test_following_goes_on_with_what_is_new_and_ends_after_the_current_commit_wh
     last = Ledger(fed.paths).last_committed(ORDERS, DeltaTable(str(fed.paths.table(ORDERS))).metadata().id, "main")
     assert last is not None
     assert Ledger(fed.paths).closed_rows(last), "the batch that was under way was finished"
-    assert lakehouse_run(fed, environment, "--interval", "2013-01-01").wait(200) == ExitCode.OK
+    assert fed.run(ORDERS).exit_code == ExitCode.OK
     assert landed(fed) == list(range(31))
 
 
 def landed_so_far(shop: Lakehouse) -> int:
     return len(landed(shop)) if latest_version(shop.paths.table(ORDERS)) > 0 else 0
-
-
-def _wait_until(is_true: Callable[[], bool], patience_s: float = 60) -> None:
-    deadline = time.monotonic() + patience_s
-    while not is_true():
-        assert time.monotonic() < deadline, "it did not come to that"
-        time.sleep(0.2)

@@ -8,6 +8,7 @@ from confluent_kafka.admin import (
     AclBindingFilter,
     AclOperation,
     AclPermissionType,
+    ConfigResource,
     ResourcePatternType,
     ResourceType,
 )
@@ -57,3 +58,8 @@ def test_a_pattern_takes_no_topic_of_kafkas_own(topic: KafkaTopic) -> None:
     found = cluster.available_offsets(source_of(topic_pattern=".*")).end
     assert topic.name in found
     assert not [name for name in found if name.startswith("__")]
+
+
+def test_the_private_broker_does_not_delete_messages_that_say_they_are_years_old(topic: KafkaTopic) -> None:
+    (described,) = topic.admin.describe_configs([ConfigResource(ResourceType.TOPIC, topic.name)]).values()
+    assert described.result()["retention.ms"].value == "-1"
