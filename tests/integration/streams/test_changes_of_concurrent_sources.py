@@ -21,7 +21,7 @@ from spark_jobs.protocol.batches import BatchPlan, BatchWriter
 from spark_jobs.protocol.quarantine import QuarantineWrite
 from spark_jobs.runtime.context import JobContext
 from tests.support.lakehouse import Lakehouse
-from tests.support.silver.divided_orders import EU, PARTITIONS, SILVER, US, DividedOrders, Partitions, event
+from tests.support.silver.divided_orders import EU, SILVER, US, DividedOrders, event
 
 pytestmark = pytest.mark.slow
 
@@ -87,26 +87,23 @@ def test_no_row_is_read_twice_or_lost_when_the_table_gets_and_loses_its_streams_
     assert orders.shop.run(SILVER).outcome is Outcome.NO_OP
 
 
-@pytest.mark.parametrize("before", [None, PARTITIONS])
 def test_a_batch_that_was_planned_before_the_streams_changed_does_not_commit(
-    orders: DividedOrders, monkeypatch: pytest.MonkeyPatch, before: Partitions | None
+    orders: DividedOrders, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    after = None if before else PARTITIONS
-    orders.spec(before)
+    orders.spec()
     for number in (1, 2):
         orders.load(EU, number, event("de1", number, number))
         orders.load(US, number, event(f"us{number}", number))
         if number == 1:
             orders.merge()
-    old = JobContext(orders.shop.args(SILVER, 2))
+    old, stream = JobContext(orders.shop.args(SILVER, 2)), Stream(SILVER, EU)
     assert isinstance(old.spec, SilverSpec)
-    stream = Stream(SILVER, EU) if before else Stream(SILVER)
     work = SilverMerge(old, stream)
     plan = work.plan
 
     def plan_and_change(position: StreamPosition) -> BatchPlan | None:
         planned = plan(position)
-        orders.spec(after)
+        orders.spec(None)
         orders.merge(2)
         return planned
 
@@ -169,32 +166,21 @@ def test_a_batch_of_a_source_whose_driver_died_is_closed_as_that_of_its_source_w
     assert orders.refused() == ["de3", "de4", "us3"]
 
 
-def test_a_driver_that_has_read_an_earlier_spec_does_not_put_the_earlier_streams_back(orders: DividedOrders) -> None:
-    orders.spec(None)
-    orders.load(EU, 1, event("de1", 1))
-    orders.load(US, 1, event("us1", 1))
-    orders.merge()
-    orders.spec()
-    orders.merge()
-    old = JobContext(orders.shop.args(SILVER))
-    assert isinstance(old.spec, SilverSpec)
-    orders.spec(None)
-    orders.merge()
-
-    ensure_own_table(old, silver_shape(old.spec))
-
-    assert concurrency_at(orders.shop.paths.table(SILVER)) == "none"
-
-
-def test_a_replay_does_not_change_the_streams_of_a_table_that_does_not_fit_its_spec(orders: DividedOrders) -> None:
+def test_neither_a_replay_of_a_table_that_does_not_fit_nor_a_driver_with_another_spec_changes_the_streams(
+    orders: DividedOrders,
+) -> None:
     orders.spec(None)
     orders.load(EU, 1, event("de1", -1))
     orders.load(US, 1, event("us1", 1))
     orders.merge()
+    orders.spec()
+    old = JobContext(orders.shop.args(SILVER))
+    assert isinstance(old.spec, SilverSpec)
     orders.spec(keys=["country", "order_id", "day"])
 
     reports = orders.shop.replay(SILVER, assign={"amount": "1"}), orders.shop.run(SILVER)
 
     assert all("does not fit its spec" in report.message for report in reports), [each.message for each in reports]
-    assert concurrency_at(orders.shop.paths.table(SILVER)) == "none"
     assert orders.amounts() == {"us1": 1}
+    ensure_own_table(old, silver_shape(old.spec))
+    assert concurrency_at(orders.shop.paths.table(SILVER)) == "none"
