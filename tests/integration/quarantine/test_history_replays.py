@@ -8,6 +8,7 @@ import pytest
 
 from include.errors import Outcome
 from tests.support.documents.specs import silver_document
+from tests.support.given import given
 from tests.support.lakehouse import Lakehouse, order
 
 BRONZE, SILVER = "bronze.orders", "silver.orders"
@@ -24,9 +25,11 @@ def state(lakehouse: Lakehouse, **changes: Any) -> None:
     (lakehouse.folder / "tables/gold/shop/revenue_daily.yaml").unlink()
 
 
-def run(lakehouse: Lakehouse, number: int) -> None:
-    for report in lakehouse.run_all(number, BRONZE, SILVER):
-        assert report.exit_code == 0, report.message
+def merge(lakehouse: Lakehouse, number: int, *events: dict[str, Any]) -> None:
+    """Merge events of a day."""
+    given(lakehouse, BRONZE, events, number)
+    report = lakehouse.run(SILVER, number)
+    assert report.exit_code == 0, report.message
 
 
 def periods(lakehouse: Lakehouse, unit: str) -> list[tuple[Any, ...]]:
@@ -38,16 +41,13 @@ def periods(lakehouse: Lakehouse, unit: str) -> list[tuple[Any, ...]]:
 @pytest.mark.faults
 def test_a_fixed_late_event_splits_its_period_and_stays_there(lakehouse: Lakehouse) -> None:
     state(lakehouse, sequence_by=["event_at"])
-    lakehouse.deliver(1, "a.json", [order(1, 5, 1), order(1, -7, 4), order(2, -1, 1)])
-    lakehouse.deliver(2, "a.json", [order(1, 9, 8)])
-    run(lakehouse, 1)
-    run(lakehouse, 2)
+    merge(lakehouse, 1, order(1, 5, 1), order(1, -7, 4), order(2, -1, 1))
+    merge(lakehouse, 2, order(1, 9, 8))
     report = lakehouse.replay(SILVER, assign={"amount": "abs(amount)"}, why="the till's sign was wrong")
     assert (report.outcome, report.rows.are_conserved) == (Outcome.COMMITTED, True), report.message
     fixed = [("o1", 5, 1, 4), ("o1", 7, 4, 8), ("o1", 9, 8, None), ("o2", 1, 1, None)]
     assert periods(lakehouse, "hour") == fixed
-    lakehouse.deliver(3, "a.json", [order(1, 6, 2)])
-    run(lakehouse, 3)
+    merge(lakehouse, 3, order(1, 6, 2))
     assert periods(lakehouse, "hour") == [("o1", 5, 1, 2), ("o1", 6, 2, 4), *fixed[1:]]
 
 
@@ -55,12 +55,10 @@ def test_a_fixed_late_event_splits_its_period_and_stays_there(lakehouse: Lakehou
 def test_a_fixed_row_of_a_snapshot_is_in_that_snapshot(lakehouse: Lakehouse) -> None:
     state(lakehouse, sequence_by=[], snapshot="full")
     for number, amount in ((1, 5), (2, -6), (3, 7)):
-        lakehouse.deliver(number, "a.json", [order(1, amount)])
-        run(lakehouse, number)
+        merge(lakehouse, number, order(1, amount))
     assert periods(lakehouse, "day") == [("o1", 5, 1, 3), ("o1", 7, 3, None)]
     report = lakehouse.replay(SILVER, assign={"amount": "abs(amount)"}, why="the till's sign was wrong")
     assert (report.outcome, report.rows.are_conserved) == (Outcome.COMMITTED, True), report.message
     assert periods(lakehouse, "day") == [("o1", 5, 1, 2), ("o1", 6, 2, 3), ("o1", 7, 3, None)]
-    lakehouse.deliver(4, "a.json", [order(1, 7)])
-    run(lakehouse, 4)
+    merge(lakehouse, 4, order(1, 7))
     assert len(periods(lakehouse, "day")) == 3

@@ -10,6 +10,7 @@ import pytest
 from include.contracts.row_status import RowStatus
 from include.errors import Outcome
 from tests.support.documents.specs import bronze_document, silver_document
+from tests.support.given import given
 from tests.support.lakehouse import Lakehouse, copy_lakehouse, order
 
 pytestmark = pytest.mark.slow
@@ -40,9 +41,9 @@ def made(shared: Lakehouse) -> Lakehouse:
     """Two files of a day with o1; silver has its row of b.json since its amount was fixed."""
     source = {**bronze_document()["source"], "on_changed_file": "replace"}
     shared.specs(bronze_document(source=source), silver_document(expectations=[AT_LEAST_0]))
-    shared.deliver(1, "a.json", [order(1, 5, 7), order(2, 2, 7)])
-    shared.deliver(1, "b.json", [order(1, -6, 9)])
-    run(shared)
+    given(shared, BRONZE, [order(1, 5, 7), order(2, 2, 7)], name="a.json")
+    given(shared, BRONZE, [order(1, -6, 9)], name="b.json")
+    run(shared, 1, SILVER)
     assert replayed(shared, assign=ABS) == 1
     assert amounts(shared) == {"o1": 6, "o2": 2}
     return shared
@@ -74,8 +75,8 @@ def test_a_replaced_file_removes_its_fixed_row_and_the_new_row_waits_again(repla
 
 
 def test_a_row_with_a_fixed_key_is_removed_with_its_file(replacing: Lakehouse) -> None:
-    replacing.deliver(1, "c.json", [order(None, 4, 9)])
-    run(replacing)
+    given(replacing, BRONZE, [order(None, 4, 9)], name="c.json")
+    run(replacing, 1, SILVER)
     assert replayed(replacing, assign={"order_id": "'o7'"}) == 1
     assert amounts(replacing)["o7"] == 4
     replacing.deliver(1, "c.json", [order(8, 4, 9)])
@@ -94,27 +95,9 @@ def test_a_replayed_row_is_part_of_its_own_snapshot_only(lakehouse: Lakehouse) -
     assert replayed(lakehouse, BRONZE, assign=ABS) == 1
     run(lakehouse, 1, SILVER)
     assert amounts(lakehouse) == {"o1": 1, "o2": 2, "o7": 7}, "a replay is no empty snapshot of its own"
-    lakehouse.deliver(1, "b.json", [order(3, 3)])
-    run(lakehouse)
+    given(lakehouse, BRONZE, [order(3, 3)])
+    run(lakehouse, 1, SILVER)
     assert amounts(lakehouse) == {"o1": 1, "o2": 2, "o3": 3, "o7": 7}
-    lakehouse.deliver(2, "a.json", [order(1, 1)])
-    run(lakehouse, 2)
+    given(lakehouse, BRONZE, [order(1, 1)], 2)
+    run(lakehouse, 2, SILVER)
     assert amounts(lakehouse) == {"o1": 1}
-
-
-@pytest.mark.faults
-def test_the_day_of_a_replay_does_not_change_the_result_in_silver(lakehouse: Lakehouse) -> None:
-    days = {1: [order(1, -5, 8), order(2, -2, 8)], 2: [order(1, 7, 3, of_day=2)], 3: [order(2, 1, 1), order(3, 3, 1)]}
-    ends = []
-    for when in days:
-        shop = Lakehouse(lakehouse.folder / f"after {when}")
-        shop.specs(bronze_document(), silver_document(expectations=[AT_LEAST_0]))
-        for number, events in days.items():
-            shop.deliver(number, "a.json", events)
-            run(shop, number)
-            if number == when:
-                report = shop.replay(SILVER, assign=ABS)
-                assert (report.rows.read, report.rows.are_conserved) == (2, True)
-        assert shop.waiting(SILVER) == []
-        ends.append(amounts(shop))
-    assert ends == [{"o1": 7, "o2": 2, "o3": 3}] * 3
