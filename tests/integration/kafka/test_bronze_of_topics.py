@@ -6,19 +6,13 @@ from typing import Any
 
 import pytest
 
-from include.control.log.batch import Winner
 from include.control.log.delta_log import read_commit
 from include.errors import Outcome
 from spark_jobs.layers.bronze.bronze import BronzeIngest
-from spark_jobs.protocol.batches import Closing
 from tests.support.kafka_topic import KafkaTopic, topic_document
 from tests.support.lakehouse import Lakehouse, order
 
 ORDERS = "bronze.orders"
-
-
-class Died(BaseException):
-    """The driver ended here."""
 
 
 def placed(shop: Lakehouse) -> list[tuple[Any, ...]]:
@@ -53,33 +47,6 @@ def test_every_message_is_loaded_once_few_wait_for_more_and_the_commit_says_wher
     )
     shop.specs(topic_document(topic, min_bytes_per_file="1 MB", allowed_latency="0 seconds"))
     assert shop.run(ORDERS).rows.read == 2
-
-
-@pytest.mark.slow
-def test_many_messages_are_loaded_in_bounded_batches_and_a_driver_that_died_goes_on_where_it_was(
-    shop: Lakehouse, topic: KafkaTopic, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    topic.grow(2)
-    shop.specs(topic_document(topic, max_messages_per_batch=4))
-    topic.send(*(order(number, 1) for number in range(5)))
-    topic.send(*(order(number, 1) for number in range(5, 9)), partition=1)
-
-    whole, dead = BronzeIngest.close, []
-
-    def close(self: BronzeIngest, winner: Winner) -> Closing:
-        if winner.batch_seq == 2 and not dead:
-            dead.append(winner)
-            raise Died
-        return whole(self, winner)
-
-    monkeypatch.setattr(BronzeIngest, "close", close)
-    with pytest.raises(Died):
-        shop.run(ORDERS)
-    assert len(placed(shop)) == 8
-    report = shop.run(ORDERS)
-
-    assert [row[0] for row in placed(shop)] == [f"o{number}" for number in range(9)]
-    assert (report.outcome, report.batch_seq, report.table_rows) == (Outcome.COMMITTED, 3, 9)
 
 
 def test_a_run_that_another_one_has_overtaken_finds_nothing_new_and_nothing_lost(

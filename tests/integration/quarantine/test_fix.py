@@ -16,6 +16,7 @@ from include.contracts.job.requests import QuarantineRequest
 from include.contracts.row_status import RowStatus
 from include.errors import Outcome
 from tests.support.documents.specs import bronze_document, silver_document
+from tests.support.given import given
 from tests.support.lakehouse import Lakehouse, copy_lakehouse, order
 
 BRONZE, SILVER = "bronze.orders", "silver.orders"
@@ -32,12 +33,9 @@ def made(shared: Lakehouse) -> Lakehouse:
         bronze_document(columns=COLUMNS),
         silver_document(columns=NOTED, expectations=[AT_LEAST_0], sequence_by=["event_at"]),
     )
-    exact = json.dumps(order(1, -1, note="1", event_at=AT, price=0)).replace(
-        '"price": 0', '"price": 12345678901234.123456'
-    )
-    shared.deliver(1, "a.json", [exact, order(2, -2), order(3, 3, note="three")])
-    for report in shared.run_all(1, BRONZE, SILVER):
-        assert report.outcome is Outcome.COMMITTED, report.message
+    exact = order(1, -1, note="1", event_at=AT, price="12345678901234.123456")
+    given(shared, BRONZE, [exact, order(2, -2), order(3, 3, note="three")])
+    assert shared.run(SILVER).outcome is Outcome.COMMITTED
     assert len(shared.waiting(SILVER)) == 3
     return shared
 
