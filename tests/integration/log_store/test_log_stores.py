@@ -115,7 +115,7 @@ def test_the_race_catches_a_stock_store_of_local_disk_that_loses_acknowledged_co
 
 @pytest.mark.parametrize(
     ("store", "versions", "loses"),
-    [(CONDITIONAL_PUT, 25, False), ("io.delta.storage.S3SingleDriverLogStore", 10, True)],
+    [(CONDITIONAL_PUT, 15, False), ("io.delta.storage.S3SingleDriverLogStore", 10, True)],
     ids=["ours", "the stock store, so that the race is seen to catch it"],
 )
 def test_of_processes_on_s3_one_wins_each_version_and_its_content_stays(
