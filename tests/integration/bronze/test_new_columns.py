@@ -129,4 +129,4 @@ def test_with_ask_a_person_decides_whether_a_field_becomes_a_column(lakehouse: L
         silver_document(columns={**silver_document()["columns"], "colour": earlier}),
     )
     assert lakehouse.run(SILVER).outcome is Outcome.COMMITTED
-    assert [colour for (colour,) in lakehouse.rows(SILVER, "colour")] == [1, 2, 3, None, None]
+    assert [colour for (colour,) in lakehouse.rows(SILVER, "colour")] == [1, 2, 3, None, None, None]
