@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 from include.control.gates.gates import Gates
-from include.control.log.stored_tables import open_table
+from include.control.log.stored_tables import is_table, open_table
 from include.errors import ExitCode
 from tests.support.documents.specs import bronze_document, gold_document, silver_document
+from tests.support.given import given
 from tests.support.lakehouse import Lakehouse, order, tombstones_path
 
 BRONZE, SILVER, GOLD = TABLES = ("bronze.orders", "silver.orders", "gold.revenue_daily")
@@ -46,8 +49,32 @@ def load_days(shop: Lakehouse, *days: int) -> None:
             assert report.rows.are_conserved
 
 
+def given_days(shop: Lakehouse, *days: int) -> None:
+    """Give bronze the orders of these days, and run silver and gold after each day."""
+    for number in days:
+        given(shop, BRONZE, DAYS[number], number, "a.json")
+        for report in shop.run_all(number, SILVER, GOLD):
+            assert report.exit_code is ExitCode.OK, report.message
+
+
+def right_rows(last: int) -> dict[str, Any]:
+    """Return the visible rows after days 1 to `last`, whatever the keys of silver and the type of the amount are."""
+    received = [(event["order_id"], event["amount"]) for number in range(1, last + 1) for event in DAYS[number]]
+    first, second, third = (date(2013, 1, number) for number in (1, 2, 3))
+    silver = {
+        1: [("o1", 5, first), ("o2", 7, first)],
+        2: [("o2", 7, first), ("o4", 2, second)],
+        3: [("o2", 9, first), ("o4", 2, second), ("o5", 1, third)],
+    }[last]
+    days = sorted({day for _, _, day in silver})
+    amounts = {day: [amount for _, amount, of_day in silver if of_day == day] for day in days}
+    gold = [(day, len(amounts[day]), sum(amounts[day])) for day in days]
+    dead = [{"order_id": "o1"}] if last > 1 else []
+    return {BRONZE: sorted(received, key=repr), SILVER: silver, GOLD: gold, "refused": [-1, 4], "dead": dead}
+
+
 def visible_rows(shop: Lakehouse) -> dict[str, Any]:
-    """Return the rows of the certified versions, the refused rows, and the deleted keys (`dead`)."""
+    """Return the rows of the certified versions, the amounts of the refused rows, and the deleted keys (`dead`)."""
     columns = {
         SILVER: ("order_id", "amount", "day"),
         GOLD: ("day", "orders", "revenue"),
@@ -58,18 +85,14 @@ def visible_rows(shop: Lakehouse) -> dict[str, Any]:
         at = Gates(shop.paths).certified(table)
         records = open_table(shop.paths.table(table), version=at).to_pyarrow_table(columns=list(names)).to_pylist()
         rows[table] = sorted((tuple(row.values()) for row in records), key=repr)
-    dead = open_table(tombstones_path(shop, SILVER)).to_pyarrow_table(columns=["order_id"]).to_pylist()
-    return {**rows, "refused": sorted(row.record for row in shop.waiting(SILVER)), "dead": dead}
-
-
-def fresh_shop(folder: Path, *days: int, **changes: Any) -> Lakehouse:
-    """Return a new lakehouse that has had only these specs, with the orders of these days."""
-    shop = Lakehouse(folder)
-    write_shop_specs(shop, **changes)
-    load_days(shop, *days)
-    return shop
+    path = tombstones_path(shop, SILVER)
+    dead = open_table(path).to_pyarrow_table(columns=["order_id"]).to_pylist() if is_table(path) else []
+    return {**rows, "refused": sorted(json.loads(row.record)["amount"] for row in shop.waiting(SILVER)), "dead": dead}
 
 
 def rows_of_fresh_shop(folder: Path, *days: int, **changes: Any) -> dict[str, Any]:
     """Return the visible rows of a new lakehouse that has had only these specs."""
-    return visible_rows(fresh_shop(folder, *days, **changes))
+    shop = Lakehouse(folder)
+    write_shop_specs(shop, **changes)
+    load_days(shop, *days)
+    return visible_rows(shop)

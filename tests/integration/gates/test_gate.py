@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -18,8 +17,9 @@ from include.errors import ExitCode, Outcome
 from spark_jobs.layers import writing
 from spark_jobs.layers.gate.gate import run_gate
 from tests.support.documents.specs import bronze_document
+from tests.support.given import given
 from tests.support.lakehouse import Lakehouse, order
-from tests.support.ledger.delta_tables import optimize
+from tests.support.ledger.delta_tables import commit_file, optimize
 
 BRONZE, SILVER = "bronze.orders", "silver.orders"
 AT_MOST = "expect_table_row_count_to_be_between"
@@ -31,11 +31,14 @@ class Died(BaseException):
 
 @pytest.fixture
 def shop(lakehouse: Lakehouse) -> Lakehouse:
-    """Three days of one order each, delivered; bronze may have two rows at most."""
+    """Bronze may have two rows at most."""
     lakehouse.specs(bronze_document(expectations=[at_most(2)]))
-    for number in (1, 2, 3):
-        lakehouse.deliver(number, "a.json", [order(number, number)])
     return lakehouse
+
+
+def run(shop: Lakehouse, number: int) -> JobReport:
+    """Load the order of a day into bronze."""
+    return given(shop, BRONZE, [order(number, number)], number)
 
 
 def at_most(rows: int) -> dict[str, Any]:
@@ -46,7 +49,7 @@ def write_without_gate(shop: Lakehouse, number: int, monkeypatch: pytest.MonkeyP
     """Commit the day's batch; the driver dies before the gate."""
     instead_of_the_gate(monkeypatch, die)
     with pytest.raises(Died):
-        shop.run(BRONZE, number)
+        run(shop, number)
     monkeypatch.setattr(writing, "run_gate", run_gate)
 
 
@@ -91,113 +94,79 @@ def test_a_table_that_another_tool_writes_is_checked_at_its_newest_rows(lakehous
     refused = lakehouse.run(table, job=Job.QUALITY_GATE)
     assert (refused.outcome, refused.version, refused.certified_version) == (Outcome.GATE_FAILED, 3, 2)
 
-
-def test_a_commit_of_another_tool_without_a_time_is_no_fresh_one(lakehouse: Lakehouse) -> None:
-    table = "bronze.partners"
-    fresh = {"expect_table_to_be_fresh": {"column": "event_at", "max_age": "2 days"}, "action": "fail"}
-    lakehouse.specs(bronze_document(table, expectations=[fresh]))
-    path = lakehouse.paths.table(table)
-    write_deltalake(str(path), pa.table({"order_id": ["1"], "event_at": [datetime.now(UTC)]}))
-    log = Path(str(path)) / "_delta_log" / f"{0:020d}.json"
+    write_deltalake(path, pa.table({"order_id": ["4"], "event_at": [datetime.now(UTC)]}), mode="append")
+    log = commit_file(lakehouse.paths.table(table), 4)
     log.write_text(log.read_text().replace('"timestamp":', '"tool_time":'))
-    report = lakehouse.run(table, job=Job.QUALITY_GATE)
-    assert report.outcome is Outcome.INCONSISTENT
-    assert "has no timestamp" in report.message
+    without_time = lakehouse.run(table, job=Job.QUALITY_GATE)
+    assert without_time.outcome is Outcome.INCONSISTENT
+    assert "has no timestamp" in without_time.message
 
 
 def test_a_batch_that_commits_between_a_write_and_its_gate_is_not_certified_with_it(
     shop: Lakehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     instead_of_the_gate(monkeypatch, lambda: write_without_gate(shop, 2, monkeypatch))
-    first = shop.run(BRONZE, 1)
+    first = run(shop, 1)
     assert (first.version, first.certified_version, first.certified_moved) == (1, 1, True)
     assert len(shop.rows(BRONZE, "order_id")) == 2, "nothing was committed in between"
     assert verdicts(shop) == [(1, True)]
     assert shop.run(SILVER, 1).rows.read == 1
     assert shop.rows(SILVER, "order_id") == [("o1",)]
+    assert optimize(shop.paths.table(BRONZE)) == 3
+    assert Gates(shop.paths).certified(BRONZE) == 1
 
     gate_report = gate(shop)
 
-    assert (gate_report.outcome, gate_report.version, gate_report.certified_version) == (Outcome.NO_OP, 2, 2)
-    assert gate_report.certified_moved
+    assert (gate_report.outcome, gate_report.version) == (Outcome.NO_OP, 2)
+    assert (gate_report.certified_version, gate_report.certified_moved) == (3, True), "OPTIMIZE inherits the verdict"
+    assert verdicts(shop) == [(1, True), (2, True)]
     assert shop.run(SILVER, 2).rows.read == 1
     assert shop.rows(SILVER, "order_id") == [("o1",), ("o2",)]
 
 
-@pytest.mark.slow
 def test_a_gate_that_comes_late_never_moves_the_certified_version_back(
     shop: Lakehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    instead_of_the_gate(monkeypatch, lambda: shop.run(BRONZE, 2))
-    late = shop.run(BRONZE, 1)
+    instead_of_the_gate(monkeypatch, lambda: run(shop, 2))
+    late = run(shop, 1)
     assert verdicts(shop) == [(2, True)], "the certificate of the later version covers the earlier one"
     assert (late.version, late.certified_version, late.certified_moved) == (1, 2, False)
 
 
-@pytest.mark.slow
-def test_a_refused_later_batch_leaves_the_checked_version_certified(
+def test_a_refusal_stands_in_every_later_check_until_a_fixed_rule_certifies_all_batches_since(
     shop: Lakehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shop.deliver(2, "b.json", [order(4, 4)])
     instead_of_the_gate(monkeypatch, lambda: write_without_gate(shop, 2, monkeypatch))
-    assert shop.run(BRONZE, 1).certified_version == 1
+    shop.specs(bronze_document(expectations=[at_most(1)]))
+    assert run(shop, 1).certified_version == 1
 
     refused = gate(shop)
 
     assert (refused.outcome, refused.exit_code) == (Outcome.GATE_FAILED, ExitCode.GATE_FAILED)
     assert (refused.version, refused.certified_version, refused.certified_moved) == (2, 1, False)
     assert refused.message == (
-        f"bronze.orders version 2 refused: {AT_MOST}(max_value=2) observed 3 (2 at most); readers stay on version 1\n"
+        f"bronze.orders version 2 refused: {AT_MOST}(max_value=1) observed 2 (1 at most); readers stay on version 1\n"
         "Fix the data or the rule, then run the table again: `lakehouse run --table bronze.orders --interval DAY`, or "
         "in Airflow clear the task that writes it, with its downstream tasks."
     )
     [check] = refused.checks
-    assert (check.passed, check.observed, check.expected) == (False, 3, {"max_value": 2})
+    assert (check.passed, check.observed, check.expected) == (False, 2, {"max_value": 1})
     assert shop.run(SILVER, 2).rows.read == 1
-    third = shop.run(BRONZE, 3)
+    third = run(shop, 3)
     assert (third.outcome, third.version, third.certified_version) == (Outcome.COMMITTED, 3, 1)
-    assert "First refused at version 2 (batch main/2)." in gate(shop).message
+    before = verdicts(shop)
+    first, second = gate(shop), gate(shop)
+    assert "First refused at version 2 (batch main/2)." in first.message
+    assert verdicts(shop) == before == [(1, True), (2, False), (3, False)], "a second check records nothing"
+    assert first.model_dump(exclude={"timings_s"}) == second.model_dump(exclude={"timings_s"})
     assert shop.run(SILVER, 3).outcome == Outcome.NO_OP
 
-
-def test_a_second_check_has_the_same_result_and_records_nothing(shop: Lakehouse) -> None:
-    for number, passed in ((1, True), (2, True), (3, False)):
-        shop.run(BRONZE, number)
-        before = verdicts(shop)
-        assert before[-1] == (number, passed)
-        first, second = gate(shop), gate(shop)
-        assert verdicts(shop) == before
-        assert not first.certified_moved
-        assert first.model_dump(exclude={"timings_s"}) == second.model_dump(exclude={"timings_s"})
-        assert first.outcome == (Outcome.NO_OP if passed else Outcome.GATE_FAILED)
-
-
-def test_a_fixed_rule_certifies_all_batches_since_the_last_certified_version(
-    shop: Lakehouse, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shop.run(BRONZE, 1)
-    shop.specs(bronze_document(expectations=[at_most(1)]))
-    refused = [shop.run(BRONZE, number) for number in (2, 3)]
-    assert [report.certified_version for report in refused] == [1, 1]
     shop.specs(bronze_document(expectations=[at_most(3)]))
-
-    report = gate(shop)
-
+    report, again = gate(shop), gate(shop)
     assert (report.outcome, report.version, report.certified_version) == (Outcome.NO_OP, 3, 3)
+    assert (again.outcome, again.certified_version, again.certified_moved) == (Outcome.NO_OP, 3, False)
     [*_, last] = Gates(shop.paths).results(BRONZE)
     assert last.result.batches == ("main/2", "main/3")
-
-
-def test_an_optimize_between_the_write_and_the_gate_inherits_the_verdict(
-    shop: Lakehouse, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shop.run(BRONZE, 1)
-    write_without_gate(shop, 2, monkeypatch)
-    assert optimize(shop.paths.table(BRONZE)) == 3
-    assert Gates(shop.paths).certified(BRONZE) == 1
-    gate_report = gate(shop)
-    assert (gate_report.version, gate_report.certified_version) == (2, 3)
-    assert verdicts(shop) == [(1, True), (2, True)]
 
 
 def test_a_table_without_a_batch_cannot_be_checked(shop: Lakehouse) -> None:

@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 
+from include.contracts.job.report import JobReport
 from include.control.gates.gates import Gates
 from include.errors import Outcome
 from spark_jobs.runtime.session import own_session
-from tests.support.documents.specs import bronze_document
+from tests.support.documents.specs import bronze_document, silver_document
+from tests.support.given import given
 from tests.support.lakehouse import Lakehouse, order
 from tests.support.ledger.delta_tables import commit_file
 
@@ -24,11 +26,14 @@ FORTY_DAYS = 40 * 24 * 3600
 
 @pytest.fixture
 def shop(lakehouse: Lakehouse) -> Lakehouse:
-    """Six days of one order each, delivered; the gate of bronze refuses a table of more than one row."""
+    """The gate of bronze refuses a table of more than one row."""
     lakehouse.specs(bronze_document(expectations=[at_most(1)]))
-    for number in range(1, 7):
-        lakehouse.deliver(number, "a.json", [order(number, number)])
     return lakehouse
+
+
+def run(shop: Lakehouse, number: int) -> JobReport:
+    """Load the order of a day into bronze."""
+    return given(shop, BRONZE, [order(number, number)], number)
 
 
 def at_most(rows: int) -> dict[str, Any]:
@@ -49,27 +54,22 @@ def test_a_certificate_stays_and_a_later_version_is_certified_after_delta_has_cl
     shop: Lakehouse,
 ) -> None:
     table = shop.paths.table(BRONZE)
-    certified = shop.run(BRONZE, 1).version
+    shop.specs(silver_document("silver.late"))
+    certified = run(shop, 1).version
     assert certified is not None
     assert shop.run(SILVER, 1).outcome is Outcome.COMMITTED
-    refused = shop.run(BRONZE, 2)
+    refused = run(shop, 2)
     assert refused.certified_version == certified
     let_delta_clean_up(table)
     assert not commit_file(table, certified + 1).exists(), "Delta has cleaned its log up"
     assert Gates(shop.paths).certified(BRONZE) == certified
-    still = shop.run(BRONZE, 3)
+    late = shop.run("silver.late", 1)
+    assert late.outcome is Outcome.NOT_READY, "it has never read the certified version"
+    assert f"version {certified} of {BRONZE} is certified, but cannot be read any more" in late.message
+    still = run(shop, 3)
     assert (still.outcome, still.certified_version) == (Outcome.COMMITTED, certified)
     assert shop.run(SILVER, 3).outcome is Outcome.NO_OP
     shop.specs(bronze_document(expectations=[at_most(9)]))
-    right = shop.run(BRONZE, 4)
+    right = run(shop, 4)
     assert right.certified_version == right.version == Gates(shop.paths).certified(BRONZE)
     assert shop.run(SILVER, 4).rows.applied == 3, "orders 2 to 4"
-
-
-def test_a_reader_that_never_read_the_certified_version_waits_for_a_later_version(shop: Lakehouse) -> None:
-    certified = shop.run(BRONZE, 1).version
-    shop.run(BRONZE, 2)
-    let_delta_clean_up(shop.paths.table(BRONZE))
-    report = shop.run(SILVER, 1)
-    assert report.outcome is Outcome.NOT_READY
-    assert f"version {certified} of {BRONZE} is certified, but cannot be read any more" in report.message

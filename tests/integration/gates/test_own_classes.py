@@ -9,9 +9,9 @@ import pytest
 from include.control.gates.gates import Gates
 from include.errors import ExitCode, Outcome
 from tests.support.documents.specs import Document, silver_document
-from tests.support.lakehouse import Lakehouse, copy_lakehouse, order
+from tests.support.lakehouse import Lakehouse, copy_lakehouse
 from tests.support.quality.own_classes import own_classes
-from tests.support.silver.refusing_gate import BRONZE, SILVER
+from tests.support.silver.refusing_gate import SILVER
 
 FULL_BOXES = """
 from great_expectations.expectations.expectation import BatchExpectation
@@ -29,10 +29,8 @@ class ExpectFullBoxes(BatchExpectation):
 
 @pytest.fixture
 def shop(refusing: Lakehouse, tmp_path: Path) -> Lakehouse:
-    """Silver has two orders, and three more are in bronze; the class is in the folder `classes`."""
-    shop = copy_lakehouse(refusing, tmp_path / "shop")
-    write_class(shop, FULL_BOXES)
-    return shop
+    """Silver has two orders, and three more are in bronze."""
+    return copy_lakehouse(refusing, tmp_path / "shop")
 
 
 def write_class(shop: Lakehouse, source: str) -> Path:
@@ -47,39 +45,7 @@ def boxes_of(size: int) -> Document:
     return silver_document(expectations=[rule])
 
 
-def test_a_class_refuses_a_version_and_certifies_the_next_one(shop: Lakehouse) -> None:
-    shop.specs(boxes_of(2))
-    with own_classes(shop.folder / "classes"):
-        refused = shop.run(SILVER, 2)
-        shop.deliver(2, "c.json", [order(6, 6, of_day=2)])
-        _, passed = shop.run_all(2, BRONZE, SILVER)
-
-    assert (refused.version, refused.certified_version, refused.table_rows) == (2, 1, 5)
-    assert (
-        "silver.orders version 2 refused: expect_full_boxes(size=2) observed 5 (a box is sent full); "
-        "readers stay on version 1\nFix the data or the rule, then run the table again"
-    ) in refused.message
-    [check] = refused.checks
-    assert (check.passed, check.observed, check.expected) == (False, 5, {"size": 2})
-    assert (passed.version, passed.certified_version, passed.certified_moved) == (3, 3, True)
-    assert [check.passed for check in passed.checks] == [True]
-
-
-def test_a_class_whose_code_raises_refuses_the_version_until_it_is_corrected(shop: Lakehouse) -> None:
-    with own_classes(shop.folder / "classes"):
-        shop.specs(boxes_of(0))
-        refused = shop.run(SILVER, 2)
-        shop.specs(boxes_of(5))
-        again = shop.run(SILVER, 2)
-
-    assert (refused.outcome, refused.version, refused.certified_version) == (Outcome.COMMITTED, 2, 1)
-    cause, way_out = refused.message.split("\n")
-    assert "expect_full_boxes(size=0) could not be checked: integer modulo by zero (a box is sent full)" in cause
-    assert way_out.startswith("Fix the data or the rule, then run the table again")
-    assert (again.outcome, again.version, again.certified_version) == (Outcome.NO_OP, 2, 2)
-
-
-def test_the_run_after_a_file_that_could_not_be_run_certifies_the_committed_batch(shop: Lakehouse) -> None:
+def test_a_class_judges_a_committed_batch_once_its_file_and_its_code_are_right(shop: Lakehouse) -> None:
     folder = write_class(shop, f"import module_of_nobody\n{FULL_BOXES}")
     shop.specs(boxes_of(5))
     with own_classes(folder):
@@ -92,5 +58,23 @@ def test_the_run_after_a_file_that_could_not_be_run_certifies_the_committed_batc
     assert (len(shop.rows(SILVER, "order_id")), Gates(shop.paths).certified(SILVER)) == (5, 1)
 
     with own_classes(write_class(shop, FULL_BOXES)):
-        again = shop.run(SILVER, 2)
-    assert (again.outcome, again.version, again.certified_version) == (Outcome.NO_OP, 2, 2)
+        shop.specs(boxes_of(0))
+        raised = shop.run(SILVER, 2)
+        shop.specs(boxes_of(2))
+        refused = shop.run(SILVER, 2)
+        shop.specs(boxes_of(5))
+        passed = shop.run(SILVER, 2)
+
+    assert (raised.outcome, raised.version, raised.certified_version) == (Outcome.NO_OP, 2, 1)
+    cause, way_out = raised.message.split("\n")
+    assert "expect_full_boxes(size=0) could not be checked: integer modulo by zero (a box is sent full)" in cause
+    assert way_out.startswith("Fix the data or the rule, then run the table again")
+    assert (refused.version, refused.certified_version, refused.table_rows) == (2, 1, 5)
+    assert (
+        "silver.orders version 2 refused: expect_full_boxes(size=2) observed 5 (a box is sent full); "
+        "readers stay on version 1\nFix the data or the rule, then run the table again"
+    ) in refused.message
+    [check] = refused.checks
+    assert (check.passed, check.observed, check.expected) == (False, 5, {"size": 2})
+    assert (passed.outcome, passed.version, passed.certified_version) == (Outcome.NO_OP, 2, 2)
+    assert [check.passed for check in passed.checks] == [True]

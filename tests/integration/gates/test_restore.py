@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -21,17 +21,16 @@ from include.control.planning.planner import Planner
 from include.errors import Outcome, OverrideError, RestoreError
 from include.settings import Settings
 from spark_jobs.layers.silver.silver import SilverMerge
-from tests.support.documents.specs import bronze_document, gold_document
+from tests.support.documents.specs import gold_document
+from tests.support.given import given
 from tests.support.lakehouse import Lakehouse, copy_lakehouse, order
 from tests.support.ledger.delta_tables import day
 from tests.support.silver.refusing_gate import (
     BRONZE,
     GOLD,
     SILVER,
-    TABLES,
     content,
-    content_without_refusal,
-    deliver_two_days,
+    load_into_bronze,
     silver,
 )
 
@@ -41,7 +40,7 @@ def shop(refusing: Lakehouse, tmp_path: Path) -> Lakehouse:
     return copy_lakehouse(refusing, tmp_path / "shop")
 
 
-def test_a_refused_version_is_restored_in_the_same_run(shop: Lakehouse) -> None:
+def test_a_refused_version_is_restored_in_the_same_run_and_its_batches_are_read_again(shop: Lakehouse) -> None:
     before = content(shop)
     report = shop.run(SILVER, 2)
     assert (report.outcome, report.version, report.certified_version) == (Outcome.COMMITTED, 2, 3)
@@ -55,58 +54,26 @@ def test_a_refused_version_is_restored_in_the_same_run(shop: Lakehouse) -> None:
     last = Ledger(shop.paths).last_committed(SILVER, commit.metadata["table_id"], "main")
     assert last is not None
     assert last.intent.sources.ranges == {BRONZE: (1, 1)}, "the second day counts as not read"
+    said = Override(by="ann", reason="a holiday", run_id="manual__2", at=datetime(2013, 1, 5, tzinfo=UTC))
+    with pytest.raises(OverrideError, match="version 3 has undone version 2"):
+        override(load_catalog(shop.folder / "tables").spec(SILVER), 2, said, shop.paths)
 
+    assert shop.run(GOLD, 2).outcome in (Outcome.COMMITTED, Outcome.NO_OP)
+    assert content(shop) == before, "tables downstream continue with the certified rows"
+    assert shop.run(SILVER, 2).version == 4
+    assert content(shop) == before, "a second run tries again, and is restored again"
+    assert Gates(shop.paths).certified(SILVER) == 5
 
-@pytest.mark.slow
-def test_the_next_run_reads_the_refused_batches_as_if_they_were_new(shop: Lakehouse, tmp_path: Path) -> None:
-    shop.run(SILVER, 2)
     shop.specs(silver(3))
+    gate_report = shop.run(SILVER, 2, job=Job.QUALITY_GATE)
+    assert gate_report.outcome == Outcome.GATE_FAILED, "the restored version is not taken for the refused one"
+    assert "Run the task that writes the table" in gate_report.message
     reports = shop.run_all(2, SILVER, GOLD)
     assert [report.outcome for report in reports] == [Outcome.COMMITTED] * 2
     assert reports[0].certified_moved
-    expected = content_without_refusal(Lakehouse(tmp_path / "plain"))
-    assert content(shop) == expected
-    assert (expected["deleted"], len(expected["refused"])) == (["o2"], 1)
-
-
-@pytest.mark.slow
-def test_downstream_tables_and_readers_continue_with_the_certified_rows(shop: Lakehouse) -> None:
-    before = content(shop)
-    shop.run(SILVER, 2)
-    assert Gates(shop.paths).certified(SILVER) == 3
-    assert shop.run(GOLD, 2).outcome in (Outcome.COMMITTED, Outcome.NO_OP)
-    assert content(shop) == before
-    assert shop.run(GOLD, 2).outcome == Outcome.NO_OP
-
-
-@pytest.mark.faults
-def test_a_second_run_tries_again_and_is_restored_again(shop: Lakehouse) -> None:
-    before = content(shop)
-    assert [shop.run(SILVER, 2).version for _ in range(3)] == [2, 4, 6]
-    assert content(shop) == before
-    assert Gates(shop.paths).certified(SILVER) == 7
-
-
-@pytest.mark.slow
-def test_the_gates_own_job_does_not_take_the_restored_version_for_the_refused_one(shop: Lakehouse) -> None:
-    shop.run(SILVER, 2)
-    shop.specs(silver(3))
-    gate_report = shop.run(SILVER, 2, job=Job.QUALITY_GATE)
-    assert gate_report.outcome == Outcome.GATE_FAILED
-    assert "Run the task that writes the table" in gate_report.message
-
-
-@pytest.mark.slow
-def test_a_version_is_kept_when_a_newer_commit_exists(shop: Lakehouse) -> None:
-    shop.specs(silver(2, on_refusal="keep"))
-    refused = shop.run(SILVER, 2)
-    assert refused.certified_version == 1
-    shop.deliver(3, "c.json", [order(6, 6, of_day=3)])
-    shop.run_all(3, BRONZE, SILVER)
-    newest = latest_version(shop.paths.table(SILVER))
-    with pytest.raises(RestoreError, match=r"silver\.orders: version 2 was not undone: version 3 came after it"):
-        restore(shop, 2)
-    assert latest_version(shop.paths.table(SILVER)) == newest == 3
+    after = content(shop)
+    assert shop.rows(SILVER, "order_id", "amount") == [("o1", 10), ("o3", 3), ("o4", 4)]
+    assert (after["deleted"], len(after["refused"]), after["groups"]) == (["o2"], 1, [(date(2013, 1, 2), 3, 17)])
 
 
 @pytest.mark.faults
@@ -154,17 +121,10 @@ def test_a_batch_that_was_planned_before_the_restore_plans_again(shop: Lakehouse
     assert shop.rows(SILVER, "order_id") == [("o1",), ("o3",), ("o4",)]
 
 
-def test_a_version_before_a_restore_cannot_be_overridden(shop: Lakehouse) -> None:
-    shop.run(SILVER, 2)
-    said = Override(by="ann", reason="a holiday", run_id="manual__2", at=datetime(2013, 1, 5, tzinfo=UTC))
-    with pytest.raises(OverrideError, match="version 3 has undone version 2"):
-        override(load_catalog(shop.folder / "tables").spec(SILVER), 2, said, shop.paths)
-
-
 def test_the_first_version_of_a_table_stays_refused(lakehouse: Lakehouse) -> None:
-    lakehouse.specs(bronze_document(), silver(1))
-    deliver_two_days(lakehouse)
-    _, report = lakehouse.run_all(1, BRONZE, SILVER)
+    lakehouse.specs(silver(1))
+    load_into_bronze(lakehouse, 1)
+    report = lakehouse.run(SILVER)
     assert report.message.endswith("was not undone: no version of the table was ever certified.")
     assert len(lakehouse.rows(SILVER, "order_id")) == 2
 
@@ -172,16 +132,16 @@ def test_the_first_version_of_a_table_stays_refused(lakehouse: Lakehouse) -> Non
 @pytest.mark.slow
 def test_gold_is_restored_too(lakehouse: Lakehouse) -> None:
     few_a_day = {"expect_column_max_to_be_between": {"column": "orders", "max_value": 2}, "action": "fail"}
-    lakehouse.specs(bronze_document(), silver(9), gold_document(expectations=[few_a_day], on_refusal="restore"))
-    deliver_two_days(lakehouse)
-    lakehouse.run_all(1, *TABLES)
+    lakehouse.specs(gold_document(expectations=[few_a_day], on_refusal="restore"))
+    given(lakehouse, SILVER, [order(1, 1), order(2, 2)], 1)
+    lakehouse.run(GOLD, 1)
     before = lakehouse.rows(GOLD, "day", "orders", "revenue")
-    *_, refused = lakehouse.run_all(2, *TABLES)
-    assert "version 3 has the rows of version 1" in refused.message
+    given(lakehouse, SILVER, [order(3, 3)], 2)
+    assert "version 3 has the rows of version 1" in lakehouse.run(GOLD, 2).message
     assert lakehouse.rows(GOLD, "day", "orders", "revenue") == before
     lakehouse.specs(gold_document())
     assert lakehouse.run(GOLD, 2).certified_moved
-    assert lakehouse.rows(GOLD, "orders", "revenue") == [(3, 17)]
+    assert lakehouse.rows(GOLD, "orders", "revenue") == [(3, 6)]
 
 
 @pytest.mark.slow

@@ -11,8 +11,9 @@ from include.contracts.job.args import Job
 from include.contracts.job.report import JobReport
 from include.errors import ExitCode, Outcome
 from tests.support.documents.specs import Document, bronze_document, gold_document
+from tests.support.given import given
 from tests.support.lakehouse import Lakehouse, copy_lakehouse, order
-from tests.support.silver.refusing_gate import BRONZE, GOLD, SILVER, TABLES, content, deliver_two_days, silver
+from tests.support.silver.refusing_gate import BRONZE, GOLD, SILVER, content, load_into_bronze, silver
 
 pytestmark = pytest.mark.slow
 
@@ -38,10 +39,10 @@ def vacuum(shop: Lakehouse, at: datetime) -> JobReport:
 def made(shared: Lakehouse) -> Lakehouse:
     """Two days of orders, the second one in bronze alone; o9 was deleted by the first one, o2 will be."""
     shared.specs(bronze_document(), forgetting(2), gold_document())
-    deliver_two_days(shared)
-    shared.deliver(1, "b.json", [order(9, 0)])
-    assert [report.certified_version for report in shared.run_all(1, *TABLES)] == [1, 1, 1]
-    shared.run(BRONZE, 2)
+    load_into_bronze(shared, 1)
+    given(shared, BRONZE, [order(9, 0)], 1)
+    assert [report.certified_version for report in shared.run_all(1, SILVER, GOLD)] == [1, 1]
+    load_into_bronze(shared, 2)
     assert deleted(shared) == ["o9"]
     return shared
 

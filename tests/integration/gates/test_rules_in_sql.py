@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from include.errors import Outcome
-from tests.support.documents.specs import bronze_document, silver_document
+from tests.support.documents.specs import silver_document
+from tests.support.given import given
 from tests.support.lakehouse import Lakehouse, order
 
 BRONZE, SILVER = "bronze.orders", "silver.orders"
@@ -22,9 +23,9 @@ def test_a_condition_quarantines_rows_and_a_query_refuses_the_version(lakehouse:
         },
         "action": "fail",
     }
-    lakehouse.specs(bronze_document(), silver_document(expectations=[condition, query]))
-    lakehouse.deliver(1, "a.json", [order(1, 5), order(2, -1), order(3, -1), order(4, None)])
-    bronze, silver = lakehouse.run_all(1, BRONZE, SILVER)
+    lakehouse.specs(silver_document(expectations=[condition, query]))
+    bronze = given(lakehouse, BRONZE, [order(1, 5), order(2, -1), order(3, -1), order(4, None)])
+    silver = lakehouse.run(SILVER)
 
     assert silver.outcome is Outcome.COMMITTED
     assert lakehouse.rows(SILVER, "order_id", "amount") == [("o1", 5), ("o3", -1), ("o4", None)]

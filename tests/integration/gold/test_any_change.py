@@ -13,31 +13,34 @@ from tests.support.gold.changing_sources import COLUMNS, Shop
 from tests.support.gold.random_specs import KINDS_OF_GOLD, WITH_GOLD
 from tests.support.lakehouse import Lakehouse
 
-ROUNDS = 6
-QUICK = (17, 18)
-"""Seeds with different kinds of tables."""
+SEEDS = [
+    (17, 3),
+    pytest.param(18, 4, marks=pytest.mark.slow),
+    *(pytest.param(seed, 6, marks=pytest.mark.faults) for seed in range(6)),
+]
+"""Seeds with different kinds of tables, and the number of rounds, of which the last but one makes a little change."""
 
 UNTRACED = {"gold.windows_of_time"}
 """Sliding windows and sessions are always computed whole."""
 
 
-@pytest.mark.parametrize("seed", [*QUICK, *(pytest.param(seed, marks=pytest.mark.faults) for seed in range(17))])
+@pytest.mark.parametrize(("seed", "rounds"), SEEDS)
 def test_after_any_changes_gold_is_what_a_computation_from_scratch_gives(
-    lakehouse: Lakehouse, seed: int, monkeypatch: pytest.MonkeyPatch
+    lakehouse: Lakehouse, seed: int, rounds: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     random, limits = Random(seed), Random(seed)
     kinds = (*random.sample(KINDS_OF_GOLD, 3), *(WITH_GOLD[:2] if seed % 2 else WITH_GOLD[2:]))
     shop = Shop(lakehouse, random, kinds)
     shop.fill()
-    for number in range(ROUNDS):
+    for number in range(rounds):
         # Sometimes there are more touched values than are listed, so that ranges of them are computed.
         monkeypatch.setattr(refresh_cost, "MOST_LISTED", limits.choice((1, 2, 1_000)))
         computed = shop.run()
         for table in shop.queries:
             assert shop.rows(table) == shop.from_scratch(table), (table, shop.queries[table])
-        if number == ROUNDS - 2:
+        if number == rounds - 2:
             shop.change_little()
-        elif number < ROUNDS - 2:
+        elif number < rounds - 2:
             for table in random.sample(list(COLUMNS), random.choice((1, 1, 2, 3))):
                 shop.change(table)
             if random.random() < 0.5:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from include.errors import Outcome
 from tests.support.documents.specs import bronze_document, gold_document, silver_document
+from tests.support.given import given
 from tests.support.lakehouse import Lakehouse, order
 
 BRONZE, SILVER, GOLD = "bronze.orders", "silver.orders", "gold.by_shop"
@@ -18,8 +19,8 @@ def test_an_empty_text_is_no_key_and_no_group_of_a_partitioned_table(lakehouse: 
     bronze = bronze_document(columns={**bronze["columns"], **SHOP})
     lakehouse.specs(bronze, silver_document(columns={**silver["columns"], **SHOP}, **keys), by_shop)
     for number in (1, 2):
-        lakehouse.deliver(number, "a.json", [order(1, number, number, shop=""), order(2, number, number, shop="x")])
-        report = lakehouse.run_all(number, BRONZE, SILVER)[-1]
+        given(lakehouse, BRONZE, [order(1, number, number, shop=""), order(2, number, number, shop="x")], number)
+        report = lakehouse.run(SILVER, number)
         assert (report.rows.applied, report.rows.quarantined) == (1, 1)
     assert lakehouse.rows(SILVER, "shop", "order_id", "amount") == [("x", "o2", 2)]
     (row, _) = lakehouse.waiting(SILVER)

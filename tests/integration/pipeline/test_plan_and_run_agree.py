@@ -172,7 +172,7 @@ QUESTIONS = st.builds(
 
 @pytest.mark.timeout(1800)
 @settings(
-    max_examples=8, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.explicit, Phase.generate]
+    max_examples=4, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.explicit, Phase.generate]
 )
 @example(question=Question("sound", (), (1, 2), CHAIN, reprocess=True, skip_missing=False))
 @example(question=Question("deletes refused", (), (2,), CHAIN, reprocess=False, skip_missing=False))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any
 
 import pytest
 from deltalake import DeltaTable
@@ -18,10 +17,12 @@ from include.control.ledger.ledger import Ledger
 from include.control.ledger.resolution import table_id
 from include.control.log.batch import FileFact, Intent
 from include.control.log.delta_log import latest_version
+from include.control.log.stored_tables import open_table
 from include.control.ops_tables import OpsTables
 from include.control.planning.stream_positions import stream_position
 from include.errors import ExitCode, Outcome
 from tests.support.documents.specs import silver_document
+from tests.support.given import given
 from tests.support.lakehouse import Lakehouse, copy_lakehouse, order
 from tests.support.ledger.delta_tables import file_contents
 from tests.support.rebuilt_shop import (
@@ -30,9 +31,9 @@ from tests.support.rebuilt_shop import (
     GOLD,
     SILVER,
     TABLES,
-    fresh_shop,
+    given_days,
     load_days,
-    rows_of_fresh_shop,
+    right_rows,
     visible_rows,
     write_shop_specs,
 )
@@ -43,7 +44,8 @@ NEW_KEYS = "CASE WHEN event_seq > 6 THEN concat('new ', order_id) ELSE order_id 
 @pytest.fixture(scope="module")
 def loaded(shared: Lakehouse) -> Lakehouse:
     write_shop_specs(shared)
-    load_days(shared, 1, 2)
+    given_days(shared, 1, 2)
+    assert visible_rows(shared) == right_rows(2)
     return shared
 
 
@@ -52,30 +54,8 @@ def shop(loaded: Lakehouse, tmp_path: Path) -> Lakehouse:
     return copy_lakehouse(loaded, tmp_path / "shop")
 
 
-@pytest.mark.parametrize(
-    ("asked", "changes"),
-    [
-        (SILVER, {"keys": ["order_id", "day"]}),
-        pytest.param(BRONZE, {"kind": "bigint"}, marks=pytest.mark.slow),
-    ],
-    ids=["other keys", "another type in all layers"],
-)
-def test_the_new_table_takes_the_place_of_the_old_one_and_work_goes_on(
-    shop: Lakehouse, tmp_path: Path, asked: str, changes: dict[str, Any]
-) -> None:
-    before, versions = visible_rows(shop), {table: latest_version(shop.paths.table(table)) for table in TABLES}
-    write_shop_specs(shop, **changes)
-    assert shop.run(asked, 2).outcome is Outcome.BAD_INPUT
-
-    report = shop.rebuild(asked, downstream=True)
-
-    assert report.exit_code is ExitCode.OK, report.message
-    rebuilt = TABLES[TABLES.index(asked) :]
-    assert report.details["tables"] == {table: versions[table] + 1 for table in rebuilt}
-    fresh = fresh_shop(tmp_path / "anew", 1, 2, **changes)
-    assert visible_rows(shop) == visible_rows(fresh)
-    old = DeltaTable(str(shop.paths.table(asked)), version=versions[asked]).to_pyarrow_table()
-    assert sorted(old["order_id"].to_pylist(), key=repr) == sorted((row[0] for row in before[asked]), key=repr)
+def require_work_goes_on(shop: Lakehouse) -> None:
+    """The rebuilt tables follow their specs, have read all that there is, and the third day ends right."""
     ops = OpsTables(shop.paths)
     for table in TABLES:
         spec = load_catalog(shop.folder / "tables").spec(table)
@@ -83,10 +63,36 @@ def test_the_new_table_takes_the_place_of_the_old_one_and_work_goes_on(
         assert position is not None
         assert table_diff(spec, position.last, ops).changes == ()
         assert shop.run(table, 2).outcome is Outcome.NO_OP, "the new table has read all that there is"
-    for each in (shop, fresh):
-        load_days(each, 3)
-    assert visible_rows(shop) == visible_rows(fresh)
+    load_days(shop, 3)
+    assert visible_rows(shop) == right_rows(3)
     assert not list(shop.paths.rebuilds.iterdir())
+
+
+def test_the_new_table_takes_the_place_of_the_old_one_once_its_gate_passes_it_and_work_goes_on(
+    shop: Lakehouse,
+) -> None:
+    before, versions = visible_rows(shop), {table: latest_version(shop.paths.table(table)) for table in TABLES}
+    keys = {"keys": ["order_id", "day"]}
+    write_shop_specs(shop, **keys)
+    rule = {"expect_table_row_count_to_be_between": {"min_value": 99}, "action": "fail"}
+    shop.specs(silver_document(**keys, expectations=[rule]))
+    assert shop.run(SILVER, 2).outcome is Outcome.BAD_INPUT
+    assert shop.rebuild(SILVER).outcome is Outcome.GATE_FAILED
+    assert visible_rows(shop) == before
+    cancelled = shop.rebuild(SILVER, cancel=True)
+    assert (cancelled.outcome, "readers saw nothing" in cancelled.message) == (Outcome.COMMITTED, True)
+    assert shop.rebuild(SILVER, cancel=True).outcome is Outcome.NO_OP
+    assert not list(shop.paths.rebuilds.iterdir())
+    write_shop_specs(shop, **keys)
+
+    report = shop.rebuild(SILVER, downstream=True)
+
+    assert report.exit_code is ExitCode.OK, report.message
+    assert report.details["tables"] == {table: versions[table] + 1 for table in (SILVER, GOLD)}
+    assert visible_rows(shop) == right_rows(2)
+    old = DeltaTable(str(shop.paths.table(SILVER)), version=versions[SILVER]).to_pyarrow_table()
+    assert sorted(old["order_id"].to_pylist()) == [row[0] for row in before[SILVER]]
+    require_work_goes_on(shop)
 
 
 def test_files_that_are_gone_are_named_and_nothing_is_switched_unless_that_is_meant(shop: Lakehouse) -> None:
@@ -102,41 +108,18 @@ def test_files_that_are_gone_are_named_and_nothing_is_switched_unless_that_is_me
 
 
 @pytest.mark.slow
-def test_a_table_whose_gate_refuses_what_was_built_stays_and_the_rebuild_can_be_cancelled(shop: Lakehouse) -> None:
-    before = visible_rows(shop)
-    rule = {"expect_table_row_count_to_be_between": {"min_value": 99}, "action": "fail"}
-    write_shop_specs(shop, keys=["order_id", "day"])
-    shop.specs(silver_document(keys=["order_id", "day"], expectations=[rule]))
-    assert shop.rebuild(SILVER).outcome is Outcome.GATE_FAILED
-    assert visible_rows(shop) == before
-    cancelled = shop.rebuild(SILVER, cancel=True)
-    assert (cancelled.outcome, "readers saw nothing" in cancelled.message) == (Outcome.COMMITTED, True)
-    assert shop.rebuild(SILVER, cancel=True).outcome is Outcome.NO_OP
-    assert not list(shop.paths.rebuilds.iterdir())
-    write_shop_specs(shop)
-    load_days(shop, 3)
-
-
-@pytest.mark.slow
-def test_an_undone_rebuild_brings_back_the_table_and_what_it_knew(shop: Lakehouse, tmp_path: Path) -> None:
-    before, own = visible_rows(shop), table_id(shop.paths.table(SILVER))
-    write_shop_specs(shop, keys=["order_id", "day"])
-    assert shop.rebuild(SILVER).exit_code is ExitCode.OK
-    assert table_id(shop.paths.table(SILVER)) != own
-    write_shop_specs(shop)
-    undone = shop.rebuild(SILVER, undo=True)
-    assert undone.exit_code is ExitCode.OK, undone.message
-    assert (visible_rows(shop), table_id(shop.paths.table(SILVER))) == (before, own)
-    assert shop.rebuild(SILVER, undo=True).outcome is Outcome.NOT_READY
-    load_days(shop, 3)
-    assert visible_rows(shop) == rows_of_fresh_shop(tmp_path / "later", 1, 2, 3)
-
-
-@pytest.mark.slow
-def test_tables_that_were_rebuilt_together_are_undone_together_and_go_on(shop: Lakehouse, tmp_path: Path) -> None:
+def test_tables_that_were_rebuilt_together_are_undone_together_and_go_on(shop: Lakehouse) -> None:
     before, own = visible_rows(shop), [table_id(shop.paths.table(table)) for table in TABLES]
+    versions = {table: latest_version(shop.paths.table(table)) for table in TABLES}
     write_shop_specs(shop, kind="bigint")
-    assert shop.rebuild(BRONZE, downstream=True).exit_code is ExitCode.OK
+    assert shop.run(BRONZE, 2).outcome is Outcome.BAD_INPUT
+    rebuilt = shop.rebuild(BRONZE, downstream=True)
+    assert rebuilt.exit_code is ExitCode.OK
+    assert rebuilt.details["tables"] == {table: version + 1 for table, version in versions.items()}
+    assert visible_rows(shop) == right_rows(2)
+    assert str(open_table(shop.paths.table(SILVER)).to_pyarrow_table().schema.field("amount").type) == "int64"
+    assert set(own).isdisjoint(table_id(shop.paths.table(table)) for table in TABLES)
+    require_work_goes_on(copy_lakehouse(shop, shop.folder.with_name("rebuilt")))
     write_shop_specs(shop)
     assert shop.rebuild(BRONZE, undo=True, downstream=True, dry_run=True).details == {"tables": list(TABLES)}
     alone = shop.rebuild(BRONZE, undo=True)
@@ -147,27 +130,25 @@ def test_tables_that_were_rebuilt_together_are_undone_together_and_go_on(shop: L
     assert set(others.details["tables"]) == {SILVER, GOLD}, others.message
     assert (visible_rows(shop), [table_id(shop.paths.table(table)) for table in TABLES]) == (before, own)
     assert shop.rebuild(BRONZE, undo=True, downstream=True).outcome is Outcome.NOT_READY
-    load_days(shop, 3)
-    assert visible_rows(shop) == rows_of_fresh_shop(tmp_path / "later", 1, 2, 3)
+    require_work_goes_on(shop)
 
 
 @pytest.mark.faults
-def test_tables_below_one_that_was_rebuilt_alone_go_on_with_its_rows(shop: Lakehouse, tmp_path: Path) -> None:
+def test_tables_below_one_that_was_rebuilt_alone_go_on_with_its_rows(shop: Lakehouse) -> None:
     before = visible_rows(shop)
     assert shop.rebuild(BRONZE).exit_code is ExitCode.OK
     assert shop.run(SILVER, 2).exit_code is ExitCode.OK
     assert shop.run(GOLD, 2).exit_code is ExitCode.OK
     assert visible_rows(shop) == before
     load_days(shop, 3)
-    assert visible_rows(shop) == rows_of_fresh_shop(tmp_path / "later", 1, 2, 3)
+    assert visible_rows(shop) == right_rows(3)
 
 
 @pytest.mark.slow
 def test_a_driver_that_has_read_the_spec_of_before_writes_nothing_to_the_new_table(
     shop: Lakehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shop.deliver(3, "a.json", DAYS[3])
-    assert shop.run(BRONZE, 3).outcome is Outcome.COMMITTED
+    given(shop, BRONZE, DAYS[3], 3)
     of_before, waited = Leases.stream, []
 
     def rebuild_meanwhile(leases: Leases, table: str, stream: str) -> AbstractContextManager[LeaseWait]:
@@ -185,10 +166,9 @@ def test_a_driver_that_has_read_the_spec_of_before_writes_nothing_to_the_new_tab
 
 @pytest.mark.faults
 def test_a_batch_that_was_under_way_without_its_lease_is_planned_again_on_the_new_table(
-    shop: Lakehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    shop: Lakehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shop.deliver(3, "a.json", DAYS[3])
-    assert shop.run(BRONZE, 3).outcome is Outcome.COMMITTED
+    given(shop, BRONZE, DAYS[3], 3)
     record, switched = Ledger.record_intent, []
 
     def then_the_switch(ledger: Ledger, intent: Intent, files: Sequence[FileFact] = ()) -> None:
@@ -205,14 +185,13 @@ def test_a_batch_that_was_under_way_without_its_lease_is_planned_again_on_the_ne
     assert report.exit_code is ExitCode.OK, report.message
     assert switched == [latest_version(shop.paths.table(SILVER))], "the rebuild had read all of it"
     assert shop.run(GOLD, 3).exit_code is ExitCode.OK
-    assert visible_rows(shop) == rows_of_fresh_shop(tmp_path / "anew", 1, 2, 3)
+    assert visible_rows(shop) == right_rows(3)
 
 
 @pytest.mark.slow
 def test_keys_that_are_gone_are_counted_though_as_many_others_have_come(lakehouse: Lakehouse) -> None:
-    lakehouse.deliver(1, "a.json", [order(one, 1, seq=one) for one in range(10)])
-    for report in lakehouse.run_all(1, BRONZE, SILVER):
-        assert report.exit_code is ExitCode.OK, report.message
+    given(lakehouse, BRONZE, [order(one, 1, seq=one) for one in range(10)])
+    assert lakehouse.run(SILVER).exit_code is ExitCode.OK
     renamed = {**silver_document()["columns"], "order_id": {"type": "string", "from": NEW_KEYS}}
     lakehouse.specs(silver_document(columns=renamed, max_deleted_percent=20))
 
@@ -239,8 +218,7 @@ def test_rows_that_nobody_let_go_do_not_go_by_a_rebuild(lakehouse: Lakehouse, pe
     snapshot = {"snapshot": "full", "sequence_by": [], "except_column_list": ["event_at", "event_seq", "day"]}
     lakehouse.specs(silver_document(**snapshot, max_deleted_percent=percent))
     for number, orders in {1: 9, 2: 5, 3: 1}.items():
-        lakehouse.deliver(number, "a.json", [order(one, number) for one in range(orders)])
-        assert lakehouse.run(BRONZE, number).outcome is Outcome.COMMITTED
+        given(lakehouse, BRONZE, [order(one, number) for one in range(orders)], number)
         asked = lakehouse.run(SILVER, number, allow_deletes="ann" if (number, percent) == (2, 20) else "")
         assert asked.outcome is (Outcome.DELETES_REFUSED if number == 3 else Outcome.COMMITTED)
         if (number, percent) == (2, 20):

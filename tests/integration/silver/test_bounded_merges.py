@@ -44,11 +44,6 @@ def state(lakehouse: Lakehouse, **changes: Any) -> None:
     (lakehouse.folder / "tables/gold/shop/revenue_daily.yaml").unlink(missing_ok=True)
 
 
-def delivered(lakehouse: Lakehouse) -> None:
-    for number, events in DAYS.items():
-        given(lakehouse, BRONZE, events, number)
-
-
 def rows(lakehouse: Lakehouse) -> list[tuple[Any, ...]]:
     return lakehouse.rows(SILVER, "order_id", "amount", "_content_hash")
 
@@ -61,14 +56,15 @@ def batches(lakehouse: Lakehouse) -> list[tuple[int | None, int]]:
 @pytest.mark.parametrize(
     "kind", [LAST_STATES, *(pytest.param(kind, marks=pytest.mark.faults) for kind in (HISTORY, SNAPSHOT))]
 )
-def test_bounded_batches_end_in_the_rows_of_a_single_batch(lakehouse: Lakehouse, kind: dict[str, Any]) -> None:
-    state(lakehouse, **kind)
-    delivered(lakehouse)
-    whole = Lakehouse(lakehouse.folder)
-    whole.reports.extend(lakehouse.reports)
-    at_once = whole.run(SILVER, 5)
-    wanted, refused = rows(whole), sorted(row["record"] for row in whole.quarantine(SILVER))
-    assert len(batches(whole)) == 1
+def test_bounded_batches_end_in_the_rows_of_a_single_batch_also_when_a_run_is_asked_to_end(
+    lakehouse: Lakehouse, kind: dict[str, Any]
+) -> None:
+    state(lakehouse, **kind, max_rows_per_batch=1)
+    for number, events in DAYS.items():
+        given(lakehouse, BRONZE, events, number)
+    at_once = lakehouse.run(SILVER, 5, reprocess=True)
+    assert batches(lakehouse) == [(None, 5)], "whoever reprocesses reads all new versions in one batch"
+    wanted, refused = rows(lakehouse), sorted(row["record"] for row in lakehouse.quarantine(SILVER))
     assert refused, "a row was refused"
     for table in (
         lakehouse.paths.table(SILVER),
@@ -77,30 +73,18 @@ def test_bounded_batches_end_in_the_rows_of_a_single_batch(lakehouse: Lakehouse,
     ):
         if table.exists():
             table.rename(table.with_name(f"{table.name}.at_once"))
+
     state(lakehouse, **kind, max_rows_per_batch=5)
-    report = whole.run(SILVER, 5)
+    context = JobContext(lakehouse.args(SILVER, 5), is_to_stop=lambda: True)
+    assert silver_merge.run(context).job == Job.SILVER_MERGE.value
+    assert batches(lakehouse) == [(None, 2)], "it stops after its batch"
+    report = lakehouse.run(SILVER, 5)
+
     assert batches(lakehouse) == [(None, 2), (2, 3), (3, 5)]
+    assert "2 batches" in report.message
     assert rows(lakehouse) == wanted
     assert sorted(row["record"] for row in lakehouse.quarantine(SILVER)) == refused
     assert report.rows.are_conserved
-    assert report.rows.quarantined == at_once.rows.quarantined
+    assert at_once.rows.quarantined == len(refused)
     assert report.certified_version == report.version
-    assert "3 batches" in report.message
-    assert whole.run(SILVER, 5).outcome.value == "no_op"
-
-
-def test_a_run_that_is_asked_to_end_stops_after_its_batch_and_the_next_run_continues(lakehouse: Lakehouse) -> None:
-    state(lakehouse, **LAST_STATES, max_rows_per_batch=5)
-    delivered(lakehouse)
-    context = JobContext(lakehouse.args(SILVER, 5), is_to_stop=lambda: True)
-    assert silver_merge.run(context).job == Job.SILVER_MERGE.value
-    assert batches(lakehouse) == [(None, 2)]
-    assert lakehouse.run(SILVER, 5).rows.read == 7
-    assert batches(lakehouse) == [(None, 2), (2, 3), (3, 5)]
-
-
-def test_reprocess_reads_all_new_versions_in_one_batch(lakehouse: Lakehouse) -> None:
-    state(lakehouse, **LAST_STATES, max_rows_per_batch=1)
-    delivered(lakehouse)
-    lakehouse.run(SILVER, 1, reprocess=True)
-    assert batches(lakehouse) == [(None, 5)]
+    assert lakehouse.run(SILVER, 5).outcome.value == "no_op"

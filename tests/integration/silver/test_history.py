@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
 import pytest
 from deltalake import DeltaTable
 
-from include.errors import Outcome
-from spark_jobs.layers.silver.silver import SilverMerge
+from include.contracts.job.report import RowCounts
 from tests.support.documents.specs import bronze_document, silver_document
+from tests.support.given import given
 from tests.support.lakehouse import Lakehouse, order
 
 BRONZE, SILVER = "bronze.orders", "silver.orders"
@@ -58,39 +57,33 @@ def periods(lakehouse: Lakehouse, column: str = "amount") -> list[tuple[Any, ...
     )
 
 
-def run(lakehouse: Lakehouse, numbers: Sequence[int]) -> None:
-    for number in numbers:
-        for table in (BRONZE, SILVER):
-            report = lakehouse.run(table, number)
-            assert report.exit_code == 0, report.message
-            assert report.rows.are_conserved
+def run(lakehouse: Lakehouse, number: int, *events: dict[str, Any]) -> RowCounts:
+    """Merge events of a day."""
+    given(lakehouse, BRONZE, events, number)
+    report = lakehouse.run(SILVER, number)
+    assert report.exit_code == 0, report.message
+    assert report.rows.are_conserved
+    return report.rows
 
 
 @pytest.mark.parametrize("numbers", [pytest.param((1, 2, 3, 1), marks=pytest.mark.faults), (3, 1, 2, 1)])
 def test_any_order_of_intervals_ends_in_the_same_periods(history: Lakehouse, numbers: tuple[int, ...]) -> None:
-    for number, events in DAYS.items():
-        history.deliver(number, "a.json", events)
-    run(history, numbers)
+    for number in numbers:
+        run(history, number, *DAYS[number])
     assert periods(history) == PERIODS
     columns = DeltaTable(str(history.paths.table(SILVER))).to_pyarrow_table().column_names
     assert columns[:4] == ["order_id", "amount", "__START_AT", "__END_AT"]
 
 
 @pytest.mark.slow
-def test_a_late_event_splits_its_period_and_is_counted_with_the_rows_that_are_read_again(history: Lakehouse) -> None:
-    history.deliver(1, "a.json", [order(1, 5, 1), order(2, 1, 1)])
-    run(history, [1])
-    history.deliver(2, "a.json", [order(1, 6, 8), order(1, 7, 9)])
-    run(history, [2])
-    assert (history.reports[-1].rows.read, history.reports[-1].rows.inserted, history.reports[-1].rows.updated) == (
-        2,
-        2,
-        1,
-    )
-    history.deliver(3, "a.json", [order(1, 9, 4)])
-    run(history, [3])
-    late = history.reports[-1].rows
-    assert (late.read, late.applied, late.unchanged, late.inserted, late.updated) == (4, 2, 2, 1, 1)
+def test_a_late_event_splits_its_period_and_reprocess_by_a_changed_expression_changes_every_period(
+    history: Lakehouse,
+) -> None:
+    run(history, 1, order(1, 5, 1), order(2, 1, 1))
+    rows = run(history, 2, order(1, 6, 8), order(1, 7, 9))
+    assert (rows.read, rows.inserted, rows.updated) == (2, 2, 1)
+    late = run(history, 3, order(1, 9, 4))
+    assert (late.read, late.applied, late.unchanged, late.inserted, late.updated) == (4, 2, 2, 1, 1), "read again"
     assert periods(history) == [
         ("o1", 5, 1, 4),
         ("o1", 9, 4, 8),
@@ -99,13 +92,17 @@ def test_a_late_event_splits_its_period_and_is_counted_with_the_rows_that_are_re
         ("o2", 1, 1, None),
     ]
 
+    columns = silver_document()["columns"]
+    state_history(history, columns={**columns, "amount": {"type": "int", "from": "amount * 10"}})
+    assert history.run(SILVER, 2, reprocess=True).exit_code == 0
+    assert [row[1] for row in periods(history)] == [50, 90, 60, 70, 1], "of the keys of the day"
+
 
 @pytest.mark.slow
 def test_only_tracked_columns_begin_a_period(history: Lakehouse) -> None:
     state_history(history, except_column_list=["event_at"], track_history_column_list=["amount"])
-    history.deliver(1, "a.json", [order(1, 5, 1, seq=1), order(1, 5, 2, seq=2)])
-    history.deliver(2, "a.json", [order(1, 5, 3, seq=3), order(1, 6, 4, seq=4)])
-    run(history, [1, 2])
+    run(history, 1, order(1, 5, 1, seq=1), order(1, 5, 2, seq=2))
+    run(history, 2, order(1, 5, 3, seq=3), order(1, 6, 4, seq=4))
     assert periods(history, "event_seq") == [("o1", 3, 1, 4), ("o1", 4, 4, None)]
 
 
@@ -113,9 +110,8 @@ def test_only_tracked_columns_begin_a_period(history: Lakehouse) -> None:
 def test_a_sequence_of_two_columns_is_a_start_of_two_columns(history: Lakehouse) -> None:
     two = {"sequence_by": ["event_at", "event_seq"], "except_column_list": ["event_at"]}
     state_history(history, **two, track_history_except_column_list=["event_seq"])
-    history.deliver(1, "a.json", [order(1, 5, 1, seq=1), order(1, 6, 1, seq=3)])
-    history.deliver(2, "a.json", [order(1, 7, 1, seq=2), order(1, 6, 1, seq=4)])
-    run(history, [1, 2])
+    run(history, 1, order(1, 5, 1, seq=1), order(1, 6, 1, seq=3))
+    run(history, 2, order(1, 7, 1, seq=2), order(1, 6, 1, seq=4))
     rows = history.rows(SILVER, "amount", "event_seq", "__START_AT", "__END_AT")
     found = [(amount, seq, start["event_seq"], (end or {}).get("event_seq")) for amount, seq, start, end in rows]
     assert sorted(found) == [(5, 1, 1, 2), (6, 4, 3, None), (7, 2, 2, 3)]
@@ -124,45 +120,7 @@ def test_a_sequence_of_two_columns_is_a_start_of_two_columns(history: Lakehouse)
 @pytest.mark.slow
 def test_a_null_leaves_a_column_as_it_was_whatever_the_order(history: Lakehouse) -> None:
     state_history(history, stored_as_scd_type=1, ignore_null_updates=True, except_column_list=[])
-    history.deliver(1, "a.json", [order(1, 5, 1, seq=1), order(2, 7, 1)])
-    history.deliver(2, "a.json", [order(1, None, 2, seq=2), order(2, None, 3, op="delete")])
-    history.deliver(3, "a.json", [{**order(1, 6, 3), "event_seq": None}, order(2, None, 4)])
-    run(history, [3, 1, 2])
+    run(history, 3, {**order(1, 6, 3), "event_seq": None}, order(2, None, 4))
+    run(history, 1, order(1, 5, 1, seq=1), order(2, 7, 1))
+    run(history, 2, order(1, None, 2, seq=2), order(2, None, 3, op="delete"))
     assert history.rows(SILVER, "order_id", "amount", "event_seq") == [("o1", 6, 2), ("o2", None, 1)]
-
-
-@pytest.mark.slow
-def test_reprocess_by_a_changed_expression_changes_every_period_of_its_keys(history: Lakehouse) -> None:
-    history.deliver(1, "a.json", [order(1, 5, 1), order(2, 1, 1)])
-    history.deliver(2, "a.json", [order(1, 6, 8)])
-    run(history, [1, 2])
-    columns = silver_document()["columns"]
-    state_history(history, columns={**columns, "amount": {"type": "int", "from": "amount * 10"}})
-    assert history.run(SILVER, 2, reprocess=True).exit_code == 0
-    assert periods(history) == [("o1", 50, 1, 8), ("o1", 60, 8, None), ("o2", 1, 1, None)]
-
-
-@pytest.mark.faults
-def test_the_next_run_counts_a_batch_whose_driver_died_and_writes_its_tombstones(
-    history: Lakehouse, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for number, events in DAYS.items():
-        history.deliver(number, "a.json", events)
-    run(history, [1, 3])
-    history.run(BRONZE, 2)
-    with monkeypatch.context() as dying:
-        dying.setattr(SilverMerge, "close", _die)
-        with pytest.raises(_Died):
-            history.run(SILVER, 2)
-    report = history.run(SILVER, 2)
-    assert (report.outcome, report.rows.are_conserved) == (Outcome.NO_OP, True), report.message
-    assert report.rows.inserted, "what the dead driver committed"
-    assert periods(history) == PERIODS
-
-
-class _Died(BaseException):
-    """The driver ended here."""
-
-
-def _die(*_: object) -> None:
-    raise _Died

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import gzip
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from include.contracts.interval import Interval
 from include.control.ledger.events import FileEvent
+from include.control.ledger.ledger import Ledger
 from include.control.ledger.resolution import table_id
 from include.errors import Outcome
 from tests.support.documents.specs import bronze_document, silver_document
-from tests.support.lakehouse import Lakehouse, order
+from tests.support.given import given
+from tests.support.lakehouse import Lakehouse, copy_lakehouse, order
 from tests.support.ledger.delta_tables import day
 
 BRONZE, STATES, PERIODS = "bronze.orders", "silver.states", "silver.periods"
@@ -24,17 +26,23 @@ SNAPSHOT = {"snapshot": "full", "sequence_by": [], "except_column_list": ["event
 MISSING = "orders/date=2013-01-02/b.json.gz"
 
 
-@pytest.fixture
-def shop(lakehouse: Lakehouse) -> Lakehouse:
+@pytest.fixture(scope="module")
+def made(shared: Lakehouse) -> Lakehouse:
     """Orders that are delivered completely every day, in files; the first day is loaded."""
     source = {**bronze_document()["source"], "files": "*.json*", "max_attempts_per_file": 2}
     states = silver_document(STATES, **SNAPSHOT)
     periods = silver_document(PERIODS, **SNAPSHOT, stored_as_scd_type=2)
-    lakehouse.specs(bronze_document(source=source), states, periods)
-    lakehouse.deliver(1, "a.json", [order(number, number) for number in range(1, 6)])
-    for report in lakehouse.run_all(1, BRONZE, *SILVER):
+    shared.specs(bronze_document(source=source), states, periods)
+    given(shared, BRONZE, [order(number, number) for number in range(1, 6)], 1, "a.json")
+    for report in shared.run_all(1, *SILVER):
         assert report.exit_code == 0, report.message
-    return lakehouse
+    return shared
+
+
+@pytest.fixture
+def shop(made: Lakehouse, tmp_path: Path) -> Lakehouse:
+    """That lakehouse, for one test."""
+    return copy_lakehouse(made, tmp_path / "shop")
 
 
 def packed(*rows: dict[str, Any]) -> bytes:
@@ -115,12 +123,9 @@ def test_a_snapshot_does_not_wait_for_a_file_that_a_person_gave_up(shop: Lakehou
 
 
 def give_up(shop: Lakehouse) -> None:
-    from include.control.ledger.ledger import Ledger
-
     ledger, identity = Ledger(shop.paths), table_id(shop.paths.table(BRONZE))
     (failure,) = ledger.failed_files(BRONZE, identity).values()
-    interval: Interval = day(2)
-    ledger.record_files(FileEvent.GIVEN_UP, BRONZE, identity, interval, [failure.file])
+    ledger.record_files(FileEvent.GIVEN_UP, BRONZE, identity, day(2), [failure.file])
 
 
 @pytest.mark.slow
@@ -146,38 +151,29 @@ def test_an_empty_snapshot_is_refused_until_a_person_allows_it(shop: Lakehouse) 
 
 
 @pytest.mark.slow
-def test_a_key_that_was_delivered_and_refused_is_not_absent(shop: Lakehouse) -> None:
-    shop.specs(bronze_document(columns={**bronze_document()["columns"], "amount": {"type": "int", "nullable": False}}))
-    shop.deliver(2, "a.json", [order(1, 20), order(2, 20), order(3, None), order(4, None)])
-    for report in shop.run_all(2, BRONZE, *SILVER):
-        assert report.exit_code == 0, report.message
-    assert states(shop) == {"o1": 20, "o2": 20, "o3": 3, "o4": 4}
-    assert set(open_periods(shop)) == {"o1", "o2", "o3", "o4"}
-    assert shop.reports[-1].findings.absent[0].samples == ("order_id=o5",)
-
-
-@pytest.mark.slow
-def test_a_snapshot_with_a_line_whose_key_cannot_be_read_deletes_nothing_and_says_why(shop: Lakehouse) -> None:
-    shop.deliver(2, "a.json", [order(1, 20), "{broken", "{torn"])
-    for report in shop.run_all(2, BRONZE, *SILVER):
-        assert report.exit_code == 0, report.message
-        assert report.table == BRONZE or any("deleted nothing: 2 records" in note for note in report.notes)
-    assert states(shop) == {**FIRST, "o1": 20}
-    assert open_periods(shop) == {**{key: (amount, 1) for key, amount in FIRST.items()}, "o1": (20, 2)}
-    shop.deliver(3, "a.json", [order(number, 30) for number in (1, 2, 3, 4)])
-    for report in shop.run_all(3, BRONZE, *SILVER):
-        assert report.exit_code == 0, report.message
-        assert report.table == BRONZE or "1 key was deleted, of 5" in " ".join(report.notes)
-    assert set(states(shop)) == set(open_periods(shop)) == {"o1", "o2", "o3", "o4"}
-
-
-@pytest.mark.slow
-def test_a_snapshot_without_a_change_writes_no_row_and_leaves_no_file(shop: Lakehouse) -> None:
+def test_a_key_that_was_refused_or_cannot_be_read_is_not_absent_and_a_snapshot_without_a_change_writes_nothing(
+    shop: Lakehouse,
+) -> None:
     before = {table: sorted(shop.paths.table(table).rglob("*.parquet")) for table in SILVER}
-    shop.deliver(2, "a.json", [order(number, number) for number in range(1, 6)])
-    shop.run(BRONZE, 2)
+    given(shop, BRONZE, [order(number, number) for number in range(1, 6)], 2)
     for table in SILVER:
         report = shop.run(table, 2)
         assert (report.outcome, report.rows.applied, report.rows.unchanged) == (Outcome.COMMITTED, 0, 5)
         assert sorted(shop.paths.table(table).rglob("*.parquet")) == before[table]
         assert shop.run(table, 2).outcome is Outcome.NO_OP
+
+    shop.deliver(3, "a.json", [order(1, 20), "{broken", "{torn"])
+    for report in shop.run_all(3, BRONZE, *SILVER):
+        assert report.exit_code == 0, report.message
+        assert report.table == BRONZE or any("deleted nothing: 2 records" in note for note in report.notes)
+    assert states(shop) == {**FIRST, "o1": 20}
+    assert open_periods(shop) == {**{key: (amount, 1) for key, amount in FIRST.items()}, "o1": (20, 3)}
+
+    shop.specs(bronze_document(columns={**bronze_document()["columns"], "amount": {"type": "int", "nullable": False}}))
+    shop.deliver(4, "a.json", [order(1, 30), order(2, 30), order(3, None), order(4, None)])
+    for report in shop.run_all(4, BRONZE, *SILVER):
+        assert report.exit_code == 0, report.message
+        assert report.table == BRONZE or "1 key was deleted, of 5" in " ".join(report.notes)
+    assert states(shop) == {"o1": 30, "o2": 30, "o3": 3, "o4": 4}
+    assert set(open_periods(shop)) == {"o1", "o2", "o3", "o4"}
+    assert shop.reports[-1].findings.absent[0].samples == ("order_id=o5",)

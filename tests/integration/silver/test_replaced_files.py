@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,6 @@ from include.control.ledger.ledger import Ledger
 from include.errors import Outcome
 from tests.support.documents.specs import bronze_document, gold_document, silver_document
 from tests.support.lakehouse import Lakehouse, copy_lakehouse, order
-from tests.support.ledger.ledger_failures import APPENDS_A_RUN, failing_appends
 
 BRONZE, SILVER, GOLD = TABLES = ("bronze.orders", "silver.orders", "gold.revenue_daily")
 RULE = {"expect_column_values_to_be_between": {"column": "amount", "min_value": 0}, "action": "quarantine"}
@@ -73,10 +71,15 @@ def bronze(**changes: Any) -> dict[str, Any]:
 
 
 def test_the_new_content_of_a_file_replaces_its_rows_in_every_layer(shop: Lakehouse) -> None:
+    before = shop.rows(BRONZE, "order_id")
+    shop.deliver(1, "a.json", "PAR1 is no JSON line\n")
+    shop.deliver(1, "new.json", [order(7, 4)])
+    report = shop.run(BRONZE)
+    assert (report.outcome, report.rows.inserted, report.rows.deleted) == (Outcome.BAD_INPUT, 1, 0)
+    assert shop.rows(BRONZE, "order_id") == [*before, ("o7",)], "content that cannot be loaded leaves the old rows"
     shop.deliver(1, "a.json", REFUSED_TOO)
     run(shop, BRONZE)
     shop.deliver(1, "a.json", SECOND)
-    shop.deliver(1, "new.json", [order(7, 4)])
     run(shop, *TABLES)
     assert amounts(shop) == {**AFTER_SECOND, "o7": 4}
     assert sorted(shop.rows(GOLD, "orders", "revenue")) == [(6, 27)]
@@ -106,15 +109,6 @@ def test_an_emptied_file_removes_its_rows_and_its_old_content_restores_them(
     assert [len(shop.quarantine(table)) for table in (BRONZE, SILVER)] == [1, 1]
 
 
-def test_new_content_that_cannot_be_loaded_leaves_the_old_rows(shop: Lakehouse) -> None:
-    shop.deliver(1, "a.json", "PAR1 is no JSON line\n")
-    shop.deliver(1, "new.json", [order(7, 4)])
-    report = shop.run(BRONZE)
-    assert (report.outcome, report.rows.inserted, report.rows.deleted) == (Outcome.BAD_INPUT, 1, 0)
-    run(shop, SILVER)
-    assert amounts(shop) == {"o1": 5, "o2": 7, "o5": 2, "o7": 4}
-
-
 @pytest.mark.slow
 def test_without_a_change_feed_every_key_is_computed_again(shop: Lakehouse) -> None:
     shop.specs(bronze(maintenance={"change_data_feed": False}))
@@ -139,15 +133,3 @@ def test_a_delete_without_a_tombstone_is_retracted_as_well(shop: Lakehouse) -> N
     shop.deliver(1, "c.json", [order(6, 1, 1)])
     run(shop, BRONZE, SILVER)
     assert amounts(shop) == {"o1": 5, "o2": 7, "o3": 1, "o5": 2, "o6": 1}
-
-
-@pytest.mark.faults
-def test_the_next_run_finishes_runs_that_die_at_any_record(shop: Lakehouse, monkeypatch: pytest.MonkeyPatch) -> None:
-    shop.deliver(1, "a.json", SECOND)
-    for table in (BRONZE, SILVER):
-        for step in range(1, APPENDS_A_RUN + 1):
-            with failing_appends(monkeypatch, step, errno.EIO):
-                shop.run(table)
-        assert shop.run(table).exit_code == 0
-    assert amounts(shop) == AFTER_SECOND
-    assert [shop.quarantine(table) for table in (BRONZE, SILVER)] == [[], []]

@@ -8,6 +8,7 @@ import pytest
 
 from include.errors import Outcome
 from tests.support.documents.specs import bronze_document, gold_document, silver_document
+from tests.support.given import given
 from tests.support.lakehouse import Lakehouse, copy_lakehouse, order
 
 pytestmark = pytest.mark.slow
@@ -23,10 +24,11 @@ def made(shared: Lakehouse) -> Lakehouse:
     silver = silver_document(snapshot="full", expectations=[RULE])
     del silver["sequence_by"]
     shared.specs(bronze_document(source=source), silver, gold_document())
-    shared.deliver(1, "all.json", [order(1, 1), order(2, 2), order(3, 3)])
-    shared.deliver(2, "all.json", [order(1, 10), order(2, 2), order(4, -4)])
-    for number in (1, 2):
-        run(shared, number)
+    days = [order(1, 1), order(2, 2), order(3, 3)], [order(1, 10), order(2, 2), order(4, -4)]
+    for number, rows in enumerate(days, 1):
+        given(shared, BRONZE, rows, number, "all.json")
+        run(shared, number, SILVER)
+    run(shared, 2, GOLD)
     assert amounts(shared) == {"o1": 10, "o2": 2}, "o3 is gone, o4 quarantined"
     assert len(shared.quarantine(SILVER)) == 1
     return shared
@@ -38,8 +40,8 @@ def shop(made: Lakehouse, tmp_path: Path) -> Lakehouse:
     return copy_lakehouse(made, tmp_path / "shop")
 
 
-def run(shop: Lakehouse, number: int, **more: str) -> None:
-    for report in shop.run_all(number, *TABLES, **more):
+def run(shop: Lakehouse, number: int, *tables: str, **more: str) -> None:
+    for report in shop.run_all(number, *tables or TABLES, **more):
         assert report.outcome in (Outcome.COMMITTED, Outcome.NO_OP), report.message
         assert report.rows.are_conserved
 
@@ -48,12 +50,20 @@ def amounts(shop: Lakehouse) -> dict[str, int]:
     return dict(shop.rows(SILVER, "order_id", "amount"))
 
 
-def test_a_replaced_newest_snapshot_is_the_whole_table(shop: Lakehouse) -> None:
+def test_a_replaced_newest_snapshot_is_the_whole_table_and_an_emptied_one_once_a_person_allows_it(
+    shop: Lakehouse,
+) -> None:
     shop.deliver(2, "all.json", [order(2, 2), order(3, 30), order(4, 4), order(5, -5)])
     run(shop, 2)
     assert amounts(shop) == {"o2": 2, "o3": 30, "o4": 4}
     assert shop.rows(GOLD, "orders", "revenue") == [(3, 36)]
     assert ["o5" in row["record"] for row in shop.quarantine(SILVER)] == [True], "what was refused before is gone"
+
+    shop.deliver(2, "all.json", "")
+    assert shop.run(BRONZE, 2).exit_code == 0
+    assert shop.run(SILVER, 2).outcome is Outcome.DELETES_REFUSED
+    run(shop, 2, SILVER, GOLD, allow_deletes="ann")
+    assert (amounts(shop), shop.rows(GOLD, "orders"), shop.quarantine(SILVER)) == ({}, [], [])
 
 
 @pytest.mark.faults
@@ -64,11 +74,3 @@ def test_a_replaced_older_snapshot_does_not_change_a_newer_snapshot(shop: Lakeho
     assert amounts(shop) == {"o1": 10, "o2": 2}
     assert shop.rows(GOLD, "orders", "revenue") == [(2, 12)]
     assert len(shop.quarantine(SILVER)) == 1
-
-
-def test_an_emptied_newest_snapshot_deletes_all_rows_once_a_person_allows_it(shop: Lakehouse) -> None:
-    shop.deliver(2, "all.json", "")
-    assert shop.run(BRONZE, 2).exit_code == 0
-    assert shop.run(SILVER, 2).outcome is Outcome.DELETES_REFUSED
-    run(shop, 2, allow_deletes="ann")
-    assert (amounts(shop), shop.rows(GOLD, "orders"), shop.quarantine(SILVER)) == ({}, [], [])

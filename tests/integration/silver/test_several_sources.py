@@ -44,8 +44,8 @@ def run_day(shops: Lakehouse, number: int, *events: ShopEvent) -> None:
 @pytest.mark.parametrize(
     ("changes", "seed"),
     [
-        *(pytest.param({}, seed, marks=pytest.mark.faults) for seed in (1, 2)),
-        pytest.param({"source_priority": "before_sequence"}, 3, marks=pytest.mark.slow),
+        pytest.param({}, 1, marks=pytest.mark.faults),
+        pytest.param({"source_priority": "before_sequence"}, 3, marks=pytest.mark.faults),
         pytest.param({"source_priority": "after_sequence", "sequence_by": ["event_at"]}, 4, marks=pytest.mark.slow),
     ],
 )
@@ -58,7 +58,7 @@ def test_any_order_of_deliveries_and_runs_of_two_sources_ends_in_the_last_state_
         run.deliver()
     for number in range(60):
         run.chance.choices([run.deliver, run.replace, run.load, run.merge], [2, 1, 4, 4])[0]()
-        if number >= 12 and all(run.done[step] for step in SEEN):
+        if number >= 8 and all(run.done[step] for step in SEEN):
             break
     run.load_all()
     run.merge(reprocess=True)
@@ -113,9 +113,8 @@ def test_a_replaced_file_of_one_source_asks_before_it_deletes_too_many_keys(shop
     of_branch = [ShopEvent(BRANCH, key, key, 1, key) for key in (0, 1, 2, 6)]
     run_day(shops, 1, *of_branch, ShopEvent(WEB, 2, 7, 0, 8), ShopEvent(WEB, 4, 4, 1, 9))
     shops.deliver(1, "a.json", [of_branch[0].row], feed=FEEDS[BRANCH])
-    shops.deliver(2, "b.json", [ShopEvent(WEB, 5, 5, 1, 10).row], feed=FEEDS[WEB])
     shops.run(BRANCH)
-    shops.run(WEB, 2)
+    given(shops, WEB, [ShopEvent(WEB, 5, 5, 1, 10).row], 2)
 
     refused = shops.run(SILVER)
 
@@ -128,6 +127,7 @@ def test_a_replaced_file_of_one_source_asks_before_it_deletes_too_many_keys(shop
     assert shops.rows(SILVER, "order_id", "amount", "shop") == rows
 
 
+@pytest.mark.slow
 def test_another_priority_of_the_sources_stops_runs_until_a_rebuild_has_ordered_all_rows_by_it(
     shops: Lakehouse,
 ) -> None:
@@ -139,6 +139,6 @@ def test_another_priority_of_the_sources_stops_runs_until_a_rebuild_has_ordered_
     assert "source_priority: now before_sequence" in misfit.message
     assert shops.rebuild(SILVER).exit_code == 0
     assert shops.rows(SILVER, "order_id", "amount") == [("o1", 1), ("o3", 3)]
-    shops.deliver(2, "b.json", [ShopEvent(BRANCH, 1, None, 9, 4).row], feed=FEEDS[BRANCH])
-    assert {report.exit_code for report in shops.run_all(2, BRANCH, SILVER)} == {0}
+    given(shops, BRANCH, [ShopEvent(BRANCH, 1, None, 9, 4).row], 2)
+    assert shops.run(SILVER, 2).exit_code == 0
     assert shops.rows(SILVER, "order_id", "amount") == [("o1", 1), ("o3", 3)], "a delete of the second source is less"

@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
+from include.contracts.job.report import JobReport
 from tests.support.documents.specs import bronze_document, silver_document
+from tests.support.given import given
 from tests.support.lakehouse import Lakehouse, order
 
 pytestmark = pytest.mark.slow
@@ -38,15 +40,24 @@ def snapshots(lakehouse: Lakehouse) -> Lakehouse:
     stated = {"snapshot": "full", "stored_as_scd_type": 2, "sequence_by": [], "except_column_list": left_out}
     lakehouse.specs(bronze_document(), silver_document(expectations=[rule], **stated))
     (lakehouse.folder / "tables/gold/shop/revenue_daily.yaml").unlink()
-    for number, rows in SNAPSHOTS.items():
-        lakehouse.deliver(number, "a.json", rows)
     return lakehouse
 
 
-def run(lakehouse: Lakehouse, number: int, *tables: str) -> None:
-    for report in lakehouse.run_all(number, *tables, allow_deletes="ann"):
-        assert report.exit_code == 0, report.message
-        assert report.rows.are_conserved
+def load(lakehouse: Lakehouse, *numbers: int) -> None:
+    """Load snapshots into bronze."""
+    for number in numbers:
+        if SNAPSHOTS[number]:
+            given(lakehouse, BRONZE, SNAPSHOTS[number], number)
+        else:
+            lakehouse.deliver(number, "a.json", "")
+            assert lakehouse.run(BRONZE, number).exit_code == 0
+
+
+def merge(lakehouse: Lakehouse, number: int) -> JobReport:
+    report = lakehouse.run(SILVER, number, allow_deletes="ann")
+    assert report.exit_code == 0, report.message
+    assert report.rows.are_conserved
+    return report
 
 
 def periods(lakehouse: Lakehouse) -> list[tuple[Any, ...]]:
@@ -58,24 +69,20 @@ def periods(lakehouse: Lakehouse) -> list[tuple[Any, ...]]:
 @pytest.mark.faults
 def test_any_order_of_snapshots_ends_in_the_same_periods(snapshots: Lakehouse) -> None:
     for number in (3, 1, 5, 2, 4):
-        run(snapshots, number, BRONZE, SILVER)
+        load(snapshots, number)
+        merge(snapshots, number)
     assert periods(snapshots) == PERIODS
     assert len(snapshots.quarantine(SILVER)) == 2
 
 
-def test_several_snapshots_at_once_are_put_in_their_order(snapshots: Lakehouse) -> None:
-    run(snapshots, 1, BRONZE, SILVER)
-    for number in (4, 3, 2, 5):
-        run(snapshots, number, BRONZE)
-    run(snapshots, 4, SILVER)
+def test_several_snapshots_at_once_are_put_in_their_order_and_one_in_two_files_counts_whole(
+    snapshots: Lakehouse,
+) -> None:
+    load(snapshots, 1)
+    merge(snapshots, 1)
+    load(snapshots, 4, 3, 2, 5)
+    assert merge(snapshots, 4).rows.read == 7, "the rows of the first one are not read again"
     assert periods(snapshots) == PERIODS
-    assert snapshots.reports[-1].rows.read == 7, "the rows of the first one are not read again"
-
-
-def test_a_snapshot_that_is_delivered_in_two_files_counts_whole(snapshots: Lakehouse) -> None:
-    run(snapshots, 1, BRONZE, SILVER)
-    run(snapshots, 2, BRONZE, SILVER)
-    assert periods(snapshots)[-3] == ("o2", 7, 1, 2)
-    snapshots.deliver(2, "b.json", [order(2, 8)])
-    run(snapshots, 2, BRONZE, SILVER)
-    assert [row for row in periods(snapshots) if row[0] == "o2"] == [("o2", 7, 1, 2), ("o2", 8, 2, None)]
+    given(snapshots, BRONZE, [order(1, 8)], 5)
+    merge(snapshots, 5)
+    assert periods(snapshots) == sorted([*PERIODS, ("o1", 8, 5, None)])

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.documents.specs import bronze_document, silver_document
+from tests.support.given import given
 from tests.support.lakehouse import Lakehouse, order
 from tests.support.silver.silver_models import tombstones
 
@@ -23,12 +24,6 @@ def state(lakehouse: Lakehouse, **changes: Any) -> None:
     lakehouse.specs(bronze_document(columns=columns, **changes), silver_document(apply_as_truncates="op = 'truncate'"))
 
 
-def run(lakehouse: Lakehouse, number: int) -> None:
-    for report in lakehouse.run_all(number, BRONZE, SILVER):
-        assert report.exit_code == 0, report.message
-        assert report.rows.are_conserved
-
-
 @pytest.mark.parametrize(
     "numbers", [pytest.param((1, 2, 3, 2), marks=pytest.mark.faults), pytest.param((3, 2, 1), marks=pytest.mark.slow)]
 )
@@ -37,8 +32,8 @@ def test_any_order_of_intervals_ends_in_what_came_after_the_truncate(
 ) -> None:
     state(lakehouse)
     for number in numbers:
-        lakehouse.deliver(number, "a.json", DAYS[number])
-        run(lakehouse, number)
+        given(lakehouse, BRONZE, DAYS[number], number)
+        assert lakehouse.run(SILVER, number).rows.are_conserved
     assert lakehouse.rows(SILVER, "order_id", "amount") == [("o2", 7), ("o4", 6), ("o5", 2)]
     assert not lakehouse.quarantine(SILVER), "a truncate needs no key"
 
@@ -49,6 +44,6 @@ def test_a_truncate_of_a_replaced_file_is_remembered_without_a_change_feed(lakeh
     state(lakehouse, source=source, maintenance={"change_data_feed": False})
     for rows in ([{**order(None, None, 5), "op": "truncate"}, order(1, 5, 6)], [order(2, 7, 7), order(3, 1, 4)]):
         lakehouse.deliver(1, "a.json", rows)
-        run(lakehouse, 1)
+        assert {report.exit_code for report in lakehouse.run_all(1, BRONZE, SILVER)} == {0}
     assert lakehouse.rows(SILVER, "order_id", "amount") == [("o2", 7)]
     assert [(key, sequence) for key, (sequence, _) in tombstones(lakehouse, SILVER).items()] == [(None, (5, 1))]

@@ -7,9 +7,10 @@ from typing import Any
 from deltalake import DeltaTable
 
 from tests.support.documents.specs import Document, bronze_document, gold_document, silver_document
+from tests.support.given import given
 from tests.support.lakehouse import Lakehouse, order, tombstones_path
 
-BRONZE, SILVER, GOLD = TABLES = "bronze.orders", "silver.orders", "gold.revenue_daily"
+BRONZE, SILVER, GOLD = "bronze.orders", "silver.orders", "gold.revenue_daily"
 COUNT = "expect_table_row_count_to_be_between"
 NOT_NEGATIVE = {
     "expect_column_values_to_be_between": {"column": "amount", "min_value": 0},
@@ -25,28 +26,34 @@ def silver(most_rows: int, **changes: Any) -> Document:
     return silver_document(**{"on_refusal": "restore", **rules, **changes})
 
 
-def deliver_two_days(shop: Lakehouse) -> None:
-    """Deliver two days; the second changes a row, deletes a row, adds two, and has a row that is refused."""
-    shop.deliver(1, "a.json", [order(1, 1), order(2, 2)])
-    amounts = {1: 10, 2: 0, 3: 3, 4: 4, 5: -5}
-    shop.deliver(2, "b.json", [order(number, amount, of_day=2) for number, amount in amounts.items()])
+DAYS = {
+    1: ("a.json", [order(1, 1), order(2, 2)]),
+    2: ("b.json", [order(at, amount, of_day=2) for at, amount in {1: 10, 2: 0, 3: 3, 4: 4, 5: -5}.items()]),
+}
+"""Two days of orders: the second changes a row, deletes a row, adds two, and has a row that is refused."""
+
+
+def load_into_bronze(shop: Lakehouse, *days: int) -> None:
+    for number in days:
+        name, rows = DAYS[number]
+        given(shop, BRONZE, rows, number, name)
 
 
 def refusing_shop(shop: Lakehouse) -> Lakehouse:
     """Load one day into all layers and the second day into bronze; silver may have two rows."""
     shop.specs(bronze_document(), silver(2), gold_document())
-    deliver_two_days(shop)
-    assert [report.certified_version for report in shop.run_all(1, *TABLES)] == [1, 1, 1]
-    assert shop.run(BRONZE, 2).certified_version == 2
+    load_into_bronze(shop, 1)
+    assert [report.certified_version for report in shop.run_all(1, SILVER, GOLD)] == [1, 1]
+    load_into_bronze(shop, 2)
     return shop
 
 
 def content_without_refusal(shop: Lakehouse) -> dict[str, object]:
     """Load both days with a gate that refuses nothing, and return the content."""
     shop.specs(bronze_document(), silver(3), gold_document())
-    deliver_two_days(shop)
-    for number in (1, 2):
-        shop.run_all(number, *TABLES)
+    for number in DAYS:
+        load_into_bronze(shop, number)
+        shop.run_all(number, SILVER, GOLD)
     return content(shop)
 
 

@@ -1,0 +1,93 @@
+"""A change on real Delta computes the groups that depend on it, and no others."""
+
+from __future__ import annotations
+
+from include.errors import Outcome
+from tests.support.documents.specs import bronze_document, gold_document, silver_document
+from tests.support.given import given
+from tests.support.lakehouse import Lakehouse, order
+
+BRONZE, SILVER, HISTORY = "bronze.orders", "silver.orders", "silver.history"
+RECENT, RUNNING, SHARES, GOLD = "gold.recent", "gold.running", "gold.shares", "gold.revenue_daily"
+WINDOW = "sum(sum(o.amount)) over (order by o.day range between interval 2 days preceding and current row)"
+TABLES = (
+    gold_document(RECENT, measures={"recent": WINDOW}, lookback="2 days"),
+    gold_document(
+        RUNNING,
+        measures={"total": "sum(sum(o.amount)) over (order by o.order_id)"},
+        lookback="unbounded",
+        refresh_from={"o": "order_id"},
+        group_by={"name": "o.order_id"},
+        refresh_by="name",
+    ),
+    gold_document(
+        SHARES,
+        sources={"o": {"table": SILVER, "where": "amount <> 0"}},
+        refresh_by="share",
+        group_by={"share": "12 div o.amount"},
+        refresh_from={"o": "12 div amount"},
+        measures={"orders": "count(*)"},
+    ),
+)
+
+
+def test_a_change_computes_the_groups_of_its_window_and_none_of_a_row_that_a_source_leaves_out(
+    lakehouse: Lakehouse,
+) -> None:
+    lakehouse.specs(*TABLES)
+    names = ["'a\\", "b'", *range(3, 7)]
+    given(lakehouse, SILVER, [order(name, at, of_day=at) for at, name in enumerate(names, 1)], 1)
+    lakehouse.run_all(1, RECENT, RUNNING, SHARES)
+    # No share can be computed of an amount of zero.
+    given(lakehouse, SILVER, [order("b'", 20, hour=1, of_day=2), order(6, 0, hour=1, of_day=6)], 2)
+    reports = lakehouse.run_all(2, RECENT, RUNNING, SHARES)
+    assert {(report.outcome, report.notes) for report in reports} == {(Outcome.COMMITTED, ())}
+    recent = {day.day: (total, batch) for day, total, batch in lakehouse.rows(RECENT, "day", "recent", "_batch_seq")}
+    assert recent == {1: (1, 1), 2: (21, 2), 3: (24, 2), 4: (27, 2), 5: (12, 1), 6: (9, 2)}
+    assert set(lakehouse.rows(RUNNING, "name", "total", "_batch_seq")) == {
+        *(("o'a\\", 1, 1), ("o3", 4, 1), ("o4", 8, 1), ("o5", 13, 1)),
+        *(("o6", 13, 2), ("ob'", 33, 2)),
+    }
+    shares = {(0, 1, 2), (2, 1, 2), (3, 1, 1), (4, 1, 1), (12, 1, 1)}
+    assert set(lakehouse.rows(SHARES, "share", "orders", "_batch_seq")) == shares
+
+
+def test_a_late_event_of_a_history_computes_the_days_of_the_rows_that_it_changes_and_no_others(
+    lakehouse: Lakehouse,
+) -> None:
+    at_the_end_of = "h.__START_AT < date_add(d.day, 1) and (h.__END_AT is null or h.__END_AT >= date_add(d.day, 1))"
+    lakehouse.specs(
+        bronze_document(),
+        silver_document(
+            HISTORY,
+            stored_as_scd_type=2,
+            sequence_by=["event_at"],
+            except_column_list=["event_at", "event_seq", "day"],
+        ),
+        gold_document("gold.days", measures={"orders": "count(*)"}),
+        gold_document(
+            sources={
+                "d": {"table": "gold.days"},
+                "h": {"table": HISTORY, "join": "inner", "on": at_the_end_of, "lookup": True},
+            },
+            refresh_from={"d": "day"},
+            group_by={"day": "d.day"},
+            measures={"orders": "count(*)", "amount": "sum(h.amount)"},
+        ),
+    )
+    each_day = [order(number, 1, of_day=number) for number in range(1, 7)]
+    first, late, last = (order(9, amount, of_day=at) for amount, at in ((100, 2), (200, 3), (300, 5)))
+    given(lakehouse, SILVER, each_day, 1)
+    given(lakehouse, BRONZE, [*each_day, first, last], 1)
+    assert [report.message for report in lakehouse.run_all(1, HISTORY, "gold.days", GOLD) if report.exit_code] == []
+    given(lakehouse, BRONZE, [late], 2)
+    assert lakehouse.run_all(2, HISTORY, GOLD)[-1].notes == ()
+    rows = {day.day: row for day, *row in lakehouse.rows(GOLD, "day", "orders", "amount", "_batch_seq")}
+    assert rows == {
+        1: [1, 1, 1],
+        2: [3, 102, 2],
+        3: [4, 203, 2],
+        4: [5, 204, 2],
+        5: [6, 305, 1],
+        6: [7, 306, 1],
+    }, "the order counted 100 from day 2, 200 from day 3, 300 from day 5"
