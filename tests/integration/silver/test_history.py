@@ -50,8 +50,8 @@ def hour(at: datetime | None) -> int | None:
     return at.hour if at else None
 
 
-def periods(lakehouse: Lakehouse, column: str = "amount") -> list[tuple[Any, ...]]:
-    rows = lakehouse.rows(SILVER, "order_id", column, "__START_AT", "__END_AT")
+def periods(lakehouse: Lakehouse) -> list[tuple[Any, ...]]:
+    rows = lakehouse.rows(SILVER, "order_id", "amount", "__START_AT", "__END_AT")
     return sorted(
         ((key, value, hour(start), hour(end)) for key, value, start, end in rows), key=lambda row: (row[0], row[2])
     )
@@ -96,14 +96,6 @@ def test_a_late_event_splits_its_period_and_reprocess_by_a_changed_expression_ch
     state_history(history, columns={**columns, "amount": {"type": "int", "from": "amount * 10"}})
     assert history.run(SILVER, 2, reprocess=True).exit_code == 0
     assert [row[1] for row in periods(history)] == [50, 90, 60, 70, 1], "of the keys of the day"
-
-
-@pytest.mark.slow
-def test_only_tracked_columns_begin_a_period(history: Lakehouse) -> None:
-    state_history(history, except_column_list=["event_at"], track_history_column_list=["amount"])
-    run(history, 1, order(1, 5, 1, seq=1), order(1, 5, 2, seq=2))
-    run(history, 2, order(1, 5, 3, seq=3), order(1, 6, 4, seq=4))
-    assert periods(history, "event_seq") == [("o1", 3, 1, 4), ("o1", 4, 4, None)]
 
 
 @pytest.mark.slow

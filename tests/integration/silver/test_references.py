@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from random import Random
 
 import pyarrow as pa
 import pytest
@@ -26,7 +25,6 @@ from tests.support.silver.known_customers import (
     CUSTOMERS,
     ORDERS,
     UNKNOWN,
-    ModelOfOrders,
     customer,
     order_of,
     run_well,
@@ -137,13 +135,3 @@ def test_a_late_event_computes_a_history_again_without_judging_its_earlier_event
     assert "2 batches" in report.message, "the row that waited, then the late one"
     assert [row[0] for row in shop.rows(ORDERS, "amount")] == [2, 3, 4]
     assert shop.waiting(ORDERS) == []
-
-
-def test_customers_and_orders_in_any_order_end_as_in_the_model(shop: Lakehouse) -> None:
-    model = ModelOfOrders(shop, Random(17))
-    model.customers = {"c1": customer(1, 1)}
-    model.accepted, model.waiting = [order_of(1, 1, 1), order_of(3, None, 3)], [order_of(2, 2, 2)]
-    for _ in range(8):
-        model.chance.choices([model.bring_customers, model.bring_orders, model.merge_orders], [2, 3, 4])[0]()
-    model.merge_orders()
-    assert all(model.seen[what] for what in ("came", "waited", "stayed", "deleted while referenced")), model.seen

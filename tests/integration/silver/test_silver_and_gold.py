@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-
 from deltalake import DeltaTable
 
 from include.control.log.delta_log import read_commit
@@ -135,18 +133,6 @@ def test_reprocess_reads_an_interval_again_and_changes_what_another_rule_or_expr
     assert ["o11" in row["record"] for row in lakehouse.quarantine(SILVER)] == [True]
     assert lakehouse.rows(SILVER, "order_id", "amount") == [("o1", 5), ("o12", -200), ("o2", 500)]
     assert lakehouse.run(GOLD, 2).outcome == Outcome.COMMITTED
-    assert lakehouse.rows(GOLD, "day", "orders", "revenue") == gold_from_scratch(lakehouse)
-
-
-def test_a_rebuilt_source_is_read_from_its_beginning(lakehouse: Lakehouse) -> None:
-    for number in (1, 2):
-        given(lakehouse, BRONZE, DAYS[number], number)
-    lakehouse.run_all(2, SILVER, GOLD)
-    for table in (BRONZE, SILVER):
-        shutil.rmtree(lakehouse.paths.table(table))
-    given(lakehouse, BRONZE, [order(7, 7, 7)], 1)
-    assert [report.outcome for report in lakehouse.run_all(1, SILVER, GOLD)] == 2 * [Outcome.COMMITTED]
-    assert silver_rows(lakehouse) == [("o7", 7, 7)]
     assert lakehouse.rows(GOLD, "day", "orders", "revenue") == gold_from_scratch(lakehouse)
 
 

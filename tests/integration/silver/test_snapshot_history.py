@@ -11,13 +11,14 @@ from typing import Any
 import pytest
 
 from include.contracts.job.report import JobReport
+from include.errors import Outcome
 from tests.support.documents.specs import bronze_document, silver_document
 from tests.support.given import given
 from tests.support.lakehouse import Lakehouse, order
 
 pytestmark = pytest.mark.slow
 
-BRONZE, SILVER = "bronze.orders", "silver.orders"
+BRONZE, SILVER, NEWEST = "bronze.orders", "silver.orders", "silver.newest"
 SNAPSHOTS = {
     1: [order(1, 5), order(2, 7), order(3, 1)],
     2: [order(1, 5), order(3, 2)],
@@ -38,7 +39,9 @@ def snapshots(lakehouse: Lakehouse) -> Lakehouse:
     rule = {"expect_column_values_to_be_between": {"column": "amount", "min_value": 0}, "action": "quarantine"}
     left_out = ["event_at", "event_seq", "day"]
     stated = {"snapshot": "full", "stored_as_scd_type": 2, "sequence_by": [], "except_column_list": left_out}
-    lakehouse.specs(bronze_document(), silver_document(expectations=[rule], **stated))
+    source = {**bronze_document()["source"], "on_changed_file": "replace"}
+    newest = silver_document(NEWEST, expectations=[rule], snapshot="full", sequence_by=[])
+    lakehouse.specs(bronze_document(source=source), silver_document(expectations=[rule], **stated), newest)
     (lakehouse.folder / "tables/gold/shop/revenue_daily.yaml").unlink()
     return lakehouse
 
@@ -47,14 +50,14 @@ def load(lakehouse: Lakehouse, *numbers: int) -> None:
     """Load snapshots into bronze."""
     for number in numbers:
         if SNAPSHOTS[number]:
-            given(lakehouse, BRONZE, SNAPSHOTS[number], number)
+            given(lakehouse, BRONZE, SNAPSHOTS[number], number, "a.json")
         else:
             lakehouse.deliver(number, "a.json", "")
             assert lakehouse.run(BRONZE, number).exit_code == 0
 
 
-def merge(lakehouse: Lakehouse, number: int) -> JobReport:
-    report = lakehouse.run(SILVER, number, allow_deletes="ann")
+def merge(lakehouse: Lakehouse, number: int, table: str = SILVER) -> JobReport:
+    report = lakehouse.run(table, number, allow_deletes="ann")
     assert report.exit_code == 0, report.message
     assert report.rows.are_conserved
     return report
@@ -86,3 +89,24 @@ def test_several_snapshots_at_once_are_put_in_their_order_and_one_in_two_files_c
     given(snapshots, BRONZE, [order(1, 8)], 5)
     merge(snapshots, 5)
     assert periods(snapshots) == sorted([*PERIODS, ("o1", 8, 5, None)])
+
+
+@pytest.mark.parametrize("table", [SILVER, NEWEST])
+def test_the_new_content_of_a_snapshots_file_takes_the_place_of_its_rows(snapshots: Lakehouse, table: str) -> None:
+    def replace(number: int, *rows: dict[str, Any]) -> dict[str, int]:
+        snapshots.deliver(number, "a.json", rows)
+        assert snapshots.run(BRONZE, number).exit_code == 0
+        assert merge(snapshots, number, table).rows.are_conserved
+        rows_now = snapshots.rows(table, "order_id", "amount", *(["__END_AT"] if table == SILVER else []))
+        return {key: amount for key, amount, *end in rows_now if end in ([], [None])}
+
+    load(snapshots, 1, 5)
+    merge(snapshots, 5, table)
+    assert replace(5, order(2, 2), order(3, 30), order(4, 4), order(5, -5)) == {"o2": 2, "o3": 30, "o4": 4}
+    assert ["o5" in row["record"] for row in snapshots.quarantine(table)] == [True], "what was refused before is gone"
+    assert replace(1, order(2, 100), order(9, 9)) == {"o2": 2, "o3": 30, "o4": 4}, "an older one changes no newer one"
+    snapshots.deliver(5, "a.json", "")
+    assert snapshots.run(BRONZE, 5).exit_code == 0
+    assert snapshots.run(table, 5).outcome is Outcome.DELETES_REFUSED
+    assert replace(5) == {}
+    assert snapshots.quarantine(table) == []

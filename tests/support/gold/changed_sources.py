@@ -52,6 +52,9 @@ class ChangedSources:
         delta = DeltaTable(self.path(table))
         delta.restore(max(delta.version() - 1, 1))
 
+    def optimize(self, table: str) -> None:
+        DeltaTable(self.path(table)).optimize.compact()
+
     def add_column(self, table: str, name: str) -> None:
         DeltaTable(self.path(table)).alter.add_columns([Field(name, PrimitiveType("string"))])
 

@@ -70,13 +70,13 @@ class Shop:
         self.sources.insert(table, *(random_row(self.random, table) for _ in range(ROWS[table])))
 
     def change(self, table: str) -> None:
-        """Insert, update, move, delete, restore or replace rows, fill the table anew, or add a column."""
+        """Insert, update, move, delete, restore, replace or compact rows, fill the table anew, or add a column."""
         random, sources = self.random, self.sources
         key, *others = COLUMNS[table]
         row = random_row(random, table)
         of_key = equals(key, row[0])
         kinds = ("insert", "insert", "update", "update", "move", "delete", "truncate", "restore", "replace", "column")
-        match random.choice((*kinds, "unfed")):  # a delete while the table has no change feed
+        match random.choice((*kinds, "optimize", "unfed")):  # a delete while the table has no change feed
             case "insert":
                 sources.insert(table, row, random_row(random, table))
             case "update":
@@ -94,6 +94,8 @@ class Shop:
                 sources.overwrite_without(table, **{key: row[0]})
             case "column":
                 sources.add_column(table, f"extra_{latest_version(self.lakehouse.paths.table(table))}")
+            case "optimize":
+                sources.optimize(table)
             case "unfed":
                 sources.set_feed(table, False)
                 sources.delete(table, of_key)

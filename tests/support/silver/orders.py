@@ -80,19 +80,6 @@ def some_truncates(chance: Random, number: int) -> list[OrderRow]:
     ]
 
 
-def some_states(chance: Random, of_each_key: int) -> list[OrderRow]:
-    """Return rows of full snapshots: states of each key, of which rules refuse some, and some without a key."""
-    return [
-        OrderRow(
-            key=None if chance.random() < 0.01 else key,
-            amount=chance.choice([None, 1, 2, -1]),
-            note=chance.choice([None, "a", "b"]),
-        )
-        for key in KEYS
-        for _ in range(of_each_key)
-    ]
-
-
 def with_hashes(rows: Sequence[OrderRow]) -> list[OrderRow]:
     """Return the rows with the hash that silver computes from their columns in bronze."""
     numbered = [(number, *row.as_record().values(), None) for number, row in enumerate(rows)]

@@ -15,7 +15,6 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 from include.contracts.job.args import Job
 from include.contracts.job.report import JobReport
 from include.control.log.delta_log import latest_version
-from include.control.log.stored_tables import is_table
 from include.control.maintenance import health
 from include.errors import ExitCode, Outcome
 from tests.support.lakehouse import Lakehouse
@@ -41,8 +40,6 @@ class SilverMachine(RuleBasedStateMachine):
     Attributes:
         landing: (day, name) of each landing file -> its lines.
         bronze: the same for the files that bronze has loaded.
-        broken: the landing files whose content cannot be loaded.
-        failed: the files that bronze could not load, and has not loaded since.
         merged: the tables that have read all of bronze.
         done: rule -> number of its runs.
     """
@@ -54,8 +51,6 @@ class SilverMachine(RuleBasedStateMachine):
         self.content = content
         self.landing: dict[tuple[int, str], list[Line]] = {}
         self.bronze: dict[tuple[int, str], list[Line]] = {}
-        self.broken: set[tuple[int, str]] = set()
-        self.failed: set[tuple[int, str]] = set()
         self.merged: set[str] = set()
         self.done: Counter[str] = Counter()
         shop.specs(orders_document(), *(table.document() for table in tables))
@@ -77,26 +72,6 @@ class SilverMachine(RuleBasedStateMachine):
         kept = [line for line in self.landing[day, name] if chance.random() < 0.6]
         self._deliver(day, name, [*kept, *self.content(chance)[:20]] if chance.random() < 0.9 else [])
         self.done["replace"] += (day, name) in self.bronze
-
-    @precondition(lambda self: self.landing and len(self.broken) < 2 and self.tables[0].is_snapshot)
-    @rule(seed=SEEDS)
-    def break_file(self, seed: int) -> None:
-        """Deliver a file of a full snapshot, a new one or an earlier one, that cannot be read."""
-        chance = self._chance(seed)
-        day, name = chance.choice([*sorted(self.landing), (chance.choice(DAYS), f"{len(self.landing)}.json")])
-        lines = self.landing.get((day, name)) or self.content(chance)
-        self._deliver(day, name, lines, is_broken=True)
-        if (day, name) in self.bronze:
-            self.landing[day, name] = [*lines, *self.content(chance)[:5]]
-        self.done["break_file"] += 1
-
-    @precondition(lambda self: self.broken)
-    @rule(seed=SEEDS)
-    def fix_file(self, seed: int) -> None:
-        """Deliver a broken file again, so that it can be read."""
-        day, name = self._chance(seed).choice(sorted(self.broken))
-        self._deliver(day, name, self.landing[day, name])
-        self.done["fix_file"] += 1
 
     @precondition(lambda self: self.late_days())
     @rule(seed=SEEDS)
@@ -148,25 +123,12 @@ class SilverMachine(RuleBasedStateMachine):
                 self.done["optimize"] += report.outcome is Outcome.COMMITTED
 
     def finish(self) -> None:
-        """Deliver broken files again, load and merge everything, and allow the deletes of empty snapshots."""
-        for day, name in sorted(self.broken):
-            self._deliver(day, name, self.landing[day, name])
+        """Load and merge everything."""
         for day in self.late_days():
             self._load(day)
         for table in self.tables:
-            for day in self.empty_days() if table.is_snapshot else ():
-                self._merge(table, day, allow_deletes="ann")
             if table.table not in self.merged:
                 self._merge(table, 1)
-            table.merge(self.bronze)
-            table.check(self.shop)
-
-    def empty_days(self) -> list[int]:
-        """Return the days without a line in bronze."""
-        lines = {day: 0 for day, _ in self.bronze}
-        for (day, _), of_file in self.bronze.items():
-            lines[day] += len(of_file)
-        return sorted(day for day, number in lines.items() if not number)
 
     def files_to_load(self) -> list[tuple[int, str]]:
         """Return the files whose present content bronze has not loaded."""
@@ -192,51 +154,27 @@ class SilverMachine(RuleBasedStateMachine):
         # With the number of files, because hypothesis repeats some seeds, which would deliver the same file each time.
         return Random(f"{seed} {len(self.landing)} {sum(self.done.values())}")
 
-    def _deliver(self, day: int, name: str, lines: list[Line], *, is_broken: bool = False) -> None:
-        records = [line.as_record() if isinstance(line, OrderRow) else line for line in lines]
-        self.shop.deliver(day, name, f"no record {sum(self.done.values())}\n" if is_broken else records)
+    def _deliver(self, day: int, name: str, lines: list[Line]) -> None:
+        self.shop.deliver(day, name, [line.as_record() if isinstance(line, OrderRow) else line for line in lines])
         self.landing[day, name] = lines
-        (self.broken.add if is_broken else self.broken.discard)((day, name))
 
-    def _run(self, table: str, day: int, *, endings: Sequence[int] = (0,), **more: Any) -> JobReport:
+    def _run(self, table: str, day: int, **more: Any) -> JobReport:
         report = self.shop.run(table, day, **more)
-        assert report.exit_code in endings, report.message
+        assert report.exit_code is ExitCode.OK, report.message
         assert report.rows.are_conserved, report.rows
         return report
 
     def _load(self, day: int) -> None:
-        broken = {file for file in self.broken if file[0] == day}
-        # After some tries bronze continues without a broken file.
-        self._run(BRONZE, day, endings=(ExitCode.OK, ExitCode.BAD_INPUT) if broken else (ExitCode.OK,))
-        sound = {file: lines for file, lines in self.landing.items() if file[0] == day and file not in broken}
-        self.bronze |= sound
-        self.failed = (self.failed - sound.keys()) | broken
+        self._run(BRONZE, day)
+        self.bronze |= {file: lines for file, lines in self.landing.items() if file[0] == day}
         self.merged.clear()
         self._check_bronze()
 
     def _merge(self, table: SilverModel, day: int, **more: Any) -> None:
-        if table.is_snapshot and (self.failed or self.empty_days()):
-            self._merge_beside_incomplete_snapshots(table, day, **more)
-            return
         self._run(table.table, day, **more)
         table.merge(self.bronze)
         self.merged.add(table.table)
         table.check(self.shop)
-
-    def _merge_beside_incomplete_snapshots(self, table: SilverModel, day: int, **more: Any) -> None:
-        """Merge while some snapshots do not count, and check that no key of the last complete snapshot is deleted."""
-        waits = (ExitCode.OK, ExitCode.NOT_READY, ExitCode.DELETES_REFUSED)
-        before = set(table.stored_rows(self.shop)) if is_table(self.shop.paths.table(table.table)) else set()
-        self._run(table.table, day, endings=waits, **more)
-        table.adopt(self.shop)
-        waiting = {day for day, _ in self.failed} | set(self.empty_days())
-        whole = {other for other, _ in self.bronze} - waiting
-        if not more and whole:
-            lines = [line for (other, _), of_file in self.bronze.items() for line in of_file if other == max(whole)]
-            delivered = {line.key for line in lines if isinstance(line, OrderRow)}
-            assert not (before - set(table.rows)) & delivered
-        elif not more:
-            assert before <= set(table.rows), "no complete snapshot lacks a key"
 
     def _check_bronze(self) -> None:
         """Check that every line of every file is in bronze once, or in its quarantine once."""

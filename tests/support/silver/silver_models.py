@@ -14,7 +14,7 @@ from deltalake import DeltaTable
 from tests.support.documents.specs import Document, silver_document
 from tests.support.lakehouse import Lakehouse, tombstones_path
 from tests.support.silver.orders import OrderRow
-from tests.support.silver.timelines import Period, State, Timeline, fill_nulls, overlapping, periods, timelines
+from tests.support.silver.timelines import Period, Timeline, fill_nulls, overlapping, periods, timelines
 
 Bronze = Mapping[tuple[int, str], Sequence[OrderRow | str]]
 """(day, name) of each landing file that bronze has loaded -> its lines; a text is a broken line."""
@@ -32,7 +32,7 @@ DELETES = {"apply_as_deletes": "op = 'delete'"}
 
 @dataclass
 class SilverModel(ABC):
-    """The expected content of a silver table and its quarantine.
+    """The expected content of a silver table that is merged from events, of its quarantine and its tombstones.
 
     Attributes:
         table: the name of the table.
@@ -40,6 +40,8 @@ class SilverModel(ABC):
         refused: its quarantined rows as (key, amount, note).
         rows: key -> expected row or periods.
         known_keys: all keys that its source has delivered.
+        timelines_by_key: the timeline of each key.
+        deletes: key, sequence and hash of each delete.
     """
 
     table: str
@@ -47,64 +49,12 @@ class SilverModel(ABC):
     refused: Counter[tuple[Any, ...]] = field(default_factory=Counter)
     rows: dict[str, Any] = field(default_factory=dict)
     known_keys: set[str] = field(default_factory=set)
+    timelines_by_key: dict[str, Timeline] = field(default_factory=dict)
+    deletes: set[tuple[str | None, tuple[Any, ...], int]] = field(default_factory=set)
 
     def document(self) -> Document:
         """Return the table's spec."""
         return silver_document(self.table, columns=COLUMNS, expectations=[RULE], **self.options)
-
-    def merge(self, bronze: Bronze) -> None:
-        """Compute rows and quarantine from the present rows of bronze."""
-        self.known_keys |= {row.key for _, row in rows_in(bronze) if row.key is not None}
-        self.refused = Counter(
-            (self.key_of(row), row.amount, row.note) for _, row in rows_in(bronze) if self.refuses(row)
-        )
-        self.rows = self.expected_rows(bronze)
-
-    @property
-    def is_snapshot(self) -> bool:
-        return "snapshot" in self.options
-
-    def adopt(self, shop: Lakehouse) -> None:
-        """Take the stored rows as expected, while a part of bronze does not count yet."""
-        self.rows = self.stored_rows(shop) if DeltaTable.is_deltatable(str(shop.paths.table(self.table))) else {}
-
-    def key_of(self, row: OrderRow) -> str | None:
-        return row.key
-
-    def refuses(self, row: OrderRow) -> bool:
-        return row.key is None or (row.amount is not None and row.amount < 0)
-
-    @abstractmethod
-    def expected_rows(self, bronze: Bronze) -> dict[str, Any]:
-        """Return key -> expected row, from the rows of bronze."""
-
-    def check(self, shop: Lakehouse) -> None:
-        """Compare the table, its quarantine and its tombstones with the model."""
-        assert differences(self.stored_rows(shop), self.rows) == {}
-        records = (json.loads(row["record"]) for row in shop.quarantine(self.table))
-        quarantined = Counter(tuple(record.get(name) for name in ("order_id", "amount", "note")) for record in records)
-        assert quarantined == self.refused, "each refused row is in quarantine once"
-        self.check_tombstones(tombstones(shop, self.table))
-
-    @abstractmethod
-    def stored_rows(self, shop: Lakehouse) -> dict[str, Any]:
-        """Return key -> stored row."""
-
-    def check_tombstones(self, stored: Mapping[str | None, tuple[tuple[Any, ...], int]]) -> None:
-        assert stored == {}, "a table of snapshots needs no tombstones"
-
-
-@dataclass
-class EventTable(SilverModel):
-    """A table that is merged from events.
-
-    Attributes:
-        timelines_by_key: the timeline of each key.
-        deletes: key, sequence and hash of each delete.
-    """
-
-    timelines_by_key: dict[str, Timeline] = field(default_factory=dict)
-    deletes: set[tuple[str | None, tuple[Any, ...], int]] = field(default_factory=set)
 
     @property
     def fills(self) -> bool:
@@ -118,25 +68,44 @@ class EventTable(SilverModel):
     def is_truncate(self, row: OrderRow) -> bool:
         return row.op == "truncate" and "apply_as_truncates" in self.options
 
-    def key_of(self, row: OrderRow) -> str | None:
-        return None if self.is_truncate(row) else row.key
-
     def refuses(self, row: OrderRow) -> bool:
         if None in self.sequence(row):
             return True
-        return not self.is_truncate(row) and (row.key is None or (row.op != "delete" and super().refuses(row)))
+        is_negative = row.op != "delete" and row.amount is not None and row.amount < 0
+        return not self.is_truncate(row) and (row.key is None or is_negative)
 
     def merge(self, bronze: Bronze) -> None:
-        accepted = [row for _, row in rows_in(bronze) if not self.refuses(row)]
+        """Compute rows, deletes and quarantine from the present rows of bronze."""
+        delivered = list(rows_in(bronze))
         events = [
             (row.key, self.sequence(row), row.hash, None if row.op == "delete" else (row.amount, row.note))
-            for row in accepted
-            if row.key is not None and not self.is_truncate(row)
+            for row in delivered
+            if not self.refuses(row) and row.key is not None and not self.is_truncate(row)
         ]
         self.deletes = {(key, sequence, source_hash) for key, sequence, source_hash, state in events if state is None}
         by_key = timelines(events)
         self.timelines_by_key = {key: fill_nulls(line) for key, line in by_key.items()} if self.fills else by_key
-        super().merge(bronze)
+        self.known_keys |= {row.key for row in delivered if row.key is not None}
+        self.refused = Counter(
+            (None if self.is_truncate(row) else row.key, row.amount, row.note) for row in delivered if self.refuses(row)
+        )
+        self.rows = self.expected_rows(bronze)
+
+    @abstractmethod
+    def expected_rows(self, bronze: Bronze) -> dict[str, Any]:
+        """Return key -> expected row, from the rows of bronze."""
+
+    @abstractmethod
+    def stored_rows(self, shop: Lakehouse) -> dict[str, Any]:
+        """Return key -> stored row."""
+
+    def check(self, shop: Lakehouse) -> None:
+        """Compare the table, its quarantine and its tombstones with the model."""
+        assert differences(self.stored_rows(shop), self.rows) == {}
+        records = (json.loads(row["record"]) for row in shop.quarantine(self.table))
+        quarantined = Counter(tuple(record.get(name) for name in ("order_id", "amount", "note")) for record in records)
+        assert quarantined == self.refused, "each refused row is in quarantine once"
+        self.check_tombstones(tombstones(shop, self.table))
 
     def check_tombstones(self, stored: Mapping[str | None, tuple[tuple[Any, ...], int]]) -> None:
         """Check that each deleted key has the tombstone of its last delete; other keys may have an older one."""
@@ -148,15 +117,13 @@ class EventTable(SilverModel):
 
 
 @dataclass
-class LastStates(EventTable):
+class LastStates(SilverModel):
     """The last state of each key (SCD type 1): (sequence, state)."""
 
     truncated: tuple[Any, ...] = ()
 
     def expected_rows(self, bronze: Bronze) -> dict[str, Any]:
-        truncates = [
-            self.sequence(row) for _, row in rows_in(bronze) if self.is_truncate(row) and not self.refuses(row)
-        ]
+        truncates = [self.sequence(row) for row in rows_in(bronze) if self.is_truncate(row) and not self.refuses(row)]
         # A truncate stays in force when its file is replaced.
         self.truncated = max([*truncates, self.truncated])
         last = {key: timeline[-1] for key, timeline in self.timelines_by_key.items()}
@@ -172,7 +139,7 @@ class LastStates(EventTable):
 
 
 @dataclass
-class History(EventTable):
+class History(SilverModel):
     """Every state of each key (SCD type 2), as periods."""
 
     def expected_rows(self, bronze: Bronze) -> dict[str, Any]:
@@ -180,68 +147,19 @@ class History(EventTable):
         return {key: of_key for key, of_key in by_key.items() if of_key}
 
     def stored_rows(self, shop: Lakehouse) -> dict[str, Any]:
-        return periods_of(shop, self.table, "hour")
+        by_key: dict[str, list[Period]] = {}
+        columns = ("order_id", "__START_AT", "__END_AT", "amount", "note")
+        for key, start, end, amount, note in shop.rows(self.table, *columns):
+            by_key.setdefault(key, []).append(Period((start.hour,), end and (end.hour,), amount, note))
+        for key, of_key in by_key.items():
+            of_key.sort(key=lambda period: period.start)
+            assert not overlapping(of_key), f"the periods of {key} overlap: {of_key}"
+        return by_key
 
 
-@dataclass
-class SnapshotStates(SilverModel):
-    """The rows of the newest full snapshot; a key whose row was refused keeps its earlier row.
-
-    All keys keep their rows if the key of a refused line cannot be read.
-    """
-
-    def expected_rows(self, bronze: Bronze) -> dict[str, Any]:
-        newest = max(day for day, _ in bronze)
-        delivered = [row for day, row in rows_in(bronze) if day == newest and row.key is not None]
-        kept = {row.key: self.rows[row.key] for row in delivered if row.key in self.rows}
-        return {**(self.rows if newest in unreadable(bronze) else kept), **states_of(delivered, self)}
-
-    def stored_rows(self, shop: Lakehouse) -> dict[str, Any]:
-        rows = shop.rows(self.table, "order_id", "amount", "note")
-        return by_key((key, (amount, note)) for key, amount, note in rows)
-
-
-@dataclass
-class SnapshotHistory(SilverModel):
-    """The periods between full snapshots; a refused row ends no period, and without a key no period of any key."""
-
-    def expected_rows(self, bronze: Bronze) -> dict[str, Any]:
-        by_day = {
-            day: [row for other, row in rows_in(bronze) if other == day] for day in sorted({day for day, _ in bronze})
-        }
-        keys = {row.key for rows in by_day.values() for row in rows if row.key is not None}
-        unread = unreadable(bronze)
-        by_key = {key: periods(list(self._timeline(key, by_day, unread))) for key in keys}
-        return {key: of_key for key, of_key in by_key.items() if of_key}
-
-    def _timeline(
-        self, key: str, by_day: Mapping[int, Sequence[OrderRow]], unread: set[int]
-    ) -> Iterator[tuple[Any, State | None]]:
-        for day, rows in by_day.items():
-            if key in (states := states_of(rows, self)):
-                yield (day,), states[key]
-            elif key not in {row.key for row in rows} and day not in unread:
-                yield (day,), None
-
-    def stored_rows(self, shop: Lakehouse) -> dict[str, Any]:
-        return periods_of(shop, self.table, "day")
-
-
-def rows_in(bronze: Bronze) -> Iterator[tuple[int, OrderRow]]:
-    """Return day and row for every row of bronze."""
-    return ((day, row) for (day, _), rows in bronze.items() for row in rows if isinstance(row, OrderRow))
-
-
-def unreadable(bronze: Bronze) -> set[int]:
-    """Return the days with a line whose key cannot be read."""
-    lines = ((day, line) for (day, _), of_file in bronze.items() for line in of_file)
-    return {day for day, line in lines if isinstance(line, str) or line.key is None}
-
-
-def states_of(rows: Sequence[OrderRow], model: SilverModel) -> dict[str, State]:
-    """Return key -> state in one snapshot; of several rows of a key, the row with the greatest hash counts."""
-    accepted = [row for row in rows if row.key is not None and not model.refuses(row)]
-    return {str(row.key): (row.amount, row.note) for row in sorted(accepted, key=lambda row: row.hash)}
+def rows_in(bronze: Bronze) -> Iterator[OrderRow]:
+    """Return every row of bronze."""
+    return (row for rows in bronze.values() for row in rows if isinstance(row, OrderRow))
 
 
 def by_key(rows: Iterator[tuple[Hashable, Any]]) -> dict[Any, Any]:
@@ -249,18 +167,6 @@ def by_key(rows: Iterator[tuple[Hashable, Any]]) -> dict[Any, Any]:
     listed = list(rows)
     assert len(dict(listed)) == len(listed), "a key has one row"
     return dict(listed)
-
-
-def periods_of(shop: Lakehouse, table: str, unit: str) -> dict[str, list[Period]]:
-    """Return key -> periods of a table with history; `unit` is that of their bounds, `hour` or `day`."""
-    by_key: dict[str, list[Period]] = {}
-    for key, start, end, amount, note in shop.rows(table, "order_id", "__START_AT", "__END_AT", "amount", "note"):
-        ends = None if end is None else (getattr(end, unit),)
-        by_key.setdefault(key, []).append(Period((getattr(start, unit),), ends, amount, note))
-    for key, of_key in by_key.items():
-        of_key.sort(key=lambda period: period.start)
-        assert not overlapping(of_key), f"the periods of {key} overlap: {of_key}"
-    return by_key
 
 
 def tombstones(shop: Lakehouse, table: str) -> dict[str | None, tuple[tuple[Any, ...], int]]:
