@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from datetime import date
-from pathlib import Path
 from typing import Any
 
 from include.control.gates.gates import Gates
@@ -88,11 +87,3 @@ def visible_rows(shop: Lakehouse) -> dict[str, Any]:
     path = tombstones_path(shop, SILVER)
     dead = open_table(path).to_pyarrow_table(columns=["order_id"]).to_pylist() if is_table(path) else []
     return {**rows, "refused": sorted(json.loads(row.record)["amount"] for row in shop.waiting(SILVER)), "dead": dead}
-
-
-def rows_of_fresh_shop(folder: Path, *days: int, **changes: Any) -> dict[str, Any]:
-    """Return the visible rows of a new lakehouse that has had only these specs."""
-    shop = Lakehouse(folder)
-    write_shop_specs(shop, **changes)
-    load_days(shop, *days)
-    return visible_rows(shop)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -16,7 +19,8 @@ from include.control.gates.gates import Gates
 from include.errors import ExitCode, Outcome
 from spark_jobs.layers import writing
 from spark_jobs.layers.gate.gate import run_gate
-from tests.support.documents.specs import bronze_document
+from spark_jobs.runtime.session import own_session
+from tests.support.documents.specs import bronze_document, silver_document
 from tests.support.given import given
 from tests.support.lakehouse import Lakehouse, order
 from tests.support.ledger.delta_tables import commit_file, optimize
@@ -173,3 +177,42 @@ def test_a_table_without_a_batch_cannot_be_checked(shop: Lakehouse) -> None:
     report = gate(shop)
     assert (report.outcome, report.exit_code) == (Outcome.NOT_READY, ExitCode.NOT_READY)
     assert "there is no table to check" in report.message
+
+
+FORTY_DAYS = 40 * 24 * 3600
+
+
+def let_delta_clean_up(table: Path) -> None:
+    """Let all that the log holds be forty days old, and Delta write a checkpoint, after which it cleans up."""
+    then = time.time() - FORTY_DAYS
+    for file in (table / "_delta_log").iterdir():
+        os.utime(file, (then, then))
+    with own_session({}) as session:
+        session.sql(f"ALTER TABLE delta.`{table}` SET TBLPROPERTIES ('delta.checkpointInterval' = '1')")
+        session.sql(f"ALTER TABLE delta.`{table}` SET TBLPROPERTIES ('aged' = 'yes')")
+
+
+@pytest.mark.slow
+def test_a_certificate_stays_and_a_later_version_is_certified_after_delta_has_cleaned_the_log(
+    shop: Lakehouse,
+) -> None:
+    table = shop.paths.table(BRONZE)
+    shop.specs(bronze_document(expectations=[at_most(1)]), silver_document("silver.late"))
+    certified = run(shop, 1).version
+    assert certified is not None
+    assert shop.run(SILVER, 1).outcome is Outcome.COMMITTED
+    refused = run(shop, 2)
+    assert refused.certified_version == certified
+    let_delta_clean_up(table)
+    assert not commit_file(table, certified + 1).exists(), "Delta has cleaned its log up"
+    assert Gates(shop.paths).certified(BRONZE) == certified
+    late = shop.run("silver.late", 1)
+    assert late.outcome is Outcome.NOT_READY, "it has never read the certified version"
+    assert f"version {certified} of {BRONZE} is certified, but cannot be read any more" in late.message
+    still = run(shop, 3)
+    assert (still.outcome, still.certified_version) == (Outcome.COMMITTED, certified)
+    assert shop.run(SILVER, 3).outcome is Outcome.NO_OP
+    shop.specs(bronze_document(expectations=[at_most(9)]))
+    right = run(shop, 4)
+    assert right.certified_version == right.version == Gates(shop.paths).certified(BRONZE)
+    assert shop.run(SILVER, 4).rows.applied == 3, "orders 2 to 4"

@@ -70,32 +70,20 @@ def test_a_batch_is_judged_by_its_rows_also_after_a_refusal(shop: Lakehouse) -> 
     assert [check.judged_by for check in stored.checks] == judged_by(fixed)
 
 
-def test_other_rules_a_lost_state_and_many_versions_read_all_rows(
-    shop: Lakehouse, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(changed_rows, "READ_ALL_AFTER", 1)
-    run(shop, 1, order(1, 10))
-    shop.specs(silver_document(expectations=RULES[:1]))
-    assert judged_by(run(shop, 2, order(2, 20))) == [ALL_ROWS]
-    third = run(shop, 3, order(3, 30))
-    assert judged_by(third) == [f"the change since version {third.version - 1}"]
-    assert judged_by(run(shop, 4, order(4, 40))) == [ALL_ROWS], "one version was judged by its change"
-    TableStates(shop.paths).change(SILVER, (JudgedFigures, lambda _: None))
-    assert judged_by(run(shop, 5, order(5, 50))) == [ALL_ROWS]
-
-
-def test_carried_figures_that_are_not_those_of_all_rows_refuse_the_version(
+def test_all_rows_are_read_after_some_versions_and_by_other_rules_and_carried_figures_must_be_theirs(
     shop: Lakehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(changed_rows, "READ_ALL_AFTER", 1)
     run(shop, 1, order(1, 10))
     second = run(shop, 2, order(2, 20))
+    assert judged_by(second) == [f"the change since version {second.version - 1}"] * 4
     wrong = kept_figures({"sum of amount": 31.0})
     TableStates(shop.paths).change(
         SILVER,
         (JudgedFigures, lambda stored: stored and stored.model_copy(update={"figures": {**stored.figures, **wrong}})),
     )
     third = run(shop, 3, order(3, 30))
+    assert judged_by(third)[:4] == [ALL_ROWS] * 4, "one version was judged by its change"
     assert [check.passed for check in third.checks] == [True] * 4 + [False]
     assert third.checks[-1].observed == "sum of amount: 61.0 by the changes, 60.0 in all rows"
     assert third.certified_version == second.version
@@ -104,6 +92,13 @@ def test_carried_figures_that_are_not_those_of_all_rows_refuse_the_version(
     fourth = run(shop, 4, order(4, 40))
     assert judged_by(fourth) == [f"the change since version {third.version}"] * 4, "the counted figures are carried on"
     assert [check.passed for check in fourth.checks] == [True] * 4
+
+    monkeypatch.undo()
+    monkeypatch.setattr(changed_rows, "FEW_ROWS", -1000)
+    shop.specs(silver_document(expectations=RULES[:1]))
+    assert judged_by(run(shop, 5, order(5, 50))) == [ALL_ROWS], "other rules"
+    TableStates(shop.paths).change(SILVER, (JudgedFigures, lambda _: None))
+    assert judged_by(run(shop, 6, order(6, 60))) == [ALL_ROWS], "a lost state"
 
 
 def test_all_rows_are_read_of_a_small_table_and_after_a_large_change(

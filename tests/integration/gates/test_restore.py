@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ import pytest
 
 from include.catalog import load_catalog
 from include.contracts.job.args import Job
+from include.contracts.job.report import JobReport
 from include.control.gates.gates import Gates
 from include.control.gates.overrides import override
 from include.control.gates.restore import undo_refused
@@ -18,10 +19,10 @@ from include.control.ledger.ledger import Ledger
 from include.control.log.batch import Winner
 from include.control.log.delta_log import latest_version, read_commit
 from include.control.planning.planner import Planner
-from include.errors import Outcome, OverrideError, RestoreError
+from include.errors import ExitCode, Outcome, OverrideError, RestoreError
 from include.settings import Settings
 from spark_jobs.layers.silver.silver import SilverMerge
-from tests.support.documents.specs import gold_document
+from tests.support.documents.specs import Document, bronze_document, gold_document
 from tests.support.given import given
 from tests.support.lakehouse import Lakehouse, copy_lakehouse, order
 from tests.support.ledger.delta_tables import day
@@ -167,3 +168,74 @@ def refusal(shop: Lakehouse, version: int) -> GateResult:
     [result] = [one.result for one in Gates(shop.paths).results(SILVER) if one.result.version == version]
     assert not result.passed
     return result
+
+
+HOUR = timedelta(hours=1)
+
+
+def forgetting(most_rows: int, on_refusal: str = "restore") -> Document:
+    retained = {"tombstones": {"retain": "1 hours"}}
+    return silver(most_rows, on_refusal=on_refusal, maintenance=retained)
+
+
+def deleted(shop: Lakehouse) -> object:
+    return content(shop)["deleted"]
+
+
+def vacuum(shop: Lakehouse, at: datetime) -> JobReport:
+    report = shop.run(SILVER, 2, Job.TABLE_VACUUM, at)
+    assert report.exit_code is ExitCode.OK, report.message
+    return report
+
+
+@pytest.fixture(scope="module")
+def retained(shared: Lakehouse) -> Lakehouse:
+    """Two days of orders, the second one in bronze alone; o9 was deleted by the first one, o2 will be."""
+    shared.specs(bronze_document(), forgetting(2), gold_document())
+    load_into_bronze(shared, 1)
+    given(shared, BRONZE, [order(9, 0)], 1)
+    assert [report.certified_version for report in shared.run_all(1, SILVER, GOLD)] == [1, 1]
+    load_into_bronze(shared, 2)
+    assert deleted(shared) == ["o9"]
+    return shared
+
+
+@pytest.fixture
+def retaining(retained: Lakehouse, tmp_path: Path) -> Lakehouse:
+    """That lakehouse, for one test."""
+    return copy_lakehouse(retained, tmp_path / "shop")
+
+
+@pytest.mark.slow
+def test_tombstones_deleted_before_the_refused_version_stay_deleted(retaining: Lakehouse) -> None:
+    vacuum(retaining, datetime.now(UTC) + 2 * HOUR)
+    before = content(retaining)
+    assert before["deleted"] == []
+    refused = retaining.run(SILVER, 2)
+    assert refused.message.endswith("has the rows of version 1. The next run reads the refused batches again.")
+    assert content(retaining) == before
+    retaining.specs(forgetting(3))
+    assert retaining.run(SILVER, 2).certified_moved
+    assert deleted(retaining) == ["o2"]
+
+
+@pytest.mark.slow
+@pytest.mark.faults
+def test_tombstones_deleted_after_it_are_restored_and_the_next_vacuum_deletes_them(retaining: Lakehouse) -> None:
+    retaining.specs(forgetting(2, on_refusal="keep"))
+    between, before = datetime.now(UTC), content(retaining)
+    assert retaining.run(SILVER, 2).certified_version == 1
+    assert vacuum(retaining, between + HOUR).details["tombstones"]["keys"] == 1
+    assert deleted(retaining) == ["o2"], "o9 was forgotten, o2 is too young"
+
+    retaining.specs(forgetting(2))
+    assert "version 3 has the rows of version 1" in retaining.run(SILVER, 2).message
+
+    assert content(retaining) == before, "the refused version's own tombstone is gone, the one of before it is there"
+    assert vacuum(retaining, between + HOUR).outcome is Outcome.COMMITTED
+    assert deleted(retaining) == []
+    retaining.specs(forgetting(3))
+    reports = retaining.run_all(2, SILVER, GOLD)
+    assert [report.outcome for report in reports] == [Outcome.COMMITTED] * 2
+    assert retaining.rows(SILVER, "order_id", "amount") == [("o1", 10), ("o3", 3), ("o4", 4)]
+    assert deleted(retaining) == ["o2"]

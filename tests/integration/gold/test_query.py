@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 
+from include.control.log.stored_tables import is_table
 from include.control.planning.planner import stream_position
 from include.errors import Outcome
 from spark_jobs.layers.gold.gold import GoldAggregate
 from spark_jobs.runtime.context import JobContext
-from tests.support.documents.specs import query_document, silver_document
+from tests.support.documents.specs import gold_document, query_document, silver_document
 from tests.support.given import given
 from tests.support.lakehouse import Lakehouse, order
 
-SILVER, GOLD = "silver.orders", "gold.last_orders"
+SILVER, GOLD, DAILY = "silver.orders", "gold.last_orders", "gold.revenue_daily"
 RANKED = "SELECT day, order_id, amount, rank() OVER (PARTITION BY day ORDER BY amount DESC, order_id) AS place FROM o"
 """The orders of each day, the largest first."""
 
@@ -106,3 +107,31 @@ def test_a_source_that_is_read_whole_computes_the_whole_table_if_it_has_changed(
         "(SELECT SUM(amount) FROM t) reads all rows",
     )
     assert {total for (total,) in lakehouse.rows(GOLD, "total")} == {13}
+
+
+def test_what_reads_anything_but_its_batch_or_cannot_be_stored_is_refused_and_nothing_is_written(
+    lakehouse: Lakehouse,
+) -> None:
+    given(lakehouse, SILVER, [order(1, 5), order(2, 7)], 1)
+    average = f"(select avg(amount) from delta.`{lakehouse.paths.table(SILVER)}`)"
+    for document, outcome, message in (
+        (
+            gold_document(sources={"o": {"table": SILVER, "where": f"amount >= {average}"}}),
+            Outcome.BAD_INPUT,
+            "a query within an expression reads a table in a version that no run records",
+        ),
+        (
+            query_document(GOLD, query="SELECT reflect('java.lang.System', 'getenv', 'HOME') AS home FROM o"),
+            Outcome.BAD_INPUT,
+            "reflect reaches outside of the sources",
+        ),
+        (
+            gold_document(measures={"span": "max(o.event_at) - min(o.event_at)"}),
+            Outcome.BAD_SPEC,
+            f"{DAILY}: column span is of the type interval day to second, which Delta does not",
+        ),
+    ):
+        lakehouse.specs(document)
+        report = lakehouse.run(document["table"], 1)
+        assert (report.outcome, message in report.message) == (outcome, True), report.message
+        assert not is_table(lakehouse.paths.table(document["table"]))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import pytest
 
@@ -41,19 +40,13 @@ def run_day(shops: Lakehouse, number: int, *events: ShopEvent) -> None:
     assert report.exit_code == 0, report.message
 
 
-@pytest.mark.parametrize(
-    ("changes", "seed"),
-    [
-        pytest.param({}, 1, marks=pytest.mark.faults),
-        pytest.param({"source_priority": "before_sequence"}, 3, marks=pytest.mark.faults),
-        pytest.param({"source_priority": "after_sequence", "sequence_by": ["event_at"]}, 4, marks=pytest.mark.slow),
-    ],
-)
-def test_any_order_of_deliveries_and_runs_of_two_sources_ends_in_the_last_state_of_each_key(
-    shops: Lakehouse, changes: dict[str, Any], seed: int
+@pytest.mark.slow
+def test_any_order_of_deliveries_and_runs_ends_in_the_last_state_of_each_key_by_the_priority_of_its_source(
+    shops: Lakehouse,
 ) -> None:
-    shops.specs(*two_shops(**changes))
-    run = TwoShops(shops, Random(seed), changes.get("source_priority"))
+    """The tests of concurrent sources do the same without a priority."""
+    shops.specs(*two_shops(source_priority="after_sequence", sequence_by=["event_at"]))
+    run = TwoShops(shops, Random(4), "after_sequence")
     for _ in range(4):
         run.deliver()
     for number in range(60):

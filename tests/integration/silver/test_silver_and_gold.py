@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
 from deltalake import DeltaTable
 
 from include.control.log.delta_log import read_commit
@@ -9,6 +12,7 @@ from include.errors import Outcome
 from tests.support.documents.specs import bronze_document, silver_document
 from tests.support.given import given
 from tests.support.lakehouse import Lakehouse, order
+from tests.support.silver.silver_models import tombstones
 
 BRONZE, SILVER, GOLD = "bronze.orders", "silver.orders", "gold.revenue_daily"
 DAYS = {
@@ -83,26 +87,6 @@ def test_a_merge_rewrites_only_files_that_can_match_and_no_unchanged_row(lakehou
     assert set(DeltaTable(str(lakehouse.paths.table(SILVER))).file_uris()) == files_after
 
 
-def test_a_full_snapshot_deletes_the_rows_it_lacks_and_supersedes_an_older_snapshot(lakehouse: Lakehouse) -> None:
-    rule = {"expect_column_values_to_be_between": {"column": "amount", "min_value": 0}, "action": "quarantine"}
-    snapshot = {**silver_document(snapshot="full", expectations=[rule])}
-    del snapshot["sequence_by"]
-    lakehouse.specs(snapshot)
-    first, older = [order(1, 1), order(2, 2), order(3, 3)], [order(1, 1), order(9, 9)]
-    newest = [order(1, 1), order(3, 33), order(4, 4), order(2, -5)]
-    for number, states in ((1, first), (3, newest), (2, older)):
-        given(lakehouse, BRONZE, states, number)
-        report = lakehouse.run(SILVER, number)
-        assert report.rows.are_conserved
-    assert [row[:2] for row in lakehouse.rows(SILVER, "order_id", "amount")] == [
-        ("o1", 1),
-        ("o2", 2),
-        ("o3", 33),
-        ("o4", 4),
-    ]
-    assert report.rows.superseded == 2, "the older snapshot changed nothing"
-
-
 def test_reprocess_reads_an_interval_again_and_changes_what_another_rule_or_expression_makes_of_it(
     lakehouse: Lakehouse,
 ) -> None:
@@ -165,3 +149,36 @@ def test_the_properties_of_a_table_follow_its_spec_and_without_a_change_feed_sou
     assert stated["delta.logRetentionDuration"] == "interval 45 days", "Delta wants it as long at least"
     assert stated["delta.enableChangeDataFeed"] == "false"
     assert stated["delta.dataSkippingStatsColumns"] == "order_id"
+
+
+TRUNCATED = {
+    1: [order(1, 5, 1), order(2, 7, 9)],
+    2: [{**order(None, None, 5), "op": "truncate"}, order(3, 4, 4), order(4, 6, 6)],
+    3: [order(1, 8, 3), order(5, 2, 7)],
+}
+
+
+def state_truncates(lakehouse: Lakehouse, **changes: Any) -> None:
+    columns = {**bronze_document()["columns"], "op": {"type": "string"}}
+    lakehouse.specs(bronze_document(columns=columns, **changes), silver_document(apply_as_truncates="op = 'truncate'"))
+
+
+@pytest.mark.slow
+def test_any_order_of_intervals_ends_in_what_came_after_the_truncate(lakehouse: Lakehouse) -> None:
+    state_truncates(lakehouse)
+    for number in (3, 2, 1):
+        given(lakehouse, BRONZE, TRUNCATED[number], number)
+        assert lakehouse.run(SILVER, number).rows.are_conserved
+    assert lakehouse.rows(SILVER, "order_id", "amount") == [("o2", 7), ("o4", 6), ("o5", 2)]
+    assert not lakehouse.quarantine(SILVER), "a truncate needs no key"
+
+
+@pytest.mark.faults
+def test_a_truncate_of_a_replaced_file_is_remembered_without_a_change_feed(lakehouse: Lakehouse) -> None:
+    source = {**bronze_document()["source"], "on_changed_file": "replace"}
+    state_truncates(lakehouse, source=source, maintenance={"change_data_feed": False})
+    for rows in ([{**order(None, None, 5), "op": "truncate"}, order(1, 5, 6)], [order(2, 7, 7), order(3, 1, 4)]):
+        lakehouse.deliver(1, "a.json", rows)
+        assert {report.exit_code for report in lakehouse.run_all(1, BRONZE, SILVER)} == {0}
+    assert lakehouse.rows(SILVER, "order_id", "amount") == [("o2", 7)]
+    assert [(key, sequence) for key, (sequence, _) in tombstones(lakehouse, SILVER).items()] == [(None, (5, 1))]

@@ -16,8 +16,6 @@ from tests.support.documents.specs import bronze_document, silver_document
 from tests.support.given import given
 from tests.support.lakehouse import Lakehouse, order
 
-pytestmark = pytest.mark.slow
-
 BRONZE, SILVER, NEWEST = "bronze.orders", "silver.orders", "silver.newest"
 SNAPSHOTS = {
     1: [order(1, 5), order(2, 7), order(3, 1)],
@@ -78,6 +76,7 @@ def test_any_order_of_snapshots_ends_in_the_same_periods(snapshots: Lakehouse) -
     assert len(snapshots.quarantine(SILVER)) == 2
 
 
+@pytest.mark.slow
 def test_several_snapshots_at_once_are_put_in_their_order_and_one_in_two_files_counts_whole(
     snapshots: Lakehouse,
 ) -> None:
@@ -91,7 +90,7 @@ def test_several_snapshots_at_once_are_put_in_their_order_and_one_in_two_files_c
     assert periods(snapshots) == sorted([*PERIODS, ("o1", 8, 5, None)])
 
 
-@pytest.mark.parametrize("table", [SILVER, NEWEST])
+@pytest.mark.parametrize("table", [NEWEST, pytest.param(SILVER, marks=pytest.mark.slow)])
 def test_the_new_content_of_a_snapshots_file_takes_the_place_of_its_rows(snapshots: Lakehouse, table: str) -> None:
     def replace(number: int, *rows: dict[str, Any]) -> dict[str, int]:
         snapshots.deliver(number, "a.json", rows)

@@ -199,26 +199,6 @@ def last_of_each_day(random: Random) -> tuple[Document, str]:
     return {"table": "gold.balances", "sources": sources, "query": query, "refresh_by": "day"}, expected
 
 
-def ranks_by_two_columns(random: Random) -> tuple[Document, str]:
-    sources = {"o": {"table": "silver.orders"}}
-    value, other = "s.n", "(SELECT day, product, count(*) AS n FROM o GROUP BY day, product) AS s ON s.day = o.day AND"
-    if random.random() < 0.5:
-        sources["p"] = {"table": "silver.products"}
-        value, other = "s.price", "p AS s ON"
-    query = f"""
-        SELECT o.day, o.product, o.id, {value},
-               rank() OVER (PARTITION BY o.product, o.day ORDER BY o.amount DESC, o.id) AS place
-        FROM o {random.choice(("", "LEFT"))} JOIN {other} s.product = o.product
-    """
-    document = {
-        "table": "gold.ranks",
-        "sources": sources,
-        "query": query,
-        "refresh_by": ["day", "product"],
-    }
-    return document, f"WITH o AS (FROM orders), p AS (FROM products) {query}"
-
-
 def windows_of_time(random: Random) -> tuple[Document, str]:
     def buckets(hours: int, before: int = 0) -> str:
         return f'SELECT time_bucket(INTERVAL {hours} HOURS, "at") - INTERVAL {before} HOURS AS start, id FROM orders'
@@ -245,56 +225,11 @@ def windows_of_time(random: Random) -> tuple[Document, str]:
     return document, f"SELECT start, count(*), max(id) FROM ({starts}) WHERE start IS NOT NULL GROUP BY start"
 
 
-def combined(random: Random) -> tuple[Document, str]:
-    day = "coalesce(o.day, h.valid_from)"
-    aliases, query = random.choice(
-        (
-            ("o", "SELECT DISTINCT day, product, CAST(amount AS BIGINT) AS n FROM o"),
-            (
-                "oh",
-                "SELECT day, product, CAST(amount AS BIGINT) AS n FROM o WHERE amount > 1 "
-                "UNION ALL SELECT valid_from, product, count(*) FROM h GROUP BY valid_from, product",
-            ),
-            (
-                "o",
-                "SELECT day, product, count(*) AS n FROM o GROUP BY day, product "
-                "UNION SELECT day, product, sum(amount) FROM o GROUP BY day, product",
-            ),
-            ("oh", "SELECT day, product, CAST(1 AS BIGINT) AS n FROM o EXCEPT SELECT valid_from, product, 1 FROM h"),
-            (
-                "op",
-                "SELECT o.day, o.product, CAST(o.id AS BIGINT) AS n FROM o "
-                "LEFT ANTI JOIN p ON p.product = o.product AND p.price = o.amount",
-            ),
-            (
-                "oh",
-                "SELECT o.day, o.product, CAST(o.id AS BIGINT) AS n FROM o "
-                "LEFT ANTI JOIN h ON h.product = o.product AND h.valid_from <= o.day",
-            ),
-            (
-                "oh",
-                f"SELECT {day} AS day, o.product, count(h.owner) AS n FROM o FULL JOIN h ON o.day = h.valid_from "
-                f"GROUP BY {day}, o.product",
-            ),
-            (
-                "o",
-                "SELECT day, 'a' AS product, x AS n FROM (SELECT day, product, amount FROM o) "
-                "PIVOT (sum(amount) FOR product IN ('a' AS x))",
-            ),
-        )
-    )
-    tables = {"o": "silver.orders", "h": "silver.owners", "p": "silver.products"}
-    sources = {alias: {"table": tables[alias]} for alias in aliases}
-    expected = query.replace("LEFT ANTI", "ANTI")
-    if "PIVOT" in query:
-        expected = "SELECT day, 'a', sum(amount) FILTER (product = 'a') FROM o GROUP BY day"
-    document = {"table": "gold.combined", "sources": sources, "query": query, "refresh_by": "day"}
-    return document, f"WITH o AS (FROM orders), h AS (FROM owners), p AS (FROM products) {expected}"
-
-
 KINDS_OF_GOLD: tuple[Kind, ...] = (
     lookback_of_windows, lookback_of_hours, lookback_of_join, running_total, rolling_query, last_of_each_day,
-    ranks_by_two_columns, windows_of_time, combined,
+    windows_of_time,
 )  # fmt: skip
+"""Tables of silver; `tests/spark/layers/gold/test_query_rows.py` has further forms of query."""
+
 WITH_GOLD: tuple[Kind, ...] = (by_day, running_months, days, state_of_each_day)
 """Tables that read tables before them."""
