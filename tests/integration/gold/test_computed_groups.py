@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from include.errors import Outcome
 from tests.support.documents.specs import bronze_document, gold_document, silver_document
 from tests.support.given import given
@@ -52,6 +54,7 @@ def test_a_change_computes_the_groups_of_its_window_and_none_of_a_row_that_a_sou
     assert set(lakehouse.rows(SHARES, "share", "orders", "_batch_seq")) == shares
 
 
+@pytest.mark.slow
 def test_a_late_event_of_a_history_computes_the_days_of_the_rows_that_it_changes_and_no_others(
     lakehouse: Lakehouse,
 ) -> None:

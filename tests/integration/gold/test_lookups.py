@@ -18,7 +18,7 @@ from include.contracts.job.report import JobReport
 from include.control.log.stored_tables import open_table
 from include.control.planning.planner import Planner
 from include.settings import Settings
-from tests.support.documents.specs import bronze_document, gold_document, silver_document
+from tests.support.documents.specs import gold_document
 from tests.support.gold.changed_sources import ChangedSources
 from tests.support.lakehouse import Lakehouse
 from tests.support.ledger.delta_tables import day
@@ -40,14 +40,8 @@ class Shop:
 
     def __init__(self, lakehouse: Lakehouse) -> None:
         self.lakehouse = lakehouse
-        for table, columns in COLUMNS.items():
-            typed = {name: {"type": kind} for name, kind in columns.items()}
-            key, sequence, *_ = columns
-            source = table.replace("silver", "bronze")
-            of_table = {"source": source, "columns": typed, "keys": [key], "sequence_by": [sequence]}
-            lakehouse.specs(bronze_document(source, columns=typed), silver_document(table, **of_table))
-        lakehouse.specs(self.document())
         self.sources = ChangedSources(lakehouse, COLUMNS)
+        lakehouse.specs(self.document())
 
     def document(self) -> dict[str, Any]:
         sources = {

@@ -38,8 +38,6 @@ from tests.support.rebuilt_shop import (
     write_shop_specs,
 )
 
-NEW_KEYS = "CASE WHEN event_seq > 6 THEN concat('new ', order_id) ELSE order_id END"
-
 
 @pytest.fixture(scope="module")
 def loaded(shared: Lakehouse) -> Lakehouse:
@@ -186,24 +184,6 @@ def test_a_batch_that_was_under_way_without_its_lease_is_planned_again_on_the_ne
     assert switched == [latest_version(shop.paths.table(SILVER))], "the rebuild had read all of it"
     assert shop.run(GOLD, 3).exit_code is ExitCode.OK
     assert visible_rows(shop) == right_rows(3)
-
-
-@pytest.mark.slow
-def test_keys_that_are_gone_are_counted_though_as_many_others_have_come(lakehouse: Lakehouse) -> None:
-    given(lakehouse, BRONZE, [order(one, 1, seq=one) for one in range(10)])
-    assert lakehouse.run(SILVER).exit_code is ExitCode.OK
-    renamed = {**silver_document()["columns"], "order_id": {"type": "string", "from": NEW_KEYS}}
-    lakehouse.specs(silver_document(columns=renamed, max_deleted_percent=20))
-
-    refused = lakehouse.rebuild(SILVER)
-
-    assert refused.outcome is Outcome.DELETES_REFUSED, refused.message
-    assert refused.message.startswith(
-        f"{SILVER}: 3 of 10 keys (30 %) are missing in the rebuilt table, such as order_id=o"
-    )
-    assert len(lakehouse.rows(SILVER, "order_id")) == 10
-    assert lakehouse.rebuild(SILVER, allow_deletes=True).exit_code is ExitCode.OK
-    assert len(lakehouse.rows(SILVER, "order_id")) == 10, "as many as before"
 
 
 @pytest.mark.slow

@@ -68,32 +68,21 @@ def open_periods(shop: Lakehouse) -> dict[str, tuple[int, int]]:
 FIRST = {f"o{number}": number for number in range(1, 6)}
 
 
-def test_a_half_snapshot_waits_for_its_file_whichever_day_runs(shop: Lakehouse) -> None:
+def test_a_half_snapshot_waits_for_its_file_whichever_day_runs_and_a_later_one_does_not_wait_for_it(
+    shop: Lakehouse,
+) -> None:
     half(shop)
     for table in SILVER:
         own = shop.run(table, 2)
         assert own.outcome is Outcome.NOT_READY
         assert MISSING in own.message
-        shop.run(BRONZE, 1)
         other = shop.run(table, 1)
         assert other.outcome is Outcome.NO_OP
         assert any(MISSING in note for note in other.notes)
     assert states(shop) == FIRST
     assert open_periods(shop) == {key: (amount, 1) for key, amount in FIRST.items()}
-    shop.deliver(2, "b.json.gz", packed(order(4, 20), order(5, 5)))
-    for report in shop.run_all(2, BRONZE, *SILVER):
-        assert report.outcome is Outcome.COMMITTED, report.message
-    assert states(shop) == {**dict.fromkeys(("o1", "o2", "o3", "o4"), 20), "o5": 5}
-    assert open_periods(shop) == {**{f"o{number}": (20, 2) for number in (1, 2, 3, 4)}, "o5": (5, 1)}
-
-
-@pytest.mark.slow
-def test_a_later_snapshot_does_not_wait_for_an_incomplete_snapshot_which_is_inserted_once_complete(
-    shop: Lakehouse,
-) -> None:
-    half(shop)
-    shop.deliver(3, "a.json", [order(number, 30) for number in range(1, 6)])
-    for report in shop.run_all(3, BRONZE, *SILVER):
+    given(shop, BRONZE, [order(number, 30) for number in range(1, 6)], 3)
+    for report in shop.run_all(3, *SILVER):
         assert report.outcome is Outcome.COMMITTED, report.message
     assert states(shop) == dict.fromkeys(FIRST, 30)
     assert open_periods(shop) == {key: (30, 3) for key in FIRST}

@@ -94,21 +94,6 @@ def test_the_new_content_of_a_file_replaces_its_rows_in_every_layer(shop: Lakeho
     assert amounts(shop)["o4"] == 10, "nothing remembers the retracted delete"
 
 
-@pytest.mark.faults
-def test_an_emptied_file_removes_its_rows_and_its_old_content_restores_them(
-    shop: Lakehouse,
-) -> None:
-    for name in ("a.json", "b.json"):
-        shop.deliver(1, name, "")
-    run(shop, *TABLES)
-    assert (amounts(shop), shop.rows(GOLD, "orders")) == ({}, [])
-    assert [shop.quarantine(table) for table in (BRONZE, SILVER)] == [[], []]
-    shop.deliver(1, "a.json", FIRST)
-    run(shop, BRONZE, SILVER)
-    assert amounts(shop) == {"o1": 5, "o2": 7}
-    assert [len(shop.quarantine(table)) for table in (BRONZE, SILVER)] == [1, 1]
-
-
 @pytest.mark.slow
 def test_without_a_change_feed_every_key_is_computed_again(shop: Lakehouse) -> None:
     shop.specs(bronze(maintenance={"change_data_feed": False}))

@@ -12,6 +12,7 @@ from deltalake.schema import PrimitiveType
 
 from include.catalog import load_catalog
 from include.control.log.delta_log import latest_version
+from tests.support.documents.specs import bronze_document, silver_document
 from tests.support.given import arrow_type
 from tests.support.lakehouse import Lakehouse
 from tests.support.ledger.delta_tables import judge
@@ -20,12 +21,20 @@ FEED = "delta.enableChangeDataFeed"
 
 
 class ChangedSources:
-    """Tables of a lakehouse, each with its columns and a change feed; conditions are those of DataFusion."""
+    """Tables of a lakehouse with their specs, each with a change feed; conditions are those of DataFusion.
+
+    The first column of a table is its key, the second one its sequence.
+    """
 
     def __init__(self, lakehouse: Lakehouse, columns: Mapping[str, Mapping[str, str]]) -> None:
         self.lakehouse = lakehouse
         self.columns = columns
-        for table in columns:
+        for table, typed in columns.items():
+            source = table.replace("silver", "bronze")
+            key, sequence, *_ = typed
+            stated = {"columns": {name: {"type": kind} for name, kind in typed.items()}}
+            silver = silver_document(table, source=source, keys=[key], sequence_by=[sequence], **stated)
+            lakehouse.specs(bronze_document(source, **stated), silver)
             DeltaTable.create(self.path(table), self._schema(table), configuration={FEED: "true"})
 
     def path(self, table: str) -> str:

@@ -16,7 +16,7 @@ from include.control.log.delta_log import latest_version
 from include.errors import Outcome
 from include.specs.checks.refresh import unproved_refreshes
 from include.specs.checks.sql import sql_problems
-from tests.support.documents.specs import Document, bronze_document, silver_document
+from tests.support.documents.specs import Document
 from tests.support.gold.changed_sources import ChangedSources, equals
 from tests.support.gold.random_specs import Kind
 from tests.support.lakehouse import Lakehouse
@@ -42,12 +42,6 @@ class Shop:
         self.kinds = {document["table"]: kind for kind, (document, _) in made.items()}
         self.queries = {document["table"]: query for document, query in made.values()}
         self.asked = dict[str, str]()
-        for table, columns in COLUMNS.items():
-            source = table.replace("silver", "bronze")
-            typed = {name: {"type": kind} for name, kind in columns.items()}
-            key, sequence, *_ = columns
-            of_table = {"source": source, "columns": typed, "keys": [key], "sequence_by": [sequence]}
-            lakehouse.specs(bronze_document(source, columns=typed), silver_document(table, **of_table))
         self.sources = ChangedSources(lakehouse, COLUMNS)
         self.write_specs(*(document for document, _ in made.values()))
 
