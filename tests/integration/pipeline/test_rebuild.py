@@ -25,7 +25,7 @@ from tests.support.documents.specs import silver_document
 from tests.support.given import given
 from tests.support.lakehouse import Lakehouse, copy_lakehouse, order
 from tests.support.ledger.delta_tables import file_contents
-from tests.support.rebuilt_shop import (
+from tests.support.silver.rebuilt_shop import (
     BRONZE,
     DAYS,
     GOLD,

@@ -18,9 +18,9 @@ from include.control.maintenance import health
 from include.control.storage.s3_access import s3_client
 from include.errors import Outcome
 from spark_jobs.layers.rebuild.staged_builds import StagedBuild
-from tests.support import rebuilt_shop
 from tests.support.documents.specs import silver_document
 from tests.support.lakehouse import Lakehouse, order
+from tests.support.silver import rebuilt_shop
 from tests.support.storage.faulty_s3 import (
     FaultyS3,
     conflict,

@@ -23,7 +23,15 @@ from tests.support.killed_drivers.places import (
     UNDO_PLACES,
 )
 from tests.support.lakehouse import Lakehouse, copy_lakehouse
-from tests.support.rebuilt_shop import GOLD, SILVER, given_days, load_days, right_rows, visible_rows, write_shop_specs
+from tests.support.silver.rebuilt_shop import (
+    GOLD,
+    SILVER,
+    given_days,
+    load_days,
+    right_rows,
+    visible_rows,
+    write_shop_specs,
+)
 
 pytestmark = pytest.mark.slow
 
