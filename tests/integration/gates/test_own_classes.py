@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from include.contracts.job.args import Job
 from include.control.gates.gates import Gates
 from include.errors import ExitCode, Outcome
 from tests.support.documents.specs import Document, silver_document
@@ -59,17 +60,17 @@ def test_a_class_judges_a_committed_batch_once_its_file_and_its_code_are_right(s
 
     with own_classes(write_class(shop, FULL_BOXES)):
         shop.specs(boxes_of(0))
-        raised = shop.run(SILVER, 2)
+        raised = shop.run(SILVER, 2, job=Job.QUALITY_GATE)
         shop.specs(boxes_of(2))
-        refused = shop.run(SILVER, 2)
+        refused = shop.run(SILVER, 2, job=Job.QUALITY_GATE)
         shop.specs(boxes_of(5))
         passed = shop.run(SILVER, 2)
 
-    assert (raised.outcome, raised.version, raised.certified_version) == (Outcome.NO_OP, 2, 1)
+    assert (raised.outcome, raised.version, raised.certified_version) == (Outcome.GATE_FAILED, 2, 1)
     cause, way_out = raised.message.split("\n")
     assert "expect_full_boxes(size=0) could not be checked: integer modulo by zero (a box is sent full)" in cause
     assert way_out.startswith("Fix the data or the rule, then run the table again")
-    assert (refused.version, refused.certified_version, refused.table_rows) == (2, 1, 5)
+    assert (refused.version, refused.certified_version) == (2, 1)
     assert (
         "silver.orders version 2 refused: expect_full_boxes(size=2) observed 5 (a box is sent full); "
         "readers stay on version 1\nFix the data or the rule, then run the table again"
