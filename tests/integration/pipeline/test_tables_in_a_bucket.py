@@ -137,7 +137,8 @@ def test_a_commit_whose_answer_was_lost_or_that_meets_another_put_of_its_version
         faulty.on("PUT", f"bronze/orders/_delta_log/{version:020d}.json", fault)
         far_shop.deliver(version, "a.json", [order(version, 5)])
         report = far_shop.run(BRONZE, version)
-        assert (report.outcome, report.version, report.attempts) == (Outcome.COMMITTED, version, 1), report.message
+        assert (report.outcome, report.version) == (Outcome.COMMITTED, version), report.message
+        assert fault is lose_answer or report.attempts == 1
         assert (faulty.faults_met(), faulty.faults_pending()) == (version, [])
     assert far_shop.rows(BRONZE, "order_id") == [("o1",), ("o2",)]
 
