@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
@@ -158,12 +159,13 @@ def load_batch(
     return winner
 
 
-def judge(root: Path, spec: AnySpec, version: int, *, passed: bool = True) -> None:
-    """Record the gate's result for a version."""
+def judge(root: Path, spec: AnySpec, version: int, *, passed: bool = True, **more: Any) -> GateResult:
+    """Record the gate's result for a version, with more of its fields."""
     paths = LakehousePaths(root)
-    table_id = str(DeltaTable(str(paths.table(spec.table))).metadata().id)
-    result = GateResult(table=spec.table, table_id=table_id, version=version, suite_hash=spec.suite_hash, passed=passed)
+    fields = {"table": spec.table, "table_id": str(DeltaTable(str(paths.table(spec.table))).metadata().id), **more}
+    result = GateResult(version=version, suite_hash=spec.suite_hash, passed=passed, **fields)
     Gates(paths).record(result)
+    return result
 
 
 def _properties(txn: tuple[str, int] | None, user_metadata: str | None) -> CommitProperties:

@@ -9,7 +9,7 @@ from include.control.planning.advice import Advice
 from include.control.planning.planner import Planner
 from include.settings import Settings
 from tests.support.documents.specs import bronze_spec, catalog_of, gold_spec, silver_spec
-from tests.support.ledger.delta_tables import day, file_contents, judge, load_batch
+from tests.support.ledger.delta_tables import day, file_contents
 
 BRONZE, SILVER, GOLD = bronze_spec(), silver_spec(), gold_spec()
 CATALOG = catalog_of(BRONZE, SILVER, GOLD)
@@ -28,10 +28,3 @@ class CheckedPlanner:
             return Planner(CATALOG, self._settings).advise(spec, day(number), reprocess=reprocess)
         finally:
             assert file_contents(self._everything) == before
-
-
-def certify_bronze(root: Path, rows: int = 1) -> int:
-    """Return the version of a bronze batch that passed its gate."""
-    version = load_batch(root, BRONZE, rows=rows).version
-    judge(root, BRONZE, version)
-    return version

@@ -15,9 +15,11 @@ from include.control.gates.result import GateResult
 from include.control.landing.inspection import inspect
 from include.control.landing.on_disk import LocalLanding
 from include.control.ledger.ledger import Ledger
-from include.control.log.batch import BatchSources, FileFact, Intent, Stream, Winner, new_token
+from include.control.log.batch import BatchSources, FileFact, Intent, Stream, Winner
 from include.control.log.delta_log import latest_version
 from include.paths import LakehousePaths
+from tests.support.ledger.delta_tables import intent_of
+from tests.support.ledger.delta_tables import judge as judge_version
 from tests.support.listing import list_files
 
 ROW = FileRows(read=1, written=1)
@@ -45,19 +47,11 @@ def commit_sources(
     if latest_version(table) < 0:
         DeltaTable.create(str(table), COLUMNS)
     delta = DeltaTable(str(table))
-    intent = Intent(
-        table=spec.table,
-        table_id=str(delta.metadata().id),
-        stream=stream.name,
-        batch_seq=(delta.transaction_version(stream.app_id) or 0) + 1,
-        token=new_token(),
-        interval_start=interval.start,
-        interval_end=interval.end,
-        run_id=run_id,
-        spec_hash=spec.spec_hash,
-        sources=sources,
-    )
-    return _commit(paths, table, intent, files)
+    batch_seq = (delta.transaction_version(stream.app_id) or 0) + 1
+    table_id = str(delta.metadata().id)
+    intent = intent_of(table_id, batch_seq, stream=stream, sources=sources, spec_hash=spec.spec_hash)
+    of_run = {"interval_start": interval.start, "interval_end": interval.end, "run_id": run_id}
+    return _commit(paths, table, intent.model_copy(update=of_run), files)
 
 
 def _commit(paths: LakehousePaths, table: Path, intent: Intent, files: tuple[FileFact, ...]) -> Winner:
@@ -85,17 +79,8 @@ def judge(root: Path, spec: AnySpec, winner: Winner, *, passed: bool = True) -> 
         expected={"min_value": 1},
         observed=0,
     )
-    gates = Gates(LakehousePaths(root))
-    stay = f"readers stay on version {gates.certified(spec.table)}"
+    if passed:
+        return judge_version(root, spec, winner.version, checks=(check,))
+    stay = f"readers stay on version {Gates(LakehousePaths(root)).certified(spec.table)}"
     refused = f"{spec.table} version {winner.version} refused: {check.rule} observed 0; {stay}"
-    result = GateResult(
-        table=spec.table,
-        table_id=winner.intent.table_id,
-        version=winner.version,
-        suite_hash=spec.suite_hash,
-        passed=passed,
-        checks=(check,),
-        refused="" if passed else refused,
-    )
-    gates.record(result)
-    return result
+    return judge_version(root, spec, winner.version, passed=False, checks=(check,), refused=refused)

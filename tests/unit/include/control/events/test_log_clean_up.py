@@ -191,36 +191,29 @@ def test_a_wrong_clock_makes_no_file_old(path: Path, hours: int, monkeypatch: py
     assert len(reader.events(TABLE)) == 23
 
 
-def test_the_error_names_a_missing_commit_at_each_read_and_no_later_event_takes_its_place(path: Path) -> None:
+@pytest.mark.parametrize(("at", "torn"), [(-2, None), (-1, ""), (-1, '{"commitInfo":{"times')])
+def test_the_error_names_a_missing_or_torn_commit_at_each_read_and_its_repair_restores_all_events(
+    path: Path, at: int, torn: str | None
+) -> None:
     append(path, *"abc")
-    missing = commits(path)[-2]
-    whole = missing.read_text()
-    missing.unlink()
+    damaged = commits(path)[at]
+    whole = damaged.read_text()
+    if torn is None:
+        damaged.unlink()
+    else:
+        damaged.write_text(torn)
     events = OpsTable(path, EVENTS)
-    for _ in range(2):
-        with pytest.raises(TornLogError, match=f"{missing.name} is missing or cannot be read"):
-            events.events(TABLE)
-    events.append([event(TABLE, "d")])
-    assert not missing.exists()
-    missing.write_text(whole)
-    assert dict(word_counts(path, TABLE)) == dict.fromkeys("abcd", 1)
-
-
-@pytest.mark.parametrize("torn", ["", '{"commitInfo":{"times'])
-def test_the_error_names_a_torn_last_commit_and_its_repair_restores_all_events(path: Path, torn: str) -> None:
-    append(path, *"abc")
-    head = commits(path)[-1]
-    whole = head.read_text()
-    head.write_text(torn)
-    events = OpsTable(path, EVENTS)
-    with pytest.raises(TornLogError, match=rf"{head.name} is missing or cannot be read.*\nRestore it from a backup"):
-        events.events(TABLE)
+    for reader in (events, events, OpsTable(path, EVENTS)):
+        message = rf"{damaged.name} is missing or cannot be read.*\nRestore it from a backup"
+        with pytest.raises(TornLogError, match=message):
+            reader.events(TABLE)
     append(path, *"defghij")
-    with pytest.raises(TornLogError, match=head.name):
+    with pytest.raises(TornLogError, match=damaged.name):
         OpsTable(path, EVENTS).events(TABLE)
-    with pytest.raises(TornLogError, match=head.name):
+    with pytest.raises(TornLogError, match=damaged.name):
         OpsTable(path, EVENTS).append_once([event(TABLE, "once")], "key")
-    head.write_text(whole)
+    assert damaged.exists() == (torn is not None), "no later event takes its place"
+    damaged.write_text(whole)
     assert dict(word_counts(path, TABLE)) == dict.fromkeys("abcdefghij", 1)
 
 
@@ -277,3 +270,4 @@ def test_a_process_that_dies_at_any_write_loses_and_doubles_nothing(
     stored = DeltaTable(str(path))
     assert stored.to_pyarrow_table().num_rows == word_counts(path, TABLE).total()
     assert json.loads((path / "_delta_log" / "_last_checkpoint").read_text())["version"] > stored.version() - 20
+    assert len(list(path.rglob("*.parquet"))) < 30, "data files and checkpoints"

@@ -1,23 +1,31 @@
-"""The ledger: the files of each attempt, the attempts that won, and the row counts of files."""
+"""The ledger: files, attempts that won and row counts, what people decided, and the writes that lost a race."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from include.contracts.job.contention import LeaseWait, LostRace
 from include.contracts.job.report import FileRows, RowCounts
+from include.contracts.job.requests import RebuildRequest
+from include.control.ledger import ops_table
+from include.control.ledger.commit_history import CommitHistory, TableWrite, contended_writes
+from include.control.ledger.deletes import DeleteRecords, Deletes, next_allowed_version
 from include.control.ledger.events import Failure, FileEvent
 from include.control.ledger.ledger import Ledger
+from include.control.ledger.new_columns import OPEN, ColumnState, NewColumns
+from include.control.ledger.rebuilds import RebuildEvent, Rebuilds
 from include.control.ledger.states.measures import measure
 from include.control.ledger.states.table_state import TableStates
 from include.control.log.batch import BatchSources, FileFact, Intent, Stream, Winner
 from include.errors import ConflictError, TornLogError
 from include.paths import LakehousePaths
 from tests.support.ledger.delta_tables import day, file_contents, intent_of
-from tests.support.ledger.ledger_reading import loaded_by_path
+from tests.support.ledger.ledger_reading import loaded_by_path, loaded_contents
 
 ORDERS = Stream("bronze.orders")
 OF_TABLE = ("bronze.orders", "id")
@@ -56,21 +64,17 @@ def test_a_ledger_without_a_winner_has_no_batch_and_reading_it_writes_nothing(le
     assert loaded_by_path(ledger, *OF_TABLE) == {}
 
 
-def test_a_winner_comes_back_with_its_whole_intent_and_all_facts_of_its_files(ledger: Ledger, tmp_path: Path) -> None:
+def test_the_batch_with_the_highest_number_comes_back_with_its_whole_intent_and_all_facts_of_its_files(
+    ledger: Ledger, tmp_path: Path
+) -> None:
     ranges: dict[str, tuple[int | None, int]] = {"bronze.a": (None, 3), "bronze.b": (4, 9)}
     sources = BatchSources(ranges=ranges, files=2, files_digest="d", snapshot_at=day(1).start, reprocess=True)
     given_file = file("date=2013-01-01/é b+c%20.json.gz", checksum="ab12", columns=("tail num", "y"), size=2**40)
-    winner = win(ledger, order_intent(sources=sources), given_file, version=12)
+    winner = win(ledger, order_intent(10, sources=sources), given_file, version=21)
+    ledger.record_committed([Winner(order_intent(9), 20)])
     assert ledger.last_committed(*OF_TABLE, "main") == winner
     assert ledger.files_of(winner.intent) == Ledger(LakehousePaths(tmp_path)).files_of(winner.intent) == (given_file,)
     assert loaded_by_path(ledger, *OF_TABLE) == {given_file.path: given_file}
-
-
-def test_the_last_batch_is_the_batch_with_the_highest_number(ledger: Ledger) -> None:
-    ninth, tenth = Winner(order_intent(9), 20), Winner(order_intent(10), 21)
-    ledger.record_committed([tenth])
-    ledger.record_committed([ninth])
-    assert ledger.last_committed(*OF_TABLE, "main") == tenth
 
 
 def test_a_batch_is_closed_even_if_its_table_cannot_be_measured(ledger: Ledger, tmp_path: Path) -> None:
@@ -97,26 +101,23 @@ def test_a_batch_is_recorded_and_closed_even_if_its_state_cannot_be_written(
     assert ledger.closed_rows(winner) == rows
 
 
-def test_applied_rows_need_all_batches_to_be_closed(ledger: Ledger) -> None:
-    first, second = win(ledger, order_intent(1)), win(ledger, order_intent(2))
+def test_closing_a_batch_records_its_rows_and_those_of_each_file_and_applied_rows_need_all_batches_to_be_closed(
+    ledger: Ledger, tmp_path: Path
+) -> None:
+    first = win(ledger, order_intent(1), file("a.json"), file("b.json"), file("empty.json"))
+    second = win(ledger, order_intent(2))
     rows = RowCounts(read=5, applied=3, quarantined=2, inserted=3)
-    ledger.record_closed(first, rows)
+    rows_of_file = {"a.json": FileRows(read=4, written=3), "b.json": FileRows(read=1, quarantined=1)}
+    ledger.record_closed(first, rows, rows_of_file)
+    events = DeltaTable(str(LakehousePaths(tmp_path).ops("files"))).to_pyarrow_table().to_pylist()
+    loaded = {row["path"]: (row["rows_read"], row["rows_written"]) for row in events if row["event"] == "loaded"}
+    assert (loaded, len(events)) == ({"a.json": (4, 3), "b.json": (1, 0)}, 5)
     assert (ledger.closed_rows(first), ledger.closed_rows(second)) == (rows, None)
     both = {winner.token: winner.batch_seq for winner in (first, second)}
     assert ledger.applied_rows("bronze.orders", {first.token: first.batch_seq}) == 3
     assert ledger.applied_rows("bronze.orders", both) is None
     ledger.record_closed(second, RowCounts(read=4, applied=4))
     assert ledger.applied_rows("bronze.orders", both) == 7
-
-
-def test_closing_a_batch_records_the_rows_of_each_file(ledger: Ledger, tmp_path: Path) -> None:
-    winner = win(ledger, order_intent(), file("a.json"), file("b.json"), file("empty.json"))
-    rows_of_file = {"a.json": FileRows(read=3, written=3), "b.json": FileRows(read=1, quarantined=1)}
-    ledger.record_closed(winner, RowCounts(read=4, applied=3, quarantined=1), rows_of_file)
-    events = DeltaTable(str(LakehousePaths(tmp_path).ops("files"))).to_pyarrow_table().to_pylist()
-    loaded = {row["path"]: (row["rows_read"], row["rows_written"]) for row in events if row["event"] == "loaded"}
-    assert loaded == {"a.json": (3, 3), "b.json": (1, 0)}
-    assert len(events) == 5
 
 
 def test_a_file_that_failed_keeps_its_last_defect_until_another_delivery_is_loaded(ledger: Ledger) -> None:
@@ -137,3 +138,129 @@ def test_a_file_that_failed_keeps_its_last_defect_until_another_delivery_is_load
     win(ledger, order_intent(), sound)
     assert loaded_by_path(ledger, *OF_TABLE) == {"a.json": sound}
     assert list(ledger.failures(*OF_TABLE)) == ["b.json"]
+
+
+def test_a_compaction_changes_nothing_for_earlier_readers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ops_table, "FILES_WORTH_COMPACTING", 5)
+    paths = LakehousePaths(tmp_path)
+    ledger, others = Ledger(paths), Ledger(paths)
+    for seq in range(1, 7):
+        again = FileFact("again", seq, seq, f"sum {seq}")
+        winner = win(others, order_intent(seq), again, FileFact(f"{seq}", 1, seq, "one"))
+        others.record_closed(winner, RowCounts(), {"again": FileRows(read=1, written=1)})
+        assert ledger.loaded_files(*OF_TABLE).holds(again, only_last=True)
+    assert len(DeltaTable(str(paths.ops("files"))).file_uris()) < 6, "the ledger was compacted"
+    contents = loaded_contents(others, *OF_TABLE)
+    assert len(contents) == 12
+    last = {file.path: file for file in contents}
+    for reader in (ledger, others, Ledger(paths)):
+        loaded = reader.loaded_files(*OF_TABLE)
+        assert loaded.last_of([*last, "new"]) == last
+        assert all(loaded.holds(file, only_last=False) for file in contents)
+
+
+FLIGHTS, REVENUE = "silver.flights", "gold.revenue"
+PROPOSED, ASKED, APPROVED, REFUSED = ColumnState
+ANN = RebuildRequest(said_by="ann", why="other keys")
+DELETES = Deletes(
+    table=FLIGHTS,
+    table_id="id",
+    interval_start=day(4).start,
+    source="bronze.orders",
+    source_id="source",
+    source_version=7,
+    keys=3,
+    of_keys=4,
+    samples=("order_id=o1",),
+    why="the full snapshot lacks them",
+)
+
+
+def test_deletes_are_pending_until_a_person_allows_exactly_these(paths: LakehousePaths) -> None:
+    records = DeleteRecords(paths)
+    records.record_asked(DELETES, "run")
+    later = replace(DELETES, source_version=9)
+    records.record_asked(later, "run")
+    records.record_asked(DELETES, "the run again")
+    records.record_allowed(DELETES, said_by="ann", reason="they are sold", run_id="approval")
+    assert records.pending_deletes(FLIGHTS) == [later]
+    assert records.allowed_deletes(FLIGHTS, "id", "source") == [DELETES]
+    assert records.allowed_deletes(FLIGHTS, "another id", "source") == []
+    assert records.allowed_deletes(FLIGHTS, "id", "another id") == []
+
+
+def test_a_batch_ends_at_the_version_for_which_deletes_were_allowed() -> None:
+    allowed = [DELETES, replace(DELETES, source_version=9)]
+    assert [next_allowed_version(allowed, after, 12) for after in (None, 6, 7, 9)] == [7, 7, 9, 12]
+    assert next_allowed_version(allowed, 6, 7) == 7
+    assert next_allowed_version([], None, 3) == 3
+
+
+def test_the_last_event_of_a_column_counts_and_an_approval_is_final_since_the_table_has_the_column(
+    paths: LakehousePaths,
+) -> None:
+    columns = NewColumns(paths)
+    assert columns.of(FLIGHTS) == []
+    columns.record(PROPOSED, FLIGHTS, ["colour", "shop"], run_id="monday")
+    columns.record(ASKED, FLIGHTS, ["colour"], run_id="question")
+    columns.record(REFUSED, FLIGHTS, ["colour"], run_id="question", said_by="ann")
+    states = [(column.name, column.state, column.run_id, column.said_by) for column in columns.of(FLIGHTS)]
+    assert states == [("colour", REFUSED, "question", "ann"), ("shop", PROPOSED, "monday", "")]
+    assert [column.name for column in columns.of(FLIGHTS, *OPEN)] == ["shop"]
+
+    columns.record(APPROVED, FLIGHTS, ["colour"], run_id="", said_by="bob")
+    columns.record(REFUSED, FLIGHTS, ["colour"], run_id="", said_by="ann")
+    [colour] = NewColumns(paths).of(FLIGHTS, APPROVED)
+    assert (colour.name, colour.said_by) == ("colour", "bob")
+    assert columns.of("bronze.other") == []
+
+
+@pytest.mark.parametrize("end", [RebuildEvent.DONE, RebuildEvent.CANCELLED])
+def test_a_rebuild_is_active_with_its_tokens_until_it_is_done_or_cancelled(
+    paths: LakehousePaths, end: RebuildEvent
+) -> None:
+    rebuilds = Rebuilds(paths)
+    assert rebuilds.active([FLIGHTS]) == []
+    first = rebuilds.start(FLIGHTS, (FLIGHTS, REVENUE), ("a", "b"), ANN, "monday")
+    assert rebuilds.active([REVENUE, FLIGHTS]) == [first]
+    assert rebuilds.active([REVENUE]) == [], "it was requested for the upstream table"
+    for _ in range(2):
+        rebuilds.record(end, first, ANN, "tuesday")
+    assert rebuilds.active([FLIGHTS]) == []
+    assert rebuilds.ended_ids(FLIGHTS) == [first.id]
+    started = [rebuilds.start(FLIGHTS, (FLIGHTS, REVENUE), ("a",), ANN, "wednesday") for _ in range(2)]
+    resumed = rebuilds.active([FLIGHTS])
+    assert resumed == started
+    assert len({each.token(table) for each in [first, *resumed] for table in (FLIGHTS, REVENUE)}) == 6
+
+
+def test_the_history_of_a_table_has_its_writes_of_which_those_that_waited_or_lost_a_race_are_contended(
+    paths: LakehousePaths,
+) -> None:
+    alone, waiter, loser = (
+        TableWrite(FLIGHTS, "scheduled__1", day(1).start, attempts=1, waited=LeaseWait(seconds=0.99)),
+        TableWrite(FLIGHTS, "scheduled__2", day(2).start, waited=LeaseWait(seconds=1.0, holders="manual__1")),
+        TableWrite(
+            FLIGHTS,
+            "scheduled__3",
+            day(3).start,
+            operation="MERGE",
+            stream="main",
+            batch_seq=2,
+            token="t2",
+            version=5,
+            attempts=3,
+            took_s=1.5,
+            lost=(
+                LostRace(conflict="ConcurrentAppendException", operation="OPTIMIZE", run_id="manual__1", version=4),
+                LostRace(conflict="ConcurrentWriteException", operation="", run_id="", version=None),
+            ),
+        ),
+    )
+    history = CommitHistory(paths)
+    for write in (alone, waiter, loser):
+        history.record(write)
+    stored = CommitHistory(paths).of(FLIGHTS)
+    assert stored == [alone, waiter, loser]
+    assert contended_writes(stored) == [waiter, loser]
+    assert history.of(REVENUE) == []

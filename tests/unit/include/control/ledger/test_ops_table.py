@@ -1,28 +1,22 @@
-"""An append-only table of events, with several writers and repeated reads."""
+"""An append-only table of events and its log, with several writers and repeated reads."""
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from secrets import token_hex
-from typing import Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
+from include.control.events.event_log import EventLog
 from include.control.ledger import ops_table
 from include.control.ledger.ops_table import FILES_WORTH_COMPACTING, OpsTable
 from include.control.log.delta_log import latest_version
-from tests.support.ledger.event_race import race_and_count
-
-WRITERS, EACH = 4, 3
-EVENTS = pa.schema([("recorded_at", pa.timestamp("us", tz="UTC")), ("table", pa.string()), ("word", pa.string())])
-
-
-def event(table: str, word: str) -> dict[str, Any]:
-    return {"recorded_at": datetime.now(UTC), "table": table, "word": word}
+from tests.support.ledger.event_race import EVENTS, event, race_and_count
 
 
 @pytest.fixture
@@ -56,17 +50,6 @@ def test_a_table_is_created_by_the_first_event_and_the_events_of_one_call_are_on
     assert events.events("silver.flights") == given
 
 
-def test_the_next_read_sees_events_of_other_writers_also_those_of_a_new_table(events: OpsTable, path: Path) -> None:
-    other = OpsTable(path, EVENTS)
-    assert (words(events), words(other)) == ([], [])
-    for number in range(3):
-        other.append([event("silver.flights", f"theirs {number}")])
-        assert words(events)[-1] == f"theirs {number}"
-        events.append([event("silver.flights", f"ours {number}")])
-        seen = [f"{whose} {at}" for at in range(number + 1) for whose in ("theirs", "ours")]
-        assert words(events) == seen == words(other) == words(OpsTable(path, EVENTS))
-
-
 def test_appends_compact_files_and_keep_the_events(events: OpsTable, path: Path) -> None:
     reader, count = OpsTable(path, EVENTS), FILES_WORTH_COMPACTING
     for _ in range(2):
@@ -84,16 +67,6 @@ def test_appends_compact_files_and_keep_the_events(events: OpsTable, path: Path)
     expected = list(map(str, range(count - 1 + later)))
     assert words(events) == expected == words(reader) == words(OpsTable(path, EVENTS))
     assert words(reader, "silver.planes") == ["other", "other"]
-
-
-def test_the_number_of_files_stays_small(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ops_table, "_KEEP_REPLACED", timedelta(0))
-    monkeypatch.setattr(ops_table, "FILES_WORTH_COMPACTING", 10)
-    events = OpsTable(path, EVENTS)
-    for number in range(50):
-        events.append([event("silver.flights", str(number))])
-    assert len(list(path.rglob("*.parquet"))) < 30, "data files and checkpoints"
-    assert len(words(OpsTable(path, EVENTS))) == 50
 
 
 def test_compaction_removes_events_older_than_the_retention(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,22 +95,53 @@ def test_only_the_first_append_with_a_key_counts(events: OpsTable, path: Path, m
     assert words(events) == ["first", "other"]
 
 
-def test_of_writers_that_create_and_append_at_the_same_time_one_wins_a_key_and_no_event_is_lost(path: Path) -> None:
-    def write(number: int) -> bool:
-        events = OpsTable(path, EVENTS)
-        was_first = events.append_once([event("silver.planes", str(number))], "key")
-        for word in range(EACH):
-            events.append([event("silver.flights", f"{number}/{word}")])
-            assert f"{number}/{word}" in words(events), "a writer does not see what it wrote"
-        return was_first
-
-    with ThreadPoolExecutor(WRITERS) as pool:
-        was_first = list(pool.map(write, range(WRITERS)))
-    assert sum(was_first) == 1
-    assert words(OpsTable(path, EVENTS), "silver.planes") == [str(was_first.index(True))]
-    expected = sorted(f"{number}/{word}" for number in range(WRITERS) for word in range(EACH))
-    assert sorted(words(OpsTable(path, EVENTS))) == expected
-
-
 def test_processes_that_append_compact_and_read_find_each_event_once(path: Path) -> None:
     race_and_count(path, processes=3, rounds=6)
+
+
+NUMBERS = pa.schema(
+    [("recorded_at", pa.timestamp("us", tz="UTC")), ("table", pa.string()), ("batch_seq", pa.int64())],
+)
+AT = datetime(2026, 3, 1, 12, 30, 15, 123456, UTC)
+
+
+def log_of(path: Path) -> EventLog:
+    def create() -> None:
+        DeltaTable.create(str(path), NUMBERS, mode="ignore", partition_by=["table"])
+
+    return EventLog(path, ["recorded_at", "batch_seq"], create)
+
+
+def numbered(*numbers: int, table: str = "silver.flights") -> pa.Table:
+    return pa.Table.from_pylist([{"recorded_at": AT, "table": table, "batch_seq": one} for one in numbers], NUMBERS)
+
+
+def test_delta_rs_and_millrace_read_the_commits_of_each_other(path: Path) -> None:
+    writer, reader = log_of(path), log_of(path)
+    assert reader.files() == []
+
+    def require_same_files(*logs: EventLog) -> int:
+        by_delta_rs = set(map(unquote, DeltaTable(str(path)).file_uris()))
+        assert all({str(file.path) for file in log.files()} == by_delta_rs for log in (*logs, log_of(path)))
+        return len(by_delta_rs)
+
+    for number in range(3):
+        assert writer.append(numbered(number, number + 10)) == number + 1
+        assert require_same_files(writer, reader) == number + 1
+    stored = DeltaTable(str(path))
+    assert sorted(stored.to_pyarrow_table()["batch_seq"].to_pylist()) == [0, 1, 2, 10, 11, 12]
+    [added, *_] = pa.table(stored.get_add_actions(flatten=True)).sort_by("min.batch_seq").to_pylist()
+    assert (added["num_records"], added["min.batch_seq"], added["max.batch_seq"]) == (2, 0, 10)
+    assert added["max.recorded_at"] == AT
+    stored.optimize.compact()
+    assert require_same_files(reader) == 1
+    stored.create_checkpoint()
+    (path / "_delta_log" / f"{1:020d}.json").unlink()
+    require_same_files()
+    assert writer.append(numbered(7, table="silver.planes")) == 5
+    numbers = {file.table: file.ends(["batch_seq"])["batch_seq"] for file in reader.files()}
+    assert {table: greatest for table, (_, greatest) in numbers.items()} == {"silver.flights": 12, "silver.planes": 7}
+    shutil.rmtree(path)
+    assert writer.files() == []
+    assert writer.append(numbered(8)) == 1
+    assert [file.ends(["batch_seq"])["batch_seq"][0] for file in writer.files()] == [8], "of a table that replaced it"

@@ -6,14 +6,13 @@ from pathlib import Path
 
 import pytest
 from deltalake import DeltaTable
-from deltalake.exceptions import TableNotFoundError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from include.control.ledger import resolution
 from include.control.ledger.ledger import Ledger
-from include.control.ledger.resolution import read_position, resolve, winner_at
-from include.control.log.batch import BatchSources, Stream, Winner
+from include.control.ledger.resolution import read_position, resolve, table_id, winner_at
+from include.control.log.batch import BatchSources, Stream, Winner, new_token
 from include.errors import TornLogError
 from include.paths import LakehousePaths
 from tests.support.ledger.delta_tables import (
@@ -28,21 +27,25 @@ from tests.support.ledger.delta_tables import (
     optimize,
     set_property,
 )
-from tests.support.ledger.resolving import commit_next, id_of, lose_ledger
 
 OTHER = Stream("silver.flights", "other")
 
 
-def test_a_new_table_has_no_batch_and_a_path_without_a_table_has_no_position(table: Path, ledger: Ledger) -> None:
-    position = resolve(table, FLIGHTS, ledger)
-    assert (position.table_id, position.version, position.last) == (id_of(table), 0, None)
-    assert position.next_seq == 1
-    with pytest.raises(TableNotFoundError):
-        resolve(table / "nowhere", FLIGHTS, ledger)
+def commit_batches(table: Path, *numbers: int, stream: Stream = FLIGHTS) -> list[Winner]:
+    """Commit batches with these numbers."""
+    return [commit(table, intent_of(table_id(table), number, stream=stream)) for number in numbers]
+
+
+def lose_ledger(root: Path) -> Ledger:
+    """Return an empty ledger, as after the loss of its folders of history and state."""
+    for folder in (root / "ops", LakehousePaths(root).state):
+        if folder.exists():
+            folder.rename(root / f"lost-{new_token()}")
+    return Ledger(LakehousePaths(root))
 
 
 def test_the_token_in_the_commit_decides_and_not_the_last_intent(table: Path, ledger: Ledger) -> None:
-    won, lost = (intent_of(id_of(table), 1, sources=BatchSources(files=files)) for files in (1, 2))
+    won, lost = (intent_of(table_id(table), 1, sources=BatchSources(files=files)) for files in (1, 2))
     for intent in (won, lost):
         ledger.record_intent(intent)
     winner = commit(table, won)
@@ -55,9 +58,9 @@ def test_the_token_in_the_commit_decides_and_not_the_last_intent(table: Path, le
 def test_a_reader_finds_the_commits_of_dead_writers_and_only_the_next_writer_records_them(
     table: Path, ledger: Ledger, tmp_path: Path
 ) -> None:
-    first = commit_next(table, 1)
+    [first] = commit_batches(table, 1)
     resolve(table, FLIGHTS, ledger)
-    later = tuple(commit_next(table, batch_seq) for batch_seq in (2, 3))
+    later = tuple(commit_batches(table, 2, 3))
     before = file_contents(tmp_path)
     position, new = read_position(table, FLIGHTS, ledger)
     assert (position.last, position.next_seq, position.version, new) == (later[-1], 4, 3, later)
@@ -76,43 +79,30 @@ def test_a_stream_without_a_batch_in_the_log_starts_at_its_end(table: Path, ledg
     assert (position.last, position.version, position.next_seq) == (None, 3, 1)
 
 
-def test_a_commit_with_a_token_but_without_a_number_is_no_batch(table: Path, ledger: Ledger) -> None:
-    first, second = commit_next(table, 1), commit_next(table, 2)
-    told = intent_of(id_of(table), 3, token=second.token).user_metadata()
-    version = optimize(table, told)
-    assert second.token in commit_file(table, version).read_text()
-    position, new = read_position(table, FLIGHTS, ledger)
-    assert new == (first, second)
-    assert (position.version, position.next_seq) == (version, 3)
-
-
 def test_a_new_table_at_the_same_path_starts_with_no_batch(table: Path, ledger: Ledger, tmp_path: Path) -> None:
-    for batch_seq in (1, 2):
-        commit_next(table, batch_seq)
+    commit_batches(table, 1, 2)
     before = resolve(table, FLIGHTS, ledger)
     table.rename(tmp_path / "gone")
     create_table(table)
     position = resolve(table, FLIGHTS, ledger)
     assert position.table_id != before.table_id
     assert (position.last, position.version, position.next_seq) == (None, 0, 1)
-    first = commit_next(table, 1)
-    assert resolve(table, FLIGHTS, ledger).last == first
+    assert commit_batches(table, 1) == [resolve(table, FLIGHTS, ledger).last]
 
 
 def test_a_rebuild_with_a_higher_version_than_recorded_is_found(table: Path, ledger: Ledger) -> None:
-    first = commit_next(table, 1)
+    [first] = commit_batches(table, 1)
     resolve(table, FLIGHTS, ledger)
-    intent = intent_of(id_of(table), 2, sources=BatchSources(rebuild="r1"))
+    intent = intent_of(table_id(table), 2, sources=BatchSources(rebuild="r1"))
     ledger.record_committed([Winner(intent, first.version + 1)])
     altered = set_property(table)
     append(table, txn=(FLIGHTS.app_id, 2), user_metadata=intent.user_metadata())
     assert resolve(table, FLIGHTS, ledger).last == Winner(intent, altered + 1)
-    following = commit_next(table, 3)
-    assert resolve(table, FLIGHTS, ledger).last == following
+    assert commit_batches(table, 3) == [resolve(table, FLIGHTS, ledger).last]
 
 
 def test_the_winner_of_a_number_is_searched_above_a_version(table: Path) -> None:
-    first, second = commit_next(table, 1), commit_next(table, 2)
+    first, second = commit_batches(table, 1, 2)
     assert winner_at(table, FLIGHTS.app_id, 1, after=0) == first
     assert winner_at(table, FLIGHTS.app_id, 2, after=1) == second
     assert winner_at(table, FLIGHTS.app_id, 1, after=1) is None
@@ -135,10 +125,10 @@ def test_every_batch_is_found_once_in_any_order_of_commits_and_reads(
     others = 0
     for step in steps:
         if step == "ours":
-            ours.append(commit_next(table, len(ours) + 1))
+            ours += commit_batches(table, len(ours) + 1)
         elif step == "other stream":
             others += 1
-            commit_next(table, others, OTHER)
+            commit_batches(table, others, stream=OTHER)
         elif step == "someone":
             append(table, txn=("someone else", 5), user_metadata='{"their": "words"}')
         elif step == "optimize" and len(DeltaTable(str(table)).file_uris()) > 1:
@@ -155,10 +145,9 @@ def test_every_batch_is_found_once_in_any_order_of_commits_and_reads(
 def test_a_stream_that_rests_costs_no_reading_of_the_other_streams_and_is_found_when_it_goes_on(
     table: Path, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    resting = commit_next(table, 1, OTHER)
+    [resting] = commit_batches(table, 1, stream=OTHER)
     resolve(table, OTHER, ledger)
-    for number in range(1, 4):
-        commit_next(table, number)
+    commit_batches(table, 1, 2, 3)
 
     def refuse(*_: object) -> None:
         raise AssertionError("no commit is read")
@@ -167,16 +156,14 @@ def test_a_stream_that_rests_costs_no_reading_of_the_other_streams_and_is_found_
         patch.setattr(resolution, "commits_after", refuse)
         position = resolve(table, OTHER, ledger)
     assert (position.last, position.version, position.next_seq) == (resting, resting.version + 3, 2)
-    newest = commit_next(table, 2, OTHER)
-    assert resolve(table, OTHER, ledger).last == newest
+    assert commit_batches(table, 2, stream=OTHER) == [resolve(table, OTHER, ledger).last]
 
 
 @pytest.mark.parametrize("checkpoint_at", [None, 4])
 def test_a_gap_in_the_log_stops_the_run_with_or_without_a_later_checkpoint(
     table: Path, ledger: Ledger, checkpoint_at: int | None
 ) -> None:
-    for batch_seq in (1, 2, 3, 4):
-        commit_next(table, batch_seq)
+    commit_batches(table, 1, 2, 3, 4)
     if checkpoint_at:
         DeltaTable(str(table)).create_checkpoint()
     assert read_position(table, FLIGHTS, ledger)[0].next_seq == 5
@@ -190,7 +177,7 @@ def test_a_missing_or_repeated_number_in_a_complete_log_stops_the_run(
     table: Path, ledger: Ledger, numbers: tuple[int, int], resolved: int
 ) -> None:
     for at, number in enumerate(numbers):
-        commit_next(table, number)
+        commit_batches(table, number)
         if at < resolved:
             resolve(table, FLIGHTS, ledger)
     message = rf"silver\.flights: batch {numbers[1]} follows batch 1 in the log of stream main"
@@ -199,10 +186,9 @@ def test_a_missing_or_repeated_number_in_a_complete_log_stops_the_run(
 
 
 def test_a_log_that_was_cleaned_up_to_the_last_resolved_version_is_accepted(table: Path, ledger: Ledger) -> None:
-    for batch_seq in (1, 2, 3):
-        commit_next(table, batch_seq)
+    commit_batches(table, 1, 2, 3)
     resolve(table, FLIGHTS, ledger)
-    fourth = commit_next(table, 4)
+    [fourth] = commit_batches(table, 4)
     clean_log(table, below=fourth.version)
     assert not commit_file(table, 3).exists()
     position, new = read_position(table, FLIGHTS, ledger)
@@ -213,10 +199,9 @@ def test_a_log_that_was_cleaned_up_to_the_last_resolved_version_is_accepted(tabl
 def test_a_log_that_was_cleaned_up_above_the_last_resolved_version_stops_the_run(
     table: Path, ledger: Ledger, tmp_path: Path, is_ledger_lost: bool, missing: int
 ) -> None:
-    commit_next(table, 1)
+    commit_batches(table, 1)
     resolve(table, FLIGHTS, ledger)
-    for batch_seq in (2, 3):
-        commit_next(table, batch_seq)
+    commit_batches(table, 2, 3)
     clean_log(table, below=3)
     with pytest.raises(TornLogError, match=f"has no commit {missing}, but has 3"):
         resolve(table, FLIGHTS, lose_ledger(tmp_path) if is_ledger_lost else ledger)
@@ -225,7 +210,7 @@ def test_a_log_that_was_cleaned_up_above_the_last_resolved_version_stops_the_run
 def test_a_table_that_was_only_optimized_for_longer_than_its_log_retention_is_accepted(
     table: Path, ledger: Ledger
 ) -> None:
-    last = [commit_next(table, batch_seq) for batch_seq in (1, 2)][-1]
+    last = commit_batches(table, 1, 2)[-1]
     resolve(table, FLIGHTS, ledger)
     optimize(table)
     append(table)
@@ -233,11 +218,11 @@ def test_a_table_that_was_only_optimized_for_longer_than_its_log_retention_is_ac
     clean_log(table, below=newest)
     position, new = read_position(table, FLIGHTS, ledger)
     assert (position.last, position.version, new) == (last, newest, ())
-    assert commit_next(table, 3) == read_position(table, FLIGHTS, ledger)[0].last
+    assert commit_batches(table, 3) == [read_position(table, FLIGHTS, ledger)[0].last]
 
 
 def test_a_number_that_is_only_in_a_checkpoint_stops_the_run(table: Path, ledger: Ledger) -> None:
-    commit_next(table, 1)
+    commit_batches(table, 1)
     clean_log(table, below=2)
     assert DeltaTable(str(table)).transaction_version(FLIGHTS.app_id) == 1
     with pytest.raises(TornLogError, match="has recorded batch 1 of stream main"):
@@ -248,8 +233,7 @@ def test_a_number_that_is_only_in_a_checkpoint_stops_the_run(table: Path, ledger
 def test_a_table_put_back_to_an_older_state_stops_the_run_whatever_was_written_since(
     table: Path, ledger: Ledger, later: str
 ) -> None:
-    for batch_seq in (1, 2):
-        commit_next(table, batch_seq)
+    commit_batches(table, 1, 2)
     resolve(table, FLIGHTS, ledger)
     commit_file(table, 2).unlink()
     assert DeltaTable(str(table)).version() == 1
@@ -257,7 +241,7 @@ def test_a_table_put_back_to_an_older_state_stops_the_run_whatever_was_written_s
         for _ in range(3):
             append(table)
     elif later == "another batch 2":
-        assert commit_next(table, 2).version == 2
+        assert commit_batches(table, 2)[0].version == 2
     cause = "batch 2 was version 2, but the log no longer has it there: .* was put back to an older state, or replaced"
     with pytest.raises(TornLogError, match=cause):
         resolve(table, FLIGHTS, ledger)

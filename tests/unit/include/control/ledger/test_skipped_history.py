@@ -75,7 +75,7 @@ class BatchlessEvent:
         ledger.record_files(self.kind, TABLE, self.table_id, day(self.day), [self.file])
 
 
-WITHOUT_BATCH = (FileEvent.FAILED, FileEvent.REPLAYED, FileEvent.GIVEN_UP, FileEvent.SEEN)
+WITHOUT_BATCH = (FileEvent.FAILED, FileEvent.FAILED, FileEvent.REPLAYED, FileEvent.GIVEN_UP, FileEvent.SEEN)
 EVENTS = st.lists(
     st.builds(
         Attempt,
@@ -91,9 +91,7 @@ EVENTS = st.lists(
     | st.builds(
         BatchlessEvent,
         table_id=st.sampled_from(IDS),
-        kind=st.sampled_from(
-            [FileEvent.FAILED, FileEvent.FAILED, FileEvent.REPLAYED, FileEvent.GIVEN_UP, FileEvent.SEEN]
-        ),
+        kind=st.sampled_from(WITHOUT_BATCH),
         day=st.sampled_from(DAYS),
         file=st.sampled_from(FILES_OF_ALL),
     ),

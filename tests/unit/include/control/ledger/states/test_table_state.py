@@ -14,15 +14,23 @@ from hypothesis import strategies as st
 from include.contracts.job.report import RowCounts
 from include.control.gates.gates import Gates
 from include.control.ledger.ledger import Ledger
-from include.control.ledger.resolution import read_position
+from include.control.ledger.resolution import read_position, table_id
 from include.control.ledger.states.all_states import AllStates
 from include.control.ledger.states.table_state import Change, StatePart, TableStates
 from include.control.storage.objects import LocalObjectStore, StoredObject
 from include.paths import LakehousePaths
 from tests.support.documents.specs import silver_spec
-from tests.support.ledger.delta_tables import FLIGHTS, append, create_table, judge, load_batch, optimize
+from tests.support.ledger.delta_tables import (
+    FLIGHTS,
+    append,
+    commit,
+    create_table,
+    intent_of,
+    judge,
+    load_batch,
+    optimize,
+)
 from tests.support.ledger.gate_results import last_passed
-from tests.support.ledger.resolving import commit_next
 
 SPEC = silver_spec(table=FLIGHTS.table)
 TABLE = SPEC.table
@@ -125,9 +133,8 @@ def _once_then_die(change: Callable[..., None]) -> Callable[..., None]:
 
 
 def test_a_gate_result_counts_if_its_process_died_before_the_change_of_the_state(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, paths: LakehousePaths, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    paths = LakehousePaths(tmp_path)
     version = load_batch(tmp_path, SPEC).version
     judge(tmp_path, SPEC, version, passed=False)
     assert Gates(paths).certified(TABLE) is None
@@ -140,8 +147,9 @@ def test_a_gate_result_counts_if_its_process_died_before_the_change_of_the_state
     assert said(paths) == without_state(paths, said)
 
 
-def test_a_lost_history_is_restored_from_the_log_even_if_the_state_has_the_batch(tmp_path: Path) -> None:
-    paths = LakehousePaths(tmp_path)
+def test_a_lost_history_is_restored_from_the_log_even_if_the_state_has_the_batch(
+    tmp_path: Path, paths: LakehousePaths
+) -> None:
     winner = load_batch(tmp_path, SPEC)
     judge(tmp_path, SPEC, winner.version)
     (tmp_path / "ops").rename(tmp_path / "gone")
@@ -152,8 +160,7 @@ def test_a_lost_history_is_restored_from_the_log_even_if_the_state_has_the_batch
     assert Gates(paths).certified(TABLE) == winner.version
 
 
-def test_the_state_of_an_earlier_table_at_the_same_path_does_not_count(tmp_path: Path) -> None:
-    paths = LakehousePaths(tmp_path)
+def test_the_state_of_an_earlier_table_at_the_same_path_does_not_count(tmp_path: Path, paths: LakehousePaths) -> None:
     judge(tmp_path, SPEC, load_batch(tmp_path, SPEC).version)
     Path(paths.table(TABLE)).rename(tmp_path / "gone")
     create_table(Path(paths.table(TABLE)))
@@ -162,13 +169,13 @@ def test_the_state_of_an_earlier_table_at_the_same_path_does_not_count(tmp_path:
     assert Gates(paths).certified(TABLE) is None
 
 
-def test_a_damaged_or_old_state_is_computed_again(tmp_path: Path) -> None:
-    paths = LakehousePaths(tmp_path)
+def test_a_damaged_or_old_state_is_computed_again(tmp_path: Path, paths: LakehousePaths) -> None:
     load_batch(tmp_path, SPEC)
     old = (Path(paths.state) / TABLE).read_bytes()
     for passed in (True, False):
         judge(tmp_path, SPEC, load_batch(tmp_path, SPEC).version, passed=passed)
-    commit_next(Path(paths.table(TABLE)), 4)
+    table = Path(paths.table(TABLE))
+    commit(table, intent_of(table_id(table), 4))
     wanted = said(paths)
     for body in (old, old[: len(old) // 2], b"", b"[1]", b'{"Streams": {"ends": 7}}'):
         (Path(paths.state) / TABLE).write_bytes(body)
@@ -188,10 +195,9 @@ def test_each_part_is_stored_and_removed_separately(tmp_path: Path) -> None:
 
 
 def test_all_states_are_listed_each_time_and_only_those_that_changed_are_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    paths: LakehousePaths, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    paths, get = LakehousePaths(tmp_path), LocalObjectStore.get
-    all_states, read = AllStates(paths), list[str]()
+    get, all_states, read = LocalObjectStore.get, AllStates(paths), list[str]()
 
     def counted(store: LocalObjectStore, key: str) -> StoredObject | None:
         read.append(key)
