@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import PurePosixPath
@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from embedded.servers.s3 import Bucket, s3_bucket
+from embedded.servers.s3 import Bucket
 from include.contracts.spec.table_spec import BronzeSpec
 from include.control.landing.inspection import inspect
 from include.control.landing.landing import Landing, LandingFile, is_as_listed, is_unchanged, landing_of
@@ -26,9 +26,11 @@ from tests.support.deliveries import orders_spec_of
 from tests.support.documents.specs import bronze_spec
 from tests.support.ledger.delta_tables import day
 from tests.support.listing import list_files
-from tests.support.storage.faulty_s3 import Fault, cut, fail_inside, faulty_s3, reset, slow_down
+from tests.support.storage.faulty_s3 import Fault, FaultyS3, cut, fail_inside, reset, slow_down
 
-DAY = "landing/orders/date=2013-01-01"
+DAY = "orders/date=2013-01-01"
+
+Put = Callable[[str, str | bytes], None]
 
 
 def sound_file(name: str) -> bytes:
@@ -47,25 +49,17 @@ def sound_file(name: str) -> bytes:
     return stored.getvalue()
 
 
-@pytest.fixture(scope="module")
-def store() -> Iterator[Bucket]:
-    with s3_bucket("first") as bucket:
-        yield bucket
-
-
-@pytest.fixture
-def bucket(store: Bucket, monkeypatch: pytest.MonkeyPatch) -> Bucket:
-    """A bucket of the test's own, which the environment variables name."""
-    bucket = Bucket(store.endpoint, f"lake-{uuid4().hex[:8]}")
-    bucket.client.create_bucket(Bucket=bucket.name)
-    for name, value in bucket.environment.items():
-        monkeypatch.setenv(name, value)
-    return bucket
-
-
 @pytest.fixture
 def landing(bucket: Bucket) -> Landing:
-    return landing_of("orders", f"s3://{bucket.name}/landing")
+    """A landing root of the test's own."""
+    return landing_of("orders", f"s3://{bucket.name}/{uuid4().hex}")
+
+
+@pytest.fixture
+def put(bucket: Bucket, landing: Landing) -> Put:
+    """Deliver a file of the first day."""
+    folder = landing.location(DAY).removeprefix(f"s3://{bucket.name}/")
+    return lambda name, content: bucket.put(f"{folder}{name}", content)
 
 
 def spec_of(form: str = "json", **source: object) -> BronzeSpec:
@@ -77,7 +71,7 @@ def listed(landing: Landing, spec: BronzeSpec | None = None) -> tuple[FileFact, 
 
 
 def test_objects_of_several_pages_are_listed_with_size_time_and_tag_but_no_unfinished_ones_and_no_other_days(
-    bucket: Bucket, landing: Landing, monkeypatch: pytest.MonkeyPatch
+    put: Put, landing: Landing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = s3_access.s3_client()
     pages = client.get_paginator("list_objects_v2")
@@ -85,8 +79,8 @@ def test_objects_of_several_pages_are_listed_with_size_time_and_tag_but_no_unfin
     monkeypatch.setattr(client, "get_paginator", {"list_objects_v2": pages}.__getitem__)
     wanted = ["a.json", "b.json", "eu/c.json", "eu/d.json", "z.json"]
     for name in (*wanted, ".c.json", "_temporary/d.json", "e.json.tmp", "f.csv", ""):
-        bucket.put(f"{DAY}/{name}", "{}")
-    bucket.put(f"{DAY}-corrected/g.json", "{}")
+        put(f"/{name}", "{}")
+    put("-corrected/g.json", "{}")
     found = listed(landing, spec_of(files="*.json"))
     assert [file.path for file in found] == [f"orders/date=2013-01-01/{name}" for name in wanted]
     assert {(file.size, file.checksum) for file in found} == {(2, "etag:99914b932bd37a50b983c5e7c90ae93b")}
@@ -96,40 +90,41 @@ def test_objects_of_several_pages_are_listed_with_size_time_and_tag_but_no_unfin
 
 
 def test_a_prefix_without_objects_is_not_ready_and_a_folder_marker_is_an_empty_delivery(
-    bucket: Bucket, landing: Landing
+    put: Put, landing: Landing
 ) -> None:
-    with pytest.raises(NotReadyError, match=rf"no landing folder s3://{bucket.name}/{DAY}"):
+    with pytest.raises(NotReadyError, match=f"no landing folder {landing.location(DAY)}"):
         listed(landing)
-    bucket.put(f"{DAY}/", b"")
+    put("/", b"")
     assert listed(landing) == ()
 
 
 def test_a_source_may_have_its_own_bucket(bucket: Bucket) -> None:
-    bucket.put("elsewhere/date=2013-01-01/a.json", "{}")
-    feed = f"s3://{bucket.name}/elsewhere"
+    bucket.put("elsewhere/orders/date=2013-01-01/a.json", "{}")
+    feed = f"s3://{bucket.name}/elsewhere/orders"
     (file,) = listed(landing_of(feed, "/data/landing"), spec_of(landing=feed))
     assert file.path == f"{feed}/date=2013-01-01/a.json"
 
 
-def test_a_new_tag_means_new_content_and_a_new_time_does_not(bucket: Bucket, landing: Landing) -> None:
-    bucket.put(f"{DAY}/a.json", '{"a": 1}')
+def test_a_new_tag_means_new_content_and_a_new_time_does_not(bucket: Bucket, put: Put, landing: Landing) -> None:
+    put("/a.json", '{"a": 1}')
     (first,) = listed(landing)
     known = {first.path: replace(first, mtime_ns=0)}
     assert is_unchanged(first, known)
     assert is_as_listed(first, landing)
-    bucket.put(f"{DAY}/a.json", '{"a": 2}')
+    put("/a.json", '{"a": 2}')
     (second,) = listed(landing)
     assert second.size == first.size
     assert not is_unchanged(second, known)
     assert not is_as_listed(first, landing)
-    bucket.client.delete_object(Bucket=bucket.name, Key=f"{DAY}/a.json")
+    key = landing.location(second.path).removeprefix(f"s3://{bucket.name}/")
+    bucket.client.delete_object(Bucket=bucket.name, Key=key)
     assert not is_as_listed(second, landing)
     assert inspect(second, landing, spec_of()).defect == "it went away while it was read"
 
 
-def test_the_content_is_read_as_it_is_stored_and_the_tag_is_its_checksum(bucket: Bucket, landing: Landing) -> None:
-    bucket.put(f"{DAY}/a.json", '{"a": 1}')
-    bucket.put(f"{DAY}/b.json.gz", b"\x1f\x8b no gzip")
+def test_the_content_is_read_as_it_is_stored_and_the_tag_is_its_checksum(put: Put, landing: Landing) -> None:
+    put("/a.json", '{"a": 1}')
+    put("/b.json.gz", b"\x1f\x8b no gzip")
     sound, broken = listed(landing)
     assert inspect(sound, landing, spec_of()) == sound
     with LandingFile(landing, broken.path).open() as content:
@@ -145,23 +140,23 @@ def test_the_content_is_read_as_it_is_stored_and_the_tag_is_its_checksum(bucket:
     ],
 )
 def test_an_error_of_the_store_within_a_file_is_no_defect_of_the_file(
-    bucket: Bucket, landing: Landing, monkeypatch: pytest.MonkeyPatch, name: str, fault: Fault
+    put: Put, landing: Landing, faulty: FaultyS3, monkeypatch: pytest.MonkeyPatch, name: str, fault: Fault
 ) -> None:
     monkeypatch.setattr("smart_open.s3.time.sleep", lambda _: None)
     monkeypatch.setattr(s3_access, "_CLIENT_CONFIG", {"retries": {"max_attempts": 1}})
     spec = spec_of(name.split(".")[1], files="*")
     content = sound_file(name)
     assert len(content) > 128 * 1024
-    bucket.put(f"{DAY}/{name}", content)
+    put(f"/{name}", content)
     (file,) = listed(landing)
-    with faulty_s3(bucket.endpoint) as proxy:
-        monkeypatch.setenv("AWS_ENDPOINT_URL_S3", proxy.endpoint)
-        proxy.on("GET", name, fault, times=1000)
-        with pytest.raises(NotReadyError, match=rf"^s3://{bucket.name}/\S+{name}: ") as raised:
+    met = faulty.faults_met()
+    faulty.on("GET", name, fault, times=1000)
+    with monkeypatch.context() as proxied:
+        proxied.setenv("AWS_ENDPOINT_URL_S3", faulty.endpoint)
+        with pytest.raises(NotReadyError, match=rf"^{landing.location(file.path)}: ") as raised:
             inspect(file, landing, spec)
-        assert proxy.faults_met() > 0
-        assert "sound" not in str(raised.value)
-    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", bucket.endpoint)
+    assert faulty.faults_met() > met
+    assert "sound" not in str(raised.value)
     assert inspect(file, landing, spec).defect == ""
 
 
@@ -194,5 +189,5 @@ def test_a_wrong_setting_is_reported_with_the_way_out(
         else:
             monkeypatch.delenv(name)
     monkeypatch.setattr(s3_access, "_CLIENT_CONFIG", {"retries": {"max_attempts": 1}})
-    with pytest.raises(error, match=rf"(?s)^s3://lake-\w+/landing/\S+{message}"):
+    with pytest.raises(error, match=rf"(?s)^s3://lake/\w+/{DAY}{message}"):
         listed(landing)
