@@ -1,20 +1,23 @@
-"""Leases: the right to write for a short time; the loss of a lease does no harm."""
+"""Leases: the right to write for a short time, by any clocks; the loss of a lease does no harm."""
 
 from __future__ import annotations
 
 import errno
+import os
 import signal
 import threading
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from include.control.leases import leases
-from include.control.leases.claim import LeaseClaim
+from include.control.leases.claim import LASTS_S, LeaseClaim
 from include.control.leases.leases import Leases
+from include.control.storage import objects
 from include.control.storage.objects import LocalObjectStore
 from include.errors import ExitCode, LeaseLostError, Outcome
 from tests.support.ledger.lease_holder import (
@@ -30,7 +33,7 @@ from tests.support.ledger.lease_holder import (
 from tests.support.processes import run_together
 from tests.support.waiting import wait_for
 
-SOON_S, LONG_S, SHORT_S = 0.3, 60.0, 1.0
+SOON_S, LONG_S, SHORT_S, ALIVE_S = 0.3, 60.0, 1.0, 0.45
 
 Lease = Callable[[Leases], AbstractContextManager[float]]
 
@@ -83,21 +86,17 @@ def test_batches_of_one_stream_and_maintenance_of_its_table_exclude_each_other(
         assert claim_in(store, store.keys("")[0]).holder == "run two"
 
 
-@pytest.mark.parametrize(
-    ("held", "wanted"),
-    [
+def test_independent_streams_and_tables_run_at_the_same_time(
+    store: LocalObjectStore, first: Leases, second: Leases
+) -> None:
+    for held, wanted in (
         (stream("a"), stream("b")),
         (whole(), whole("silver.planes")),
         (whole(), stream(table="silver.flights2")),
         (stream(), whole("silver.flights2")),
-    ],
-    ids=["two streams", "two tables", "a stream of a table named alike", "a table named alike"],
-)
-def test_independent_streams_and_tables_run_at_the_same_time(
-    store: LocalObjectStore, first: Leases, second: Leases, held: Lease, wanted: Lease
-) -> None:
-    with held(first), wanted(second):
-        assert len(store.keys("")) == 2
+    ):
+        with held(first), wanted(second):
+            assert len(store.keys("")) == 2
 
 
 def test_the_error_after_a_wait_names_the_lease_the_time_and_the_holders(
@@ -218,3 +217,63 @@ def test_a_stream_and_its_table_are_never_held_at_the_same_time(folder: Path, tm
     run_together(3, count_up, folder, counter, 6)
     assert counter.read_text() == "18"
     assert LocalObjectStore(folder).keys("") == []
+
+
+@pytest.mark.parametrize("skew_s", [-3600.0, 3600.0], ids=lambda skew: f"{skew:+.0f} s")
+def test_a_lease_lasts_as_long_as_it_should_with_any_clocks(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, skew_s: float
+) -> None:
+    """A shared folder may stamp files by the clock of the machine that writes them."""
+
+    class Stamped(LocalObjectStore):
+        def put_if_absent(self, key: str, body: bytes) -> bool:
+            return super().put_if_absent(key, body) and self._stamp(key)
+
+        def put_if_match(self, key: str, body: bytes, etag: str) -> bool:
+            return super().put_if_match(key, body, etag) and self._stamp(key)
+
+        def _stamp(self, key: str) -> bool:
+            os.utime(folder / key, (0, time.time() + skew_s))
+            return True
+
+    store = LocalObjectStore(folder)
+
+    def beats() -> int:
+        return LeaseClaim.from_bytes((folder / STREAM_KEY).read_bytes()).beats
+
+    with monkeypatch.context() as patch, Leases(Stamped(folder), "skewed", lasts_s=ALIVE_S).stream(TABLE, STREAM):
+        # The looker's clock goes on by as much as the holder takes for each of its heartbeats.
+        patch.setattr(objects, "time", SimpleNamespace(monotonic=lambda: beats() * ALIVE_S / 3))
+        while beats() * ALIVE_S / 3 < 2 * ALIVE_S:
+            with (
+                pytest.raises(LeaseLostError, match="held by skewed"),
+                Leases(store, "other", patience_s=0).stream(TABLE, STREAM),
+            ):
+                pytest.fail("both held it")
+            time.sleep(ALIVE_S / 10)
+
+    Stamped(folder).put_if_absent(STREAM_KEY, LeaseClaim("dead", "nonce", lasts_s=SHORT_S).to_bytes())
+    with Leases(LocalObjectStore(folder), "other", patience_s=LONG_S).stream(TABLE, STREAM) as waited:
+        assert SHORT_S <= waited.seconds < LONG_S / 2
+        assert waited.holders == "dead"
+
+
+@pytest.mark.parametrize("body", [b"", b'{"holder": "run o', b"[]", b"\xff"], ids=repr)
+def test_a_damaged_lease_expires_like_any_other(folder: Path, monkeypatch: pytest.MonkeyPatch, body: bytes) -> None:
+    store, clock = LocalObjectStore(folder), SimpleNamespace(monotonic=lambda: 0.0)
+    monkeypatch.setattr(objects, "time", clock)
+    folder.mkdir()
+    note = f"{TABLE}.waiting-{0:020d}-0123-table"
+    for key in (STREAM_KEY, f"{TABLE}.table", note):
+        (folder / key).write_bytes(body)
+    with (
+        pytest.raises(LeaseLostError, match="the lease cannot be read"),
+        Leases(store, "too soon", patience_s=0).stream(TABLE, STREAM),
+    ):
+        pytest.fail("nobody knows yet that its holder is dead")
+    clock.monotonic = lambda: LASTS_S + 1
+    with Leases(store, "the next", patience_s=LONG_S).table(TABLE):
+        pass
+    with Leases(store, "one more", patience_s=LONG_S).stream(TABLE, STREAM):
+        assert claim_in(store).holder == "one more"
+    assert note not in store.keys("")
