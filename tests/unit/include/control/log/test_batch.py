@@ -1,14 +1,19 @@
-"""Batches: their numbers follow the log, their tokens decide who won, and their intents survive the commit."""
+"""Batches: their numbers follow the log, their tokens decide who won; their stream depends on their interval alone."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from include.contracts.interval import Interval
+from include.contracts.spec.table_spec import BronzeSpec
+from include.control.landing.landing import interval_folder
 from include.control.log.batch import (
     BatchSources,
     FileFact,
@@ -20,6 +25,8 @@ from include.control.log.batch import (
     winner_of,
 )
 from include.control.log.delta_log import Commit
+from include.control.log.streams import INTERVAL_STREAMS, concurrency_of, stream_of, streams_of
+from tests.support.documents.specs import bronze_spec, silver_spec
 from tests.support.ledger.delta_tables import FLIGHTS, day, intent_of
 from tests.support.texts import ODD_TEXTS
 
@@ -52,11 +59,6 @@ def test_an_intent_survives_its_commit_and_the_next_batch_has_the_next_number(te
     assert (position.next_seq, position.last_sources) == (6, sources)
 
 
-def test_the_first_batch_of_a_stream_has_the_number_one() -> None:
-    position = StreamPosition("id", version=0)
-    assert (position.next_seq, position.last_sources) == (1, BatchSources())
-
-
 def test_a_commit_of_another_stream_or_without_a_number_or_metadata_is_no_batch() -> None:
     commit = commit_of(intent_of("id"))
     assert winner_of(commit, FLIGHTS.app_id)
@@ -77,3 +79,50 @@ def test_the_digest_of_files_changes_with_a_name_and_a_content_and_not_with_thei
     digests = {files_digest(files) for files in [(), (file,), *((other,) for other in others), (file, *others)]}
     assert len(digests) == 5
     assert files_digest((*others, replace(file, mtime_ns=2))) == files_digest((file, *others))
+
+
+FIRST = datetime(1999, 1, 1, tzinfo=UTC)
+STARTS = st.integers(0, 100 * 366 * 24).map(lambda hours: FIRST + timedelta(hours=hours))
+PATHS = (
+    "date={interval_start:%Y-%m-%d}",
+    "{interval_start:%Y}/{interval_start:%j}",
+    "{interval_start:%B}",
+    "h{interval_start:%Y%m%d%H}",
+)
+
+
+def spec_at(path: str) -> BronzeSpec:
+    return bronze_spec(source={"landing": "orders", "format": "json", "path": path}, concurrent_by="interval")
+
+
+@settings(max_examples=40)
+@given(st.sampled_from(PATHS), STARTS, st.timedeltas(timedelta(), timedelta(days=1)))
+def test_runs_that_load_one_folder_have_one_stream(path: str, start: datetime, later: timedelta) -> None:
+    spec = spec_at(path)
+    starts = (start, start + later)
+    folders = {interval_folder(spec.landing_source, Interval(start=at, end=at + later + timedelta(1))) for at in starts}
+    streams = {stream_of(spec, at) for at in starts}
+    assert len(streams) <= len(folders)
+    assert streams <= set(streams_of(spec))
+
+
+def test_intervals_that_follow_one_another_have_different_streams() -> None:
+    for path, days in ((PATHS[0], 1), (PATHS[0], 7), (PATHS[3], 1 / 24)):
+        starts = [FIRST + number * timedelta(days=days) for number in range(4)]
+        assert len({stream_of(spec_at(path), start) for start in starts}) == len(starts)
+
+
+def test_a_table_takes_one_batch_at_a_time_unless_its_spec_says_otherwise() -> None:
+    for spec in (bronze_spec(), silver_spec()):
+        assert stream_of(spec, FIRST) == Stream(spec.table)
+        assert concurrency_of(spec) == "none"
+    assert len(set(streams_of(bronze_spec(concurrent_by="interval")))) == INTERVAL_STREAMS
+
+
+def test_streams_affect_no_row_of_a_table() -> None:
+    assert bronze_spec(concurrent_by="interval").spec_hash == bronze_spec().spec_hash
+    one, *others = (
+        silver_spec(source=None, sources=[{"table": "bronze.a", "partitions": values}], concurrent_by=column)
+        for values, column in (((), None), (("1",), None), (("1", "2"), "order_id"))
+    )
+    assert [other.spec_hash for other in others] == [one.spec_hash] * 2

@@ -1,8 +1,9 @@
-"""Delta logs are read without Spark."""
+"""Delta logs are read without Spark; the winner of a race is the commit that Delta's error quotes."""
 
 from __future__ import annotations
 
 import json
+import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,6 +14,8 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from hypothesis import given, settings
 
+from include.contracts.job.contention import LostRace
+from include.control.log.conflicting_commits import find_lost_race
 from include.control.log.delta_log import (
     EPOCH_START,
     Commit,
@@ -24,12 +27,14 @@ from include.control.log.delta_log import (
     remaining_commits,
 )
 from include.errors import TornLogError
+from include.settings import Settings
 from tests.support.ledger.delta_tables import (
     FLIGHTS,
     append,
     clean_log,
     commit,
     commit_file,
+    create_table,
     delete_all,
     intent_of,
     optimize,
@@ -81,19 +86,27 @@ def test_a_commit_is_read_with_any_text_in_the_table(name: str) -> None:
     assert (result.operation, len(result.added), result.changes_data) == ("WRITE", 1, True)
 
 
-def test_only_commits_that_add_or_remove_rows_change_data(table: Path) -> None:
+def test_only_commits_that_add_or_remove_rows_change_data_and_the_newest_of_them_is_found(table: Path) -> None:
+    assert newest_change(table.with_name("nowhere")) == -1
+    assert newest_change(table) == 0
     append(table)
     append(table)
-    optimized = read_commit(table, optimize(table, intent_of("id").user_metadata()))
+    altered, optimized = (
+        read_commit(table, version)
+        for version in (set_property(table), optimize(table, intent_of("id").user_metadata()))
+    )
+    assert altered is not None
+    assert not altered.changes_data
     assert optimized is not None
     assert (optimized.operation, optimized.changes_data, optimized.txns) == ("OPTIMIZE", False, {})
     assert optimized.metadata
     assert optimized.added
-    altered, deleted = (read_commit(table, change(table)) for change in (set_property, delete_all))
-    assert altered is not None
-    assert not altered.changes_data
+    assert (optimized.version, newest_change(table)) == (4, 2)
+    deleted = read_commit(table, delete_all(table))
     assert deleted is not None
-    assert (deleted.added, deleted.changes_data) == ((), True)
+    assert (deleted.added, deleted.changes_data, newest_change(table)) == ((), True, deleted.version)
+    clean_log(table, below=set_property(table))
+    assert newest_change(table) == latest_version(table) == 6, "no commit that remains has changed rows"
 
 
 def test_user_metadata_of_other_systems_is_ignored(table: Path) -> None:
@@ -101,11 +114,6 @@ def test_user_metadata_of_other_systems_is_ignored(table: Path) -> None:
         result = read_commit(table, append(table, user_metadata=text))
         assert result is not None
         assert (result.metadata, result.changes_data) == ({}, True), text
-
-
-def test_a_commit_without_commit_info_is_read(tmp_path: Path) -> None:
-    result = write_commit(tmp_path, 0, {"add": {"path": "day=a%20b/part%2B1.parquet"}}, {"unknown": {}})
-    assert result == Commit(0, at=EPOCH_START, added=("day=a b/part+1.parquet",), changes_data=True)
 
 
 DAMAGED = [
@@ -131,23 +139,16 @@ def test_a_damaged_commit_is_named_and_never_taken_for_one_that_changes_nothing(
         assert commit_mark(table, int(file.stem))
 
 
-def test_a_commit_has_the_numbers_of_each_application_and_the_metrics_of_delta(tmp_path: Path) -> None:
+def test_a_commit_has_the_numbers_of_each_application_and_the_metrics_of_delta_if_they_are_there(
+    tmp_path: Path,
+) -> None:
     metrics = {"numTargetRowsInserted": "3"}
     info = {"commitInfo": {"operation": "MERGE", "operationMetrics": metrics}}
     numbers = ({"txn": {"appId": name, "version": number}} for name, number in (("a", 1), ("b", 9)))
     result = write_commit(tmp_path, 0, info, *numbers)
     assert (result.operation, result.metrics, result.txns) == ("MERGE", metrics, {"a": 1, "b": 9})
-
-
-def test_the_newest_change_is_the_last_commit_that_changed_rows(table: Path) -> None:
-    assert newest_change(table.with_name("nowhere")) == -1
-    assert newest_change(table) == 0
-    append(table)
-    append(table)
-    set_property(table)
-    assert (optimize(table), newest_change(table)) == (4, 2)
-    clean_log(table, below=3)
-    assert newest_change(table) == latest_version(table), "no commit that remains has changed rows"
+    bare = write_commit(tmp_path, 0, {"add": {"path": "day=a%20b/part%2B1.parquet"}}, {"unknown": {}})
+    assert bare == Commit(0, at=EPOCH_START, added=("day=a b/part+1.parquet",), changes_data=True)
 
 
 def test_commits_are_those_of_the_commit_files_in_ascending_order(table: Path) -> None:
@@ -205,3 +206,63 @@ def test_a_log_that_grows_while_it_is_read_is_not_torn(tmp_path: Path) -> None:
             readings += 1
     assert seen == last, written.exception()
     assert readings > 10, "the reader never overlapped the writer"
+
+
+KIND = "ConcurrentAppendException"
+
+
+@pytest.fixture
+def raced(tmp_path: Path) -> Path:
+    """Return a table with three commits: a batch, maintenance, and another system's."""
+    create_table(tmp_path)
+    append(tmp_path, user_metadata=intent_of("id", 1).user_metadata())
+    append(tmp_path, user_metadata=json.dumps({"maintenance": {"run_id": "scheduled__2", "token": "t"}}))
+    append(tmp_path, user_metadata="not of ours")
+    return tmp_path
+
+
+def quoted(table: Path, version: int, **more: object) -> str:
+    """Return an error message that quotes the commit, as Delta's messages do."""
+    actions = map(json.loads, commit_file(table, version).read_text().splitlines())
+    info = next(action["commitInfo"] for action in actions if "commitInfo" in action)
+    said = {name: info[name] for name in ("timestamp", "operation")} | more
+    return (
+        "[DELTA_METADATA_CHANGED] a column was added.\n"
+        f"Conflicting commit: {json.dumps(said)}\nRefer to https://docs.delta.io for more details."
+    )
+
+
+def test_the_lost_race_names_the_run_of_the_winner_if_the_error_quotes_its_commit(raced: Path) -> None:
+    for version, run_id in ((1, "run-1"), (2, "scheduled__2"), (3, "")):
+        found = find_lost_race(KIND, quoted(raced, version), raced, after=version - 1)
+        assert found == LostRace(conflict=KIND, operation="WRITE", run_id=run_id, version=version)
+    for message in ("", "[DELTA_CONCURRENT_APPEND] files were added"):
+        assert find_lost_race(KIND, message, raced, after=0) == LostRace(conflict=KIND)
+
+
+def test_the_id_of_the_commit_decides_if_there_is_one(raced: Path) -> None:
+    path = commit_file(raced, 2)
+    path.write_text(path.read_text().replace('"commitInfo":{', '"commitInfo":{"txnId":"a-b-c",', 1))
+    assert find_lost_race(KIND, quoted(raced, 3, txnId="a-b-c"), raced, after=0).version == 2
+    assert find_lost_race(KIND, quoted(raced, 3, txnId="of-none"), raced, after=0) == LostRace(conflict=KIND)
+
+
+def conflicts_of_files() -> dict[str, str]:
+    """Return the conditions that name a version, from Delta's jar: condition -> message."""
+    (jar,) = Settings().jars.glob("delta-spark_*.jar")
+    with zipfile.ZipFile(jar) as opened:
+        listed = json.loads(opened.read("error/delta-error-classes.json"))
+    said = {name: " ".join(one["message"]) for name, one in listed.items() if name.startswith("DELTA_CONCURRENT_")}
+    return {name: message for name, message in said.items() if "<version>" in message}
+
+
+def test_the_version_is_found_in_all_messages_of_delta(raced: Path) -> None:
+    said = conflicts_of_files()
+    assert len(said) == 3
+    for condition, template in said.items():
+        message = template.replace("<operation>", "DELETE").replace("<tableName>", "delta.`file:/lake/a (b)`")
+        error = f"[{condition}.WITHOUT_HINT] {message.replace('<version>', '2')} Please retry the operation."
+        found = find_lost_race(KIND, error, raced, after=0)
+        assert (found.version, found.run_id) == (2, "scheduled__2"), error
+        later = message.replace("<version>", "20")
+        assert find_lost_race(KIND, later, raced, after=0) == LostRace(conflict=KIND)

@@ -1,10 +1,14 @@
-"""Tables that are opened once give the same answers as tables that are opened each time."""
+"""Tables that delta-rs opens: those that are followed, SQL queries, and the bounds of files."""
 
 from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +21,14 @@ from hypothesis import strategies as st
 
 from embedded.servers.s3 import Bucket
 from include.contracts.lake_path import S3Path
+from include.control.log.file_bounds import FileBounds, file_bounds
 from include.control.log.followed_tables import FollowedTable, newest_table, table_at
+from include.control.log.table_queries import identifiers, query, text_literals, timestamp_literal
 from include.control.storage.s3_access import delta_rs_options
 from include.control.storage.stored_files import delete_files
-from tests.support.ledger.delta_tables import ROWS, append, clean_log, commit_file, create_table
+from include.settings import PROJECT
+from tests.support import texts as drawn
+from tests.support.ledger.delta_tables import ROWS, append, commit_file, create_table
 
 RESCUED = "null_count._rescued"
 
@@ -35,18 +43,6 @@ def test_a_commit_costs_the_same_however_many_were_followed(table: Path) -> None
         append(table)
         files = newest_table(table).files
         assert (files.num_rows, files["path"].num_chunks) == (version, 1)
-
-
-def test_a_transaction_is_found_after_the_log_was_cleaned_up(table: Path) -> None:
-    append(table, txn=("early", 7))
-    newest_table(table)
-    for number in (1, 2):
-        append(table, txn=("late", number))
-        newest_table(table)
-    clean_log(table, below=3)
-    newest = newest_table(table)
-    numbers = [newest.transaction_version(app_id) for app_id in ("early", "late", "never")]
-    assert (newest.version, numbers, newest.files.num_rows) == (3, [7, 2, None], 3)
 
 
 def test_another_table_at_the_same_path_is_noticed(table: Path) -> None:
@@ -67,16 +63,16 @@ def test_another_table_at_the_same_path_is_noticed(table: Path) -> None:
 def test_a_transaction_is_found_in_a_bucket_after_the_log_was_cleaned_up(bucket: Bucket) -> None:
     path, options = S3Path(f"s3://{bucket.name}/followed/flights"), delta_rs_options()
     DeltaTable.create(str(path), ROWS, storage_options=options)
-    for number in (1, 2):
-        properties = CommitProperties(app_transactions=[Transaction("early", number)])
+    for app_id, number in (("early", 7), ("late", 1), ("late", 2)):
+        properties = CommitProperties(app_transactions=[Transaction(app_id, number)])
         rows = pa.table({"n": [number]}, schema=ROWS)
         write_deltalake(str(path), rows, mode="append", commit_properties=properties, storage_options=options)
-    newest_table(path)
+        newest_table(path)
     DeltaTable(str(path), storage_options=options).create_checkpoint()
-    delete_files(path / "_delta_log", [f"{version:020d}.json" for version in range(2)])
+    delete_files(path / "_delta_log", [f"{version:020d}.json" for version in range(3)])
     newest = newest_table(path)
-    assert [newest.transaction_version(app_id) for app_id in ("early", "never")] == [2, None]
-    assert newest.files.num_rows == 2
+    numbers = [newest.transaction_version(app_id) for app_id in ("early", "late", "never")]
+    assert (newest.version, numbers, newest.files.num_rows) == (3, [7, 2, None], 3)
 
 
 def test_a_file_may_have_any_statistics(table: Path) -> None:
@@ -148,3 +144,72 @@ def test_a_followed_table_equals_a_table_that_is_opened_anew(
     assert {version: facts(table_at(path, version))[-1] for version in before} == {
         version: fact[-1] for version, fact in before.items()
     }
+
+
+NOON = datetime(2013, 1, 1, 12, tzinfo=UTC)
+
+
+@settings(max_examples=15)
+@given(st.lists(drawn.texts(), min_size=1, unique=True), drawn.texts(without="\0", min_size=1))
+def test_texts_and_names_may_contain_any_character(
+    tmp_path_factory: pytest.TempPathFactory, values: list[str], name: str
+) -> None:
+    table = DeltaTable(_written(tmp_path_factory, pa.table({name: values})))
+    texts = values[: len(values) // 2 + 1]
+    column = identifiers([name])
+    rows = query(table, f"SELECT {column} FROM stored WHERE {column} IN ({text_literals(texts)})")
+    assert sorted(row[name] for row in rows) == sorted(texts)
+
+
+def test_times_are_compared_with_microseconds(tmp_path_factory: pytest.TempPathFactory) -> None:
+    at = [NOON, NOON + timedelta(microseconds=1)]
+    table = DeltaTable(_written(tmp_path_factory, pa.table({"at": pa.array(at, pa.timestamp("us", tz="UTC"))})))
+    assert query(table, f"SELECT at FROM stored WHERE at < {timestamp_literal(at[1])}") == [{"at": NOON}]
+    assert query(table, f"SELECT at FROM stored WHERE at = {timestamp_literal(at[1])}") == [{"at": at[1]}]
+
+
+def test_a_process_ends_cleanly_after_a_query(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """An Arrow dataset aborted every second process."""
+    stored = pa.table({"n": list(range(2_000)), "text": ["x" * 2_000] * 2_000})
+    script = (
+        "import sys; from deltalake import DeltaTable; from include.control.log.table_queries import query; "
+        "assert len(query(DeltaTable(sys.argv[1]), 'SELECT * FROM stored')) == 2000"
+    )
+    command = [sys.executable, "-c", script, _written(tmp_path_factory, stored)]
+
+    def ends(_: int) -> tuple[int, str]:
+        done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, timeout=120, check=False)
+        return done.returncode, done.stderr
+
+    with ThreadPoolExecutor(2) as several:
+        assert set(several.map(ends, range(3))) == {(0, "")}
+
+
+def write(path: Path, *numbers: int | None) -> None:
+    rows = {"n": pa.array(numbers, pa.int64()), "day": [date(2013, 1, 1)] * len(numbers), "flag": [True] * len(numbers)}
+    write_deltalake(str(path), pa.table(rows), mode="append")
+
+
+def test_each_file_has_its_extremes_in_the_version_that_is_asked_for(tmp_path: Path) -> None:
+    write(tmp_path, 2**60 + 1, -7)
+    write(tmp_path, 4, None)
+    write(tmp_path, None)
+    write(tmp_path, 9)
+    assert file_bounds(tmp_path, 2, "n") == FileBounds(frozenset({-7, 4}), frozenset({2**60 + 1, 4}))
+    assert file_bounds(tmp_path, 2, "day").least == {date(2013, 1, 1)}
+    assert file_bounds(tmp_path, 2, "missing") == FileBounds()
+
+
+def test_a_table_with_deletion_vectors_has_none(tmp_path: Path) -> None:
+    write(tmp_path, 1)
+    features = {"readerFeatures": ["deletionVectors"], "writerFeatures": ["deletionVectors"]}
+    protocol = {"protocol": {"minReaderVersion": 3, "minWriterVersion": 7, **features}}
+    (tmp_path / "_delta_log" / f"{1:020d}.json").write_text(json.dumps(protocol))
+    assert file_bounds(tmp_path, 0, "n").least == {1}
+    assert file_bounds(tmp_path, 1, "n") == FileBounds()
+
+
+def _written(folders: pytest.TempPathFactory, rows: pa.Table) -> str:
+    folder: Path = folders.mktemp("table")
+    write_deltalake(str(folder), rows)
+    return str(folder)

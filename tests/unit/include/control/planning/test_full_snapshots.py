@@ -175,7 +175,7 @@ def test_a_landing_that_cannot_be_read_is_not_an_empty_landing(tmp_path: Path, m
 
     with monkeypatch.context() as trouble:
         trouble.setattr(os, "scandir", broken)
-        with pytest.raises(NotReadyError):
+        with pytest.raises(NotReadyError, match=r"date=2013-01-01 cannot be read now \(the disk does not answer\)"):
             shop.plan()
     (tmp_path / "landing").rename(tmp_path / "not mounted")
     with pytest.raises(NotReadyError):

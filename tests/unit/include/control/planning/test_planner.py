@@ -52,17 +52,14 @@ def load(root: Path, landing: Path, *, closed: bool = True, passed: bool = True)
     return winner
 
 
-def test_a_folder_without_a_file_is_a_batch_only_if_it_was_delivered(deliver: Deliver, advise: CheckedPlanner) -> None:
+def test_a_run_would_load_the_files_of_a_delivered_folder_that_are_new_by_their_content(
+    root: Path, landing: Path, deliver: Deliver, advise: CheckedPlanner
+) -> None:
     deliver("a.json", number=2)
     with pytest.raises(NotReadyError, match="no landing folder"):
         advise()
     deliver("a.json").unlink()
     assert (advise().nothing_new, advise().message) == (False, "0 new of 0 files")
-
-
-def test_a_run_would_load_the_files_that_are_new_by_their_content(
-    root: Path, landing: Path, deliver: Deliver, advise: CheckedPlanner
-) -> None:
     first = deliver("a.json", "12345")
     deliver("b.json", "123")
     assert advise() == Advice(
