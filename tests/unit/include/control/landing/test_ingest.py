@@ -35,7 +35,6 @@ class Feed:
 
     @property
     def place(self) -> LocalLanding:
-        """Where the files are."""
         return LocalLanding(str(self.deliver.landing))
 
     def plan(self, table_id: str = "id", read_file: ReadFile | None = None, **source: object) -> FilePlan:
@@ -47,7 +46,6 @@ class Feed:
         return plan_files(spec, self.place, day(1), loaded, lambda paths: failures(path=paths), reads)
 
     def load(self, batch_seq: int = 1, **source: object) -> tuple[FileFact, ...]:
-        """Load the first day's next batch."""
         new = self.plan(**source).new
         intent = intent_of("id", batch_seq, stream=ORDERS)
         self.ledger.record_intent(intent, new)
@@ -55,12 +53,10 @@ class Feed:
         return new
 
     def record(self, event: FileEvent, files: tuple[FileFact, ...]) -> None:
-        """Record an event of files of the first day that belongs to no batch."""
         self.ledger.record_files(event, SPEC.table, "id", day(1), files)
 
 
 def file_names(files: tuple[FileFact, ...]) -> list[str]:
-    """Return the names of the files, without their folders."""
     return [Path(file.path).name for file in files]
 
 

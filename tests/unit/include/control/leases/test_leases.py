@@ -181,24 +181,6 @@ def test_a_killed_holder_blocks_its_stream_and_its_table_no_longer_than_its_leas
     assert store.keys("") == []
 
 
-def test_a_holder_that_wakes_up_after_its_expiry_does_no_harm(folder: Path, store: LocalObjectStore) -> None:
-    with lease_of_other_process(folder, lasts_s=SHORT_S) as process:
-        process.send_signal(signal.SIGSTOP)
-        with Leases(store, "the next", lasts_s=LONG_S, patience_s=LONG_S).stream(TABLE, STREAM):
-            taken = claim_in(store)
-            process.send_signal(signal.SIGCONT)
-            time.sleep(SHORT_S)  # several of its heartbeats
-            assert claim_in(store) == taken
-            release(process)
-            assert claim_in(store) == taken
-            with (
-                pytest.raises(LeaseLostError, match="held by the next"),
-                Leases(store, "a third", patience_s=SOON_S).stream(TABLE, STREAM),
-            ):
-                pytest.fail("the lease of the second holder was given away")
-    assert store.keys("") == []
-
-
 def test_a_holder_that_wakes_up_continues_if_nobody_took_its_lease(folder: Path, store: LocalObjectStore) -> None:
     with lease_of_other_process(folder, lasts_s=SHORT_S) as process:
         before = claim_in(store)

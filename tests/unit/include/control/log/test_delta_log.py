@@ -53,21 +53,24 @@ OTHERS_METADATA = [
 ]
 
 
-def write_commit(table: Path, version: int, *actions: dict[str, object]) -> Commit:
-    """Write a commit file as another system may write it, and return the commit."""
-    file = commit_file(table, version)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text("\n".join(json.dumps(action) for action in actions) + "\n")
+def commit_at(table: Path, version: int) -> Commit:
     result = read_commit(table, version)
     assert result is not None
     return result
 
 
+def write_commit(table: Path, version: int, *actions: dict[str, object]) -> Commit:
+    """Write a commit file as another system may write it, and return the commit."""
+    file = commit_file(table, version)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("\n".join(json.dumps(action) for action in actions) + "\n")
+    return commit_at(table, version)
+
+
 def test_the_commit_of_a_batch_has_number_token_time_and_files(table: Path) -> None:
     intent = intent_of("id", 3)
     version = commit(table, intent, rows=5).version
-    result = read_commit(table, version)
-    assert result is not None
+    result = commit_at(table, version)
     assert (result.version, result.operation, result.txns) == (1, "WRITE", {FLIGHTS.app_id: 3})
     assert result.metadata["token"] == intent.token
     assert result.changes_data
@@ -81,8 +84,7 @@ def test_a_commit_is_read_with_any_text_in_the_table(name: str) -> None:
     """The log holds the unescaped minimum and maximum of each file."""
     with TemporaryDirectory() as folder:
         write_deltalake(folder, pa.table({name or "n": [name], "other": [1]}))
-        result = read_commit(Path(folder), 0)
-    assert result is not None
+        result = commit_at(Path(folder), 0)
     assert (result.operation, len(result.added), result.changes_data) == ("WRITE", 1, True)
 
 
@@ -91,19 +93,13 @@ def test_only_commits_that_add_or_remove_rows_change_data_and_the_newest_of_them
     assert newest_change(table) == 0
     append(table)
     append(table)
-    altered, optimized = (
-        read_commit(table, version)
-        for version in (set_property(table), optimize(table, intent_of("id").user_metadata()))
-    )
-    assert altered is not None
-    assert not altered.changes_data
-    assert optimized is not None
+    assert not commit_at(table, set_property(table)).changes_data
+    optimized = commit_at(table, optimize(table, intent_of("id").user_metadata()))
     assert (optimized.operation, optimized.changes_data, optimized.txns) == ("OPTIMIZE", False, {})
     assert optimized.metadata
     assert optimized.added
     assert (optimized.version, newest_change(table)) == (4, 2)
-    deleted = read_commit(table, delete_all(table))
-    assert deleted is not None
+    deleted = commit_at(table, delete_all(table))
     assert (deleted.added, deleted.changes_data, newest_change(table)) == ((), True, deleted.version)
     clean_log(table, below=set_property(table))
     assert newest_change(table) == latest_version(table) == 6, "no commit that remains has changed rows"
@@ -111,8 +107,7 @@ def test_only_commits_that_add_or_remove_rows_change_data_and_the_newest_of_them
 
 def test_user_metadata_of_other_systems_is_ignored(table: Path) -> None:
     for text in OTHERS_METADATA:
-        result = read_commit(table, append(table, user_metadata=text))
-        assert result is not None
+        result = commit_at(table, append(table, user_metadata=text))
         assert (result.metadata, result.changes_data) == ({}, True), text
 
 

@@ -95,7 +95,9 @@ def test_a_plan_says_how_the_table_of_a_query_is_refreshed(root: Path, advise: C
     assert advise(gold).message == f"silver.orders version {newest}; refreshed by day, traced through o: day"
 
 
-def test_each_source_of_a_gold_table_has_its_own_range(root: Path, advise: CheckedPlanner) -> None:
+def test_each_source_of_a_gold_table_has_its_own_range_and_the_error_names_all_that_are_missing(
+    root: Path, advise: CheckedPlanner
+) -> None:
     planes = silver_spec(table="silver.planes")
     gold = gold_spec(
         sources={
@@ -103,7 +105,13 @@ def test_each_source_of_a_gold_table_has_its_own_range(root: Path, advise: Check
             "p": {"table": "silver.planes", "join": "left", "on": "o.order_id = p.order_id"},
         }
     )
-    orders_at, planes_at = (consume(root, spec) for spec in (SILVER, planes))
+    missing = r"^gold\.revenue_daily: silver\.orders has no .* built; silver\.planes has no certified"
+    with pytest.raises(NotReadyError, match=missing):
+        advise(gold)
+    orders_at = consume(root, SILVER)
+    with pytest.raises(NotReadyError, match=r"^gold\.revenue_daily: silver\.planes has no certified"):
+        advise(gold)
+    planes_at = consume(root, planes)
     assert advise(gold).sources == {"silver.orders": (None, orders_at), "silver.planes": (None, planes_at)}
     consume(root, gold, silver__orders=(None, orders_at), silver__planes=(None, planes_at))
     assert advise(gold).message == "nothing new in silver.orders, silver.planes"

@@ -72,16 +72,6 @@ def new_ranges(
     return changed_ranges(spec, pin_sources(spec, paths, gates, position), paths)
 
 
-def test_the_error_names_all_missing_sources(paths: LakehousePaths, gates: Gates) -> None:
-    with pytest.raises(
-        NotReadyError, match=r"^gold\.revenue_daily: silver\.orders has no .* built; silver\.planes has no certified"
-    ):
-        certified_sources(GOLD, gates, paths)
-    certify(paths, ORDERS)
-    with pytest.raises(NotReadyError, match=r"^gold\.revenue_daily: silver\.planes has no certified"):
-        new_ranges(GOLD, paths, gates, None)
-
-
 def test_only_certified_changes_of_data_are_read_or_what_may_have_changed(paths: LakehousePaths, gates: Gates) -> None:
     certify(paths, ORDERS, PLANES)
     orders, planes = certify(paths, ORDERS, PLANES)
