@@ -33,6 +33,23 @@ def problem_of_gold(folder: Path, **changes: Any) -> SpecProblem:
     return only_problem(write_specs(folder, bronze_document(), silver_document(), gold_document(**changes)))
 
 
+def assert_rule_refused(folder: Path, expectations: Any, key: str, message: str, fix: str) -> None:
+    """Check the only problem of a silver table with these expectations.
+
+    Args:
+        folder: where the specs are written.
+        expectations: of the silver table; the first one is wrong.
+        key: within the first expectation, or within the arguments of its rule; "" is the rule itself.
+        message: is part of the message.
+        fix: begins the fix.
+    """
+    problem = problem_of_silver(folder, expectations=expectations)
+    rule_name = next(iter(expectations[0]))
+    assert problem.key in (f"expectations[0].{key}", f"expectations[0].{rule_name}.{key}".rstrip("."))
+    assert message in problem.message
+    assert problem.fix.startswith(fix)
+
+
 def rule(name: str, action: str = "quarantine", **arguments: Any) -> list[dict[str, Any]]:
     """Return a list of one expectation."""
     return [{name: arguments, "action": action}]

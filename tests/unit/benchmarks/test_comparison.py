@@ -1,17 +1,27 @@
-"""Whether two tables hold the same rows."""
+"""What is compared, measured and made into figures."""
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
+import psutil
 import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
 from benchmarks.comparison import COLUMNS, DifferentRowsError, require_same_digest, require_same_rows
+from benchmarks.cost import Cost, FailedRunError, measure
+from benchmarks.machine import JavaTrap
+from benchmarks.result import Result
+from benchmarks.rounds import Ratio, Side, cpu_ratio, interleaved, wall_ratio
 from include.catalog import load_catalog
 from include.contracts.spec.table_spec import BronzeSpec, GoldSpec, SilverSpec
 from include.settings import PROJECT
+from include.spark_location import spark_home
 
 GOLD = "gold.route_performance_daily"
 Routes = list[tuple[str, float | None]]
@@ -68,3 +78,80 @@ def test_every_column_of_the_spec_is_compared(table: str) -> None:
     elif isinstance(spec, BronzeSpec | SilverSpec):
         stated = tuple(spec.columns)
     assert COLUMNS[table] == stated
+
+
+SPIN = "import time; end = time.process_time() + {s}\nwhile time.process_time() < end: pass\n"
+
+
+def test_a_process_is_charged_for_its_children_until_the_awaited_file_and_to_its_end(tmp_path: Path) -> None:
+    awaited, child = tmp_path / "commit", SPIN.format(s=0.2)
+    run_child = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}], check=True)"
+    work = f"{run_child}\nopen({str(awaited)!r}, 'w').close()\n{SPIN.format(s=0.4)}"
+    measured = measure([sys.executable, "-c", work], os.environ, tmp_path / "log", awaited)
+    assert measured.until is not None
+    assert 0.2 <= measured.until.cpu_s < measured.whole.cpu_s - 0.2
+    assert measured.until.wall_s < measured.whole.wall_s
+    assert measured.whole.cpu_s < 2
+    assert measured.whole.peak_mb > 1
+
+
+def test_a_run_that_fails_or_does_not_commit_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(FailedRunError, match="did not appear"):
+        measure(["true"], os.environ, tmp_path / "log", tmp_path / "commit")
+    with pytest.raises(FailedRunError, match=r"exit code 3 .*\n.*no such table"):
+        measure(["sh", "-c", "echo no such table >&2; exit 3"], os.environ, tmp_path / "log")
+
+
+def test_an_interrupted_measurement_leaves_no_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[int] = []
+
+    def interrupt(pid: int, options: int) -> None:
+        started.append(pid)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "wait4", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        measure(["sleep", "60"], os.environ, tmp_path / "log")
+    assert started
+    assert not psutil.pid_exists(started[0])
+
+
+def side(*cpu_s: float) -> Side:
+    return Side(tuple(Cost(wall_s=10 * cpu, cpu_s=cpu) for cpu in cpu_s))
+
+
+def test_the_sides_run_in_turn_and_the_first_round_is_thrown_away() -> None:
+    ran: list[str] = []
+
+    def run_of(name: str) -> Callable[[int], Cost]:
+        def run(number: int) -> Cost:
+            ran.append(f"{name}{number}")
+            return Cost(1, 100 if number == 0 else number)
+
+        return run
+
+    sides = interleaved({"A": run_of("A"), "B": run_of("B")}, 2, lambda *_: None)
+    assert ran == ["A0", "B0", "A1", "B1", "A2", "B2"]
+    assert [cost.cpu_s for cost in sides["A"].costs] == [1, 2]
+
+
+def test_a_side_is_quoted_by_its_median_and_each_round_is_set_against_its_own() -> None:
+    assert (side(1, 9, 2).cpu_s, side(1, 9, 2).wall_s) == (2, 20)
+    # A machine that is twice as slow in the second round slows both sides: the ratio holds.
+    assert cpu_ratio(side(1, 2), side(2, 4)) == Ratio(median=0.5, least=0.5, greatest=0.5)
+    assert wall_ratio(side(1, 3), side(2, 2)) == Ratio(median=1.0, least=0.5, greatest=1.5)
+
+
+def test_a_target_is_met_by_the_median_of_the_cpu_ratios() -> None:
+    for target, is_met in ((0.5, True), (0.4, False), (None, True)):
+        result = Result("a merge", "Millrace", "N", {"Millrace": side(1, 1), "N": side(2, 2)}, target)
+        assert result.is_met is is_met
+        assert ("red" in result.cells()[3]) is not is_met
+
+
+def test_java_springs_the_trap_and_nothing_else_does(tmp_path: Path) -> None:
+    trap = JavaTrap(tmp_path / "trap")
+    submit = [str(spark_home() / "bin" / "spark-submit"), "--version"]
+    for command, springs in ((["true"], False), (["/bin/sh", "-c", "java -version"], True), (submit, True)):
+        subprocess.run(command, env=trap.environment(os.environ), check=False, timeout=60)
+        assert trap.was_sprung is springs, command

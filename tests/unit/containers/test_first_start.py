@@ -1,4 +1,4 @@
-"""The secrets of a new installation: made once, kept afterwards, readable for those who need them."""
+"""The start of a new installation: its secrets, its cluster, and what a person reads if Docker Compose fails."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from airflow.secrets.local_filesystem import load_connections_dict
 from cryptography.fernet import Fernet
 from sqlalchemy.engine import make_url
 
+from containers.compose import Compose, ComposeError
 from containers.first_start import AIRFLOW, COMMAND_LINE, FOLDERS, TASKS, make_secrets
-from containers.spark_connect import REMOTE
+from containers.spark_connect import HOST, MASTER, REMOTE, command
 from include.contracts.airflow_access import AirflowAccess
+from include.spark_conf import LOG_STORES
 
 MACHINES = (TASKS, COMMAND_LINE)
 
@@ -81,3 +83,30 @@ def test_each_reader_finds_its_secret_in_the_form_that_it_reads(folder: Path, mo
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(folder / "store" / "credentials"))
     keys = boto3.Session().get_credentials()
     assert (keys.access_key, keys.secret_key) == (found["store/access_key"], found["store/secret_key"])
+
+
+def test_without_docker_the_error_names_the_cause_and_the_way_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path / 'docker.sock'}")
+    with pytest.raises(ComposeError) as raised:
+        Compose("millrace-tests", 8080).start()
+    first, *_, last = str(raised.value).split("\n")
+    assert first.startswith("docker compose up failed: ")
+    assert str(tmp_path / "docker.sock") in first
+    assert last.startswith("Start Docker")
+
+
+def test_the_server_keeps_commits_safe_and_is_reached_by_workers_and_clients(tmp_path: Path) -> None:
+    (tmp_path / "delta.jar").touch()
+    line = command(tmp_path, 4, "2g", "3g")
+    assert line[line.index("--master") + 1] == MASTER
+    assert line[line.index("--driver-memory") + 1] == "2g"
+    settings = dict(line[at + 1].split("=", 1) for at, part in enumerate(line) if part == "--conf")
+    assert LOG_STORES.items() <= settings.items(), "no commit can get lost on the cluster"
+    assert settings["spark.driver.extraClassPath"] == settings["spark.executor.extraClassPath"] == f"{tmp_path}/*"
+    assert "spark.jars" not in settings, "executors have the jars at the same place: nothing is shipped"
+    assert settings["spark.driver.host"] == HOST
+    assert settings["spark.connect.grpc.binding.address"] == "0.0.0.0"
+    assert settings["spark.executor.memory"] == "3g"
+    assert settings["spark.sql.shuffle.partitions"] == "4", "the cores of all workers"

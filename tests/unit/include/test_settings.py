@@ -1,15 +1,19 @@
-"""The settings of an installation, as processes hand them on."""
+"""The settings of an installation, and the places, errors and exit codes that follow from them."""
 
 from __future__ import annotations
 
+import inspect
 from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
 from typer.testing import CliRunner
 
+from include import errors
 from include.cli.app import app
 from include.contracts.lake_path import S3Path
+from include.errors import ExitCode, MillraceError, Outcome
+from include.paths import LakehousePaths, RunPaths
 from include.settings import Settings
 
 
@@ -78,3 +82,52 @@ def test_an_empty_variable_sets_nothing(monkeypatch: pytest.MonkeyPatch) -> None
     for name in ("VIEWS", "METRICS_TOKEN_FILE", "AIRFLOW", "LEASE_STORE", "ROOT"):
         monkeypatch.setenv(f"LAKEHOUSE_{name}", "")
     assert Settings() == Settings.model_construct()
+
+
+PATHS = LakehousePaths(Path("/lake"))
+
+
+def test_each_thing_has_its_place_under_the_root() -> None:
+    assert PATHS.table("gold.route_performance_daily") == Path("/lake/gold/route_performance_daily")
+    assert PATHS.quarantine("bronze.flight_events") == Path("/lake/bronze_quarantine/flight_events")
+    assert PATHS.tombstones("silver.flights", "5b0e") == Path("/lake/silver_tombstones/flights/5b0e")
+    assert PATHS.ops("batches") == Path("/lake/ops/batches")
+    assert PATHS.leases == Path("/lake/_millrace/leases")
+    of_runs = RunPaths(Path("/runs"))
+    places = [of_runs.reports, of_runs.driver_logs, of_runs.data_docs]
+    assert places == [Path("/runs/reports"), Path("/runs/driver_logs"), Path("/runs/data_docs")]
+
+
+ENDINGS = {
+    "MillraceError": (Outcome.FAILED, ExitCode.FAILED),
+    "SpecError": (Outcome.BAD_SPEC, ExitCode.BAD_SPEC),
+    "UnknownNameError": (Outcome.BAD_SPEC, ExitCode.WRONG_USAGE),
+    "BadInputError": (Outcome.BAD_INPUT, ExitCode.BAD_INPUT),
+    "MisfitError": (Outcome.BAD_INPUT, ExitCode.BAD_INPUT),
+    "QueryError": (Outcome.FAILED, ExitCode.WRONG_USAGE),
+    "OverrideError": (Outcome.BAD_INPUT, ExitCode.BAD_INPUT),
+    "RestoreError": (Outcome.FAILED, ExitCode.FAILED),
+    "NotReadyError": (Outcome.NOT_READY, ExitCode.NOT_READY),
+    "NotDeliveredError": (Outcome.NOT_READY, ExitCode.NOT_READY),
+    "StorageError": (Outcome.FAILED, ExitCode.FAILED),
+    "ConflictError": (Outcome.CONFLICT, ExitCode.CONFLICT),
+    "LeaseLostError": (Outcome.CONFLICT, ExitCode.CONFLICT),
+    "GateFailedError": (Outcome.GATE_FAILED, ExitCode.GATE_FAILED),
+    "SparkUnavailableError": (Outcome.SPARK_UNAVAILABLE, ExitCode.SPARK_UNAVAILABLE),
+    "DiskFullError": (Outcome.DISK_FULL, ExitCode.DISK_FULL),
+    "DeletesRefusedError": (Outcome.DELETES_REFUSED, ExitCode.DELETES_REFUSED),
+    "TornLogError": (Outcome.INCONSISTENT, ExitCode.INCONSISTENT),
+    "ConservationError": (Outcome.INCONSISTENT, ExitCode.INCONSISTENT),
+}
+
+
+def test_every_error_has_its_outcome_and_exit_code() -> None:
+    found = {name: kind for name, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, Exception)}
+    assert {name: (kind.outcome, kind.exit_code) for name, kind in found.items()} == ENDINGS
+    assert all(issubclass(kind, MillraceError) for kind in found.values())
+
+
+def test_no_two_exit_codes_are_the_same_and_only_ok_is_zero() -> None:
+    assert len({int(code) for code in ExitCode}) == len(ExitCode.__members__)
+    assert [code for code in ExitCode if code == 0] == [ExitCode.OK]
+    assert all(0 <= code < 126 for code in ExitCode), "a shell uses the codes from 126 on for itself"

@@ -1,11 +1,14 @@
-"""The score of a race depends only on the answers to the writers and on the log."""
+"""The score of a race and the verdict of a soak."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from include.paths import LakehousePaths
 from races.drivers import torn
 from races.places import PlaceName, place, tokens_of
+from races.soak.lives import SILVER
+from races.soak.verdict import folders
 from races.versions import Answer, Answers
 from tests.support.ledger.delta_tables import append, commit_file, create_table
 
@@ -32,3 +35,13 @@ def test_the_log_is_read_with_its_holes_and_with_each_token_as_often_as_it_is_th
         assert torn(disk.log_of(str(table))) == ""
         commit_file(table, 1).unlink()
         assert torn(disk.log_of(str(table))) == "version 1 is missing"
+
+
+def test_the_tables_of_silver_are_those_of_its_present_id(tmp_path: Path) -> None:
+    paths = LakehousePaths(tmp_path)
+    assert folders(paths) == []
+    table_id = create_table(paths.table(SILVER))
+    tables = [paths.table(SILVER), paths.quarantine(SILVER), paths.tombstones(SILVER, table_id)]
+    for path in tables[1:]:
+        create_table(path)
+    assert folders(paths) == tables

@@ -1,11 +1,13 @@
-"""What a person may have Spark work out over single rows, and everything else that somebody might try."""
+"""What a person may have Spark work out over single rows, and what is known of an expression by its text alone."""
 
 from __future__ import annotations
 
 import pytest
 
 from include.errors import BadInputError
+from include.sql.checked_expression import require_no_queries
 from include.sql.closed_expression import require_closed
+from include.sql.expression import expression_of
 
 HOSTILE = [
     "reflect('java.lang.System', 'getenv', 'AWS_SECRET_ACCESS_KEY')",
@@ -103,3 +105,73 @@ def test_what_works_out_a_value_of_one_row_goes_through(sql: str) -> None:
 def test_a_slip_is_told_with_the_word_that_was_meant() -> None:
     with pytest.raises(BadInputError, match="the function to_dat is not for single rows, did you mean 'to_date'"):
         require_closed("day", "to_dat(day)")
+
+
+QUERIES = [
+    "amount > (select count(*) from delta.`/lake/silver/customers`)",
+    "o.id in (SELECT id FROM silver.customers)",
+    "exists (table silver.customers)",
+    "o.id in (values (1), (2))",
+    "amount > (from delta.`/lake/silver/customers` |> aggregate count(*))",
+    "amount > ((with c as (table silver.customers) select 1))",
+    "array((select 1))[0]",
+]
+NO_QUERIES = [
+    "extract(day from o.at) > 1",
+    "trim(both from o.id) = 'select'",
+    "o.`select` > 1",
+    "o.select > o.values",
+    "sum(values)",
+    "substring(id from 2 for 1)",
+    "a is distinct from b",
+]
+
+
+@pytest.mark.parametrize("text", QUERIES)
+def test_the_driver_refuses_an_expression_with_a_query(text: str) -> None:
+    with pytest.raises(BadInputError, match=r"^gold\.x: the expression .* is not run: a query within an expression"):
+        require_no_queries("gold.x", ["o.day", text])
+
+
+def test_the_driver_evaluates_expressions_over_one_row() -> None:
+    require_no_queries("gold.x", NO_QUERIES)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "amount >= 0 OR kind = 'refund'",
+        "extract(year from day) > 2000",
+        "a IS DISTINCT FROM b",
+        "name RLIKE '^[a-z]+$' AND s.f IN (1, 2)",
+        "size(filter(xs, x -> x > 1)) > 0",
+        "`current_date` > 1",
+        "unix_timestamp(at) > 1",
+    ],
+)
+def test_a_value_follows_from_its_row(text: str) -> None:
+    assert expression_of(text).follows_from_row
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "day <= current_date",
+        "at < now()",
+        "unix_timestamp( ) > 1",
+        "day < 'today'",
+        "at < TIMESTAMP'now'",
+        "uuid() = a",
+        "rand() < share",
+        "session_user = name",
+        "input_file_name() = name",
+        "my_udf(a)",
+        "own.functions.f(a)",
+        "x IN (SELECT 1)",
+        "EXISTS (TABLE other)",
+        "row_number() OVER (ORDER BY a) > 1",
+        "a = 'not closed",
+    ],
+)
+def test_a_value_may_depend_on_more_than_its_row(text: str) -> None:
+    assert not expression_of(text).follows_from_row

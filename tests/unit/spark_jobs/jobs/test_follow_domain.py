@@ -1,4 +1,4 @@
-"""Following a domain: which intervals are run, who goes on where one table fails, and what it says while it waits."""
+"""Runs of a domain in one driver: which intervals are run, who goes on where one table fails, what is refused."""
 
 from __future__ import annotations
 
@@ -8,18 +8,29 @@ import pytest
 
 from include.catalog import load_catalog
 from include.contracts.interval import Interval
-from include.contracts.job.args import Job
+from include.contracts.job.args import Job, JobArgs
 from include.contracts.job.interval_args import DomainArgs
 from include.contracts.job.report import JobReport
+from include.contracts.job.requests import RebuildRequest
 from include.control.landing.inspection import inspect
 from include.control.landing.on_disk import LocalLanding
 from include.errors import BadInputError, ExitCode, Outcome
-from spark_jobs.jobs import follow_domain
+from spark_jobs.jobs import follow_domain, table_rebuild
 from spark_jobs.jobs.follow_domain import DomainFollower
+from spark_jobs.jobs.run_intervals import run_intervals
 from spark_jobs.runtime.context import JobContext
+from spark_jobs.runtime.entrypoint import run_and_report
 from tests.support.deliveries import Deliver
-from tests.support.documents.specs import bronze_document, bronze_spec, catalog_of, silver_spec, write_specs
-from tests.support.ledger.delta_tables import day, judge, load_batch
+from tests.support.documents.specs import (
+    bronze_document,
+    bronze_spec,
+    catalog_of,
+    gold_document,
+    silver_document,
+    silver_spec,
+    write_specs,
+)
+from tests.support.ledger.delta_tables import day, file_contents, judge, load_batch
 from tests.support.listing import list_files
 
 BRONZE = bronze_spec()
@@ -102,3 +113,75 @@ def test_late_files_of_every_day_are_loaded_and_then_the_waits_are_reported(
     assert DomainFollower(told, load_catalog(told.tables)).follow() is ExitCode.OK
     assert ran == [day(1), day(2), day(1)]
     assert told.waiting_file.read_text() == "bronze.orders waits for: a new file in orders\n"
+
+
+def test_a_wrong_spec_fails_its_table_and_stops_what_reads_it_in_every_domain(tmp_path: Path) -> None:
+    tables = write_specs(tmp_path / "tables", bronze_document(), bronze_document("bronze.bills"))
+    write_specs(tables, silver_document(keyz=["order_id"]), gold_document("gold.own"))
+    write_specs(tables, gold_document("gold.other"), domain="finance")
+    (tmp_path / "landing").mkdir()
+
+    def outcomes(domain: str) -> dict[str, Outcome]:
+        places = {"root": tmp_path / "data", "landing": tmp_path / "landing", "reports": tmp_path / "reports"}
+        args = DomainArgs(domain=domain, run_id="test", tables=tables, **places)
+        arguments = args.for_intervals([day()])
+        reports = list(run_intervals(arguments))
+        saved = [arguments.report_of(day(), report.table).exists() for report in reports]
+        assert all(saved)
+        said.update({report.table: report.message for report in reports})
+        return {report.table: report.outcome for report in reports}
+
+    said: dict[str, str] = {}
+    assert outcomes("shop") == {
+        "bronze.bills": Outcome.NOT_READY,  # nothing was delivered: it was tried
+        "bronze.orders": Outcome.NOT_READY,
+        "silver.orders": Outcome.BAD_SPEC,
+        "gold.own": Outcome.NOT_READY,
+    }
+    assert outcomes("finance") == {"gold.other": Outcome.BAD_SPEC}
+    assert "keyz: unknown key" in said["silver.orders"]
+    assert said["gold.own"].startswith("gold.own waits for silver.orders: ")
+    assert "it reads silver.orders, whose spec is wrong" in said["gold.other"]
+
+
+def test_days_without_a_folder_end_the_run_unless_they_are_to_be_skipped(tmp_path: Path) -> None:
+    tables = write_specs(tmp_path / "tables", bronze_document(), silver_document())
+    (tmp_path / "landing").mkdir()
+    places = {"root": tmp_path / "data", "landing": tmp_path / "landing", "reports": tmp_path / "reports"}
+    args = DomainArgs(domain="shop", run_id="test", tables=tables, **places)
+    days = [day(1), day(2)]
+    first, blocked = run_intervals(args.for_intervals(days))
+    assert (first.outcome, blocked.waits_for) == (Outcome.NOT_READY, ("bronze.orders",))
+    skipped = list(run_intervals(args.for_intervals(days, skip_missing=True)))
+    assert [report.interval for report in skipped] == [day(1), day(1), day(2), day(2)]
+    assert all(report.skipped and report.outcome is Outcome.NO_OP for report in skipped)
+    assert "no landing folder" in skipped[0].message
+
+
+TOPICS = {"kafka": "main", "topics": ["orders"], "format": "json"}
+
+
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_a_table_of_topics_is_refused_since_they_forget_and_the_way_out_is_named(tmp_path: Path, dry_run: bool) -> None:
+    tables = write_specs(tmp_path / "tables", bronze_document(source=TOPICS))
+    load_batch(tmp_path / "lake", bronze_spec(source=TOPICS))
+    ops = file_contents(tmp_path / "lake" / "ops")
+    args = JobArgs(
+        table="bronze.orders",
+        interval_start=day().start,
+        interval_end=day().end,
+        run_id="test",
+        root=tmp_path / "lake",
+        landing=str(tmp_path / "landing"),
+        tables=tables,
+        report=tmp_path / "report.json",
+        request=RebuildRequest(said_by="ann").save(tmp_path / "request.json"),
+        dry_run=dry_run,
+    )
+    report = run_and_report(Job.TABLE_REBUILD, table_rebuild.run, args)
+    assert report.outcome is Outcome.BAD_INPUT
+    assert report.message == (
+        "bronze.orders: cannot be rebuilt, since Kafka topics do not keep their messages\n"
+        "Rebuild the tables that read it instead."
+    )
+    assert file_contents(tmp_path / "lake" / "ops") == ops

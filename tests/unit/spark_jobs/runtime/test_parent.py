@@ -1,4 +1,4 @@
-"""A driver ends when the process that started it is gone, whatever that died of, and not before."""
+"""A driver process: what it logs, and that it ends with the process that started it."""
 
 from __future__ import annotations
 
@@ -59,3 +59,26 @@ def test_a_driver_whose_task_is_gone_before_it_looks_ends_at_once() -> None:
 
 def environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith("SPARK_")}
+
+
+LOGGING_DRIVER = """
+import logging
+from spark_jobs.runtime.entrypoint import start_process
+start_process()
+for name in ("__main__", "spark_jobs.protocol.batches", "include.control.leases", "millrace", "py4j"):
+    logging.getLogger(name).info("from %s", name)
+"""
+
+
+def test_a_driver_logs_what_its_job_and_its_modules_say_but_not_libraries() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", LOGGING_DRIVER],
+        cwd=PROJECT,
+        env={**os.environ, "PYTHONPATH": str(PROJECT)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    lines = [line.split(" INFO ")[1] for line in ended.stderr.splitlines()]
+    names = ("__main__", "spark_jobs.protocol.batches", "include.control.leases", "millrace")
+    assert lines == [f"{name}: from {name}" for name in names], "the job itself runs as __main__"

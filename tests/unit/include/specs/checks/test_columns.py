@@ -1,4 +1,4 @@
-"""`from` of bronze columns names fields; each mistake is reported with its place and its likely fix."""
+"""Columns, nested ones among them, and arguments that contain lists or mappings: each mistake has its place and fix."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.documents.refusals import only_problem, problems_of
-from tests.support.documents.specs import bronze_document, write_specs
+from tests.support.documents.refusals import assert_rule_refused, only_problem, problems_of, rule
+from tests.support.documents.specs import bronze_document, silver_document, write_specs
 
 FILES = {"landing": "orders", "format": "json"}
 KAFKA = {"kafka": "main", "topics": ["orders"], "format": "json"}
@@ -78,3 +78,117 @@ def test_a_field_that_a_column_cannot_read_is_refused(
 def test_only_records_that_name_their_fields_are_read_in_any_case(tmp_path: Path, source: dict[str, Any]) -> None:
     document = bronze_document(source={**source, "field_names": "any_case"})
     assert "is for records that name their fields" in only_problem(write_specs(tmp_path, document)).message
+
+
+ADDRESS = {"address": {"type": "struct<city: string>"}, "tags": {"type": "array<string>"}, "order_id": {}}
+
+
+def nested_rule(name: str, action: str = "quarantine", **arguments: Any) -> dict[str, Any]:
+    return {"expectations": [{name: arguments, "action": action}]}
+
+
+@pytest.mark.parametrize(
+    ("changes", "key", "message"),
+    [
+        ({"partitioned_by": ["tags"]}, "partitioned_by[0]", "have no order"),
+        ({"zorder_by": ["address"]}, "zorder_by[0]", "have no order"),
+        (
+            nested_rule("expect_column_values_to_be_in_set", column="address", value_set=["x"]),
+            "expectations[0].expect_column_values_to_be_in_set.column",
+            "address is struct<city: string>, and this rule compares single values",
+        ),
+        (
+            nested_rule("expect_compound_columns_to_be_unique", "fail", column_list=["order_id", "tags"]),
+            "expectations[0].expect_compound_columns_to_be_unique.column_list",
+            "tags is array<string>, and this rule compares single values",
+        ),
+    ],
+)
+def test_what_needs_single_values_refuses_them(tmp_path: Path, changes: dict[str, Any], key: str, message: str) -> None:
+    problem = only_problem(write_specs(tmp_path, bronze_document(columns=ADDRESS, **changes)))
+    assert (problem.key, message in problem.message, bool(problem.fix)) == (key, True, True)
+
+
+SETTINGS: dict[str, Any] = {"keys": ["order_id"], "sequence_by": ["order_id"]}
+
+
+def test_silver_takes_parts_and_whole_values(tmp_path: Path) -> None:
+    columns = {
+        **ADDRESS,
+        "city": {"from": "address.city"},
+        "as_text": {"from": "to_json(address)"},
+        "sizes": {"type": "array<int>", "from": "transform(tags, tag -> length(tag))"},
+        "first": {"type": "map<string, struct<tag: string>>", "from": "map('first', struct(tags[0] AS tag))"},
+    }
+    rules = {
+        "expectations": [
+            {"expect_sql": "size(tags) > 0 AND address.city <> ''", "action": "quarantine"},
+            {"expect_column_values_to_not_be_null": {"column": "address"}, "action": "fail"},
+        ]
+    }
+    silver = silver_document(columns=columns, **SETTINGS, **rules, stored_as_scd_type=2)
+    assert problems_of(write_specs(tmp_path, bronze_document(columns=ADDRESS), silver)) == ()
+
+
+def test_a_silver_column_of_a_simple_type_reads_no_whole_nested_value(tmp_path: Path) -> None:
+    silver = silver_document(columns={"order_id": {}, "address": {}}, **SETTINGS)
+    problem = only_problem(write_specs(tmp_path, bronze_document(columns=ADDRESS), silver))
+    assert (problem.key, problem.message) == ("columns.address", "the column of bronze.orders is struct<city: string>")
+    assert "write this type" in problem.fix
+
+
+@pytest.mark.parametrize(
+    ("changes", "key"), [({"keys": ["tags"]}, "keys[0]"), ({"sequence_by": ["address"]}, "sequence_by[0]")]
+)
+def test_nested_values_neither_identify_rows_nor_order_them(tmp_path: Path, changes: dict[str, Any], key: str) -> None:
+    silver = silver_document(columns=ADDRESS, **{**SETTINGS, **changes})
+    problem = only_problem(write_specs(tmp_path, bronze_document(columns=ADDRESS), silver))
+    assert (problem.key, "have no order" in problem.message) == (key, True)
+
+
+QUANTILES = "expect_column_quantile_values_to_be_between"
+DIVERGENCE = "expect_column_kl_divergence_to_be_less_than"
+PAIRS = "expect_column_pair_values_to_be_in_set"
+JSON = "expect_column_values_to_match_json_schema"
+
+
+def test_sound_arguments_are_accepted(tmp_path: Path) -> None:
+    quantiles = {"quantiles": [0.5], "value_ranges": [[None, 5]]}
+    bins = {"bins": [0, 1, 2], "weights": [0.25, 0.25], "tail_weights": [0.25, 0.25]}
+    rules = [
+        rule(QUANTILES, "warn", column="amount", quantile_ranges=quantiles),
+        rule(DIVERGENCE, "warn", column="amount", threshold=0.1, partition_object=bins),
+        rule(PAIRS, "warn", column_A="amount", column_B="order_id", value_pairs_set=[[1, "a"], [2, None]]),
+        rule(JSON, "warn", column="order_id", json_schema={"type": "object", "required": ["id"]}),
+    ]
+    write_specs(tmp_path, bronze_document(), silver_document(expectations=[one for (one,) in rules]))
+    assert problems_of(tmp_path) == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "argument", "value", "message", "fix"),
+    [
+        (QUANTILES, "quantile_ranges", [0.5], "a mapping is needed here", ""),
+        (QUANTILES, "quantile_ranges", {"quantiles": [2], "value_ranges": [[0, 1]]}, "quantiles[0]: 2 is greater", ""),
+        (
+            QUANTILES,
+            "quantile_ranges",
+            {"quantiles": [0.1, 0.5], "value_ranges": [[0, 1]]},
+            "there are 2 and 1",
+            "write a [least, greatest]",
+        ),
+        (QUANTILES, "quantile_ranges", {"quantiles": [0.5], "value_ranges": [[2, 1]]}, "no value", "write [1, 2]"),
+        (DIVERGENCE, "partition_object", {"values": ["a"]}, "'weights' is a required property", ""),
+        (DIVERGENCE, "partition_object", {"values": ["a"], "weights": [0.5, 0.5]}, "1 parts and 2 weights", "write a"),
+        (DIVERGENCE, "partition_object", {"values": [1, 2], "weights": [0.5, 0.2]}, "add up to 0.7, not to 1", ""),
+        (PAIRS, "value_pairs_set", [[1, 2], [3]], "[1]: [3] is too short", ""),
+        (JSON, "json_schema", {"type": "objekt"}, "no JSON Schema: 'objekt' is not valid", ""),
+    ],
+)
+def test_each_is_named_with_its_place(
+    tmp_path: Path, name: str, argument: str, value: Any, message: str, fix: str
+) -> None:
+    columns = {"column_A": "amount", "column_B": "order_id"} if name == PAIRS else {"column": "amount"}
+    others = {"threshold": 1} if name == DIVERGENCE else {}
+    expectations = rule(name, "warn", **columns, **others, **{argument: value})
+    assert_rule_refused(tmp_path, expectations, argument, message, fix)

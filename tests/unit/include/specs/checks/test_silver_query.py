@@ -1,4 +1,4 @@
-"""A silver table with a query over silver tables: what is refused, and in which order the tables are built."""
+"""Tables with a query, in gold and silver: each mistake is named with its key and its likely fix."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import pytest
 from include.catalog import load_catalog
 from include.contracts.spec.table_spec import SilverQuerySpec
 from include.specs.checks.sql import refresh_in_words, sql_problems
+from include.specs.problem import SpecProblem
 from tests.support.documents.refusals import only_problem, problems_of
-from tests.support.documents.specs import silver_document, write_specs
+from tests.support.documents.specs import bronze_document, gold_document, query_document, silver_document, write_specs
 from tests.support.silver.enriched_orders import CHAIN, CUSTOMERS, ENRICHED, ORDERS, enriched_document, enriched_orders
 
 GOLD = "gold.revenue"
@@ -123,3 +124,141 @@ def test_its_keys_are_rules_of_the_gate(tmp_path: Path) -> None:
         "expect_column_values_to_not_be_null(order_id)",
     ]
     assert one.suite_hash != several.suite_hash
+
+
+LAST_ORDERS = "SELECT day, order_id, row_number() OVER (PARTITION BY day ORDER BY amount DESC, order_id) AS rank FROM o"
+
+
+def write(folder: Path, **changes: Any) -> Path:
+    return write_specs(folder, bronze_document(), silver_document(), query_document(**changes))
+
+
+def problems(folder: Path, **changes: Any) -> list[SpecProblem]:
+    catalog = load_catalog(write(folder, **changes))
+    return [*catalog.problems, *sql_problems(catalog)]
+
+
+def test_a_sound_query_has_no_problem(tmp_path: Path) -> None:
+    rule = {"expect_column_min_to_be_between": {"column": "rank", "min_value": 1}, "action": "fail"}
+    changes = {"partitioned_by": ["day"], "zorder_by": ["order_id"], "expectations": [rule], "refresh_by": "day"}
+    assert problems(tmp_path, query=LAST_ORDERS, **changes) == []
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT day, x, y FROM (SELECT day, order_id, amount FROM o) PIVOT (sum(amount) FOR order_id IN ('x', 'y'))",
+        "SELECT day, id FROM o, range(3)",
+        "SELECT day, col FROM (SELECT day, explode(array(amount)) FROM o)",
+        "SELECT x.day, _stream AS stream FROM o AS x",
+        "SELECT o.day.x AS x, day.x.y AS y FROM o",
+        "SELECT window.start AS h, count(*) AS n FROM o GROUP BY window(event_at, '1 hour')",
+        "SELECT window AS h, count(*) AS n FROM o GROUP BY window(event_at, '1 hour')",
+        "SELECT day.x AS x FROM o AS day",
+        "WITH x (d) AS (SELECT day FROM o) SELECT d AS day, transform(array(d), e -> e)[0] AS again FROM x",
+    ],
+)
+def test_names_that_a_query_makes_itself_are_no_problem(tmp_path: Path, query: str) -> None:
+    assert problems(tmp_path, query=query) == []
+
+
+def test_a_text_that_is_compared_with_a_time_of_a_source_reads_the_clock(tmp_path: Path) -> None:
+    days = "WITH x AS (SELECT o.day AS d, order_id FROM o) SELECT d AS day, order_id FROM x"
+    (found,) = problems(
+        tmp_path, query=f"{days} WHERE order_id <> 'now' AND d IN (SELECT day FROM o WHERE day > 'today')"
+    )
+    assert "'today', as a time, reads the clock" in found.message
+    of_days = gold_document("gold.months", sources={"d": {"table": "gold.last_orders", "where": "day < 'tomorrow'"}})
+    of_days |= {"refresh_from": {"d": "day"}, "group_by": {"day": "d.day"}, "measures": {"n": "count(*)"}}
+    documents = bronze_document(), silver_document(), query_document(query="SELECT day, order_id FROM o"), of_days
+    found = sql_problems(load_catalog(write_specs(tmp_path / "again", *documents)))
+    assert [(x.key, x.message[:10]) for x in found] == [("sources.d.where", "'tomorrow'")]
+
+
+@pytest.mark.parametrize(
+    ("changes", "key", "message", "fix"),
+    [
+        ({"query": "SELECT dya FROM o"}, "query", "no source has a column 'dya'", "did you mean 'day'?"),
+        ({"query": "SELECT o.dya FROM o"}, "query", "the source 'o' has no column 'dya'", "did you mean 'day'?"),
+        ({"query": "SELECT x.dya FROM o AS x"}, "query", "the source 'o' has no column 'dya'", "did you mean 'day'?"),
+        ({"query": "SELECT day FROM p"}, "query", "p is not the alias of a source", "known are o"),
+        ({"query": "SELECT day FROM o", "zorder_by": ["dya"]}, "zorder_by[0]", "no such column", "did you mean 'day'?"),
+        ({"query": "SELECT day FROM o", "refresh_by": "dya"}, "refresh_by", "the query has no such column", "did you"),
+        (
+            {"query": LAST_ORDERS, "refresh_by": "order_id"},
+            "refresh_by",
+            "cannot be refreshed by this column: the window",
+            "write `refresh: full`",
+        ),
+        (
+            {"query": "SELECT day, sum(amount) OVER (ORDER BY day RANGE 6 PRECEDING) AS n FROM o", "refresh_by": "day"},
+            "refresh_by",
+            "cannot be refreshed by this column: the window",
+            "write `lookback: 6 days`",
+        ),
+        (
+            {"query": LAST_ORDERS, "refresh_by": ["day", "order_id"]},
+            "refresh_by",
+            "cannot be refreshed by these columns: the window",
+            "write `refresh: full`",
+        ),
+    ],
+)
+def test_a_wrong_name_in_or_about_a_query(
+    tmp_path: Path, changes: dict[str, Any], key: str, message: str, fix: str
+) -> None:
+    found = problems(tmp_path, **changes)
+    assert key in [problem.key for problem in found]
+    problem = next(problem for problem in found if problem.key == key)
+    assert message in problem.message
+    assert problem.fix.startswith(fix)
+
+
+@pytest.mark.parametrize(
+    ("changes", "key", "message"),
+    [
+        ({"group_by": {"day": "o.day"}}, "group_by", "a table with a query has no group_by"),
+        ({"sources": {"o": {"table": "silver.orders", "where": "day > 1"}}}, "sources", "put where in the query"),
+        ({"refresh_by": "day", "refresh": "full"}, "refresh", "leave one of them out"),
+        ({"refresh": "ful"}, "refresh", "unknown value"),
+        ({"lookback": "7 days"}, "lookback", "add refresh_by"),
+        ({"refresh_by": ["day", "order_id"], "lookback": "7 days"}, "lookback", "leave one in refresh_by"),
+        ({"refresh_by": []}, "refresh_by", "at least one name is needed"),
+        ({"refresh_by": ["day", 5]}, "refresh_by[1]", "text is needed here"),
+        ({"refresh_by": "Day"}, "refresh_by", ""),
+        ({"refresh_by": "day", "lookback": "7 months"}, "lookback", "'24 hours', '7 days' or unbounded"),
+        ({"refresh_by": "day", "lookback": "0 days"}, "lookback", "leave it out"),
+    ],
+)
+def test_settings_of_the_other_form_are_refused(
+    tmp_path: Path, changes: dict[str, Any], key: str, message: str
+) -> None:
+    problem = only_problem(write(tmp_path, **changes))
+    assert problem.key == key
+    assert message in problem.message
+
+
+def test_groups_without_all_their_settings_or_with_one_of_a_query(tmp_path: Path) -> None:
+    document = gold_document(refresh="full")
+    problem = only_problem(write_specs(tmp_path, bronze_document(), silver_document(), document))
+    assert (problem.key, problem.message.partition(":")[0]) == ("refresh", "refresh is for a table with a query")
+    del document["refresh"], document["measures"]
+    problem = only_problem(write_specs(tmp_path, document))
+    assert (problem.key, problem.message) == ("measures", "the key is missing; or write a query instead")
+
+
+def test_a_check_says_how_the_table_is_refreshed_and_why(tmp_path: Path) -> None:
+    def words(**changes: Any) -> str:
+        catalog = load_catalog(write(tmp_path, **changes))
+        return refresh_in_words(catalog.specs["gold.last_orders"], catalog.specs)
+
+    assert words(query=LAST_ORDERS) == "refreshed by day, traced through o: day"
+    windows = "SELECT window(event_at, '1 hour').start AS h, count(*) AS n FROM o GROUP BY 1"
+    assert words(query=windows) == "refreshed by h, traced through o: WINDOW(event_at, '1 hour')['start']"
+    by_text = words(query="SELECT date_format(day, 'yyyy-MM') AS month, count(*) AS n FROM o GROUP BY 1")
+    assert by_text.endswith("DATE_FORMAT(day, 'yyyy-MM'); each refresh reads all files of o")
+    running = LAST_ORDERS.replace("PARTITION BY day ORDER BY", "ORDER BY day,")
+    text = words(query=running, refresh_by="day", lookback="unbounded")
+    assert text == "refreshed by day and all later values, traced through o: day"
+    assert words(query=LAST_ORDERS, refresh="full") == "computed whole: the spec says so"
+    assert words(query="SELECT max(day) AS day FROM o") == "computed whole: it comes out of MAX(day), over several rows"

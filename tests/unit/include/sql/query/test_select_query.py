@@ -1,11 +1,16 @@
-"""A query of a gold table may read its sources, and nothing else; and it gives the same rows in each run."""
+"""Queries may read their sources, and nothing else, and give the same rows in each run."""
 
 from __future__ import annotations
 
 import pytest
 
+from include.contracts.spec.expectation import Expectation
 from include.errors import BadInputError
-from include.sql.query.select_query import SelectQuery, require_read_only
+from include.sql.query.row_order import columns_by_order, functions_with_ties
+from include.sql.query.select_query import SelectQuery, query_of, require_read_only
+from include.sql.query_functions import DEPENDS_ON_ORDER
+from include.sql.rule_query import Query
+from include.sql.spark_functions import AGGREGATES, FUNCTIONS
 
 SOURCES = ("f", "w")
 
@@ -105,3 +110,110 @@ def test_its_columns_are_those_of_the_first_branch_as_written() -> None:
         "WITH x AS (SELECT 1 AS a) SELECT day, sum(a) OVER (ORDER BY day) AS total, f.b FROM f UNION ALL SELECT 1, 2, 3"
     )
     assert SelectQuery(text).columns == ("day", "total", "b")
+
+
+COLUMNS_OF = {"f": ("day", "a", "b"), "g": ("day", "c")}
+
+
+def found(query: str) -> set[str]:
+    return set(columns_by_order(query, COLUMNS_OF))
+
+
+@pytest.mark.parametrize("name", sorted(DEPENDS_ON_ORDER))
+def test_each_of_these_functions_is_found_by_the_name_that_spark_has_for_it(name: str) -> None:
+    assert name in FUNCTIONS
+    arguments = {"max_by": "a, b", "min_by": "a, b", "approx_percentile": "a, 0.5", "percentile_approx": "a, 0.5",
+                 "nth_value": "a, 2"}  # fmt: skip
+    call = f"{name}({arguments.get(name, 'a')})"
+    query = f"SELECT day, {call if name in AGGREGATES else f'{call} OVER (PARTITION BY day ORDER BY b)'} AS m FROM f"
+    assert found(query + (" GROUP BY day" if name in AGGREGATES else "")) == {"m"}
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("SELECT day, sum(a) AS n, max(b) AS m FROM f GROUP BY day", set()),
+        ("SELECT day, mode(a, true) AS m, max_by(a, struct(b, a)) AS k, sort_array(collect_list(a)) AS l, "
+         "max_by(a, struct(b, id)) AS n FROM f GROUP BY day", {"n"}),
+        ("SELECT day, m + 1 AS n, k FROM (SELECT day, mode(a) AS m, sum(b) AS k FROM f GROUP BY day)", {"n"}),
+        ("WITH x AS (SELECT day, max_by(a, b) AS m FROM f GROUP BY day) SELECT x.day, m, c FROM x JOIN g "
+         "ON x.day = g.day", {"m"}),
+        ("WITH x AS (SELECT day, max_by(a, b) AS m FROM f GROUP BY day) SELECT x.day, c FROM x JOIN g ON x.m = g.c",
+         {"day", "c"}),
+        ("SELECT day, a FROM f UNION ALL SELECT day, first(c) AS c FROM g GROUP BY day", {"a"}),
+        ("SELECT m, count(*) AS n FROM (SELECT day, mode(a) AS m FROM f GROUP BY day) GROUP BY m", {"m", "n"}),
+        ("SELECT day, b FROM f WHERE a > (SELECT mode(c) FROM g)", {"day", "b"}),
+        ("SELECT DISTINCT day, m FROM (SELECT day, mode(a) AS m FROM f GROUP BY day)", {"day", "m"}),
+        ("SELECT day, sum(a) AS n FROM f GROUP BY day ORDER BY n LIMIT 3", set()),
+        ("SELECT day, mode(a) AS m FROM f GROUP BY day ORDER BY m LIMIT 3", {"day", "m"}),
+        ("SELECT day, (SELECT first(c) FROM g) AS m FROM f", {"m"}),
+    ],
+)  # fmt: skip
+def test_a_column_is_found_through_subqueries_and_all_are_if_rows_depend_on_it(query: str, expected: set[str]) -> None:
+    assert found(query) == expected
+
+
+def test_functions_that_number_rows_are_named_because_rows_may_tie() -> None:
+    query = query_of("SELECT a FROM (SELECT a, row_number() OVER (ORDER BY b) AS n, lag(a) OVER (ORDER BY b) FROM f)")
+    assert query.tree is not None
+    assert functions_with_ties(query.tree) == ["lag", "row_number"]
+
+
+STORED = ["id", "amount", "xs"]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT * FROM {table}",
+        "FROM {table} WHERE amount < 0",
+        "SELECT ID, count(*) AS n FROM {table} GROUP BY id HAVING n > 1 ORDER BY n",
+        "SELECT t.amount.cents FROM {table} t WHERE t.id RLIKE 'x{2}' -- why",
+        "WITH late AS (SELECT id AS k FROM {table}) SELECT k FROM late JOIN {silver.customers} c ON c.id = late.k",
+        "SELECT * FROM {table} WHERE exists(xs, x -> x > 1)",
+        "SELECT x FROM {table} LATERAL VIEW explode(xs) e AS x",
+        "SELECT * FROM {table} UNION ALL SELECT * FROM {silver.customers}",
+        "SELECT amount FROM {table} JOIN VALUES (1, 2) AS t(p, q) ON p = id WHERE q > (SELECT max(id) FROM {table})",
+        "SELECT _batch_seq FROM {table}",
+    ],
+)
+def test_a_query_that_only_reads_is_accepted(query: str) -> None:
+    parsed = Query(query)
+    assert (parsed.error, parsed.unknown_functions, parsed.unknown_columns(STORED)) == ("", [], [])
+
+
+@pytest.mark.parametrize(
+    ("query", "error"),
+    [
+        ("", "not one SELECT"),
+        ("DROP TABLE {table}", "not one SELECT"),
+        ("INSERT INTO {table} SELECT 1", "not one SELECT"),
+        ("WITH x AS (SELECT 1) INSERT INTO y SELECT * FROM {table}", "not one SELECT"),
+        ("CREATE TABLE z AS SELECT * FROM {table}", "not one SELECT"),
+        ("SET x = {table}", "not one SELECT"),
+        ("EXPLAIN SELECT * FROM {table}", "not one SELECT"),
+        ("SELECT * FROM {table}; DROP TABLE x", "not one SELECT"),
+        ("SELECT * FROM {table} WHERE", "cannot be parsed"),
+        ("SELECT 'a FROM {table}", "cannot be parsed"),
+        ("SELECT 1", "does not read {table}"),
+        ("SELECT * FROM {table}, silver.customers", "it reads silver.customers"),
+        ("SELECT * FROM {table}, delta.`/etc/passwd`", "it reads delta.`/etc/passwd`"),
+        ("SELECT * FROM {table} WHERE id IN (SELECT id FROM customers)", "it reads customers"),
+        ("SELECT * FROM {table}, range(5)", "it reads RANGE(5)"),
+    ],
+)
+def test_anything_else_is_refused(query: str, error: str) -> None:
+    assert error in Query(query).error
+
+
+def test_functions_and_columns_that_do_not_exist_are_found() -> None:
+    query = Query("SELECT to_dat(t.day) AS day_, amuont FROM {table} t WHERE later.x > 1")
+    assert query.unknown_functions == ["to_dat"]
+    assert query.unknown_columns(STORED) == ["t.day", "amuont", "later.x"]
+
+
+def test_a_rule_knows_the_tables_of_its_query() -> None:
+    text = "SELECT * FROM {table} JOIN {silver.customers} c USING (id), {gold.x}, {silver.customers} d"
+    rule = Expectation.model_validate({"expect_query_to_return_no_rows": {"query": text}, "action": "fail"})
+    assert rule.other_tables == ["silver.customers", "gold.x"]
+    assert rule.rule == f"expect_query_to_return_no_rows({text})"

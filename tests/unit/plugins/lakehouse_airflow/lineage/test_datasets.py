@@ -1,16 +1,31 @@
-"""The names of datasets, by OpenLineage's naming specification, and the types of their columns."""
+"""What a task tells OpenLineage of tables: names, types, inputs, and the results of rules."""
 
 from __future__ import annotations
 
+import multiprocessing
+from datetime import date
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
+from deltalake.schema import Field, PrimitiveType
 
+from include.catalog import load_catalog
+from include.contracts.job.args import Job
+from include.contracts.job.report import CheckResult, JobReport, RowCounts
+from include.control.ledger.resolution import table_id
+from include.control.log.batch import PinnedTable
+from include.errors import Outcome
+from include.paths import LakehousePaths
 from include.settings import Settings
 from lakehouse_airflow.lineage.datasets import name_of, names_of_source, schema_fields
-from tests.support.documents.specs import bronze_spec, gold_spec
+from lakehouse_airflow.lineage.quality import quality_facets
+from lakehouse_airflow.lineage.stored_types import stored_types
+from lakehouse_airflow.lineage.task_lineage import lineage_of_write
+from tests.support.documents.specs import bronze_spec, gold_spec, write_specs
+from tests.support.ledger.delta_tables import append, create_table, day, load_batch, sources_reading
+from tests.support.silver.known_customers import BRONZE_ORDERS, CUSTOMERS, ORDERS, shop_documents
 
 CLUSTERS = {"main": {"bootstrap.servers": "broker-1:9092,broker-2:9092", "sasl.password": "secret"}}
 
@@ -52,3 +67,108 @@ def test_of_an_unknown_version_a_gold_column_has_its_newest_type(tmp_path: Path)
     DeltaTable.create(str(tmp_path), pa.schema([("day", pa.date32())]))
     types = {field.name: field.type for field in schema_fields(gold_spec(), tmp_path, None)}
     assert types == {"day": "date", "orders": None, "revenue": None}
+
+
+ROW = pa.table({"n": [1], "day": [date(2013, 1, 1)]})
+NARROW, WIDE = {"n": "long"}, {"n": "long", "day": "date"}
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    """A table with one column up to version 2, with two from version 3 on, and a checkpoint of version 5."""
+    path = tmp_path / "gold" / "days"
+    create_table(path)
+    for _ in range(2):
+        append(path)
+    DeltaTable(str(path)).alter.add_columns([Field("day", PrimitiveType("date"))])
+    for _ in range(2):
+        write_deltalake(str(path), ROW, mode="append")
+    DeltaTable(str(path)).create_checkpoint()
+    write_deltalake(str(path), ROW, mode="append")
+    assert (path / "_delta_log" / f"{5:020d}.checkpoint.parquet").exists()
+    return path
+
+
+def test_each_version_has_the_types_of_its_own_columns(table: Path) -> None:
+    assert stored_types(table.parent, 3) == {}, "no table is there"
+    assert [stored_types(table, version) for version in range(7)] == [NARROW] * 3 + [WIDE] * 4
+
+
+def test_the_checkpoint_has_the_types_when_older_commits_are_gone(table: Path) -> None:
+    for version in range(5):
+        (table / "_delta_log" / f"{version:020d}.json").unlink()
+    assert [stored_types(table, version) for version in (4, 5, 6)] == [{}, WIDE, WIDE]
+
+
+def test_a_fork_of_a_process_that_has_used_delta_rs_reads_them(table: Path) -> None:
+    assert DeltaTable(str(table)).to_pyarrow_table().num_rows == 5
+    with multiprocessing.get_context("fork").Pool(1) as fork:
+        assert fork.apply_async(stored_types, (table, 6)).get(timeout=60) == WIDE
+
+
+CHECKS = (
+    CheckResult(rule="expect_table_row_count_to_be_between()", action="fail", passed=True, observed=7),
+    CheckResult(
+        rule="expect_column_max_to_be_between(delay)",
+        action="warn",
+        passed=False,
+        observed=99.5,
+        expected={"max_value": 9},
+    ),
+    CheckResult(
+        rule="expect_column_distinct_values_to_be_in_set(status)",
+        action="fail",
+        passed=False,
+        observed=["a-value"],
+        samples=("a-value",),
+        unexpected_rows=2,
+    ),
+    CheckResult(rule="expect_compound_columns_to_be_unique(a, b)", action="fail", passed=True),
+    CheckResult(rule="expect_table_columns_to_be_stable()", action="warn", passed=True, not_judged="no past"),
+)
+
+
+def test_each_checked_rule_is_an_assertion_without_values_of_rows() -> None:
+    facet = quality_facets(CHECKS)["dataQualityAssertions"]
+    found = [(one.column, one.success, one.severity, one.actual, one.expected) for one in facet.assertions]
+    assert found == [
+        (None, True, "error", "7", None),
+        ("delay", False, "warn", "99.5", '{"max_value": 9}'),
+        ("status", False, "error", "2", None),
+        (None, True, "error", None, None),
+    ]
+    assert "a-value" not in str(facet)
+
+
+def test_the_figures_that_rules_observed_are_metrics() -> None:
+    facet = quality_facets(CHECKS)["dataQualityMetrics"]
+    assert facet.rowCount == 7
+    assert {name: metrics.max for name, metrics in facet.columnMetrics.items()} == {"delay": 99.5}
+    assert quality_facets(()) == {}, "a gate without rules has no result"
+
+
+def test_the_table_for_whose_rows_others_wait_is_an_input_with_the_version_that_was_looked_into(tmp_path: Path) -> None:
+    write_specs(tmp_path / "specs", *shop_documents())
+    specs, paths = load_catalog(tmp_path / "specs").specs, LakehousePaths(tmp_path / "lake")
+    for table in (BRONZE_ORDERS, CUSTOMERS):
+        load_batch(paths.root, specs[table])
+    looked_into = load_batch(paths.root, specs[CUSTOMERS]).version
+    pinned = PinnedTable(table_id=table_id(paths.table(CUSTOMERS)), version=looked_into)
+    sources = sources_reading(paths.root, bronze__orders=(None, 1)).model_copy(
+        update={"references": {CUSTOMERS: pinned}}
+    )
+    winner = load_batch(paths.root, specs[ORDERS], sources=sources)
+    report = JobReport(
+        job=Job.SILVER_MERGE,
+        table=ORDERS,
+        run_id=winner.intent.run_id,
+        outcome=Outcome.COMMITTED,
+        message="",
+        interval=day(1),
+        version=winner.version,
+        rows=RowCounts(read=1, applied=1, inserted=1),
+    )
+    found = lineage_of_write(ORDERS, report, winner.intent.run_id, Settings(root=paths.root, tables=tmp_path / "specs"))
+    versions = {each.name: each.facets["version"].datasetVersion for each in found.inputs}
+    assert versions == {str(paths.table(BRONZE_ORDERS)): "1", str(paths.table(CUSTOMERS)): str(looked_into)}
+    assert [each.name for each in found.inputs if each.inputFacets] == [str(paths.table(BRONZE_ORDERS))]

@@ -1,4 +1,4 @@
-"""A person is asked about one refused version; the answer is recorded once and announced once."""
+"""A person is asked about one refused version, or the deletes of one batch; the answer is about that one alone."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ from deltalake import CommitProperties, DeltaTable
 
 from include.contracts.job.task_result import TaskResult
 from include.control.gates.gates import Gates
+from include.control.ledger.deletes import DeleteRecords, Deletes
 from include.control.log.batch import BatchSources, Stream, Winner
 from include.paths import LakehousePaths
 from lakehouse_airflow.assets import OVERRIDDEN_TABLE, table_asset
 from lakehouse_airflow.operators import gate_override, quality_gate
+from lakehouse_airflow.operators.delete_approval import AllowDeletesOperator, AskedDeletesOperator
 from lakehouse_airflow.operators.gate_override import GateOverrideOperator, RefusalOperator, may_be_overridden, way_out
 from lakehouse_airflow.operators.quality_gate import QualityGateOperator
 from tests.support.ledger.delta_tables import intent_of
@@ -175,3 +177,60 @@ def test_a_version_whose_predecessor_was_restored_is_to_be_run_again_and_not_to_
     DeltaTable(str(LakehousePaths(house.root).table(ORDERS))).restore(1, commit_properties=properties)
     assert way_out(ORDERS, 2).startswith("An earlier version was restored: fix data or rules, then clear the task")
     assert not may_be_overridden(ORDERS, 2)
+
+
+DELETES = Deletes(
+    table="silver.orders",
+    table_id="id",
+    interval_start=DAY.start,
+    source="bronze.orders",
+    source_id="source",
+    source_version=7,
+    keys=480,
+    of_keys=500,
+    samples=("order_id=o1",),
+    why="the full snapshot from 2013-01-05 00:00 lacks them",
+)
+
+
+FORM_OF_DELETES = {"table": "silver.orders", "version": 7, "reason": "they are sold"}
+
+
+@pytest.fixture
+def records(house: House) -> DeleteRecords:
+    """A run has stopped before some deletes."""
+    records = DeleteRecords(LakehousePaths(house.root))
+    records.record_asked(DELETES, "run")
+    return records
+
+
+def allow(context: dict[str, Any]) -> None:
+    AllowDeletesOperator(task_id="allow").execute(context)
+
+
+@pytest.mark.usefixtures("records")
+def test_the_question_says_how_many_go_why_and_for_which_batch(asked: Callable[..., dict[str, Any]]) -> None:
+    question = AskedDeletesOperator(task_id="deletes").execute(asked(**FORM_OF_DELETES))
+    assert question["subject"] == "Delete 480 of 500 keys of silver.orders?"
+    assert "Then clear the task that waits" in question["body"]
+    for part in ("order_id=o1", "bronze.orders up to version 7", "says bob: **they are sold**", "**Reject**"):
+        assert part in question["body"]
+
+
+def test_what_is_approved_is_allowed_in_the_name_of_who_approved_it(
+    records: DeleteRecords, asked: Callable[..., dict[str, Any]]
+) -> None:
+    allow(asked(**FORM_OF_DELETES))
+    assert records.allowed_deletes("silver.orders", "id", "source") == [DELETES]
+    with pytest.raises(AirflowFailException, match="no run asks to delete anything"):
+        allow(asked(**FORM_OF_DELETES))
+
+
+def test_nothing_else_is_allowed_and_nothing_without_a_person(
+    records: DeleteRecords, asked: Callable[..., dict[str, Any]]
+) -> None:
+    with pytest.raises(AirflowFailException, match="Runs ask at version 7"):
+        AskedDeletesOperator(task_id="deletes").execute(asked(**{**FORM_OF_DELETES, "version": 8}))
+    with pytest.raises(AirflowFailException, match="Nobody approved this"):
+        allow(asked({"responded_by_user": None}, **FORM_OF_DELETES))
+    assert records.allowed_deletes("silver.orders", "id", "source") == []

@@ -1,4 +1,4 @@
-"""A rebuild asks its job for what the form says, and tells whoever reads the tables of their new versions."""
+"""Rebuilds and maintenance ask their jobs for what the form says, and change nothing unless a run asks for it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ import pytest
 from include.contracts.job.args import Job, JobArgs
 from include.contracts.job.requests import RebuildRequest
 from lakehouse_airflow.assets import REBUILT_TABLE, table_asset
+from lakehouse_airflow.operators.table_maintenance import TableMaintenanceOperator
 from lakehouse_airflow.operators.table_rebuild import TableRebuildOperator
-from tests.unit.plugins.lakehouse_airflow.operators.conftest import House
+from tests.support.ledger.small_lake import commit_batch
+from tests.unit.plugins.lakehouse_airflow.operators.conftest import DAY, House
 
 ORDERS, REVENUE = "silver.orders", "gold.revenue"
 FORM = {"table": ORDERS, "downstream": True, "allow_deletes": False, "allow_missing": False, "why": "other keys"}
@@ -67,3 +69,38 @@ def test_each_table_that_was_switched_is_told_of(house: House, asked: dict[str, 
         (table_asset(REVENUE), 7),
     ]
     assert asked["told"][0][1]["summary"] == f"{ORDERS} version 4: rebuilt"
+
+
+MakeRun = Callable[..., dict[str, Any]]
+NOTHING_TO_DO = "report(Outcome.NO_OP, 'nothing to do')"
+
+
+def maintenance_task(job: Job, **given: bool) -> TableMaintenanceOperator:
+    return TableMaintenanceOperator(task_id="orders", job=job, table="bronze.orders", **given)
+
+
+@pytest.mark.usefixtures("warm_server")
+@pytest.mark.parametrize(
+    ("job", "params", "given", "dry_run"),
+    [
+        (Job.TABLE_VACUUM, {}, {}, True),
+        (Job.TABLE_VACUUM, {"vacuum_dry_run": False}, {}, False),
+        (Job.TABLE_OPTIMIZE, {"vacuum_dry_run": True}, {}, False),
+        (Job.TABLE_VACUUM, {}, {"is_dry_run": False}, False),
+        (Job.TABLE_OPTIMIZE, {}, {"is_dry_run": True}, True),
+    ],
+)
+def test_vacuum_is_a_dry_run_unless_the_form_or_a_hand_written_dag_says_otherwise(
+    house: House, run_of: MakeRun, job: Job, params: dict[str, bool], given: dict[str, bool], dry_run: bool
+) -> None:
+    house.deliver()
+    commit_batch(house.root, house.landing, house.spec, DAY, "a run")
+    house.job(NOTHING_TO_DO, job)
+    task = maintenance_task(job, **given)
+    task.execute({**run_of(run_type="manual", logical_date=None, start=None, end=None), "params": params})
+    assert JobArgs.from_argv(task.application_args).dry_run is dry_run
+
+
+def test_a_table_that_does_not_exist_yet_starts_no_spark(house: House, run_of: MakeRun) -> None:
+    result = maintenance_task(Job.TABLE_OPTIMIZE).execute(run_of())
+    assert result["message"] == "bronze.orders does not exist yet"
