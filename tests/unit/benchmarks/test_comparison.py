@@ -1,4 +1,4 @@
-"""What is compared, measured and made into figures."""
+"""What is compared, measured and made into figures, and the commands of both sides."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import duckdb
 import psutil
 import pyarrow as pa
 import pytest
@@ -16,9 +17,13 @@ from deltalake import write_deltalake
 from benchmarks.comparison import COLUMNS, DifferentRowsError, require_same_digest, require_same_rows
 from benchmarks.cost import Cost, FailedRunError, measure
 from benchmarks.machine import JavaTrap
+from benchmarks.naive import bronze, gold, silver
+from benchmarks.peers import CHAIN, DELTA, Millrace, Naive, Place
 from benchmarks.result import Result
 from benchmarks.rounds import Ratio, Side, cpu_ratio, interleaved, wall_ratio
+from embedded.jars import locked_jars
 from include.catalog import load_catalog
+from include.contracts.job.args import JobArgs
 from include.contracts.spec.table_spec import BronzeSpec, GoldSpec, SilverSpec
 from include.settings import PROJECT
 from include.spark_location import spark_home
@@ -27,7 +32,7 @@ GOLD = "gold.route_performance_daily"
 Routes = list[tuple[str, float | None]]
 
 
-def gold(folder: Path, routes: Routes, **more: object) -> Path:
+def gold_table(folder: Path, routes: Routes, **more: object) -> Path:
     """A gold table: destination and one measure differ, every other column is the same in every row."""
     names = [*COLUMNS[GOLD], *more]
     rows = [dict.fromkeys(names, 1) | {"dest": dest, "pct_delayed_15": late} for dest, late in routes]
@@ -38,18 +43,18 @@ def gold(folder: Path, routes: Routes, **more: object) -> Path:
 
 
 def test_equal_rows_in_another_order_are_the_same_whatever_else_one_side_has(tmp_path: Path) -> None:
-    one = gold(tmp_path / "one", [("BOS", 0.5), ("SFO", None)], _batch_seq=7)
-    other = gold(tmp_path / "other", [("SFO", None), ("BOS", 0.5)])
+    one = gold_table(tmp_path / "one", [("BOS", 0.5), ("SFO", None)], _batch_seq=7)
+    other = gold_table(tmp_path / "other", [("SFO", None), ("BOS", 0.5)])
     assert require_same_rows(GOLD, one, other) == 2
     relations = {"one": "(VALUES (1, 'a'), (2, NULL)) t(id, said)", "other": "(VALUES (2, NULL), (1, 'a')) t(id, said)"}
     assert require_same_digest(("id", "said"), relations) == 2
 
 
 def test_different_rows_are_refused_from_either_side(tmp_path: Path) -> None:
-    right = gold(tmp_path / "right", [("BOS", 0.5), ("SFO", 0.2)])
-    one_less = gold(tmp_path / "one less", [("BOS", 0.5)])
-    one_twice = gold(tmp_path / "one twice", [("BOS", 0.5), ("SFO", 0.2), ("SFO", 0.2)])
-    other_value = gold(tmp_path / "other value", [("BOS", 0.5), ("SFO", 0.25)])
+    right = gold_table(tmp_path / "right", [("BOS", 0.5), ("SFO", 0.2)])
+    one_less = gold_table(tmp_path / "one less", [("BOS", 0.5)])
+    one_twice = gold_table(tmp_path / "one twice", [("BOS", 0.5), ("SFO", 0.2), ("SFO", 0.2)])
+    other_value = gold_table(tmp_path / "other value", [("BOS", 0.5), ("SFO", 0.25)])
     for pair in ((one_less, right), (right, one_less), (right, one_twice), (other_value, right)):
         with pytest.raises(DifferentRowsError, match=GOLD):
             require_same_rows(GOLD, *pair)
@@ -64,7 +69,7 @@ def test_relations_that_differ_in_any_row_are_refused(rows: str) -> None:
 
 def test_empty_tables_prove_nothing(tmp_path: Path) -> None:
     with pytest.raises(DifferentRowsError, match="both tables are empty"):
-        require_same_rows(GOLD, gold(tmp_path / "one", []), gold(tmp_path / "other", []))
+        require_same_rows(GOLD, gold_table(tmp_path / "one", []), gold_table(tmp_path / "other", []))
     with pytest.raises(DifferentRowsError, match="all are empty"):
         require_same_digest(("id",), dict.fromkeys(("one", "other"), "(SELECT 1 AS id WHERE false)"))
 
@@ -155,3 +160,62 @@ def test_java_springs_the_trap_and_nothing_else_does(tmp_path: Path) -> None:
     for command, springs in ((["true"], False), (["/bin/sh", "-c", "java -version"], True), (submit, True)):
         subprocess.run(command, env=trap.environment(os.environ), check=False, timeout=60)
         assert trap.was_sprung is springs, command
+
+
+PLACE = Place(Path("/lake"), "/landing")
+
+
+@pytest.fixture
+def jars(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "delta.jar").touch()
+    monkeypatch.setenv("LAKEHOUSE_JARS", str(tmp_path))
+
+
+@pytest.mark.usefixtures("jars")
+@pytest.mark.parametrize(("table", "job"), zip(CHAIN, ("bronze_ingest", "silver_merge", "gold_aggregate"), strict=True))
+def test_both_sides_write_the_same_day_of_the_same_table_with_the_same_jars(table: str, job: str) -> None:
+    ours = Millrace().writer(table, PLACE, "2013-01-01")
+    arguments = JobArgs.from_argv(ours[ours.index(str(PROJECT / "spark_jobs" / "jobs" / f"{job}.py")) + 1 :])
+    assert (arguments.table, arguments.root, arguments.landing) == (table, Path("/lake"), "/landing")
+    assert f"{arguments.interval.start:%Y-%m-%d} {arguments.interval.end:%Y-%m-%d}" == "2013-01-01 2013-01-02"
+    theirs = Naive(Path("/ivy")).writer(table, PLACE, "2013-01-01")
+    script = PROJECT / "benchmarks" / "naive" / f"{table.split('.')[0]}.py"
+    assert theirs[-4:] == [str(script), "/lake", "/landing", "2013-01-01"]
+    assert theirs[theirs.index("--packages") + 1] == DELTA
+    assert DELTA in {jar.coordinate for jar in locked_jars("delta")}
+
+
+@pytest.mark.usefixtures("jars")
+def test_n_has_no_setting_beyond_deltas_own_and_imports_nothing_of_millrace() -> None:
+    command = Naive(Path("/ivy")).submit()
+    stated = {command[at + 1].split("=")[0] for at, part in enumerate(command) if part == "--conf"}
+    assert stated == {"spark.jars.ivy", "spark.sql.extensions", "spark.sql.catalog.spark_catalog"}
+    scripts = sorted((PROJECT / "benchmarks" / "naive").glob("*.py"))
+    assert len(scripts) == 5
+    for script in scripts:
+        imports = [line for line in script.read_text().splitlines() if line.startswith(("import ", "from "))]
+        named = {line.split()[1].split(".")[0] for line in imports}
+        assert named <= {"__future__", "sys", "pyspark", "delta"}, script
+
+
+@pytest.mark.usefixtures("jars")
+def test_neither_side_uses_a_warm_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPARK_REMOTE", "sc://127.0.0.1:1")
+    assert "SPARK_REMOTE" not in Millrace().environment()
+    assert "SPARK_REMOTE" not in Naive(Path("/ivy")).environment()
+
+
+def test_n_reads_and_groups_by_the_columns_of_the_specs() -> None:
+    catalog = load_catalog(PROJECT / "include" / "tables")
+    read, grouped = catalog.spec("bronze.flight_events"), catalog.spec("gold.route_performance_daily")
+    assert isinstance(read, BronzeSpec)
+    assert isinstance(grouped, GoldSpec)
+    stated = dict(part.split() for part in bronze.SCHEMA.strip().split(","))
+    assert stated == {name: column.type for name, column in read.columns.items()}
+    assert {*grouped.measures, *grouped.group_by} <= set(gold.load.__code__.co_consts)
+
+
+def test_n_prefers_the_later_event_by_time_then_by_sequence() -> None:
+    for s, t in (((1, 1), (1, 1)), ((1, 2), (1, 1)), ((1, 1), (1, 2)), ((2, 1), (1, 2)), ((1, 2), (2, 1))):
+        rows = f"(VALUES {s}) s(event_at, event_seq), (VALUES {t}) t(event_at, event_seq)"
+        assert duckdb.sql(f"SELECT {silver.NEWER} FROM {rows}").fetchall() == [(s > t,)]

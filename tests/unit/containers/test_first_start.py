@@ -1,9 +1,16 @@
-"""The start of a new installation: its secrets, its cluster, and what a person reads if Docker Compose fails."""
+"""A new installation: secrets, cluster, bucket, health of its services, and errors of Docker Compose."""
 
 from __future__ import annotations
 
+import io
 import json
+import subprocess
+import sys
+import tarfile
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 import boto3
 import pytest
@@ -11,11 +18,19 @@ from airflow.secrets.local_filesystem import load_connections_dict
 from cryptography.fernet import Fernet
 from sqlalchemy.engine import make_url
 
+from containers.bucket import prepare_bucket
 from containers.compose import Compose, ComposeError
 from containers.first_start import AIRFLOW, COMMAND_LINE, FOLDERS, TASKS, make_secrets
 from containers.spark_connect import HOST, MASTER, REMOTE, command
+from containers.transfer import give_out, take_in
+from embedded.home import free_port
+from embedded.servers.s3 import Bucket, s3_bucket
 from include.contracts.airflow_access import AirflowAccess
+from include.contracts.lake_path import S3Path
+from include.errors import StorageError
+from include.settings import PROJECT
 from include.spark_conf import LOG_STORES
+from tests.support.storage.faulty_s3 import faulty_s3
 
 MACHINES = (TASKS, COMMAND_LINE)
 
@@ -110,3 +125,124 @@ def test_the_server_keeps_commits_safe_and_is_reached_by_workers_and_clients(tmp
     assert settings["spark.connect.grpc.binding.address"] == "0.0.0.0"
     assert settings["spark.executor.memory"] == "3g"
     assert settings["spark.sql.shuffle.partitions"] == "4", "the cores of all workers"
+
+
+FILES = {"planes/date=2013-01-01/planes.csv": b"tailnum\n", "weather/part 1.csv": bytes(range(256)), "empty": b""}
+LANDING = S3Path("s3://transfer/landing")
+
+
+@pytest.fixture(scope="module")
+def started_server() -> Iterator[Bucket]:
+    with s3_bucket("transfer") as bucket:
+        yield bucket
+
+
+@pytest.fixture
+def server(started_server: Bucket, monkeypatch: pytest.MonkeyPatch) -> Bucket:
+    """The server, which this process can reach."""
+    for name, value in started_server.environment.items():
+        monkeypatch.setenv(name, value)
+    return started_server
+
+
+@pytest.mark.parametrize("region", ["us-east-1", "eu-central-1"])
+def test_the_bucket_is_made_once_and_nothing_is_left_in_it(
+    server: Bucket, monkeypatch: pytest.MonkeyPatch, region: str
+) -> None:
+    monkeypatch.setenv("AWS_DEFAULT_REGION", region)
+    bucket = f"lake-{region}"
+    for _ in range(2):
+        prepare_bucket(S3Path(f"s3://{bucket}/tables"))
+    assert bucket in {found["Name"] for found in server.client.list_buckets()["Buckets"]}
+    assert server.client.list_objects_v2(Bucket=bucket)["KeyCount"] == 0
+
+
+def test_a_store_that_ignores_conditional_puts_is_refused_before_anything_starts(
+    server: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with faulty_s3(server.endpoint) as proxy:
+        for name, value in Bucket(proxy.endpoint, "lake").environment.items():
+            monkeypatch.setenv(name, value)
+        server.client.create_bucket(Bucket="lake")
+        proxy.ignore("If-None-Match")
+        with pytest.raises(StorageError, match="has no conditional puts"):
+            prepare_bucket(S3Path("s3://lake/refused"))
+
+
+def test_no_name_leads_out_of_the_place(server: Bucket) -> None:
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w") as tar:
+        tar.addfile(tarfile.TarInfo("a/../../tables/x"))
+    stream.seek(0)
+    with pytest.raises(ValueError, match="leads out of s3://transfer/landing"):
+        take_in(LANDING, stream)
+    assert server.client.list_objects_v2(Bucket="transfer")["KeyCount"] == 0
+
+
+def test_a_folder_comes_out_of_the_store_as_it_went_in(server: Bucket, tmp_path: Path) -> None:
+    for name, content in FILES.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(content)
+    packed, out = io.BytesIO(), io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as tar:
+        tar.add(tmp_path, ".")
+    packed.seek(0)
+    server.put("landing-of-others/not-ours", b"x")
+    assert take_in(LANDING, packed) == give_out(LANDING, out) == len(FILES)
+    out.seek(0)
+    with tarfile.open(fileobj=out) as tar:
+        assert {member.name: tar.extractfile(member).read() for member in tar} == FILES  # type: ignore[union-attr]
+
+
+ANSWERS = {
+    "/health": b'{"scheduler": {"status": "healthy"}, "triggerer": {"status": "unhealthy"}, "dag_processor": {}}',
+    "/page": b"<html>",
+}
+
+
+class Pages(BaseHTTPRequestHandler):
+    """Serves ANSWERS."""
+
+    def do_GET(self) -> None:
+        self.send_response(200 if self.path in ANSWERS else 404)
+        self.end_headers()
+        self.wfile.write(ANSWERS.get(self.path, b"{}"))
+
+    def log_message(self, *_arguments: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture(scope="module")
+def pages() -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Pages) as running:
+        Thread(target=running.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{running.server_port}"
+        running.shutdown()
+
+
+def check(*arguments: str) -> tuple[int, str]:
+    command = [sys.executable, "-I", "containers/health.py", *arguments]
+    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, timeout=60, check=False)
+    return done.returncode, done.stderr.strip()
+
+
+def test_a_healthy_part_is_healthy(pages: str) -> None:
+    assert check(f"{pages}/health", "scheduler") == (0, "")
+    assert check(f"{pages}/health") == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("part", "said"), [("triggerer", "triggerer is unhealthy"), ("dag_processor", "dag_processor is unknown")]
+)
+def test_a_part_that_is_not_healthy_fails_the_check_and_is_named(pages: str, part: str, said: str) -> None:
+    assert check(f"{pages}/health", part) == (1, said)
+
+
+def test_anything_but_the_page_fails_the_check(pages: str) -> None:
+    for url, told in (
+        (f"{pages}/page", f"{pages}/page"),
+        (f"{pages}/nothing", f"{pages}/nothing"),
+        (f"http://127.0.0.1:{free_port()}/health", "refused"),
+    ):
+        code, said = check(url)
+        assert (code, told in said) == (1, True)

@@ -125,15 +125,6 @@ def test_every_application_has_the_log_stores_and_the_settings_of_the_house_and_
     assert not [key for key in conf if any(word in key.lower() for word in words)]
 
 
-def test_what_the_commit_protocol_rests_on_is_set() -> None:
-    assert LOG_STORES["spark.delta.logStore.file.impl"] == "io.millrace.logstore.HardLinkLogStore"
-    assert LOG_STORES["spark.delta.logStore.s3a.impl"] == "io.millrace.logstore.ConditionalPutLogStore"
-    assert SESSION["spark.databricks.delta.commit.idempotencyCheck.enabled"] == "true"
-    assert SESSION["spark.databricks.delta.autoCompact.enabled"] == "false"
-    assert SESSION["spark.sql.session.timeZone"] == "UTC"
-    assert SESSION["spark.sql.ansi.enabled"] == "true"
-
-
 @pytest.mark.parametrize(
     ("master", "partitions"),
     [("local[2]", "2"), ("local[7]", "7"), ("local[3,4]", "3"), ("local[*]", str(os.cpu_count()))],

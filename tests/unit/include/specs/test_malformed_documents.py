@@ -1,16 +1,20 @@
-"""Odd documents: each gives a finding with its place, and never a traceback."""
+"""Odd documents give a finding with its place and never a traceback; the schema for editors refuses the same."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 
 from include.cli.authoring.infer import require_domain_name
 from include.errors import SpecError
+from include.settings import PROJECT
+from include.specs.files import read_spec_file
+from include.specs.schema import SCHEMA_FILE, table_spec_schema
 from tests.support.documents.refusals import only_problem, problems_of
-from tests.support.documents.specs import bronze_document, silver_document, write_specs
+from tests.support.documents.specs import bronze_document, gold_document, query_document, silver_document, write_specs
 
 UNIQUE, BETWEEN = "expect_column_values_to_be_unique", "expect_column_values_to_be_between"
 MATCH, IN_SET = "expect_column_values_to_match_regex", "expect_column_values_to_be_in_set"
@@ -120,3 +124,70 @@ def test_a_rule_with_several_errors_has_a_finding_for_each(tmp_path: Path) -> No
     rule = {IN_SET: {"column": ["a"], "value_set": [], "nosuch": 1}, "action": ["drop"], "warn": [1]}
     found = problems_of(write_specs(tmp_path, bronze_document(), silver_document(expectations=[rule])))
     assert len({one.key for one in found}) == len(found) == 5, found
+
+
+SHIPPED = sorted((PROJECT / "include" / "tables").rglob("*.yaml"))
+SILVER_QUERY = query_document("silver.last_orders", keys=["order_id"])
+VALIDATOR = jsonschema.Draft202012Validator(table_spec_schema())
+
+
+def errors_of(document: Any) -> list[str]:
+    """Return the places at which the schema refuses the document."""
+    return ["/".join(map(str, error.absolute_path)) for error in VALIDATOR.iter_errors(document)]
+
+
+def test_every_shipped_spec_fits_and_points_its_editor_to_the_schema() -> None:
+    VALIDATOR.check_schema(table_spec_schema())
+    assert len(SHIPPED) >= 8
+    for path in SHIPPED:
+        assert errors_of(read_spec_file(path).document) == []
+        first = path.read_text().split("\n")[0]
+        assert first.startswith("# yaml-language-server: $schema=")
+        assert (path.parent / first.partition("=")[2]).resolve() == SCHEMA_FILE
+
+
+@pytest.mark.parametrize("document", [bronze_document(), silver_document(), SILVER_QUERY, gold_document()])
+def test_sound_documents_fit(document: dict[str, Any]) -> None:
+    assert errors_of(document) == []
+
+
+@pytest.mark.parametrize(
+    ("document", "place"),
+    [
+        ({}, ""),
+        ({"table": "platin.x"}, "table"),
+        (silver_document(domain="shop"), ""),
+        (silver_document(columns={"a": {"type": "integer"}}), "columns/a/type"),
+        ({**SILVER_QUERY, "measures": {"orders": "count(*)"}}, ""),
+        ({**SILVER_QUERY, "sources": {"o": {"table": "silver.orders", "where": "amount > 1"}}}, "sources/o"),
+        (gold_document(sources={"o": {"tabel": "silver.orders"}}), "sources/o"),
+        (bronze_document(source={"landing": "x", "format": "xml"}), "source/format"),
+    ],
+)
+def test_the_schema_refuses_what_the_models_refuse(document: dict[str, Any], place: str) -> None:
+    assert place in errors_of(document)
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        {"expect_column_to_exist": {"column": "a"}},
+        {"action": "warn"},
+        {"expect_column_to_exist": {"column": "a"}, "action": "drop"},
+        {"expect_column_to_exist": {"colum": "a"}, "action": "warn"},
+        {"expect_column_to_exist": {}, "action": "warn"},
+        {"expect_nothing": {}, "action": "warn"},
+        {"expect_column_to_exist": {"column": "a"}, "action": "warn", "reson": "x"},
+        {"expect_table_row_count_to_be_between": {}, "action": "warn"},
+        {"expect_table_row_count_to_equal": {"value": "3"}, "action": "warn"},
+        {"expect_column_to_exist": {"column": "a"}, "expect_table_columns_to_be_stable": {}, "action": "warn"},
+    ],
+)
+def test_expectations_that_do_not_fit_are_refused(rule: dict[str, Any]) -> None:
+    assert any(place.startswith("expectations/0") for place in errors_of(silver_document(expectations=[rule])))
+
+
+def test_every_setting_has_a_description() -> None:
+    for name, definition in table_spec_schema()["$defs"].items():
+        for key, about in definition["properties"].items():
+            assert about.get("description") or key.startswith("expect_"), f"{name}.{key}"

@@ -88,7 +88,7 @@ BATCHES = st.lists(
 )
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(BATCHES)
 def test_any_texts_are_counted(tmp_path_factory: pytest.TempPathFactory, batches: list[list[Refused]]) -> None:
     quarantine = tmp_path_factory.mktemp("quarantine")

@@ -8,20 +8,12 @@ from typing import Any
 import pytest
 
 from tests.support.documents.refusals import only_problem, problems_of, rule
-from tests.support.documents.specs import Document, bronze_document, gold_document, silver_document, write_specs
+from tests.support.documents.specs import Document, bronze_document, silver_document, write_specs
 
 FOLDER = {"landing": "orders", "format": "json"}
 KAFKA = {"kafka": "main", "topics": ["orders"], "format": "json"}
 EU, US = "bronze.orders_eu", "bronze.orders_us"
 TYPES = {"country": "string", "order_id": "string", "amount": "int", "day": "date", "event_at": "timestamp"}
-RULES_OF_ONE_RUN = [
-    (rule("expect_table_to_be_fresh", "fail", column="event_at", max_age="1 days"), "", "write as_of: commit"),
-    (
-        rule("expect_table_row_count_to_be_near_median", "fail", rows="applied", of_last=7, min_percent=50),
-        ".rows",
-        "write rows: in_table",
-    ),
-]
 
 
 def shared(eu: Any = ("de", "fr"), us: Any = ("us",), **changes: Any) -> list[Document]:
@@ -69,42 +61,19 @@ def test_a_file_that_several_intervals_could_load_allows_one_stream_only(
     assert problem.fix.startswith(fix)
 
 
-def test_other_ways_to_divide_a_table_are_unknown(tmp_path: Path) -> None:
-    problem = only_problem(write_specs(tmp_path, bronze_document(concurrent_by="intervall")))
-    assert (problem.key, problem.value, problem.fix) == ("concurrent_by", "intervall", "did you mean 'interval'?")
-
-
-@pytest.mark.parametrize(
-    "document",
-    [
-        gold_document(concurrent_by="day"),
-        {
-            "table": "silver.copy",
-            "sources": {"o": {"table": "silver.orders"}},
-            "query": "SELECT order_id FROM o",
-            "keys": ["order_id"],
-            "concurrent_by": "order_id",
-        },
-    ],
-    ids=["gold", "silver by a query"],
-)
-def test_a_table_that_is_computed_from_others_has_one_stream(tmp_path: Path, document: dict[str, Any]) -> None:
-    problem = only_problem(write_specs(tmp_path, bronze_document(), silver_document(), document))
-    assert (problem.key, problem.message) == ("concurrent_by", "unknown key")
-
-
-@pytest.mark.parametrize(("rules", "key", "fix"), RULES_OF_ONE_RUN)
-def test_a_rule_on_one_run_needs_a_certificate_of_its_own(
-    tmp_path: Path, rules: list[dict[str, Any]], key: str, fix: str
-) -> None:
+def test_rules_on_one_run_need_a_certificate_of_its_own(tmp_path: Path) -> None:
+    rules = rule("expect_table_to_be_fresh", "fail", column="event_at", max_age="1 days")
+    rules += rule("expect_table_row_count_to_be_near_median", "fail", rows="applied", of_last=7, min_percent=50)
+    fixes = {
+        "expectations[0].expect_table_to_be_fresh": "write as_of: commit",
+        "expectations[1].expect_table_row_count_to_be_near_median.rows": "write rows: in_table",
+    }
     assert problems_of(write_specs(tmp_path / "one", bronze_document(expectations=rules))) == ()
-    for folder, documents in (
-        ("bronze", [bronze_document(expectations=rules, concurrent_by="interval")]),
-        ("silver", shared(expectations=rules)),
-    ):
-        problem = only_problem(write_specs(tmp_path / folder, *documents))
-        assert problem.key == f"expectations[0].{next(iter(rules[0]))}{key}"
-        assert problem.fix.startswith(fix)
+    of_bronze, of_silver = [bronze_document(expectations=rules, concurrent_by="interval")], shared(expectations=rules)
+    for folder, documents in (("bronze", of_bronze), ("silver", of_silver)):
+        problems = problems_of(write_specs(tmp_path / folder, *documents))
+        assert [problem.key for problem in problems] == list(fixes)
+        assert all(problem.fix.startswith(fixes[problem.key]) for problem in problems)
 
 
 def test_full_snapshots_need_a_source_with_one_order(tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tests.support.documents.measures import READING_A_RESULT
-from tests.support.documents.refusals import problem_of_gold, problems_of, sql_problems_of
-from tests.support.documents.specs import Document, bronze_document, gold_document, silver_document, write_specs
+from tests.support.documents.refusals import problem_of_gold, sql_problems_of
+from tests.support.documents.specs import Document, bronze_document, gold_document, silver_document
 
 ORDERS = {"table": "silver.orders"}
 CUSTOMERS: dict[str, Any] = {**ORDERS, "join": "left", "on": "o.order_id = c.order_id"}
@@ -112,15 +112,8 @@ def test_a_join_that_is_not_whole_or_whose_changes_would_be_overlooked(
     assert message in f"{problem.message}; {problem.fix}"
 
 
-def test_text_and_numbers_in_expressions_are_not_taken_for_columns(tmp_path: Path) -> None:
-    measures = {"n": "count_if(o.order_id = 'x.y' or o.order_id = \"it''s z.w\") / 2.5 + 1.e3"}
-    write_specs(tmp_path, bronze_document(), silver_document(), gold_document(measures=measures))
-    assert problems_of(tmp_path) == ()
-
-
-@pytest.mark.parametrize(
-    "measure",
-    [
+def test_measures_that_spark_understands_are_not_refused(tmp_path: Path) -> None:
+    measures = [
         "count(*)", "1", "sum(o.amount) filter (where o.amount > 1)", "max(o.day) = o.day", "upper(string(o.day))",
         "day", "orders + 1", "percentile_cont(0.5) within group (order by o.amount)", "count(distinct o.amount)",
         "any(o.amount > 1)", "max_by(o.order_id, struct(o.amount, o.order_id))", "mode(o.amount, true)",
@@ -130,10 +123,10 @@ def test_text_and_numbers_in_expressions_are_not_taken_for_columns(tmp_path: Pat
         "spark_catalog.default.own(o.amount)", "listagg(o.order_id, ',') within group (order by o.order_id)",
         "sum(case when o.order_id like any ('a') then 1 end)", "array_sort(collect_list(o.order_id))",
         "sort_array(collect_set(struct(o.order_id, o.day)) filter (where o.amount > 1))", "size(collect_set(o.day))",
-    ],
-)  # fmt: skip
-def test_measures_that_spark_understands_are_not_refused(tmp_path: Path, measure: str) -> None:
-    gold = gold_document(measures={"orders": "count(*)", "m": measure})
+        "count_if(o.order_id = 'x.y' or o.order_id = \"it''s z.w\") / 2.5 + 1.e3",
+    ]  # fmt: skip
+    named = {f"m{number}": measure for number, measure in enumerate(measures)}
+    gold = gold_document(measures={"orders": "count(*)", **named})
     assert sql_problems_of(tmp_path, bronze_document(), silver_document(), gold) == []
 
 
@@ -159,13 +152,11 @@ ANY_VALUE = "write min, max or max_by, or order the rows in a window"
     ("measure", "fix"),
     [
         ("first(o.order_id)", ANY_VALUE),
-        ("any_value(o.order_id)", ANY_VALUE),
         ("count(*) + first_value(o.amount)", ANY_VALUE),
         ("listagg(o.order_id, ',')", "write WITHIN GROUP (ORDER BY ...)"),
         ("array_agg(o.order_id)", "wrap it in sort_array()"),
         ("mode(o.amount)", "write mode(o.amount, true), which always takes the same one"),
         ("max_by(o.amount, o.day)", "order by struct(o.day, o.amount), or by struct(o.day, <a column that is diff"),
-        ("min_by(o.amount, struct(o.day))", "order by struct("),
         ("explode(collect_set(o.amount))", "write a `query`, such as SELECT ... FROM o LATERAL VIEW explode(o.items)"),
     ],
 )
@@ -182,7 +173,6 @@ def test_a_measure_with_another_value_in_each_run_is_refused_as_in_a_query(
     [
         ({"group_by": {"day": "o.day", "n": "explode(array(1, 2))"}}, "group_by.n", "makes rows"),
         ({"group_by": {"day": "o.day", "n": "window(o.event_at, '2 hours', '1 hour')"}}, "group_by.n", "makes rows"),
-        ({"group_by": {"day": "o.day", "n": "session_window(o.event_at, '1 hour')"}}, "group_by.n", "makes rows"),
         ({"group_by": {"day": "o.day", "n": "rank() over (order by o.day)"}}, "group_by.n", "a window is not allowed"),
         (
             {"sources": {"o": {**ORDERS, "where": "row_number() over (order by day) = 1"}}},

@@ -11,7 +11,7 @@ from include.catalog import load_catalog
 from include.contracts.spec.table_spec import SilverQuerySpec
 from include.specs.checks.sql import refresh_in_words, sql_problems
 from include.specs.problem import SpecProblem
-from tests.support.documents.refusals import only_problem, problems_of
+from tests.support.documents.refusals import only_problem, problems_of, sql_problems_of
 from tests.support.documents.specs import bronze_document, gold_document, query_document, silver_document, write_specs
 from tests.support.silver.enriched_orders import CHAIN, CUSTOMERS, ENRICHED, ORDERS, enriched_document, enriched_orders
 
@@ -144,9 +144,8 @@ def test_a_sound_query_has_no_problem(tmp_path: Path) -> None:
     assert problems(tmp_path, query=LAST_ORDERS, **changes) == []
 
 
-@pytest.mark.parametrize(
-    "query",
-    [
+def test_names_that_a_query_makes_itself_are_no_problem(tmp_path: Path) -> None:
+    queries = [
         "SELECT day, x, y FROM (SELECT day, order_id, amount FROM o) PIVOT (sum(amount) FOR order_id IN ('x', 'y'))",
         "SELECT day, id FROM o, range(3)",
         "SELECT day, col FROM (SELECT day, explode(array(amount)) FROM o)",
@@ -156,10 +155,9 @@ def test_a_sound_query_has_no_problem(tmp_path: Path) -> None:
         "SELECT window AS h, count(*) AS n FROM o GROUP BY window(event_at, '1 hour')",
         "SELECT day.x AS x FROM o AS day",
         "WITH x (d) AS (SELECT day FROM o) SELECT d AS day, transform(array(d), e -> e)[0] AS again FROM x",
-    ],
-)
-def test_names_that_a_query_makes_itself_are_no_problem(tmp_path: Path, query: str) -> None:
-    assert problems(tmp_path, query=query) == []
+    ]
+    tables = [query_document(f"gold.q{number}", query=query) for number, query in enumerate(queries)]
+    assert sql_problems_of(tmp_path, bronze_document(), silver_document(), *tables) == []
 
 
 def test_a_text_that_is_compared_with_a_time_of_a_source_reads_the_clock(tmp_path: Path) -> None:

@@ -38,9 +38,10 @@ def silver(expression: str) -> tuple[Document, Document]:
     return bronze_document(), silver_document(columns=columns)
 
 
-@pytest.mark.parametrize("sql", VALID)
-def test_what_spark_understands_is_not_refused(tmp_path: Path, sql: str) -> None:
-    assert sql_problems_of(tmp_path, *silver(sql)) == []
+def test_what_spark_understands_is_not_refused(tmp_path: Path) -> None:
+    columns = {f"x{number}": {"from": sql} for number, sql in enumerate(VALID)}
+    silver = silver_document(columns={**silver_document()["columns"], **columns})
+    assert sql_problems_of(tmp_path, bronze_document(), silver) == []
 
 
 @pytest.mark.parametrize(
@@ -71,12 +72,9 @@ def test_an_error_in_the_sql_of_a_column_is_found_with_its_place(tmp_path: Path,
     ("sql", "kind", "said"),
     [
         ("uuid()", "string", "uuid is random"),
-        ("amount * rand()", "double", "rand is random"),
-        ("current_date", "date", "current_date reads the clock"),
         ("'now'", "timestamp", "'now', as a time, reads the clock"),
         ("coalesce(day, 'today')", "string", "'today', as a time, reads the clock"),
         ("current_user", "string", "depends on who runs the query"),
-        ("input_file_name()", "string", "reaches outside of the sources"),
     ],
 )
 def test_a_column_of_silver_has_the_same_value_if_it_is_computed_again(
@@ -105,11 +103,9 @@ def test_the_value_of_a_message_is_the_same_if_it_is_read_again(tmp_path: Path) 
         ({"measures": {"m": "sum(o.`amuont`)"}}, "measures.m", "no column 'o.amuont' here"),
         ({"measures": {"m": "m + count(*)"}}, "measures.m", "no column 'm' here"),
         ({"measures": {"n": "count(*)", "amount": "n", "m": "amount + 1"}}, "measures.m", "amount has a value in each"),
-        ({"measures": {"m": "summ(o.amount)"}}, "measures.m", "unknown function 'summ'"),
         ({"measures": {"m": "collect_list(o.amount)"}}, "measures.m", "is in another order in each run"),
         ({"measures": {"m": "slice(collect_set(o.amount), 1, 3)"}}, "measures.m", "wrap it in sort_array()"),
         ({"measures": {"m": "max(o.event_at) > TIMESTAMP'now'"}}, "measures.m", "'now', as a time, reads the clock"),
-        ({"measures": {"m": "count_if(o.day < 'today')"}}, "measures.m", "'today', as a time, reads the clock"),
         ({"refresh_from": {"o": "coalesce(day, 'today')"}}, "refresh_from.o", "'today', as a time, reads the clock"),
         ({"measures": {"m": "max(current_user)"}}, "measures.m", "depends on who runs the query"),
         ({"group_by": {"day": "max(o.day)"}}, "group_by.day", "'max' is not allowed here"),
@@ -143,9 +139,7 @@ def test_the_sql_of_gold_specs_is_checked(tmp_path: Path, change: Document, key:
     ("sql", "said"),
     [
         ("row_number() over (partition by day order by amount)", "a window is not allowed here"),
-        ("first_value(amount) over (partition by day)", "a window is not allowed here"),
         ("explode(split(order_id, ','))", "makes rows"),
-        ("posexplode_outer(array(amount))", "makes rows"),
     ],
 )
 def test_a_row_of_silver_is_made_of_one_row_of_its_source(tmp_path: Path, sql: str, said: str) -> None:

@@ -26,7 +26,7 @@ SILVER = silver_spec(owner="sales", columns=COLUMNS, expectations=[RULE, FRESH])
 GOLD = gold_spec()
 
 
-def test_the_page_of_a_table_says_what_it_is_whom_to_ask_and_what_each_column_means() -> None:
+def test_the_page_of_a_table_says_what_it_is_what_each_column_means_and_each_rule_with_its_bounds() -> None:
     page = table_doc(SILVER, owner="platform")
     for fact in ("| reads | `bronze.orders` |", "| one row for each | order_id |", "| owner | sales |"):
         assert fact in page
@@ -35,10 +35,6 @@ def test_the_page_of_a_table_says_what_it_is_whom_to_ask_and_what_each_column_me
     assert "| `amount` | int | price in cents |" in page
     assert "| `revenue` | measure | `sum(o.amount)` |" in table_doc(GOLD)
     assert "```sql\nSELECT day, order_id, amount FROM o\n```" in table_doc(gold_query_spec())
-
-
-def test_the_page_of_a_table_has_each_rule_with_its_bounds_and_its_freshness() -> None:
-    page = table_doc(SILVER)
     between = "expect_column_values_to_be_between(amount, min_value=0, max_value=900)"
     assert f"| `{between}` | quarantine | a till holds \\| no more |" in page
     fail, warn = (f"`expect_table_to_be_fresh(event_at, max_age={age} hours)`" for age in (36, 26))

@@ -168,7 +168,7 @@ def test_a_table_whose_spec_is_wrong_keeps_its_tasks_and_its_page_says_why(table
     assert f"{file}:" in dag.get_task("bronze.orders.files").doc_md
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.randoms(use_true_random=False), st.integers(1, 3), st.integers(1, 3))
 def test_whatever_some_specs_say_every_dag_is_built_and_every_table_keeps_its_tasks(
     random: random.Random, files: int, changes: int

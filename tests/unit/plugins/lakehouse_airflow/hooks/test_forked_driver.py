@@ -13,7 +13,7 @@ import pytest
 from airflow.sdk.log import mask_secret
 
 from include.processes import end_tree
-from lakehouse_airflow.hooks.driver_log import TAIL_LINES, DriverLog, level_of
+from lakehouse_airflow.hooks.driver_log import TAIL_LINES, DriverLog
 from lakehouse_airflow.hooks.forked_driver import ForkedDriver, JobFile
 
 RunJob = Callable[[str], None]
@@ -89,6 +89,9 @@ NOISE = [
     "26/07/01 12:00:00 INFO SparkContext: Running Spark version 4.1.3",
     "26/07/01 12:00:00 WARN NativeCodeLoader: Unable to load native-hadoop library for your platform",
     "WARNING: Using incubator modules: jdk.incubator.vector",
+    "Traceback (most recent call last):",
+    f"{AT} INFO py4j: x",
+    "WARN",
     "Using Spark's default log4j profile: org/apache/spark/log4j2-defaults.properties",
     "",
 ]
@@ -115,11 +118,6 @@ def test_secrets_that_airflow_knows_reach_neither_file_nor_task_log(tmp_path: Pa
     shown = list(log.record_and_pick([f"{AT} ERROR millrace: login with sesame-open-2013 refused\n"]))
     assert shown == [(logging.ERROR, f"{AT} ERROR millrace: login with *** refused")]
     assert "sesame" not in log.path.read_text() + log.tail
-
-
-@pytest.mark.parametrize("line", ["Traceback (most recent call last):", f"{AT} INFO py4j: x", "WARN"])
-def test_other_lines_have_no_level(line: str) -> None:
-    assert level_of(line) == 0
 
 
 def test_a_full_disk_or_a_folder_that_cannot_be_made_costs_the_file_its_lines_and_the_job_nothing(

@@ -26,7 +26,6 @@ from lakehouse_airflow.operators.table_write import TableWriteOperator
 from lakehouse_airflow.retries import DEFAULT_POLICY, RETRIES
 from lakehouse_airflow.ui.links import FAILED_KEY
 from tests.support.documents.specs import write_spec
-from tests.support.ledger.small_lake import commit_batch, judge
 from tests.unit.plugins.lakehouse_airflow.operators.conftest import COMMITTED, DAY, House, driver_log, writer
 
 MakeRun = Callable[..., dict[str, Any]]
@@ -89,18 +88,6 @@ def test_the_jobs_command_line_has_everything_but_secrets(house: House, run_of: 
     log = (house.root / f"_millrace/driver_logs/{place}.log").read_text()
     assert log.startswith("sc://127.0.0.1:")
     assert log.endswith(" night\n")
-
-
-@pytest.mark.usefixtures("warm_server")
-def test_a_run_with_nothing_new_starts_no_driver(house: House, run_of: MakeRun) -> None:
-    house.deliver()
-    winner = commit_batch(house.root, house.landing, house.spec, DAY, "an earlier run")
-    judge(house.root, house.spec, winner)
-    house.job("raise SystemExit('must not run')")
-    result = writer().execute(run_of())
-    assert result["outcome"] == "no_op"
-    assert (result["batch_seq"], result["version"], result["certified_version"]) == (1, 1, 1)
-    assert not (house.root / "_millrace" / "driver_logs").exists()
 
 
 @pytest.mark.usefixtures("warm_server")

@@ -57,16 +57,6 @@ def test_a_task_without_its_folder_waits_as_long_and_looks_as_often_as_the_spec_
     assert deferred.timeout > timedelta(hours=3), "Airflow itself ends the wait later, if no triggerer does"
 
 
-@pytest.mark.usefixtures("warm_server")
-def test_after_the_wait_the_task_writes(house: House, run_of: MakeRun) -> None:
-    deferred, trigger = deferral(lambda: writer().execute(run_of()))
-    house.deliver()
-    house.job(COMMITTED)
-    event = {"until": trigger.until.isoformat(), "refused": ""}
-    task = writer()
-    assert task.resume_execution(deferred.method_name, {"event": event}, run_of())["outcome"] == "committed"
-
-
 def test_when_the_time_is_up_the_task_fails_at_once_and_says_what_to_do(house: House, run_of: MakeRun) -> None:
     until = utc_now() + timedelta(minutes=7)
     _, trigger = deferral(lambda: writer().execute_complete(run_of(), {"until": until.isoformat(), "refused": ""}))

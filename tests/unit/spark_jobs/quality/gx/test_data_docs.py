@@ -3,30 +3,40 @@
 from __future__ import annotations
 
 import logging
+import os
 import re
+import subprocess
+import sys
 from datetime import UTC, datetime
 from html.parser import HTMLParser
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 
 from include.contracts.interval import Interval
+from include.contracts.job.args import CheckedVersion, DataDocsArgs
 from include.contracts.job.report import CheckResult
 from include.contracts.spec.arguments import Arguments
 from include.contracts.spec.custom_expectations import CustomExpectation
 from include.contracts.spec.expectation_arguments import ARGUMENTS, CUSTOM_EXPECTATIONS, OWN_EXPECTATIONS
-from include.control.gates.gates import RecordedResult
+from include.control.gates.gates import Gates, RecordedResult
 from include.control.gates.result import GateResult, Override
-from spark_jobs.quality.gx import classes
-from spark_jobs.quality.gx.data_docs import INDEX, STYLES, CheckedTable, write_pages
+from include.errors import NotReadyError
+from include.paths import LakehousePaths, RunPaths
+from include.settings import PROJECT
+from spark_jobs.jobs.data_docs import build
 from spark_jobs.quality.verdicts.carried_figures import carried_check
+from tests.support.ledger.delta_tables import append, clean_log, create_table
 from tests.support.texts import ODD_TEXTS
 
 AT = datetime(2013, 1, 5, 10, tzinfo=UTC)
 DAY = Interval(start=datetime(2013, 1, 4, tzinfo=UTC), end=datetime(2013, 1, 5, tzinfo=UTC))
 RUN = "scheduled__2013-01-05T00:00:00+00:00"
 EVIL = "<script>alert('x')</script><img src=x onerror=alert(1)>"
+INDEX, STYLES = "index.html", ("bootstrap.min.css", "data_docs.css")
 EXPECTED: dict[str, dict[str, Any]] = {
     "pair_values_to_be_in_set": {"value_pairs_set": [["a", "b"]]},
     "kl_divergence": {"partition_object": {"values": ["a"], "weights": [1.0]}, "threshold": 0.1},
@@ -48,6 +58,11 @@ EXPECTED: dict[str, dict[str, Any]] = {
     "between": {"min_value": 1, "max_value": 9},
     "to_equal": {"value": 3},
 }
+
+
+def docs() -> ModuleType:
+    """Return the module that writes pages. It imports Great Expectations, which a worker without these tests spares."""
+    return import_module("spark_jobs.quality.gx.data_docs")
 
 
 class Page(HTMLParser):
@@ -81,7 +96,7 @@ def result(*checks: CheckResult, table: str = "silver.flights", override: Overri
 
 
 def page_of(recorded: RecordedResult, folder: Path, rows: int | None = 5) -> Page:
-    write_pages(RUN, [CheckedTable(recorded, rows, DAY)], folder)
+    docs().write_pages(RUN, [docs().CheckedTable(recorded, rows, DAY)], folder)
     return Page((folder / f"{recorded.result.table}.html").read_text())
 
 
@@ -177,7 +192,7 @@ def test_a_rule_whose_file_cannot_be_run_any_more_hides_no_page(
     custom = CustomExpectation(Arguments())
     monkeypatch.setitem(CUSTOM_EXPECTATIONS, "expect_luck", custom)
     monkeypatch.setitem(ARGUMENTS, "expect_luck", custom.arguments)
-    monkeypatch.setattr(classes, "EXPECTATIONS", tmp_path)
+    monkeypatch.setattr(import_module("spark_jobs.quality.gx.classes"), "EXPECTATIONS", tmp_path)
     (tmp_path / "luck.py").write_text("import no_such_module\n")
     check = CheckResult(rule="expect_luck()", action="fail", passed=False, reason="it was lucky")
     text = page_of(result(check), tmp_path).text
@@ -192,7 +207,7 @@ def test_what_was_found_is_no_markup_and_stays_readable(field: str, tmp_path: Pa
     said = Override(by=EVIL, reason=EVIL, run_id="r", at=AT) if field == "by" else None
     check = check.model_copy(update={"overridden": said is not None})
     run = EVIL if field == "run" else RUN
-    write_pages(run, [CheckedTable(result(check, override=said), 5, None)], tmp_path)
+    docs().write_pages(run, [docs().CheckedTable(result(check, override=said), 5, None)], tmp_path)
     texts = ""
     for file in (tmp_path / "silver.flights.html", tmp_path / INDEX):
         page = Page(file.read_text())
@@ -202,34 +217,84 @@ def test_what_was_found_is_no_markup_and_stays_readable(field: str, tmp_path: Pa
     assert "alert('x')" in texts or "alert('x')" in texts.replace("\u2019", "'")
 
 
-def test_in_a_dark_browser_every_text_is_light_on_dark(tmp_path: Path) -> None:
-    page_of(result(), tmp_path)
-    styles = (tmp_path / STYLES[1]).read_text()
-    assert "color-scheme: light dark" in styles
-    _, dark = styles.split("@media (prefers-color-scheme: dark)")
-    background, text = (re.search(rf"{what}[^}}]* {key}: (#\w+) !important", dark) for what, key in (
-        ("html, body", "background-color"), (r"body \*", "color")))  # fmt: skip
-    assert background
-    assert text
-    assert luminance(text[1]) > 0.7 > 0.05 > luminance(background[1])
-
-
-def luminance(colour: str) -> float:
-    """Return how bright `#rrggbb` is, from 0 to 1."""
-    red, green, blue = ((int(colour[place : place + 2], 16) / 255) ** 2.2 for place in (1, 3, 5))
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
-
-
 def test_the_pages_load_nothing_but_what_lies_beside_them(tmp_path: Path) -> None:
     failed = CheckResult(rule="expect_column_to_exist(b)", action="fail", passed=False)
-    tables = [CheckedTable(result(failed), 5, DAY), CheckedTable(result(table="gold.routes"), 5, None)]
-    write_pages(RUN, tables, tmp_path)
-    assert {file.name for file in tmp_path.iterdir()} == {INDEX, "silver.flights.html", "gold.routes.html", *STYLES}
+    tables = [docs().CheckedTable(result(failed), 5, DAY), docs().CheckedTable(result(table="gold.routes"), 5, None)]
+    docs().write_pages(RUN, tables, tmp_path)
+    files = {INDEX, *STYLES, "silver.flights.html", "gold.routes.html"}
+    assert {file.name for file in tmp_path.iterdir()} == files
     for file in tmp_path.iterdir():
         text = file.read_text()
         assert set(Page(text).loads) <= set(STYLES) if file.suffix == ".html" else True
         assert not re.search(r"url\(\s*['\"]?(https?:)?//", text)
         assert "<script" not in text
+    assert "dark) {\n  html, body { background-color: #18181b" in (tmp_path / STYLES[1]).read_text()
     listed = Page((tmp_path / INDEX).read_text()).text
     assert re.search(r"silver\.flights 2013-01-04 7 .* refused", listed)
     assert re.search(r"gold\.routes +7 .* passed", listed)
+
+
+TABLES = ("silver.orders", "gold.revenue")
+
+
+@pytest.fixture
+def paths(tmp_path: Path) -> LakehousePaths:
+    """Version 1 of two tables was judged: one was refused, one passed."""
+    paths = LakehousePaths(tmp_path / "lake house")
+    for table, passed in zip(TABLES, (False, True), strict=True):
+        table_id = create_table(paths.table(table))
+        version = append(paths.table(table), rows=4)
+        found = {"passed": passed, "unexpected_rows": None if passed else 1}
+        check = CheckResult(rule="expect_column_values_to_be_unique(n)", action="fail", **found)
+        of_version = {"table": table, "table_id": table_id, "version": version, "suite_hash": "rules"}
+        Gates(paths).record(GateResult(**of_version, passed=passed, checks=(check,)))
+    return paths
+
+
+@pytest.fixture
+def args(paths: LakehousePaths, tmp_path: Path) -> DataDocsArgs:
+    judged = tuple(CheckedVersion(table=table, version=1, suite_hash="rules") for table in TABLES)
+    return DataDocsArgs(
+        root=paths.root, folder=RunPaths(tmp_path).data_docs / "dag=a b" / f"run={RUN}", run_id=RUN, versions=judged
+    )
+
+
+def test_a_second_build_returns_the_same_pages_without_great_expectations(args: DataDocsArgs) -> None:
+    name = build(args)
+    code = (
+        "import sys; from spark_jobs.jobs.data_docs import build, DataDocsArgs\n"
+        "print(build(DataDocsArgs.from_argv(sys.argv[1:])))\n"
+        "assert 'great_expectations' not in sys.modules and 'pyspark' not in sys.modules"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(PROJECT)}
+    command = [sys.executable, "-c", code, *args.to_argv()]
+    again = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert (again.returncode, again.stdout.strip()) == (0, name), again.stderr
+
+
+def test_an_override_makes_other_pages_and_removes_the_old_pages(args: DataDocsArgs, paths: LakehousePaths) -> None:
+    unknown = CheckedVersion(table=TABLES[0], version=1, suite_hash="other rules")
+    with pytest.raises(NotReadyError, match="no result of its gates is recorded"):
+        build(args.model_copy(update={"versions": (unknown,)}))
+    before = build(args)
+    pages = args.folder / before
+    assert {page.name for page in pages.glob("*.html")} == {"index.html", *(f"{table}.html" for table in TABLES)}
+    assert "25%" in (pages / "silver.orders.html").read_text(), "one of four rows"
+    (args.folder / "partial-of-one-who-was-killed").mkdir()
+    refused = Gates(paths).result(TABLES[0], 1, "rules")
+    assert refused is not None
+    said = Override(by="ann", reason="a holiday", run_id="manual__1", at=datetime(2013, 1, 5, tzinfo=UTC))
+    checks = tuple(check.model_copy(update={"overridden": True}) for check in refused.checks)
+    Gates(paths).record_override(refused.model_copy(update={"passed": True, "override": said, "checks": checks}))
+    after = build(args)
+    assert after != before
+    assert [folder.name for folder in args.folder.glob("*/")] == [after]
+    assert "overridden by ann" in (args.folder / after / "silver.orders.html").read_text()
+
+
+def test_a_version_whose_log_is_gone_has_a_page_without_shares(args: DataDocsArgs, paths: LakehousePaths) -> None:
+    for _ in range(2):
+        append(paths.table(TABLES[0]))
+    clean_log(paths.table(TABLES[0]), below=3)
+    page = args.folder / build(args) / "silver.orders.html"
+    assert "1 unexpected rows" in page.read_text()
