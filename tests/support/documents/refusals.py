@@ -33,6 +33,13 @@ def problem_of_gold(folder: Path, **changes: Any) -> SpecProblem:
     return only_problem(write_specs(folder, bronze_document(), silver_document(), gold_document(**changes)))
 
 
+def assert_problem(problem: SpecProblem, key: str, message: str, fix: str) -> None:
+    """Check a problem: its key, a part of its message, and the beginning of its fix."""
+    assert problem.key == key
+    assert message in problem.message
+    assert problem.fix.startswith(fix)
+
+
 def assert_rule_refused(folder: Path, expectations: Any, key: str, message: str, fix: str) -> None:
     """Check the only problem of a silver table with these expectations.
 
@@ -46,8 +53,7 @@ def assert_rule_refused(folder: Path, expectations: Any, key: str, message: str,
     problem = problem_of_silver(folder, expectations=expectations)
     rule_name = next(iter(expectations[0]))
     assert problem.key in (f"expectations[0].{key}", f"expectations[0].{rule_name}.{key}".rstrip("."))
-    assert message in problem.message
-    assert problem.fix.startswith(fix)
+    assert_problem(problem, problem.key, message, fix)
 
 
 def rule(name: str, action: str = "quarantine", **arguments: Any) -> list[dict[str, Any]]:

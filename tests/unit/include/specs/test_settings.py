@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from include.contracts.spec.table_spec import BronzeSpec
-from tests.support.documents.refusals import only_problem, problem_of_silver, problems_of
+from tests.support.documents.refusals import assert_problem, only_problem, problem_of_silver, problems_of
 from tests.support.documents.specs import bronze_document, bronze_spec, silver_document, write_specs
 
 HISTORY = {"stored_as_scd_type": 2, "track_history_column_list": ["amount"]}
@@ -24,12 +24,7 @@ HISTORY = {"stored_as_scd_type": 2, "track_history_column_list": ["amount"]}
         ({"sequence_by": "event_at"}, "sequence_by", "a list is needed here", "write it as a list: [event_at]"),
         ({"keys": []}, "keys", "at least one is needed", ""),
         ({"keys": ["order"]}, "keys[0]", "the table has no such column", "did you mean 'order_id'?"),
-        (
-            {"sequence_by": ["event_seqq"]},
-            "sequence_by[0]",
-            "the table has no such column",
-            "did you mean 'event_seq'?",
-        ),
+        ({"sequence_by": ["event_seqq"]}, "sequence_by[0]", "the table has no such column", "did you mean 'event_seq"),
         ({"zorder_by": ["day", "x"]}, "zorder_by[1]", "the table has no such column", "known are order_id, amount"),
         ({"source": "bronze.order"}, "source", "no spec creates this table", "did you mean 'bronze.orders'?"),
         ({"source": "bronze-orders"}, "source", "a bronze table is written bronze.<name>", ""),
@@ -66,10 +61,7 @@ HISTORY = {"stored_as_scd_type": 2, "track_history_column_list": ["amount"]}
 def test_each_is_named_with_its_likely_fix(
     tmp_path: Path, changes: dict[str, Any], key: str, message: str, fix: str
 ) -> None:
-    problem = problem_of_silver(tmp_path, **changes)
-    assert problem.key == key
-    assert message in problem.message
-    assert problem.fix.startswith(fix)
+    assert_problem(problem_of_silver(tmp_path, **changes), key, message, fix)
 
 
 @pytest.mark.parametrize(

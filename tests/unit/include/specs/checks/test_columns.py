@@ -170,13 +170,7 @@ def test_sound_arguments_are_accepted(tmp_path: Path) -> None:
     [
         (QUANTILES, "quantile_ranges", [0.5], "a mapping is needed here", ""),
         (QUANTILES, "quantile_ranges", {"quantiles": [2], "value_ranges": [[0, 1]]}, "quantiles[0]: 2 is greater", ""),
-        (
-            QUANTILES,
-            "quantile_ranges",
-            {"quantiles": [0.1, 0.5], "value_ranges": [[0, 1]]},
-            "there are 2 and 1",
-            "write a [least, greatest]",
-        ),
+        (QUANTILES, "quantile_ranges", {"quantiles": [0.1, 0.5], "value_ranges": [[0, 1]]}, "are 2 and 1", "write"),
         (QUANTILES, "quantile_ranges", {"quantiles": [0.5], "value_ranges": [[2, 1]]}, "no value", "write [1, 2]"),
         (DIVERGENCE, "partition_object", {"values": ["a"]}, "'weights' is a required property", ""),
         (DIVERGENCE, "partition_object", {"values": ["a"], "weights": [0.5, 0.5]}, "1 parts and 2 weights", "write a"),

@@ -10,9 +10,13 @@ import pytest
 from tests.support.documents.refusals import only_problem, problems_of, rule
 from tests.support.documents.specs import Document, bronze_document, silver_document, write_specs
 
+FIRST = "sources[0].partitions[0]"
 FOLDER = {"landing": "orders", "format": "json"}
 KAFKA = {"kafka": "main", "topics": ["orders"], "format": "json"}
 EU, US = "bronze.orders_eu", "bronze.orders_us"
+EXIST, RECONCILE = "expect_column_values_to_exist_in_other_table", "expect_table_to_reconcile_with_source"
+WAITS = rule(EXIST, column="order_id", other_table="silver.known", other_column="order_id")
+SAME = rule(RECONCILE, "fail", source=EU, measure="count(*)", source_measure="count(*)")
 TYPES = {"country": "string", "order_id": "string", "amount": "int", "day": "date", "event_at": "timestamp"}
 
 
@@ -103,18 +107,8 @@ def test_each_source_may_have_a_stream_if_it_has_keys_of_its_own(tmp_path: Path,
         ({"concurrent_by": "contry"}, "concurrent_by", "the table has no such column", "did you mean 'country'?"),
         ({"keys": ["order_id"]}, "concurrent_by", "to which source a key belongs", "add it to keys"),
         ({"partitioned_by": ["day"]}, "concurrent_by", "which files a merge can touch", "add it to partitioned_by"),
-        (
-            {"sources": None, "source": EU},
-            "concurrent_by",
-            "each source is merged on its own, and this table has only one",
-            "write sources, each with its partitions; or leave concurrent_by out",
-        ),
-        (
-            {"columns": with_type("date")},
-            "concurrent_by",
-            "this column is date",
-            "string, tinyint, smallint, int, bigi",
-        ),
+        ({"sources": None, "source": EU}, "concurrent_by", "this table has only one", "write sources, each with"),
+        ({"columns": with_type("date")}, "concurrent_by", "this column is date", "string, tinyint, smallint, int"),
         ({"snapshot": "full", "sequence_by": []}, "snapshot", "delete the keys of the others", "leave out snapshot"),
         ({"source_priority": "after_sequence"}, "source_priority", "no two sources have the same key", "leave it out"),
         ({"on_refusal": "restore"}, "on_refusal", "may lack batches of a run", "write keep"),
@@ -124,33 +118,8 @@ def test_each_source_may_have_a_stream_if_it_has_keys_of_its_own(tmp_path: Path,
             "each source numbers its batches",
             "leave it out",
         ),
-        (
-            {
-                "expectations": rule(
-                    "expect_column_values_to_exist_in_other_table",
-                    column="order_id",
-                    other_table="silver.known",
-                    other_column="order_id",
-                )
-            },
-            "expectations[0].action",
-            "rows that wait are tried again by the batches of one stream",
-            "use `action: warn` or `fail`",
-        ),
-        (
-            {
-                "expectations": rule(
-                    "expect_table_to_reconcile_with_source",
-                    "fail",
-                    source=EU,
-                    measure="count(*)",
-                    source_measure="count(*)",
-                )
-            },
-            "expectations[0].expect_table_to_reconcile_with_source",
-            "it compares with what one batch has read",
-            "leave the rule out",
-        ),
+        ({"expectations": WAITS}, "expectations[0].action", "rows that wait are tried again", "use `action: warn`"),
+        ({"expectations": SAME}, f"expectations[0].{RECONCILE}", "what one batch has read", "leave the rule out"),
     ],
 )
 def test_what_concerns_the_rows_of_several_sources_allows_one_stream_only(
@@ -174,24 +143,12 @@ def test_the_shared_column_is_stored(tmp_path: Path) -> None:
         (shared([]), "sources[0].partitions", EU, "the source delivers no country", "list its values of country"),
         (shared(sources=[{"table": EU}]), "sources[0]", EU, "the source delivers no country", "partitions: [...]"),
         (shared(["de", "us"]), "sources[1].partitions[0]", "us", f"{EU} delivers this country already", "leave it out"),
-        (shared([""]), "sources[0].partitions[0]", "", "Delta stores an empty text as null", "leave it out"),
-        (shared([49]), "sources[0].partitions[0]", 49, "this is compared with texts", 'in quotes: "49"'),
-        (
-            shared(["49"], [1], columns=with_type("smallint")),
-            "sources[0].partitions[0]",
-            "49",
-            "this is compared with whole numbers",
-            "without quotes",
-        ),
-        (
-            shared([128, -128], [127], columns=with_type("tinyint")),
-            "sources[0].partitions[0]",
-            128,
-            "no tinyint has this value",
-            "bigint",
-        ),
-        (shared([1.5]), "sources[0].partitions[0]", 1.5, "a text or a whole number is needed here", ""),
-        (shared([True]), "sources[0].partitions[0]", True, "a text or a whole number is needed here", ""),
+        (shared([""]), FIRST, "", "Delta stores an empty text as null", "leave it out"),
+        (shared([49]), FIRST, 49, "this is compared with texts", 'in quotes: "49"'),
+        (shared(["49"], [1], columns=with_type("smallint")), FIRST, "49", "with whole numbers", "without quotes"),
+        (shared([128, -128], [127], columns=with_type("tinyint")), FIRST, 128, "no tinyint has this value", "bigint"),
+        (shared([1.5]), FIRST, 1.5, "a text or a whole number is needed here", ""),
+        (shared([True]), FIRST, True, "a text or a whole number is needed here", ""),
         (
             shared(concurrent_by=None, sources=[{"table": EU, "partitions": ["de"]}]),
             "sources[0].partitions",

@@ -121,12 +121,7 @@ STRFTIME = "expect_column_values_to_match_strftime_format"
             "did you mean 'neither'?",
         ),
         (rule(REGEXES, "warn", column="order_id", regex_list=["a", "("]), "regex_list", "not a regular expression", ""),
-        (
-            rule(STRFTIME, "warn", column="order_id", strftime_format="%D"),
-            "strftime_format",
-            "'D' is a bad directive",
-            "",
-        ),
+        (rule(STRFTIME, "warn", column="order_id", strftime_format="%D"), "strftime_format", "'D' is a bad", ""),
     ],
 )
 def test_each_is_named_with_its_likely_fix(tmp_path: Path, expectations: Any, key: str, message: str, fix: str) -> None:
@@ -191,12 +186,7 @@ def test_narrower_bands_are_accepted(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("expectations", "key", "message", "fix"),
     [
-        (
-            banded(BETWEEN, {"max_value": 10}, column="amount", max_value=9),
-            "warn.max_value",
-            "must be within the rule",
-            "give 9 or less",
-        ),
+        (banded(BETWEEN, {"max_value": 10}, column="amount", max_value=9), "warn.max_value", "must be", "give 9 or"),
         (
             banded(BETWEEN, {"min_value": "2013-01-01"}, column="day", min_value="2013-01-02"),
             "warn.min_value",
@@ -209,24 +199,14 @@ def test_narrower_bands_are_accepted(tmp_path: Path) -> None:
             "must be within",
             "give '36 hours' or less",
         ),
-        (
-            banded(BETWEEN, {"column": ["day"]}, column="amount", max_value=9),
-            "warn.column",
-            "states only bounds",
-            "known are",
-        ),
+        (banded(BETWEEN, {"column": ["day"]}, column="amount", max_value=9), "warn.column", "only bounds", "known"),
         (
             banded("expect_column_to_exist", {"max_value": 1}, column="amount"),
             "warn.max_value",
             "states only bounds",
             "leave the band out",
         ),
-        (
-            banded(BETWEEN, {"max_value": "5"}, column="amount", max_value=9),
-            "warn.max_value",
-            "compared with numbers",
-            "write a number",
-        ),
+        (banded(BETWEEN, {"max_value": "5"}, column="amount", max_value=9), "warn.max_value", "with numbers", "write"),
         (banded(BETWEEN, {"mostly": 2}, column="amount", max_value=9), "warn.mostly", "at most 1", ""),
         (
             banded(BETWEEN, {"max_value": 5}, "warn", column="amount", max_value=9),

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.documents.measures import READING_A_RESULT
-from tests.support.documents.refusals import problem_of_gold, sql_problems_of
+from tests.support.documents.refusals import assert_problem, problem_of_gold, sql_problems_of
 from tests.support.documents.specs import Document, bronze_document, gold_document, silver_document
 
 ORDERS = {"table": "silver.orders"}
@@ -26,20 +26,10 @@ def joined_sources(**joined: Any) -> dict[str, Any]:
         ({"refresh_by": "dya"}, "refresh_by", "no column of group_by", "did you mean 'day'?"),
         ({"refresh_from": {"o": "day", "x": "day"}}, "refresh_from.x", "no source has this alias", "known are o"),
         ({"group_by": {"day": "q.day"}}, "group_by.day", "no source has the alias 'q'", "known are o"),
-        (
-            {"measures": {"n": "sum(o.amuont)"}},
-            "measures.n",
-            "silver.orders has no such column",
-            "did you mean 'o.amount'?",
-        ),
+        ({"measures": {"n": "sum(o.amuont)"}}, "measures.n", "orders has no such column", "did you mean 'o.amount'?"),
         ({"measures": {"day": "count(*)"}}, "measures.day", "a column of group_by has this name", "rename"),
         ({"refresh_from": {"o": "o.day"}}, "refresh_from.o", "the source's own columns", "write 'day'"),
-        (
-            {"sources": {"o": {"table": "silver.ordres"}}},
-            "sources.o.table",
-            "no spec creates",
-            "did you mean 'silver.orders'?",
-        ),
+        ({"sources": {"o": {"table": "silver.ordres"}}}, "sources.o.table", "no spec", "did you mean 'silver.o"),
         ({"sources": {"o": {"table": "bronze.orders"}}}, "sources.o.table", "gold reads silver and gold tables", ""),
         ({"sources": {"o": {**ORDERS, "where": "o.amount > 0"}}}, "sources.o.where", "own columns", "write"),
     ],
@@ -47,10 +37,7 @@ def joined_sources(**joined: Any) -> dict[str, Any]:
 def test_each_is_named_with_its_likely_fix(
     tmp_path: Path, changes: dict[str, Any], key: str, message: str, fix: str
 ) -> None:
-    problem = problem_of_gold(tmp_path, **changes)
-    assert problem.key == key
-    assert message in problem.message
-    assert problem.fix.startswith(fix)
+    assert_problem(problem_of_gold(tmp_path, **changes), key, message, fix)
 
 
 @pytest.mark.parametrize(
@@ -83,24 +70,14 @@ BOTH = {"o": "day", "c": "day"}
     ("sources", "changes", "key", "message"),
     [
         ({"o": ORDERS, "c": ORDERS}, {"refresh_from": BOTH}, "sources.c", "every source but the first needs a join"),
-        (
-            {"o": ORDERS, "c": {**ORDERS, "join": "left"}},
-            {"refresh_from": BOTH},
-            "sources.c",
-            "join and on go together",
-        ),
+        ({"o": ORDERS, "c": {**ORDERS, "join": "left"}}, {"refresh_from": BOTH}, "sources.c", "join and on go"),
         (
             {"c": {**CUSTOMERS, "on": "c.order_id = c.order_id"}},
             {"refresh_from": {"c": "day"}, "group_by": {"day": "c.day"}, "measures": {"n": "count(*)"}},
             "sources.c",
             "the first source joins nothing",
         ),
-        (
-            joined_sources(on="o.order_id = c.order"),
-            {"refresh_from": BOTH},
-            "sources.c.on",
-            "did you mean 'c.order_id'",
-        ),
+        (joined_sources(on="o.order_id = c.order"), {"refresh_from": BOTH}, "sources.c.on", "did you mean 'c.order_"),
         (joined_sources(), {"refresh_from": {"o": "day"}}, "refresh_from", "a change in it would not reach this table"),
     ],
 )
@@ -156,6 +133,7 @@ ANY_VALUE = "write min, max or max_by, or order the rows in a window"
         ("listagg(o.order_id, ',')", "write WITHIN GROUP (ORDER BY ...)"),
         ("array_agg(o.order_id)", "wrap it in sort_array()"),
         ("mode(o.amount)", "write mode(o.amount, true), which always takes the same one"),
+        ("min_by(o.amount, struct(o.day))", "order by struct("),
         ("max_by(o.amount, o.day)", "order by struct(o.day, o.amount), or by struct(o.day, <a column that is diff"),
         ("explode(collect_set(o.amount))", "write a `query`, such as SELECT ... FROM o LATERAL VIEW explode(o.items)"),
     ],
@@ -175,9 +153,9 @@ def test_a_measure_with_another_value_in_each_run_is_refused_as_in_a_query(
         ({"group_by": {"day": "o.day", "n": "window(o.event_at, '2 hours', '1 hour')"}}, "group_by.n", "makes rows"),
         ({"group_by": {"day": "o.day", "n": "rank() over (order by o.day)"}}, "group_by.n", "a window is not allowed"),
         (
-            {"sources": {"o": {**ORDERS, "where": "row_number() over (order by day) = 1"}}},
+            {"sources": {"o": {**ORDERS, "where": "1 = rank() over (order by day)"}}},
             "sources.o.where",
-            "a window is not allowed",
+            "a window is not",
         ),
         ({"sources": {"o": {**ORDERS, "where": "stack(2, 1, 2) = 1"}}}, "sources.o.where", "makes rows"),
         ({"refresh_from": {"o": "explode(sequence(day, day))"}}, "refresh_from.o", "makes rows"),

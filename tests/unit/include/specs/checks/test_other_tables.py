@@ -10,7 +10,14 @@ import pytest
 from include.catalog import load_catalog
 from include.specs.checks.sql import checked_catalog
 from include.specs.problem import SpecProblem, SpecsRefusedError
-from tests.support.documents.refusals import assert_rule_refused, only_problem, problems_of, rule, sql_problems_of
+from tests.support.documents.refusals import (
+    assert_problem,
+    assert_rule_refused,
+    only_problem,
+    problems_of,
+    rule,
+    sql_problems_of,
+)
 from tests.support.documents.specs import bronze_document, gold_document, silver_document, write_specs
 from tests.support.silver.known_customers import CUSTOMERS, ORDERS, known_customer, shop_documents
 
@@ -125,10 +132,8 @@ def test_rows_may_wait_for_another_silver_table_which_is_built_before(tmp_path: 
 def test_each_mistake_in_a_rule_for_which_rows_wait_is_named(
     tmp_path: Path, arguments: dict[str, Any], key: str, message: str, fix: str
 ) -> None:
-    found = only_problem(write_specs(tmp_path, *shop_documents(known_customer(**arguments))))
-    assert found.key == f"expectations[0].{EXIST}.{key}"
-    assert message in found.message
-    assert found.fix.startswith(fix)
+    problem = only_problem(write_specs(tmp_path, *shop_documents(known_customer(**arguments))))
+    assert_problem(problem, f"expectations[0].{EXIST}.{key}", message, fix)
 
 
 def test_rows_wait_neither_in_bronze_nor_in_a_full_snapshot_nor_in_gold(tmp_path: Path) -> None:

@@ -105,7 +105,7 @@ def test_the_driver_is_a_fork_as_long_as_no_task_of_the_process_has_used_a_table
 @pytest.mark.usefixtures("warm_server")
 @pytest.mark.parametrize(
     ("outcome", "error"),
-    [("CONFLICT", ConflictError), ("GATE_FAILED", AirflowFailException), ("FAILED", AirflowException)],
+    [("CONFLICT", ConflictError), ("FAILED", AirflowException)],
 )
 def test_the_report_decides_the_type_of_the_error(
     house: House, run_of: MakeRun, outcome: str, error: type[Exception]
