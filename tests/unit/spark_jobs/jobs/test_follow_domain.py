@@ -36,6 +36,12 @@ from tests.support.listing import list_files
 BRONZE = bronze_spec()
 
 
+def domain_args(folder: Path, domain: str = "shop") -> DomainArgs:
+    """Return the arguments of a driver whose files are all below the folder."""
+    places = {name: folder / name for name in ("root", "landing", "tables", "reports")}
+    return DomainArgs(domain=domain, run_id="cli", **places)
+
+
 def test_a_table_that_fails_stops_those_that_read_it_and_no_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -61,30 +67,15 @@ def test_a_table_that_fails_stops_those_that_read_it_and_no_other(
         folder = tmp_path / "landing" / name / f"date={follow_domain.today().start:%Y-%m-%d}"
         folder.mkdir(parents=True)
         (folder / "a.json").touch()
-    args = DomainArgs(
-        domain="shop",
-        run_id="test",
-        root=tmp_path / "lake",
-        landing=tmp_path / "landing",
-        tables=tmp_path / "tables",
-        reports=tmp_path / "reports",
-    )
-    assert DomainFollower(args, catalog).follow() is ExitCode.BAD_INPUT
+    assert DomainFollower(domain_args(tmp_path), catalog).follow() is ExitCode.BAD_INPUT
     assert ran == ["bronze.a", "bronze.b"], "silver.a reads what failed, silver.b has nothing certified to read"
 
 
 @pytest.fixture
 def told(tmp_path: Path) -> DomainArgs:
-    folder = write_specs(tmp_path / "tables", bronze_document())
+    write_specs(tmp_path / "tables", bronze_document())
     (tmp_path / "reports").mkdir()
-    return DomainArgs(
-        domain="shop",
-        run_id="cli",
-        root=tmp_path / "lake",
-        landing=str(tmp_path / "landing"),
-        tables=folder,
-        reports=tmp_path / "reports",
-    )
+    return domain_args(tmp_path)
 
 
 def test_late_files_of_every_day_are_loaded_and_then_the_waits_are_reported(
@@ -97,7 +88,7 @@ def test_late_files_of_every_day_are_loaded_and_then_the_waits_are_reported(
         interval = context.args.interval
         ran.append(interval)
         files = tuple(inspect(file, place, BRONZE) for file in list_files(BRONZE, place, interval))
-        judge(tmp_path / "lake", BRONZE, load_batch(tmp_path / "lake", BRONZE, files=files).version)
+        judge(told.root, BRONZE, load_batch(told.root, BRONZE, files=files).version)
         report = {"table": BRONZE.table, "message": "", "interval": interval, "run_id": "cli"}
         return JobReport(job="bronze_ingest", outcome=Outcome.COMMITTED, **report)
 
@@ -122,9 +113,7 @@ def test_a_wrong_spec_fails_its_table_and_stops_what_reads_it_in_every_domain(tm
     (tmp_path / "landing").mkdir()
 
     def outcomes(domain: str) -> dict[str, Outcome]:
-        places = {"root": tmp_path / "data", "landing": tmp_path / "landing", "reports": tmp_path / "reports"}
-        args = DomainArgs(domain=domain, run_id="test", tables=tables, **places)
-        arguments = args.for_intervals([day()])
+        arguments = domain_args(tmp_path, domain).for_intervals([day()])
         reports = list(run_intervals(arguments))
         saved = [arguments.report_of(day(), report.table).exists() for report in reports]
         assert all(saved)
@@ -145,10 +134,9 @@ def test_a_wrong_spec_fails_its_table_and_stops_what_reads_it_in_every_domain(tm
 
 
 def test_days_without_a_folder_end_the_run_unless_they_are_to_be_skipped(tmp_path: Path) -> None:
-    tables = write_specs(tmp_path / "tables", bronze_document(), silver_document())
+    write_specs(tmp_path / "tables", bronze_document(), silver_document())
     (tmp_path / "landing").mkdir()
-    places = {"root": tmp_path / "data", "landing": tmp_path / "landing", "reports": tmp_path / "reports"}
-    args = DomainArgs(domain="shop", run_id="test", tables=tables, **places)
+    args = domain_args(tmp_path)
     days = [day(1), day(2)]
     first, blocked = run_intervals(args.for_intervals(days))
     assert (first.outcome, blocked.waits_for) == (Outcome.NOT_READY, ("bronze.orders",))

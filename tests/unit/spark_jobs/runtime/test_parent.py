@@ -44,17 +44,14 @@ def test_a_driver_whose_task_was_killed_ends_soon() -> None:
 def test_a_driver_whose_task_is_gone_before_it_looks_ends_at_once() -> None:
     gone = subprocess.Popen(["true"])
     gone.wait()
-    ended = subprocess.run(
-        [sys.executable, "-c", DRIVER],
-        cwd=PROJECT,
-        env={**environment(), STARTED_BY: str(gone.pid)},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    ended = run_to_its_end(DRIVER, {STARTED_BY: str(gone.pid)})
     assert ended.returncode == -signal.SIGTERM
     assert f"Process {gone.pid}, which started this driver, is gone" in ended.stderr
+
+
+def run_to_its_end(driver: str, variables: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    command, env = [sys.executable, "-c", driver], {**environment(), **variables}
+    return subprocess.run(command, cwd=PROJECT, env=env, capture_output=True, text=True, timeout=60, check=False)
 
 
 def environment() -> dict[str, str]:
@@ -71,14 +68,7 @@ for name in ("__main__", "spark_jobs.protocol.batches", "include.control.leases"
 
 
 def test_a_driver_logs_what_its_job_and_its_modules_say_but_not_libraries() -> None:
-    ended = subprocess.run(
-        [sys.executable, "-c", LOGGING_DRIVER],
-        cwd=PROJECT,
-        env={**os.environ, "PYTHONPATH": str(PROJECT)},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    ended = run_to_its_end(LOGGING_DRIVER, {"PYTHONPATH": str(PROJECT)})
     lines = [line.split(" INFO ")[1] for line in ended.stderr.splitlines()]
     names = ("__main__", "spark_jobs.protocol.batches", "include.control.leases", "millrace")
     assert lines == [f"{name}: from {name}" for name in names], "the job itself runs as __main__"

@@ -60,11 +60,8 @@ def test_the_settings_of_a_dag_file_reach_every_task() -> None:
         conn_id="spark_cluster",
         execution_timeout=timedelta(minutes=5),
     )
-    assert (dag.dag_id, dag.dag_display_name, dag.owner_links) == (
-        "shop",
-        "The shop",
-        {"sales": "mailto:sales@example.com"},
-    )
+    assert (dag.dag_id, dag.dag_display_name) == ("shop", "The shop")
+    assert dag.owner_links == {"sales": "mailto:sales@example.com"}
     assert len(dag.tasks) == 7
     for task in dag.tasks:
         assert (task.first_day, task.last_day) == (date(2013, 1, 1), date(2013, 12, 31))
@@ -118,10 +115,8 @@ def test_a_bronze_table_waits_for_landing_files_but_not_for_messages(tables: Pat
     sensor = dag.get_task("bronze.orders.files")
     assert (sensor.upstream_task_ids, sensor.inlets, sensor.outlets) == (set(), [], [])
     assert (sensor.max_active_tis_per_dag, sensor.pool) == (None, "default_pool"), "it holds up no other day"
-    assert (dag.get_task("bronze.orders").max_active_tis_per_dag, dag.get_task("bronze.orders").deferrable) == (
-        1,
-        False,
-    )
+    writer = dag.get_task("bronze.orders")
+    assert (writer.max_active_tis_per_dag, writer.deferrable) == (1, False)
     assert sensor.task_display_name == "bronze.orders files"
     assert "`orders/date={interval_start:%Y-%m-%d}`" in sensor.doc_md
     assert "at most\n1:15:00" in sensor.doc_md

@@ -76,17 +76,8 @@ def test_a_spark_master_is_submitted_to(
     hook: MakeHook, jars: Path, connection: dict[str, Any], master: str, extra: list[str]
 ) -> None:
     command = hook(connection)._build_spark_submit_command(APPLICATION)
-    assert command == [
-        "spark-submit",
-        *conf_arguments(jars, master),
-        "--master",
-        master,
-        "--name",
-        "millrace silver.flights",
-        *extra,
-        APPLICATION,
-        *ARGUMENTS,
-    ]
+    named = ["--master", master, "--name", "millrace silver.flights"]
+    assert command == ["spark-submit", *conf_arguments(jars, master), *named, *extra, APPLICATION, *ARGUMENTS]
 
 
 def test_kubernetes_gets_its_namespace(hook: MakeHook, jars: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,22 +88,11 @@ def test_kubernetes_gets_its_namespace(hook: MakeHook, jars: Path, monkeypatch: 
     extra = json.dumps({"namespace": "spark", "deploy-mode": "client"})
     connection = {"host": "k8s://https://cluster", "port": 443, "extra": extra}
     spark_hook = hook(connection, env_vars={"FEED": "night"})
-    assert spark_hook._build_spark_submit_command(APPLICATION) == [
-        "spark-submit",
-        *conf_arguments(jars, "k8s://https://cluster:443"),
-        "--conf",
-        "spark.kubernetes.driverEnv.FEED=night",
-        "--master",
-        "k8s://https://cluster:443",
-        "--conf",
-        "spark.kubernetes.namespace=spark",
-        "--name",
-        "millrace silver.flights",
-        "--deploy-mode",
-        "client",
-        APPLICATION,
-        *ARGUMENTS,
-    ]
+    own_conf = [f"spark.kubernetes.{setting}" for setting in ("driverEnv.FEED=night", "namespace=spark")]
+    command = spark_hook._build_spark_submit_command(APPLICATION)
+    head = ["spark-submit", *conf_arguments(jars, "k8s://https://cluster:443"), "--conf", own_conf[0]]
+    master = ["--master", "k8s://https://cluster:443", "--conf", own_conf[1], "--name", "millrace silver.flights"]
+    assert command == [*head, *master, "--deploy-mode", "client", APPLICATION, *ARGUMENTS]
 
 
 def test_a_connect_server_gets_a_plain_python_client(hook: MakeHook) -> None:
