@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -49,7 +50,7 @@ def with_column(document: dict[str, Any], name: str, **column: Any) -> dict[str,
 
 
 def test_columns_measures_and_comments_come_with_the_next_run_in_commits_that_say_whose_they_are(
-    shop: Lakehouse,
+    shop: Lakehouse, tmp_path: Path
 ) -> None:
     before = {table: latest_version(shop.paths.table(table)) for table in TABLES}
     colour = {"type": "string", "description": "as printed"}
@@ -60,8 +61,9 @@ def test_columns_measures_and_comments_come_with_the_next_run_in_commits_that_sa
         gold_document(measures={**gold_document()["measures"], "most": "max(o.amount)", "colours": "count(o.colour)"}),
     )
     assert [found(shop, table).with_effect(Effect.APPLIED) != [] for table in TABLES] == [True] * 3
+    too_early = copy_lakehouse(shop, tmp_path / "too_early")
     for table, source in ((GOLD, SILVER), (SILVER, BRONZE)):
-        report = shop.run(table, 2, reprocess=True)
+        report = too_early.run(table, 2, reprocess=True)
         assert (report.outcome, report.message.split("\n")) == (
             Outcome.NOT_READY,
             [
