@@ -61,7 +61,7 @@ SUITES = {
     "spark-slow": Suite(["-m", "slow and not faults", *SPARK]),
     "e2e": Suite(["-m", "not slow", "tests/e2e"], budget=14),
     "e2e-slow": Suite(["-m", "slow", "tests/e2e"]),
-    "e2e-all": Suite(["tests/e2e"], budget=90),
+    "e2e-all": Suite(["tests/e2e"], budget=55),
     "faults": Suite(["-m", "faults", *_workers(2), "tests/integration", "tests/spark"]),
 }
 
