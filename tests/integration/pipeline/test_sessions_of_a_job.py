@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark_jobs.runtime import session
-from tests.support.lakehouse import Lakehouse, order
+from tests.support.lakehouse import Lakehouse
 
 CHAIN = ("bronze.orders", "silver.orders", "gold.revenue_daily")
 
@@ -26,11 +26,14 @@ def test_a_batch_opens_one_session_and_a_job_with_nothing_new_none(
         return connect(conf)
 
     monkeypatch.setattr(session, "_connect", counted)
-    lakehouse.deliver(1, "a.json", [order(1, 2)])
-    for running in CHAIN:
-        assert lakehouse.run(running).outcome == "committed"
+    for number in (1, 2):
+        event = {"day": f"2013-01-0{number}", "event_at": f"2013-01-0{number}T10:00:00Z", "event_seq": 1}
+        lakehouse.deliver(number, "a.json", [{"order_id": str(number), "amount": 2, **event}])
+        opened.clear()
+        for running in CHAIN:
+            assert lakehouse.run(running, number).outcome == "committed"
     assert opened == dict.fromkeys(CHAIN, 1)
     opened.clear()
     for running in CHAIN:
-        assert lakehouse.run(running).outcome == "no_op"
+        assert lakehouse.run(running, 2).outcome == "no_op"
     assert not opened
