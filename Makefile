@@ -57,7 +57,7 @@ e2e: setup kafka ## only the tests of the whole stack: a real Airflow, backfills
 	@$(TRY_BROWSER)
 	@$(SUITES) e2e-all
 
-faults: setup kafka ## the long proofs: drivers and servers that die at every further place, full disks, a week in any order (an hour)
+faults: setup kafka ## the long proofs: drivers and servers that die at every further place, full disks, random changes (an hour)
 	@$(SUITES) faults
 
 race: setup ## writers race on disk and on S3, by our log stores and by Delta's own: no commit may get lost (an hour)

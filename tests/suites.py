@@ -30,6 +30,8 @@ from rich.table import Table
 RESULTS = Path("data/tests")
 REFERENCE = [sys.executable, "-m", "tests.reference_job"]
 PYTEST = [sys.executable, "-m", "pytest", "--durations", "25"]
+PATIENCE_S = 60
+"""How long the processes of a suite may take to end after it."""
 _BECOME_SUBREAPER = 36
 """`PR_SET_CHILD_SUBREAPER` of prctl(2)."""
 
@@ -117,14 +119,14 @@ def _run_suite(name: str) -> _Run:
 
 
 def _run(command: list[str], output: int | None = None) -> _Run:
-    """Run a command to its end, and to the end of all processes that it has started; kill those that stay a minute."""
+    """Run a command to its end, and to the end of all processes that it has started; kill those that stay."""
     cpu_s, started = _cpu_of_ended_children(), time.monotonic()
     process = subprocess.Popen(command, stdout=output, stderr=output)
     while (ended := os.wait())[0] != process.pid:  # those that have lost their parent must not stay as zombies
         pass
     process.returncode = os.waitstatus_to_exitcode(ended[1])
     wall_s = time.monotonic() - started
-    _, alive = psutil.wait_procs(psutil.Process().children(recursive=True), timeout=60)
+    _, alive = psutil.wait_procs(psutil.Process().children(recursive=True), timeout=PATIENCE_S)
     left = [repr(process) for process in alive]
     for forgotten in alive:
         forgotten.kill()

@@ -11,9 +11,6 @@ import pytest
 
 from include.control.ledger.ops_table import OpsTable
 
-APPENDS_A_RUN = 6
-"""The appends of a run to `ops.*`: files and intent, the winner, rows of files and closing, the gate's result."""
-
 
 @contextmanager
 def failing_appends(monkeypatch: pytest.MonkeyPatch, at: int, error: int) -> Iterator[None]:

@@ -1,0 +1,39 @@
+"""The runner of the suites fails one that costs too much, also in processes without a parent, or leaves a process."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from include.settings import PROJECT
+
+LOOP = "for _ in range({}): pass"
+RUNNER = f"""
+import sys, typer
+from tests import suites
+suites.REFERENCE = [sys.executable, "-c", "{LOOP.format(3 * 10**6)}"]
+suites.PATIENCE_S = 8
+suites.SUITES = {{name: suites.Suite([f"{{name}}.py"], budget=12) for name in sys.argv[1:]}}
+typer.run(suites.main)
+"""
+TESTS = {
+    "cheap": "pass",
+    "dear": f"""subprocess.run(["sh", "-c", "{sys.executable} -c '{LOOP.format(5 * 10**7)}' > /dev/null 2>&1 &"])""",
+    "forgetful": """subprocess.Popen(["sleep", "600"])""",
+}
+
+
+def test_what_a_suite_costs_and_leaves_counts_against_it_alone(tmp_path: Path) -> None:
+    for name, line in TESTS.items():
+        (tmp_path / f"{name}.py").write_text(f"import subprocess\n\ndef test_it():\n    {line}\n")
+    known = {**os.environ, "PYTHONPATH": str(PROJECT)}
+    command = [sys.executable, "-c", RUNNER, *TESTS]
+    ended = subprocess.run(command, env=known, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert ended.returncode == 1, ended.stdout + ended.stderr
+    dear, forgetful = [line for line in ended.stdout.splitlines() if line.startswith("FAILED")]
+    assert dear.startswith("FAILED dear: it cost")
+    assert dear.endswith("and its budget in tests/suites.py is 12")
+    assert "FAILED forgetful: the tests have left the process" in forgetful
+    assert "sleep" in forgetful
