@@ -1,11 +1,11 @@
-"""Run test suites one after the other, also when one of them fails, and end with one summary.
+"""Run test suites, also when one of them fails, and end with one summary.
 
     python -m tests.suites unit spark e2e
 
-The suites share two cores, so that they never run side by side. Machines differ by a factor of five, so that the cost
-of a suite is given in units: the CPU-seconds of `tests.reference_job`, which runs before the suites and after them. A
-suite that costs more than its budget fails: say in the change what went instead of the new test, or why it is worth
-more.
+The suites share two cores, so that they run one after the other. Only the tests of the whole stack, which wait most of
+the time, run beside the first of the others. Machines differ by a factor of five, so that the cost of a suite is given
+in units: the CPU-seconds of `tests.reference_job`, which runs before the suites and after them. A suite that costs more
+than its budget fails: say in the change what went instead of the new test, or why it is worth more.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ import resource
 import subprocess
 import sys
 import time
-from contextlib import suppress
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import IO, Annotated
 from xml.etree import ElementTree
 
 import psutil
@@ -44,10 +45,12 @@ class Suite:
         arguments: those of pytest.
         budget: the units that it may cost, half more than it was seen to cost; None for a suite that CI does
             not run.
+        waits: whether it waits most of the time, so that the first of the other suites runs at the same time.
     """
 
     arguments: list[str]
     budget: float | None = None
+    waits: bool = False
 
 
 def _workers(count: int) -> list[str]:
@@ -61,24 +64,24 @@ SUITES = {
     "unit": Suite([*_workers(2), "tests/architecture", "tests/unit"], budget=17),
     "spark": Suite(["-m", "not slow and not faults", *SPARK], budget=98),
     "spark-slow": Suite(["-m", "slow and not faults", *SPARK]),
-    "e2e": Suite(["-m", "not slow", "tests/e2e"], budget=14),
+    "e2e": Suite(["-m", "not slow", "tests/e2e"], budget=14, waits=True),
     "e2e-slow": Suite(["-m", "slow", "tests/e2e"]),
-    "e2e-all": Suite(["tests/e2e"], budget=55),
+    "e2e-all": Suite(["tests/e2e"], budget=55, waits=True),
     "faults": Suite(["-m", "faults", *_workers(2), "tests/integration", "tests/spark"]),
 }
 
 
 def main(names: Annotated[list[str], typer.Argument(help=", ".join(SUITES))]) -> None:
     """Run the named suites; the exit code is 1 when one of them failed, cost too much or left a process behind."""
-    # Whatever a test starts becomes a child of this process when its own parent ends, so that its cost is known.
-    ctypes.CDLL(None).prctl(_BECOME_SUBREAPER, 1, 0, 0, 0)
     RESULTS.mkdir(parents=True, exist_ok=True)
-    before = _reference_cpu_s()
-    runs = {name: _run_suite(name) for name in names}
-    unit = (before + _reference_cpu_s()) / 2
+    with ProcessPoolExecutor(initializer=_adopt_orphans) as processes:
+        before = processes.submit(_reference_cpu_s).result()
+        runs = _run_suites(names, processes)
+        unit = (before + processes.submit(_reference_cpu_s).result()) / 2
     summary = Table("suite", "passed", "failed", "skipped", "minutes", "CPU-seconds", "units", "budget")
     complaints: list[str] = []
-    for name, run in runs.items():
+    for name in names:
+        run = runs[name]
         counts, failed = _read(RESULTS / f"{name}.xml")
         units, budget = run.cpu_s / unit, SUITES[name].budget
         costs = (f"{run.wall_s / 60:.1f}", f"{run.cpu_s:.0f}", f"{units:.1f}", f"{budget or '-'}")
@@ -105,20 +108,42 @@ class _Run:
     left: list[str]
 
 
+def _adopt_orphans() -> None:
+    """Whatever a test starts becomes a child of this process when its own parent ends, so that its cost is known."""
+    ctypes.CDLL(None).prctl(_BECOME_SUBREAPER, 1, 0, 0, 0)
+
+
+def _run_suites(names: list[str], processes: ProcessPoolExecutor) -> dict[str, _Run]:
+    """Run each suite from a process of its own, which knows what it costs."""
+    working = [name for name in names if not SUITES[name].waits]
+    logs = {name: RESULTS / f"{name}.log" for name in names if working and SUITES[name].waits}
+    waiting = {name: processes.submit(_run_suite, name, log) for name, log in logs.items()}
+    runs = {}
+    for name in working or names:
+        runs[name] = processes.submit(_run_suite, name).result()
+        while waiting:
+            other, run = waiting.popitem()
+            runs[other] = run.result()
+            print(logs[other].read_text())  # noqa: T201
+    return runs
+
+
 def _reference_cpu_s() -> float:
-    run = _run(REFERENCE, output=subprocess.DEVNULL)
+    with Path(os.devnull).open("w") as nowhere:
+        run = _run(REFERENCE, nowhere)
     if run.exit_code:
         raise RuntimeError(f"{' '.join(REFERENCE)} ended with exit code {run.exit_code}: run it to see why")
     return run.cpu_s
 
 
-def _run_suite(name: str) -> _Run:
+def _run_suite(name: str, log: Path | None = None) -> _Run:
     results = RESULTS / f"{name}.xml"
     results.unlink(missing_ok=True)
-    return _run([*PYTEST, "--junitxml", str(results), *SUITES[name].arguments])
+    with log.open("w") if log else nullcontext() as output:
+        return _run([*PYTEST, "--junitxml", str(results), *SUITES[name].arguments], output)
 
 
-def _run(command: list[str], output: int | None = None) -> _Run:
+def _run(command: list[str], output: IO[str] | None) -> _Run:
     """Run a command to its end, and to the end of all processes that it has started; kill those that stay."""
     cpu_s, started = _cpu_of_ended_children(), time.monotonic()
     process = subprocess.Popen(command, stdout=output, stderr=output)

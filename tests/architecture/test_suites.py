@@ -16,7 +16,7 @@ import sys, typer
 from tests import suites
 suites.REFERENCE = [sys.executable, "-c", {BURN.format(0.5)!r}]
 suites.PATIENCE_S = 12
-suites.SUITES = {{name: suites.Suite([f"{{name}}.py"], budget=2) for name in sys.argv[1:]}}
+suites.SUITES = {{name: suites.Suite([f"{{name}}.py"], 2, name == "dear") for name in sys.argv[1:]}}
 typer.run(suites.main)
 """
 TESTS = {
