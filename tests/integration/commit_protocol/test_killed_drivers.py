@@ -32,7 +32,7 @@ Clean = Callable[[str], CleanBatch]
 BRONZE, SILVER = "bronze.orders", "silver.orders"
 A_JOB_OF_EACH_KIND = {
     "first files": (Step.INTENT, Step.COMMIT, FILES_LOADED),
-    "merge": (Step.COMMIT, Step.RECORDED, Step.QUARANTINE, Step.TOMBSTONES, Step.CLOSED, Step.CERTIFICATE),
+    "merge": (Step.COMMIT, Step.TOMBSTONES, Step.CLOSED),
     "groups": (Step.COMMIT,),
 }
 """A scenario for each layer -> the places at which the most is left to do."""

@@ -26,14 +26,19 @@ SNAPSHOT = {"snapshot": "full", "sequence_by": [], "except_column_list": ["event
 MISSING = "orders/date=2013-01-02/b.json.gz"
 
 
-@pytest.fixture(scope="module")
-def made(shared: Lakehouse) -> Lakehouse:
-    """Orders that are delivered completely every day, in files; the first day is loaded."""
+def load_first_day(shop: Lakehouse) -> None:
+    """Orders are delivered completely every day, in files; the first day is in bronze."""
     source = {**bronze_document()["source"], "files": "*.json*", "max_attempts_per_file": 2}
     states = silver_document(STATES, **SNAPSHOT)
     periods = silver_document(PERIODS, **SNAPSHOT, stored_as_scd_type=2)
-    shared.specs(bronze_document(source=source), states, periods)
-    given(shared, BRONZE, [order(number, number) for number in range(1, 6)], 1, "a.json")
+    shop.specs(bronze_document(source=source), states, periods)
+    given(shop, BRONZE, [order(number, number) for number in range(1, 6)], 1, "a.json")
+
+
+@pytest.fixture(scope="module")
+def made(shared: Lakehouse) -> Lakehouse:
+    """The first day is in both silver tables, too."""
+    load_first_day(shared)
     for report in shared.run_all(1, *SILVER):
         assert report.exit_code == 0, report.message
     return shared
@@ -69,30 +74,27 @@ FIRST = {f"o{number}": number for number in range(1, 6)}
 
 
 def test_a_half_snapshot_waits_for_its_file_whichever_day_runs_and_a_later_one_does_not_wait_for_it(
-    shop: Lakehouse,
+    lakehouse: Lakehouse,
 ) -> None:
-    half(shop)
-    for table in SILVER:
-        own = shop.run(table, 2)
-        assert own.outcome is Outcome.NOT_READY
-        assert MISSING in own.message
-        other = shop.run(table, 1)
-        assert other.outcome is Outcome.NO_OP
-        assert any(MISSING in note for note in other.notes)
-    assert states(shop) == FIRST
-    assert open_periods(shop) == {key: (amount, 1) for key, amount in FIRST.items()}
-    given(shop, BRONZE, [order(number, 30) for number in range(1, 6)], 3)
-    for report in shop.run_all(3, *SILVER):
-        assert report.outcome is Outcome.COMMITTED, report.message
-    assert states(shop) == dict.fromkeys(FIRST, 30)
-    assert open_periods(shop) == {key: (30, 3) for key in FIRST}
-    assert len(shop.rows(PERIODS, "order_id")) == 10, "no period of the second day yet"
-    shop.deliver(2, "b.json.gz", packed(order(4, 20), order(5, 5)))
-    for report in shop.run_all(2, BRONZE, *SILVER):
+    load_first_day(lakehouse)
+    half(lakehouse)
+    other = lakehouse.run(PERIODS, 1)
+    assert other.outcome is Outcome.COMMITTED, other.message
+    assert any(MISSING in note for note in other.notes)
+    own = lakehouse.run(PERIODS, 2)
+    assert own.outcome is Outcome.NOT_READY
+    assert MISSING in own.message
+    assert open_periods(lakehouse) == {key: (amount, 1) for key, amount in FIRST.items()}
+    given(lakehouse, BRONZE, [order(number, 30) for number in range(1, 6)], 3)
+    assert lakehouse.run(PERIODS, 3).outcome is Outcome.COMMITTED
+    assert open_periods(lakehouse) == {key: (30, 3) for key in FIRST}
+    assert len(lakehouse.rows(PERIODS, "order_id")) == 10, "no period of the second day yet"
+    lakehouse.deliver(2, "b.json.gz", packed(order(4, 20), order(5, 5)))
+    for report in lakehouse.run_all(2, BRONZE, PERIODS):
         assert report.exit_code == 0, report.message
-    assert states(shop) == dict.fromkeys(FIRST, 30)
-    assert len(shop.rows(PERIODS, "order_id")) == 14
-    assert shop.run(PERIODS, 2).outcome is Outcome.NO_OP
+    assert open_periods(lakehouse) == {key: (30, 3) for key in FIRST}
+    assert len(lakehouse.rows(PERIODS, "order_id")) == 14
+    assert lakehouse.run(PERIODS, 2).outcome is Outcome.NO_OP
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pyarrow as pa
@@ -34,16 +35,17 @@ from tests.support.silver.known_customers import (
 
 @pytest.fixture(scope="module")
 def made(server: SparkServer, tmp_path_factory: pytest.TempPathFactory) -> Lakehouse:
-    """Customer c1 is known, c2 is not; o1 is of c1, o2 of c2, o3 of nobody."""
+    """Only customer c1 is known; o1 and o4 are of c1, o2 of c2, o3 of nobody, o5 of c5."""
     shop = Lakehouse(tmp_path_factory.mktemp("made"))
     shop.specs(*shop_documents())
     given(shop, CUSTOMERS, [customer(1, 1)])
-    given(shop, BRONZE_ORDERS, [order_of(1, 1, 1), order_of(2, 2, 2), order_of(3, None, 3)])
+    given(shop, BRONZE_ORDERS, [order_of(1, 1, 1), order_of(2, 2, 2), order_of(3, None, 3), order_of(5, 5, 8)])
+    given(shop, BRONZE_ORDERS, [order_of(1, 1, 5), order_of(4, 1, 6)], name="b.json")
     report = run_well(shop, ORDERS)
     assert report.rows.model_dump(exclude_defaults=True) == {
-        "read": 3, "applied": 2, "quarantined": 1, "inserted": 2
+        "read": 6, "applied": 3, "superseded": 1, "quarantined": 2, "inserted": 3
     }  # fmt: skip
-    assert shop.rows(ORDERS, "order_id", "customer_id") == [("o1", "c1"), ("o3", None)]
+    assert shop.rows(ORDERS, "order_id", "customer_id") == [("o1", "c1"), ("o3", None), ("o4", "c1")]
     return shop
 
 
@@ -59,9 +61,11 @@ def advice(shop: Lakehouse) -> Advice:
     return Planner(catalog, settings).advise(catalog.spec(ORDERS), day(1))
 
 
-def test_an_order_waits_for_its_customer_and_comes_once_without_a_person(shop: Lakehouse) -> None:
-    (waiting,) = shop.waiting(ORDERS)
-    assert waiting.reasons == (UNKNOWN,)
+def test_an_order_waits_for_its_customer_and_comes_once_without_a_person_unless_one_has_decided_on_it(
+    shop: Lakehouse,
+) -> None:
+    waiting = {json.loads(row.record)["order_id"]: row for row in shop.waiting(ORDERS)}
+    assert {key: row.reasons for key, row in waiting.items()} == {"o2": (UNKNOWN,), "o5": (UNKNOWN,)}
     assert advice(shop).nothing_new
     before = latest_version(shop.paths.table(ORDERS))
     given(shop, CUSTOMERS, [customer(3, 2)])
@@ -69,38 +73,30 @@ def test_an_order_waits_for_its_customer_and_comes_once_without_a_person(shop: L
     assert run_well(shop, ORDERS).outcome == Outcome.NO_OP
     assert advice(shop).nothing_new, "other customers are looked at once"
     assert latest_version(shop.paths.table(ORDERS)) == before
-    assert [row.attempts for row in shop.waiting(ORDERS)] == [0]
+    assert [row.attempts for row in shop.waiting(ORDERS)] == [0, 0]
+    fixed = shop.replay(ORDERS, assign={"customer_id": "'c9'"}, rows={"ids": [waiting["o5"].id]})
+    assert (fixed.rows.read, fixed.rows.quarantined) == (1, 1), "the fix is judged by the rule as well"
 
-    given(shop, CUSTOMERS, [customer(2, 2)])
+    given(shop, CUSTOMERS, [customer(2, 2), customer(5, 2), customer(9, 3)])
 
     planned = advice(shop)
     assert (planned.nothing_new, planned.has_new_data) == (False, True)
     assert "looks whether silver.customers has what 1 waiting row refers to" in planned.message
     report = run_well(shop, ORDERS)
     assert report.rows.model_dump(exclude_defaults=True) == {"read": 1, "applied": 1, "inserted": 1}, report.message
-    assert shop.rows(ORDERS, "order_id", "customer_id") == [("o1", "c1"), ("o2", "c2"), ("o3", None)]
-    assert [row.status for row in shop.waiting(ORDERS, *RowStatus)] == [RowStatus.REPLAYED]
+    assert shop.rows(ORDERS, "order_id", "customer_id") == [("o1", "c1"), ("o2", "c2"), ("o3", None), ("o4", "c1")]
+    assert [row.id for row in shop.waiting(ORDERS, RowStatus.REPLAYED)] == [waiting["o2"].id]
     commit = read_commit(shop.paths.table(ORDERS), latest_version(shop.paths.table(ORDERS)))
     assert commit
     pinned = commit.metadata["sources"]["references"][CUSTOMERS]["version"]
     assert pinned == latest_version(shop.paths.table(CUSTOMERS))
     assert run_well(shop, ORDERS).outcome == Outcome.NO_OP
     assert advice(shop).nothing_new
-
-
-def test_a_row_on_which_a_person_has_decided_waits_for_a_person(shop: Lakehouse) -> None:
-    (row,) = shop.waiting(ORDERS)
-    fixed = shop.replay(ORDERS, assign={"customer_id": "'c9'"}, rows={"ids": [row.id]})
-    assert (fixed.rows.read, fixed.rows.quarantined) == (1, 1), "the fix is judged by the rule as well"
-    given(shop, CUSTOMERS, [customer(2, 2), customer(9, 3)])
-    assert run_well(shop, ORDERS).outcome == Outcome.NO_OP
     assert shop.replay(ORDERS).rows.applied == 1
-    assert ("o2", "c9") in shop.rows(ORDERS, "order_id", "customer_id")
+    assert ("o5", "c9") in shop.rows(ORDERS, "order_id", "customer_id")
 
 
 def test_an_accepted_row_stays_when_its_customer_is_deleted_and_its_rows_are_read_again(shop: Lakehouse) -> None:
-    given(shop, BRONZE_ORDERS, [order_of(1, 1, 5), order_of(4, 1, 6)], name="b.json")
-    run_well(shop, ORDERS)
     given(shop, CUSTOMERS, [customer(1, 9, op="delete")])
     bronze = open_table(shop.paths.table(BRONZE_ORDERS))
     of_file = [row for row in bronze.to_pyarrow_table().to_pylist() if row["_source_file"].endswith("b.json")]
@@ -110,14 +106,14 @@ def test_an_accepted_row_stays_when_its_customer_is_deleted_and_its_rows_are_rea
 
     again = run_well(shop, ORDERS, reprocess=True)
 
-    assert (again.rows.read, again.rows.unchanged, again.rows.quarantined) == (6, 3, 2), again.message
+    assert (again.rows.read, again.rows.unchanged, again.rows.quarantined) == (7, 3, 3), again.message
     assert shop.rows(ORDERS, "order_id", "amount") == [("o1", 5), ("o3", 3), ("o4", 6)]
     assert sum("o7" in row.record for row in shop.waiting(ORDERS)) == 1, "a row without a token is judged now"
     # The file is delivered again, with another event of o1 and without o4 and o7: its rows arrive, o1's first does not.
     shop.deliver(1, "b.json", [order_of(1, 1, 7)])
     run_well(shop, BRONZE_ORDERS, ORDERS)
     assert shop.rows(ORDERS, "order_id", "amount") == [("o1", 1), ("o3", 3)]
-    assert sorted(row.record.partition('"amount":')[2][0] for row in shop.waiting(ORDERS)) == ["2", "7"]
+    assert sorted(row.record.partition('"amount":')[2][0] for row in shop.waiting(ORDERS)) == ["2", "7", "8"]
 
 
 def test_a_late_event_computes_a_history_again_without_judging_its_earlier_events(tmp_path: Path) -> None:

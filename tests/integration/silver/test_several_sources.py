@@ -60,24 +60,38 @@ def test_any_order_of_deliveries_and_runs_ends_in_the_last_state_of_each_key_by_
     assert shops.run(SILVER).outcome is Outcome.NO_OP
 
 
-def test_one_batch_reads_each_source_from_where_the_last_one_ended_and_a_new_source_from_its_beginning(
+def test_a_batch_reads_each_source_from_where_the_last_one_ended_and_a_replaced_file_asks_before_it_deletes_many_keys(
     shops: Lakehouse,
 ) -> None:
-    *bronze, both = two_shops()
+    *bronze, both = two_shops(max_deleted_percent=10)
     shops.specs({**both, "sources": both["sources"][:1]})
-    run_day(shops, 1, ShopEvent(WEB, 1, 1, 1, 1), ShopEvent(BRANCH, 2, 2, 1, 2))
+    of_branch = [ShopEvent(BRANCH, key, key, 1, key) for key in (0, 1, 2, 6)]
+    run_day(shops, 1, *of_branch, ShopEvent(WEB, 2, 7, 0, 8), ShopEvent(WEB, 4, 4, 1, 9))
     shops.specs(*bronze, both)
     settings = Settings(root=shops.paths.root, landing=f"{shops.folder / 'landing'}", tables=shops.folder / "tables")
     planner, catalog = Planner(load_catalog(settings.tables), settings), load_catalog(settings.tables)
     advice = planner.advise(catalog.spec(SILVER), day(1))
     assert (advice.sources, advice.nothing_new) == ({BRANCH: (None, 1)}, False)
 
-    run_day(shops, 2, ShopEvent(WEB, 3, 3, 1, 3), ShopEvent(BRANCH, 1, 4, 0, 4))
+    run_day(shops, 2, ShopEvent(WEB, 3, 3, 1, 10), ShopEvent(BRANCH, 4, 9, 0, 11))
 
     position = stream_position(catalog.spec(SILVER), shops.paths, planner.ops.ledger)
     assert position
     assert position.last_sources.ranges == {WEB: (1, 2), BRANCH: (None, 2)}
-    assert shops.rows(SILVER, "order_id", "amount", "shop") == [("o1", 1, WEB), ("o2", 2, BRANCH), ("o3", 3, WEB)]
+    rows = [("o0", 0, BRANCH), ("o1", 1, BRANCH), ("o2", 2, BRANCH), ("o3", 3, WEB), ("o4", 4, WEB), ("o6", 6, BRANCH)]
+    assert shops.rows(SILVER, "order_id", "amount", "shop") == rows
+
+    shops.deliver(1, "a.json", [of_branch[0].row], feed=FEEDS[BRANCH])
+    shops.run(BRANCH)
+    given(shops, WEB, [ShopEvent(WEB, 5, 5, 1, 12).row], 2)
+    refused = shops.run(SILVER)
+    assert refused.outcome is Outcome.DELETES_REFUSED, refused.message
+    assert f"{BRANCH}: branch_orders/date=2013-01-01/a.json was delivered again without them" in refused.message
+    [asked] = OpsTables(shops.paths).deletes.pending_deletes(SILVER)
+    assert (asked.source, asked.source_version, asked.keys) == (BRANCH, 3, 2)
+    assert shops.run(SILVER, allow_deletes="ann").exit_code == 0
+    rows = [("o0", 0, BRANCH), ("o2", 7, WEB), ("o3", 3, WEB), ("o4", 4, WEB), ("o5", 5, WEB)]
+    assert shops.rows(SILVER, "order_id", "amount", "shop") == rows
 
 
 def test_refused_rows_of_each_source_are_fixed_and_replayed_as_that_source_delivers_them(shops: Lakehouse) -> None:
@@ -98,25 +112,6 @@ def test_refused_rows_of_each_source_are_fixed_and_replayed_as_that_source_deliv
     rows = [("o1", -1, WEB), ("o2", 6, BRANCH)]
     assert shops.rows(SILVER, "order_id", "amount", "shop") == rows
     assert shops.run(SILVER, 1, reprocess=True).exit_code == 0
-    assert shops.rows(SILVER, "order_id", "amount", "shop") == rows
-
-
-def test_a_replaced_file_of_one_source_asks_before_it_deletes_too_many_keys(shops: Lakehouse) -> None:
-    shops.specs(*two_shops(max_deleted_percent=20))
-    of_branch = [ShopEvent(BRANCH, key, key, 1, key) for key in (0, 1, 2, 6)]
-    run_day(shops, 1, *of_branch, ShopEvent(WEB, 2, 7, 0, 8), ShopEvent(WEB, 4, 4, 1, 9))
-    shops.deliver(1, "a.json", [of_branch[0].row], feed=FEEDS[BRANCH])
-    shops.run(BRANCH)
-    given(shops, WEB, [ShopEvent(WEB, 5, 5, 1, 10).row], 2)
-
-    refused = shops.run(SILVER)
-
-    assert refused.outcome is Outcome.DELETES_REFUSED, refused.message
-    assert f"{BRANCH}: branch_orders/date=2013-01-01/a.json was delivered again without them" in refused.message
-    [asked] = OpsTables(shops.paths).deletes.pending_deletes(SILVER)
-    assert (asked.source, asked.source_version, asked.keys) == (BRANCH, 2, 2)
-    assert shops.run(SILVER, allow_deletes="ann").exit_code == 0
-    rows = [("o0", 0, BRANCH), ("o2", 7, WEB), ("o4", 4, WEB), ("o5", 5, WEB)]
     assert shops.rows(SILVER, "order_id", "amount", "shop") == rows
 
 

@@ -10,6 +10,7 @@ from embedded.spark.server import SparkServer
 from include.control.gates.gates import Gates
 from include.control.ledger.ledger import Ledger
 from include.control.log.delta_log import latest_version
+from include.control.log.stored_tables import open_table
 from include.errors import Outcome
 from tests.support.lakehouse import Lakehouse
 from tests.support.silver.divided_orders import EU, SILVER, US, DividedOrders, event
@@ -21,28 +22,31 @@ def orders(tmp_path: Path, server: SparkServer) -> DividedOrders:
 
 
 def test_each_source_has_its_stream_and_the_table_has_the_rows_of_both(orders: DividedOrders) -> None:
-    orders.spec(stored_as_scd_type=2)
-    orders.load(EU, 1, event("de1", 1, 1), event("fr2", 2, 1), event("de3", -1))
-    orders.load(US, 1, event("us1", 3, 1), event("us3", -1))
+    orders.spec(stored_as_scd_type=2, except_column_list=["event_at", "event_seq", "day"])
+    orders.load(EU, 1, event("de1", 1, 1), event("fr2", 2, 1), event("fr2", None, 2), event("de3", -1))
+    orders.load(US, 1, event("us1", 3, 1), event("us2", 2, 1), event("us3", -1), event("us4", None, 4))
 
     report = orders.merge()
 
     assert orders.batches() == [(US, 1), (EU, 1)]
-    assert (report.rows.read, report.rows.quarantined, report.rows.inserted) == (5, 2, 3)
-    orders.load(EU, 2, event("de1", 5, 2), event("fr2", None, 2), event("de4", 4))
-    assert orders.merge(2).rows.read == 3
-    orders.load(US, 2, event("us1", 0, 0), event("us5", 5))
-    orders.load(EU, 3, event("fr2", 9, 0), event("de4", 6, 1))
-    orders.merge(3)
-    assert orders.batches()[2:] == [(EU, 2), (US, 2), (EU, 3)]
+    assert (report.rows.read, report.rows.quarantined, report.rows.inserted) == (8, 2, 4)
+    late = event("us1", 0, 0), event("us2", 2, 0), event("us4", 9, 3)
+    orders.load(US, 2, *late, event("us1", 5, 2), event("us2", None, 2), event("us5", 5))
+    orders.merge(2)
+    assert orders.batches()[2:] == [(US, 2)], "the other source has nothing new"
     assert orders.shop.run(SILVER, 3).outcome is Outcome.NO_OP
     assert orders.refused() == ["de3", "us3"]
     orders.require_read_once()
-    rows = orders.shop.rows(SILVER, "country", "order_id", "amount", "__END_AT")
-    periods = [(f"{country}{order}", amount, end is None) for country, order, amount, end in rows]
+    columns = ["order_id", "amount", "country", "__START_AT", "__END_AT"]
+    assert open_table(orders.shop.paths.table(SILVER)).to_pyarrow_table().column_names[:5] == columns
+    rows = orders.shop.rows(SILVER, "country", "order_id", "amount", "__START_AT", "__END_AT")
+    periods = [
+        (f"{country}{order}", amount, *(at and at["event_seq"] for at in between))
+        for country, order, amount, *between in rows
+    ]
     assert periods == [
-        *(("de1", 1, False), ("de1", 5, True), ("de4", 4, False), ("de4", 6, True)),
-        *(("fr2", 2, False), ("fr2", 9, False), ("us1", 0, False), ("us1", 3, True), ("us5", 5, True)),
+        *(("de1", 1, 1, None), ("fr2", 2, 1, 2), ("us1", 0, 0, 1), ("us1", 3, 1, 2), ("us1", 5, 2, None)),
+        *(("us2", 2, 0, 2), ("us4", 9, 3, 4), ("us5", 5, 0, None)),
     ]
 
 
