@@ -41,11 +41,12 @@ def tied_keys(found: Findings) -> list[str]:
     return [sample.split(" at ")[0] for sample in found.ties.samples]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kind",
     [
         {"snapshot": "full"},
-        pytest.param(HISTORY, marks=pytest.mark.slow),
+        HISTORY,
         *(pytest.param(kind, marks=pytest.mark.faults) for kind in (FILLED, {**HISTORY, **FILLED})),
     ],
 )
@@ -107,20 +108,6 @@ def test_refused_rows_are_reported_by_reason_with_sample_ids_and_ties_with_their
     # With a row of the table: o13 has another one, o12 the same, and o14 a later one.
     found = findings(lakehouse, 2, [order(13, "2", 2), order(12, "7", 3), order(14, "2", 4)])
     assert tied_keys(found) == ["order_id=o13"]
-
-
-def test_bronze_reports_the_records_that_it_refused(lakehouse: Lakehouse) -> None:
-    rule = {"expect_column_values_to_not_be_null": {"column": "amount"}, "action": "drop", "reason": "no amount"}
-    lakehouse.specs(bronze_document(expectations=[rule]))
-    lakehouse.deliver(1, "a.json", ["{broken", "{too", order(1, 5), order(2, None)])
-    report = lakehouse.run(BRONZE)
-    rows_by_reason = {(one.reason.partition(":")[0], one.action): one.rows for one in report.findings.refused}
-    assert rows_by_reason == {
-        ("malformed record", "quarantine"): 2,
-        ("expect_column_values_to_not_be_null(amount)", "drop"): 1,
-    }
-    assert report.rows.dropped == 1
-    assert lakehouse.run(BRONZE).findings == Findings(), "a run without a batch found nothing"
 
 
 def test_an_empty_text_is_no_key_and_no_group_of_a_partitioned_table(lakehouse: Lakehouse) -> None:

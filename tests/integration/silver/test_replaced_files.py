@@ -12,6 +12,7 @@ from deltalake import DeltaTable
 from embedded.spark.server import SparkServer
 from include.contracts.file_status import FileStatus
 from include.contracts.job.args import Job
+from include.contracts.job.findings import Findings
 from include.control.landing.file_states import file_states
 from include.control.ledger.ledger import Ledger
 from include.errors import Outcome
@@ -21,11 +22,13 @@ from tests.support.silver.silver_models import tombstones
 
 BRONZE, SILVER = TABLES = ("bronze.orders", "silver.orders")
 RULE = {"expect_column_values_to_be_between": {"column": "amount", "min_value": 0}, "action": "quarantine"}
+NUMBERED = {"expect_column_values_to_not_be_null": {"column": "event_seq"}, "action": "drop", "reason": "no number"}
 FIRST = [
     order(1, 5, 8),
     order(2, 7, 8),
     order(3, -1, 8),
     order(4, None, 9, op="delete"),
+    {**order(5, 5), "event_seq": None},
     "{broken",
 ]
 OTHER = [order(1, 3, 7), order(4, 9, 8), order(5, 2, 1)]
@@ -68,7 +71,18 @@ def bronze(**changes: Any) -> dict[str, Any]:
     """The spec of the orders, with a column for the operation of an event."""
     source = {**bronze_document()["source"], "on_changed_file": "replace"}
     columns = {**bronze_document()["columns"], "op": {"type": "string"}}
-    return bronze_document(source=source, columns=columns, **changes)
+    return bronze_document(source=source, columns=columns, expectations=[NUMBERED], **changes)
+
+
+def test_bronze_reports_the_records_that_it_refused(delivered: Lakehouse, shop: Lakehouse) -> None:
+    report = delivered.reports[0]
+    rows_by_reason = {(one.reason.partition(":")[0], one.action): one.rows for one in report.findings.refused}
+    assert rows_by_reason == {
+        ("malformed record", "quarantine"): 1,
+        ("expect_column_values_to_not_be_null(event_seq)", "drop"): 1,
+    }
+    assert report.rows.dropped == 1
+    assert shop.run(BRONZE).findings == Findings(), "a run without a batch found nothing"
 
 
 def test_the_new_content_of_a_file_replaces_its_rows_in_both_layers(shop: Lakehouse) -> None:

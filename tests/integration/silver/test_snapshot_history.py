@@ -102,10 +102,13 @@ def test_the_new_content_of_a_snapshots_file_takes_the_place_of_its_rows(snapsho
 
     load(snapshots, 1, 5)
     merge(snapshots, 5, table)
-    replace(5, order(2, 2), order(3, 30), order(4, 4), order(5, -5))
+    replace(5, order(2, 2), order(3, 30), order(4, 4), order(5, -5), order(6, 6), order(6, 7))
     replace(1, order(2, 100), order(9, 9))
-    merge(snapshots, 5, table)
-    assert states() == {"o2": 2, "o3": 30, "o4": 4}, "an older one changes no newer one"
+    ties = merge(snapshots, 5, table).findings.ties
+    assert (ties.keys, [sample.split(" at ")[0] for sample in ties.samples]) == (1, ["order_id=o6"])
+    now = states()
+    assert now.pop("o6") in (6, 7)
+    assert now == {"o2": 2, "o3": 30, "o4": 4}, "an older one changes no newer one"
     assert ["o5" in row["record"] for row in snapshots.quarantine(table)] == [True], "what was refused before is gone"
     replace(5)
     assert snapshots.run(table, 5).outcome is Outcome.DELETES_REFUSED
