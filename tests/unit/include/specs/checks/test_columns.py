@@ -42,15 +42,11 @@ def test_what_is_no_name_of_a_field_is_refused(tmp_path: Path, stated: str, fix:
     ("changes", "columns", "key", "message"),
     [
         ({}, {"a": {}, "b": {"from": "a"}}, "columns.b.from", "the column a reads this field too"),
-        (
-            {"field_names": "any_case"}, {"a": {"from": "Id"}, "b": {"from": "ID"}}, "columns.b.from",
-            "the column a reads this field too",
-        ),
+        ({"field_names": "any_case"}, {"a": {"from": "Id"}, "b": {"from": "ID"}}, "columns.b.from",
+         "the column a reads this field too"),
         ({"format": "csv", "header": False}, {"a": {"from": "Id"}}, "columns.a.from", "do not name their fields"),
-        (
-            {**KAFKA, "transforms": {"a": "offset"}}, {"a": {"from": "Id"}}, "columns.a.from",
-            "an expression of source.transforms fills this column",
-        ),
+        ({**KAFKA, "transforms": {"a": "offset"}}, {"a": {"from": "Id"}}, "columns.a.from",
+         "an expression of source.transforms fills this column"),
         ({**KAFKA, "format": "csv"}, {"a": {"from": "Id"}}, "columns.a.from", "records do not name their fields"),
         ({"format": "csv"}, {"a": {"from": "b.c"}}, "columns.a.from", "a part of the field b, and CSV values have no"),
         ({}, {"a": {"from": "b.c"}, "d": {"from": "b.c"}}, "columns.d.from", "the column a reads this part too"),
@@ -58,10 +54,8 @@ def test_what_is_no_name_of_a_field_is_refused(tmp_path: Path, stated: str, fix:
         ({}, {"a": {"from": "b.c"}, "b": {}}, "columns.b", "the column a reads a part of this"),
         ({}, {"b": {}, "a": {"from": "b.c"}}, "columns.a.from", "the column b reads the whole of which this is"),
         ({}, {"a": {"from": ".".join("abcdefghijkl")}}, "columns.a.from", "no column reads so deep"),
-        (
-            {"field_names": "any_case"}, {"a": {"from": "b.c"}, "d": {"from": "B.C"}}, "columns.d.from",
-            "the column a reads this part too",
-        ),
+        ({"field_names": "any_case"}, {"a": {"from": "b.c"}, "d": {"from": "B.C"}}, "columns.d.from",
+         "the column a reads this part too"),
     ],
 )  # fmt: skip
 def test_a_field_that_a_column_cannot_read_is_refused(

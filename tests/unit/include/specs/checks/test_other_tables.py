@@ -60,20 +60,12 @@ def test_comparisons_with_their_arguments_are_accepted(tmp_path: Path) -> None:
     [
         (rule(FRESH, "fail", column="event_at", max_age="1 week"), "max_age", "an age is", "write it as"),
         (rule(FRESH, "fail", column="amount", max_age="1 days"), "column", "is int", "name one of day, event"),
-        (
-            rule(FRESH, "fail", column="event_at", max_age="1 days", as_of="now"),
-            "as_of",
-            "unknown value",
-            "known are interval_end, commit",
-        ),
+        (rule(FRESH, "fail", column="event_at", max_age="1 days", as_of="now"), "as_of", "unknown value",
+         "known are interval_end, commit"),
         (rule(NEAR, "warn", of_last=0, min_percent=5), "of_last", "at least 1", ""),
         (rule(NEAR, "warn", of_last=7, min_percent=5, rows="aplied"), "rows", "unknown", "did you mean 'appl"),
-        (
-            rule(EXIST, "fail", column="order_id", other_table="orders", other_column="order_id"),
-            "other_table",
-            "a table is needed here",
-            "write it as <layer>.<name>",
-        ),
+        (rule(EXIST, "fail", column="order_id", other_table="orders", other_column="order_id"), "other_table",
+         "a table is needed here", "write it as <layer>.<name>"),
         (
             rule(
                 TOGETHER,
@@ -86,14 +78,10 @@ def test_comparisons_with_their_arguments_are_accepted(tmp_path: Path) -> None:
             "2 columns are compared with 1",
             "name 2",
         ),
-        (
-            rule(RECONCILE, "fail", source="bronze.planes", **MEASURES),
-            "source",
-            "the table does not read this table",
-            "did you mean 'bronze.orders'?",
-        ),
+        (rule(RECONCILE, "fail", source="bronze.planes", **MEASURES), "source", "the table does not read this table",
+         "did you mean 'bronze.orders'?"),
     ],
-)
+)  # fmt: skip
 def test_each_mistake_is_named_with_its_likely_fix(
     tmp_path: Path, expectations: Any, key: str, message: str, fix: str
 ) -> None:

@@ -182,26 +182,14 @@ def test_a_text_that_is_compared_with_a_time_of_a_source_reads_the_clock(tmp_pat
         ({"query": "SELECT day FROM p"}, "query", "p is not the alias of a source", "known are o"),
         ({"query": "SELECT day FROM o", "zorder_by": ["dya"]}, "zorder_by[0]", "no such column", "did you mean 'day'?"),
         ({"query": "SELECT day FROM o", "refresh_by": "dya"}, "refresh_by", "the query has no such column", "did you"),
-        (
-            {"query": LAST_ORDERS, "refresh_by": "order_id"},
-            "refresh_by",
-            "cannot be refreshed by this column: the window",
-            "write `refresh: full`",
-        ),
-        (
-            {"query": "SELECT day, sum(amount) OVER (ORDER BY day RANGE 6 PRECEDING) AS n FROM o", "refresh_by": "day"},
-            "refresh_by",
-            "cannot be refreshed by this column: the window",
-            "write `lookback: 6 days`",
-        ),
-        (
-            {"query": LAST_ORDERS, "refresh_by": ["day", "order_id"]},
-            "refresh_by",
-            "cannot be refreshed by these columns: the window",
-            "write `refresh: full`",
-        ),
+        ({"query": LAST_ORDERS, "refresh_by": "order_id"}, "refresh_by",
+         "cannot be refreshed by this column: the window", "write `refresh: full`"),
+        ({"query": "SELECT day, sum(amount) OVER (ORDER BY day RANGE 6 PRECEDING) AS n FROM o", "refresh_by": "day"},
+         "refresh_by", "cannot be refreshed by this column: the window", "write `lookback: 6 days`"),
+        ({"query": LAST_ORDERS, "refresh_by": ["day", "order_id"]}, "refresh_by",
+         "cannot be refreshed by these columns: the window", "write `refresh: full`"),
     ],
-)
+)  # fmt: skip
 def test_a_wrong_name_in_or_about_a_query(
     tmp_path: Path, changes: dict[str, Any], key: str, message: str, fix: str
 ) -> None:

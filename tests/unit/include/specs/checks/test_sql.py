@@ -9,8 +9,10 @@ import pytest
 from include.catalog import load_catalog
 from include.specs.checks.sql import sql_problems
 from tests.support.cli import Lakehouse
-from tests.support.documents.refusals import sql_problems_of
+from tests.support.documents.refusals import rule, sql_problems_of
 from tests.support.documents.specs import Document, bronze_document, gold_document, silver_document, write_specs
+
+RECONCILE = "expect_table_to_reconcile_with_source"
 
 VALID = [
     "amount", "AMOUNT + Event_Seq", "_rescued", "_source_file", "coalesce(amount, 0)", "cast(amount as decimal(10,2))",
@@ -111,24 +113,10 @@ def test_the_value_of_a_message_is_the_same_if_it_is_read_again(tmp_path: Path) 
         ({"group_by": {"day": "max(o.day)"}}, "group_by.day", "'max' is not allowed here"),
         ({"refresh_from": {"o": "dya"}}, "refresh_from.o", "no column 'dya'"),
         ({"sources": {"o": {"table": "silver.orders", "where": "count(*) > 1"}}}, "sources.o.where", "'count' is not"),
-        (
-            {
-                "expectations": [
-                    {
-                        "expect_table_to_reconcile_with_source": {
-                            "source": "silver.orders",
-                            "measure": "sum(revenu)",
-                            "source_measure": "amount",
-                        },
-                        "action": "fail",
-                    }
-                ]
-            },
-            "expectations[0].expect_table_to_reconcile_with_source.measure",
-            "no column 'revenu'",
-        ),
+        ({"expectations": rule(RECONCILE, "fail", source="silver.orders", measure="sum(revenu)", source_measure="day")},
+         f"expectations[0].{RECONCILE}.measure", "no column 'revenu'"),
     ],
-)
+)  # fmt: skip
 def test_the_sql_of_gold_specs_is_checked(tmp_path: Path, change: Document, key: str, said: str) -> None:
     found = sql_problems_of(tmp_path, bronze_document(), silver_document(), gold_document(**change))
     assert key in {one.key for one in found}
@@ -152,37 +140,23 @@ def test_a_row_of_silver_is_made_of_one_row_of_its_source(tmp_path: Path, sql: s
 COUNTED = "(select count(*) from delta.`/lake/silver/customers`)"
 
 
-@pytest.mark.parametrize(
-    ("change", "key"),
-    [
-        ({"sources": {"o": {"table": "silver.orders", "where": f"amount >= {COUNTED}"}}}, "sources.o.where"),
-        (
-            {
-                "sources": {
-                    "o": {"table": "silver.orders"},
-                    "p": {"table": "silver.orders", "join": "left", "on": f"p.day = o.day and p.amount > {COUNTED}"},
-                },
-                "refresh_from": {"o": "day", "p": "day"},
-            },
-            "sources.p.on",
-        ),
-        ({"refresh_from": {"o": f"date_add(day, {COUNTED})"}}, "refresh_from.o"),
-        ({"group_by": {"day": "o.day", "n": COUNTED}}, "group_by.n"),
-        ({"measures": {"m": f"sum(o.amount) / {COUNTED}"}}, "measures.m"),
-    ],
-)
-def test_no_expression_of_groups_reads_another_table(tmp_path: Path, change: Document, key: str) -> None:
-    found = sql_problems_of(tmp_path, bronze_document(), silver_document(), gold_document(**change))
-    assert [(each.key, each.message[:32]) for each in found] == [(key, "a query within an expression rea")]
-
-
-def test_no_expression_of_silver_or_bronze_reads_another_table(tmp_path: Path) -> None:
+def test_no_expression_reads_another_table(tmp_path: Path) -> None:
+    join = {"table": "silver.orders", "join": "left", "on": f"p.day = o.day and p.amount > {COUNTED}"}
+    gold = gold_document(
+        sources={"o": {"table": "silver.orders", "where": f"amount >= {COUNTED}"}, "p": join},
+        refresh_from={"o": f"date_add(day, {COUNTED})", "p": "day"},
+        group_by={"day": "o.day", "n": COUNTED},
+        measures={"m": f"sum(o.amount) / {COUNTED}"},
+    )
     columns = {**silver_document()["columns"], "x": {"from": f"amount + {COUNTED}"}}
     conditions = {key: f"amount > {COUNTED}" for key in ("apply_as_deletes", "apply_as_truncates")}
     source = {"kafka": "main", "topics": ["a"], "format": "json", "transforms": {"amount": COUNTED}}
     bronze = bronze_document("bronze.messages", source=source)
-    found = sql_problems_of(tmp_path, bronze_document(), bronze, silver_document(columns=columns, **conditions))
-    keys = ["source.transforms.amount", "columns.x.from", "apply_as_deletes", "apply_as_truncates"]
+    found = sql_problems_of(tmp_path, bronze_document(), bronze, silver_document(columns=columns, **conditions), gold)
+    keys = [
+        "source.transforms.amount", "columns.x.from", "apply_as_deletes", "apply_as_truncates", "sources.o.where",
+        "sources.p.on", "refresh_from.o", "group_by.n", "measures.m",
+    ]  # fmt: skip
     assert sorted(each.key for each in found if "a query within" in each.message) == sorted(keys)
     assert len(found) == len(keys)
 

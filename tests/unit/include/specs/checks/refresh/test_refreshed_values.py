@@ -9,7 +9,7 @@ import pytest
 from include.catalog import load_catalog
 from include.specs.checks.sql import sql_problems
 from tests.support.cli import Lakehouse
-from tests.support.documents.checked_gold import joined, outcome, single
+from tests.support.documents.refusals import joined, outcome, single
 from tests.support.documents.specs import (
     SHIPPED,
     bronze_document,
