@@ -114,8 +114,6 @@ def test_a_batch_that_commits_between_a_write_and_its_gate_is_not_certified_with
     assert (first.version, first.certified_version, first.certified_moved) == (1, 1, True)
     assert len(shop.rows(BRONZE, "order_id")) == 2, "nothing was committed in between"
     assert verdicts(shop) == [(1, True)]
-    assert shop.run(SILVER, 1).rows.read == 1
-    assert shop.rows(SILVER, "order_id") == [("o1",)]
     assert optimize(shop.paths.table(BRONZE)) == 3
     assert Gates(shop.paths).certified(BRONZE) == 1
 
@@ -124,8 +122,7 @@ def test_a_batch_that_commits_between_a_write_and_its_gate_is_not_certified_with
     assert (gate_report.outcome, gate_report.version) == (Outcome.NO_OP, 2)
     assert (gate_report.certified_version, gate_report.certified_moved) == (3, True), "OPTIMIZE inherits the verdict"
     assert verdicts(shop) == [(1, True), (2, True)]
-    assert shop.run(SILVER, 2).rows.read == 1
-    assert shop.rows(SILVER, "order_id") == [("o1",), ("o2",)]
+    assert shop.run(SILVER, 2).rows.read == 2, "a range that ends with OPTIMIZE"
 
 
 def test_a_gate_that_comes_late_never_moves_the_certified_version_back(

@@ -11,12 +11,12 @@ from include.contracts.job.report import CheckResult, JobReport
 from include.control.gates.gates import Gates
 from include.errors import Outcome
 from spark_jobs.layers.gate import changed_rows
-from tests.support.documents.specs import bronze_document, gold_document, silver_document
+from tests.support.documents.specs import bronze_document, silver_document
 from tests.support.given import given
 from tests.support.lakehouse import Lakehouse, order
 from tests.support.ledger.gate_results import last_passed
 
-BRONZE, SILVER, GOLD, KNOWN = "bronze.orders", "silver.orders", "gold.revenue_daily", "bronze.known"
+BRONZE, SILVER, KNOWN = "bronze.orders", "silver.orders", "bronze.known"
 FRESH, NEAR = "expect_table_to_be_fresh", "expect_table_row_count_to_be_near_median"
 EXISTS, RECONCILES = "expect_column_values_to_exist_in_other_table", "expect_table_to_reconcile_with_source"
 FIRST = "there is no certified version before this one"
@@ -148,33 +148,39 @@ def test_values_are_looked_up_where_either_table_changed(lakehouse: Lakehouse, m
     assert check.judged_by == f"the change since version {refused.version} and {KNOWN} version 1"
 
 
-def test_silver_and_gold_are_compared_with_what_they_have_read(lakehouse: Lakehouse) -> None:
+def test_a_version_is_compared_with_what_its_batch_has_read_and_by_queries(lakehouse: Lakehouse) -> None:
     of_keys = rule(RECONCILES, source=BRONZE, measure="count(*)", source_measure="count(DISTINCT order_id)")
-    empty = rule(RECONCILES, "warn", source=BRONZE, measure="sum(amount)", source_measure="sum(amount)")
-    wrong = rule(RECONCILES, "warn", source=BRONZE, measure="sum(amuont)", source_measure="count(*)")
     of_rows = rule(
         RECONCILES,
         warn={"tolerance_percent": 10},
-        source=SILVER,
-        measure="sum(orders)",
-        source_measure="count(*) + 1",
+        source=BRONZE,
+        measure="count(*)",
+        source_measure="count(*)",
         tolerance_percent=60,
     )
+    empty = rule(RECONCILES, "warn", source=BRONZE, measure="sum(amount)", source_measure="sum(amount)")
+    wrong = rule(RECONCILES, "warn", source=BRONZE, measure="sum(amuont)", source_measure="count(*)")
     pair = {"column_list": ["order_id", "day"], "other_column_list": ["order_id", "day"]}
     exist = rule("expect_compound_columns_to_exist_in_other_table", other_table=BRONZE, **pair)
-    lakehouse.specs(silver_document(expectations=[of_keys, exist, empty, wrong]))
-    lakehouse.specs(gold_document(expectations=[of_rows]))
-    given(lakehouse, BRONZE, [order(1, None), order(1, None, hour=1), order(2, None)], 1)
-    silver, gold = lakehouse.run_all(1, SILVER, GOLD)
-    check, of_pairs, without_value, misspelt = silver.checks
-    assert (check.passed, check.observed, of_pairs.passed) == (True, {"own": 2, "source": 2}, True)
-    assert check.against == "bronze.orders version 1"
-    assert not without_value.passed
+    query = rule(
+        "expect_query_to_return_no_rows",
+        query="SELECT s.order_id, s.amount FROM {table} s LEFT JOIN {bronze.orders} b "
+        "ON b.order_id = s.order_id AND b.amount = s.amount WHERE s.order_id = 'o2' AND b.order_id IS NULL",
+    )
+    lakehouse.specs(silver_document(expectations=[of_keys, exist, query, empty, wrong, of_rows]))
+    given(lakehouse, BRONZE, [order(1, None), order(1, None, hour=1), order(2, None)])
+    silver = given(lakehouse, SILVER, [order(1, None, hour=1), order(2, None)])
+
+    keys, pairs, returned, without_value, misspelt, rows = silver.checks
+    assert (keys.passed, keys.observed, pairs.passed) == (True, {"own": 2, "source": 2}, True)
+    assert {check.against for check in (keys, returned, rows)} == {"bronze.orders version 1"}
+    # The join finds no row of bronze for an amount that is null.
+    returns = (False, 1, ('{"order_id":"o2","amount":null}',))
+    assert (returned.passed, returned.unexpected_rows, returned.samples) == returns
     assert without_value.error == "sum(amount) and sum(amount) has no value; use coalesce(..., 0) to replace NULL"
-    assert "amuont" in misspelt.error
-    short = the_check(gold)
-    assert (short.passed, short.action, short.observed) == (False, "warn", {"own": 2, "source": 3})
-    assert gold.certified_version == gold.version
+    assert (without_value.passed, "amuont" in misspelt.error) == (False, True)
+    assert (rows.passed, rows.action, rows.observed) == (False, "warn", {"own": 2, "source": 3})
+    assert silver.certified_version is None, "the query refuses it"
 
 
 @pytest.mark.slow
@@ -201,31 +207,3 @@ def test_other_columns_and_values_than_in_the_last_certified_version_are_drift_u
 
     state_rules(lakehouse, rule(stable, allow=["added"]), on_drift="evolve")
     assert lakehouse.run(BRONZE, 2, job=Job.QUALITY_GATE).certified_version == second.version
-
-
-def test_a_condition_quarantines_rows_and_a_query_refuses_the_version(lakehouse: Lakehouse) -> None:
-    condition = {
-        "expect_sql": "amount >= 0 OR order_id = 'o3'",
-        "action": "quarantine",
-        "reason": "only o3 is a refund",
-    }
-    query = {
-        "expect_query_to_return_no_rows": {
-            "query": "SELECT s.order_id, s.amount FROM {table} s LEFT JOIN {bronze.orders} b "
-            "ON b.order_id = s.order_id AND b.amount = s.amount WHERE b.order_id IS NULL OR s.amount > 100"
-        },
-        "action": "fail",
-    }
-    lakehouse.specs(silver_document(expectations=[condition, query]))
-    bronze = given(lakehouse, BRONZE, [order(1, 5), order(2, -1), order(3, -1), order(4, None)])
-    silver = lakehouse.run(SILVER)
-
-    assert silver.outcome is Outcome.COMMITTED
-    assert lakehouse.rows(SILVER, "order_id", "amount") == [("o1", 5), ("o3", -1), ("o4", None)]
-    (waiting,) = lakehouse.waiting(SILVER)
-    assert waiting.reasons == ("expect_sql(amount >= 0 OR order_id = 'o3'): only o3 is a refund",)
-    (check,) = silver.checks
-    # The join finds no row of bronze for the amount that is null.
-    assert (check.passed, check.unexpected_rows, check.samples) == (False, 1, ('{"order_id":"o4","amount":null}',))
-    assert check.against == f"{BRONZE} version {bronze.version}"
-    assert silver.certified_version is None

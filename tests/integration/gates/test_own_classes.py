@@ -1,4 +1,4 @@
-"""A gate with an expectation class of a project's own, in whole runs of a silver table."""
+"""A gate with an expectation class of a project's own, in whole runs of a bronze table."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ import pytest
 from include.contracts.job.args import Job
 from include.control.gates.gates import Gates
 from include.errors import ExitCode, Outcome
-from tests.support.documents.specs import Document, silver_document
-from tests.support.lakehouse import Lakehouse, copy_lakehouse
+from tests.support.documents.specs import Document, bronze_document
+from tests.support.given import given
+from tests.support.lakehouse import Lakehouse, order
 from tests.support.quality.own_classes import own_classes
-from tests.support.silver.refusing_gate import SILVER
+
+BRONZE = "bronze.orders"
 
 FULL_BOXES = """
 from great_expectations.expectations.expectation import BatchExpectation
@@ -29,9 +31,11 @@ class ExpectFullBoxes(BatchExpectation):
 
 
 @pytest.fixture
-def shop(refusing: Lakehouse, tmp_path: Path) -> Lakehouse:
-    """Silver has two orders, and three more are in bronze."""
-    return copy_lakehouse(refusing, tmp_path / "shop")
+def shop(lakehouse: Lakehouse) -> Lakehouse:
+    """Bronze has two orders, and three more are delivered."""
+    given(lakehouse, BRONZE, [order(1, 1), order(2, 2)])
+    lakehouse.deliver(2, "b.json", [order(number, number) for number in (3, 4, 5)])
+    return lakehouse
 
 
 def write_class(shop: Lakehouse, source: str) -> Path:
@@ -43,28 +47,28 @@ def write_class(shop: Lakehouse, source: str) -> Path:
 
 def boxes_of(size: int) -> Document:
     rule = {"expect_full_boxes": {"size": size}, "action": "fail", "reason": "a box is sent full"}
-    return silver_document(expectations=[rule])
+    return bronze_document(expectations=[rule])
 
 
 def test_a_class_judges_a_committed_batch_once_its_file_and_its_code_are_right(shop: Lakehouse) -> None:
     folder = write_class(shop, f"import module_of_nobody\n{FULL_BOXES}")
     shop.specs(boxes_of(5))
     with own_classes(folder):
-        failed = shop.run(SILVER, 2)
+        failed = shop.run(BRONZE, 2)
     assert (failed.exit_code, failed.error_class) == (ExitCode.BAD_SPEC, "SpecError")
     assert failed.message == (
         f"{folder / 'boxes.py'} cannot be run: ModuleNotFoundError: No module named 'module_of_nobody'\n"
         "Correct it, then run the table again, or in Airflow clear the failed task with its downstream tasks."
     )
-    assert (len(shop.rows(SILVER, "order_id")), Gates(shop.paths).certified(SILVER)) == (5, 1)
+    assert (len(shop.rows(BRONZE, "order_id")), Gates(shop.paths).certified(BRONZE)) == (5, 1)
 
     with own_classes(write_class(shop, FULL_BOXES)):
         shop.specs(boxes_of(0))
-        raised = shop.run(SILVER, 2, job=Job.QUALITY_GATE)
+        raised = shop.run(BRONZE, 2, job=Job.QUALITY_GATE)
         shop.specs(boxes_of(2))
-        refused = shop.run(SILVER, 2, job=Job.QUALITY_GATE)
+        refused = shop.run(BRONZE, 2, job=Job.QUALITY_GATE)
         shop.specs(boxes_of(5))
-        passed = shop.run(SILVER, 2)
+        passed = shop.run(BRONZE, 2)
 
     assert (raised.outcome, raised.version, raised.certified_version) == (Outcome.GATE_FAILED, 2, 1)
     cause, way_out = raised.message.split("\n")
@@ -72,7 +76,7 @@ def test_a_class_judges_a_committed_batch_once_its_file_and_its_code_are_right(s
     assert way_out.startswith("Fix the data or the rule, then run the table again")
     assert (refused.version, refused.certified_version) == (2, 1)
     assert (
-        "silver.orders version 2 refused: expect_full_boxes(size=2) observed 5 (a box is sent full); "
+        "bronze.orders version 2 refused: expect_full_boxes(size=2) observed 5 (a box is sent full); "
         "readers stay on version 1\nFix the data or the rule, then run the table again"
     ) in refused.message
     [check] = refused.checks
