@@ -23,11 +23,10 @@ AT_LEAST_0 = {"expect_column_values_to_be_between": {"column": "amount", "min_va
 def made(shared: Lakehouse) -> Lakehouse:
     """Two days of orders; silver refused o2 and o3 for their amounts, and one without a number."""
     shared.specs(silver_document(expectations=[AT_LEAST_0]))
-    first = [order(1, 5, 8), order(2, -7, 8), order(3, -1, 8), order(None, 4, 8)]
-    for number, orders in ((1, first), (2, [order(3, 9, 1, of_day=2), order(4, 1, 8, of_day=2)])):
-        given(shared, BRONZE, orders, number)
-        report = shared.run(SILVER, number)
-        assert report.outcome == Outcome.COMMITTED, report.message
+    given(shared, BRONZE, [order(1, 5, 8), order(2, -7, 8), order(3, -1, 8), order(None, 4, 8)])
+    assert shared.run(SILVER).outcome is Outcome.COMMITTED
+    for table in (BRONZE, SILVER):
+        given(shared, table, [order(3, 9, 1, of_day=2), order(4, 1, 8, of_day=2)], 2)
     assert len(shared.waiting(SILVER)) == 3
     return shared
 
@@ -38,9 +37,10 @@ def refused(made: Lakehouse, tmp_path: Path) -> Lakehouse:
     return copy_lakehouse(made, tmp_path / "shop")
 
 
-def test_a_fixed_row_is_merged_once_and_loses_against_newer_events_and_the_next_run_continues_at_its_position(
+def test_a_fixed_row_is_merged_once_loses_against_newer_events_and_stays_when_its_batch_is_read_again(
     refused: Lakehouse,
 ) -> None:
+    before = {row.id: row for row in refused.waiting(SILVER)}
     report = refused.replay(SILVER, assign={"amount": "abs(amount)"}, why="the till's sign was wrong")
     assert report.outcome == Outcome.COMMITTED, report.message
     assert report.rows.model_dump(exclude_defaults=True) == {
@@ -56,34 +56,7 @@ def test_a_fixed_row_is_merged_once_and_loses_against_newer_events_and_the_next_
     again = refused.replay(SILVER, assign={"amount": "-10 * amount"}, rows={"reason": "amount"})
     assert again.outcome == Outcome.NO_OP, again.message
     assert refused.run(SILVER).outcome == Outcome.NO_OP
-    given(refused, BRONZE, [order(2, 8, 9, of_day=3), order(5, 1, 9, of_day=3)], 3)
-    later = refused.run(SILVER, 3)
-    assert (later.rows.read, later.rows.inserted, later.rows.updated) == (2, 1, 1)
-    assert ("o2", 8) in refused.rows(SILVER, "order_id", "amount")
 
-
-def test_many_rows_take_several_batches_and_each_is_tried_once(
-    refused: Lakehouse, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(replays, "MAX_ROWS", 1)
-    report = refused.replay(SILVER, assign={"amount": "abs(amount)"})
-    assert report.attempts == 3
-    assert (report.rows.read, report.rows.applied, report.rows.superseded, report.rows.quarantined) == (3, 1, 1, 1)
-    assert [row.attempts for row in refused.waiting(SILVER, *RowStatus)] == [1, 1, 1]
-
-
-def test_a_dry_run_says_what_would_happen_and_writes_nothing(refused: Lakehouse) -> None:
-    report = refused.replay(SILVER, assign={"amount": "abs(amount)"}, dry_run=True)
-    assert report.outcome == Outcome.NO_OP
-    assert "2 pass all rules now, 1 stays refused" in report.message
-    assert [row["fate"] for row in report.details["rows"]].count("applied") == 2
-    assert not refused.paths.ops("quarantine").exists()
-    assert {row.status for row in refused.waiting(SILVER)} == {RowStatus.OPEN}
-
-
-def test_reprocess_keeps_the_ids_times_and_states_of_quarantined_rows_and_their_fixes(refused: Lakehouse) -> None:
-    before = {row.id: row for row in refused.waiting(SILVER)}
-    refused.replay(SILVER, assign={"amount": "abs(amount)"}, rows={"reason": "amount"})
     report = refused.run(SILVER, 1, reprocess=True)
     assert (report.rows.read, report.rows.quarantined) == (4, 3), report.message
     rows = {row.id: row for row in refused.waiting(SILVER, *RowStatus)}
@@ -98,13 +71,32 @@ def test_reprocess_keeps_the_ids_times_and_states_of_quarantined_rows_and_their_
     assert (report.rows.superseded, report.rows.quarantined) == (2, 1)
     assert ("o2", 7) in refused.rows(SILVER, "order_id", "amount"), "a fix stays when its rule is loosened"
 
+    given(refused, BRONZE, [order(2, 8, 9, of_day=3), order(5, 1, 9, of_day=3)], 3)
+    later = refused.run(SILVER, 3)
+    assert (later.rows.read, later.rows.inserted, later.rows.updated) == (2, 1, 1), "it continues at its position"
+    assert ("o2", 8) in refused.rows(SILVER, "order_id", "amount")
 
-def test_unchanged_rows_pass_once_their_rule_has_changed(refused: Lakehouse) -> None:
+
+def test_unchanged_rows_pass_once_their_rule_has_changed_and_many_take_several_batches(
+    refused: Lakehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replays, "MAX_ROWS", 2)
     refused.specs(silver_document())
-    report = refused.replay(SILVER, rows={"reason": "amount"})
-    assert (report.rows.read, report.rows.applied, report.rows.superseded) == (2, 1, 1)
+    report = refused.replay(SILVER)
+    assert report.attempts == 2
+    assert (report.rows.read, report.rows.applied, report.rows.superseded, report.rows.quarantined) == (3, 1, 1, 1)
+    assert [row.attempts for row in refused.waiting(SILVER, *RowStatus)] == [1, 1, 1], "each is tried once"
     assert ("o2", -7) in refused.rows(SILVER, "order_id", "amount")
     assert refused.run(SILVER, 1, reprocess=True).rows.unchanged == 2
+
+
+def test_a_dry_run_says_what_would_happen_and_writes_nothing(refused: Lakehouse) -> None:
+    report = refused.replay(SILVER, assign={"amount": "abs(amount)"}, dry_run=True)
+    assert report.outcome == Outcome.NO_OP
+    assert "2 pass all rules now, 1 stays refused" in report.message
+    assert [row["fate"] for row in report.details["rows"]].count("applied") == 2
+    assert not refused.paths.ops("quarantine").exists()
+    assert {row.status for row in refused.waiting(SILVER)} == {RowStatus.OPEN}
 
 
 def test_a_replayed_bronze_row_keeps_its_origin_and_an_unparsable_one_waits_until_a_person_edits_it(
