@@ -1,24 +1,22 @@
-"""A real Kafka broker, one for all tests of a worker, and a lakehouse whose bronze table reads a topic of its own."""
+"""A real Kafka broker, one for all tests, and a lakehouse whose bronze table reads a topic of its own."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from embedded.servers.kafka_broker import KafkaBroker, running_broker
+from embedded.servers.kafka_broker import KafkaBroker
 from embedded.spark.server import SparkServer
-from include.settings import Settings
 from tests.support.kafka_topic import KafkaTopic
 from tests.support.lakehouse import Lakehouse
+from tests.support.shared_broker import shared_broker
 
 
 @pytest.fixture(scope="session")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
-    with running_broker(tmp_path_factory.mktemp("kafka"), Settings().jars) as broker:
-        yield broker
+def broker() -> KafkaBroker:
+    return shared_broker()
 
 
 @pytest.fixture

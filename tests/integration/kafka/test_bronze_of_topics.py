@@ -26,10 +26,15 @@ def test_every_message_is_loaded_once_few_wait_for_more_and_the_commit_says_wher
     topic.send(order(1, 5), order(2, 7))
     first, again = shop.run(ORDERS), shop.run(ORDERS)
     topic.send(order(3, 9))
+    shop.specs(topic_document(topic, min_bytes_per_file="1 MB", allowed_latency="1 hours", max_messages_per_batch=1))
+    waiting = shop.run(ORDERS, 2)
+    shop.specs(topic_document(topic, min_bytes_per_file="1 MB", allowed_latency="0 seconds"))
     later = shop.run(ORDERS, 2)
 
     assert (first.outcome, first.rows.read, first.rows.applied) == (Outcome.COMMITTED, 2, 2)
     assert (again.outcome, again.version) == (Outcome.NO_OP, first.version)
+    expected = ("1 message waits for more (min_bytes_per_file, allowed_latency)",)
+    assert (waiting.outcome, waiting.notes) == (Outcome.NO_OP, expected)
     assert (later.rows.read, later.table_rows, later.certified_version) == (1, 3, later.version)
     assert placed(shop) == [("o1", 0, 0), ("o2", 0, 1), ("o3", 0, 2)]
     commit = read_commit(shop.paths.table(ORDERS), later.version or 0)
@@ -38,34 +43,27 @@ def test_every_message_is_loaded_once_few_wait_for_more_and_the_commit_says_wher
     assert later.details["offsets"] == {f"{topic.name}/0": 3}
     assert topic.group_offsets("millrace.bronze.orders") == {0: 3}
 
-    topic.send(order(4, 1), order(5, 1))
-    shop.specs(topic_document(topic, min_bytes_per_file="1 MB", allowed_latency="1 hours", max_messages_per_batch=1))
-    waiting = shop.run(ORDERS)
-    assert (waiting.outcome, waiting.notes) == (
-        Outcome.NO_OP,
-        ("2 messages wait for more (min_bytes_per_file, allowed_latency)",),
-    )
-    shop.specs(topic_document(topic, min_bytes_per_file="1 MB", allowed_latency="0 seconds"))
-    assert shop.run(ORDERS).rows.read == 2
 
-
-def test_a_run_that_another_one_has_overtaken_finds_nothing_new_and_nothing_lost(
+def test_messages_before_the_start_and_those_of_aborted_transactions_are_no_loss_even_to_a_run_that_was_overtaken(
     shop: Lakehouse, topic: KafkaTopic, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shop.specs(topic_document(topic))
-    topic.send(order(1, 1))
+    shop.specs(topic_document(topic, starting_offsets="2013-01-02T00:00:00Z"))
+    topic.send(order(0, 1), timestamp=1356998400000)
+    at_start = 1357084800000
+    topic.send(order(1, 1), timestamp=at_start, transaction="commit")
     ensure = BronzeIngest.ensure_table
 
     def overtaken(ingest: BronzeIngest) -> None:
         monkeypatch.setattr(BronzeIngest, "ensure_table", ensure)
-        topic.send(order(2, 1))
+        topic.send(order(2, 1), timestamp=at_start, transaction="abort")
+        topic.send(order(3, 1), timestamp=at_start, transaction="commit")
         assert shop.run(ORDERS).rows.read == 2
         ensure(ingest)
 
     monkeypatch.setattr(BronzeIngest, "ensure_table", overtaken)
     report = shop.run(ORDERS)
     assert (report.outcome, report.notes) == (Outcome.NO_OP, ())
-    assert placed(shop) == [("o1", 0, 0), ("o2", 0, 1)]
+    assert [row[0] for row in placed(shop)] == ["o1", "o3"]
 
 
 def test_a_partition_that_is_added_is_read_from_its_start(shop: Lakehouse, topic: KafkaTopic) -> None:
@@ -77,21 +75,6 @@ def test_a_partition_that_is_added_is_read_from_its_start(shop: Lakehouse, topic
     topic.send(order(3, 1), partition=1)
     assert shop.run(ORDERS).rows.read == 2
     assert placed(shop) == [("o2", 0, 1), ("o3", 1, 0)]
-
-
-def test_messages_before_the_start_and_those_of_aborted_transactions_are_left_out_and_are_no_loss(
-    shop: Lakehouse, topic: KafkaTopic
-) -> None:
-    shop.specs(topic_document(topic, starting_offsets="2013-01-02T00:00:00Z"))
-    topic.send(order(0, 1), timestamp=1356998400000)
-    at_start = 1357084800000
-    topic.send(order(1, 1), timestamp=at_start, transaction="commit")
-    topic.send(order(2, 1), timestamp=at_start, transaction="abort")
-    topic.send(order(3, 1), timestamp=at_start, transaction="commit")
-    report = shop.run(ORDERS)
-    assert [row[0] for row in placed(shop)] == ["o1", "o3"]
-    assert report.rows.read == 2
-    assert shop.run(ORDERS).outcome is Outcome.NO_OP
 
 
 @pytest.mark.slow

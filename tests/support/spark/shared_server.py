@@ -13,6 +13,7 @@ from filelock import FileLock
 
 from embedded.airflow.standalone import clean_environment
 from embedded.home import Home, free_port
+from embedded.servers.kafka_broker import NAME as KAFKA
 from embedded.servers.s3 import CREDENTIALS
 from embedded.spark.server import NAME as SPARK
 from embedded.spark.server import SparkServer
@@ -58,5 +59,6 @@ def shared_server() -> SparkServer:
 
 
 def _stop(home: Home) -> None:
-    stop(home, SPARK, patience_s=15)
+    for name in (KAFKA, SPARK):
+        stop(home, name, patience_s=15)
     shutil.rmtree(home.path)
