@@ -87,41 +87,36 @@ def test_objects_of_any_name_and_packing_are_loaded_and_broken_ones_are_named(
 def test_an_object_is_loaded_once_by_its_entity_tag_and_other_content_is_refused_or_replaces_it(
     lakehouse: Lakehouse, bucket: Bucket
 ) -> None:
-    bucket.put(f"{DAY}/a.json", lines(order(1, 5), order(2, 5)))
-    tag = bucket.client.head_object(Bucket=bucket.name, Key=f"{DAY}/a.json")["ETag"].strip('"')
-    first, again = lakehouse.run(ORDERS), lakehouse.run(ORDERS)
+    """The source has its own bucket, and thus complete addresses, also where only Spark finds an object broken."""
+    lakehouse.landing = ""
+    feed, folder = f"s3://{bucket.name}/elsewhere", "elsewhere/date=2013-01-01"
+    source = {"landing": feed, "files": "*.parquet", "format": "parquet"}
+    lakehouse.specs(bronze_document(source=source))
+    sound = parquet_of([{"order_id": f"o{number}", "amount": number} for number in range(5000)])
+    bucket.put(f"{folder}/a.parquet", sound)
+    bucket.put(f"{folder}/b c.parquet", sound[:100] + b"\xff" * 2000 + sound[2100:])
+    tag = bucket.client.head_object(Bucket=bucket.name, Key=f"{folder}/a.parquet")["ETag"].strip('"')
+    first = lakehouse.run(ORDERS)
+    assert first.outcome is Outcome.BAD_INPUT
+    assert "b c.parquet: Spark cannot read it to its end" in first.message
+    loaded = lakehouse.rows(ORDERS, "order_id", "amount", "_source_file")
+    assert len(loaded) == 5000
+    assert loaded[0] == ("o0", 0, f"{feed}/date=2013-01-01/a.parquet")
+    bucket.client.delete_object(Bucket=bucket.name, Key=f"{folder}/b c.parquet")
+    again = lakehouse.run(ORDERS)
     assert (again.outcome, again.version) == (Outcome.NO_OP, first.version)
-    (state,) = file_states(Ledger(lakehouse.paths), ORDERS, first.table_id)
-    assert (state.checksum, state.rows and state.rows.written) == (f"etag:{tag}", 2)
+    state, *_ = file_states(Ledger(lakehouse.paths), ORDERS, first.table_id)
+    assert (state.checksum, state.rows and state.rows.written) == (f"etag:{tag}", 5000)
 
-    bucket.put(f"{DAY}/a.json", lines(order(1, 6)))
+    bucket.put(f"{folder}/a.parquet", parquet_of([{"order_id": "o1", "amount": 6}]))
     refused = lakehouse.run(ORDERS)
     assert refused.outcome is Outcome.BAD_INPUT
-    assert "a.json was loaded before with other content" in refused.message
+    assert "a.parquet was loaded before with other content" in refused.message
     assert "bytes, etag:" in refused.message
     assert "sha256" not in refused.message
-    source = {**bronze_document()["source"], "on_changed_file": "replace"}
-    lakehouse.specs(bronze_document(source=source))
+    lakehouse.specs(bronze_document(source={**source, "on_changed_file": "replace"}))
     assert lakehouse.run(ORDERS).outcome is Outcome.COMMITTED
     assert lakehouse.rows(ORDERS, "order_id", "amount") == [("o1", 6)]
-
-
-def test_a_source_with_its_own_bucket_has_complete_addresses_also_where_only_spark_finds_an_object_broken(
-    lakehouse: Lakehouse, bucket: Bucket
-) -> None:
-    lakehouse.landing = ""
-    feed = f"s3://{bucket.name}/elsewhere"
-    lakehouse.specs(bronze_document(source={"landing": feed, "files": "*.parquet", "format": "parquet"}))
-    rows = [{name: str(value) for name, value in order(number, number).items()} for number in range(20_000)]
-    sound = parquet_of(rows)
-    bucket.put("elsewhere/date=2013-01-01/a.parquet", sound)
-    bucket.put("elsewhere/date=2013-01-01/b c.parquet", sound[:100] + b"\xff" * 2000 + sound[2100:])
-    report = lakehouse.run(ORDERS)
-    assert report.outcome is Outcome.BAD_INPUT
-    assert "b c.parquet: Spark cannot read it to its end" in report.message
-    loaded = lakehouse.rows(ORDERS, "order_id", "amount", "_source_file")
-    assert len(loaded) == 20_000
-    assert loaded[0] == ("o0", 0, f"{feed}/date=2013-01-01/a.parquet")
 
 
 @pytest.mark.faults
