@@ -102,18 +102,21 @@ def test_the_spec_says_how_the_writer_wrote(lakehouse: Lakehouse, source: dict[s
     assert lakehouse.rows(ORDERS, *COLUMNS) == ROWS
 
 
-def test_files_whose_names_differ_in_case_load_together(lakehouse: Lakehouse) -> None:
-    columns = {"order_id": {"required": True}, "amount": {"type": "int"}}
+def test_files_whose_names_differ_in_case_load_together_and_their_new_columns_too(lakehouse: Lakehouse) -> None:
+    columns = {"order_id": {"from": "ORDER_No", "required": True}, "amount": {"type": "int"}}
     files = {
-        "a.csv": b"ORDER_ID,Amount\n1,2\n",
-        "b.csv": b"amount,order_id\n1,2\n",
-        "c.csv": b"Order_Id\n1\n",
-        "d.csv": b"order_id,ORDER_ID\n1,2\n",
+        "a.csv": b"ORDER_NO,Amount,Colour,order_id\no1,2,x,y\n",
+        "b.csv": b"colour,amount,order_no\nred,3,o2\n",
+        "c.csv": b"Order_No\no3\n",
+        "d.csv": b"order_no,ORDER_NO\n1,2\n",
         "e.csv": b"Amount\n1\n",
     }
-    report = load_files(lakehouse, files, source={**SOURCE, "field_names": "any_case"}, columns=columns)
+    source = {**SOURCE, "field_names": "any_case"}
+    report = load_files(lakehouse, files, source=source, columns=columns, on_drift="evolve")
     assert report.outcome is Outcome.BAD_INPUT
-    assert "d.csv: the column order_id could read order_id and ORDER_ID" in report.message
-    assert "e.csv: has no column order_id; its columns are Amount" in report.message
-    assert lakehouse.rows(ORDERS, "order_id", "amount") == [("1", 2), ("1", None), ("2", 1)]
+    assert "d.csv: the column order_id could read order_no and ORDER_NO" in report.message
+    assert "e.csv: has no column ORDER_No; its columns are Amount" in report.message
+    assert lakehouse.rows(ORDERS, "order_id", "amount", "colour", "_rescued") == [
+        ("o1", 2, "x", '{"order_id":"y"}'), ("o2", 3, "red", None), ("o3", None, None, None)
+    ]  # fmt: skip
     assert "c.csv has no column amount: null in its row" in " ".join(report.notes)
