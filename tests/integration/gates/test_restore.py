@@ -59,9 +59,6 @@ def test_a_refused_version_is_restored_in_the_same_run_and_its_batches_are_read_
     with pytest.raises(OverrideError, match="version 3 has undone version 2"):
         override(load_catalog(shop.folder / "tables").spec(SILVER), 2, said, shop.paths)
 
-    assert shop.run(GOLD, 2).outcome in (Outcome.COMMITTED, Outcome.NO_OP)
-    assert content(shop) == before, "tables downstream continue with the certified rows"
-
     shop.specs(silver(3))
     gate_report = shop.run(SILVER, 2, job=Job.QUALITY_GATE)
     assert gate_report.outcome == Outcome.GATE_FAILED, "the restored version is not taken for the refused one"
