@@ -108,14 +108,14 @@ def test_a_replayed_bronze_row_keeps_its_origin_and_an_unparsable_one_waits_unti
     broken = next(row for row in lakehouse.waiting(BRONZE) if row.record == "{broken")
     request = QuarantineRequest(said_by="ann", assign={"amount": "0"})
     assert lakehouse.ask(Job.QUARANTINE_FIX, BRONZE, request).details["quarantined"] == 1
-    report = lakehouse.replay(BRONZE)
-    assert (report.rows.read, report.rows.applied, report.rows.quarantined) == (2, 1, 1), report.message
     said = f'{{"id": "{broken.id}", "record": {{"order_id": "o9", "amount": "12", "day": "2013-01-01"}}}}'
-    report = lakehouse.replay(BRONZE, edited=said, rows={"ids": [broken.id]})
-    assert report.rows.model_dump(exclude_defaults=True) == {"read": 1, "applied": 1, "inserted": 1}, report.message
+    request = QuarantineRequest(said_by="ann", edited=said, rows={"ids": [broken.id]})
+    lakehouse.ask(Job.QUARANTINE_FIX, BRONZE, request)
+    report = lakehouse.replay(BRONZE)
+    assert report.rows.model_dump(exclude_defaults=True) == {"read": 2, "applied": 2, "inserted": 2}, report.message
     wanted = ("order_id", "amount", "_source_file", "_batch_seq", "_rescued")
     assert [row[:2] for row in lakehouse.rows(BRONZE, *wanted)] == [("o1", 5), ("o2", 0), ("o9", 12)]
     assert len({row[2] for row in lakehouse.rows(BRONZE, *wanted)}) == 1
     assert {row[4] for row in lakehouse.rows(BRONZE, *wanted)} == {None, '{"colour":"red"}'}
     assert lakehouse.waiting(BRONZE) == []
-    assert sorted(row.attempts for row in lakehouse.waiting(BRONZE, RowStatus.REPLAYED)) == [1, 2]
+    assert [row.attempts for row in lakehouse.waiting(BRONZE, RowStatus.REPLAYED)] == [1, 1]
