@@ -8,6 +8,8 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 from pathlib import Path
 from uuid import uuid4
 
@@ -91,12 +93,12 @@ def hidden_files(folder: Path) -> list[str]:
 def test_of_processes_on_local_disk_one_wins_each_version_and_its_content_stays(
     classpath: Classpath, folder: Path, tmp_path: Path
 ) -> None:
-    answers = Race(classpath, HARD_LINK, str(folder), versions=200).run(tmp_path / "barrier")
+    answers = Race(classpath, HARD_LINK, str(folder), versions=100).run(tmp_path / "barrier", TWO_WRITERS)
 
     assert len({writer for told in answers.winners.values() for writer in told}) > 1
-    assert [len(told) for told in answers.winners.values()] == [1] * 200
-    assert answers.lost(local_contents(folder, 200)) == 0
-    assert sorted(path.name for path in folder.iterdir()) == [commit_name(version) for version in range(200)]
+    assert [len(told) for told in answers.winners.values()] == [1] * 100
+    assert answers.lost(local_contents(folder, 100)) == 0
+    assert sorted(path.name for path in folder.iterdir()) == [commit_name(version) for version in range(100)]
 
 
 def test_the_race_catches_a_stock_store_of_local_disk_that_loses_acknowledged_commits(
@@ -113,6 +115,32 @@ def test_the_race_catches_a_stock_store_of_local_disk_that_loses_acknowledged_co
     pytest.fail("no commit was lost")
 
 
+def test_of_writers_on_s3_one_wins_each_version_by_the_bucket_s_own_answer(on_s3: Log) -> None:
+    start, answers = threading.Barrier(2, timeout=60), list[str]()
+
+    def won(writer: str) -> list[str]:
+        versions = []
+        for version in range(10):
+            start.wait()
+            try:
+                on_s3.write(commit_name(version), [writer])
+                versions.append(commit_name(version))
+            except Py4JJavaError as taken:
+                answers.append(taken.java_exception.getCause().getMessage())
+        return versions
+
+    with ThreadPoolExecutor() as threads:
+        wins = dict(zip(TWO_WRITERS, threads.map(won, TWO_WRITERS), strict=True))
+
+    assert [on_s3.read(name) for names in wins.values() for name in names] == [
+        [writer] for writer, names in wins.items() for _ in names
+    ]
+    assert sorted(chain(*wins.values())) == on_s3.names_from(FIRST) == [commit_name(version) for version in range(10)]
+    assert len(answers) == 10
+    assert all("412" in answer or "409" in answer for answer in answers), answers
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("store", "versions", "loses"),
     [(CONDITIONAL_PUT, 15, False), ("io.delta.storage.S3SingleDriverLogStore", 10, True)],
