@@ -1,4 +1,4 @@
-"""What messages hold, from a real Kafka broker: values of every format, and fields that nobody declared."""
+"""What messages hold, from a real Kafka broker: values, keys and headers, and fields that nobody declared."""
 
 from __future__ import annotations
 
@@ -65,35 +65,6 @@ def test_a_message_keeps_its_values_and_origin_or_is_quarantined_with_its_place_
     assert shop.rows(SILVER, "customer", "amount") == [("c2", 7)]
     (refused_row,) = shop.quarantine(SILVER)
     assert (refused_row["source"], refused_row["position"]) == (f"{topic.name}/0", 6)
-
-
-def test_csv_values_are_read_by_the_order_of_the_columns(shop: Lakehouse, topic: KafkaTopic) -> None:
-    columns = {"id": {"type": "string"}, "amount": {"type": "int"}, "name": {"type": "string"}}
-    shop.specs(topic_document(topic, columns, format="csv", delimiter=";"))
-    topic.send('a;5;"x;y"', "b;many;z", "c")
-    report = shop.run(ORDERS)
-    assert shop.rows(ORDERS, "id", "amount", "name") == [("a", 5, "x;y"), ("b", None, "z")]
-    assert report.rows.quarantined == 1
-
-
-def test_avro_values_are_read_by_their_schema(shop: Lakehouse, topic: KafkaTopic) -> None:
-    fields = [{"name": "id", "type": "string"}, {"name": "amount", "type": "int"}, {"name": "extra", "type": "string"}]
-    schema = json.dumps({"type": "record", "name": "order", "fields": fields})
-    columns = {"id": {"type": "bigint"}, "order_id": {"from": "ID"}, "total": {"type": "bigint", "from": "Amount"}}
-    settings = {"field_names": "any_case", "transforms": {"id": "offset"}}
-    shop.specs(topic_document(topic, columns, format="avro", avro_schema=schema, **settings))
-    topic.send(b"\x02a\x0a\x02x", b"\x02")
-    report = shop.run(ORDERS)
-    assert shop.rows(ORDERS, "id", "order_id", "total", "_rescued") == [(0, "a", 5, '{"extra":"x"}')]
-    assert report.rows.quarantined == 1
-
-
-def test_raw_values_stay_bytes(shop: Lakehouse, topic: KafkaTopic) -> None:
-    columns = {"value": {"type": "binary"}, "size": {"type": "int"}}
-    shop.specs(topic_document(topic, columns, format="raw", transforms={"size": "length(value)"}))
-    topic.send(b"\xff\x00", None)
-    shop.run(ORDERS)
-    assert shop.rows(ORDERS, "value", "size") == [(None, None), (b"\xff\x00", 2)]
 
 
 def test_keys_headers_and_values_of_any_text_come_out_as_they_went_in(shop: Lakehouse, topic: KafkaTopic) -> None:

@@ -1,0 +1,50 @@
+"""Rows of Kafka messages in the formats other than JSON: values in their columns, and messages that are no records."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from pyspark.sql import Row, SparkSession
+
+from spark_jobs.transforms.messages import message_rows
+from tests.support.documents.specs import bronze_spec
+
+KAFKA = (
+    "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, "
+    "headers array<struct<key: string, value: binary>>"
+)
+"""The columns of Spark's Kafka source that are read."""
+
+
+def rows_of(spark: SparkSession, columns: dict[str, Any], *values: bytes | None, **source: Any) -> list[Row]:
+    """Return the row of a message with each of these values."""
+    spec = bronze_spec(source={"kafka": "main", "topics": ["orders"], **source}, columns=columns)
+    messages = [(None, value, "orders", 0, offset, None, None) for offset, value in enumerate(values)]
+    return sorted(message_rows(spark.createDataFrame(messages, KAFKA), spec).collect(), key=lambda row: row["_offset"])
+
+
+def test_csv_values_are_read_by_the_order_of_the_columns(spark: SparkSession) -> None:
+    columns = {"id": {"type": "string"}, "amount": {"type": "int"}, "name": {"type": "string"}}
+    values = b'a;5;"x;y"', b"b;many;z", b"c"
+    first, second, short = rows_of(spark, columns, *values, format="csv", delimiter=";")
+    assert first[:5] == ("a", 5, "x;y", None, None)
+    assert second[:5] == ("b", None, "z", '{"amount":"many"}', None)
+    assert short["_corrupt_record"] == "c"
+
+
+def test_avro_values_are_read_by_their_schema(spark: SparkSession) -> None:
+    fields = [{"name": "id", "type": "string"}, {"name": "amount", "type": "int"}, {"name": "extra", "type": "string"}]
+    schema = json.dumps({"type": "record", "name": "order", "fields": fields})
+    columns = {"id": {"type": "bigint"}, "order_id": {"from": "ID"}, "total": {"type": "bigint", "from": "Amount"}}
+    source = {"format": "avro", "avro_schema": schema, "field_names": "any_case", "transforms": {"id": "offset"}}
+    whole, cut = rows_of(spark, columns, b"\x02a\x0a\x02x", b"\x02", **source)
+    assert whole[:5] == (0, "a", 5, '{"extra":"x"}', None)
+    assert cut["_corrupt_record"].endswith("Ag==")
+
+
+def test_raw_values_stay_bytes(spark: SparkSession) -> None:
+    columns = {"value": {"type": "binary"}, "size": {"type": "int"}}
+    some, none = rows_of(spark, columns, b"\xff\x00", None, format="raw", transforms={"size": "length(value)"})
+    assert (some["value"], some["size"], some["_null_message"]) == (b"\xff\x00", 2, False)
+    assert (none["value"], none["size"], none["_null_message"]) == (None, None, True)
