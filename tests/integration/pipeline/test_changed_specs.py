@@ -27,8 +27,8 @@ BRONZE, SILVER, GOLD = TABLES = ("bronze.orders", "silver.orders", "gold.revenue
 def loaded(shared: Lakehouse) -> Lakehouse:
     """Two days in all three layers."""
     for number in (1, 2):
-        given(shared, BRONZE, [order(number, number, of_day=number), order(9, 9, number)], number, "a.json")
-        assert shared.run(SILVER, number).outcome is Outcome.COMMITTED
+        for table in (BRONZE, SILVER):
+            given(shared, table, [order(number, number, of_day=number), order(9, 9, number)], number, "a.json")
     assert shared.run(GOLD, 2).outcome is Outcome.COMMITTED
     assert [found(shared, table).changes for table in TABLES] == [()] * 3
     return shared

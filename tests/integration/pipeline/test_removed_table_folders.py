@@ -32,8 +32,8 @@ def state(shop: Lakehouse) -> None:
     )
 
 
-def load(shop: Lakehouse, number: int) -> None:
-    for report in shop.run_all(number, BRONZE, SILVER):
+def load(shop: Lakehouse) -> None:
+    for report in shop.run_all(1, BRONZE, SILVER):
         assert (report.exit_code, report.outcome) == (ExitCode.OK, Outcome.COMMITTED), report.message
         assert report.rows.are_conserved
 
@@ -48,7 +48,7 @@ def test_what_lies_beside_a_table_that_was_removed_neither_hides_nor_replaces_an
     state(lakehouse)
     events = [order(1, 5, 8), order(5, 5), delete(1, 9), delete(3, 9), REFUSED, order(9, -1, 8)]
     file = lakehouse.deliver(1, "day.json", events)
-    load(lakehouse, 1)
+    load(lakehouse)
     assert lakehouse.run(GOLD).exit_code is ExitCode.OK
     assert (len(lakehouse.waiting(BRONZE)), len(lakehouse.waiting(SILVER))) == (1, 1)
     for table in (BRONZE, SILVER):
@@ -59,7 +59,7 @@ def test_what_lies_beside_a_table_that_was_removed_neither_hides_nor_replaces_an
         1, "day.json", [order(2, 7, 8), delete(2, 9), order(3, 4, 8), REFUSED, order(None, 2, 7), order(8, -2, 8)]
     )
 
-    load(lakehouse, 1)
+    load(lakehouse)
 
     assert lakehouse.rows(SILVER, "order_id", "amount") == [("o3", 4)], "an earlier table's delete is none of this one"
     assert lakehouse.run(GOLD).outcome is Outcome.COMMITTED
@@ -67,6 +67,3 @@ def test_what_lies_beside_a_table_that_was_removed_neither_hides_nor_replaces_an
     assert buried(lakehouse) == ["o2"]
     assert count_by_status(StoredRows(SILVER, lakehouse.paths)) == {RowStatus.OPEN: 2}
     assert ["-2" in row.record for row in lakehouse.waiting(BRONZE)] == [True]
-    lakehouse.deliver(2, "late.json", [order(2, 9, 8, seq=2)])
-    load(lakehouse, 2)
-    assert lakehouse.rows(SILVER, "order_id") == [("o3",)], "its own delete is remembered"
