@@ -21,7 +21,7 @@ from include.control.log.stored_tables import open_table
 from include.control.ops_tables import OpsTables
 from include.control.planning.stream_positions import stream_position
 from include.errors import ExitCode, Outcome
-from tests.support.documents.specs import silver_document
+from tests.support.documents.specs import gold_document, silver_document
 from tests.support.given import given
 from tests.support.lakehouse import Lakehouse, copy_lakehouse, order
 from tests.support.ledger.delta_tables import file_contents
@@ -73,18 +73,16 @@ def test_the_new_table_takes_the_place_of_the_old_one_once_its_gate_passes_it_an
     shop: Lakehouse,
 ) -> None:
     before, versions = visible_rows(shop), {table: latest_version(shop.paths.table(table)) for table in TABLES}
-    keys = {"keys": ["order_id", "day"]}
-    write_shop_specs(shop, **keys)
     rule = {"expect_table_row_count_to_be_between": {"min_value": 99}, "action": "fail"}
-    shop.specs(silver_document(**keys, expectations=[rule]))
-    assert shop.run(SILVER, 2).outcome is Outcome.BAD_INPUT
-    assert shop.rebuild(SILVER).outcome is Outcome.GATE_FAILED
+    shop.specs(gold_document(expectations=[rule]))
+    assert shop.rebuild(GOLD).outcome is Outcome.GATE_FAILED
     assert visible_rows(shop) == before
-    cancelled = shop.rebuild(SILVER, cancel=True)
+    cancelled = shop.rebuild(GOLD, cancel=True)
     assert (cancelled.outcome, "readers saw nothing" in cancelled.message) == (Outcome.COMMITTED, True)
-    assert shop.rebuild(SILVER, cancel=True).outcome is Outcome.NO_OP
+    assert shop.rebuild(GOLD, cancel=True).outcome is Outcome.NO_OP
     assert not list(shop.paths.rebuilds.iterdir())
-    write_shop_specs(shop, **keys)
+    write_shop_specs(shop, keys=["order_id", "day"])
+    assert shop.run(SILVER, 2).outcome is Outcome.BAD_INPUT
 
     report = shop.rebuild(SILVER, downstream=True)
 
