@@ -60,13 +60,6 @@ def gold_document(table: str = "gold.revenue_daily", **changes: Any) -> Document
     }
 
 
-def typed_documents(columns: Mapping[str, str], *, key: str = "id", sequence: str = "amount") -> list[Document]:
-    """Return the specs of `bronze.orders` and `silver.orders` with columns of these types."""
-    typed = {name: {"type": kind} for name, kind in columns.items()}
-    silver = silver_document(columns=typed, keys=[key], sequence_by=[sequence])
-    return [bronze_document(columns=typed), silver]
-
-
 def sums_document(table: str, column: str) -> Document:
     """Return the spec of a gold table: the number of orders and their amount by a column of `silver.orders`."""
     measures = {"orders": "count(*)", "total": "sum(o.amount)"}
