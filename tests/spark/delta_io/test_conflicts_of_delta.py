@@ -7,7 +7,7 @@ delta-rs while it reads.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,7 @@ from tests.support.silver.conflicting_commits import (
     ConflictingCommit,
     append_another_key,
     append_same_key,
-    commit_once_while_reading,
+    commit_while_reading,
     create_orders,
     delete_row,
     delete_row_of_other_file,
@@ -74,10 +74,10 @@ def overwritten(session: SparkSession, table: Path) -> None:
 class Overtaken:
     """A batch of one such write."""
 
-    def __init__(self, table: Path, write: Write, other_commit: ConflictingCommit) -> None:
+    def __init__(self, table: Path, write: Write, other_commits: Sequence[ConflictingCommit]) -> None:
         self.table = table
         self._write = write
-        self._other_commit = other_commit
+        self._other_commits = other_commits
         self.tries = 0
 
     def plan(self, position: StreamPosition) -> BatchPlan:
@@ -85,7 +85,7 @@ class Overtaken:
 
     def write(self, session: Any, intent: Intent, plan: BatchPlan) -> None:
         self.tries += 1
-        session.udf.register("read_slowly", commit_once_while_reading(self._other_commit, str(self.table)), "int")
+        session.udf.register("read_slowly", commit_while_reading(self._other_commits, str(self.table)), "int")
         self._write(session, self.table)
 
     def close(self, winner: Winner) -> Closing:
@@ -102,9 +102,9 @@ class Orders:
         self.path = self.paths.table(TABLE)
         create_orders(str(self.path))
 
-    def run(self, write: Write, other_commit: ConflictingCommit) -> tuple[BatchResult, int]:
-        """How the batch ended, and how often it was written."""
-        work = Overtaken(self.path, write, other_commit)
+    def run(self, write: Write, *other_commits: ConflictingCommit) -> tuple[BatchResult, int]:
+        """How the batch ended, and how often it was written; each of the other commits overtakes one try."""
+        work = Overtaken(self.path, write, other_commits)
         request = BatchRequest(self.path, STREAM, day(), "scheduled__2013-01-01", "5bec")
         return BatchWriter(request, work, Ledger(self.paths), own_session).run_unleased(), work.tries
 
@@ -128,21 +128,19 @@ APPEND, DELETE_READ = Conflict.CONCURRENT_APPEND, Conflict.CONCURRENT_DELETE_REA
 METADATA, PROTOCOL = Conflict.METADATA_CHANGED, Conflict.PROTOCOL_CHANGED
 
 
-SHOWN_IN_EVERY_RUN = [
+CASES = [
     (appended, set_property, METADATA, [(1, 1), (2, 2), (4, 4)]),
-    (merged, append_another_key, APPEND, [(1, 10), (2, 2), (3, 3)]),
-    (merged, delete_row, DELETE_READ, [(1, 10), (2, 2)]),
-    (merged, upgrade_protocol, PROTOCOL, [(1, 10), (2, 2)]),
-    (replaced, append_same_key, APPEND, [(1, 10), (2, 2)]),
-]
-THE_OTHERS = [
     (appended, append_same_key, None, [(1, 1), (1, 5), (2, 2), (4, 4)]),
     (appended, delete_row, None, [(2, 2), (4, 4)]),
     (appended, join_files, None, [(1, 1), (2, 2), (4, 4)]),
     (appended, upgrade_protocol, PROTOCOL, [(1, 1), (2, 2), (4, 4)]),
+    (merged, append_another_key, APPEND, [(1, 10), (2, 2), (3, 3)]),
+    (merged, delete_row, DELETE_READ, [(1, 10), (2, 2)]),
+    (merged, upgrade_protocol, PROTOCOL, [(1, 10), (2, 2)]),
     (merged, join_files, APPEND, [(1, 10), (2, 2)]),
     (merged, set_property, METADATA, [(1, 10), (2, 2)]),
     (merged, delete_row_of_other_file, DELETE_READ, [(1, 10)]),
+    (replaced, append_same_key, APPEND, [(1, 10), (2, 2)]),
     (replaced, append_another_key, APPEND, [(1, 10), (2, 2), (3, 3)]),
     (replaced, delete_row, DELETE_READ, [(1, 10), (2, 2)]),
     (replaced, join_files, APPEND, [(1, 10), (2, 2)]),
@@ -154,10 +152,27 @@ THE_OTHERS = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("write", "other_commit", "conflict", "rows"),
-    [*SHOWN_IN_EVERY_RUN, *(pytest.param(*case, marks=pytest.mark.faults) for case in THE_OTHERS)],
-)
+def test_a_batch_that_is_overtaken_at_each_try_loses_by_each_conflict_and_ends_in_the_right_rows(
+    orders: Orders,
+) -> None:
+    batch = intent_of(table_id(orders.path), stream=STREAM)
+    same_number = take_number(batch.app_id, batch.user_metadata())
+    result, tries = orders.run(merged, append_another_key, delete_row, set_property, upgrade_protocol, same_number)
+
+    conflicts = [APPEND, DELETE_READ, METADATA, PROTOCOL, Conflict.CONCURRENT_TRANSACTION]
+    assert [(race.conflict, race.version) for race in result.lost] == [
+        (conflict.value, FIRST_VERSION + place) for place, conflict in enumerate(conflicts, start=1)
+    ]
+    assert [race.run_id for race in result.lost] == [*[OTHER_RUN] * 4, "run-1"]
+    assert (result.committed, result.attempts, tries) == (True, 4, 6), "three of the conflicts void its plan"
+    assert result.winner is not None
+    assert result.winner.batch_seq == 2, "its number was taken"
+    assert orders.rows() == [(1, 10), (2, 2), (3, 3), (3, 3)]
+    assert orders.thrown_away()
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize(("write", "other_commit", "conflict", "rows"), CASES)
 def test_a_batch_that_is_overtaken_ends_in_the_right_rows(
     orders: Orders, write: Write, other_commit: ConflictingCommit, conflict: Conflict | None, rows: Rows
 ) -> None:
@@ -173,9 +188,8 @@ def test_a_batch_that_is_overtaken_ends_in_the_right_rows(
     assert bool(orders.thrown_away()) == (tries > 1), "who does not have to write again keeps its files"
 
 
-@pytest.mark.parametrize(
-    "write", [merged, *(pytest.param(write, marks=pytest.mark.faults) for write in (appended, replaced, overwritten))]
-)
+@pytest.mark.faults
+@pytest.mark.parametrize("write", [merged, appended, replaced, overwritten])
 def test_whose_number_was_taken_plans_again(orders: Orders, write: Write) -> None:
     other_commit = intent_of(table_id(orders.path), stream=STREAM)
     result, tries = orders.run(write, take_number(other_commit.app_id, other_commit.user_metadata()))

@@ -26,7 +26,7 @@ from tests.support.silver.conflicting_commits import (
     FIRST_VERSION,
     ConflictingCommit,
     add_orders,
-    commit_once_while_reading,
+    commit_while_reading,
     delete_row_of_other_file,
     pickle_by_value,
     set_property,
@@ -62,7 +62,7 @@ def slowly(other_commit: ConflictingCommit, table: Path) -> Callable[[SparkSessi
     """A write of one row, during which another writer commits."""
 
     def write(session: SparkSession) -> None:
-        session.udf.register("read_slowly", commit_once_while_reading(other_commit, str(table)), "int")
+        session.udf.register("read_slowly", commit_while_reading([other_commit], str(table)), "int")
         append(session.sql("SELECT read_slowly(4) AS n, 4 AS amount"), table)
 
     return write

@@ -53,7 +53,7 @@ def arrays(values: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
 
 
 VALUES = st.recursive(SCALARS, lambda inner: objects(inner) | arrays(inner), max_leaves=4)
-RECORDS = st.lists(objects(VALUES) | SCALARS, min_size=40, max_size=60)
+RECORDS = st.lists(objects(VALUES) | SCALARS, min_size=80, max_size=120)
 
 
 def rows_of(spark: SparkSession, landing: Path, name: str, text: str) -> list[dict[str, Any]]:
@@ -70,7 +70,7 @@ def rows_of(spark: SparkSession, landing: Path, name: str, text: str) -> list[di
 
 
 @given(records=RECORDS, blank=st.sampled_from(["", " ", "\n", "\r\n\t"]))
-@settings(max_examples=4, phases=[Phase.generate], suppress_health_check=[HealthCheck.function_scoped_fixture],
+@settings(max_examples=2, phases=[Phase.generate], suppress_health_check=[HealthCheck.function_scoped_fixture],
           deadline=None)  # fmt: skip
 def test_an_array_gives_the_rows_of_its_elements_as_lines(spark: SparkSession, records: list[str], blank: str) -> None:
     with TemporaryDirectory() as folder:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from deltalake import DeltaTable, Field, write_deltalake
+from deltalake.schema import PrimitiveType
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -13,18 +18,39 @@ from spark_jobs.delta_io.tables import sql_path
 
 FEED = "delta.enableChangeDataFeed"
 
+Step = Callable[[Path], object]
+"""A step that makes the next version of a table."""
 
-def write_versions(spark: SparkSession, table: Path, *statements: str, feed: bool = True) -> None:
-    """Create a table with a row, which is version 1, and run each statement on it, which makes a version each."""
-    spark.sql(f"CREATE TABLE {sql_path(table)} (id INT) USING delta TBLPROPERTIES ({FEED} = {feed})")
-    for statement in ("INSERT INTO {} (id) VALUES (1)", *statements):
-        spark.sql(statement.format(sql_path(table)))
+
+def insert(row_id: int, **more: str) -> Step:
+    row = pa.Table.from_pylist(
+        [{"id": row_id, **more}], pa.schema([("id", pa.int32()), *((n, pa.string()) for n in more)])
+    )
+    return lambda table: write_deltalake(table, row, mode="append")
+
+
+def add_note(table: Path) -> None:
+    DeltaTable(table).alter.add_columns([Field("note", PrimitiveType("string"))])
+
+
+def switch_feed_on(table: Path) -> None:
+    DeltaTable(table).alter.set_table_properties({FEED: "true"})
+
+
+def restore_version_1(spark: SparkSession, table: Path) -> None:
+    spark.sql(f"RESTORE TABLE {sql_path(table)} TO VERSION AS OF 1")
+
+
+def write_versions(table: Path, *steps: Step, feed: bool = True) -> None:
+    """Create a table with a row, which is version 1, and take each step, which makes a version each."""
+    columns = pa.schema([("id", pa.int32())])
+    DeltaTable.create(table, columns, configuration={FEED: str(feed).lower()})
+    for step in (insert(1), *steps):
+        step(table)
 
 
 def test_a_restore_that_drops_a_column_is_read_from_the_files_that_changed(spark: SparkSession, tmp_path: Path) -> None:
-    column, insert = "ALTER TABLE {} ADD COLUMNS (note STRING)", "INSERT INTO {} (id, note) VALUES (2, 'a')"
-    restore = "RESTORE TABLE {} TO VERSION AS OF 1"
-    write_versions(spark, tmp_path, column, insert, restore, "INSERT INTO {} (id) VALUES (3)")
+    write_versions(tmp_path, add_note, insert(2, note="a"), partial(restore_version_1, spark), insert(3))
     feed = spark.read.format("delta").option("readChangeFeed", "true").option("startingVersion", 2)
     with pytest.raises(PySparkException, match="INCOMPATIBLE_DATA_SCHEMA"):
         feed.load(str(tmp_path)).collect()
@@ -40,18 +66,15 @@ def test_a_restore_that_drops_a_column_is_read_from_the_files_that_changed(spark
 
 
 def test_a_restore_that_switches_the_feed_off_is_noticed(spark: SparkSession, tmp_path: Path) -> None:
-    on = f"ALTER TABLE {{}} SET TBLPROPERTIES ({FEED} = true)"
-    insert, restore = "INSERT INTO {} (id) VALUES (2)", "RESTORE TABLE {} TO VERSION AS OF 1"
-    write_versions(spark, tmp_path, on, insert, restore, insert, on, feed=False)
+    restore = partial(restore_version_1, spark)
+    write_versions(tmp_path, switch_feed_on, insert(2), restore, insert(2), switch_feed_on, feed=False)
     changed = read_changed_rows(spark, tmp_path, 2, 6)
     assert changed is not None
     assert [row.id for row in changed.collect()] == [2]
 
 
 def test_added_columns_are_in_the_feed(spark: SparkSession, tmp_path: Path) -> None:
-    write_versions(
-        spark, tmp_path, "ALTER TABLE {} ADD COLUMNS (note STRING)", "INSERT INTO {} (id, note) VALUES (2, 'a')"
-    )
+    write_versions(tmp_path, add_note, insert(2, note="a"))
     changes = read_changes(spark, tmp_path, 1, 3)
     assert changes is not None
     assert [(row.id, row.note) for row in changes.collect()] == [(2, "a")]

@@ -18,13 +18,14 @@ TWO, THREE = [(1, 5, 0), (2, 5, 0)], [(3, 5, 0)]
 
 Change = tuple[int, int | None, int | None, bool]
 CASES: dict[str, tuple[list[Change], list[tuple[int, ...]]]] = {
-    "a known key": ([(1, 5, 0, False)], [*TWO, *THREE]),
     "a new key, a later delete and an older one": (
         [(4, 1, 0, False), (1, 6, 0, False), (2, 4, 9, False)],
         [(1, 6, 0), (2, 5, 0), *THREE, (4, 1, 0)],
     ),
-    "an older delete that alone counts": ([(1, 4, 0, True)], [(1, 4, 0), (2, 5, 0), *THREE]),
-    "a key to forget": ([(1, None, None, True)], [(2, 5, 0), *THREE]),
+    "an older delete that alone counts and a key to forget": (
+        [(1, 4, 0, True), (2, None, None, True)],
+        [(1, 4, 0), *THREE],
+    ),
     "an unknown key to forget": ([(9, None, None, True)], [*TWO, *THREE]),
     "an unknown key to forget beside a known delete": ([(9, None, None, True), (1, 5, 0, False)], [*TWO, *THREE]),
 }

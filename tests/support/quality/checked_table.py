@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
 from include.contracts.spec.expectation import Expectation
@@ -22,58 +22,44 @@ from spark_jobs.quality.verdicts.comparable_version import IN_TABLE, ComparableV
 from spark_jobs.runtime.session import own_session
 from tests.support.ledger.delta_tables import intent_of
 from tests.support.quality.compared_version import compared_version
-from tests.support.quality.odd_frames import frame
 
-METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 OTHER = "silver.other"
 
 Step = tuple[str, Any]
-"""A change of a table: `insert` with rows, `merge` with rows by the first column, `update` with a setting and a
-condition, `delete` with a condition, `restore`, or `optimize`."""
+"""A change of a table: `insert` with rows, `merge` with rows by the first column, `update` with the new value of each
+column and a condition, `delete` with a condition, `restore`, or `optimize`."""
 
 
 class CheckedTable:
     """A Delta table with rules, a second one whose values the rules may require, and the figures of the last check."""
 
-    def __init__(self, spark: SparkSession, folder: Path, rules: list[Expectation]) -> None:
-        self.spark, self.path, self.other, self.rules = spark, folder / "table", folder / "other", rules
+    def __init__(self, folder: Path, rules: list[Expectation]) -> None:
+        self.path, self.other, self.rules = folder / "table", folder / "other", rules
         self.last: JudgedFigures | None = None
 
-    @contextmanager
-    def batch(self, **sources: Any) -> Iterator[None]:
-        """Let the commits within be those of a batch."""
-        self.spark.conf.set(METADATA, intent_of("t", 1, sources=BatchSources(**sources)).user_metadata())
-        yield
-        self.spark.conf.unset(METADATA)
-
-    def create(self, first: list[tuple[Any, ...]], of_other: list[tuple[Any, ...]]) -> None:
+    def create(self, first: pa.Table, of_other: pa.Table) -> None:
         for path, rows in ((self.path, first), (self.other, of_other)):
-            writer = frame(self.spark, rows).write.format("delta").option("delta.enableChangeDataFeed", "true")
-            writer.save(str(path))
+            write_deltalake(path, rows, configuration={"delta.enableChangeDataFeed": "true"})
 
     def apply(self, step: Step, *, to_other: bool = False) -> None:
-        path = self.other if to_other else self.path
+        """Let delta-rs make the change, as a commit of a batch."""
         kind, given = step
-        table = f"delta.`{path}`"
-        with self.batch(restores=0) if kind == "restore" else self.batch():
-            if kind == "insert":
-                frame(self.spark, given).write.format("delta").mode("append").save(str(path))
-            elif kind == "merge":
-                batch = {row[0]: row for row in given}  # MERGE refuses two rows for one key
-                frame(self.spark, list(batch.values())).createOrReplaceTempView("batch")
-                self.spark.sql(
-                    f"MERGE INTO {table} t USING batch s ON t.whole <=> s.whole WHEN MATCHED AND s.yes THEN DELETE "
-                    "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
-                ).collect()
-            elif kind == "update":
-                self.spark.sql(f"UPDATE {table} SET {given[0]} WHERE {given[1]}").collect()
-            elif kind == "delete":
-                self.spark.sql(f"DELETE FROM {table} WHERE {given}").collect()
-            elif kind == "restore":
-                version = max(latest_version(path) - 1, 0)
-                self.spark.sql(f"RESTORE TABLE {table} TO VERSION AS OF {version}").collect()
-            else:
-                self.spark.sql(f"OPTIMIZE {table}").collect()
+        table = DeltaTable(self.other if to_other else self.path)
+        sources = BatchSources(restores=0) if kind == "restore" else BatchSources()
+        intent = intent_of("t", 1, sources=sources).user_metadata()
+        commit = CommitProperties(custom_metadata={"userMetadata": intent})
+        if kind == "insert":
+            write_deltalake(table, given, mode="append", commit_properties=commit)
+        elif kind == "merge":
+            _merge(table, given, commit)
+        elif kind == "update":
+            table.update(given[0], predicate=given[1], commit_properties=commit)
+        elif kind == "delete":
+            table.delete(given, commit_properties=commit)
+        elif kind == "restore":
+            table.restore(max(table.version() - 1, 0), commit_properties=commit)
+        else:
+            table.optimize.compact(commit_properties=commit)
 
     def check(self) -> tuple[CheckedRules, CheckedRules]:
         """Return the check by what changed since the last check, and that of all rows."""
@@ -83,7 +69,7 @@ class CheckedTable:
             df, compared = read_version(session, self.path, version), self._compared(session, judged)
             change = change_since(self.last, judged, session)
             by_change = check_rules(df, self.rules, compared, change)
-            of_all_rows = check_rules(df, self.rules, compared)
+            of_all_rows = check_rules(df, self.rules, compared) if change else by_change
         self.last = next_figures(judged, change, by_change.lasting)
         return by_change, of_all_rows
 
@@ -96,3 +82,14 @@ class CheckedTable:
             read=lambda _, version: read_version(session, self.other, version),
             rows_of=lambda _, version: table_rows(self.other, version),
         )
+
+
+def _merge(table: DeltaTable, rows: pa.Table, commit: CommitProperties) -> None:
+    columns = {name: f"s.{name}" for name in rows.column_names}
+    (
+        table.merge(rows, "t.whole IS NOT DISTINCT FROM s.whole", "s", "t", commit_properties=commit)
+        .when_matched_delete("s.yes")
+        .when_matched_update(columns)
+        .when_not_matched_insert(columns)
+        .execute()
+    )

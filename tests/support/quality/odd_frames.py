@@ -59,10 +59,13 @@ def rule(name: str, arguments: dict[str, Any]) -> Expectation:
     return Expectation(name=name, arguments=arguments, action=Action.FAIL)
 
 
+def arrow(rows: list[tuple[Any, ...]]) -> pa.Table:
+    return pa.Table.from_pylist([dict(zip(SCHEMA.names, row, strict=True)) for row in rows], schema=SCHEMA)
+
+
 def frame(spark: SparkSession, rows: list[tuple[Any, ...]]) -> DataFrame:
-    named = [dict(zip(SCHEMA.names, row, strict=True)) for row in rows]
     # An empty table carries no type over Connect.
-    return spark.createDataFrame(pa.Table.from_pylist(named, schema=SCHEMA), from_arrow_schema(SCHEMA))
+    return spark.createDataFrame(arrow(rows), from_arrow_schema(SCHEMA))
 
 
 def edge_frame(spark: SparkSession) -> DataFrame:

@@ -6,7 +6,7 @@ The functions run in a Python worker of the Spark server, which gets them by val
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pyspark import cloudpickle
@@ -93,14 +93,15 @@ def take_number(app_id: str, user_metadata: str) -> ConflictingCommit:
     return commit_batch
 
 
-def commit_once_while_reading(other_commit: ConflictingCommit, table: str) -> Callable[[int], int]:
-    """Return a function for SQL that returns its argument, and makes the other commit at its first call."""
+def commit_while_reading(other_commits: Sequence[ConflictingCommit], table: str) -> Callable[[int], int]:
+    """Return a function for SQL that returns its argument; the first reading meets the first commit, and so on."""
 
     def read_slowly(n: int) -> int:
         from deltalake import DeltaTable
 
-        if DeltaTable(table).version() == FIRST_VERSION:
-            other_commit(table)
+        made = DeltaTable(table).version() - FIRST_VERSION
+        if made < len(other_commits):
+            other_commits[made](table)
         return n
 
     return read_slowly
