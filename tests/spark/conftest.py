@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.support.spark.shared_server import GENERATED_CODE, choose_server_address, shared_server
+from tests.support.spark.shared_server import choose_server_address, shared_server
 
 choose_server_address()
 
@@ -18,12 +18,16 @@ from spark_jobs.runtime.session import own_session  # noqa: E402
 
 
 @pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    """A session with the settings that every session of Millrace has, and generated code; UTC here as on the server."""
-    os.environ["TZ"] = "UTC"
+def spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
+    """A session with the settings that every session of Millrace has, and those in `SESSION` of the file.
+
+    To generate code for each of many small queries costs a third of their CPU-seconds. A file whose subject is what
+    Spark computes has it: `SESSION = GENERATED_CODE`.
+    """
+    os.environ["TZ"] = "UTC"  # as on the server
     time.tzset()
     shared_server()
-    with own_session(GENERATED_CODE) as session:
+    with own_session(getattr(request.module, "SESSION", {})) as session:
         yield session
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from decimal import Decimal
+from itertools import cycle
 from typing import Any, NamedTuple
 
 import pytest
@@ -16,9 +18,15 @@ from spark_jobs.quality import suites
 from spark_jobs.quality.fused.rules import COMPILERS, compile_rule
 from spark_jobs.quality.suites import check_rules
 from spark_jobs.quality.verdicts.json_safe import json_safe
+from spark_jobs.runtime.session import own_session
 from tests.support.quality.odd_frames import BOUNDS, EDGES, PAIRS, edge_frame, frame, rows, rule
 from tests.support.quality.plain_gx import Batches, batches_of_frames
 from tests.support.quality.table_rules import table_rules
+from tests.support.spark.shared_server import GENERATED_CODE
+
+SESSION = GENERATED_CODE
+
+SIDES = ["min_value", "max_value"]
 
 
 class Result(NamedTuple):
@@ -31,8 +39,10 @@ class Result(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def batches() -> Batches:
-    return batches_of_frames()
+def batches(spark: SparkSession) -> Iterator[Batches]:
+    """Batches of interpreted queries: of the many of Great Expectations, and to compare generated code with."""
+    with own_session({}) as session:
+        yield batches_of_frames(session)
 
 
 @pytest.fixture(autouse=True)
@@ -144,11 +154,11 @@ def test_every_rule_agrees_on_all_odd_values_and_at_its_bounds(spark: SparkSessi
         for kind in ("distinct_values_to_be_in", "distinct_values_to_contain", "distinct_values_to_equal")
         for column, values in sets
     ]
+    # The bounds of a column take turns as the least and the greatest value, and in the next column the other way round.
     drawn += [
         rule("expect_column_values_to_be_between", {"column": column, side: bound})
-        for column, bounds in BOUNDS.items()
-        for bound in bounds
-        for side in ("min_value", "max_value")
+        for place, (column, bounds) in enumerate(BOUNDS.items())
+        for bound, side in zip(bounds, cycle(SIDES[:: (-1) ** place]), strict=False)
     ]
     # The figures of the ten rows, as their bounds.
     figures = {

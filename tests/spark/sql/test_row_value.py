@@ -12,6 +12,9 @@ from pyspark.sql import functions as F
 from include.sql.counter_example import SAMPLES
 from include.sql.row_value import Value, value_of
 from include.sql.terms import term_of
+from tests.support.spark.shared_server import GENERATED_CODE
+
+SESSION = GENERATED_CODE
 
 OF_TIMES = [
     "x", "to_date(x)", "timestamp(x)", "date_add(x, 3)", "date_sub(x, 1)", "x + interval 36 hours",

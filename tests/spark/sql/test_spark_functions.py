@@ -12,6 +12,9 @@ from include.sql.expression import expression_of
 from include.sql.spark_functions import AGGREGATES, FUNCTIONS, WITHOUT_PARENTHESES
 from tests.unit.include.specs.checks.test_sql import VALID
 
+SESSION = {"spark.sql.connect.enrichError.enabled": "false"}
+"""The name of an error is enough for most functions; its details would take a further request each."""
+
 FRAME = "order_id string, amount int, day date, event_at timestamp, event_seq int, _rescued string, _source_file string"
 
 

@@ -6,6 +6,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from spark_jobs.transforms.silver.changes import within
+from tests.support.spark.shared_server import GENERATED_CODE
+
+SESSION = GENERATED_CODE
 
 TEXTS = ["${env:PATH}", "${system:user.name}", "${spark:spark.app.name}", "${hivevar:x}"]
 

@@ -12,6 +12,9 @@ from pyspark.sql import Row, SparkSession
 from include.contracts.spec.nested_type import MAX_DEPTH, nested_type
 from spark_jobs.transforms.record_parts import RecordColumns
 from spark_jobs.transforms.records import PARSE_JSON, RECORD, RESCUED
+from tests.support.spark.shared_server import GENERATED_CODE
+
+SESSION = GENERATED_CODE
 
 
 def parse(spark: SparkSession, kinds: dict[str, str], *records: dict[str, Any] | str) -> list[Row]:

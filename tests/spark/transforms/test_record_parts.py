@@ -19,6 +19,9 @@ from spark_jobs.transforms.record_parts import record_columns
 from spark_jobs.transforms.records import CORRUPT, PARSE_JSON, RECORD, RESCUED
 from tests.support.documents.nested_values import SCALARS, VALUES, expected, values_like
 from tests.support.documents.specs import bronze_spec
+from tests.support.spark.shared_server import GENERATED_CODE
+
+SESSION = GENERATED_CODE
 
 PATHS = {
     "city": ("customer.address.city", "string"),

@@ -15,6 +15,9 @@ from pyspark.sql import functions as F
 
 from spark_jobs.transforms.record_parts import RecordColumns
 from spark_jobs.transforms.records import CORRUPT, PARSE_JSON, RECORD, RESCUED, parse_columns
+from tests.support.spark.shared_server import GENERATED_CODE
+
+SESSION = GENERATED_CODE
 
 KINDS = {"name": "string", "amount": "int", "day": "date", "ratio": "double", "price": "decimal(38,9)"}
 PRICE = "12345678901234567890.123456789"

@@ -24,8 +24,8 @@ HOME = "MILLRACE_TEST_SPARK_HOME"
 
 FEW_ROWS = "spark.sql.codegen.factoryMode NO_CODEGEN\n"
 """The server interprets expressions. To generate code costs a fifth of the CPU-seconds of a job on a few rows, most of
-it in Delta's own queries. Tests of the data plane (`tests/spark`), drivers with a Spark of their own, whole stacks and
-the demo run on generated code."""
+it in Delta's own queries. Tests of what Spark computes (`SESSION` in `tests/spark`), drivers with a Spark of their own,
+whole stacks and the demo run on generated code."""
 
 GENERATED_CODE = {"spark.sql.codegen.factoryMode": "FALLBACK"}
 """The setting of a session that has Spark's default instead."""

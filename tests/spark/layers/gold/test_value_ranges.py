@@ -27,7 +27,7 @@ EXPRESSIONS = {
 
 
 @pytest.mark.parametrize("kind", EXPRESSIONS)
-@few_or_many(2, 30)
+@few_or_many(1, 30)
 def test_each_touched_value_is_in_a_range_and_each_range_ends_with_one(
     spark: SparkSession, kind: str, examples: int
 ) -> None:

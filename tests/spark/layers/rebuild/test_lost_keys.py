@@ -11,13 +11,18 @@ from spark_jobs.layers.rebuild.lost_keys import LostKeys, lost_keys
 
 HISTORY = "id INT, __START_AT INT, __END_AT INT"
 CASES = {
-    "as many other keys": ("id INT", [(1,), (2,), (3,)], "id INT", [(3,), (4,), (5,)], 2, 3),
     "another type": ("id STRING", [("01",), ("2",), ("x",)], "id INT", [(1,), (2,)], 1, 3),
     "a further key column": ("id INT", [(1,), (2,)], "id INT, line INT", [(1, 1), (1, 2)], 1, 2),
     "other key columns": ("a INT", [(1,), (2,)], "id INT", [(1,), (2,)], 2, 2),
     "one key column less": ("id INT, line INT", [(1, 1), (1, 2)], "id INT", [(1,)], 0, 1),
-    "a closed key": (HISTORY, [(1, 1, None), (2, 1, 2), (2, 2, None)], HISTORY, [(1, 1, None), (2, 1, 3)], 1, 2),
-    "a key that was closed before": (HISTORY, [(1, 1, None), (2, 1, 2)], HISTORY, [(1, 1, None), (2, 1, 2)], 0, 2),
+    "a closed key, and one that was closed before": (
+        HISTORY,
+        [(1, 1, None), (2, 1, 2), (2, 2, None), (3, 1, 2)],
+        HISTORY,
+        [(1, 1, None), (2, 1, 3), (3, 1, 2)],
+        1,
+        3,
+    ),
     "history that is not kept any more": (HISTORY, [(1, 1, None), (2, 1, 2)], "id INT", [(1,)], 0, 1),
 }
 
@@ -31,8 +36,8 @@ def test_missing_keys_are_counted_whatever_keys_replace_them(
     assert (lost.keys, lost.of_keys) == (keys, of_keys)
 
 
-def test_the_result_has_samples_of_the_missing_keys(spark: SparkSession) -> None:
-    frames = [spark.createDataFrame([(key,) for key in keys], "id INT") for keys in ((1, 2, 3), (3, 4))]
+def test_as_many_other_keys_replace_none_and_the_result_has_samples_of_the_missing_ones(spark: SparkSession) -> None:
+    frames = [spark.createDataFrame([(key,) for key in keys], "id INT") for keys in ((1, 2, 3), (3, 4, 5))]
     lost = lost_keys(*frames, ["id"])
-    assert (lost.keys, set(lost.samples)) == (2, {"id=1", "id=2"})
+    assert (lost.keys, lost.of_keys, set(lost.samples)) == (2, 3, {"id=1", "id=2"})
     assert lost_keys(frames[0], frames[0], ["id"]) == LostKeys(0, 3)
