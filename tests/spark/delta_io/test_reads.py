@@ -33,24 +33,20 @@ def add_note(table: Path) -> None:
     DeltaTable(table).alter.add_columns([Field("note", PrimitiveType("string"))])
 
 
-def switch_feed_on(table: Path) -> None:
-    DeltaTable(table).alter.set_table_properties({FEED: "true"})
+def switch_feed(table: Path, on: str) -> None:
+    DeltaTable(table).alter.set_table_properties({FEED: on})
 
 
-def restore_version_1(spark: SparkSession, table: Path) -> None:
-    spark.sql(f"RESTORE TABLE {sql_path(table)} TO VERSION AS OF 1")
-
-
-def write_versions(table: Path, *steps: Step, feed: bool = True) -> None:
+def write_versions(table: Path, *steps: Step) -> None:
     """Create a table with a row, which is version 1, and take each step, which makes a version each."""
-    columns = pa.schema([("id", pa.int32())])
-    DeltaTable.create(table, columns, configuration={FEED: str(feed).lower()})
+    DeltaTable.create(table, pa.schema([("id", pa.int32())]), configuration={FEED: "true"})
     for step in (insert(1), *steps):
         step(table)
 
 
 def test_a_restore_that_drops_a_column_is_read_from_the_files_that_changed(spark: SparkSession, tmp_path: Path) -> None:
-    write_versions(tmp_path, add_note, insert(2, note="a"), partial(restore_version_1, spark), insert(3))
+    restore = f"RESTORE TABLE {sql_path(tmp_path)} TO VERSION AS OF 1"
+    write_versions(tmp_path, add_note, insert(2, note="a"), lambda _: spark.sql(restore), insert(3))
     feed = spark.read.format("delta").option("readChangeFeed", "true").option("startingVersion", 2)
     with pytest.raises(PySparkException, match="INCOMPATIBLE_DATA_SCHEMA"):
         feed.load(str(tmp_path)).collect()
@@ -65,10 +61,11 @@ def test_a_restore_that_drops_a_column_is_read_from_the_files_that_changed(spark
     assert [row.id for row in later.collect()] == [3], "the feed since then"
 
 
-def test_a_restore_that_switches_the_feed_off_is_noticed(spark: SparkSession, tmp_path: Path) -> None:
-    restore = partial(restore_version_1, spark)
-    write_versions(tmp_path, switch_feed_on, insert(2), restore, insert(2), switch_feed_on, feed=False)
-    changed = read_changed_rows(spark, tmp_path, 2, 6)
+def test_a_feed_that_was_switched_off_in_between_is_noticed(spark: SparkSession, tmp_path: Path) -> None:
+    off, on = (partial(switch_feed, on=on) for on in ("false", "true"))
+    write_versions(tmp_path, off, insert(2), on)
+    assert read_changes(spark, tmp_path, 1, 4) is None
+    changed = read_changed_rows(spark, tmp_path, 1, 4)
     assert changed is not None
     assert [row.id for row in changed.collect()] == [2]
 
