@@ -89,9 +89,9 @@ def test_any_order_ends_in_what_came_after_the_last_truncate(spark: SparkSession
         events = some_events(random)
         random.shuffle(events)
         target = Target(spark)
-        for number in range(4):
-            target.merge(events[number::4])
-            seen = [event for part in range(number + 1) for event in events[part::4]]
+        for number in range(3):
+            target.merge(events[number::3])
+            seen = [event for part in range(number + 1) for event in events[part::3]]
             assert {key: state[0]["seq"] for key, state in target.rows.items()} == expected(seen)
         assert target.rows, "some keys came after it"
 
