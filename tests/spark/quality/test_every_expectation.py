@@ -163,7 +163,7 @@ def test_every_expectation_has_a_rule_that_passes_and_one_that_fails_with_all_it
     "failing", [ONE_OF_EACH_KIND, pytest.param({*CASES}, marks=pytest.mark.slow)], ids=["one of each kind", "all"]
 )
 def test_each_passes_and_fails_on_a_spark_table(planes: DataFrame, failing: set[str]) -> None:
-    values = {
+    values: dict[str, list[Any]] = {
         "built": ["2013-01-31", "2013-01-30"],
         "seen_at": ["2013-01-31T06:00:00Z", "2013-01-31"],
         "share": [0.1, 0.2],
@@ -171,9 +171,11 @@ def test_each_passes_and_fails_on_a_spark_table(planes: DataFrame, failing: set[
     common = "expect_column_most_common_value_to_be_in_set"
     cases = [(name, {**both, **right}, True) for name, (both, right, _) in CASES.items()]
     cases += [(name, {**CASES[name][0], **CASES[name][2]}, False) for name in sorted(failing)]
-    for column, (right, wrong) in values.items():
-        both = {"column": column}
-        cases += [(common, {**both, "value_set": [right]}, True), (common, {**both, "value_set": [wrong]}, False)]
+    for column, of_column in values.items():
+        cases += [
+            (common, {"column": column, "value_set": [value]}, passes)
+            for value, passes in zip(of_column, (True, False), strict=True)
+        ]
     rules = [Expectation(name=name, arguments=given, action="warn") for name, given, _ in cases]
     checks = check_rules(planes, rules).checks
     assert [(check.bounded_rule, check.error) for check in checks if check.error] == []
