@@ -88,7 +88,9 @@ def missing_by_joins(spark: SparkSession, table: CheckedTable) -> list[int]:
     own, other = (spark.read.format("delta").load(str(path)) for path in (table.path, table.other))
     of_rules = [each.arguments for each in table.rules if "other_table" in each.arguments]
     columns = [given.get("column_list") or [given["column"]] for given in of_rules]
-    return [own.dropna(subset=names).join(other, on=names, how="left_anti").count() for names in columns]
+    # `dropna` would drop NaN as well.
+    stated = [own.where(" AND ".join(f"{name} IS NOT NULL" for name in names)) for names in columns]
+    return [rows.join(other, on=names, how="left_anti").count() for rows, names in zip(stated, columns, strict=True)]
 
 
 def agreed(by_change: CheckedRules, of_all_rows: CheckedRules) -> list[str]:

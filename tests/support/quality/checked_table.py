@@ -57,7 +57,8 @@ class CheckedTable:
         elif kind == "delete":
             table.delete(given, commit_properties=commit)
         elif kind == "restore":
-            table.restore(max(table.version() - 1, 0), commit_properties=commit)
+            if table.version() > 0:
+                table.restore(table.version() - 1, commit_properties=commit)
         else:
             table.optimize.compact(commit_properties=commit)
 
