@@ -28,7 +28,8 @@ SESSION = {
     # so it first sorts all rows by the folder to which they go.
     "spark.sql.maxConcurrentOutputFileWriters": "2",
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "4",
-    "spark.databricks.delta.snapshotPartitions": "2",
+    # Each partition of a table's log is a task that generates the same code again. One is enough for 100,000 files.
+    "spark.databricks.delta.snapshotPartitions": "1",
     "spark.databricks.delta.commit.idempotencyCheck.enabled": "true",
     "spark.databricks.delta.autoCompact.enabled": "false",
     "spark.databricks.delta.optimizeWrite.enabled": "false",
@@ -47,6 +48,12 @@ LAUNCH = {
     "spark.hadoop.io.compression.codecs": "io.millrace.formats.ZstdCodec",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
+    # What Spark keeps and writes for its pages, also when they are off: plans in full, and a thousand past queries.
+    "spark.sql.ui.explainMode": "simple",
+    "spark.sql.ui.retainedExecutions": "10",
+    "spark.ui.retainedJobs": "20",
+    "spark.ui.retainedStages": "20",
+    "spark.ui.retainedTasks": "200",
     "spark.log.level": "WARN",
     # A run of a few tables needs several hundred generated classes; the default cache of 100 loses them until the next.
     "spark.sql.codegen.cache.maxEntries": "2000",

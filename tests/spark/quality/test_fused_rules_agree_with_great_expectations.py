@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from decimal import Decimal
 from itertools import cycle
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
@@ -20,9 +20,11 @@ from spark_jobs.quality.suites import check_rules
 from spark_jobs.quality.verdicts.json_safe import json_safe
 from spark_jobs.runtime.session import own_session
 from tests.support.quality.odd_frames import BOUNDS, EDGES, PAIRS, edge_frame, frame, rows, rule
-from tests.support.quality.plain_gx import Batches, batches_of_frames
 from tests.support.quality.table_rules import table_rules
 from tests.support.spark.shared_server import GENERATED_CODE
+
+if TYPE_CHECKING:
+    from tests.support.quality.plain_gx import Batches
 
 SESSION = GENERATED_CODE
 
@@ -41,6 +43,9 @@ class Result(NamedTuple):
 @pytest.fixture(scope="module")
 def batches(spark: SparkSession) -> Iterator[Batches]:
     """Batches of interpreted queries: of the many of Great Expectations, and to compare generated code with."""
+    # Great Expectations takes four seconds to import, in each process that collects tests.
+    from tests.support.quality.plain_gx import batches_of_frames
+
     with own_session({}) as session:
         yield batches_of_frames(session)
 
