@@ -12,11 +12,11 @@ from include.control.ledger.new_columns import ColumnState, NewColumns
 from include.errors import Outcome
 from spark_jobs.delta_io import tables
 from spark_jobs.layers.bronze.column_drift import MAX_NEW_COLUMNS
-from tests.support.documents.specs import bronze_document
+from tests.support.documents.specs import bronze_document, silver_document
 from tests.support.given import given
 from tests.support.lakehouse import Lakehouse, order
 
-ORDERS = "bronze.orders"
+ORDERS, SILVER = "bronze.orders", "silver.orders"
 THE_LOOK_BEFORE_THE_STATEMENT = 3
 
 
@@ -119,3 +119,13 @@ def test_with_ask_a_person_decides_whether_a_field_becomes_a_column(lakehouse: L
     assert lakehouse.run(ORDERS).outcome is Outcome.COMMITTED
     assert states(lakehouse) == {"colour": "approved", "shop": "refused", "tip": "proposed"}
     assert "shop" not in columns(lakehouse), "what was refused stays refused when nobody is asked any more"
+
+    # As the guide to tables says: rows from before the approval have the field in `_rescued`.
+    earlier = {"type": "int", "from": "coalesce(colour, get_json_object(_rescued, '$.colour'))"}
+    lakehouse.specs(
+        bronze_document(columns={**bronze_document()["columns"], "colour": {"type": "string"}}),
+        silver_document(columns={**silver_document()["columns"], "colour": earlier}),
+    )
+    assert lakehouse.run(SILVER).outcome is Outcome.COMMITTED
+    of_orders = dict(lakehouse.rows(SILVER, "order_id", "colour"))
+    assert of_orders == {"o1": 1, "o2": None, "o3": 3, "o4": None, "o5": None}
