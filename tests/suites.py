@@ -61,12 +61,12 @@ def _workers(count: int) -> list[str]:
 # Spark's tests wait for their server now and then: three workers keep two cores busy.
 SPARK = [*_workers(3), "tests/integration", "tests/spark", "tests/dags"]
 SUITES = {
-    "unit": Suite([*_workers(2), "tests/architecture", "tests/unit"], budget=17),
-    "spark": Suite(["-m", "not slow and not faults", *SPARK], budget=98),
+    "unit": Suite([*_workers(2), "tests/architecture", "tests/unit"], budget=21),
+    "spark": Suite(["-m", "not slow and not faults", *SPARK], budget=74),
     "spark-slow": Suite(["-m", "slow and not faults", *SPARK]),
-    "e2e": Suite(["-m", "not slow", "tests/e2e"], budget=14, waits=True),
+    "e2e": Suite(["-m", "not slow", "tests/e2e"], budget=15, waits=True),
     "e2e-slow": Suite(["-m", "slow", "tests/e2e"]),
-    "e2e-all": Suite(["tests/e2e"], budget=55, waits=True),
+    "e2e-all": Suite(["tests/e2e"], budget=58, waits=True),
     "faults": Suite(["-m", "faults", *_workers(2), "tests/integration", "tests/spark"]),
 }
 
