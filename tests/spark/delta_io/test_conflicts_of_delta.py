@@ -182,3 +182,15 @@ def test_a_batch_that_is_overtaken_ends_in_the_right_rows(
     assert {(race.run_id, race.version) for race in result.lost} <= {(OTHER_RUN, FIRST_VERSION + 1)}
     assert orders.rows() == rows
     assert bool(orders.thrown_away()) == (tries > 1), "who does not have to write again keeps its files"
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("write", [appended, replaced, overwritten])
+def test_whose_number_was_taken_plans_again(orders: Orders, write: Write) -> None:
+    batch = intent_of(table_id(orders.path), stream=STREAM)
+    result, tries = orders.run(write, take_number(batch.app_id, batch.user_metadata()))
+
+    assert [race.conflict for race in result.lost] == [Conflict.CONCURRENT_TRANSACTION.value]
+    assert (result.attempts, tries) == (2, 2)
+    assert result.winner is not None
+    assert result.winner.batch_seq == 2
