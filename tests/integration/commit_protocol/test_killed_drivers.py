@@ -32,7 +32,7 @@ Clean = Callable[[str], CleanBatch]
 BRONZE, SILVER = "bronze.orders", "silver.orders"
 A_JOB_OF_EACH_KIND = {
     "first files": (Step.INTENT, Step.COMMIT, FILES_LOADED),
-    "merge": (Step.COMMIT, Step.TOMBSTONES, Step.CLOSED),
+    "merge": (Step.COMMIT, Step.RECORDED, Step.QUARANTINE, Step.TOMBSTONES, Step.CLOSED, Step.CERTIFICATE),
     "groups": (Step.COMMIT,),
 }
 """A scenario for each layer -> the places at which the most is left to do."""
@@ -98,7 +98,8 @@ def test_one_driver_finishes_all_that_a_killed_one_left_undone(
     report = batch.run(drivers, shop)
 
     assert report.outcome == Outcome.NO_OP
-    assert lost_attempts(shop.paths, batch.table) == batch.lost
+    # A batch that has added a column is planned again, with or without a death.
+    assert lost_attempts(shop.paths, batch.table) == (["intent"] if name == "new columns" else [])
     batch.assert_same(shop, report)
 
 

@@ -28,11 +28,11 @@ TO_LIST_FILES = 1
 
 
 def test_rules_take_as_many_jobs_as_one_rule_and_samples_one_query_more(counted: dict[str, Any]) -> None:
-    assert counted["passed"]["ten rules"] == [True] * 10
+    assert counted["passed"]["40 rules"] == [True] * 40
     # The first one also reads the table's log.
     assert counted["jobs"]["one rule"] == 3
-    assert counted["jobs"]["ten rules"] == TO_LIST_FILES + 1
-    assert (len(counted["passed"]["all rules"]), counted["passed"]["all rules"].count(False)) == (19, 10)
+    assert counted["jobs"]["40 rules"] == TO_LIST_FILES + 1
+    assert (len(counted["passed"]["all rules"]), counted["passed"]["all rules"].count(False)) == (64, 40)
     # Rules that count values take no jobs of their own, and all failed ones have their samples by one query.
     assert counted["jobs"]["all rules"] <= (2 * TO_LIST_FILES + 1) + (TO_LIST_FILES + 1)
 
@@ -40,9 +40,9 @@ def test_rules_take_as_many_jobs_as_one_rule_and_samples_one_query_more(counted:
 def test_rules_by_the_change_read_it_once_and_list_the_files_of_each_combination_that_they_count(
     counted: dict[str, Any],
 ) -> None:
-    assert counted["passed"]["ten rules by the change"] == ["the change since version 0"] * 10
-    assert counted["jobs"]["ten rules by the change"] == 1
-    assert counted["passed"]["all rules by the change"] == ["the change since version 0"] * 19
+    assert counted["passed"]["40 rules by the change"] == ["the change since version 0"] * 40
+    assert counted["jobs"]["40 rules by the change"] == 1
+    assert counted["passed"]["all rules by the change"] == ["the change since version 0"] * 64
     # Delta looks for the files of two columns' values, and for those of a pair of columns.
     assert counted["jobs"]["all rules by the change"] == 1 + 3 * TO_LIST_FILES + 1
 

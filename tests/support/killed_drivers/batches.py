@@ -30,7 +30,6 @@ class CleanBatch:
         report: the report of its driver.
         end: the `outcome` of the table after the batch.
         tries: landing file -> the number of tries after the batch.
-        lost: the ledger's events of earlier attempts; a batch that adds a column is planned again.
         request: the replay of quarantined rows that it is; None for a run of the table.
     """
 
@@ -39,7 +38,6 @@ class CleanBatch:
     report: JobReport
     end: dict[str, Any]
     tries: dict[str, int]
-    lost: list[str]
     request: QuarantineRequest | None
 
     @property
@@ -90,8 +88,8 @@ def run_scenario(name: str, folder: Path) -> CleanBatch:
     report = succeeded(OwnProcess().run(shop, scenario.table, **replay))
     assert not scenario.rows or report.rows.model_dump(exclude_defaults=True) == scenario.rows
     assert shop.rows(scenario.table, *scenario.columns) == scenario.content
-    end, lost = outcome(shop.paths, scenario.table), lost_attempts(shop.paths, scenario.table)
-    return CleanBatch(scenario.table, before, report, end, tries(shop, scenario.table), lost, scenario.request)
+    end = outcome(shop.paths, scenario.table)
+    return CleanBatch(scenario.table, before, report, end, tries(shop, scenario.table), scenario.request)
 
 
 def run_successfully(drivers: AnyDrivers, shop: Lakehouse, table: str, number: int = 1) -> JobReport:

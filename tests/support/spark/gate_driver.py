@@ -25,7 +25,7 @@ from spark_jobs.quality.fused.one_pass import GATE_CONF
 from spark_jobs.quality.suites import check_rules
 from spark_jobs.runtime.session import own_session
 
-COLUMNS = [f"c{number}" for number in range(5)]
+COLUMNS = [f"c{number}" for number in range(20)]
 
 
 def rule(name: str, **arguments: Any) -> Expectation:
@@ -33,7 +33,7 @@ def rule(name: str, **arguments: Any) -> Expectation:
 
 
 def row_rules(limit: int) -> list[Expectation]:
-    """Return ten rules on rows; the half with `limit` can fail."""
+    """Return 40 rules on rows; the half with `limit` can fail."""
     between = [
         rule("expect_column_values_to_be_between", column=name, min_value=0, max_value=limit) for name in COLUMNS
     ]
@@ -49,7 +49,7 @@ def all_rules(limit: int) -> list[Expectation]:
     return [*row_rules(limit), *figures, *unique, together, rule("expect_table_row_count_to_be_between", min_value=1)]
 
 
-SUITES = {"one rule": row_rules(10**9)[:1], "ten rules": row_rules(10**9), "all rules": all_rules(100)}
+SUITES = {"one rule": row_rules(10**9)[:1], "40 rules": row_rules(10**9), "all rules": all_rules(100)}
 
 
 def logged_events(events: Path) -> Iterator[dict[str, Any]]:
@@ -63,7 +63,7 @@ def check_changes(table: Path) -> dict[str, Any]:
     """Merge a batch, and check the version by what changed: suite -> how each rule was judged."""
     changed_rows.FEW_ROWS = -(10**9)  # all rows of this small table would cost less
     ways, before = {}, JudgedVersion(table, 0, "rules", table_rows(table, 0))
-    suites = {"ten rules by the change": row_rules(10**9), "all rules by the change": all_rules(10**9)}
+    suites = {"40 rules by the change": row_rules(10**9), "all rules by the change": all_rules(10**9)}
     with own_session(GATE_CONF) as session:
         session.sparkContext.setJobGroup("the batch", "the batch")
         lasting = check_rules(read_version(session, table, 0), all_rules(10**9)).lasting
