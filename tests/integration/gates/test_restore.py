@@ -59,6 +59,10 @@ def test_a_refused_version_is_restored_in_the_same_run_and_its_batches_are_read_
     with pytest.raises(OverrideError, match="version 3 has undone version 2"):
         override(load_catalog(shop.folder / "tables").spec(SILVER), 2, said, shop.paths)
 
+    assert shop.run(SILVER, 2).version == 4
+    assert content(shop) == before, "a second run tries again, and is restored again"
+    assert Gates(shop.paths).certified(SILVER) == 5
+
     shop.specs(silver(3))
     gate_report = shop.run(SILVER, 2, job=Job.QUALITY_GATE)
     assert gate_report.outcome == Outcome.GATE_FAILED, "the restored version is not taken for the refused one"

@@ -102,6 +102,7 @@ def test_from_its_limit_on_a_row_waits_for_a_person_though_its_customer_has_come
     report = run_at(shop, at)
     assert_came(shop, report)
     assert "replays 1 row that waited for silver.customers" in " ".join(report.notes)
+    assert run_at(shop, at).outcome is Outcome.NO_OP
 
 
 @pytest.mark.slow
