@@ -21,13 +21,13 @@ from include.control.storage.objects import LocalObjectStore
 from include.errors import LeaseLostError
 from include.paths import LakehousePaths
 from tests.support.ledger.event_race import EVENTS, event, word_counts
-from tests.support.ledger.lease_holder import STREAM, STREAM_KEY, TABLE
+from tests.support.ledger.lease_holder import STREAM, TABLE
 from tests.support.storage.faulty_s3 import FaultyS3
 from tests.support.waiting import wait_for
 
 SOON_S, LONG_S = 0.3, 60.0
 WRITERS, EACH, ROUNDS = 3, 3, 20
-SOON, LATER = timedelta(seconds=SOON_S), timedelta(seconds=LONG_S)
+SOON = timedelta(seconds=SOON_S)
 
 
 def note(wanted: str, *, at: int, lasts_s: float, holder: str = "run two") -> tuple[str, bytes]:
@@ -35,46 +35,29 @@ def note(wanted: str, *, at: int, lasts_s: float, holder: str = "run two") -> tu
     return f"{TABLE}.waiting-{at:020d}-{at}-{wanted}", LeaseClaim(holder, str(at), lasts_s=lasts_s).to_bytes()
 
 
-def test_maintenance_sees_the_waiting_batches_and_comes_after_them(store: LocalObjectStore, first: Leases) -> None:
-    patient, has_it, may_end = Leases(store, "run two", patience_s=LONG_S), threading.Event(), threading.Event()
+@pytest.mark.parametrize("one_writer", [False, True])
+def test_leases_are_taken_in_the_order_of_the_requests_and_maintenance_sees_the_waiting_batches(
+    store: LocalObjectStore, first: Leases, one_writer: bool
+) -> None:
+    had: list[tuple[str, int]] = []
 
-    def work() -> None:
-        with patient.stream(TABLE, STREAM):
-            has_it.set()
-            assert may_end.wait(LONG_S)
-
-    batch = threading.Thread(target=work)
-    with first.table(TABLE):
-        assert first.waiting_batches(TABLE) == ""
-        batch.start()
-        wait_for(lambda: first.waiting_batches(TABLE) == "run two")
-        assert first.waiting_batches("silver.flights2") == ""
-    with pytest.raises(LeaseLostError), first.table(TABLE):
-        pytest.fail("it went before the batch")
-    assert has_it.wait(LONG_S)
-    assert store.keys("") == [STREAM_KEY], "who has its lease waits no more"
-    may_end.set()
-    batch.join(60)
-    assert store.keys("") == []
-
-
-def test_leases_are_taken_in_the_order_of_the_requests(store: LocalObjectStore, first: Leases) -> None:
-    order, had, asked = ["b", "table", "a", "c"], list[str](), list[threading.Thread]()
+    def waiting() -> int:
+        return len(store.keys(f"{TABLE}.waiting-"))
 
     def work(name: str) -> None:
-        leases = Leases(store, name, patience_s=LONG_S)
+        leases = Leases(store, name, patience_s=LONG_S, one_writer=one_writer)
         with leases.table(TABLE) if name == "table" else leases.stream(TABLE, STREAM):
-            had.append(name)
+            had.append((name, waiting()))
 
-    with first.table(TABLE):
-        for number, name in enumerate(order, start=1):
-            asked.append(threading.Thread(target=work, args=(name,)))
-            asked[-1].start()
-            wait_for(lambda number=number: len(store.keys(f"{TABLE}.waiting-")) == number)
+    with ThreadPoolExecutor(4) as runs, first.table(TABLE):
+        assert first.waiting_batches(TABLE) == ""
+        for number, name in enumerate(["b", "table", "a", "c"], start=1):
+            runs.submit(work, name)
+            wait_for(lambda number=number: waiting() == number)
         assert first.waiting_batches(TABLE) == "a, b, c", "waiting maintenance is no waiting batch"
-    for thread in asked:
-        thread.join(LONG_S)
-    assert had == order
+        assert first.waiting_batches("silver.flights2") == ""
+    assert had == [("b", 3), ("table", 2), ("a", 1), ("c", 0)], "who has its lease waits no more"
+    assert store.keys("") == []
 
 
 @pytest.mark.parametrize(("waits_for", "wanted"), [(STREAM, STREAM), ("table", STREAM), (STREAM, "table")])
@@ -95,28 +78,6 @@ def test_neither_a_run_that_waits_for_another_stream_nor_a_killed_one_blocks(
         assert waited.holders == ""
     wait_for(lambda: first.waiting_batches(TABLE) == "run two")
     assert [key[-14:] for key in store.keys("")] == ["stream-another"], "the note of the killed run was removed"
-
-
-def test_writers_in_a_loop_get_their_share(store: LocalObjectStore) -> None:
-    count, rounds, over = 5, 3, threading.Event()
-
-    def all_others_wait() -> bool:
-        return over.is_set() or len(store.keys(f"{TABLE}.waiting-")) == count - 1
-
-    def work(number: int) -> int:
-        leases, had = Leases(store, f"writer {number}", patience_s=LONG_S), 0
-        while not over.is_set():
-            with leases.stream(TABLE, STREAM):
-                wait_for(all_others_wait)
-                had += 1
-            if had >= rounds:
-                over.set()
-        return had
-
-    with ThreadPoolExecutor(count) as writers:
-        had = list(writers.map(work, range(count)))
-    assert max(had) >= rounds
-    assert max(had) - min(had) <= 1, had
 
 
 @pytest.fixture
@@ -157,25 +118,6 @@ def test_only_with_the_setting_a_table_has_one_writer_for_all_streams(tmp_path: 
         with second.stream("silver.planes", "main") as waited:
             assert waited.holders == ""
     assert not (tmp_path / "lake").exists()
-
-
-def test_with_the_setting_maintenance_sees_a_batch_that_waits(tmp_path: Path) -> None:
-    paths = LakehousePaths(tmp_path / "lake", lease_store=tmp_path / "shared")
-    first, second = (lakehouse_leases(paths, name, LATER) for name in ("one", "two"))
-    assert first.waiting_batches(TABLE) == ""
-    heard: list[str] = []
-
-    def work() -> None:
-        with second.stream(TABLE, "main") as waited:
-            heard.append(waited.holders)
-
-    batch = threading.Thread(target=work)
-    with first.table(TABLE):
-        batch.start()
-        while not first.waiting_batches(TABLE):
-            assert batch.is_alive()
-    batch.join(timeout=60)
-    assert [who.split()[0] for who in heard] == ["one"]
 
 
 def test_only_with_the_setting_such_a_store_loses_no_events_of_the_ledger(

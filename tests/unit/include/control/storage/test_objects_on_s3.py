@@ -15,7 +15,7 @@ from include.control.leases.claim import LeaseClaim
 from include.control.leases.leases import Leases
 from include.control.storage.objects_on_s3 import S3ObjectStore, require_conditional_puts
 from include.errors import LeaseLostError, StorageError
-from tests.support.ledger.lease_holder import HOLDER, STREAM, STREAM_KEY, TABLE, lease_of_other_process, release
+from tests.support.ledger.lease_holder import HOLDER, STREAM, STREAM_KEY, TABLE, lease_of_other_process
 from tests.support.storage.faulty_s3 import FaultyS3, lose_answer, refuse_credentials, reset, slow_down
 
 
@@ -87,7 +87,8 @@ def test_a_lease_expires_by_the_clock_of_the_store_and_its_holder_that_wakes_up_
             taken = body_of(store, STREAM_KEY)
             process.send_signal(signal.SIGCONT)
             time.sleep(1)  # several of its heartbeats
-            release(process)
+            assert process.communicate("release\n", timeout=60) == ("released\n", None)
+            assert process.returncode == 0
             assert body_of(store, STREAM_KEY) == taken
     assert store.keys("") == []
 
