@@ -7,13 +7,9 @@ from include.control.ledger.ledger import Ledger
 from include.control.log.batch import FileFact
 
 
-def loaded_contents(ledger: Ledger, table: str, table_id: str) -> list[FileFact]:
-    """Return every file content that a winning attempt loaded into the table, oldest first."""
-    tokens = ledger.versions(table, table_id)
-    events = ledger.file_events(table, table_id)
-    return [file_fact(row) for row in events if row["event"] == FileEvent.PLANNED and row["token"] in tokens]
-
-
 def loaded_by_path(ledger: Ledger, table: str, table_id: str) -> dict[str, FileFact]:
     """Return path -> file as last loaded, for every path that a winning attempt loaded into the table."""
-    return {file.path: file for file in loaded_contents(ledger, table, table_id)}
+    tokens = ledger.versions(table, table_id)
+    events = ledger.file_events(table, table_id)
+    planned = [row for row in events if row["event"] == FileEvent.PLANNED and row["token"] in tokens]
+    return {row["path"]: file_fact(row) for row in planned}

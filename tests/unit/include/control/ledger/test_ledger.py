@@ -12,7 +12,6 @@ from deltalake import DeltaTable, write_deltalake
 from include.contracts.job.contention import LeaseWait, LostRace
 from include.contracts.job.report import FileRows, RowCounts
 from include.contracts.job.requests import RebuildRequest
-from include.control.ledger import ops_table
 from include.control.ledger.commit_history import CommitHistory, TableWrite, contended_writes
 from include.control.ledger.deletes import DeleteRecords, Deletes, next_allowed_version
 from include.control.ledger.events import Failure, FileEvent
@@ -25,7 +24,7 @@ from include.control.log.batch import BatchSources, FileFact, Intent, Stream, Wi
 from include.errors import ConflictError, TornLogError
 from include.paths import LakehousePaths
 from tests.support.ledger.delta_tables import day, file_contents, intent_of
-from tests.support.ledger.ledger_reading import loaded_by_path, loaded_contents
+from tests.support.ledger.ledger_reading import loaded_by_path
 
 ORDERS = Stream("bronze.orders")
 OF_TABLE = ("bronze.orders", "id")
@@ -138,25 +137,6 @@ def test_a_file_that_failed_keeps_its_last_defect_until_another_delivery_is_load
     win(ledger, order_intent(), sound)
     assert loaded_by_path(ledger, *OF_TABLE) == {"a.json": sound}
     assert list(ledger.failures(*OF_TABLE)) == ["b.json"]
-
-
-def test_a_compaction_changes_nothing_for_earlier_readers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ops_table, "FILES_WORTH_COMPACTING", 5)
-    paths = LakehousePaths(tmp_path)
-    ledger, others = Ledger(paths), Ledger(paths)
-    for seq in range(1, 7):
-        again = FileFact("again", seq, seq, f"sum {seq}")
-        winner = win(others, order_intent(seq), again, FileFact(f"{seq}", 1, seq, "one"))
-        others.record_closed(winner, RowCounts(), {"again": FileRows(read=1, written=1)})
-        assert ledger.loaded_files(*OF_TABLE).holds(again, only_last=True)
-    assert len(DeltaTable(str(paths.ops("files"))).file_uris()) < 6, "the ledger was compacted"
-    contents = loaded_contents(others, *OF_TABLE)
-    assert len(contents) == 12
-    last = {file.path: file for file in contents}
-    for reader in (ledger, others, Ledger(paths)):
-        loaded = reader.loaded_files(*OF_TABLE)
-        assert loaded.last_of([*last, "new"]) == last
-        assert all(loaded.holds(file, only_last=False) for file in contents)
 
 
 FLIGHTS, REVENUE = "silver.flights", "gold.revenue"

@@ -149,22 +149,6 @@ def test_a_process_does_not_read_the_commits_that_it_has_put(bucket: Bucket, fau
         assert faulty.requests_forwarded() - before == 1, "the listing"
 
 
-def test_the_ledger_records_a_batch_with_few_requests(bucket: Bucket, faulty: FaultyS3) -> None:
-    ledger, requests = Ledger(LakehousePaths(S3Path(f"s3://{bucket.name}/ledger"))), list[int]()
-    for number in range(1, 12):
-        intent = intent_of("id", number, stream=Stream("bronze.orders"))
-        file = FileFact(path=f"orders/{number}.json", size=1, mtime_ns=1, checksum=f"sha256:{number}")
-        before = faulty.requests_forwarded()
-        with cached_reads():
-            ledger.record_intent(intent, (file,))
-            ledger.record_committed([Winner(intent, number)])
-            rows = FileRows(read=1, written=1)
-            ledger.record_closed(Winner(intent, number), RowCounts(read=1, applied=1), {file.path: rows})
-        requests.append(faulty.requests_forwarded() - before)
-    assert sorted(requests)[5] <= 15, "two puts for each of five appends, and the state"
-    assert sum(requests[1:]) <= 180, "with what joins files and sums the logs up"
-
-
 def test_after_a_write_by_spark_the_ledger_reads_nothing_that_this_process_has_recorded(
     bucket: Bucket, faulty: FaultyS3
 ) -> None:
