@@ -26,9 +26,7 @@ from tests.support.documents.specs import (
     bronze_spec,
     catalog_of,
     gold_query_spec,
-    gold_spec,
     silver_document,
-    silver_spec,
     write_specs,
 )
 from tests.support.ledger.delta_tables import create_table, day, judge, load_batch, optimize, sources_reading
@@ -93,30 +91,6 @@ def test_a_plan_says_how_the_table_of_a_query_is_refreshed(root: Path, advise: C
     assert advise(gold).message == "nothing new in silver.orders"
     newest = consume(root, SILVER)
     assert advise(gold).message == f"silver.orders version {newest}; refreshed by day, traced through o: day"
-
-
-def test_each_source_of_a_gold_table_has_its_own_range_and_the_error_names_all_that_are_missing(
-    root: Path, advise: CheckedPlanner
-) -> None:
-    planes = silver_spec(table="silver.planes")
-    gold = gold_spec(
-        sources={
-            "o": {"table": "silver.orders"},
-            "p": {"table": "silver.planes", "join": "left", "on": "o.order_id = p.order_id"},
-        }
-    )
-    missing = r"^gold\.revenue_daily: silver\.orders has no .* built; silver\.planes has no certified"
-    with pytest.raises(NotReadyError, match=missing):
-        advise(gold)
-    orders_at = consume(root, SILVER)
-    with pytest.raises(NotReadyError, match=r"^gold\.revenue_daily: silver\.planes has no certified"):
-        advise(gold)
-    planes_at = consume(root, planes)
-    assert advise(gold).sources == {"silver.orders": (None, orders_at), "silver.planes": (None, planes_at)}
-    consume(root, gold, silver__orders=(None, orders_at), silver__planes=(None, planes_at))
-    assert advise(gold).message == "nothing new in silver.orders, silver.planes"
-    newest = consume(root, planes)
-    assert advise(gold).sources == {"silver.planes": (planes_at, newest)}
 
 
 EU, US = bronze_spec(table="bronze.eu"), bronze_spec(table="bronze.us")

@@ -73,6 +73,9 @@ def new_ranges(
 
 
 def test_only_certified_changes_of_data_are_read_or_what_may_have_changed(paths: LakehousePaths, gates: Gates) -> None:
+    missing = r"^gold\.revenue_daily: silver\.orders has no .* built; silver\.planes has no certified"
+    with pytest.raises(NotReadyError, match=missing):
+        new_ranges(GOLD, paths, gates, None)
     certify(paths, ORDERS, PLANES)
     orders, planes = certify(paths, ORDERS, PLANES)
     load_batch(paths.root, ORDERS)

@@ -16,7 +16,6 @@ from include.control.log.batch import BatchSources, Stream, Winner
 from include.control.quarantine.events import Decision, QuarantineEvents, ReceivedRow, RowEvent
 from include.control.quarantine.row_states import RowState, row_states
 from include.control.quarantine.rows import (
-    Refusal,
     count_by_status,
     count_old_rows,
     count_rows,
@@ -27,7 +26,7 @@ from include.control.quarantine.rows import (
 from include.control.quarantine.stored_rows import QuarantinedRow, StoredRows
 from include.paths import LakehousePaths
 from tests.support.ledger.delta_tables import day, intent_of
-from tests.support.ledger.quarantine_rows import FIRST, SEEN, quarantine, refused
+from tests.support.ledger.quarantine_rows import quarantine, refused
 
 ORDERS = "silver.orders"
 TOO_LOW, NO_KEY = "expect_between(amount): no negative prices", "not_null(order_id)"
@@ -37,36 +36,15 @@ DAY = timedelta(days=1)
 
 @pytest.fixture
 def orders(paths: LakehousePaths) -> str:
-    """Three refused rows, one of them for two reasons; gives the table's id."""
-    rows = [refused(1, TOO_LOW), refused(2, TOO_LOW, of_day=2), refused(3, TOO_LOW, NO_KEY, of_day=2)]
-    return quarantine(paths, ORDERS, *rows)
+    """Three refused rows; gives the table's id."""
+    return quarantine(paths, ORDERS, *(refused(number, TOO_LOW) for number in (1, 2, 3)))
 
 
-def test_each_reason_has_its_rows_its_intervals_and_its_last_batch(paths: LakehousePaths, orders: str) -> None:
-    assert orders
-    assert refusals(StoredRows(ORDERS, paths)) == [
-        Refusal(TOO_LOW, RowStatus.OPEN, rows=3, first_seen=SEEN, first=FIRST, last=FIRST + DAY, batch_seq=2),
-        Refusal(NO_KEY, RowStatus.OPEN, 1, first_seen=SEEN + DAY, first=FIRST + DAY, last=FIRST + DAY, batch_seq=2),
-    ]
-    assert refusals(StoredRows("gold.revenue_daily", paths)) == []
-
-
-def test_rows_come_newest_batch_first_and_can_be_chosen(paths: LakehousePaths, orders: str) -> None:
-    def ids(**wanted: object) -> list[str]:
-        return [row.id for row in quarantined_rows(StoredRows(ORDERS, paths), RowFilter(**wanted))]
-
-    QuarantineEvents(paths).record(RowEvent.DISCARDED, ORDERS, orders, ["r2"], ANN)
-    assert ids() == ["r3", "r1"]
-    assert ids(statuses=tuple(RowStatus)) == ["r2", "r3", "r1"]
-    assert ids(reason="not_null") == ["r3"]
-    assert ids(starts=(day(1).start,)) == ["r1"]
-    assert ids(ids=("r3", "r9")) == ["r3"]
-    assert count_by_status(StoredRows(ORDERS, paths)) == {RowStatus.OPEN: 2, RowStatus.DISCARDED: 1}
-    assert quarantined_rows(StoredRows("gold.revenue_daily", paths), RowFilter()) == []
+def test_a_replay_tries_a_row_with_its_fix(paths: LakehousePaths, orders: str) -> None:
     fixed = ReceivedRow("r1", '{"order_id":"o1","amount":7}', "amount = 7")
     QuarantineEvents(paths).record_fixes(ORDERS, orders, [fixed], ANN)
     (row,) = quarantined_rows(StoredRows(ORDERS, paths), RowFilter(statuses=(RowStatus.FIXED,)))
-    assert row.received_row == fixed, "a replay tries the row with its fix"
+    assert row.received_row == fixed
 
 
 DECIDED = st.lists(

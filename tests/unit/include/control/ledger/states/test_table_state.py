@@ -7,9 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from deltalake import DeltaTable
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from include.contracts.job.report import RowCounts
 from include.control.gates.gates import Gates
@@ -64,60 +61,47 @@ def said(paths: LakehousePaths) -> dict[str, Any]:
     }
 
 
-def without_state(paths: LakehousePaths, ask: Callable[[LakehousePaths], dict[str, Any]]) -> dict[str, Any]:
+def without_state(paths: LakehousePaths) -> dict[str, Any]:
     """Return the same facts from the whole history."""
     away = Path(paths.root) / "away"
-    is_there = Path(paths.state).exists()
-    if is_there:
-        Path(paths.state).rename(away)
+    if not Path(paths.state).exists():
+        return said(paths)
+    Path(paths.state).rename(away)
     try:
-        return ask(paths)
+        return said(paths)
     finally:
-        if is_there:
-            away.rename(paths.state)
+        away.rename(paths.state)
 
 
-STEPS = st.lists(
-    st.tuples(
-        st.sampled_from(["batch", "unclosed batch", "pass", "refuse", "refuse an old one", "optimize", "lose"]),
-        st.booleans(),
-    ),
-    max_size=9,
+STEPS = (
+    "batch dies, unclosed batch dies, batch, refuse, pass dies, batch, pass, refuse an old one dies, unclosed batch, "
+    "refuse dies, optimize, batch, pass dies, lose, batch, refuse, optimize, pass, refuse an old one, lose"
 )
 
 
-@settings(max_examples=10, deadline=None)
-@given(steps=STEPS)
-def test_the_state_agrees_with_the_history_after_any_crash(
-    steps: list[tuple[str, bool]], tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    root = tmp_path_factory.mktemp("lake")
-    paths = LakehousePaths(root)
-    newest = load_batch(root, SPEC).version
-    change = TableStates.change
-    for step, dies in steps:
+def test_the_state_agrees_with_the_history_after_any_step_and_any_crash(tmp_path: Path, paths: LakehousePaths) -> None:
+    newest, change, deaths = load_batch(tmp_path, SPEC).version, TableStates.change, 0
+    for step in STEPS.split(", "):
         with pytest.MonkeyPatch.context() as patch:
-            if dies:
+            if step.endswith(" dies"):
                 patch.setattr(TableStates, "change", _once_then_die(change))
             try:
-                if step.endswith("batch"):
-                    newest = load_batch(root, SPEC, closed=step == "batch").version
-                elif step in ("pass", "refuse"):
-                    judge(root, SPEC, newest, passed=step == "pass")
-                elif step == "refuse an old one":
-                    judge(root, SPEC, newest - 1, passed=False)
-                elif step == "optimize":
-                    newest = _optimized(paths, newest)
-                else:
-                    (Path(paths.state) / TABLE).unlink(missing_ok=True)
+                match step.removesuffix(" dies"):
+                    case "batch" | "unclosed batch" as what:
+                        newest = load_batch(tmp_path, SPEC, closed=what == "batch").version
+                    case "pass" | "refuse" as what:
+                        judge(tmp_path, SPEC, newest, passed=what == "pass")
+                    case "refuse an old one":
+                        judge(tmp_path, SPEC, newest - 1, passed=False)
+                    case "optimize":
+                        newest = optimize(Path(paths.table(TABLE)))
+                    case "lose":
+                        (Path(paths.state) / TABLE).unlink()
             except Died:
-                newest = max(newest, read_position(paths.table(TABLE), FLIGHTS, Ledger(paths))[0].version)
-        assert said(paths) == without_state(paths, said)
-
-
-def _optimized(paths: LakehousePaths, newest: int) -> int:
-    table = Path(paths.table(TABLE))
-    return optimize(table) if len(DeltaTable(str(table)).file_uris()) > 1 else newest
+                deaths += 1
+                newest = read_position(paths.table(TABLE), FLIGHTS, Ledger(paths))[0].version
+        assert said(paths) == without_state(paths), step
+    assert deaths == STEPS.count(" dies")
 
 
 def _once_then_die(change: Callable[..., None]) -> Callable[..., None]:
@@ -130,21 +114,6 @@ def _once_then_die(change: Callable[..., None]) -> Callable[..., None]:
         raise Died
 
     return dying
-
-
-def test_a_gate_result_counts_if_its_process_died_before_the_change_of_the_state(
-    tmp_path: Path, paths: LakehousePaths, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    version = load_batch(tmp_path, SPEC).version
-    judge(tmp_path, SPEC, version, passed=False)
-    assert Gates(paths).certified(TABLE) is None
-    with monkeypatch.context() as patch:
-        patch.setattr(TableStates, "change", _once_then_die(TableStates.change))
-        with pytest.raises(Died):
-            judge(tmp_path, SPEC, version, passed=True)
-    assert Gates(paths).certified(TABLE) == version, "the same version, refused before: nothing in the log tells"
-    judge(tmp_path, SPEC, load_batch(tmp_path, SPEC).version, passed=False)
-    assert said(paths) == without_state(paths, said)
 
 
 def test_a_lost_history_is_restored_from_the_log_even_if_the_state_has_the_batch(
@@ -165,7 +134,7 @@ def test_the_state_of_an_earlier_table_at_the_same_path_does_not_count(tmp_path:
     Path(paths.table(TABLE)).rename(tmp_path / "gone")
     create_table(Path(paths.table(TABLE)))
     append(Path(paths.table(TABLE)))
-    assert said(paths) == without_state(paths, said)
+    assert said(paths) == without_state(paths)
     assert Gates(paths).certified(TABLE) is None
 
 
