@@ -253,15 +253,6 @@ def test_so_many_values_are_listed_as_cost_less_than_all_groups() -> None:
         assert replace(cost, sources=sources, table=0).most_values == MOST_LISTED
 
 
-costs = st.builds(RefreshCost, *(st.integers(0, 10**12) for _ in range(6)))
-
-
-@given(cost=costs, more=st.integers(1, 10**9), name=st.sampled_from(["changes", "read", "values"]))
-def test_more_to_read_never_makes_touched_values_the_choice(cost: RefreshCost, more: int, name: str) -> None:
-    dearer = replace(cost, **{name: getattr(cost, name) + more})
-    assert dearer.is_whole_cheaper or not cost.is_whole_cheaper
-
-
 def test_files_are_found_by_their_names_however_spark_writes_their_addresses() -> None:
     cost = replace(LARGE, sizes={"part-0.parquet": 5, "part 1.parquet": 7, "part-2.parquet": 11})
     read = ["file:///lake/a%20b/part-0.parquet", "s3a://lake/day=1/part%201.parquet"]
