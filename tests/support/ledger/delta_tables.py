@@ -51,10 +51,18 @@ def create_table_at(path: Path, at: datetime) -> None:
     commit.write_text("".join(f"{json.dumps(action)}\n" for action in actions))
 
 
+def properties_of(txn: tuple[str, int] | None = None, user_metadata: str | None = None) -> CommitProperties:
+    """Return the properties of a commit with a batch number and a text of ours."""
+    return CommitProperties(
+        custom_metadata={"userMetadata": user_metadata} if user_metadata is not None else None,
+        app_transactions=[Transaction(*txn)] if txn else None,
+    )
+
+
 def append(path: Path, rows: int = 1, *, txn: tuple[str, int] | None = None, user_metadata: str | None = None) -> int:
     """Append `rows` rows; return the new version."""
     numbers = pa.Table.from_arrays([pa.array(range(rows), pa.int64())], schema=ROWS)
-    write_deltalake(str(path), numbers, mode="append", commit_properties=_properties(txn, user_metadata))
+    write_deltalake(str(path), numbers, mode="append", commit_properties=properties_of(txn, user_metadata))
     return latest_version(path)
 
 
@@ -66,7 +74,7 @@ def delete_all(path: Path) -> int:
 
 def optimize(path: Path, user_metadata: str | None = None) -> int:
     """Join the small files, which changes no row; return the new version."""
-    metrics = DeltaTable(str(path)).optimize.compact(commit_properties=_properties(None, user_metadata))
+    metrics = DeltaTable(str(path)).optimize.compact(commit_properties=properties_of(user_metadata=user_metadata))
     assert metrics["numFilesRemoved"] > 1, "there were no small files"
     return latest_version(path)
 
@@ -166,10 +174,3 @@ def judge(root: Path, spec: AnySpec, version: int, *, passed: bool = True, **mor
     result = GateResult(version=version, suite_hash=spec.suite_hash, passed=passed, **fields)
     Gates(paths).record(result)
     return result
-
-
-def _properties(txn: tuple[str, int] | None, user_metadata: str | None) -> CommitProperties:
-    return CommitProperties(
-        custom_metadata={"userMetadata": user_metadata} if user_metadata is not None else None,
-        app_transactions=[Transaction(*txn)] if txn else None,
-    )

@@ -20,7 +20,7 @@ from contextlib import nullcontext, suppress
 from pathlib import Path
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError
 
 from include.contracts.job.report import RowCounts
@@ -30,7 +30,7 @@ from include.control.log.batch import BatchSources, FileFact, Intent, Stream, St
 from include.errors import ConflictError
 from include.paths import LakehousePaths
 from spark_jobs.protocol.batches import BatchPlan, BatchRequest, BatchWriter, Closing
-from tests.support.ledger.delta_tables import day
+from tests.support.ledger.delta_tables import day, properties_of
 from tests.support.ledger.ledger_reading import loaded_by_path
 
 TABLES = ORDERS, QUARANTINE = "bronze.orders", "bronze_quarantine.orders"
@@ -86,10 +86,7 @@ class LoadFiles:
         if (delta.transaction_version(app_id) or 0) >= intent.batch_seq:
             return
         self.pause()
-        properties = CommitProperties(
-            custom_metadata={"userMetadata": intent.user_metadata()},
-            app_transactions=[Transaction(app_id, intent.batch_seq)],
-        )
+        properties = properties_of((app_id, intent.batch_seq), intent.user_metadata())
         write_deltalake(delta, pa.table({"source": files}), mode="append", commit_properties=properties)
         self.pause()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+from deltalake import DeltaTable, write_deltalake
 
 from include.contracts.interval import Interval
 from include.contracts.job.report import CheckResult, FileRows, RowCounts
@@ -15,10 +15,10 @@ from include.control.gates.result import GateResult
 from include.control.landing.inspection import inspect
 from include.control.landing.on_disk import LocalLanding
 from include.control.ledger.ledger import Ledger
-from include.control.log.batch import BatchSources, FileFact, Intent, Stream, Winner
-from include.control.log.delta_log import latest_version
+from include.control.ledger.resolution import resolve
+from include.control.log.batch import BatchSources, FileFact, Stream, Winner
 from include.paths import LakehousePaths
-from tests.support.ledger.delta_tables import intent_of
+from tests.support.ledger.delta_tables import intent_of, properties_of
 from tests.support.ledger.delta_tables import judge as judge_version
 from tests.support.listing import list_files
 
@@ -43,27 +43,16 @@ def commit_sources(
 ) -> Winner:
     """Commit a batch of `spec` that says that it has read these sources, with the protocol's own records."""
     paths, stream = LakehousePaths(root), Stream(spec.table)
-    table = paths.table(spec.table)
-    if latest_version(table) < 0:
-        DeltaTable.create(str(table), COLUMNS)
-    delta = DeltaTable(str(table))
-    batch_seq = (delta.transaction_version(stream.app_id) or 0) + 1
-    table_id = str(delta.metadata().id)
-    intent = intent_of(table_id, batch_seq, stream=stream, sources=sources, spec_hash=spec.spec_hash)
+    table, ledger = paths.table(spec.table), Ledger(paths)
+    DeltaTable.create(str(table), COLUMNS, mode="ignore")
+    position = resolve(table, stream, ledger)
+    intent = intent_of(position.table_id, position.next_seq, stream=stream, sources=sources, spec_hash=spec.spec_hash)
     of_run = {"interval_start": interval.start, "interval_end": interval.end, "run_id": run_id}
-    return _commit(paths, table, intent.model_copy(update=of_run), files)
-
-
-def _commit(paths: LakehousePaths, table: Path, intent: Intent, files: tuple[FileFact, ...]) -> Winner:
-    ledger = Ledger(paths)
-    ledger.record_intent(intent, files)
+    winner = Winner(intent.model_copy(update=of_run), position.version + 1)
+    ledger.record_intent(winner.intent, files)
     rows = pa.table({"order_id": [file.path for file in files], "amount": [file.size for file in files]}, COLUMNS)
-    properties = CommitProperties(
-        custom_metadata={"userMetadata": intent.user_metadata()},
-        app_transactions=[Transaction(intent.app_id, intent.batch_seq)],
-    )
+    properties = properties_of((intent.app_id, intent.batch_seq), winner.intent.user_metadata())
     write_deltalake(str(table), rows, mode="append", commit_properties=properties)
-    winner = Winner(intent, latest_version(table))
     ledger.record_committed([winner])
     ledger.record_closed(winner, RowCounts(read=len(files), applied=len(files)), {file.path: ROW for file in files})
     return winner
