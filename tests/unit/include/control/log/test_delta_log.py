@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -27,7 +26,6 @@ from include.control.log.delta_log import (
     remaining_commits,
 )
 from include.errors import TornLogError
-from include.settings import Settings
 from tests.support.ledger.delta_tables import (
     FLIGHTS,
     append,
@@ -240,24 +238,3 @@ def test_the_id_of_the_commit_decides_if_there_is_one(raced: Path) -> None:
     path.write_text(path.read_text().replace('"commitInfo":{', '"commitInfo":{"txnId":"a-b-c",', 1))
     assert find_lost_race(KIND, quoted(raced, 3, txnId="a-b-c"), raced, after=0).version == 2
     assert find_lost_race(KIND, quoted(raced, 3, txnId="of-none"), raced, after=0) == LostRace(conflict=KIND)
-
-
-def conflicts_of_files() -> dict[str, str]:
-    """Return the conditions that name a version, from Delta's jar: condition -> message."""
-    (jar,) = Settings().jars.glob("delta-spark_*.jar")
-    with zipfile.ZipFile(jar) as opened:
-        listed = json.loads(opened.read("error/delta-error-classes.json"))
-    said = {name: " ".join(one["message"]) for name, one in listed.items() if name.startswith("DELTA_CONCURRENT_")}
-    return {name: message for name, message in said.items() if "<version>" in message}
-
-
-def test_the_version_is_found_in_all_messages_of_delta(raced: Path) -> None:
-    said = conflicts_of_files()
-    assert len(said) == 3
-    for condition, template in said.items():
-        message = template.replace("<operation>", "DELETE").replace("<tableName>", "delta.`file:/lake/a (b)`")
-        error = f"[{condition}.WITHOUT_HINT] {message.replace('<version>', '2')} Please retry the operation."
-        found = find_lost_race(KIND, error, raced, after=0)
-        assert (found.version, found.run_id) == (2, "scheduled__2"), error
-        later = message.replace("<version>", "20")
-        assert find_lost_race(KIND, later, raced, after=0) == LostRace(conflict=KIND)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import duckdb
@@ -108,18 +108,9 @@ def test_a_damaged_list_is_written_again(paths: LakehousePaths) -> None:
 def test_gates_that_pass_at_once_lose_no_view(paths: LakehousePaths) -> None:
     assert paths.views is not None
     tables = [f"silver.t{number}" for number in range(4)]
-    start = threading.Barrier(len(tables))
-
-    def certify(table: str) -> None:
-        start.wait()
+    with ThreadPoolExecutor(len(tables)) as gates:
         for name in ("a", "b"):
-            write_version(paths, orders(name), table=table)
-
-    threads = [threading.Thread(target=certify, args=(table,)) for table in tables]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+            list(gates.map(lambda table, name=name: write_version(paths, orders(name), table=table), tables))
     assert versions(paths) == {"gold.order": 0, **dict.fromkeys(tables, 1)}
     with reader(paths.views / DUCKDB_FILE) as database:
         assert [names(database, f"SELECT name FROM {table}") for table in tables] == ["b"] * len(tables)

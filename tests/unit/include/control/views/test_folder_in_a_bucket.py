@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -56,17 +56,8 @@ def test_the_views_move_with_the_certificate_even_if_a_writer_has_died(
 
 def test_gates_that_pass_at_once_lose_no_view(paths: LakehousePaths, bucket: Bucket) -> None:
     tables = [f"silver.t{number}" for number in range(3)]
-    start = threading.Barrier(len(tables))
-
-    def certify(table: str) -> None:
-        start.wait()
-        write_version(paths, orders("a"), table=table)
-
-    threads = [threading.Thread(target=certify, args=(table,)) for table in tables]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(len(tables)) as gates:
+        list(gates.map(lambda table: write_version(paths, orders("a"), table=table), tables))
     found = contents(bucket, paths.views)
     assert json.loads(found[INDEX]).keys() == set(tables)
     assert all(f'VIEW silver."{table.removeprefix("silver.")}"' in found["duckdb.sql"] for table in tables)
