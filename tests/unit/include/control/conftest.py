@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from embedded.servers.s3 import Bucket, s3_bucket
+from embedded.servers.s3 import Bucket
 from include.control.gates.gates import Gates
 from include.control.ledger.ledger import Ledger
 from include.control.log.stored_tables import open_table
@@ -74,25 +74,17 @@ def advise(root: Path, landing: Path, tmp_path: Path) -> CheckedPlanner:
 
 
 @pytest.fixture(scope="session")
-def served() -> Iterator[tuple[Bucket, FaultyS3]]:
-    """A bucket and a proxy before its server, which all modules share: each writes below a prefix of its own."""
-    with s3_bucket("lake") as bucket, faulty_s3(bucket.endpoint) as proxy:
-        yield bucket, proxy
+def proxy(shared_bucket: Bucket) -> Iterator[FaultyS3]:
+    """A proxy before the server of the shared bucket."""
+    with faulty_s3(shared_bucket.endpoint) as proxy:
+        yield proxy
 
 
 @pytest.fixture
-def faulty(served: tuple[Bucket, FaultyS3]) -> Iterator[FaultyS3]:
+def faulty(proxy: FaultyS3) -> Iterator[FaultyS3]:
     """The proxy; after the test no request fails any more."""
-    yield served[1]
-    served[1].calm()
-
-
-@pytest.fixture
-def bucket(served: tuple[Bucket, FaultyS3], monkeypatch: pytest.MonkeyPatch) -> Bucket:
-    """The bucket, which this process reaches without the proxy."""
-    for name, value in served[0].environment.items():
-        monkeypatch.setenv(name, value)
-    return served[0]
+    yield proxy
+    proxy.calm()
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import pyarrow.dataset as ds
 import pytest
 from deltalake import DeltaTable
 
-from embedded.servers.s3 import s3_bucket
+from embedded.servers.s3 import Bucket
 from include.contracts.lake_path import S3Path
 from include.control.gates.gates import Gates
 from include.errors import MillraceError, NotReadyError, QueryError, UnknownNameError
@@ -136,19 +136,15 @@ def test_a_process_that_stops_reading_early_ends_in_peace(tmp_path: Path) -> Non
         assert (done.returncode, done.stdout) == (0, "[('0', 0), ('1', 1), ('2', 2)]\n"), done.stderr
 
 
-def test_a_lakehouse_in_a_bucket_is_read_alike(monkeypatch: pytest.MonkeyPatch) -> None:
-    with s3_bucket("certified") as bucket:
-        for name, value in bucket.environment.items():
-            monkeypatch.setenv(name, value)
-        bucket.put("ready", "")  # waits for the server
-        monkeypatch.setenv("LAKEHOUSE_ROOT", "s3a://certified/läke house/")
-        paths = LakehousePaths(S3Path("s3://certified/läke house"))
-        write_version(paths, orders("a", "b"), partition_by=["name"])
-        write_version(paths, orders("bad"), passed=False, partition_by=["name"])
-        read = certified(ORDERS)
-        assert (str(read.path), read.version) == ("s3://certified/läke house/silver/orders", 0)
-        assert sorted(read.arrow()["n"].to_pylist()) == [0, 1]
-        assert sorted(read.polars().collect()["name"].to_list()) == ["a", "b"]
-        assert connect().sql("SELECT max(name) FROM silver.orders").fetchall() == [("b",)]
-        with pytest.raises(UnknownNameError, match=r"did you mean 'silver\.orders'"):
-            certified("silver.orderz")
+def test_a_lakehouse_in_a_bucket_is_read_alike(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAKEHOUSE_ROOT", f"s3a://{bucket.name}/läke house/")
+    paths = LakehousePaths(S3Path(f"s3://{bucket.name}/läke house"))
+    write_version(paths, orders("a", "b"), partition_by=["name"])
+    write_version(paths, orders("bad"), passed=False, partition_by=["name"])
+    read = certified(ORDERS)
+    assert (str(read.path), read.version) == (f"s3://{bucket.name}/läke house/silver/orders", 0)
+    assert sorted(read.arrow()["n"].to_pylist()) == [0, 1]
+    assert sorted(read.polars().collect()["name"].to_list()) == ["a", "b"]
+    assert connect().sql("SELECT max(name) FROM silver.orders").fetchall() == [("b",)]
+    with pytest.raises(UnknownNameError, match=r"did you mean 'silver\.orders'"):
+        certified("silver.orderz")

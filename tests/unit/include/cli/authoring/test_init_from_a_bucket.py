@@ -2,35 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import yaml
 
-from embedded.servers.s3 import Bucket, s3_bucket
+from embedded.servers.s3 import Bucket
 from tests.support.cli import Lakehouse
 
 ORDERS = "id,amount\n1,2\n2,3\n"
 
 
-@pytest.fixture(scope="module")
-def store() -> Iterator[Bucket]:
-    with s3_bucket("init") as bucket:
-        for day in (1, 2):
-            bucket.put(f"landing/orders/date=2013-01-0{day}/a.csv", ORDERS)
-        bucket.put("landing/shop/lines/2013/a.csv", ORDERS)
-        bucket.put("landing-of-others/a.csv", ORDERS)
-        yield bucket
-
-
-@pytest.fixture
-def bucket(store: Bucket, place: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bucket:
-    """The bucket with the landing root, which the environment names; no spec is there yet."""
-    for name, value in store.environment.items():
-        monkeypatch.setenv(name, value)
-    place |= {"LAKEHOUSE_LANDING": f"s3://{store.name}/landing", "LAKEHOUSE_TABLES": str(tmp_path / "specs")}
-    return store
+@pytest.fixture(autouse=True)
+def landing_root(bucket: Bucket, place: dict[str, str], tmp_path: Path) -> None:
+    """The landing root in the bucket, which the environment names; no spec is there yet."""
+    for day in (1, 2):
+        bucket.put(f"init/landing/orders/date=2013-01-0{day}/a.csv", ORDERS)
+    bucket.put("init/landing/shop/lines/2013/a.csv", ORDERS)
+    bucket.put("init/landing-of-others/a.csv", ORDERS)
+    place |= {"LAKEHOUSE_LANDING": "s3://lake/init/landing", "LAKEHOUSE_TABLES": str(tmp_path / "specs")}
 
 
 def landings(folder: Path) -> dict[str, str]:
@@ -39,20 +29,19 @@ def landings(folder: Path) -> dict[str, str]:
     return {spec["table"]: spec["source"]["landing"] for spec in specs}
 
 
-OTHERS = "s3://init/landing-of-others"
+OTHERS = "s3://lake/init/landing-of-others"
 
 
 @pytest.mark.parametrize(
     ("folder", "sources"),
     [
-        ("s3://init/landing/", ["orders", "shop/lines"]),
+        ("s3://lake/init/landing/", ["orders", "shop/lines"]),
         (".", ["orders", "shop/lines"]),
-        ("s3://init/landing/orders", ["orders"]),
+        ("s3://lake/init/landing/orders", ["orders"]),
         ("orders", ["orders"]),
         (OTHERS, [OTHERS]),
     ],
 )
-@pytest.mark.usefixtures("bucket")
 def test_a_source_is_named_by_its_place_below_the_landing_root(
     lakehouse: Lakehouse, tmp_path: Path, folder: str, sources: list[str]
 ) -> None:
@@ -68,9 +57,9 @@ def test_a_source_is_named_by_its_place_below_the_landing_root(
 
 
 def test_files_in_the_landing_root_itself_are_a_source(
-    lakehouse: Lakehouse, bucket: Bucket, place: dict[str, str], tmp_path: Path
+    lakehouse: Lakehouse, place: dict[str, str], tmp_path: Path
 ) -> None:
-    place["LAKEHOUSE_LANDING"] = f"s3://{bucket.name}/landing-of-others"
+    place["LAKEHOUSE_LANDING"] = OTHERS
     answer = lakehouse("init", "store", place["LAKEHOUSE_LANDING"], "--dags", str(tmp_path / "dags"))
     assert answer.exit_code == 0, answer.output
     assert list(landings(tmp_path / "specs").values()) == ["."]

@@ -7,7 +7,6 @@ import json
 import os
 import threading
 import time
-from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,7 +16,7 @@ import pytest
 from airflow.sdk.module_loading import import_string
 from airflow.sdk.serde import deserialize, serialize
 
-from embedded.servers.s3 import Bucket, s3_bucket
+from embedded.servers.s3 import Bucket
 from include.clock import utc_now
 from lakehouse_airflow.triggers import landing
 from lakehouse_airflow.triggers.landing import LandingTrigger
@@ -33,12 +32,6 @@ def trigger(root: Path | str, seconds: float = 20, **given: Any) -> LandingTrigg
 
 async def events(waiting: LandingTrigger) -> list[dict[str, Any]]:
     return [event.payload async for event in waiting.run()]
-
-
-@pytest.fixture(scope="module")
-def store() -> Iterator[Bucket]:
-    with s3_bucket("waited-for") as bucket:
-        yield bucket
 
 
 def test_the_wait_ends_when_the_folder_appears(tmp_path: Path) -> None:
@@ -90,15 +83,15 @@ def test_a_storage_that_hangs_holds_up_no_other_trigger_and_the_wait_ends(
 
 
 def test_a_bucket_is_read_with_the_keys_of_the_connection_which_stay_out_of_the_environment(
-    store: Bucket, monkeypatch: pytest.MonkeyPatch
+    shared_bucket: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in [name for name in os.environ if name.startswith("AWS_")]:
         monkeypatch.delenv(name)
-    extra = {"endpoint_url": store.endpoint, "region_name": "us-east-1"}
+    extra = {"endpoint_url": shared_bucket.endpoint, "region_name": "us-east-1"}
     connection = {"conn_type": "aws", "login": "testing", "password": "testing", "extra": extra}
     monkeypatch.setenv("AIRFLOW_CONN_LAKE_STORE", json.dumps(connection))
-    waiting = trigger(f"s3://{store.name}/landing", s3_connection="lake_store")
-    delivery = threading.Timer(1, store.put, args=(f"landing/{FOLDER}/a.json", "{}"))
+    waiting = trigger(f"s3://{shared_bucket.name}/waited-for", s3_connection="lake_store")
+    delivery = threading.Timer(1, shared_bucket.put, args=(f"waited-for/{FOLDER}/a.json", "{}"))
     delivery.start()
     assert asyncio.run(events(waiting)) == [{"until": waiting.until.isoformat(), "refused": ""}]
     assert utc_now() < waiting.until
@@ -106,9 +99,8 @@ def test_a_bucket_is_read_with_the_keys_of_the_connection_which_stay_out_of_the_
     assert "testing" not in str(waiting.serialize())
 
 
-def test_a_storage_that_refuses_ends_the_wait_at_once(store: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in store.environment.items():
-        monkeypatch.setenv(name, value)
+@pytest.mark.usefixtures("bucket")
+def test_a_storage_that_refuses_ends_the_wait_at_once() -> None:
     waiting = trigger("s3://no-such-bucket/landing")
     [event] = asyncio.run(events(waiting))
     assert "no-such-bucket" in event["refused"]
