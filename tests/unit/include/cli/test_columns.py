@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import errno
+import os
 
 import pytest
 
 from include.control.ledger.new_columns import ColumnState, NewColumns
+from include.control.ledger.ops_table import OpsTable
 from include.errors import ExitCode
 from include.settings import Settings
 from tests.support.cli import Lakehouse
 from tests.support.documents.specs import bronze_document, write_specs
-from tests.support.ledger.ledger_failures import failing_appends
 
 ORDERS = "bronze.orders"
 WRONG_USAGE = 2
@@ -52,7 +53,11 @@ def test_a_person_sees_new_fields_and_approves_refuses_or_asks_later(lakehouse: 
 def test_a_full_disk_is_reported_in_one_line(
     lakehouse: Lakehouse, columns: NewColumns, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with failing_appends(monkeypatch, 1, errno.ENOSPC):
+    def fail(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(OpsTable, "append", fail)
         answer = lakehouse("columns", ORDERS, "--approve", "colour")
     assert answer.exit_code == ExitCode.DISK_FULL
     assert answer.stderr.startswith("lakehouse columns: the disk is full: no space left for")

@@ -15,11 +15,12 @@ from include.contracts.spec.table_spec import AnySpec, parse_spec
 from include.control.events.event_log import EventLog
 from include.control.gates.gates import Gates
 from include.control.gates.overrides import override, override_note
-from include.control.gates.result import GateResult, Override
+from include.control.gates.result import Override
 from include.errors import OverrideError
 from include.paths import LakehousePaths
 from tests.support.documents.specs import silver_document
 from tests.support.ledger.delta_tables import append, create_table, optimize
+from tests.support.ledger.delta_tables import judge as judge_version
 
 TABLE = "silver.orders"
 RULE = {"expect_table_row_count_to_be_between": {"max_value": 3}, "action": "fail", "reason": "three at most"}
@@ -30,20 +31,9 @@ AT = datetime(2013, 1, 5, 10, tzinfo=UTC)
 
 def judge(paths: LakehousePaths, version: int, *, passed: bool = False) -> None:
     """Record the gate's result for a version."""
-    table_id = str(DeltaTable(str(paths.table(TABLE))).metadata().id)
     rule = SPEC.table_rules[0]
     check = CheckResult(rule=rule.rule, action="fail", passed=passed, reason=rule.reason, observed=4)
-    result = GateResult(
-        table=TABLE,
-        table_id=table_id,
-        version=version,
-        suite_hash=SPEC.suite_hash,
-        passed=passed,
-        checks=(check,),
-        batches=(f"main/{version}",),
-        refused="" if passed else f"{TABLE} version {version} refused",
-    )
-    Gates(paths).record(result)
+    judge_version(paths.root, SPEC, version, passed=passed, checks=(check,), batches=(f"main/{version}",))
 
 
 def decision(by: str = "ann", reason: str = "a holiday", run_id: str = "manual__1") -> Override:
