@@ -36,12 +36,6 @@ def commit_of(intent: Intent, version: int = 7) -> Commit:
     return Commit(version, txns={intent.app_id: intent.batch_seq}, metadata=metadata)
 
 
-def test_a_stream_is_one_application_of_delta() -> None:
-    assert Stream("silver.flights").app_id == "millrace/silver.flights/main"
-    assert Stream("bronze.events", "airport-JFK").app_id == "millrace/bronze.events/airport-JFK"
-    assert intent_of("id", stream=Stream("bronze.events", "b")).app_id == Stream("bronze.events", "b").app_id
-
-
 @pytest.mark.parametrize("text", ODD_TEXTS)
 def test_an_intent_survives_its_commit_and_the_next_batch_has_the_next_number(text: str) -> None:
     sources = BatchSources(
