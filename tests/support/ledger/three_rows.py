@@ -30,7 +30,6 @@ class ThreeRows:
         self.table = table
         self.before: list[Callable[[], None]] = []
         self.after: list[Callable[[], None]] = []
-        self.on_plan: list[Callable[[], None]] = []
         self.left = 1
         self.rows = RowCounts(read=3, applied=3, inserted=3)
         self.intents: list[Intent] = []
@@ -39,8 +38,6 @@ class ThreeRows:
 
     def plan(self, position: StreamPosition) -> BatchPlan | None:
         self.positions.append(position)
-        if self.on_plan:
-            self.on_plan.pop(0)()
         return BatchPlan(BatchSources(files=1), (FILE,)) if self.left else None
 
     def write(self, session: Conf, intent: Intent, plan: BatchPlan) -> None:

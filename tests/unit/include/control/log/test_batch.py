@@ -25,7 +25,7 @@ from include.control.log.batch import (
     winner_of,
 )
 from include.control.log.delta_log import Commit
-from include.control.log.streams import INTERVAL_STREAMS, concurrency_of, stream_of, streams_of
+from include.control.log.streams import stream_of, streams_of
 from tests.support.documents.specs import bronze_spec, silver_spec
 from tests.support.ledger.delta_tables import FLIGHTS, day, intent_of
 from tests.support.texts import ODD_TEXTS
@@ -104,13 +104,6 @@ def test_intervals_that_follow_one_another_have_different_streams() -> None:
     for path, days in ((PATHS[0], 1), (PATHS[0], 7), (PATHS[3], 1 / 24)):
         starts = [FIRST + number * timedelta(days=days) for number in range(4)]
         assert len({stream_of(spec_at(path), start) for start in starts}) == len(starts)
-
-
-def test_a_table_takes_one_batch_at_a_time_unless_its_spec_says_otherwise() -> None:
-    for spec in (bronze_spec(), silver_spec()):
-        assert stream_of(spec, FIRST) == Stream(spec.table)
-        assert concurrency_of(spec) == "none"
-    assert len(set(streams_of(bronze_spec(concurrent_by="interval")))) == INTERVAL_STREAMS
 
 
 def test_streams_affect_no_row_of_a_table() -> None:
