@@ -48,7 +48,6 @@ SILVER: dict[str, tuple[dict[str, Any], dict[str, Effect]]] = {
     "nullable": ({"columns": columns(day={"nullable": False})}, {"columns.day.nullable": APPLIED}),
     "comment": ({"columns": columns(day={"description": "UTC"})}, {"columns.day.description": APPLIED}),
     "property": ({"delta": {"delta.appendOnly": "false"}}, {"delta": APPLIED}),
-    "owner": ({"owner": "the shop"}, {"owner": APPLIED}),
 }
 GOLD: dict[str, tuple[dict[str, Any], dict[str, Effect]]] = {
     "measure": ({"measures": {**gold_document()["measures"], "most": "max(o.amount)"}}, {"measures.most": APPLIED}),
@@ -64,7 +63,6 @@ GOLD: dict[str, tuple[dict[str, Any], dict[str, Effect]]] = {
 
 A, B, C = ({"table": f"bronze.{name}"} for name in "abc")
 SOURCES: dict[str, tuple[list[Any], dict[str, Effect]]] = {
-    "source at the end": ([A, B, C], {"sources.bronze.c": APPLIED}),
     "source with another column": ([A, {**B, "columns": {"amount": "cents"}}], {"sources.bronze.b": RECOMPUTE}),
     "source with deletes": (
         [A, {**B, "apply_as_deletes": "gone"}, C],
@@ -72,7 +70,6 @@ SOURCES: dict[str, tuple[list[Any], dict[str, Effect]]] = {
     ),
     "other order of sources": ([B, A], {"sources": REBUILD}),
     "no source": ([A], {"sources": REBUILD}),
-    "same sources": ([A, B], {}),
 }
 
 
