@@ -45,7 +45,7 @@ GROWTH = st.lists(
 )
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(GROWTH, st.integers(1, 7))
 def test_batches_take_every_message_once_and_none_is_larger_than_allowed(steps: list[Any], limit: int) -> None:
     limited = source(max_messages_per_batch=limit)

@@ -68,7 +68,7 @@ def test_the_commit_of_a_batch_has_number_token_time_and_files(table: Path) -> N
     assert [table / name for name in result.added] == list(table.glob("*.parquet"))
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(texts())
 def test_a_commit_is_read_with_any_text_in_the_table(name: str) -> None:
     """The log holds the unescaped minimum and maximum of each file."""

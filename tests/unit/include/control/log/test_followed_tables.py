@@ -125,7 +125,7 @@ def facts(table: FollowedTable) -> tuple[Any, ...]:
     return table.version, table.mark, table.table_id, owner, table.transaction_version("numbers"), files
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(steps=st.lists(STEPS, min_size=3, max_size=8))
 def test_a_followed_table_equals_a_table_that_is_opened_anew(
     steps: list[tuple[str, Any]], tmp_path_factory: pytest.TempPathFactory

@@ -191,7 +191,7 @@ def batch_ranges(
     return ranges
 
 
-@settings(max_examples=50)
+@settings(max_examples=20)
 @given(sizes=st.lists(st.integers(0, 9), min_size=1, max_size=8), limit=st.integers(1, 12), consumed=st.integers(0, 3))
 def test_batches_are_contiguous_and_keep_the_row_limit(
     tmp_path_factory: pytest.TempPathFactory, sizes: list[int], limit: int, consumed: int
