@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
+from include.contracts.spec.table_spec import AnySpec
 from include.control.maintenance.health import (
     GREATEST_FILE,
     LEAST_COMPUTED_FILE,
@@ -18,12 +16,10 @@ from include.control.maintenance.health import (
     health_of,
     health_of_files,
     rows_per_file,
-    target_file_bytes,
 )
 from tests.support.documents.specs import gold_spec, silver_spec
 from tests.support.ledger.delta_tables import append, create_table, optimize
 
-SIZES = st.lists(st.integers(1, 2 * GREATEST_FILE), max_size=30)
 SILVER = silver_spec()
 
 
@@ -32,17 +28,14 @@ def in_one_partition(*sizes: int, written: bool = True) -> list[DataFile]:
     return [DataFile((), size, written) for size in sizes]
 
 
-@settings(max_examples=30)
-@given(SIZES, st.integers(1, GREATEST_FILE))
-def test_the_target_size_is_that_of_the_spec_or_a_thousandth_of_the_table_within_limits(
-    sizes: list[int], stated: int
-) -> None:
-    files = in_one_partition(*sizes)
+def test_the_target_size_is_that_of_the_spec_or_a_thousandth_of_the_table_within_limits() -> None:
+    def target_of(size: int, spec: AnySpec) -> int:
+        return health_of_files(in_one_partition(size), spec).target_file_bytes
+
     for spec, least in ((SILVER, LEAST_FILE), (gold_spec(), LEAST_COMPUTED_FILE)):
-        target = health_of_files(files, spec).target_file_bytes
-        assert target == min(max(least, sum(sizes) // 1000), GREATEST_FILE)
-        assert target_file_bytes(spec, 50_000 * GREATEST_FILE) == GREATEST_FILE
-    assert health_of_files(files, silver_spec(maintenance={"target_file_size": stated})).target_file_bytes == stated
+        sizes = (1, 1000 * (least + 1), 50_000 * GREATEST_FILE)
+        assert [target_of(size, spec) for size in sizes] == [least, least + 1, GREATEST_FILE]
+    assert target_of(1, silver_spec(maintenance={"target_file_size": 7})) == 7
 
 
 def test_enough_small_files_of_one_partition_are_compacted() -> None:
