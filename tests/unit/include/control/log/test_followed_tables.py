@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import sys
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -26,7 +23,6 @@ from include.control.log.followed_tables import FollowedTable, newest_table, tab
 from include.control.log.table_queries import identifiers, query, text_literals, timestamp_literal
 from include.control.storage.s3_access import delta_rs_options
 from include.control.storage.stored_files import delete_files
-from include.settings import PROJECT
 from tests.support import texts as drawn
 from tests.support.ledger.delta_tables import ROWS, append, commit_file, create_table
 
@@ -166,23 +162,6 @@ def test_times_are_compared_with_microseconds(tmp_path_factory: pytest.TempPathF
     table = DeltaTable(_written(tmp_path_factory, pa.table({"at": pa.array(at, pa.timestamp("us", tz="UTC"))})))
     assert query(table, f"SELECT at FROM stored WHERE at < {timestamp_literal(at[1])}") == [{"at": NOON}]
     assert query(table, f"SELECT at FROM stored WHERE at = {timestamp_literal(at[1])}") == [{"at": at[1]}]
-
-
-def test_a_process_ends_cleanly_after_a_query(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """An Arrow dataset aborted every second process."""
-    stored = pa.table({"n": list(range(2_000)), "text": ["x" * 2_000] * 2_000})
-    script = (
-        "import sys; from deltalake import DeltaTable; from include.control.log.table_queries import query; "
-        "assert len(query(DeltaTable(sys.argv[1]), 'SELECT * FROM stored')) == 2000"
-    )
-    command = [sys.executable, "-c", script, _written(tmp_path_factory, stored)]
-
-    def ends(_: int) -> tuple[int, str]:
-        done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, timeout=120, check=False)
-        return done.returncode, done.stderr
-
-    with ThreadPoolExecutor(2) as several:
-        assert set(several.map(ends, range(2))) == {(0, "")}
 
 
 def write(path: Path, *numbers: int | None) -> None:
