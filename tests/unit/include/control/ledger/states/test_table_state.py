@@ -108,7 +108,7 @@ def _once_then_die(change: Callable[..., None]) -> Callable[..., None]:
     """Allow the removal of a part, and end before the put of a part."""
 
     def dying(self: TableStates, table: str, *changes: Change) -> None:
-        if "_drop_outdated_state" in changes[0][1].__qualname__:
+        if "_drop_outdated_state" in getattr(changes[0][1], "__qualname__", ""):
             change(self, table, *changes)
             return
         raise Died
