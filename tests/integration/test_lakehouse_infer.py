@@ -50,17 +50,3 @@ def test_every_value_of_a_file_with_hostile_headers_is_in_its_column(tmp_path: P
     assert report.outcome is Outcome.COMMITTED, report.message
     assert shop.rows("bronze.orders", *spec.columns, "_rescued") == [(*record, None) for record in records]
     assert shop.run("silver.orders").rows.applied == len(records)
-
-
-def test_nested_values_are_stored_as_such(tmp_path: Path, server: SparkServer) -> None:
-    shop = Lakehouse(tmp_path)
-    by, lines = {"name": "Ann", "tags": ["a", "b"]}, [{"sku": "x", "price": 1.5}, {"sku": "y", "price": 2.5}]
-    shop.deliver(1, "a.json", [{"id": 1, "The Buyer": by, "lines": lines}, {"id": 2, "lines": [], "The Buyer": None}])
-    assert [column.type for column in inferred(shop).columns.values()] == [
-        "bigint", "struct<name:string,tags:array<string>>", "array<struct<sku:string,price:double>>"
-    ]  # fmt: skip
-    assert shop.run("bronze.orders").outcome is Outcome.COMMITTED
-    assert shop.rows("bronze.orders", "id", "the_buyer", "lines", "_rescued") == [
-        (1, by, lines, None),
-        (2, None, [], None),
-    ]

@@ -48,7 +48,9 @@ def shop(lakehouse: Lakehouse, monkeypatch: pytest.MonkeyPatch) -> Lakehouse:
     return lakehouse
 
 
-def test_a_batch_is_judged_by_its_rows_also_after_a_refusal(shop: Lakehouse) -> None:
+def test_a_batch_is_judged_by_its_rows_also_after_a_refusal_and_a_small_table_by_all_rows(
+    shop: Lakehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
     first = run(shop, 1, order(1, 10), order(2, 20))
     assert judged_by(first) == [ALL_ROWS] * 4
     second = run(shop, 2, order(2, 30, seq=2), order(3, None))
@@ -68,13 +70,16 @@ def test_a_batch_is_judged_by_its_rows_also_after_a_refusal(shop: Lakehouse) -> 
     assert [check.observed for check in fixed.checks] == [None, 41.0, 30, None]
     stored = Gates(shop.paths).results(SILVER)[-1].result
     assert [check.judged_by for check in stored.checks] == judged_by(fixed)
+    monkeypatch.undo()
+    assert judged_by(run(shop, 5, order(5, 1))) == [ALL_ROWS] * 4
 
 
-def test_all_rows_are_read_after_some_versions_and_by_other_rules_and_carried_figures_must_be_theirs(
+def test_all_rows_are_read_after_some_versions_a_large_change_and_by_other_rules_and_carried_figures_must_be_theirs(
     shop: Lakehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(changed_rows, "READ_ALL_AFTER", 1)
-    run(shop, 1, order(1, 10))
+    monkeypatch.setattr(changed_rows, "FEW_ROWS", 7)
+    run(shop, 1, order(1, 10), *(order(number, 0) for number in range(11, 20)))
     second = run(shop, 2, order(2, 20))
     assert judged_by(second) == [f"the change since version {second.version - 1}"] * 4
     wrong = kept_figures({"sum of amount": 31.0})
@@ -93,21 +98,7 @@ def test_all_rows_are_read_after_some_versions_and_by_other_rules_and_carried_fi
     assert judged_by(fourth) == [f"the change since version {third.version}"] * 4, "the counted figures are carried on"
     assert [check.passed for check in fourth.checks] == [True] * 4
 
-    monkeypatch.undo()
-    monkeypatch.setattr(changed_rows, "FEW_ROWS", -1000)
+    monkeypatch.setattr(changed_rows, "READ_ALL_AFTER", 50)
+    assert judged_by(run(shop, 5, *(order(number, 0) for number in (5, 6, 7)))) == [ALL_ROWS] * 4, "a large change"
     shop.specs(silver_document(expectations=RULES[:1]))
-    assert judged_by(run(shop, 5, order(5, 50))) == [ALL_ROWS], "other rules"
-    TableStates(shop.paths).change(SILVER, (JudgedFigures, lambda _: None))
-    assert judged_by(run(shop, 6, order(6, 60))) == [ALL_ROWS], "a lost state"
-
-
-def test_all_rows_are_read_of_a_small_table_and_after_a_large_change(
-    lakehouse: Lakehouse, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    lakehouse.specs(silver_document(expectations=RULES))
-    run(lakehouse, 1, *(order(number, 1) for number in range(20)))
-    assert judged_by(run(lakehouse, 2, order(20, 1))) == [ALL_ROWS] * 4
-    monkeypatch.setattr(changed_rows, "FEW_ROWS", 10)
-    third = run(lakehouse, 3, order(1, 2, seq=3))
-    assert judged_by(third) == [f"the change since version {third.version - 1}"] * 4
-    assert judged_by(run(lakehouse, 4, *(order(number, 4, seq=4) for number in range(8)))) == [ALL_ROWS] * 4
+    assert judged_by(run(shop, 6, order(8, 50))) == [ALL_ROWS], "other rules"

@@ -13,39 +13,27 @@ from tests.support.given import given
 from tests.support.lakehouse import Lakehouse, order
 from tests.support.ledger.delta_tables import day
 
-SILVER, DAILY, MONTHLY, BEST = "silver.orders", "gold.revenue_daily", "gold.revenue_monthly", "gold.best_days"
-MONTH = "trunc({}, 'MM')"
+SILVER, DAILY, MONTHLY = "silver.orders", "gold.revenue_daily", "gold.revenue_monthly"
 MONTHLY_DOCUMENT = gold_document(
     MONTHLY,
     sources={"d": {"table": DAILY}},
     refresh_by="month",
-    refresh_from={"d": MONTH.format("day")},
-    group_by={"month": MONTH.format("d.day")},
+    refresh_from={"d": "trunc(day, 'MM')"},
+    group_by={"month": "trunc(d.day, 'MM')"},
     measures={"days": "count(*)", "orders": "sum(d.orders)", "revenue": "sum(d.revenue)"},
 )
-BEST_DOCUMENT = gold_document(
-    BEST,
-    sources={
-        "m": {"table": MONTHLY},
-        "d": {"table": DAILY, "join": "inner", "on": f"m.month <=> {MONTH.format('d.day')}"},
-    },
-    refresh_by="month",
-    refresh_from={"m": "month", "d": MONTH.format("day")},
-    group_by={"month": "m.month"},
-    measures={"best": "max(d.revenue)", "of": "max(m.revenue)"},
-)
 
 
-def test_only_groups_of_certified_changes_are_computed_on_each_level(lakehouse: Lakehouse) -> None:
-    """The orders by day, the days by month, and of each month the best day."""
+def test_only_groups_of_certified_changes_are_computed(lakehouse: Lakehouse) -> None:
+    """The orders by day, and the days by month."""
     rule = {"expect_column_min_to_be_between": {"column": "revenue", "min_value": 0}, "action": "fail"}
-    lakehouse.specs(gold_document(expectations=[rule]), MONTHLY_DOCUMENT, BEST_DOCUMENT)
+    lakehouse.specs(gold_document(expectations=[rule]), MONTHLY_DOCUMENT)
     folder = lakehouse.folder
     settings = Settings(root=lakehouse.paths.root, landing=folder / "landing", tables=folder / "tables")
     monthly_spec = load_catalog(settings.tables).spec(MONTHLY)
     given(lakehouse, SILVER, [order(1, 5), {**order(2, 7), "day": "2013-02-01"}, {**order(4, 3), "day": None}], 1)
-    lakehouse.run_all(1, DAILY, MONTHLY, BEST)
-    assert lakehouse.run(BEST, 1).outcome is Outcome.NO_OP
+    lakehouse.run_all(1, DAILY, MONTHLY)
+    assert lakehouse.run(MONTHLY, 1).outcome is Outcome.NO_OP
 
     given(lakehouse, SILVER, [order(3, -9, of_day=2)], 2)
     assert [check.refuses for check in lakehouse.run(DAILY, 2).checks] == [True]
@@ -59,12 +47,8 @@ def test_only_groups_of_certified_changes_are_computed_on_each_level(lakehouse: 
     lakehouse.run(DAILY, 3)
     advice = Planner(load_catalog(settings.tables), settings).advise(monthly_spec, day(3))
     assert advice.message.startswith(f"{DAILY} versions")
-    monthly, best = lakehouse.run_all(3, MONTHLY, BEST)
-    assert (monthly.rows.read, best.rows.read) == (2, 2)
+    assert lakehouse.run(MONTHLY, 3).rows.read == 2
     january, february = date(2013, 1, 1), date(2013, 2, 1)
     assert set(lakehouse.rows(MONTHLY, "month", "days", "orders", "revenue", "_batch_seq")) == {
         (january, 2, 2, 6, 2), (february, 1, 1, 7, 1), (None, 1, 2, 9, 2)
-    }  # fmt: skip
-    assert set(lakehouse.rows(BEST, "month", "best", "of", "_batch_seq")) == {
-        (january, 4, 6, 2), (february, 7, 7, 1), (None, 9, 9, 2)
     }  # fmt: skip

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from include.contracts.job.report import JobReport
-from include.errors import Outcome
 from tests.support.documents.specs import bronze_document, silver_document
 from tests.support.given import given
 from tests.support.lakehouse import Lakehouse, order
@@ -110,8 +109,3 @@ def test_the_new_content_of_a_snapshots_file_takes_the_place_of_its_rows(snapsho
     assert now.pop("o6") in (6, 7)
     assert now == {"o2": 2, "o3": 30, "o4": 4}, "an older one changes no newer one"
     assert ["o5" in row["record"] for row in snapshots.quarantine(table)] == [True], "what was refused before is gone"
-    replace(5)
-    assert snapshots.run(table, 5).outcome is Outcome.DELETES_REFUSED
-    merge(snapshots, 5, table)
-    assert states() == {}
-    assert snapshots.quarantine(table) == []

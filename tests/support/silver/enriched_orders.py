@@ -76,11 +76,3 @@ def rows_from_scratch(lakehouse: Lakehouse) -> list[tuple[Any, ...]]:
         for alias, table in (("o", ORDERS), ("c", CUSTOMERS)):
             connection.register(alias, open_table(lakehouse.paths.table(table)).to_pyarrow_table())
         return sorted(connection.sql(EXAMPLE["query"]).fetchall(), key=repr)
-
-
-def groups_from_scratch(lakehouse: Lakehouse) -> list[tuple[Any, ...]]:
-    """Return the groups of gold, by the rows that DuckDB computes from the newest rows of both sources."""
-    groups: dict[Any, list[int]] = {}
-    for _, amount, segment, _ in rows_from_scratch(lakehouse):
-        groups.setdefault(segment, []).append(amount)
-    return sorted(((segment, len(amounts), sum(amounts)) for segment, amounts in groups.items()), key=repr)
