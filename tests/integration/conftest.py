@@ -12,7 +12,7 @@ from tests.support.spark.shared_server import choose_server_address, shared_serv
 choose_server_address()
 
 from tests.support.documents.specs import bronze_document, gold_document, silver_document  # noqa: E402
-from tests.support.lakehouse import Lakehouse  # noqa: E402
+from tests.support.lakehouse import Lakehouse, copy_lakehouse  # noqa: E402
 from tests.support.silver.refusing_gate import refusing_shop  # noqa: E402
 
 
@@ -32,6 +32,12 @@ def lakehouse(tmp_path: Path, server: SparkServer) -> Lakehouse:
 def shared(server: SparkServer, tmp_path_factory: pytest.TempPathFactory) -> Lakehouse:
     """The same of a whole file of tests: to be filled once, and copied for each of them."""
     return with_one_chain(tmp_path_factory.mktemp("shared"))
+
+
+@pytest.fixture
+def shop(made: Lakehouse, tmp_path: Path) -> Lakehouse:
+    """A copy for one test of the lakehouse that its file has made."""
+    return copy_lakehouse(made, tmp_path / "shop")
 
 
 def with_one_chain(folder: Path) -> Lakehouse:

@@ -21,7 +21,7 @@ from include.control.ledger.states.waiting_rows import WaitingRows
 from include.control.log.stored_tables import is_table, open_table
 from include.control.quarantine.rows import quarantined_rows
 from include.control.quarantine.stored_rows import QuarantinedRow, StoredRows
-from include.errors import Outcome
+from include.errors import ExitCode, Outcome
 from include.paths import LakehousePaths
 from spark_jobs.jobs import (
     bronze_ingest,
@@ -39,6 +39,9 @@ from spark_jobs.runtime.context import JobContext
 from spark_jobs.runtime.entrypoint import RunJob, run_and_report
 from tests.support.documents.specs import write_specs
 from tests.support.ledger.delta_tables import day
+
+AT_LEAST_0 = {"expect_column_values_to_be_between": {"column": "amount", "min_value": 0}, "action": "quarantine"}
+"""A rule of bronze or silver."""
 
 RUN: dict[Job, RunJob] = {
     Job.BRONZE_INGEST: bronze_ingest.run,
@@ -131,6 +134,7 @@ class Lakehouse:
         self.reports.append(report)
         saved = JobReport.load(args.report)
         assert saved == report, "the report on disk is the one that was returned"
+        assert report.rows.are_conserved, report.rows
         if report.outcome is Outcome.FAILED:
             return report  # Its store may refuse everything.
         waiting = TableStates(self.paths).read(table, WaitingRows)
@@ -164,6 +168,12 @@ class Lakehouse:
     def run_all(self, number: int, *tables: str, **more: Any) -> list[JobReport]:
         """Run tables one after another for day `number`."""
         return [self.run(table, number, **more) for table in tables]
+
+    def run_well(self, number: int, *tables: str, **more: Any) -> JobReport:
+        """Run tables one after another for day `number`, which must end well; return the report of the last one."""
+        reports = self.run_all(number, *tables, **more)
+        assert {report.exit_code for report in reports} == {ExitCode.OK}, [report.message for report in reports]
+        return reports[-1]
 
     def rows(self, table: str, *columns: str) -> list[tuple[Any, ...]]:
         """Return these columns of the newest rows of a table, sorted, read by delta-rs."""

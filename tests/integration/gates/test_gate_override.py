@@ -17,7 +17,7 @@ from include.errors import ExitCode, Outcome
 from spark_jobs.jobs.run_intervals import run_intervals
 from tests.support.documents.specs import bronze_document, silver_document
 from tests.support.given import given
-from tests.support.lakehouse import Lakehouse, copy_lakehouse, order
+from tests.support.lakehouse import Lakehouse, order
 from tests.support.ledger.delta_tables import day
 
 BRONZE, SILVER = "bronze.orders", "silver.orders"
@@ -33,12 +33,6 @@ def made(shared: Lakehouse) -> Lakehouse:
     given(shared, SILVER, [order(1, 1)])
     assert reports[-1].certified_version == 1
     return shared
-
-
-@pytest.fixture
-def shop(made: Lakehouse, tmp_path: Path) -> Lakehouse:
-    """That lakehouse, for one test."""
-    return copy_lakehouse(made, tmp_path / "shop")
 
 
 def let_pass(shop: Lakehouse, version: int) -> None:

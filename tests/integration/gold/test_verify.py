@@ -37,7 +37,7 @@ def revenue(shop: Lakehouse) -> dict[date, int]:
 
 
 @pytest.fixture(scope="module")
-def stale(shared: Lakehouse) -> Lakehouse:
+def made(shared: Lakehouse) -> Lakehouse:
     """A lakehouse whose gold table has computed the group of the first of the month again, but not of the second."""
     shared.specs(gold_document(**BY_MONTH))
     given(shared, SILVER, [order(1, 5), order(2, 7, of_day=2)], 1)
@@ -46,11 +46,6 @@ def stale(shared: Lakehouse) -> Lakehouse:
     assert shared.run(GOLD, 2).certified_version == 2, "nothing warns of the stale group"
     assert revenue(shared) == {date(2013, 1, 1): 50, date(2013, 1, 2): 7}
     return shared
-
-
-@pytest.fixture
-def shop(stale: Lakehouse, tmp_path: Path) -> Lakehouse:
-    return copy_lakehouse(stale, tmp_path / "shop")
 
 
 def test_a_stale_group_is_found_and_no_version_passes_until_the_table_is_computed_whole_or_a_person_says_so(

@@ -7,10 +7,9 @@ import json
 from include.contracts.row_status import RowStatus
 from include.control.log.delta_log import read_commit
 from tests.support.kafka_topic import KafkaTopic, topic_document
-from tests.support.lakehouse import Lakehouse, order
+from tests.support.lakehouse import AT_LEAST_0, Lakehouse, order
 
 ORDERS = "bronze.orders"
-AT_LEAST_0 = {"expect_column_values_to_be_between": {"column": "amount", "min_value": 0}, "action": "quarantine"}
 
 
 def test_a_replayed_message_keeps_its_place_and_the_next_batch_goes_on_behind_the_last(

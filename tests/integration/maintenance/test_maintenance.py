@@ -33,23 +33,17 @@ DAY_S = 24 * 3600
 
 
 @pytest.fixture(scope="module")
-def traded(server: SparkServer, tmp_path_factory: pytest.TempPathFactory) -> Lakehouse:
+def made(server: SparkServer, tmp_path_factory: pytest.TempPathFactory) -> Lakehouse:
     """Two batches through all layers, each with orders of four days, and an update of the first order."""
-    traded = Lakehouse(tmp_path_factory.mktemp("traded"))
+    made = Lakehouse(tmp_path_factory.mktemp("traded"))
     by_day = {"partitioned_by": ["day"]}
-    traded.specs(bronze_document(**by_day), silver_document(**by_day, zorder_by=["amount"]), gold_document())
+    made.specs(bronze_document(**by_day), silver_document(**by_day, zorder_by=["amount"]), gold_document())
     first, second = ([order(number + day, day, of_day=day) for day in range(1, PARTITIONS + 1)] for number in (0, 100))
     for number, rows in ((1, first), (2, [*second, order(1, 11, hour=1)])):
         for table in (BRONZE, SILVER):
-            given(traded, table, rows, number)
-    assert traded.run(GOLD, 2).outcome is Outcome.COMMITTED
-    return traded
-
-
-@pytest.fixture
-def shop(traded: Lakehouse, tmp_path: Path) -> Lakehouse:
-    """A lakehouse of this test alone, as `traded` left it."""
-    return copy_lakehouse(traded, tmp_path / "shop")
+            given(made, table, rows, number)
+    assert made.run(GOLD, 2).outcome is Outcome.COMMITTED
+    return made
 
 
 def files(shop: Lakehouse, table: str) -> set[str]:

@@ -6,7 +6,6 @@ import os
 import threading
 import time
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,7 +22,7 @@ from spark_jobs.delta_io.conflicts import Conflict
 from spark_jobs.jobs import table_optimize, table_vacuum
 from tests.support.documents.specs import bronze_document
 from tests.support.given import given
-from tests.support.lakehouse import Lakehouse, copy_lakehouse, order
+from tests.support.lakehouse import Lakehouse, order
 
 pytestmark = pytest.mark.slow
 
@@ -33,7 +32,7 @@ OTHER_SYSTEM = CommitProperties(custom_metadata={"userMetadata": "crm"})
 
 
 @pytest.fixture(scope="module")
-def many_files(server: SparkServer, tmp_path_factory: pytest.TempPathFactory) -> Lakehouse:
+def made(server: SparkServer, tmp_path_factory: pytest.TempPathFactory) -> Lakehouse:
     """Two files a day, for eight days, three orders each."""
     made = Lakehouse(tmp_path_factory.mktemp("many"))
     made.specs(bronze_document(partitioned_by=["day"]))
@@ -42,11 +41,6 @@ def many_files(server: SparkServer, tmp_path_factory: pytest.TempPathFactory) ->
         given(made, TABLE, rows, run)
     assert len(data_files(made)) == 2 * DAYS
     return made
-
-
-@pytest.fixture
-def shop(many_files: Lakehouse, tmp_path: Path) -> Lakehouse:
-    return copy_lakehouse(many_files, tmp_path / "shop")
 
 
 def data_files(shop: Lakehouse) -> list[str]:

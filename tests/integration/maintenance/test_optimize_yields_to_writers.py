@@ -7,7 +7,6 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date, timedelta
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -32,7 +31,7 @@ from spark_jobs.jobs import table_optimize
 from spark_jobs.layers.maintenance.yield_to_writers import MAX_YIELDS
 from tests.support.documents.specs import bronze_document
 from tests.support.given import given
-from tests.support.lakehouse import Lakehouse, copy_lakehouse, order
+from tests.support.lakehouse import Lakehouse, order
 from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.slow
@@ -47,7 +46,7 @@ IN_SMALL_COMMITS = {
 
 
 @pytest.fixture(scope="module")
-def many_days(server: SparkServer, tmp_path_factory: pytest.TempPathFactory) -> Lakehouse:
+def made(server: SparkServer, tmp_path_factory: pytest.TempPathFactory) -> Lakehouse:
     """A table of 40 days with two small files each: OPTIMIZE is at it for a while."""
     made = Lakehouse(tmp_path_factory.mktemp("days"))
     made.specs(bronze_document(partitioned_by=["day"], conflicts={"wait_for_lease": "120 seconds"}))
@@ -60,11 +59,6 @@ def many_days(server: SparkServer, tmp_path_factory: pytest.TempPathFactory) -> 
         write_deltalake(table, pa.Table.from_pylist(rows, DeltaTable(table).to_pyarrow_table().schema), mode="append")
     assert len(DeltaTable(table).file_uris()) == 2 * DAYS + 1
     return made
-
-
-@pytest.fixture
-def shop(many_days: Lakehouse, tmp_path: Path) -> Lakehouse:
-    return copy_lakehouse(many_days, tmp_path / "shop")
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ BRONZE, SILVER, GOLD = TABLES = ("bronze.orders", "silver.orders", "gold.revenue
 
 
 @pytest.fixture(scope="module")
-def loaded(shared: Lakehouse) -> Lakehouse:
+def made(shared: Lakehouse) -> Lakehouse:
     """Two days in all three layers."""
     for number in (1, 2):
         for table in (BRONZE, SILVER):
@@ -32,11 +32,6 @@ def loaded(shared: Lakehouse) -> Lakehouse:
     assert shared.run(GOLD, 2).outcome is Outcome.COMMITTED
     assert [found(shared, table).changes for table in TABLES] == [()] * 3
     return shared
-
-
-@pytest.fixture
-def shop(loaded: Lakehouse, tmp_path_factory: pytest.TempPathFactory) -> Lakehouse:
-    return copy_lakehouse(loaded, tmp_path_factory.mktemp("copy") / "shop")
 
 
 def found(shop: Lakehouse, table: str) -> TableDiff:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from pathlib import Path
 
 import pytest
 from deltalake import DeltaTable
@@ -40,7 +39,7 @@ from tests.support.silver.rebuilt_shop import (
 
 
 @pytest.fixture(scope="module")
-def loaded(shared: Lakehouse) -> Lakehouse:
+def made(shared: Lakehouse) -> Lakehouse:
     write_shop_specs(shared)
     for number in (1, 2):
         given(shared, BRONZE, DAYS[number], number, "a.json")
@@ -48,11 +47,6 @@ def loaded(shared: Lakehouse) -> Lakehouse:
         assert shared.run(table, 2).exit_code is ExitCode.OK
     assert visible_rows(shared) == right_rows(2)
     return shared
-
-
-@pytest.fixture
-def shop(loaded: Lakehouse, tmp_path: Path) -> Lakehouse:
-    return copy_lakehouse(loaded, tmp_path / "shop")
 
 
 def require_work_goes_on(shop: Lakehouse) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,10 +16,9 @@ from include.contracts.row_status import RowStatus
 from include.errors import Outcome
 from tests.support.documents.specs import bronze_document, silver_document
 from tests.support.given import given
-from tests.support.lakehouse import Lakehouse, copy_lakehouse, order
+from tests.support.lakehouse import AT_LEAST_0, Lakehouse, order
 
 BRONZE, SILVER = "bronze.orders", "silver.orders"
-AT_LEAST_0 = {"expect_column_values_to_be_between": {"column": "amount", "min_value": 0}, "action": "quarantine"}
 COLUMNS = {**bronze_document()["columns"], "price": {"type": "decimal(20,6)"}, "note": {"type": "string"}}
 NOTED = {**silver_document()["columns"], "price": {"type": "decimal(20,6)"}, "noted": {"type": "int", "from": "note"}}
 AT = "2013-01-01T08:00:00.123456Z"
@@ -38,12 +36,6 @@ def made(shared: Lakehouse) -> Lakehouse:
     assert shared.run(SILVER).outcome is Outcome.COMMITTED
     assert len(shared.waiting(SILVER)) == 3
     return shared
-
-
-@pytest.fixture
-def shop(made: Lakehouse, tmp_path: Path) -> Lakehouse:
-    """That lakehouse, for one test."""
-    return copy_lakehouse(made, tmp_path / "shop")
 
 
 def fix(shop: Lakehouse, *, dry_run: bool = False, **asked: Any) -> JobReport:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from pathlib import Path
 
 import pytest
 import time_machine
@@ -15,7 +14,7 @@ from include.contracts.job.report import JobReport
 from include.contracts.row_status import RowStatus
 from include.errors import Outcome
 from tests.support.given import given
-from tests.support.lakehouse import Lakehouse, copy_lakehouse
+from tests.support.lakehouse import Lakehouse
 from tests.support.silver.known_customers import (
     BRONZE_CUSTOMERS,
     BRONZE_ORDERS,
@@ -24,7 +23,6 @@ from tests.support.silver.known_customers import (
     customer,
     known_customer,
     order_of,
-    run_well,
     shop_documents,
 )
 
@@ -41,14 +39,8 @@ def made(server: SparkServer, tmp_path_factory: pytest.TempPathFactory) -> Lakeh
     for table in (BRONZE_CUSTOMERS, CUSTOMERS):
         given(shop, table, [customer(1, 1)])
     given(shop, BRONZE_ORDERS, [order_of(1, 1, 1), order_of(2, 2, 2)])
-    assert run_well(shop, ORDERS).rows.quarantined == 1
+    assert shop.run_well(1, ORDERS).rows.quarantined == 1
     return shop
-
-
-@pytest.fixture
-def shop(made: Lakehouse, tmp_path: Path) -> Lakehouse:
-    """That lakehouse, for one test."""
-    return copy_lakehouse(made, tmp_path / "shop")
 
 
 def limit(shop: Lakehouse) -> datetime:
@@ -63,7 +55,7 @@ def add_customer(shop: Lakehouse, number: int) -> None:
 
 def run_at(shop: Lakehouse, at: datetime) -> JobReport:
     with time_machine.travel(at, tick=False):
-        return run_well(shop, ORDERS)
+        return shop.run_well(1, ORDERS)
 
 
 def answer_at(shop: Lakehouse, at: datetime, *words: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,19 +10,17 @@ from include.contracts.row_status import RowStatus
 from include.errors import Outcome
 from tests.support.documents.specs import bronze_document, silver_document
 from tests.support.given import given
-from tests.support.lakehouse import Lakehouse, copy_lakehouse, order
+from tests.support.lakehouse import AT_LEAST_0, Lakehouse, order
 
 pytestmark = pytest.mark.slow
 
 BRONZE, SILVER = "bronze.orders", "silver.orders"
-AT_LEAST_0 = {"expect_column_values_to_be_between": {"column": "amount", "min_value": 0}, "action": "quarantine"}
 ABS = {"amount": "abs(amount)"}
 
 
 def run(shop: Lakehouse, number: int = 1, *tables: str) -> None:
     for report in shop.run_all(number, *(tables or (BRONZE, SILVER))):
         assert report.outcome is Outcome.COMMITTED, report.message
-        assert report.rows.are_conserved
 
 
 def replayed(shop: Lakehouse, table: str = SILVER, **asked: Any) -> int:
@@ -49,39 +46,33 @@ def made(shared: Lakehouse) -> Lakehouse:
     return shared
 
 
-@pytest.fixture
-def replacing(made: Lakehouse, tmp_path: Path) -> Lakehouse:
-    """That lakehouse, for one test."""
-    return copy_lakehouse(made, tmp_path / "shop")
+def test_a_fixed_row_counts_when_another_file_of_its_key_is_replaced(shop: Lakehouse) -> None:
+    shop.deliver(1, "a.json", [order(2, 3, 7)])
+    run(shop)
+    assert amounts(shop) == {"o1": 6, "o2": 3}
+    assert [row.status for row in shop.waiting(SILVER, *RowStatus)] == [RowStatus.REPLAYED]
 
 
-def test_a_fixed_row_counts_when_another_file_of_its_key_is_replaced(replacing: Lakehouse) -> None:
-    replacing.deliver(1, "a.json", [order(2, 3, 7)])
-    run(replacing)
-    assert amounts(replacing) == {"o1": 6, "o2": 3}
-    assert [row.status for row in replacing.waiting(SILVER, *RowStatus)] == [RowStatus.REPLAYED]
-
-
-def test_a_replaced_file_removes_its_fixed_row_and_the_new_row_waits_again(replacing: Lakehouse) -> None:
-    (before,) = replacing.waiting(SILVER, RowStatus.REPLAYED)
-    replacing.deliver(1, "b.json", [order(1, -6, 9), order(9, 1)])
-    run(replacing)
-    assert amounts(replacing) == {"o1": 5, "o2": 2, "o9": 1}
-    (after,) = replacing.waiting(SILVER, *RowStatus)
+def test_a_replaced_file_removes_its_fixed_row_and_the_new_row_waits_again(shop: Lakehouse) -> None:
+    (before,) = shop.waiting(SILVER, RowStatus.REPLAYED)
+    shop.deliver(1, "b.json", [order(1, -6, 9), order(9, 1)])
+    run(shop)
+    assert amounts(shop) == {"o1": 5, "o2": 2, "o9": 1}
+    (after,) = shop.waiting(SILVER, *RowStatus)
     assert (after.status, after.attempts, after.id != before.id) == (RowStatus.OPEN, 0, True)
-    replacing.deliver(1, "a.json", [order(2, 2, 7)])
-    run(replacing)
-    assert amounts(replacing) == {"o2": 2, "o9": 1}, "the fix of a delivery that is gone counts no more"
+    shop.deliver(1, "a.json", [order(2, 2, 7)])
+    run(shop)
+    assert amounts(shop) == {"o2": 2, "o9": 1}, "the fix of a delivery that is gone counts no more"
 
 
-def test_a_row_with_a_fixed_key_is_removed_with_its_file(replacing: Lakehouse) -> None:
-    given(replacing, BRONZE, [order(None, 4, 9)], name="c.json")
-    run(replacing, 1, SILVER)
-    assert replayed(replacing, assign={"order_id": "'o7'"}) == 1
-    assert amounts(replacing)["o7"] == 4
-    replacing.deliver(1, "c.json", [order(8, 4, 9)])
-    run(replacing)
-    assert amounts(replacing) == {"o1": 6, "o2": 2, "o8": 4}
+def test_a_row_with_a_fixed_key_is_removed_with_its_file(shop: Lakehouse) -> None:
+    given(shop, BRONZE, [order(None, 4, 9)], name="c.json")
+    run(shop, 1, SILVER)
+    assert replayed(shop, assign={"order_id": "'o7'"}) == 1
+    assert amounts(shop)["o7"] == 4
+    shop.deliver(1, "c.json", [order(8, 4, 9)])
+    run(shop)
+    assert amounts(shop) == {"o1": 6, "o2": 2, "o8": 4}
 
 
 @pytest.mark.faults

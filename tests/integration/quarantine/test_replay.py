@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from include.contracts.job.args import Job
@@ -13,10 +11,9 @@ from include.errors import Outcome
 from spark_jobs.layers.quarantine import replays
 from tests.support.documents.specs import bronze_document, silver_document
 from tests.support.given import given
-from tests.support.lakehouse import Lakehouse, copy_lakehouse, order
+from tests.support.lakehouse import AT_LEAST_0, Lakehouse, order
 
 BRONZE, SILVER = "bronze.orders", "silver.orders"
-AT_LEAST_0 = {"expect_column_values_to_be_between": {"column": "amount", "min_value": 0}, "action": "quarantine"}
 
 
 @pytest.fixture(scope="module")
@@ -31,68 +28,62 @@ def made(shared: Lakehouse) -> Lakehouse:
     return shared
 
 
-@pytest.fixture
-def refused(made: Lakehouse, tmp_path: Path) -> Lakehouse:
-    """That lakehouse, for one test."""
-    return copy_lakehouse(made, tmp_path / "shop")
-
-
 def test_a_fixed_row_is_merged_once_loses_against_newer_events_and_stays_when_its_batch_is_read_again(
-    refused: Lakehouse,
+    shop: Lakehouse,
 ) -> None:
-    before = {row.id: row for row in refused.waiting(SILVER)}
-    report = refused.replay(SILVER, assign={"amount": "abs(amount)"}, why="the till's sign was wrong")
+    before = {row.id: row for row in shop.waiting(SILVER)}
+    report = shop.replay(SILVER, assign={"amount": "abs(amount)"}, why="the till's sign was wrong")
     assert report.outcome == Outcome.COMMITTED, report.message
     assert report.rows.model_dump(exclude_defaults=True) == {
         "read": 3, "applied": 1, "superseded": 1, "quarantined": 1, "inserted": 1
     }  # fmt: skip
-    assert refused.rows(SILVER, "order_id", "amount") == [("o1", 5), ("o2", 7), ("o3", 9), ("o4", 1)]
-    (left,) = refused.waiting(SILVER)
+    assert shop.rows(SILVER, "order_id", "amount") == [("o1", 5), ("o2", 7), ("o3", 9), ("o4", 1)]
+    (left,) = shop.waiting(SILVER)
     assert (left.status, left.attempts, "order_id is null" in left.reasons[0]) == (RowStatus.OPEN, 1, True)
-    through = refused.waiting(SILVER, RowStatus.REPLAYED)
+    through = shop.waiting(SILVER, RowStatus.REPLAYED)
     assert sorted((row.attempts, row.fix) for row in through) == [(1, "amount = abs(amount)")] * 2
-    assert len(refused.quarantine(SILVER)) == 3
+    assert len(shop.quarantine(SILVER)) == 3
 
-    again = refused.replay(SILVER, assign={"amount": "-10 * amount"}, rows={"reason": "amount"})
+    again = shop.replay(SILVER, assign={"amount": "-10 * amount"}, rows={"reason": "amount"})
     assert again.outcome == Outcome.NO_OP, again.message
-    assert refused.run(SILVER).outcome == Outcome.NO_OP
+    assert shop.run(SILVER).outcome == Outcome.NO_OP
 
-    report = refused.run(SILVER, 1, reprocess=True)
+    report = shop.run(SILVER, 1, reprocess=True)
     assert (report.rows.read, report.rows.quarantined) == (4, 3), report.message
-    rows = {row.id: row for row in refused.waiting(SILVER, *RowStatus)}
+    rows = {row.id: row for row in shop.waiting(SILVER, *RowStatus)}
     assert rows.keys() == before.keys()
     for row_id, row in rows.items():
         assert row.first_seen == before[row_id].first_seen
         assert (row.last_seen or row.first_seen) > row.first_seen
     assert sorted(row.status for row in rows.values()) == ["open", "replayed", "replayed"]
-    assert refused.rows(SILVER, "order_id", "amount") == [("o1", 5), ("o2", 7), ("o3", 9), ("o4", 1)]
-    refused.specs(silver_document())
-    given(refused, BRONZE, [order(5, 1, 9, of_day=3)], 3)
-    report = refused.run(SILVER, 1, reprocess=True)
+    assert shop.rows(SILVER, "order_id", "amount") == [("o1", 5), ("o2", 7), ("o3", 9), ("o4", 1)]
+    shop.specs(silver_document())
+    given(shop, BRONZE, [order(5, 1, 9, of_day=3)], 3)
+    report = shop.run(SILVER, 1, reprocess=True)
     assert (report.rows.read, report.rows.inserted) == (5, 1), "beside the day, it continues at its position"
     assert (report.rows.superseded, report.rows.quarantined) == (2, 1)
-    assert ("o2", 7) in refused.rows(SILVER, "order_id", "amount"), "a fix stays when its rule is loosened"
+    assert ("o2", 7) in shop.rows(SILVER, "order_id", "amount"), "a fix stays when its rule is loosened"
 
 
 def test_unchanged_rows_pass_once_their_rule_has_changed_and_many_take_several_batches(
-    refused: Lakehouse, monkeypatch: pytest.MonkeyPatch
+    shop: Lakehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(replays, "MAX_ROWS", 2)
-    refused.specs(silver_document())
-    report = refused.replay(SILVER)
+    shop.specs(silver_document())
+    report = shop.replay(SILVER)
     assert report.attempts == 2
     assert (report.rows.read, report.rows.applied, report.rows.superseded, report.rows.quarantined) == (3, 1, 1, 1)
-    assert [row.attempts for row in refused.waiting(SILVER, *RowStatus)] == [1, 1, 1], "each is tried once"
-    assert ("o2", -7) in refused.rows(SILVER, "order_id", "amount")
+    assert [row.attempts for row in shop.waiting(SILVER, *RowStatus)] == [1, 1, 1], "each is tried once"
+    assert ("o2", -7) in shop.rows(SILVER, "order_id", "amount")
 
 
-def test_a_dry_run_says_what_would_happen_and_writes_nothing(refused: Lakehouse) -> None:
-    report = refused.replay(SILVER, assign={"amount": "abs(amount)"}, dry_run=True)
+def test_a_dry_run_says_what_would_happen_and_writes_nothing(shop: Lakehouse) -> None:
+    report = shop.replay(SILVER, assign={"amount": "abs(amount)"}, dry_run=True)
     assert report.outcome == Outcome.NO_OP
     assert "2 pass all rules now, 1 stays refused" in report.message
     assert [row["fate"] for row in report.details["rows"]].count("applied") == 2
-    assert not refused.paths.ops("quarantine").exists()
-    assert {row.status for row in refused.waiting(SILVER)} == {RowStatus.OPEN}
+    assert not shop.paths.ops("quarantine").exists()
+    assert {row.status for row in shop.waiting(SILVER)} == {RowStatus.OPEN}
 
 
 def test_a_replayed_bronze_row_keeps_its_origin_and_an_unparsable_one_waits_until_a_person_edits_it(

@@ -40,9 +40,7 @@ def give(shop: Lakehouse, number: int, orders: list[dict[str, Any]], customers: 
 
 def run(shop: Lakehouse, number: int) -> JobReport:
     """Run the table that joins, check it against a computation from scratch, and return the report."""
-    report = shop.run(ENRICHED, number)
-    assert report.exit_code == 0, report.message
-    assert report.rows.are_conserved
+    report = shop.run_well(number, ENRICHED)
     assert enriched_rows(shop) == rows_from_scratch(shop)
     return report
 

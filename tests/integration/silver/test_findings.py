@@ -30,8 +30,7 @@ def state(lakehouse: Lakehouse, **changes: Any) -> None:
 
 def findings(lakehouse: Lakehouse, number: int, events: Sequence[dict[str, Any]]) -> Findings:
     given(lakehouse, BRONZE, events, number)
-    report = lakehouse.run(SILVER, number)
-    assert report.exit_code == 0, report.message
+    report = lakehouse.run_well(number, SILVER)
     assert set(report.findings.lines(SILVER)) <= set(report.notes), "a person reads of them"
     return report.findings
 

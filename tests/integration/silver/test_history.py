@@ -62,10 +62,7 @@ def periods(lakehouse: Lakehouse) -> list[tuple[Any, ...]]:
 def run(lakehouse: Lakehouse, number: int, *events: dict[str, Any]) -> RowCounts:
     """Merge events of a day."""
     given(lakehouse, BRONZE, events, number)
-    report = lakehouse.run(SILVER, number)
-    assert report.exit_code == 0, report.message
-    assert report.rows.are_conserved
-    return report.rows
+    return lakehouse.run_well(number, SILVER).rows
 
 
 @pytest.mark.parametrize("numbers", [pytest.param((1, 2, 3, 1), marks=pytest.mark.faults), (3, 1, 2, 1)])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +14,7 @@ from include.control.ledger.resolution import table_id
 from include.errors import Outcome
 from tests.support.documents.specs import bronze_document, silver_document
 from tests.support.given import given
-from tests.support.lakehouse import Lakehouse, copy_lakehouse, order
+from tests.support.lakehouse import Lakehouse, order
 from tests.support.ledger.delta_tables import day
 
 BRONZE, STATES, PERIODS = "bronze.orders", "silver.states", "silver.periods"
@@ -39,15 +38,8 @@ def load_first_day(shop: Lakehouse) -> None:
 def made(shared: Lakehouse) -> Lakehouse:
     """The first day is in both silver tables, too."""
     load_first_day(shared)
-    for report in shared.run_all(1, *SILVER):
-        assert report.exit_code == 0, report.message
+    shared.run_well(1, *SILVER)
     return shared
-
-
-@pytest.fixture
-def shop(made: Lakehouse, tmp_path: Path) -> Lakehouse:
-    """That lakehouse, for one test."""
-    return copy_lakehouse(made, tmp_path / "shop")
 
 
 def packed(*rows: dict[str, Any]) -> bytes:
@@ -90,8 +82,7 @@ def test_a_half_snapshot_waits_for_its_file_whichever_day_runs_and_a_later_one_d
     assert open_periods(lakehouse) == {key: (30, 3) for key in FIRST}
     assert len(lakehouse.rows(PERIODS, "order_id")) == 10, "no period of the second day yet"
     lakehouse.deliver(2, "b.json.gz", packed(order(4, 20), order(5, 5)))
-    for report in lakehouse.run_all(2, BRONZE, PERIODS):
-        assert report.exit_code == 0, report.message
+    lakehouse.run_well(2, BRONZE, PERIODS)
     assert open_periods(lakehouse) == {key: (30, 3) for key in FIRST}
     assert len(lakehouse.rows(PERIODS, "order_id")) == 14
     assert lakehouse.run(PERIODS, 2).outcome is Outcome.NO_OP
@@ -129,8 +120,7 @@ def test_an_empty_snapshot_is_refused_until_a_person_allows_it(shop: Lakehouse) 
         assert "hold no record" in own.message
         assert shop.run(table, 1).outcome is Outcome.NO_OP
     shop.deliver(3, "a.json", [order(number, 30) for number in range(1, 5)])
-    for report in shop.run_all(3, BRONZE, *SILVER):
-        assert report.exit_code == 0, report.message
+    shop.run_well(3, BRONZE, *SILVER)
     assert states(shop) == {f"o{number}": 30 for number in (1, 2, 3, 4)}
     allowed = shop.run(PERIODS, 2, allow_deletes="ann")
     assert allowed.outcome is Outcome.COMMITTED, allowed.message

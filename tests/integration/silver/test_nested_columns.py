@@ -125,7 +125,6 @@ def test_events_with_nested_values_end_in_the_states_of_a_plain_model_and_a_misf
         for report in lakehouse.run_all(number, BRONZE, SILVER):
             assert report.exit_code == 0, report.message
             assert report.certified_version == report.version
-            assert report.rows.are_conserved
             assert not report.findings.ties.keys, "the order of a map's entries is no other state"
     accepted = [event for event in [*EVENTS, *LATER] if not is_refused(event)]
     assert 0 < len(accepted) < len(EVENTS)

@@ -19,7 +19,7 @@ from include.control.planning.planner import Planner
 from include.errors import Outcome
 from include.settings import Settings
 from tests.support.given import given
-from tests.support.lakehouse import Lakehouse, copy_lakehouse
+from tests.support.lakehouse import Lakehouse
 from tests.support.ledger.delta_tables import day, judge
 from tests.support.silver.known_customers import (
     BRONZE_ORDERS,
@@ -28,7 +28,6 @@ from tests.support.silver.known_customers import (
     UNKNOWN,
     customer,
     order_of,
-    run_well,
     shop_documents,
 )
 
@@ -42,18 +41,12 @@ def made(server: SparkServer, tmp_path_factory: pytest.TempPathFactory) -> Lakeh
     waiting = [order_of(2, 2, 2), order_of(5, 5, 8)]
     given(shop, BRONZE_ORDERS, [order_of(1, 1, 1), order_of(3, None, 3), order_of(6, 1, 9), *waiting])
     given(shop, BRONZE_ORDERS, [order_of(1, 1, 5), order_of(4, 1, 6)], name="b.json")
-    report = run_well(shop, ORDERS)
+    report = shop.run_well(1, ORDERS)
     assert report.rows.model_dump(exclude_defaults=True) == {
         "read": 7, "applied": 4, "superseded": 1, "quarantined": 2, "inserted": 4
     }  # fmt: skip
     assert [key for (key,) in shop.rows(ORDERS, "order_id")] == ["o1", "o3", "o4", "o6"]
     return shop
-
-
-@pytest.fixture
-def shop(made: Lakehouse, tmp_path: Path) -> Lakehouse:
-    """That lakehouse, for one test."""
-    return copy_lakehouse(made, tmp_path / "shop")
 
 
 def advice(shop: Lakehouse) -> Advice:
@@ -71,7 +64,7 @@ def test_an_order_waits_for_its_customer_and_comes_once_without_a_person_unless_
     before = latest_version(shop.paths.table(ORDERS))
     given(shop, CUSTOMERS, [customer(3, 2)])
     assert not advice(shop).nothing_new
-    assert run_well(shop, ORDERS).outcome == Outcome.NO_OP
+    assert shop.run_well(1, ORDERS).outcome == Outcome.NO_OP
     assert advice(shop).nothing_new, "other customers are looked at once"
     assert latest_version(shop.paths.table(ORDERS)) == before
     assert [row.attempts for row in shop.waiting(ORDERS)] == [0, 0]
@@ -83,7 +76,7 @@ def test_an_order_waits_for_its_customer_and_comes_once_without_a_person_unless_
     planned = advice(shop)
     assert (planned.nothing_new, planned.has_new_data) == (False, True)
     assert "looks whether silver.customers has what 1 waiting row refers to" in planned.message
-    report = run_well(shop, ORDERS)
+    report = shop.run_well(1, ORDERS)
     assert report.rows.model_dump(exclude_defaults=True) == {"read": 1, "applied": 1, "inserted": 1}, report.message
     assert [key for (key,) in shop.rows(ORDERS, "order_id")] == ["o1", "o2", "o3", "o4", "o6"]
     assert [row.id for row in shop.waiting(ORDERS, RowStatus.REPLAYED)] == [waiting["o2"].id]
@@ -91,7 +84,7 @@ def test_an_order_waits_for_its_customer_and_comes_once_without_a_person_unless_
     assert commit
     pinned = commit.metadata["sources"]["references"][CUSTOMERS]["version"]
     assert pinned == latest_version(shop.paths.table(CUSTOMERS))
-    assert run_well(shop, ORDERS).outcome == Outcome.NO_OP
+    assert shop.run_well(1, ORDERS).outcome == Outcome.NO_OP
     assert advice(shop).nothing_new
 
 
@@ -99,14 +92,14 @@ def test_an_accepted_row_stays_when_its_customer_is_deleted_and_its_rows_are_rea
     given(shop, CUSTOMERS, [customer(1, 9, op="delete")])
     # The file is delivered again, with another event of o1, which is judged now, and without o4.
     shop.deliver(1, "b.json", [order_of(1, 1, 7)])
-    run_well(shop, BRONZE_ORDERS)
+    shop.run_well(1, BRONZE_ORDERS)
     bronze = open_table(shop.paths.table(BRONZE_ORDERS))
     [row] = [row for row in bronze.to_pyarrow_table().to_pylist() if row["order_id"] == "o6"]
     foreign = {**row, "order_id": "o7", "customer_id": "c7", "_batch_token": None}
     write_deltalake(bronze, pa.Table.from_pylist([foreign], bronze.to_pyarrow_table().schema), mode="append")
     judge(shop.paths.root, load_catalog(shop.folder / "tables").spec(BRONZE_ORDERS), bronze.version())
 
-    again = run_well(shop, ORDERS, reprocess=True)
+    again = shop.run_well(1, ORDERS, reprocess=True)
 
     assert (again.rows.read, again.rows.unchanged, again.rows.quarantined) == (7, 2, 4), again.message
     assert shop.rows(ORDERS, "order_id", "amount") == [("o1", 1), ("o3", 3), ("o6", 9)]
@@ -119,12 +112,12 @@ def test_a_late_event_computes_a_history_again_without_judging_its_earlier_event
     shop.specs(*shop_documents(stored_as_scd_type=2))
     given(shop, CUSTOMERS, [customer(1, 1)])
     given(shop, BRONZE_ORDERS, [order_of(1, 1, 3), order_of(1, 2, 4)])
-    run_well(shop, ORDERS)
+    shop.run_well(1, ORDERS)
     assert [row[0] for row in shop.rows(ORDERS, "amount")] == [3]
     given(shop, CUSTOMERS, [customer(1, 9, op="delete"), customer(2, 10)])
 
     given(shop, BRONZE_ORDERS, [order_of(1, None, 2)])
-    report = run_well(shop, ORDERS)
+    report = shop.run_well(1, ORDERS)
 
     assert "2 batches" in report.message, "the row that waited, then the late one"
     assert [row[0] for row in shop.rows(ORDERS, "amount")] == [2, 3, 4]

@@ -36,8 +36,7 @@ def run_day(shops: Lakehouse, number: int, *events: ShopEvent) -> None:
     """Merge the events of both sources."""
     for source in FEEDS:
         given(shops, source, [event.row for event in events if event.source == source], number, "a.json")
-    report = shops.run(SILVER, number)
-    assert report.exit_code == 0, report.message
+    shops.run_well(number, SILVER)
 
 
 @pytest.mark.slow

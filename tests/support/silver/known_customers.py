@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from include.contracts.job.report import JobReport
-from include.errors import ExitCode
 from tests.support.documents.specs import Document, bronze_document, silver_document
-from tests.support.lakehouse import Lakehouse, order
+from tests.support.lakehouse import order
 
 BRONZE_CUSTOMERS, CUSTOMERS = "bronze.customers", "silver.customers"
 BRONZE_ORDERS, ORDERS = "bronze.orders", "silver.orders"
@@ -56,10 +54,3 @@ def order_of(number: int, of_customer: int | None, seq: int, **more: Any) -> dic
     """Return an event of an order; its amount is its sequence."""
     customer_id = None if of_customer is None else f"c{of_customer}"
     return order(number, seq, seq=seq, customer_id=customer_id, **more)
-
-
-def run_well(shop: Lakehouse, *tables: str, **more: Any) -> JobReport:
-    """Run tables one after another, and return the report of the last one."""
-    reports = shop.run_all(1, *tables, **more)
-    assert {report.exit_code for report in reports} == {ExitCode.OK}, [report.message for report in reports]
-    return reports[-1]

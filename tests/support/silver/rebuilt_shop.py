@@ -8,13 +8,11 @@ from typing import Any
 
 from include.control.gates.gates import Gates
 from include.control.log.stored_tables import is_table, open_table
-from include.errors import ExitCode
 from tests.support.documents.specs import bronze_document, gold_document, silver_document
 from tests.support.given import given
-from tests.support.lakehouse import Lakehouse, order, tombstones_path
+from tests.support.lakehouse import AT_LEAST_0, Lakehouse, order, tombstones_path
 
 BRONZE, SILVER, GOLD = TABLES = ("bronze.orders", "silver.orders", "gold.revenue_daily")
-AT_LEAST_0 = {"expect_column_values_to_be_between": {"column": "amount", "min_value": 0}, "action": "quarantine"}
 DAYS: dict[int, list[dict[str, Any]]] = {
     1: [order(1, 5, 8), order(2, 7, 8), order(3, -1, 8), order(None, 4, 8)],
     2: [order(1, None, 9, op="delete"), order(4, 2, 9, of_day=2)],
@@ -43,17 +41,14 @@ def load_days(shop: Lakehouse, *days: int) -> None:
     """Deliver the orders of these days, and run all tables after each day."""
     for number in days:
         shop.deliver(number, "a.json", DAYS[number])
-        for report in shop.run_all(number, *TABLES):
-            assert report.exit_code is ExitCode.OK, report.message
-            assert report.rows.are_conserved
+        shop.run_well(number, *TABLES)
 
 
 def given_days(shop: Lakehouse, *days: int) -> None:
     """Give bronze the orders of these days, and run silver and gold after each day."""
     for number in days:
         given(shop, BRONZE, DAYS[number], number, "a.json")
-        for report in shop.run_all(number, SILVER, GOLD):
-            assert report.exit_code is ExitCode.OK, report.message
+        shop.run_well(number, SILVER, GOLD)
 
 
 def right_rows(last: int) -> dict[str, Any]:

@@ -11,10 +11,9 @@ import pytest
 from deltalake import DeltaTable
 
 from include.contracts.job.args import Job
-from include.contracts.job.report import JobReport
 from include.control.log.delta_log import latest_version
 from include.control.maintenance import health
-from include.errors import ExitCode, Outcome
+from include.errors import Outcome
 from tests.support.lakehouse import Lakehouse
 from tests.support.silver.orders import COLUMNS, OrderRow, orders_document
 from tests.support.silver.silver_models import SilverModel
@@ -80,7 +79,7 @@ class SilverMachine:
         """Load a day with files that bronze has not loaded."""
         if days := self.late_days():
             day = self.chance.choice(days)
-            self._run(BRONZE, day)
+            self.shop.run_well(day, BRONZE)
             self.bronze |= {file: lines for file, lines in self.landing.items() if file[0] == day}
             self.merged.clear()
             self._check_bronze()
@@ -106,7 +105,7 @@ class SilverMachine:
         if settled:
             table, day = self.chance.choice(settled)
             before = latest_version(self.shop.paths.table(table))
-            assert self._run(table, day).outcome is Outcome.NO_OP
+            assert self.shop.run_well(day, table).outcome is Outcome.NO_OP
             assert latest_version(self.shop.paths.table(table)) == before
             self.done["run_again"] += 1
 
@@ -116,7 +115,7 @@ class SilverMachine:
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr(health, "LEAST_SMALL_FILES", 2)
                 for table in (BRONZE, *sorted(self.merged)):
-                    report = self._run(table, 1, job=Job.TABLE_OPTIMIZE)
+                    report = self.shop.run_well(1, table, job=Job.TABLE_OPTIMIZE)
                     self.done["optimize"] += report.outcome is Outcome.COMMITTED
 
     def late_days(self) -> list[int]:
@@ -130,14 +129,8 @@ class SilverMachine:
         self.shop.deliver(day, name, [line.as_record() if isinstance(line, OrderRow) else line for line in lines])
         self.landing[day, name] = lines
 
-    def _run(self, table: str, day: int, **more: Any) -> JobReport:
-        report = self.shop.run(table, day, **more)
-        assert report.exit_code is ExitCode.OK, report.message
-        assert report.rows.are_conserved, report.rows
-        return report
-
     def _merge(self, table: SilverModel, **more: Any) -> None:
-        self._run(table.table, self.chance.choice(DAYS), **more)
+        self.shop.run_well(self.chance.choice(DAYS), table.table, **more)
         table.merge(self.bronze)
         self.merged.add(table.table)
         table.check(self.shop)

@@ -11,15 +11,13 @@ from typing import Any
 from include.contracts.job.report import JobReport
 from include.errors import Outcome
 from tests.support.documents.specs import Document, bronze_document, silver_document
-from tests.support.lakehouse import Lakehouse
+from tests.support.lakehouse import AT_LEAST_0, Lakehouse
 
 WEB, BRANCH, SILVER = "bronze.orders", "bronze.branch_orders", "silver.orders"
 FEEDS = {WEB: "orders", BRANCH: "branch_orders"}
 KEYS, HOURS, DAYS = {WEB: range(9), BRANCH: range(3, 12)}, range(10), range(1, 3)
 BY_SHOP = {"keys": ["shop", "order_id"], "partitioned_by": ["shop"]}
 """The keys of a silver table in which an order of one shop is never that of the other one."""
-
-RULE = {"expect_column_values_to_be_between": {"column": "amount", "min_value": 0}, "action": "quarantine"}
 
 
 def two_shops(*, concurrent: bool = False, **changes: Any) -> list[Document]:
@@ -39,7 +37,7 @@ def two_shops(*, concurrent: bool = False, **changes: Any) -> list[Document]:
         changes = {**BY_SHOP, "concurrent_by": "shop", **changes}
         sources = [{**source, "partitions": [source["table"]]} for source in sources]
     columns = {"order_id": {}, "amount": {"type": "int"}, **of_time, "shop": {"from": "_source_table"}}
-    own = {"sources": sources, "columns": columns, "expectations": [RULE], "apply_as_deletes": "op = 'delete'"}
+    own = {"sources": sources, "columns": columns, "expectations": [AT_LEAST_0], "apply_as_deletes": "op = 'delete'"}
     silver = silver_document(**{"source": None, **own, **changes})
     silver = {key: value for key, value in silver.items() if value is not None}
     bronze = [bronze_document(table, columns=own | of_time) for table, own in ((WEB, web), (BRANCH, branch))]
@@ -129,8 +127,7 @@ class TwoShops:
         """Load the files of a day of one shop that are not loaded, if there are any."""
         if late := [file for file, events in self.landing.items() if self.loaded.get(file) != events]:
             source, day, _ = self.chance.choice(sorted(late))
-            report = self.shop.run(source, day)
-            assert report.exit_code == 0, report.message
+            self.shop.run_well(day, source)
             of_day = {file: events for file, events in self.landing.items() if file[:2] == (source, day)}
             self.done["replaced"] += any(file in self.loaded and self.loaded[file] != of_day[file] for file in of_day)
             self.loaded |= of_day
@@ -144,9 +141,7 @@ class TwoShops:
         """Merge what is loaded, for any day, and compare the table with what is right."""
         if {source for source, _, _ in self.loaded} != {WEB, BRANCH}:
             return None
-        report = self.shop.run(SILVER, self.chance.choice(DAYS), reprocess=reprocess)
-        assert report.exit_code == 0, report.message
-        assert report.rows.are_conserved
+        report = self.shop.run_well(self.chance.choice(DAYS), SILVER, reprocess=reprocess)
         assert self.shop.rows(SILVER, "order_id", "amount", "event_seq", "shop") == sorted(self.right_rows(), key=repr)
         refused = Counter(row["source"] for row in self.shop.quarantine(SILVER))
         assert refused == self.refused()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,7 +21,7 @@ from tests.support.killed_drivers.places import (
     SWITCHED,
     UNDO_PLACES,
 )
-from tests.support.lakehouse import Lakehouse, copy_lakehouse
+from tests.support.lakehouse import Lakehouse
 from tests.support.silver.rebuilt_shop import (
     GOLD,
     SILVER,
@@ -37,21 +36,16 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def loaded(shared: Lakehouse) -> Lakehouse:
+def made(shared: Lakehouse) -> Lakehouse:
     write_shop_specs(shared)
     given_days(shared, 1, 2)
     return shared
 
 
-@pytest.fixture
-def shop(loaded: Lakehouse, tmp_path: Path) -> Lakehouse:
-    return copy_lakehouse(loaded, tmp_path / "shop")
-
-
 @pytest.fixture(scope="module")
-def wanted(loaded: Lakehouse) -> dict[str, Any]:
+def wanted(made: Lakehouse) -> dict[str, Any]:
     """What three days leave behind where nothing is built anew."""
-    assert visible_rows(loaded) == right_rows(2)
+    assert visible_rows(made) == right_rows(2)
     return right_rows(3)
 
 
