@@ -14,7 +14,6 @@ import pyarrow as pa
 import pytest
 import zstandard
 
-from embedded.spark.server import SparkServer
 from include.errors import Outcome
 from tests.support.lakehouse import Lakehouse
 from tests.support.storage.landing_files import (
@@ -127,11 +126,10 @@ def files() -> dict[str, bytes]:
 
 
 @pytest.fixture(scope="module")
-def loaded(server: SparkServer, tmp_path_factory: pytest.TempPathFactory) -> Lakehouse:
+def loaded(shared: Lakehouse) -> Lakehouse:
     """All these files after one run."""
-    shop = Lakehouse(tmp_path_factory.mktemp("avro"))
-    load_files(shop, files(), source=SOURCE, columns=COLUMNS)
-    return shop
+    load_files(shared, files(), source=SOURCE, columns=COLUMNS)
+    return shared
 
 
 def test_values_arrive_as_their_writer_wrote_them_in_every_compression(loaded: Lakehouse) -> None:

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 import zstandard
 
-from embedded.spark.server import SparkServer
 from include.errors import Outcome
 from tests.support.lakehouse import Lakehouse
 from tests.support.storage.landing_files import (
@@ -51,11 +50,10 @@ FILES = {
 
 
 @pytest.fixture(scope="module")
-def loaded(server: SparkServer, tmp_path_factory: pytest.TempPathFactory) -> Lakehouse:
+def loaded(shared: Lakehouse) -> Lakehouse:
     """All these files after one run."""
-    shop = Lakehouse(tmp_path_factory.mktemp("csv"))
-    load_files(shop, FILES, source=SOURCE, columns={**COLUMNS, **FIELD_COLUMNS})
-    return shop
+    load_files(shared, FILES, source=SOURCE, columns={**COLUMNS, **FIELD_COLUMNS})
+    return shared
 
 
 def test_values_are_read_as_their_writer_wrote_them(loaded: Lakehouse) -> None:

@@ -9,7 +9,6 @@ from datetime import UTC, date, datetime
 import pytest
 import zstandard
 
-from embedded.spark.server import SparkServer
 from include.contracts.job.report import FileRows
 from include.control.landing.file_states import file_states
 from include.control.ledger.ledger import Ledger
@@ -100,11 +99,10 @@ def files() -> dict[str, bytes]:
 
 
 @pytest.fixture(scope="module")
-def loaded(server: SparkServer, tmp_path_factory: pytest.TempPathFactory) -> Lakehouse:
+def loaded(shared: Lakehouse) -> Lakehouse:
     """All these files after one run."""
-    shop = Lakehouse(tmp_path_factory.mktemp("json"))
-    load_files(shop, files(), source={"landing": "orders", "files": "*", "format": "json"}, columns=COLUMNS)
-    return shop
+    load_files(shared, files(), source={"landing": "orders", "files": "*", "format": "json"}, columns=COLUMNS)
+    return shared
 
 
 def test_broken_files_fail_the_run_after_all_others_are_loaded(loaded: Lakehouse) -> None:

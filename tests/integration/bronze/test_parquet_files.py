@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from embedded.spark.server import SparkServer
 from include.errors import Outcome
 from tests.support.lakehouse import Lakehouse
 from tests.support.storage.landing_files import (
@@ -73,12 +72,11 @@ FILES = {
 
 
 @pytest.fixture(scope="module")
-def loaded(server: SparkServer, tmp_path_factory: pytest.TempPathFactory) -> Lakehouse:
+def loaded(shared: Lakehouse) -> Lakehouse:
     """All these files after one run."""
-    shop = Lakehouse(tmp_path_factory.mktemp("parquet"))
     source = {"landing": "orders", "format": "parquet"}
-    load_files(shop, FILES, source=source, columns=COLUMNS, expectations=[IS_A_LABEL])
-    return shop
+    load_files(shared, FILES, source=source, columns=COLUMNS, expectations=[IS_A_LABEL])
+    return shared
 
 
 def test_a_file_that_breaks_only_when_read_is_blamed_and_the_others_load(loaded: Lakehouse) -> None:

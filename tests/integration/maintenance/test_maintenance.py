@@ -33,17 +33,16 @@ DAY_S = 24 * 3600
 
 
 @pytest.fixture(scope="module")
-def made(server: SparkServer, tmp_path_factory: pytest.TempPathFactory) -> Lakehouse:
+def made(shared: Lakehouse) -> Lakehouse:
     """Two batches through all layers, each with orders of four days, and an update of the first order."""
-    made = Lakehouse(tmp_path_factory.mktemp("traded"))
     by_day = {"partitioned_by": ["day"]}
-    made.specs(bronze_document(**by_day), silver_document(**by_day, zorder_by=["amount"]), gold_document())
+    shared.specs(bronze_document(**by_day), silver_document(**by_day, zorder_by=["amount"]), gold_document())
     first, second = ([order(number + day, day, of_day=day) for day in range(1, PARTITIONS + 1)] for number in (0, 100))
     for number, rows in ((1, first), (2, [*second, order(1, 11, hour=1)])):
         for table in (BRONZE, SILVER):
-            given(made, table, rows, number)
-    assert made.run(GOLD, 2).outcome is Outcome.COMMITTED
-    return made
+            given(shared, table, rows, number)
+    assert shared.run(GOLD, 2).outcome is Outcome.COMMITTED
+    return shared
 
 
 def files(shop: Lakehouse, table: str) -> set[str]:

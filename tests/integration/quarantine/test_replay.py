@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from include.cli.quarantine.listing import BY_HAND
 from include.contracts.job.args import Job
 from include.contracts.job.requests import QuarantineRequest
 from include.contracts.row_status import RowStatus
+from include.control.ledger.resolution import table_id
+from include.control.quarantine.events import Decision, QuarantineEvents, RowEvent
 from include.errors import Outcome
 from spark_jobs.layers.quarantine import replays
 from tests.support.documents.specs import bronze_document, silver_document
@@ -46,6 +49,8 @@ def test_a_fixed_row_is_merged_once_loses_against_newer_events_and_stays_when_it
 
     again = shop.replay(SILVER, assign={"amount": "-10 * amount"}, rows={"reason": "amount"})
     assert again.outcome == Outcome.NO_OP, again.message
+    decision, identity = Decision("ann", "of nobody", BY_HAND), table_id(shop.paths.table(SILVER))
+    QuarantineEvents(shop.paths).record(RowEvent.DISCARDED, SILVER, identity, [left.id], decision)
     assert shop.run(SILVER).outcome == Outcome.NO_OP
 
     report = shop.run(SILVER, 1, reprocess=True)
@@ -55,7 +60,7 @@ def test_a_fixed_row_is_merged_once_loses_against_newer_events_and_stays_when_it
     for row_id, row in rows.items():
         assert row.first_seen == before[row_id].first_seen
         assert (row.last_seen or row.first_seen) > row.first_seen
-    assert sorted(row.status for row in rows.values()) == ["open", "replayed", "replayed"]
+    assert sorted(row.status for row in rows.values()) == ["discarded", "replayed", "replayed"]
     assert shop.rows(SILVER, "order_id", "amount") == [("o1", 5), ("o2", 7), ("o3", 9), ("o4", 1)]
     shop.specs(silver_document())
     given(shop, BRONZE, [order(5, 1, 9, of_day=3)], 3)

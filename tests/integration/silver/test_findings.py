@@ -21,10 +21,7 @@ FILLED = {"ignore_null_updates": True}
 
 
 def state(lakehouse: Lakehouse, **changes: Any) -> None:
-    document = silver_document(**changes)
-    if changes.get("snapshot"):
-        del document["sequence_by"]
-    lakehouse.specs(bronze_document(), document)
+    lakehouse.specs(bronze_document(), silver_document(**changes))
     (lakehouse.folder / "tables/gold/shop/revenue_daily.yaml").unlink(missing_ok=True)
 
 
@@ -42,21 +39,14 @@ def tied_keys(found: Findings) -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "kind",
-    [
-        {"snapshot": "full"},
-        HISTORY,
-        *(pytest.param(kind, marks=pytest.mark.faults) for kind in (FILLED, {**HISTORY, **FILLED})),
-    ],
+    "kind", [HISTORY, *(pytest.param(kind, marks=pytest.mark.faults) for kind in (FILLED, {**HISTORY, **FILLED}))]
 )
 def test_ties_are_reported_with_their_keys_and_equal_rows_are_none(lakehouse: Lakehouse, kind: dict[str, Any]) -> None:
     state(lakehouse, **kind)
     events = [order(1, 5, 3), order(1, 6, 3), order(2, 7, 3), order(2, 7, 3), order(3, 1, 2), order(4, 1, 2)]
     assert tied_keys(findings(lakehouse, 1, events)) == ["order_id=o1"]
-    if not kind.get("snapshot"):
-        # With a row of the table: o3 has another one, o2 the same, and o4 a later one.
-        found = findings(lakehouse, 2, [order(3, 2, 2), order(2, 7, 3), order(4, 2, 4)])
-        assert tied_keys(found) == ["order_id=o3"]
+    # With a row of the table: o3 has another one, o2 the same, and o4 a later one.
+    assert tied_keys(findings(lakehouse, 2, [order(3, 2, 2), order(2, 7, 3), order(4, 2, 4)])) == ["order_id=o3"]
 
 
 def test_refused_rows_are_reported_by_reason_with_sample_ids_and_ties_with_their_keys(lakehouse: Lakehouse) -> None:

@@ -6,7 +6,6 @@ from datetime import datetime
 from typing import Any
 
 import pytest
-from deltalake import DeltaTable
 
 from include.contracts.job.report import RowCounts
 from tests.support.documents.specs import bronze_document, silver_document
@@ -16,16 +15,6 @@ from tests.support.lakehouse import Lakehouse, order
 pytestmark = pytest.mark.slow
 
 BRONZE, SILVER = "bronze.orders", "silver.orders"
-DAYS = {
-    1: [order(1, 5, 1), order(1, 5, 3), order(2, 7, 2)],
-    2: [order(1, 6, 2, of_day=1), order(2, None, 4, op="delete"), order(3, None, 5, op="delete")],
-    3: [order(1, 8, 9), order(2, 9, 6), order(3, 1, 4), order(2, 7, 3), order(1, 8, 9)],
-}
-PERIODS = [
-    ("o1", 5, 1, 2), ("o1", 6, 2, 3), ("o1", 5, 3, 9), ("o1", 8, 9, None),
-    ("o2", 7, 2, 4), ("o2", 9, 6, None),
-    ("o3", 1, 4, 5),
-]  # fmt: skip
 
 
 @pytest.fixture
@@ -63,15 +52,6 @@ def run(lakehouse: Lakehouse, number: int, *events: dict[str, Any]) -> RowCounts
     """Merge events of a day."""
     given(lakehouse, BRONZE, events, number)
     return lakehouse.run_well(number, SILVER).rows
-
-
-@pytest.mark.parametrize("numbers", [pytest.param((1, 2, 3, 1), marks=pytest.mark.faults), (3, 1, 2, 1)])
-def test_any_order_of_intervals_ends_in_the_same_periods(history: Lakehouse, numbers: tuple[int, ...]) -> None:
-    for number in numbers:
-        run(history, number, *DAYS[number])
-    assert periods(history) == PERIODS
-    columns = DeltaTable(str(history.paths.table(SILVER))).to_pyarrow_table().column_names
-    assert columns[:4] == ["order_id", "amount", "__START_AT", "__END_AT"]
 
 
 def test_a_late_event_splits_its_period_and_reprocess_by_a_changed_expression_changes_every_period(

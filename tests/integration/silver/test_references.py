@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from embedded.spark.server import SparkServer
 from include.catalog import load_catalog
 from include.contracts.row_status import RowStatus
 from include.control.log.delta_log import latest_version, read_commit
@@ -33,20 +31,19 @@ from tests.support.silver.known_customers import (
 
 
 @pytest.fixture(scope="module")
-def made(server: SparkServer, tmp_path_factory: pytest.TempPathFactory) -> Lakehouse:
+def made(shared: Lakehouse) -> Lakehouse:
     """Only customer c1 is known; o1, o4 and o6 are of c1, o2 of c2, o3 of nobody, o5 of c5."""
-    shop = Lakehouse(tmp_path_factory.mktemp("made"))
-    shop.specs(*shop_documents())
-    given(shop, CUSTOMERS, [customer(1, 1)])
+    shared.specs(*shop_documents())
+    given(shared, CUSTOMERS, [customer(1, 1)])
     waiting = [order_of(2, 2, 2), order_of(5, 5, 8)]
-    given(shop, BRONZE_ORDERS, [order_of(1, 1, 1), order_of(3, None, 3), order_of(6, 1, 9), *waiting])
-    given(shop, BRONZE_ORDERS, [order_of(1, 1, 5), order_of(4, 1, 6)], name="b.json")
-    report = shop.run_well(1, ORDERS)
+    given(shared, BRONZE_ORDERS, [order_of(1, 1, 1), order_of(3, None, 3), order_of(6, 1, 9), *waiting])
+    given(shared, BRONZE_ORDERS, [order_of(1, 1, 5), order_of(4, 1, 6)], name="b.json")
+    report = shared.run_well(1, ORDERS)
     assert report.rows.model_dump(exclude_defaults=True) == {
         "read": 7, "applied": 4, "superseded": 1, "quarantined": 2, "inserted": 4
     }  # fmt: skip
-    assert [key for (key,) in shop.rows(ORDERS, "order_id")] == ["o1", "o3", "o4", "o6"]
-    return shop
+    assert [key for (key,) in shared.rows(ORDERS, "order_id")] == ["o1", "o3", "o4", "o6"]
+    return shared
 
 
 def advice(shop: Lakehouse) -> Advice:
@@ -107,18 +104,17 @@ def test_an_accepted_row_stays_when_its_customer_is_deleted_and_its_rows_are_rea
     assert waiting == ["o1", "o2", "o5", "o7"], "a row without a token is judged now, too"
 
 
-def test_a_late_event_computes_a_history_again_without_judging_its_earlier_events(tmp_path: Path) -> None:
-    shop = Lakehouse(tmp_path)
-    shop.specs(*shop_documents(stored_as_scd_type=2))
-    given(shop, CUSTOMERS, [customer(1, 1)])
-    given(shop, BRONZE_ORDERS, [order_of(1, 1, 3), order_of(1, 2, 4)])
-    shop.run_well(1, ORDERS)
-    assert [row[0] for row in shop.rows(ORDERS, "amount")] == [3]
-    given(shop, CUSTOMERS, [customer(1, 9, op="delete"), customer(2, 10)])
+def test_a_late_event_computes_a_history_again_without_judging_its_earlier_events(lakehouse: Lakehouse) -> None:
+    lakehouse.specs(*shop_documents(stored_as_scd_type=2))
+    given(lakehouse, CUSTOMERS, [customer(1, 1)])
+    given(lakehouse, BRONZE_ORDERS, [order_of(1, 1, 3), order_of(1, 2, 4)])
+    lakehouse.run_well(1, ORDERS)
+    assert [row[0] for row in lakehouse.rows(ORDERS, "amount")] == [3]
+    given(lakehouse, CUSTOMERS, [customer(1, 9, op="delete"), customer(2, 10)])
 
-    given(shop, BRONZE_ORDERS, [order_of(1, None, 2)])
-    report = shop.run_well(1, ORDERS)
+    given(lakehouse, BRONZE_ORDERS, [order_of(1, None, 2)])
+    report = lakehouse.run_well(1, ORDERS)
 
     assert "2 batches" in report.message, "the row that waited, then the late one"
-    assert [row[0] for row in shop.rows(ORDERS, "amount")] == [2, 3, 4]
-    assert shop.waiting(ORDERS) == []
+    assert [row[0] for row in lakehouse.rows(ORDERS, "amount")] == [2, 3, 4]
+    assert lakehouse.waiting(ORDERS) == []

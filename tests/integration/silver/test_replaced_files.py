@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from embedded.spark.server import SparkServer
 from include.contracts.file_status import FileStatus
 from include.contracts.job.args import Job
 from include.contracts.job.findings import Findings
@@ -46,16 +45,15 @@ def run(shop: Lakehouse, *tables: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory, server: SparkServer) -> Lakehouse:
+def made(shared: Lakehouse) -> Lakehouse:
     """Orders of two files, in both layers; a file that is delivered again replaces what it held."""
-    shop = Lakehouse(tmp_path_factory.mktemp("delivered") / "shop")
-    shop.specs(bronze(), silver_document(apply_as_deletes="op = 'delete'", expectations=[AT_LEAST_0]))
-    shop.deliver(1, "a.json", FIRST)
-    shop.deliver(1, "b.json", OTHER)
-    run(shop, *TABLES)
-    assert amounts(shop) == {"o1": 5, "o2": 7, "o5": 2}, "o4 is deleted, o3 quarantined"
-    assert [len(shop.quarantine(table)) for table in TABLES] == [1, 1]
-    return shop
+    shared.specs(bronze(), silver_document(apply_as_deletes="op = 'delete'", expectations=[AT_LEAST_0]))
+    shared.deliver(1, "a.json", FIRST)
+    shared.deliver(1, "b.json", OTHER)
+    run(shared, *TABLES)
+    assert amounts(shared) == {"o1": 5, "o2": 7, "o5": 2}, "o4 is deleted, o3 quarantined"
+    assert [len(shared.quarantine(table)) for table in TABLES] == [1, 1]
+    return shared
 
 
 def bronze(**changes: Any) -> dict[str, Any]:
