@@ -139,8 +139,8 @@ class Lakehouse:
             return report  # Its store may refuse everything.
         waiting = TableStates(self.paths).read(table, WaitingRows)
         if waiting and waiting.table_id == report.table_id and not waiting.closing:
-            oldest = min((row.first_seen for row in self.waiting(table)), default=None)
-            counted = (len(self.waiting(table)), oldest)
+            first_seen = [row.first_seen for row in self.waiting(table)]
+            counted = (len(first_seen), min(first_seen, default=None))
             assert (waiting.rows, waiting.oldest) == counted, "the state counts the rows in quarantine"
         return report
 

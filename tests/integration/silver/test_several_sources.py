@@ -65,7 +65,10 @@ def test_a_batch_reads_each_source_from_where_the_last_one_ended_and_a_replaced_
     *bronze, both = two_shops(max_deleted_percent=10)
     shops.specs({**both, "sources": both["sources"][:1]})
     of_branch = [ShopEvent(BRANCH, key, key, 1, key) for key in (0, 1, 2, 6)]
-    run_day(shops, 1, *of_branch, ShopEvent(WEB, 2, 7, 0, 8), ShopEvent(WEB, 4, 4, 1, 9))
+    of_web = [ShopEvent(WEB, 2, 7, 0, 8), ShopEvent(WEB, 4, 4, 1, 9)]
+    for source, events in ((WEB, of_web), (BRANCH, of_branch)):
+        given(shops, source, [event.row for event in events], 1, "a.json")
+    given(shops, SILVER, [{**event.row, "shop": WEB} for event in of_web])
     shops.specs(*bronze, both)
     settings = Settings(root=shops.paths.root, landing=f"{shops.folder / 'landing'}", tables=shops.folder / "tables")
     planner, catalog = Planner(load_catalog(settings.tables), settings), load_catalog(settings.tables)
