@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import subprocess
 import sys
@@ -17,7 +16,8 @@ from deltalake import DeltaTable
 from embedded.airflow.standalone import clean_environment
 from include.errors import ExitCode
 from include.settings import PROJECT
-from tests.support.documents.specs import bronze_document, gold_document, silver_document, write_specs
+from tests.support.documents.specs import bronze_document, gold_document, silver_document
+from tests.support.lakehouse import Lakehouse, order
 
 pytestmark = pytest.mark.slow
 
@@ -25,23 +25,14 @@ LAKEHOUSE = Path(sys.executable).parent / "lakehouse"
 RUN = [str(LAKEHOUSE), "run", "--interval", "2013-01-01"]
 
 
-def order(number: int, amount: int, at: str, day: str = "2013-01-01") -> str:
-    """One event of an order as a JSON line."""
-    said = {"order_id": f"o{number}", "amount": amount, "day": day, "event_at": f"{at}Z", "event_seq": 1}
-    return json.dumps(said)
-
-
 @pytest.fixture
 def place(tmp_path: Path) -> dict[str, str]:
     """An installation of its own, with one day of three events of two orders."""
-    write_specs(tmp_path / "tables", bronze_document(), silver_document(), gold_document())
-    folder = tmp_path / "landing" / "orders" / "date=2013-01-01"
-    folder.mkdir(parents=True)
-    lines = [order(1, 5, "2013-01-01T08:00:00"), order(2, 7, "2013-01-01T08:00:00"), order(1, 6, "2013-01-01T09:00:00")]
-    (folder / "orders.json").write_text("\n".join(lines) + "\n")
+    shop = Lakehouse(tmp_path)
+    shop.specs(bronze_document(), silver_document(), gold_document())
+    shop.deliver(1, "orders.json", [order(1, 5, 8), order(2, 7, 8), order(1, 6, 9)])
     (tmp_path / "tmp").mkdir()
-    folders = {f"LAKEHOUSE_{name.upper()}": str(tmp_path / name) for name in ("root", "landing", "tables")}
-    return {**folders, "LAKEHOUSE_JARS": str(PROJECT / ".jars"), "TMPDIR": str(tmp_path / "tmp")}
+    return {**shop.environment(), "LAKEHOUSE_JARS": str(PROJECT / ".jars"), "TMPDIR": str(tmp_path / "tmp")}
 
 
 def run(place: Mapping[str, str], *command: str) -> subprocess.CompletedProcess[str]:
@@ -76,15 +67,13 @@ def test_one_command_carries_a_day_to_gold_and_a_second_one_finds_nothing_new(pl
 
 @pytest.mark.timeout(1200)
 def test_many_days_run_in_one_driver_and_go_on_past_a_missing_one(place: dict[str, str], tmp_path: Path) -> None:
-    folder = tmp_path / "landing" / "orders" / "date=2013-01-03"
-    folder.mkdir()
-    (folder / "orders.json").write_text(order(3, 4, "2013-01-03T08:00:00", "2013-01-03") + "\n")
+    Lakehouse(tmp_path).deliver(3, "orders.json", [order(3, 4, 8, of_day=3)])
     several = [*RUN, "--to", "2013-01-03"]
     done = run(place, *several, "--skip-missing")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "date=2013-01-02" in done.stdout, "the missing folder is told"
     assert sorted(str(row["day"]) for row in gold_rows(place)) == ["2013-01-01", "2013-01-03"]
-    assert len(list((tmp_path / "root").rglob("driver.log"))) == 1
+    assert len(list(Path(place["LAKEHOUSE_ROOT"]).rglob("driver.log"))) == 1
     again = run(place, str(LAKEHOUSE), "plan", *several[2:])
     assert again.returncode == ExitCode.NOT_READY
     assert "A run stops after 2013-01-02" in again.stdout

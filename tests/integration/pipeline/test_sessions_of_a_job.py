@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark_jobs.runtime import session
-from tests.support.lakehouse import Lakehouse
+from tests.support.lakehouse import Lakehouse, order
 
 CHAIN = ("bronze.orders", "silver.orders", "gold.revenue_daily")
 
@@ -27,8 +27,7 @@ def test_a_batch_opens_one_session_and_a_job_with_nothing_new_none(
 
     monkeypatch.setattr(session, "_connect", counted)
     for number in (1, 2):
-        event = {"day": f"2013-01-0{number}", "event_at": f"2013-01-0{number}T10:00:00Z", "event_seq": 1}
-        lakehouse.deliver(number, "a.json", [{"order_id": str(number), "amount": 2, **event}])
+        lakehouse.deliver(number, "a.json", [order(number, 2, of_day=number)])
         opened.clear()
         for running in CHAIN:
             assert lakehouse.run(running, number).outcome == "committed"
