@@ -3,20 +3,32 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
+from embedded.home import Home, free_port
 from embedded.servers.kafka_broker import KafkaBroker
 from embedded.spark.server import SparkServer
+from include.settings import Settings
 from tests.support.kafka_topic import KafkaTopic
 from tests.support.lakehouse import Lakehouse
-from tests.support.shared_broker import shared_broker
+from tests.support.spark.shared_server import HOME
 
 
 @pytest.fixture(scope="session")
 def broker() -> KafkaBroker:
-    return shared_broker()
+    """The broker, which the first process that asks for it starts. It ends with the Spark server."""
+    home, jars = Home(Path(os.environ[HOME])), Settings().jars / "kafka-broker"
+    ports = home.path / "kafka_ports"
+    with FileLock(home.path / "kafka.lock"):
+        if not ports.exists():
+            broker = KafkaBroker(home, jars, free_port(), free_port())
+            broker.start(os.environ)
+            ports.write_text(f"{broker.port} {broker.controller_port}")
+    return KafkaBroker(home, jars, *map(int, ports.read_text().split()))
 
 
 @pytest.fixture

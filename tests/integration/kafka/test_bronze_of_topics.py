@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
+from include.contracts.row_status import RowStatus
 from include.control.log.delta_log import read_commit
 from include.errors import Outcome
 from spark_jobs.layers.bronze.bronze import BronzeIngest
 from tests.support.kafka_topic import KafkaTopic, topic_document
-from tests.support.lakehouse import Lakehouse, order
+from tests.support.lakehouse import AT_LEAST_0, Lakehouse, order
 
 ORDERS = "bronze.orders"
 
@@ -19,29 +21,48 @@ def placed(shop: Lakehouse) -> list[tuple[Any, ...]]:
     return shop.rows(ORDERS, "order_id", "_partition", "_offset")
 
 
-def test_every_message_is_loaded_once_few_wait_for_more_and_the_commit_says_where_the_next_batch_starts(
+def test_each_message_is_loaded_once_a_replayed_one_keeps_its_place_and_the_next_batch_starts_behind_the_last(
     shop: Lakehouse, topic: KafkaTopic
 ) -> None:
-    shop.specs(topic_document(topic))
-    topic.send(order(1, 5), order(2, 7))
-    first, again = shop.run(ORDERS), shop.run(ORDERS)
-    topic.send(order(3, 9))
-    shop.specs(topic_document(topic, min_bytes_per_file="1 MB", allowed_latency="1 hours", max_messages_per_batch=1))
-    waiting = shop.run(ORDERS, 2)
-    shop.specs(topic_document(topic, min_bytes_per_file="1 MB", allowed_latency="0 seconds"))
-    later = shop.run(ORDERS, 2)
+    def state(**source: Any) -> None:
+        shop.specs({**topic_document(topic, starting_offsets="latest", **source), "expectations": [AT_LEAST_0]})
 
-    assert (first.outcome, first.rows.read, first.rows.applied) == (Outcome.COMMITTED, 2, 2)
-    assert (again.outcome, again.version) == (Outcome.NO_OP, first.version)
+    state()
+    topic.send(order(0, 1))
+    assert shop.run(ORDERS).outcome is Outcome.COMMITTED, "the start is pinned by a batch, even an empty one"
+
+    topic.grow(2)
+    topic.send(order(1, 5), order(2, -7), "{broken")
+    topic.send(order(4, 1), partition=1)
+    first = shop.run(ORDERS)
+    assert (first.rows.read, first.rows.applied, first.rows.quarantined) == (4, 2, 2)
+    waiting = shop.waiting(ORDERS)
+    (broken,) = (row for row in waiting if row.record == "{broken")
+    assert (broken.source, broken.position) == (f"{topic.name}/0", 3)
+    records = {row.id: {"order_id": "o3", "amount": 1} if row == broken else {"amount": 7} for row in waiting}
+    stated = "\n".join(json.dumps({"id": row, "record": record}) for row, record in records.items())
+    replay = shop.replay(ORDERS, edited=stated, rows={"ids": [*records]})
+    assert replay.rows.applied == 2, replay.message
+    assert [row.attempts for row in shop.waiting(ORDERS, RowStatus.REPLAYED)] == [1, 1]
+    again = shop.run(ORDERS)
+    assert (again.outcome, again.version) == (Outcome.NO_OP, replay.version)
+
+    topic.send(order(5, 9))
+    state(min_bytes_per_file="1 MB", allowed_latency="1 hours", max_messages_per_batch=1)
+    waits = shop.run(ORDERS, 2)
     expected = ("1 message waits for more (min_bytes_per_file, allowed_latency)",)
-    assert (waiting.outcome, waiting.notes) == (Outcome.NO_OP, expected)
-    assert (later.rows.read, later.table_rows, later.certified_version) == (1, 3, later.version)
-    assert placed(shop) == [("o1", 0, 0), ("o2", 0, 1), ("o3", 0, 2)]
+    assert (waits.outcome, waits.notes) == (Outcome.NO_OP, expected)
+    state(min_bytes_per_file="1 MB", allowed_latency="0 seconds")
+    later = shop.run(ORDERS, 2)
+    assert (later.rows.read, later.table_rows, later.certified_version) == (1, 5, later.version)
+    assert placed(shop) == [("o1", 0, 1), ("o2", 0, 2), ("o3", 0, 3), ("o4", 1, 0), ("o5", 0, 4)]
+    times = [at for _, at in shop.rows(ORDERS, "_offset", "_timestamp")]
+    assert None not in times
     commit = read_commit(shop.paths.table(ORDERS), later.version or 0)
     assert commit is not None
-    assert commit.metadata["sources"]["offsets"] == {topic.name: {"0": [2, 3]}}
-    assert later.details["offsets"] == {f"{topic.name}/0": 3}
-    assert topic.group_offsets("millrace.bronze.orders") == {0: 3}
+    assert commit.metadata["sources"]["offsets"] == {topic.name: {"0": [4, 5], "1": [1, 1]}}
+    assert later.details["offsets"] == {f"{topic.name}/0": 5, f"{topic.name}/1": 1}
+    assert topic.group_offsets("millrace.bronze.orders") == {0: 5, 1: 1}
 
 
 def test_messages_before_the_start_and_those_of_aborted_transactions_are_no_loss_even_to_a_run_that_was_overtaken(
@@ -64,17 +85,6 @@ def test_messages_before_the_start_and_those_of_aborted_transactions_are_no_loss
     report = shop.run(ORDERS)
     assert (report.outcome, report.notes) == (Outcome.NO_OP, ())
     assert [row[0] for row in placed(shop)] == ["o1", "o3"]
-
-
-def test_a_partition_that_is_added_is_read_from_its_start(shop: Lakehouse, topic: KafkaTopic) -> None:
-    shop.specs(topic_document(topic, starting_offsets="latest"))
-    topic.send(order(1, 1))
-    assert shop.run(ORDERS).outcome is Outcome.COMMITTED, "the start is pinned by a batch, even an empty one"
-    topic.grow(2)
-    topic.send(order(2, 1))
-    topic.send(order(3, 1), partition=1)
-    assert shop.run(ORDERS).rows.read == 2
-    assert placed(shop) == [("o2", 0, 1), ("o3", 1, 0)]
 
 
 @pytest.mark.slow
