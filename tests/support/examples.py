@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
 
 
 def few_or_many(few: int, many: int) -> pytest.MarkDecorator:
@@ -19,3 +22,8 @@ def settings_for(examples: int) -> settings:
         deadline=None,
         suppress_health_check=list(HealthCheck),
     )
+
+
+def many(values: st.SearchStrategy[Any], least: int = 60, most: int = 90) -> st.SearchStrategy[list[Any]]:
+    """Return lists of different values for one query; the first thing that hypothesis tries is one, sixty times."""
+    return st.lists(values, min_size=least, max_size=most).filter(lambda drawn: len(set(map(repr, drawn))) > least / 3)

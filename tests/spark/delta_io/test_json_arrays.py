@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
@@ -21,6 +21,7 @@ from spark_jobs.delta_io.json_arrays import invalid_array_in
 from spark_jobs.delta_io.landing_reads import BLOCK_START, SOURCE_FILE, read_landing
 from spark_jobs.transforms.records import with_line_position
 from tests.support.documents.specs import bronze_spec
+from tests.support.examples import many, settings_for
 
 KINDS = {"name": "string", "amount": "int", "day": "date", "ratio": "double", "price": "decimal(38,9)"}
 SPEC = bronze_spec(
@@ -53,7 +54,7 @@ def arrays(values: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
 
 
 VALUES = st.recursive(SCALARS, lambda inner: objects(inner) | arrays(inner), max_leaves=4)
-RECORDS = st.lists(objects(VALUES) | SCALARS, min_size=80, max_size=120)
+RECORDS = many(objects(VALUES) | SCALARS, 80, 120)
 
 
 def rows_of(spark: SparkSession, landing: Path, name: str, text: str) -> list[dict[str, Any]]:
@@ -70,8 +71,7 @@ def rows_of(spark: SparkSession, landing: Path, name: str, text: str) -> list[di
 
 
 @given(records=RECORDS, blank=st.sampled_from(["", " ", "\n", "\r\n\t"]))
-@settings(max_examples=2, phases=[Phase.generate], suppress_health_check=[HealthCheck.function_scoped_fixture],
-          deadline=None)  # fmt: skip
+@settings_for(1)
 def test_an_array_gives_the_rows_of_its_elements_as_lines(spark: SparkSession, records: list[str], blank: str) -> None:
     with TemporaryDirectory() as folder:
         lines = rows_of(spark, Path(folder), "lines.json", "".join(f"{line}\n" for line in ['{"amount": 1}', *records]))

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from spark_jobs.transforms.silver import changes as C
 from spark_jobs.transforms.silver.ties import GREATEST_HASH, tied_keys
-from tests.support.examples import few_or_many, settings_for
+from tests.support.examples import few_or_many, many, settings_for
 
 COLUMNS = "key string, seq int, amount int, _is_delete boolean"
 STATE = "key string, _sequence struct<seq:int>, _source_hash bigint, _content_hash bigint, amount int"
@@ -98,9 +98,9 @@ def greatest_events(spark: SparkSession, events: Sequence[Event]) -> dict[str, E
 
 
 EVENTS = st.builds(Event, st.sampled_from(KEYS), st.integers(1, 4), st.one_of(st.none(), st.integers(0, 3)))
-BATCH = st.lists(EVENTS, min_size=250, max_size=300).filter(lambda batch: len({event.key for event in batch}) > 25)
+BATCH = many(EVENTS, 250, 300)
 """About four events a key: early and late, tied, repeated, deletes among them. A Spark job costs as much for one key as
-for all of them. The first thing that hypothesis tries is one event, 250 times: it says nothing, and is left out."""
+for all of them."""
 
 
 @few_or_many(1, 20)

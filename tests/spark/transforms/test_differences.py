@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from spark_jobs.transforms.differences import as_groups, compare_groups
-from tests.support.examples import few_or_many, settings_for
+from tests.support.examples import few_or_many, many, settings_for
 
 SCHEMA = "day int, kind string, total double, amount int"
 NUMBERS = [None, 0.0, -0.0, 1.0, 1.0 + 1e-12, 1.1, 1e12, 1e12 + 1, 1e12 + 1e5, math.nan, math.inf, -math.inf, 1e-300]
@@ -25,11 +24,6 @@ ROWS = st.lists(
     ),
     max_size=4,
 )
-
-
-def many(tables: st.SearchStrategy[Any]) -> st.SearchStrategy[list[Any]]:
-    """Many different examples for one query; the first thing that hypothesis tries is one, sixty times."""
-    return st.lists(tables, min_size=60, max_size=90).filter(lambda drawn: len(set(map(repr, drawn))) > 25)
 
 
 def is_same(one: float | None, other: float | None) -> bool:

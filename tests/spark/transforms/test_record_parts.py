@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import Row, SparkSession
 
@@ -19,6 +19,7 @@ from spark_jobs.transforms.record_parts import record_columns
 from spark_jobs.transforms.records import CORRUPT, PARSE_JSON, RECORD, RESCUED
 from tests.support.documents.nested_values import SCALARS, VALUES, expected, values_like
 from tests.support.documents.specs import bronze_spec
+from tests.support.examples import many, settings_for
 from tests.support.spark.shared_server import GENERATED_CODE
 
 SESSION = GENERATED_CODE
@@ -117,8 +118,8 @@ def is_read(value: Any, paths: dict[FieldPath, str], any_case: bool) -> bool:
 
 
 @pytest.mark.parametrize(("columns", "field_names"), [(PATHS, "exact"), (CASELESS, "any_case")], ids=["exact", "any"])
-@given(records=st.lists(RECORDS, min_size=60, max_size=90))
-@settings(max_examples=3, phases=[Phase.generate], suppress_health_check=list(HealthCheck), deadline=None)
+@given(records=many(RECORDS))
+@settings_for(1)
 def test_parts_are_those_that_python_reads(
     spark: SparkSession, columns: dict[str, tuple[str, str]], field_names: str, records: list[dict[str, Any]]
 ) -> None:

@@ -8,13 +8,14 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F
 
 from spark_jobs.transforms.record_parts import RecordColumns
 from spark_jobs.transforms.records import CORRUPT, PARSE_JSON, RECORD, RESCUED, parse_columns
+from tests.support.examples import many, settings_for
 from tests.support.spark.shared_server import GENERATED_CODE
 
 SESSION = GENERATED_CODE
@@ -102,13 +103,8 @@ def require_nothing_lost(records: list[dict[str, Any]], rows: list[Row], fields:
             assert row[name] is None or (record.get(field) is not None and field not in rescued)
 
 
-@given(
-    records=st.lists(
-        st.dictionaries(FIELDS, VALUES, max_size=8),
-        min_size=50, max_size=80,
-    )
-)  # fmt: skip
-@settings(max_examples=3, phases=[Phase.generate], suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(records=many(st.dictionaries(FIELDS, VALUES, max_size=8)))
+@settings_for(1)
 def test_a_column_reads_a_field_of_any_name_and_no_value_is_lost(
     spark: SparkSession, records: list[dict[str, Any]]
 ) -> None:
