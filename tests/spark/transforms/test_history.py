@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from random import Random
 from typing import Any, NamedTuple
 
@@ -44,9 +45,13 @@ class Event(NamedTuple):
 
 @dataclass
 class History:
-    """A table with history, its tombstones, and the source that it is merged from; `amount` alone is tracked."""
+    """A table with history, its tombstones, and the source that it is merged from; `amount` alone is tracked.
+
+    `hashes` has the source hash of each event.
+    """
 
     spark: SparkSession
+    hashes: dict[Event, int]
     fills: bool = False
     source: list[Event] = field(default_factory=list)
     rows: dict[tuple[str, int], Row] = field(default_factory=dict)
@@ -60,8 +65,8 @@ class History:
         tombstones = self.spark.createDataFrame([(key, *order) for key, order in self.deleted.items()], TOMBSTONE)
         late = {row["key"] for row in late_keys(events, current, tombstones, ["key"]).collect()}
         self.recomputed += len(late)
-        again = with_order(self.spark, [event for event in self.source if event.key in late])
-        events = events.where(~F.col("key").isin(*late)).unionByName(again)
+        recomputed = [event for event in self.source if event.key in late]
+        events = events.where(~F.col("key").isin(*late)).unionByName(with_order(self.spark, recomputed))
         on_top = current.where(~F.col("key").isin(*late))
         touched = {event.key for event in batch}
         computed = periods(self._states(events, on_top, touched), ["key"], STORED, ["amount"], ["seq"])
@@ -69,7 +74,8 @@ class History:
             row for row in self.rows.values() if row["key"] in late or (row[END_AT] is None and row["key"] in touched)
         ]
         rows = with_period_action(computed, self.spark.createDataFrame(stored, STATE), ["key"]).collect()
-        assert {row["key"] for row in rows if row[TIED]} == tied(events.collect())
+        delivered = [event for event in batch if event.key not in late]
+        assert {row["key"] for row in rows if row[TIED]} == tied([*delivered, *recomputed])
         self._apply(rows, len({event for event in batch if event.key not in late}))
         self._write_tombstones(batch)
 
@@ -88,9 +94,21 @@ class History:
                 self.rows[at] = Row(**{name: row[name] for name in fields()})
 
     def _write_tombstones(self, batch: Sequence[Event]) -> None:
-        for row in C.latest_per_key(with_order(self.spark, batch), ["key"]).where("_is_delete").collect():
-            order = (row["_sequence"], row["_source_hash"])
-            self.deleted[row["key"]] = max(order, self.deleted.get(row["key"], order))
+        latest = {event.key: event for event in sorted(batch, key=lambda event: (event.seq, self.hashes[event]))}
+        for event in (event for event in latest.values() if event.is_delete):
+            order = ((event.seq,), self.hashes[event])
+            self.deleted[event.key] = max(order, self.deleted.get(event.key, order))
+
+    def expected(self) -> dict[str, list[Period]]:
+        """The model: of each key one event a sequence, put in order, and folded."""
+        timelines = model.timelines(
+            (event.key, event.seq, self.hashes[event], None if event.is_delete else (event.amount, event.note))
+            for event in set(self.source)
+        )
+        folded = {
+            key: model.periods(model.fill_nulls(found) if self.fills else found) for key, found in timelines.items()
+        }
+        return {key: found for key, found in folded.items() if found}
 
     def periods(self) -> dict[str, list[Period]]:
         found: dict[str, list[Period]] = defaultdict(list)
@@ -109,23 +127,17 @@ def with_order(spark: SparkSession, events: Sequence[Event]) -> DataFrame:
     return df.withColumns({name: C.row_hash(columns) for name, columns in hashes.items()})
 
 
-def tied(events: Iterable[Row]) -> set[str]:
+def hashes_of(spark: SparkSession, events: Iterable[Event]) -> dict[Event, int]:
+    rows = with_order(spark, list(set(events))).collect()
+    return {Event(*row[: len(Event._fields)]): row["_source_hash"] for row in rows}
+
+
+def tied(events: Iterable[Event]) -> set[str]:
     """The keys that have events of one sequence which leave several states behind."""
     left: dict[tuple[str, int], set[Any]] = defaultdict(set)
     for event in events:
-        left[event["key"], event["seq"]].add(None if event["_is_delete"] else (event["amount"], event["note"]))
+        left[event.key, event.seq].add(None if event.is_delete else (event.amount, event.note))
     return {key for (key, _), states in left.items() if len(states) > 1}
-
-
-def expected(spark: SparkSession, events: Sequence[Event], *, fills: bool) -> dict[str, list[Period]]:
-    """The model: of each key one event a sequence, put in order, and folded."""
-    rows = with_order(spark, list(set(events))).collect()
-    timelines = model.timelines(
-        (row["key"], row["seq"], row["_source_hash"], None if row["_is_delete"] else (row["amount"], row["note"]))
-        for row in rows
-    )
-    folded = {key: model.periods(model.fill_nulls(found) if fills else found) for key, found in timelines.items()}
-    return {key: found for key, found in folded.items() if found}
 
 
 def some_events(random: Random) -> list[Event]:
@@ -155,10 +167,10 @@ def test_any_order_and_repetition_ends_in_the_periods_of_the_model(
         events = some_events(random)
         delivered = [*events, *random.sample(events, len(events) // 5)]
         random.shuffle(delivered)
-        history = History(spark, fills)
+        history = History(spark, hashes_of(spark, events), fills)
         for number in range(batches):
             history.merge(delivered[number::batches])
-            assert history.periods() == expected(spark, history.source, fills=fills)
+            assert history.periods() == history.expected()
         assert history.recomputed
 
     holds()
@@ -176,9 +188,10 @@ def test_a_tie_that_a_delete_of_nothing_wins_is_described_by_its_key_and_sequenc
 
 @pytest.mark.slow
 def test_events_in_their_order_never_read_the_source_again(spark: SparkSession) -> None:
-    history = History(spark)
-    for seq in (0, 1, 1, 2):
-        history.merge([Event(key, seq, seq // 2, "a", is_delete=False) for key in KEYS])
+    batches = [[Event(key, seq, seq // 2, "a", is_delete=False) for key in KEYS] for seq in (0, 1, 1, 2)]
+    history = History(spark, hashes_of(spark, chain.from_iterable(batches)))
+    for batch in batches:
+        history.merge(batch)
     assert history.recomputed == 0
     assert history.periods()["k0"] == [Period(0, 2, 0, "a"), Period(2, None, 1, "a")]
 
