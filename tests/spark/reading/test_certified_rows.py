@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import shlex
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,12 +14,13 @@ import pytest
 import sqlglot
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
+from typer.testing import CliRunner
 
+from include.cli.app import app
 from include.control.gates.gates import Gates
 from include.control.views.duckdb_file import delta_extension
 from include.control.views.folder import SCRIPTS
 from include.paths import LakehousePaths
-from include.settings import PROJECT
 from lakehouse_airflow.pages.tabs.overview import certified_queries
 from millrace import certified
 from tests.support.reading.certified_lake import orders, write_version
@@ -33,7 +33,8 @@ Rows = list[tuple[Any, ...]]
 
 def in_lakehouse(line: str, _: SparkSession) -> Rows:
     [command, *arguments] = shlex.split(line)
-    output = subprocess.check_output([PROJECT / ".venv" / "bin" / command, *arguments], text=True)
+    assert command == "lakehouse"
+    output = CliRunner().invoke(app, arguments).stdout
     return [(row["name"], int(row["n"])) for row in csv.DictReader(io.StringIO(output))]
 
 
