@@ -12,7 +12,6 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from include.contracts.spec.expectation import Expectation
-from include.contracts.spec.expectation_arguments import ARGUMENTS, ROW_EXPECTATIONS
 from include.errors import SpecError
 from spark_jobs.quality.rules.row_rules import REFUSALS, fails, refusals
 from spark_jobs.transforms.refusals import is_dropped, is_quarantined, missing_values, with_refusals
@@ -171,17 +170,3 @@ def test_every_rule_that_does_not_fit_the_columns_is_named_at_once_before_any_ro
         check_rows(flights(spark, ("a",)), [misfit for misfit, _ in misfits], [])
     for line, (_, complaint) in zip(str(error.value).splitlines(), misfits, strict=True):
         assert complaint in line
-
-
-def test_every_row_expectation_with_all_its_arguments_compiles(spark: SparkSession) -> None:
-    values: dict[str, Any] = {
-        **{"column": "delay", "column_A": "delay", "column_B": "delay", "or_equal": True},
-        **{"min_value": 1, "max_value": 2, "strict_min": True, "strict_max": True},
-        **{"value_set": [1], "regex": "a", "condition": "delay > 0"},
-    }
-    arguments = {
-        name: {key: values[key] for key in ARGUMENTS[name].all_names if key != "mostly"} for name in ROW_EXPECTATIONS
-    }
-    judged = [fails(rule(name, **given)) for name, given in arguments.items()]
-    [row] = flights(spark, ("a", 1)).select(judged).collect()
-    assert set(row) <= {True, False}

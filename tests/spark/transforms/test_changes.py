@@ -123,13 +123,15 @@ def test_any_order_and_repetition_of_batches_ends_in_the_greatest_event_of_each_
 
 
 @few_or_many(1, 20)
-def test_reading_the_same_events_by_a_changed_spec_changes_every_row(spark: SparkSession, examples: int) -> None:
+def test_the_same_events_change_nothing_and_by_a_changed_spec_every_row(spark: SparkSession, examples: int) -> None:
     @settings_for(examples)
     @given(BATCH)
     def holds(batch: list[Event]) -> None:
         target = Target()
         target.merge(spark, batch)
-        before = target.amounts()
+        before, applied = target.amounts(), target.applied
+        target.merge(spark, batch)
+        assert (target.amounts(), target.applied) == (before, applied)
         target.factor = 10
         target.merge(spark, batch)
         assert target.amounts() == {key: (seq, (amount or 0) * 10) for key, (seq, amount) in before.items()}
@@ -169,15 +171,6 @@ def test_removing_tombstones_changes_the_action_of_older_events_of_their_keys_al
 
     holds()
     assert actions == {C.UNCHANGED, C.INSERT}, "some bring their key back, some do not"
-
-
-def test_merging_the_same_batch_again_changes_nothing(spark: SparkSession) -> None:
-    batch = [Event("a", 1, 5), Event("a", 2, 6), Event("b", 1, None), Event("c", 1, 0)]
-    target = Target()
-    target.merge(spark, batch)
-    assert (target.applied, set(target.rows)) == (2, {"a", "c"})
-    target.merge(spark, batch)
-    assert target.applied == 2
 
 
 def test_only_keys_with_several_events_are_repeated(spark: SparkSession) -> None:

@@ -124,22 +124,13 @@ def test_the_ranges_of_a_column_leave_out_no_touched_value_of_any_type(
     holds()
 
 
-@pytest.mark.parametrize(
-    "expression",
-    [
-        "at",
-        "`at`",
-        "month(at)",
-        "to_date(text)",
-        "to_date(at, 'y')",
-        "date_trunc('millisecond', at)",
-        "window(at, '1 hour').end",
-        "window(at, '1 hour', '30 minutes').start",
-        "window(at, '1 hour 30 minutes').start",
-        "last_day(add_months(at, 1))",
-        "to_date(coalesce(at, now()))",
-    ],
-)
-def test_no_range_is_made_up(spark: SparkSession, expression: str) -> None:
+WITHOUT_RANGE = [
+    "at", "`at`", "month(at)", "to_date(text)", "to_date(at, 'y')", "date_trunc('millisecond', at)",
+    "window(at, '1 hour').end", "window(at, '1 hour', '30 minutes').start", "window(at, '1 hour 30 minutes').start",
+    "last_day(add_months(at, 1))", "to_date(coalesce(at, now()))",
+]  # fmt: skip
+
+
+def test_no_range_is_made_up(spark: SparkSession) -> None:
     rows = spark.createDataFrame([], "at timestamp, text string")
-    assert range_of(expression, rows, ["2013-01-01"]) is None
+    assert [text for text in WITHOUT_RANGE if range_of(text, rows, ["2013-01-01"]) is not None] == []
