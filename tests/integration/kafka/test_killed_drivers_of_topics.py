@@ -18,8 +18,7 @@ from include.control.ledger.ledger import Ledger
 from include.control.log.delta_log import Commit, commits_after, latest_version
 from include.errors import ExitCode
 from include.settings import PROJECT
-from tests.support.documents.specs import bronze_document
-from tests.support.kafka_topic import KafkaTopic
+from tests.support.kafka_topic import KafkaTopic, topic_document
 from tests.support.killed_drivers.drivers import Drivers
 from tests.support.killed_drivers.places import BEFORE_INTENT
 from tests.support.killed_drivers.steps import steps_of
@@ -42,8 +41,7 @@ def environment(broker: KafkaBroker, server: SparkServer) -> dict[str, str]:
 def fed(tmp_path: Path, topic: KafkaTopic) -> Lakehouse:
     """A lakehouse whose orders come from the topic, three messages a batch."""
     shop = Lakehouse(tmp_path)
-    source = {"kafka": "main", "topics": [topic.name], "format": "json", "max_messages_per_batch": 3}
-    shop.specs(bronze_document(source=source))
+    shop.specs(topic_document(topic, max_messages_per_batch=3))
     return shop
 
 

@@ -42,7 +42,6 @@ class KilledShop(DeliveredShop):
 
 
 @pytest.mark.faults
-@pytest.mark.slow
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("seed", [5, 6])
 def test_after_any_deliveries_and_kills_gold_is_what_models_in_plain_python_say(
