@@ -17,7 +17,7 @@ from include.control.gates.gates import Gates
 from include.control.log.stored_tables import open_table
 from include.paths import LakehousePaths
 from include.settings import PROJECT
-from tests.support.airflow.airflow_home import create_airflow_home
+from tests.support.airflow.airflow_home import airflow_environment
 from tests.support.documents.specs import bronze_document, write_specs
 from tests.support.lakehouse import order
 
@@ -52,7 +52,8 @@ def runs(server: SparkServer, lake: LakehousePaths, tmp_path_factory: pytest.Tem
             file.parent.mkdir(parents=True)
             file.write_text(json.dumps(order(day, 1)) + "\n")
     environment = {
-        **create_airflow_home(folder / "airflow", EXAMPLES),
+        **os.environ,
+        **airflow_environment(folder / "airflow", EXAMPLES),
         "PYTHONPATH": os.pathsep.join((str(PROJECT), str(PROJECT / "plugins"))),
         "AIRFLOW_CONN_SPARK_DEFAULT": warm_spark(server.port, server.token),
         "LAKEHOUSE_ROOT": str(lake.root),

@@ -1,4 +1,4 @@
-"""Run DAGs with `dag.test()`, one for each case, and print the results as JSON; run as a script.
+"""Run DAGs with `dag.test()`, one for each case, in a new database, and print the results as JSON; run as a script.
 
 Argument: the cases as JSON: `{name: {"path": ..., "at": ..., "conf": ..., "environment": ..., "project": ...}}`.
 `path` is the DAG file. `at` is the time of the trigger, from which Airflow makes the run id: two cases with the same
@@ -17,6 +17,7 @@ from typing import Any
 
 from airflow.models.asset import AssetEvent, AssetModel
 from airflow.sdk import DAG
+from airflow.utils.db import initdb
 from airflow.utils.session import create_session
 
 from lakehouse_airflow.operators import spark_job
@@ -56,8 +57,6 @@ def one_run(
 def loaded(path: str) -> DAG:
     """Return the `dag` of a DAG file."""
     spec = spec_from_file_location(Path(path).stem, path)
-    assert spec is not None
-    assert spec.loader is not None
     module = module_from_spec(spec)
     spec.loader.exec_module(module)
     dag: DAG = module.dag
@@ -65,5 +64,6 @@ def loaded(path: str) -> DAG:
 
 
 if __name__ == "__main__":
+    initdb()
     results = main(json.loads(sys.argv[1]))
     sys.stdout.write(f"\n{MARK}{json.dumps(results, default=str)}\n")

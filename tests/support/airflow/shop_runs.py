@@ -17,7 +17,7 @@ from typing import Any
 import psutil
 
 from include.settings import PROJECT
-from tests.support.airflow.airflow_home import create_airflow_home
+from tests.support.airflow.airflow_home import airflow_environment
 from tests.support.documents.specs import Document, write_specs
 
 SCRIPT = PROJECT / "tests" / "support" / "airflow" / "dag_run.py"
@@ -248,7 +248,8 @@ def new_airflow(folder: Path, *documents: Document, **variables: str) -> Iterato
     with socket.create_server(("127.0.0.1", 0)) as server:
         connection = {"conn_type": "spark", "host": "sc://127.0.0.1", "port": server.getsockname()[1]}
         environment = {
-            **create_airflow_home(folder / "airflow", folder / "dags"),
+            **os.environ,
+            **airflow_environment(folder / "airflow", folder / "dags"),
             "PYTHONPATH": os.pathsep.join((str(PROJECT), str(PROJECT / "plugins"))),
             "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps({**connection, "password": PASSWORD}),
             "LAKEHOUSE_LANDING": str(folder / "landing"),
