@@ -25,23 +25,28 @@ from fastapi import FastAPI  # noqa: E402
 from fastapi.testclient import TestClient  # noqa: E402
 from sqlalchemy.orm import Session  # noqa: E402
 
-BUNDLE = "dags-folder"
-"""Airflow's own name for the folder of DAG files."""
+from tests.support.airflow.shown_runs import BUNDLE  # noqa: E402
 
 USERS = ("AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS", "ann:viewer,bob:user,dan:op,eve:")
 """ann may read everything, bob also trigger DAGs, dan also create asset events; eve has no role."""
 
 
 @pytest.fixture(scope="session")
-def dags() -> dict[str, DAG]:
-    """Return DAG id -> DAG of every file in dags/, all of which import."""
-    bag = DagBag(dag_folder=str(PROJECT / "dags"), bundle_path=PROJECT / "dags", bundle_name="dags")
+def bag() -> DagBag:
+    """Every file in dags/, all of which import."""
+    bag = DagBag(dag_folder=str(PROJECT / "dags"), bundle_path=PROJECT / "dags", bundle_name=BUNDLE)
     assert bag.import_errors == {}
+    return bag
+
+
+@pytest.fixture(scope="session")
+def dags(bag: DagBag) -> dict[str, DAG]:
+    """Return DAG id -> DAG of every file in dags/."""
     return dict(bag.dags)
 
 
 @pytest.fixture(scope="session")
-def database() -> Iterator[Session]:
+def database(bag: DagBag) -> Iterator[Session]:
     """A session of Airflow's database, into which the files of dags/ were parsed."""
     import_all_models()
     Base.metadata.create_all(settings.engine)
@@ -49,7 +54,6 @@ def database() -> Iterator[Session]:
         synchronize_log_template(session=session)
         DagBundlesManager().sync_bundles_to_db(session=session)
         session.commit()
-        bag = DagBag(dag_folder=str(PROJECT / "dags"), bundle_path=PROJECT / "dags", bundle_name=BUNDLE)
         sync_bag_to_db(bag, BUNDLE, None, session=session)
         session.commit()
         yield session

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import socket
 import subprocess
 import threading
 from pathlib import Path
@@ -15,6 +14,7 @@ import uvicorn
 from fastapi.testclient import TestClient
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
+from embedded.home import free_port
 from include.settings import Settings
 from lakehouse_airflow.ui.links import lakehouse_path
 from tests.support.airflow.logins import login
@@ -131,13 +131,6 @@ def test_prometheus_scrapes_them_and_answers_queries(server: TestClient, token_f
         web.should_exit = True
         prometheus.wait(30)
         thread.join(30)
-
-
-def free_port() -> int:
-    """Return a port that nothing uses now."""
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        port: int = listening.getsockname()[1]
-        return port
 
 
 def query(port: int, promql: str) -> dict[str, float]:

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity
-from airflow.dag_processing.dagbag import DagBag, sync_bag_to_db
 from airflow.models.dagrun import DagRun
 from airflow.utils.state import DagRunState
 from airflow.utils.types import DagRunTriggeredByType, DagRunType
@@ -24,12 +23,12 @@ from include.control.planning.run_plans import Kind
 from lakehouse_airflow.pages import backfill_plan, reader
 from lakehouse_airflow.pages.reader import MOST_PLANS
 from lakehouse_airflow.ui.links import backfill_form_path, backfill_plan_path, dag_path, table_path
-from tests.dags.conftest import BUNDLE
 from tests.dags.pages.conftest import deny
 from tests.support.airflow.logins import login
 from tests.support.airflow.planned_lakehouse import DEFECT, SECRET, make_planned_lakehouse
 from tests.support.airflow.shown_lakehouse import EVIL
 from tests.support.airflow.shown_page import Shown, show
+from tests.support.airflow.shown_runs import add_dags
 from tests.support.ledger.delta_tables import day
 
 PAGE = backfill_plan_path("flights")
@@ -51,25 +50,16 @@ def planned_lakehouse(
 ) -> Iterator[None]:
     """The DAG `flights` with a chain of tables: day 1 is loaded, day 2 is new, day 3 has not come, day 4 is broken.
 
-    A table of another domain reads the chain, one reads Kafka, and a refused one quotes a hostile value.
+    A table of another domain reads the chain, one reads Kafka, and a refused one quotes a hostile value. There are DAGs
+    that wait for tables.
     """
     folder = tmp_path_factory.mktemp("planned")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LAKEHOUSE_TABLES", str(folder / "tables"))
         patch.setenv("LAKEHOUSE_LANDING", str(folder / "landing"))
         make_planned_lakehouse(folder)
+        add_dags(database, tmp_path_factory.mktemp("waiting"), WAITING)
         yield
-
-
-@pytest.fixture(scope="module", autouse=True)
-def waiting_dags(database: Session, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """DAGs that wait for tables."""
-    folder = tmp_path_factory.mktemp("waiting")
-    (folder / "waiting.py").write_text(WAITING)
-    bag = DagBag(dag_folder=str(folder), bundle_path=folder, bundle_name=BUNDLE)
-    assert bag.import_errors == {}
-    sync_bag_to_db(bag, BUNDLE, None, session=database)
-    database.commit()
 
 
 def plan(server: TestClient, query: str = WINDOW) -> Shown:

@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity
-from airflow.dag_processing.dagbag import DagBag, sync_bag_to_db
 from airflow.models.dagrun import DagRun
 from airflow.models.renderedtifields import RenderedTaskInstanceFields
 from airflow.models.xcom import XComModel
@@ -19,18 +18,13 @@ from include.errors import Outcome
 from include.overview.attention import Action, Attention, Kind
 from include.overview.tables.failed_task import FailedTask
 from include.overview.tables.table_overview import TableOverview
-from lakehouse_airflow.operators.quality_gate import QualityGateOperator
-from lakehouse_airflow.operators.table_write import TableWriteOperator
-from lakehouse_airflow.pages.failed_tasks import OPERATORS
 from lakehouse_airflow.pages.paths import action_path
-from lakehouse_airflow.sensors.landing import LandingSensor
 from lakehouse_airflow.ui.links import FAILED_KEY, OVERRIDE_DAG_ID, dag_path, lakehouse_path, table_path, trigger_path
-from tests.dags.conftest import BUNDLE
 from tests.dags.pages.conftest import deny
 from tests.support.airflow.shop_runs import HAND_WRITTEN
 from tests.support.airflow.shown_lakehouse import EVIL
 from tests.support.airflow.shown_page import Shown, show
-from tests.support.airflow.shown_runs import add_run
+from tests.support.airflow.shown_runs import add_dags, add_run
 from tests.support.documents.specs import bronze_spec, silver_spec
 
 NOW = datetime.now(UTC)
@@ -47,12 +41,7 @@ def run(database: Session) -> DagRun:
 @pytest.fixture(scope="module")
 def mapped(database: Session, tmp_path_factory: pytest.TempPathFactory) -> DagRun:
     """A run of a DAG that somebody has written by hand, with the operators in a mapped task group."""
-    folder = tmp_path_factory.mktemp("dags")
-    (folder / "mapped.py").write_text(HAND_WRITTEN)
-    bag = DagBag(dag_folder=str(folder), bundle_path=folder, bundle_name=BUNDLE)
-    assert bag.import_errors == {}
-    sync_bag_to_db(bag, BUNDLE, None, session=database)
-    database.commit()
+    add_dags(database, tmp_path_factory.mktemp("dags"), HAND_WRITTEN)
     return add_run(database, "mapped", RUN, {}, state=DagRunState.FAILED, day=MARCH)
 
 
@@ -138,7 +127,3 @@ def test_each_cause_leads_to_what_helps() -> None:
     for dags, path in ((["by_hand", "shop"], dag_path("shop")), (["by_hand"], dag_path("by_hand"))):
         assert action_path(stale, {"bronze.orders": dags}) == path, "the DAG that loads it, whatever its name"
     assert action_path(stale, {}) == table_path("bronze.orders", "versions")
-
-
-def test_the_operators_have_these_names() -> None:
-    assert {each.__name__ for each in (TableWriteOperator, QualityGateOperator, LandingSensor)} == set(OPERATORS)

@@ -21,10 +21,9 @@ from include.contracts.job.task_result import TaskResult
 from include.errors import Outcome
 from include.settings import Settings
 from lakehouse_airflow.ui.links import FAILED_KEY, lakehouse_path, run_page_path, table_path
-from tests.dags.conftest import BUNDLE
 from tests.support.airflow import shown_lakehouse
 from tests.support.airflow.logins import login
-from tests.support.airflow.shown_runs import Ended, add_run, add_shop
+from tests.support.airflow.shown_runs import SHOP_DAGS, Ended, add_dags, add_run
 from tests.support.airflow.stumbles import stumbles
 from tests.support.commands import skip_unless_ci
 from tests.support.documents.specs import bronze_document, write_specs
@@ -50,7 +49,7 @@ def odd_lakehouse(server: TestClient, database: Session, tmp_path_factory: pytes
         document = bronze_document(TABLE, owner=ODD, description=ODD)
         column = {COLUMN: {"type": "string", "description": ODD}}
         write_specs(settings.tables, {**document, "columns": {**document["columns"], **column}})
-        add_shop(database, tmp_path_factory.mktemp("dags"), BUNDLE)
+        add_dags(database, tmp_path_factory.mktemp("dags"), SHOP_DAGS)
         broken = TaskResult(outcome=Outcome.BAD_INPUT, message=f"{TABLE}: {ODD}\n{ODD}", table=TABLE)
         ended = {TABLE: Ended("failed", {FAILED_KEY: broken.to_xcom()})}
         add_run(database, "shop", RUN, ended, state=DagRunState.FAILED, kind=DagRunType.MANUAL)
@@ -84,7 +83,6 @@ def test_every_page_can_be_read_whatever_its_names_are(person: Page) -> None:
         if (path := urlsplit(address).path) in seen or not is_of_interest(path):
             continue
         response = person.goto(address)
-        assert response is not None
         assert response.ok, f"{address} is a dead link"
         seen[path] = stumbles(person)
         odd_names += ODD in person.locator("main").inner_text()

@@ -21,8 +21,8 @@ from include.control.log.batch import Stream, Winner
 from include.control.storage.s3_access import delta_rs_options, s3_client, store_access
 from include.paths import LakehousePaths
 from lakehouse_airflow.ui.links import backfill_plan_path, lakehouse_path, table_path
-from tests.dags.conftest import BUNDLE
 from tests.support.airflow.shown_page import show
+from tests.support.airflow.shown_runs import BUNDLE
 from tests.support.documents.specs import bronze_document, write_specs
 from tests.support.ledger.delta_tables import ROWS, intent_of
 

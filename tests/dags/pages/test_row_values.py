@@ -8,8 +8,6 @@ import pytest
 from fastapi.testclient import TestClient
 
 from include.contracts.job.report import CheckResult
-from include.control.gates.gates import Gates
-from include.control.gates.result import GateResult
 from include.control.ledger.deletes import DeleteRecords, Deletes
 from include.control.ledger.events import FileEvent
 from include.control.ledger.ledger import Ledger
@@ -20,7 +18,7 @@ from lakehouse_airflow.ui.links import URL_PREFIX, table_path
 from lakehouse_airflow.ui.web_app import app
 from tests.support.airflow.logins import login
 from tests.support.documents.specs import bronze_spec
-from tests.support.ledger.delta_tables import day, load_batch
+from tests.support.ledger.delta_tables import day, judge, load_batch
 from tests.support.ledger.quarantine_rows import quarantine, refused
 
 SALARY, SHOWN_SALARY, NAME = 987654, "987,654", "Ada Lovelace"
@@ -38,7 +36,7 @@ def lakehouse(shown_lakehouse: None) -> None:
     root = Settings().root
     paths = LakehousePaths(root)
     for _ in range(2):
-        batch = load_batch(root, SPEC)  # type: ignore[arg-type]
+        batch = load_batch(root, SPEC)
         checks = [
             check("expect_column_max_to_be_between(salary)", observed=SALARY),
             check("expect_column_mean_to_be_between(salary)", observed=float(SALARY)),
@@ -48,12 +46,8 @@ def lakehouse(shown_lakehouse: None) -> None:
             check("expect_column_to_exist(name)", error=f"the value {NAME} cannot be cast"),
             check("expect_table_row_count_to_equal()", observed=41),
         ]
-        Gates(paths).record(
-            GateResult(
-                table=SPEC.table, table_id=batch.intent.table_id, version=batch.version, suite_hash=SPEC.suite_hash,
-                passed=False, checks=tuple(checks), refused=f"{SPEC.table} observed {SALARY}\nFix it.",
-            )
-        )  # fmt: skip
+        why = f"{SPEC.table} observed {SALARY}\nFix it."
+        judge(root, SPEC, batch.version, passed=False, checks=tuple(checks), refused=why)
     headless = FileFact("orders/no header.csv", 1, 1, "sum", defect=f"has no column id; its columns are {NAME}")
     for _ in range(3):
         Ledger(paths).record_files(FileEvent.FAILED, SPEC.table, batch.intent.table_id, day(4), [headless])

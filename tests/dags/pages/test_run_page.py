@@ -25,12 +25,11 @@ from lakehouse_airflow.ui.links import (
     table_path,
     trigger_path,
 )
-from tests.dags.conftest import BUNDLE
 from tests.dags.pages.conftest import deny
 from tests.support.airflow.logins import login
 from tests.support.airflow.shown_lakehouse import EVIL
 from tests.support.airflow.shown_page import Shown, show
-from tests.support.airflow.shown_runs import Ended, add_run, add_shop
+from tests.support.airflow.shown_runs import SHOP_DAGS, Ended, add_dags, add_run
 
 REASON = f"rule: {EVIL}"
 SECONDS = {"plan": 0.5, "batch": 3.0, "gate": 1.0, "waited": 2.0, "total": 4.5}
@@ -64,7 +63,7 @@ SHOP = {
 @pytest.fixture(scope="module", autouse=True)
 def runs(database: Session, shown_lakehouse: None, tmp_path_factory: pytest.TempPathFactory) -> None:
     """A run of each kind of DAG."""
-    add_shop(database, tmp_path_factory.mktemp("dags"), BUNDLE)
+    add_dags(database, tmp_path_factory.mktemp("dags"), SHOP_DAGS)
     add_run(database, "shop", "run-2", SHOP, state=DagRunState.FAILED)
     replay = TaskResult(
         outcome=Outcome.COMMITTED, message=EVIL, version=4, certified_version=4, rows={"read": 3, "applied": 3}

@@ -8,6 +8,9 @@ import pytest
 from fastapi.testclient import TestClient
 
 from include.clock import utc_now
+from include.control.ledger.resolution import table_id
+from include.control.quarantine.events import Decision, QuarantineEvents, RowEvent
+from include.settings import Settings
 from lakehouse_airflow.pages import table_page
 from lakehouse_airflow.ui.links import REPLAY_DAG_ID, table_path, trigger_path
 from tests.support.airflow.logins import login
@@ -101,3 +104,13 @@ def test_rows_come_in_parts(server: TestClient) -> None:
     assert [link for link in links if link.startswith("?row=")] == ["?row=r2", "?row=r3"]
     assert "0 rows" in text(server, f"{path}?status=discarded")
     assert "has no row nothing in quarantine" in text(server, f"{path}?row=nothing")
+
+
+def test_a_row_that_somebody_gave_up_says_why_and_can_wait_again(server: TestClient) -> None:
+    paths, table = Settings().paths, "bronze.orders"
+    said = Decision("ann", "the sensor hung upside down", "manual__1")
+    QuarantineEvents(paths).record(RowEvent.DISCARDED, table, table_id(paths.table(table)), ["r0"], said)
+    page = show(server, f"{table_path(table, 'quarantine')}?row=r0")
+    assert "Somebody gave it up. Let it wait again" in page.words
+    assert "the sensor hung upside down" in page.words
+    assert trigger_path(REPLAY_DAG_ID, table=table, action="reopen rows", ids="r0") in page.links

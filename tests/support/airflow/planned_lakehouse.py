@@ -5,14 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from include.contracts.job.report import CheckResult
-from include.control.gates.gates import Gates
-from include.control.gates.result import GateResult
 from include.control.landing.on_disk import LocalLanding
 from include.control.ledger.events import FileEvent
 from include.control.ledger.ledger import Ledger
-from include.control.ledger.resolution import table_id
 from include.control.log.batch import FileFact
-from include.paths import LakehousePaths
 from include.settings import Settings
 from tests.support.airflow.shown_lakehouse import EVIL
 from tests.support.documents.specs import (
@@ -63,14 +59,6 @@ def make_planned_lakehouse(folder: Path) -> None:
         for file in list_files(orders, landing, day(4))
     ]
     Ledger(settings.paths).record_files(FileEvent.FAILED, orders.table, batch.intent.table_id, day(4), broken)
-    _refuse(settings.paths, load_batch(root, BILLS, files=list_files(BILLS, landing, day(1))).version)
-
-
-def _refuse(paths: LakehousePaths, version: int) -> None:
+    refused = load_batch(root, BILLS, files=list_files(BILLS, landing, day(1))).version
     check = CheckResult(rule="expect_column_max_to_be_between(amount)", action="fail", passed=False, observed=SECRET)
-    Gates(paths).record(
-        GateResult(
-            table=BILLS.table, table_id=table_id(paths.table(BILLS.table)), version=version,
-            suite_hash=BILLS.suite_hash, passed=False, checks=(check,), refused=f"{BILLS.table} observed {SECRET}",
-        )
-    )  # fmt: skip
+    judge(root, BILLS, refused, passed=False, checks=(check,), refused=f"{BILLS.table} observed {SECRET}")

@@ -7,8 +7,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from include.contracts.job.report import CheckResult
-from include.control.gates.gates import Gates
-from include.control.gates.result import GateResult
 from include.control.ledger.deletes import DeleteRecords, Deletes
 from include.control.ledger.events import FileEvent
 from include.control.ledger.ledger import Ledger
@@ -59,7 +57,13 @@ def make_shown_lakehouse(root: Path, specs: Path) -> None:
     broken = FileFact(f"orders/$(reboot) {EVIL}.json", 1, 1, "sum", defect=f"no JSON {EVIL}")
     Ledger(paths).record_files(FileEvent.FAILED, orders.table, batch.intent.table_id, day(4), [broken])
     judge(root, silver, load_batch(root, silver, rows=9).version)
-    _refuse(paths, load_batch(root, silver, rows=2).version)
+    too_much = CheckResult(
+        rule="expect_column_max_to_be_between(amount)", action="fail", passed=False, reason=EVIL, observed=EVIL,
+        expected={"max_value": 9}, samples=(EVIL,),
+    )  # fmt: skip
+    version = load_batch(root, silver, rows=2).version
+    why = f"silver.orders version {version} refused: amount observed {EVIL}\nReplay, or let it pass {EVIL}."
+    judge(root, silver, version, passed=False, checks=(too_much,), refused=why)
     record = json.dumps({"order_id": EVIL, "amount": 10**20, EVIL: [EVIL]})
     quarantine(
         paths,
@@ -77,34 +81,9 @@ def make_shown_lakehouse(root: Path, specs: Path) -> None:
         if name == "bills":
             judge(root, spec, version)
         if name == "stale":
-            _pass_stale(paths, spec.suite_hash, version)
+            observed = (datetime.now(UTC) - timedelta(days=9)).isoformat()
+            old = CheckResult(rule="expect_table_to_be_fresh(event_at)", action="warn", passed=True, observed=observed)
+            judge(root, spec, version, checks=(old,))
     NewColumns(paths).record(ColumnState.PROPOSED, "bronze.bills", ["colour"], run_id="run-1")
     deletes = Deletes("silver.orders", "", day().start, "bronze.orders", "", 99, 3, 4, (EVIL,), f"it lacks them {EVIL}")
     DeleteRecords(paths).record_asked(deletes, "run-1")
-
-
-def _refuse(paths: LakehousePaths, version: int) -> None:
-    check = CheckResult(
-        rule="expect_column_max_to_be_between(amount)", action="fail", passed=False, reason=EVIL, observed=EVIL,
-        expected={"max_value": 9}, samples=(EVIL,),
-    )  # fmt: skip
-    refused_text = f"silver.orders version {version} refused: amount observed {EVIL}\nReplay, or let it pass {EVIL}."
-    Gates(paths).record(
-        GateResult(
-            table="silver.orders", table_id=table_id(paths.table("silver.orders")), version=version,
-            suite_hash=silver_spec().suite_hash, passed=False, checks=(check,), refused=refused_text,
-        )
-    )  # fmt: skip
-
-
-def _pass_stale(paths: LakehousePaths, suite_hash: str, version: int) -> None:
-    newest = datetime.now(UTC) - timedelta(days=9)
-    check = CheckResult(
-        rule="expect_table_to_be_fresh(event_at)", action="warn", passed=True, observed=newest.isoformat()
-    )
-    Gates(paths).record(
-        GateResult(
-            table="bronze.stale", table_id=table_id(paths.table("bronze.stale")), version=version,
-            suite_hash=suite_hash, passed=True, checks=(check,),
-        )
-    )  # fmt: skip
