@@ -95,15 +95,15 @@ def test_sending_the_form_starts_a_run_in_the_name_of_the_user_and_leads_to_it(
     assert run.triggering_user_name == "bob"
 
 
-def test_a_map_of_values_reaches_the_run_as_a_map(server: TestClient, database: Session) -> None:
+def test_a_map_of_values_reaches_the_run_as_a_map_and_an_empty_box_as_no(server: TestClient, database: Session) -> None:
     page, headers = f"{URL_PREFIX}/trigger/{REPLAY_DAG_ID}", login(server, "bob")
     form = {"table": "silver.flights", "action": "replay rows", "set_how": "map", "set_values": '{"NYC": "JFK"}'}
     assert server.post(page, data=form, headers=headers).status_code == 303
     runs = select(DagRun).where(DagRun.dag_id == REPLAY_DAG_ID).order_by(DagRun.id.desc())
     run = database.scalars(runs).first()
-    assert run is not None
-    assert run.conf is not None
-    assert run.conf["set_values"] == {"NYC": "JFK"}
+    assert (run.conf["set_values"], run.conf["dry_run"]) == ({"NYC": "JFK"}, False)
+    boxes = [server.get(page, params=each, headers=headers).text for each in ({}, {"dry_run": False})]
+    assert ["name='dry_run' checked" in text for text in boxes] == [True, False], "a trial unless a link says otherwise"
     answer = server.post(page, data={**form, "set_values": "NYC: JFK"}, headers=headers)
     assert (answer.status_code, Form(answer).values["set_values"]) == (400, "NYC: JFK")
 

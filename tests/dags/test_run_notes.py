@@ -23,7 +23,6 @@ def started(
 ) -> DagRun:
     """Return a run that the scheduler has just started; its interval starts at `MIDNIGHT`."""
     dag = DBDagBag().get_latest_version_of_dag(dag_id, session=database)
-    assert dag is not None
     number = next(_NUMBERS)
     run = dag.create_dagrun(
         run_id=f"run_{number}",
@@ -85,7 +84,6 @@ def test_a_note_written_with_the_end_of_a_run_stays_below_the_day(database: Sess
 
 def test_the_longest_note_that_airflow_stores_is_no_error(database: Session) -> None:
     note = started(database, DagRunType.SCHEDULED, {}, note="x" * 1000).note
-    assert note is not None
     assert (len(note), note[:24]) == (1000, "Data of 2013-01-05 (UTC)")
 
 

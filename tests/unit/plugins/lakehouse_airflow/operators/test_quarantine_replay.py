@@ -68,7 +68,6 @@ def replay() -> QuarantineReplayOperator:
 
 def saved_request(task: QuarantineReplayOperator) -> tuple[JobArgs, QuarantineRequest]:
     args = JobArgs.from_argv(task.application_args)
-    assert args.request is not None
     return args, QuarantineRequest.load(args.request)
 
 
@@ -185,9 +184,7 @@ def test_rows_are_discarded_and_reopened_with_the_name_and_the_reason_of_the_per
     context = asked(action="discard rows", dry_run=False, **form)
     replay().execute(context)
     assert count_by_status(StoredRows(ORDERS, paths)) == {RowStatus.OPEN: 1, RowStatus.DISCARDED: 1}
-    waiting = TableStates(paths).read(ORDERS, WaitingRows)
-    assert waiting is not None
-    assert waiting.rows == 1
+    assert TableStates(paths).read(ORDERS, WaitingRows).rows == 1
     [event] = StoredRows(ORDERS, paths).events_of("r1")
     assert (event["said_by"], event["why"], event["run_id"]) == ("ann", "a test order", context["run_id"])
     again = replay().execute(asked(action="reopen rows", all_rows=True, dry_run=False))
