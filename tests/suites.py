@@ -58,8 +58,9 @@ def _workers(count: int) -> list[str]:
     return ["--dist", "loadfile", "--no-loadscope-reorder", "--numprocesses", str(count)]
 
 
-# Spark's tests wait for their server now and then: three workers keep two cores busy.
-SPARK = [*_workers(3), "tests/integration", "tests/spark", "tests/dags"]
+# Spark's tests wait for their server now and then: three workers keep two cores busy. Those of Airflow are first: they
+# stay together in one worker (tests/conftest.py).
+SPARK = [*_workers(3), "tests/dags", "tests/integration", "tests/spark"]
 SUITES = {
     "unit": Suite([*_workers(2), "tests/architecture", "tests/unit"], budget=21),
     "spark": Suite(["-m", "not slow and not faults", *SPARK], budget=74),
