@@ -90,7 +90,6 @@ def last_batches(settings: Settings, _: Catalog, number: int) -> None:
     ledger, of_table = ledger_of(settings)
     assert [one.version for one in ledger.batches(*of_table, number - 2)] == [number - 1, number]
     last = ledger.last_recorded(*of_table, "main")
-    assert last is not None
     assert last.version == number
     assert ledger.newest_number(*of_table, number) == number
     assert ledger.replaced_files(*of_table, number - 2, number) == ()
@@ -121,7 +120,6 @@ def where_it_stands(settings: Settings, catalog: Catalog, number: int) -> None:
     paths, ledger = LakehousePaths(settings.root), Ledger(LakehousePaths(settings.root))
     for spec in catalog.specs.values():
         position, _ = read_position(paths.table(spec.table), Stream(spec.table), ledger)
-        assert position.last is not None
         assert position.last.version == number
         assert ledger.closed_rows(position.last)
 
