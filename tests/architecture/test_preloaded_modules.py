@@ -20,9 +20,10 @@ IMPORT = """
 import importlib, json, os, runpy, sys, tempfile
 import airflow
 has_factory = 'lakehouse_airflow.factory' in sys.modules
+packages = []
 for name in {names}:
     importlib.import_module(name)
-packages = sorted({{name.partition('.')[0] for name in sys.modules}})
+    packages.append(sorted({{module.partition('.')[0] for module in sys.modules}}))
 """
 FORK = """
 child = os.fork()
@@ -44,13 +45,24 @@ for job in ('bronze_ingest', 'silver_merge', 'gold_aggregate', 'quality_gate'):
 import deltalake, pyspark.sql.connect.client.core, pyspark.sql.connect.client.reattach, pyspark.sql.connect.dataframe
 imported = sorted(set(sys.modules) - before)
 """
-PRINT = "print(json.dumps({name: globals().get(name) for name in ('packages', 'has_factory', 'rows', 'imported')}))"
+LINEAGE = """
+from airflow.sdk.listener import get_listener_manager
+get_listener_manager()
+assert 'airflow.providers.openlineage.plugins.openlineage' in sys.modules, "the provider's plugin is loaded"
+has_client = ['openlineage.client' in sys.modules]
+import lakehouse_airflow.lineage.task_lineage
+has_client.append('openlineage.client' in sys.modules)
+"""
+SEEN = ("packages", "has_factory", "rows", "imported", "has_client")
+PRINT = f"print(json.dumps({{name: globals().get(name) for name in {SEEN}}}))"
 
 
-def seen(home: Path, names: list[str], *arguments: str, code: str = "") -> dict[str, Any]:
+def seen(home: Path, names: list[str], program: str, code: str) -> dict[str, Any]:
     """Import the modules in a new process as Airflow's forkserver does, run `code` there, and return what it saw."""
+    (home / "config").mkdir()
+    (home / "config" / "airflow_local_settings.py").write_text(LOCAL_SETTINGS)
     environment = {**os.environ, **airflow_environment(home, PROJECT / "dags"), "PYTHONPATH": str(PROJECT)}
-    command = [sys.executable, "-c", IMPORT.format(names=names) + code + PRINT, *arguments]
+    command = [sys.executable, "-c", IMPORT.format(names=names) + code + PRINT, program]
     ended = subprocess.run(
         command, cwd=PROJECT, env=environment, capture_output=True, text=True, timeout=300, check=False
     )
@@ -60,19 +72,18 @@ def seen(home: Path, names: list[str], *arguments: str, code: str = "") -> dict[
 
 
 def test_a_task_imports_nothing_more_and_its_fork_can_use_delta_and_a_server(tmp_path: Path) -> None:
-    task = seen(tmp_path, PRELOADED, code=FORK + WORK)
+    task = seen(tmp_path, ["lakehouse_airflow.preloaded", *PRELOADED], "scheduler", FORK + WORK + LINEAGE)
+    first, *_, last = map(set, task["packages"])
+    assert {"deltalake", "pyarrow"} <= first
+    assert not SPARK & first, "a gate and a plan need nothing of Spark"
+    assert "great_expectations" not in last, "few jobs need it"
     assert task["imported"] == []
     assert task["rows"] == 2
-    assert "great_expectations" not in task["packages"], "few jobs need it"
+    assert task["has_client"] == [False, True], "only a task that sends events loads OpenLineage's client"
+    assert not task["has_factory"], "the scheduler does not parse DAG files"
 
 
 def test_the_dag_processor_alone_has_what_a_dag_file_imports_before_it_forks(tmp_path: Path) -> None:
-    (tmp_path / "config").mkdir()
-    (tmp_path / "config" / "airflow_local_settings.py").write_text(LOCAL_SETTINGS)
-    processor = seen(tmp_path, [], "dag-processor", code=WORK)
+    processor = seen(tmp_path, [], "dag-processor", WORK)
     assert processor["has_factory"]
     assert "spark_jobs.layers.writing" in processor["imported"], "the watch on imports sees them"
-    scheduler = seen(tmp_path, ["lakehouse_airflow.preloaded"], "scheduler")
-    assert not scheduler["has_factory"]
-    assert {"deltalake", "pyarrow"} <= set(scheduler["packages"])
-    assert not SPARK & set(scheduler["packages"]), "a gate and a plan need nothing of Spark"
