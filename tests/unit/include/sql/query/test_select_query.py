@@ -35,22 +35,17 @@ ALLOWED = [
 
 REFUSED = [
     ("SELECT * FROM f, w", "not named"),
-    ("SELECT day, a + 1 FROM f, w", "has no name"),
     ("SELECT day, cast(a AS int) FROM f, w", "has no name"),
     ("SELECT day AS Day FROM f, w", "not a valid name"),
     ("SELECT a AS x, b AS x FROM f, w", "two columns have the name"),
     ("SELECT day FROM f", "does not read the source 'w'"),
-    ("SELECT day FROM f, w, g", "g is not the alias"),
     ("SELECT day FROM f, w, silver.flights", "not the alias"),
     ("SELECT day FROM f, w WHERE day IN (SELECT value FROM text.`/etc/passwd`)", "not the alias"),
     ("SELECT day FROM f VERSION AS OF 3, w", "chooses the version"),
     ("SELECT day FROM f, w, identifier('silver.x')", "identifier"),
     ("SELECT day FROM f, w, read_files('/etc')", "no source"),
     ("WITH f AS (SELECT 1 AS day) SELECT day FROM f, w", "name of a source"),
-    (
-        "WITH x AS (SELECT day FROM f), y AS (WITH x AS (SELECT day FROM w) SELECT * FROM x) SELECT day FROM x, y",
-        "another",
-    ),
+    ("WITH x AS (FROM f), y AS (WITH x AS (SELECT day FROM w) SELECT * FROM x) SELECT day FROM x, y", "another"),
     ("WITH x AS (SELECT day FROM x) SELECT x.day FROM x, f, w", "'x' in WITH is read before it is stated"),
     ("SELECT f.day AS order FROM f, w WHERE", "it cannot be read at line 1, column "),
     ("SELECT f.day FROM f NATURAL LEFT JOIN w", "also compares what Millrace adds to each table"),
@@ -65,17 +60,12 @@ REFUSED = [
     ("", "no query"),
     ("SELECT TRANSFORM(day) USING 'cat' AS day FROM f, w", "more than read"),
     ("SELECT reflect('java.lang.System', 'getenv', 'X') AS day FROM f, w", "outside"),
-    ("SELECT `reflect`('java.lang.System', 'getenv', 'X') AS day FROM f, w", "outside"),
-    ("SELECT system.builtin.java_method('java.lang.System', 'exit', 1) AS day FROM f, w", "outside"),
+    ("SELECT system.builtin.`java_method`('java.lang.System', 'exit', 1) AS day FROM f, w", "outside"),
     ("SELECT input_file_name() AS day FROM f, w", "outside"),
     ("SELECT mine(day) AS day FROM f, w", "unknown function"),
-    ("SELECT spark_catalog.default.mine(day) AS day FROM f, w", "spark_catalog.default.mine may give other values"),
     ("SELECT spark_catalog.default.ABS(day) AS day FROM f, w", "spark_catalog.default.abs may give other values"),
     ("SELECT rand() AS day FROM f, w", "random"),
-    ("SELECT current_date AS day FROM f, w", "clock"),
     ("SELECT now() - INTERVAL 1 DAY AS day FROM f, w", "clock"),
-    ("SELECT day FROM f, w WHERE f.day < DATE'today'", "clock"),
-    ("SELECT CAST('now' AS TIMESTAMP) AS t FROM f, w", "clock"),
     ("SELECT day FROM f, w WHERE to_date('yesterday') = day", "clock"),
     ("SELECT monotonically_increasing_id() AS day FROM f, w", "splits"),
     ("SELECT current_user AS day FROM f, w", "depends on who"),
@@ -156,7 +146,6 @@ def test_a_column_is_found_through_subqueries_and_all_are_if_rows_depend_on_it(q
 
 def test_functions_that_number_rows_are_named_because_rows_may_tie() -> None:
     query = query_of("SELECT a FROM (SELECT a, row_number() OVER (ORDER BY b) AS n, lag(a) OVER (ORDER BY b) FROM f)")
-    assert query.tree is not None
     assert functions_with_ties(query.tree) == ["lag", "row_number"]
 
 
@@ -168,8 +157,7 @@ STORED = ["id", "amount", "xs"]
     [
         "SELECT * FROM {table}",
         "FROM {table} WHERE amount < 0",
-        "SELECT ID, count(*) AS n FROM {table} GROUP BY id HAVING n > 1 ORDER BY n",
-        "SELECT t.amount.cents FROM {table} t WHERE t.id RLIKE 'x{2}' -- why",
+        "SELECT t.amount.cents FROM {table} t WHERE t.ID RLIKE 'x{2}' -- why",
         "WITH late AS (SELECT id AS k FROM {table}) SELECT k FROM late JOIN {silver.customers} c ON c.id = late.k",
         "SELECT * FROM {table} WHERE exists(xs, x -> x > 1)",
         "SELECT x FROM {table} LATERAL VIEW explode(xs) e AS x",
@@ -188,16 +176,12 @@ def test_a_query_that_only_reads_is_accepted(query: str) -> None:
     [
         ("", "not one SELECT"),
         ("DROP TABLE {table}", "not one SELECT"),
-        ("INSERT INTO {table} SELECT 1", "not one SELECT"),
         ("WITH x AS (SELECT 1) INSERT INTO y SELECT * FROM {table}", "not one SELECT"),
-        ("CREATE TABLE z AS SELECT * FROM {table}", "not one SELECT"),
-        ("SET x = {table}", "not one SELECT"),
         ("EXPLAIN SELECT * FROM {table}", "not one SELECT"),
         ("SELECT * FROM {table}; DROP TABLE x", "not one SELECT"),
         ("SELECT * FROM {table} WHERE", "cannot be parsed"),
         ("SELECT 'a FROM {table}", "cannot be parsed"),
         ("SELECT 1", "does not read {table}"),
-        ("SELECT * FROM {table}, silver.customers", "it reads silver.customers"),
         ("SELECT * FROM {table}, delta.`/etc/passwd`", "it reads delta.`/etc/passwd`"),
         ("SELECT * FROM {table} WHERE id IN (SELECT id FROM customers)", "it reads customers"),
         ("SELECT * FROM {table}, range(5)", "it reads RANGE(5)"),

@@ -136,9 +136,8 @@ def rows_of(database: duckdb.DuckDBPyConnection, query: str) -> list[tuple[int |
 def fill(database: duckdb.DuckDBPyConnection, random: Random) -> None:
     """Make eight random rows of each source: the table `all_<alias>`, and a view `<alias>` of it."""
     for alias in SOURCES:
-        rows = ", ".join(
-            f"({', '.join(random.choice(['NULL', '0', '1', '2', '3']) for _ in COLUMNS)})" for _ in range(8)
-        )
+        values = (random.choices(["NULL", "0", "1", "2", "3"], k=len(COLUMNS)) for _ in range(8))
+        rows = ", ".join(f"({', '.join(row)})" for row in values)
         database.sql(f"CREATE OR REPLACE TABLE all_{alias} AS SELECT * FROM (VALUES {rows}) AS t (a, b, c)")
         database.sql(f"CREATE OR REPLACE VIEW {alias} AS SELECT * FROM all_{alias}")
 
@@ -157,11 +156,8 @@ def read_only_touched(database: duckdb.DuckDBPyConnection, found: Trace, values:
             " AND ".join(f"({text} <=> {'NULL' if n is None else n})" for text, n in zip(parts, value, strict=True))
             for parts, value in product(found.parts.get(alias, ()), values)
         ]
-        where = (
-            "TRUE"
-            if alias in {**found.whole, **found.lookups}
-            else " OR ".join(f"({each})" for each in equal) or "FALSE"
-        )
+        is_whole = alias in {**found.whole, **found.lookups}
+        where = "TRUE" if is_whole else " OR ".join(f"({each})" for each in equal) or "FALSE"
         text = for_duckdb(f"SELECT * FROM all_{alias} WHERE {where}")
         database.sql(f"CREATE OR REPLACE VIEW {alias} AS {text}")
 
