@@ -86,22 +86,12 @@ class TestSoundSpecs:
                 assert column.description, f"{spec.table}.{name}"
 
     def test_yaml_is_read_as_editors_read_it(self, tmp_path: Path) -> None:
-        write_specs(tmp_path, *ORDERS, silver_document("silver.customers"))
-        text = """
-            table: gold.revenue_daily
-            sources:
-              o: {table: silver.orders}
-              c: {table: silver.customers, join: left, on: o.order_id = c.order_id}
-            refresh_by: day
-            refresh_from: {o: day, c: day}
-            group_by: {day: o.day}
-            measures: {orders: count(*)}
-            owner: no
-        """
-        write_spec(tmp_path, "gold/shop/revenue_daily.yaml", text)
-        spec = load_catalog(tmp_path).spec("gold.revenue_daily")
-        assert isinstance(spec, GoldSpec)
-        assert spec.sources["c"].on == "o.order_id = c.order_id"
+        gold = gold_of("gold.pairs", "silver.orders", "silver.orders", owner="no")
+        file = write_specs(tmp_path, *ORDERS, gold) / "gold/shop/pairs.yaml"
+        file.write_text(file.read_text().replace("'on': ", "on: ").replace("'no'", "no"))
+        assert {"owner: no", "    on: s0.day = s1.day"} <= set(file.read_text().split("\n"))
+        spec = load_catalog(tmp_path).spec("gold.pairs")
+        assert spec.sources["s1"].on == "s0.day = s1.day"
         assert spec.owner == "no"
 
 
@@ -128,7 +118,6 @@ class TestWrongSpecs:
         [
             ("silver/shop/orders.yaml", "table: silver.orders\nsource: bronze.orders\nkeyz: [order_id]\n"),
             ("silver/shop/orders.yaml", "table: silver.orders\nsource: bronze.ordesr\n"),
-            ("silver/shop/orders.yaml", "a: ["),
             ("silver/shop/orders.yaml", "[]"),
             ("silver/shop/orders.yml", ""),
             ("silver/stock/orders.yaml", "table: silver.orders\nsource: bronze.orders\nkeys: [order_id]\n"),
@@ -165,12 +154,9 @@ class TestWrongSpecs:
         assert set(catalog.invalid) == set(pairs)
 
     def test_a_cycle_of_gold_tables_is_named_with_its_path_and_their_order_is_still_found(self, tmp_path: Path) -> None:
-        write_specs(
-            tmp_path, *ORDERS, gold_of("gold.a", "gold.c", "gold.revenue_daily"), gold_of("gold.self", "gold.self")
-        )
-        write_specs(
-            tmp_path, gold_of("gold.b", "gold.a"), gold_of("gold.c", "gold.b", owner=7), gold_of("gold.d", "gold.c")
-        )
+        sources = {"a": ["c", "revenue_daily"], "self": ["self"], "b": ["a"], "d": ["c"]}
+        gold = (gold_of(f"gold.{table}", *(f"gold.{source}" for source in read)) for table, read in sources.items())
+        write_specs(tmp_path, *ORDERS, *gold, gold_of("gold.c", "gold.b", owner=7))
         catalog = load_catalog(tmp_path)
         cycles = [problem for problem in catalog.problems if "read one another" in problem.message]
         assert [(p.key, p.value, p.message.rpartition(": ")[2], p.fix) for p in cycles] == [
@@ -183,13 +169,8 @@ class TestWrongSpecs:
         for table in ("gold.b", "gold.d"):
             with pytest.raises(SpecError, match=f"{table}: it reads gold"):
                 catalog.require_sound_sources(catalog.spec(table))
-        assert [spec.table for spec in catalog.of_domain("shop")][3:] == [
-            "gold.revenue_daily",
-            "gold.self",
-            "gold.a",
-            "gold.d",
-            "gold.b",
-        ]
+        gold = [spec.table.partition(".")[2] for spec in catalog.of_domain("shop")][3:]
+        assert gold == ["revenue_daily", "self", "a", "d", "b"]
 
     def test_files_that_cannot_be_read_or_are_of_another_place_harm_only_themselves(self, tmp_path: Path) -> None:
         folder = write_specs(tmp_path, *ORDERS)
@@ -206,9 +187,7 @@ class TestWrongSpecs:
         write_spec(folder, "stray.yaml", "table: stray\n")
         catalog = load_catalog(folder)
         assert set(catalog.invalid) == {"silver.gone", "gold.folder", "silver.copy", "stray.yaml"}
-        assert (catalog.domains, len(catalog.specs), len(catalog.tables)) == (("shop",), 3, 6), (
-            "no table is called stray"
-        )
+        assert (catalog.domains, len(catalog.specs), len(catalog.tables)) == (("shop",), 3, 6), "none is called stray"
 
 
 def test_needed_are_the_columns_that_are_stated_so_and_those_of_keys() -> None:
@@ -235,15 +214,10 @@ def test_any_mutation_of_the_real_specs_and_of_the_text_of_one_gives_findings(
                 ["&a ", "*a", "!!int ", "[", "{", "\t", "\n", ": ", "- ", "\x07"]
             )
         spec.write_text("".join(text))
-        assert_findings(Path(folder))
-
-
-def assert_findings(folder: Path) -> None:
-    catalog = load_catalog(folder)
-    problems = [*catalog.problems, *sql_problems(catalog)]
-    assert str(SpecsRefusedError(problems)).count("\n") >= len(problems)
-    for problem in problems:
-        assert problem.file.is_relative_to(folder)
-        assert 1 <= problem.line <= len(problem.file.read_text().splitlines()) + 1, problem
-        assert problem.message
-        assert problem.key or problem.line == 1 or "not YAML" in problem.message, problem
+        catalog = load_catalog(Path(folder))
+        problems = [*catalog.problems, *sql_problems(catalog)]
+        assert str(SpecsRefusedError(problems)).count("\n") >= len(problems)
+        for problem in problems:
+            assert 1 <= problem.line <= len(problem.file.read_text().splitlines()) + 1, problem
+            assert problem.message
+            assert problem.key or problem.line == 1 or "not YAML" in problem.message, problem

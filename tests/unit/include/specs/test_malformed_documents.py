@@ -43,9 +43,7 @@ def bound(**arguments: Any) -> dict[str, Any]:
          "max_age", "longer than 100 years"),
     ],
 )  # fmt: skip
-def test_a_wrong_value_in_a_silver_document_is_named(
-    tmp_path: Path, change: dict[str, Any], key: str, said: str
-) -> None:
+def test_a_wrong_value_of_a_silver_table_is_named(tmp_path: Path, change: dict[str, Any], key: str, said: str) -> None:
     document = silver_document(**{**change, "columns": {**silver_document()["columns"], **change.get("columns", {})}})
     found = only_problem(write_specs(tmp_path, bronze_document(), document))
     assert key in found.key
@@ -65,9 +63,7 @@ def test_a_wrong_value_in_a_silver_document_is_named(
         ({"kafka": "main", "topic_pattern": "a("}, "topic_pattern", "not a regular expression"),
     ],
 )
-def test_a_wrong_folder_or_pattern_of_a_source_is_named(
-    tmp_path: Path, source: dict[str, Any], key: str, said: str
-) -> None:
+def test_a_wrong_folder_or_pattern_is_named(tmp_path: Path, source: dict[str, Any], key: str, said: str) -> None:
     whole = {**({} if "kafka" in source else {"landing": "orders"}), "format": "json", **source}
     found = only_problem(write_specs(tmp_path, bronze_document(source=whole)))
     assert found.key == f"source.{key}"
@@ -84,7 +80,6 @@ def test_a_wrong_folder_or_pattern_of_a_source_is_named(
         ("columns: &a [*a]\n", 4, "the value contains itself through an alias"),
         ("keys: " + "[" * 40 + "]" * 40 + "\n", 4, "deeper or larger than any spec"),
         ("max_rows_per_batch: " + "9" * 5000 + "\n", 4, "is no int"),
-        ("keys: !!int x\n", 4, "'x' is no int"),
         ("keys: !!bool x\n", 4, "'x' is no bool"),
         ("keys: !!timestamp x\n", 4, "could not determine a constructor"),
         ("keys: !!python/object/apply:os.system [ls]\n", 4, "could not determine a constructor"),
@@ -163,10 +158,8 @@ def test_the_schema_refuses_what_the_models_refuse(document: dict[str, Any], pla
     "rule",
     [
         {"expect_column_to_exist": {"column": "a"}},
-        {"action": "warn"},
         {"expect_column_to_exist": {"column": "a"}, "action": "drop"},
         {"expect_column_to_exist": {"colum": "a"}, "action": "warn"},
-        {"expect_column_to_exist": {}, "action": "warn"},
         {"expect_nothing": {}, "action": "warn"},
         {"expect_column_to_exist": {"column": "a"}, "action": "warn", "reson": "x"},
         {"expect_table_row_count_to_be_between": {}, "action": "warn"},

@@ -10,7 +10,7 @@ import pytest
 
 from include.contracts.spec.table_spec import BronzeSpec
 from tests.support.documents.refusals import assert_problem, only_problem, problem_of_silver, problems_of
-from tests.support.documents.specs import bronze_document, bronze_spec, silver_document, write_specs
+from tests.support.documents.specs import Document, bronze_document, bronze_spec, silver_document, write_specs
 
 HISTORY = {"stored_as_scd_type": 2, "track_history_column_list": ["amount"]}
 FEED, RETENTION = "delta.enableChangeDataFeed", "delta.deletedFileRetentionDuration"
@@ -58,9 +58,7 @@ def with_order_id(column: dict[str, Any]) -> dict[str, Any]:
         ({"delta": {"millrace.table_id": 3}}, "delta['millrace.table_id']", "", "leave it out"),
     ],
 )  # fmt: skip
-def test_each_is_named_with_its_likely_fix(
-    tmp_path: Path, changes: dict[str, Any], key: str, message: str, fix: str
-) -> None:
+def test_each_is_named_with_its_likely_fix(tmp_path: Path, changes: Document, key: str, message: str, fix: str) -> None:
     assert_problem(problem_of_silver(tmp_path, **changes), key, message, fix)
 
 
@@ -117,9 +115,7 @@ def test_a_property_that_leaves_the_reader_version_alone(tmp_path: Path, delta: 
 
 
 @pytest.mark.parametrize("document", [bronze_document, silver_document])
-def test_a_bronze_or_silver_table_names_the_columns_with_statistics(
-    tmp_path: Path, document: Callable[..., dict[str, Any]]
-) -> None:
+def test_columns_with_statistics_are_named(tmp_path: Path, document: Callable[..., dict[str, Any]]) -> None:
     others = [] if document is bronze_document else [bronze_document()]
     write_specs(tmp_path, *others, document(delta={"delta.dataSkippingNumIndexedCols": "8"}))
     problem = only_problem(tmp_path)
@@ -167,17 +163,12 @@ def test_the_size_of_batches_does_not_change_the_spec_hash() -> None:
         ({**KAFKA, "format": "avro", "avro_schema": '"int"'}, "source.avro_schema", "must be a record", ""),
         ({**KAFKA, "starting_offsets": "yesterday"}, "source.starting_offsets", "write earliest, latest, or an", ""),
         ({**KAFKA, "starting_offsets": "2013-01-01"}, "source.starting_offsets", "an instant with its zone", ""),
-        (
-            {**KAFKA, "transforms": {"ordr_id": "key"}},
-            "source.transforms.ordr_id",
-            "no such",
-            "did you mean 'order_id'",
-        ),
+        ({**KAFKA, "transforms": {"ordr_id": "key"}}, "source.transforms.ordr_id", "no such", "did you mean 'order_i"),
         ({**KAFKA, "allowed_latency": "10"}, "source.allowed_latency", "is not a wait", ""),
     ],
 )
 def test_each_mistake_in_a_source_is_named_with_its_likely_fix(
-    tmp_path: Path, source: dict[str, Any], key: str, message: str, fix: str
+    tmp_path: Path, source: Document, key: str, message: str, fix: str
 ) -> None:
     problem = only_problem(write_specs(tmp_path, bronze_document(source=source)))
     assert problem.line > 1
@@ -201,7 +192,7 @@ def test_raw_bytes_fill_only_the_column_value(tmp_path: Path) -> None:
     ],
 )
 def test_silver_cannot_be_ordered_by_interval_if_its_source_has_one_folder(
-    tmp_path: Path, changes: dict[str, Any], key: str, message: str, fix: str
+    tmp_path: Path, changes: Document, key: str, message: str, fix: str
 ) -> None:
     by_interval, in_one_folder = (
         bronze_document(source={**bronze_document()["source"], **path}) for path in ({}, {"path": "."})

@@ -17,42 +17,29 @@ from include.errors import ExitCode, Outcome
 from tests.support.texts import texts
 
 DAY = Interval(start=datetime(2013, 1, 1, tzinfo=UTC), end=datetime(2013, 1, 2, tzinfo=UTC))
-COUNTS = st.integers(0, 10**12)
-VALUES = st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=20)
-
+TEXTS, COUNTS = st.text(max_size=10), st.integers(0, 10**12)
+VALUES = st.none() | st.booleans() | st.integers(-(2**53), 2**53) | TEXTS
+CHECKS = st.builds(
+    CheckResult, rule=TEXTS, action=st.just("fail"), passed=st.booleans(), observed=VALUES, samples=st.tuples(VALUES)
+)
 REPORTS = st.builds(
     JobReport,
-    job=st.sampled_from(["bronze_ingest", "silver_merge"]),
+    job=st.just("silver_merge"),
     table=st.just("silver.flights"),
     outcome=st.sampled_from(Outcome),
-    message=st.text(max_size=80),
+    message=TEXTS,
     interval=st.just(DAY),
-    run_id=st.text(max_size=40),
-    batch_seq=st.none() | COUNTS,
+    run_id=TEXTS,
     version=st.none() | COUNTS,
     rows=st.builds(RowCounts, read=COUNTS, applied=COUNTS, quarantined=COUNTS),
-    lost_races=st.lists(
-        st.builds(LostRace, conflict=st.text(max_size=10), run_id=st.text(max_size=10), version=st.none() | COUNTS)
-    ).map(tuple),
-    waited_for=st.text(max_size=10),
-    checks=st.lists(
-        st.builds(
-            CheckResult,
-            rule=st.text(max_size=20),
-            action=st.sampled_from(["warn", "fail"]),
-            passed=st.booleans(),
-            observed=VALUES,
-            samples=st.lists(VALUES, max_size=5).map(tuple),
-        ),
-        max_size=3,
-    ).map(tuple),
-    files=st.dictionaries(st.text(max_size=10), st.text(max_size=10), max_size=3),
-    details=st.dictionaries(st.text(max_size=10), VALUES, max_size=3),
-    timings_s=st.dictionaries(st.text(max_size=10), st.floats(0, 1e6), max_size=3),
+    lost_races=st.tuples(st.builds(LostRace, conflict=TEXTS, run_id=TEXTS, version=st.none() | COUNTS)),
+    checks=st.tuples(CHECKS),
+    details=st.dictionaries(TEXTS, VALUES, max_size=3),
+    timings_s=st.dictionaries(TEXTS, st.floats(0, 1e6), max_size=3),
 )
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(report=REPORTS)
 def test_a_report_survives_its_file(report: JobReport, tmp_path_factory: pytest.TempPathFactory) -> None:
     path = tmp_path_factory.mktemp("report") / "deep" / "report.json"

@@ -49,7 +49,6 @@ def test_a_rule_on_rows_may_have_every_action() -> None:
     ("document", "message"),
     [
         ({"action": "warn"}, "exactly one key that starts with expect_, this one has none"),
-        ({"expect_a": {}, "expect_b": {}, "action": "warn"}, "exactly one key that starts with expect_"),
         ({"expect_column_values_to_be_nul": {}, "action": "warn"}, "unknown expectation"),
         ({"expect_column_to_exist": {}, "action": "warn", "reson": "x"}, "Extra inputs are not permitted"),
         ({"expect_column_to_exist": {}}, "Field required"),
@@ -61,20 +60,11 @@ def test_what_is_not_an_expectation_is_refused(document: Any, message: str) -> N
         Expectation.model_validate(document)
 
 
-@pytest.mark.parametrize(
-    ("document", "rule"),
-    [
-        ({"expect_column_to_exist": {"column": "a"}}, "expect_column_to_exist(a)"),
-        (
-            {"expect_column_pair_values_a_to_be_greater_than_b": {"column_A": "b", "column_B": "a"}},
-            "expect_column_pair_values_a_to_be_greater_than_b(b, a)",
-        ),
-        (
-            {"expect_compound_columns_to_be_unique": {"column_list": ["a", "b"]}},
-            "expect_compound_columns_to_be_unique(a, b)",
-        ),
-        ({"expect_table_row_count_to_equal": {"value": 3}}, "expect_table_row_count_to_equal()"),
-    ],
-)
-def test_refusals_are_counted_under_the_expectation_and_its_columns(document: dict[str, Any], rule: str) -> None:
-    assert Expectation.model_validate({**document, "action": "warn"}).rule == rule
+def test_refusals_are_counted_under_the_expectation_and_its_columns() -> None:
+    for name, arguments, columns in (
+        ("expect_column_to_exist", {"column": "a"}, "(a)"),
+        ("expect_column_pair_values_a_to_be_greater_than_b", {"column_A": "b", "column_B": "a"}, "(b, a)"),
+        ("expect_compound_columns_to_be_unique", {"column_list": ["a", "b"]}, "(a, b)"),
+        ("expect_table_row_count_to_equal", {"value": 3}, "()"),
+    ):
+        assert Expectation.model_validate({name: arguments, "action": "warn"}).rule == f"{name}{columns}"

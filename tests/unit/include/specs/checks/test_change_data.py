@@ -9,7 +9,6 @@ import jsonschema
 import pytest
 
 from include.catalog import load_catalog
-from include.contracts.spec.table_spec import BronzeSpec, SilverSpec
 from include.specs.checks.sql import sql_problems
 from include.specs.schema import table_spec_schema
 from tests.support.documents.refusals import only_problem, problem_of_gold, problem_of_silver, problems_of
@@ -35,7 +34,6 @@ def test_each_source_has_its_own_columns_and_deletes(tmp_path: Path) -> None:
     catalog = load_catalog(write_specs(tmp_path, *two_shops()))
     assert [*catalog.problems, *sql_problems(catalog)] == []
     spec = catalog.spec(SILVER)
-    assert isinstance(spec, SilverSpec)
     jsonschema.Draft202012Validator(table_spec_schema()).validate(two_shops()[-1])
     web, branch = (spec.of_source(table) for table in spec.source_tables)
     assert [(each.source, each.apply_as_deletes) for each in (web, branch)] == [
@@ -44,7 +42,7 @@ def test_each_source_has_its_own_columns_and_deletes(tmp_path: Path) -> None:
     ]
     assert [each.columns["amount"].expression for each in (web, branch)] == [None, "cents div 100"]
     assert {each.columns["shop"].expression for each in (web, branch)} == {"_source_table"}
-    keys = {table: catalog.needed_columns(_bronze(catalog.spec(table))) for table in spec.source_tables}
+    keys = {table: catalog.needed_columns(catalog.spec(table)) for table in spec.source_tables}
     assert keys == {WEB: {"order_id"}, BRANCH: {"number"}}, "of a file"
 
 
@@ -55,12 +53,7 @@ def test_each_source_has_its_own_columns_and_deletes(tmp_path: Path) -> None:
         (changed(table="bronze.brunch_orders"), "sources[1].table", "no spec creates this table", BRANCH),
         (changed(table="silver.customers"), "sources[1].table", "a bronze table is written", "by a `query`"),
         (two_shops(sources=None, source="silver.customers"), "source", "a bronze table is written", "by a `query`"),
-        (
-            changed(columns={"order_id": "number", "amount": "cents", "total": "1"}),
-            "sources[1].columns.total",
-            "no such",
-            "",
-        ),
+        (changed(columns={"order_id": "1", "amount": "2", "total": "3"}), "sources[1].columns.total", "no such", ""),
         (changed(columns={"order_id": "number"}), "columns.amount", f"{BRANCH} has no column", f"columns of {BRANCH}"),
         (changed(rows=3), "sources[1].rows", "unknown key", ""),
         (two_shops(source=WEB), "sources", "stated twice", ""),
@@ -97,11 +90,6 @@ def test_the_table_that_a_row_came_from_is_known_only_of_a_list_of_sources(tmp_p
     assert "list of sources" in problem.message
 
 
-def _bronze(spec: Any) -> BronzeSpec:
-    assert isinstance(spec, BronzeSpec)
-    return spec
-
-
 DELETES = {"apply_as_deletes": "amount = 0"}
 NEEDED = "this table needs its deleted keys"
 
@@ -114,14 +102,11 @@ def with_retention(retain: Any = "400 days", **changes: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("retain", "more"), [("400 days", {"stored_as_scd_type": 1}), ("36 hours", {"apply_as_truncates": "amount < 0"})]
 )
-def test_a_table_that_keeps_the_last_state_may_delete_tombstones(
-    tmp_path: Path, retain: str, more: dict[str, Any]
-) -> None:
+def test_a_table_that_keeps_the_last_state_may_delete_tombstones(tmp_path: Path, retain: str, more: Document) -> None:
     history = silver_document(**DELETES, stored_as_scd_type=2, maintenance={"tombstones": {"retain": None}})
     assert problems_of(write_specs(tmp_path, bronze_document(), history)) == (), "where none is stated, they are kept"
     document = silver_document(**with_retention(retain, **more))
     spec = load_catalog(write_specs(tmp_path, bronze_document(), document)).spec("silver.orders")
-    assert isinstance(spec, SilverSpec)
     assert spec.maintenance.tombstones.retain == retain
     jsonschema.Draft202012Validator(table_spec_schema()).validate(document)
     assert spec.spec_hash == silver_spec(**{**DELETES, **more}).spec_hash, "no row changes because of it"
@@ -130,11 +115,7 @@ def test_a_table_that_keeps_the_last_state_may_delete_tombstones(
 @pytest.mark.parametrize(
     ("changes", "message", "fix"),
     [
-        (
-            with_retention(stored_as_scd_type=2),
-            NEEDED,
-            "leave it out: deleted keys are then kept for ever; or leave out stor",
-        ),
+        (with_retention(stored_as_scd_type=2), NEEDED, "leave it out: deleted keys are then kept for ever; or leave"),
         (with_retention(ignore_null_updates=True), NEEDED, "leave it out: deleted keys are then kept for ever"),
         (with_retention(snapshot="full", sequence_by=[], apply_as_deletes=None), "a full snapshot leaves no", "leave"),
         (with_retention(apply_as_deletes=None), "no event of this table deletes a key", "state apply_as_deletes"),
@@ -142,7 +123,7 @@ def test_a_table_that_keeps_the_last_state_may_delete_tombstones(
     ],
 )
 def test_a_table_that_needs_its_tombstones_is_refused_with_its_likely_fix(
-    tmp_path: Path, changes: dict[str, Any], message: str, fix: str
+    tmp_path: Path, changes: Document, message: str, fix: str
 ) -> None:
     problem = problem_of_silver(tmp_path, **changes)
     assert (problem.key, problem.value) == (

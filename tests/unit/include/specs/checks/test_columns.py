@@ -75,10 +75,7 @@ def test_only_records_that_name_their_fields_are_read_in_any_case(tmp_path: Path
 
 
 ADDRESS = {"address": {"type": "struct<city: string>"}, "tags": {"type": "array<string>"}, "order_id": {}}
-
-
-def nested_rule(name: str, action: str = "quarantine", **arguments: Any) -> dict[str, Any]:
-    return {"expectations": [{name: arguments, "action": action}]}
+IN_SET, UNIQUE = "expect_column_values_to_be_in_set", "expect_compound_columns_to_be_unique"
 
 
 @pytest.mark.parametrize(
@@ -86,18 +83,12 @@ def nested_rule(name: str, action: str = "quarantine", **arguments: Any) -> dict
     [
         ({"partitioned_by": ["tags"]}, "partitioned_by[0]", "have no order"),
         ({"zorder_by": ["address"]}, "zorder_by[0]", "have no order"),
-        (
-            nested_rule("expect_column_values_to_be_in_set", column="address", value_set=["x"]),
-            "expectations[0].expect_column_values_to_be_in_set.column",
-            "address is struct<city: string>, and this rule compares single values",
-        ),
-        (
-            nested_rule("expect_compound_columns_to_be_unique", "fail", column_list=["order_id", "tags"]),
-            "expectations[0].expect_compound_columns_to_be_unique.column_list",
-            "tags is array<string>, and this rule compares single values",
-        ),
+        ({"expectations": rule(IN_SET, column="address", value_set=["x"])}, f"expectations[0].{IN_SET}.column",
+         "address is struct<city: string>, and this rule compares single values"),
+        ({"expectations": rule(UNIQUE, "fail", column_list=["order_id", "tags"])},
+         f"expectations[0].{UNIQUE}.column_list", "tags is array<string>, and this rule compares single values"),
     ],
-)
+)  # fmt: skip
 def test_what_needs_single_values_refuses_them(tmp_path: Path, changes: dict[str, Any], key: str, message: str) -> None:
     problem = only_problem(write_specs(tmp_path, bronze_document(columns=ADDRESS, **changes)))
     assert (problem.key, message in problem.message, bool(problem.fix)) == (key, True, True)
@@ -114,13 +105,9 @@ def test_silver_takes_parts_and_whole_values(tmp_path: Path) -> None:
         "sizes": {"type": "array<int>", "from": "transform(tags, tag -> length(tag))"},
         "first": {"type": "map<string, struct<tag: string>>", "from": "map('first', struct(tags[0] AS tag))"},
     }
-    rules = {
-        "expectations": [
-            {"expect_sql": "size(tags) > 0 AND address.city <> ''", "action": "quarantine"},
-            {"expect_column_values_to_not_be_null": {"column": "address"}, "action": "fail"},
-        ]
-    }
-    silver = silver_document(columns=columns, **SETTINGS, **rules, stored_as_scd_type=2)
+    rules = rule("expect_column_values_to_not_be_null", "fail", column="address")
+    rules += [{"expect_sql": "size(tags) > 0 AND address.city <> ''", "action": "quarantine"}]
+    silver = silver_document(columns=columns, **SETTINGS, expectations=rules, stored_as_scd_type=2)
     assert problems_of(write_specs(tmp_path, bronze_document(columns=ADDRESS), silver)) == ()
 
 
@@ -173,9 +160,7 @@ def test_sound_arguments_are_accepted(tmp_path: Path) -> None:
         (JSON, "json_schema", {"type": "objekt"}, "no JSON Schema: 'objekt' is not valid", ""),
     ],
 )
-def test_each_is_named_with_its_place(
-    tmp_path: Path, name: str, argument: str, value: Any, message: str, fix: str
-) -> None:
+def test_each_has_its_place(tmp_path: Path, name: str, argument: str, value: Any, message: str, fix: str) -> None:
     columns = {"column_A": "amount", "column_B": "order_id"} if name == PAIRS else {"column": "amount"}
     others = {"threshold": 1} if name == DIVERGENCE else {}
     expectations = rule(name, "warn", **columns, **others, **{argument: value})

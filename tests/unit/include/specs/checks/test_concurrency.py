@@ -17,6 +17,7 @@ EU, US = "bronze.orders_eu", "bronze.orders_us"
 EXIST, RECONCILE = "expect_column_values_to_exist_in_other_table", "expect_table_to_reconcile_with_source"
 WAITS = rule(EXIST, column="order_id", other_table="silver.known", other_column="order_id")
 SAME = rule(RECONCILE, "fail", source=EU, measure="count(*)", source_measure="count(*)")
+TOMBSTONES = {"apply_as_deletes": "amount < 0", "maintenance": {"tombstones": {"retain": "3 days"}}}
 TYPES = {"country": "string", "order_id": "string", "amount": "int", "day": "date", "event_at": "timestamp"}
 
 
@@ -56,9 +57,7 @@ def test_each_interval_may_have_a_stream_if_it_has_a_folder(tmp_path: Path, path
         (KAFKA, "leave it out: the messages of a topic have no interval"),
     ],
 )
-def test_a_file_that_several_intervals_could_load_allows_one_stream_only(
-    tmp_path: Path, source: dict[str, Any], fix: str
-) -> None:
+def test_a_file_of_several_intervals_allows_one_stream_only(tmp_path: Path, source: Document, fix: str) -> None:
     problem = only_problem(write_specs(tmp_path, bronze_document(source=source, concurrent_by="interval")))
     assert (problem.key, problem.value) == ("concurrent_by", "interval")
     assert "could be loaded by the runs of several intervals" in problem.message
@@ -112,18 +111,13 @@ def test_each_source_may_have_a_stream_if_it_has_keys_of_its_own(tmp_path: Path,
         ({"snapshot": "full", "sequence_by": []}, "snapshot", "delete the keys of the others", "leave out snapshot"),
         ({"source_priority": "after_sequence"}, "source_priority", "no two sources have the same key", "leave it out"),
         ({"on_refusal": "restore"}, "on_refusal", "may lack batches of a run", "write keep"),
-        (
-            {"apply_as_deletes": "amount < 0", "maintenance": {"tombstones": {"retain": "3 days"}}},
-            "maintenance.tombstones.retain",
-            "each source numbers its batches",
-            "leave it out",
-        ),
+        (TOMBSTONES, "maintenance.tombstones.retain", "each source numbers its batches", "leave it out"),
         ({"expectations": WAITS}, "expectations[0].action", "rows that wait are tried again", "use `action: warn`"),
         ({"expectations": SAME}, f"expectations[0].{RECONCILE}", "what one batch has read", "leave the rule out"),
     ],
 )
 def test_what_concerns_the_rows_of_several_sources_allows_one_stream_only(
-    tmp_path: Path, changes: dict[str, Any], key: str, message: str, fix: str
+    tmp_path: Path, changes: Document, key: str, message: str, fix: str
 ) -> None:
     known = silver_document("silver.known", source=EU, columns=with_type("string"), sequence_by=["event_at"])
     problem = only_problem(write_specs(tmp_path, *shared(**changes), known))
@@ -149,15 +143,10 @@ def test_the_shared_column_is_stored(tmp_path: Path) -> None:
         (shared([128, -128], [127], columns=with_type("tinyint")), FIRST, 128, "no tinyint has this value", "bigint"),
         (shared([1.5]), FIRST, 1.5, "a text or a whole number is needed here", ""),
         (shared([True]), FIRST, True, "a text or a whole number is needed here", ""),
-        (
-            shared(concurrent_by=None, sources=[{"table": EU, "partitions": ["de"]}]),
-            "sources[0].partitions",
-            ["de"],
-            "only a table with concurrent_by shares out partitions",
-            "write concurrent_by: <column>",
-        ),
+        (shared(concurrent_by=None, sources=[{"table": EU, "partitions": ["de"]}]), "sources[0].partitions", ["de"],
+         "only a table with concurrent_by shares out partitions", "write concurrent_by: <column>"),
     ],
-)
+)  # fmt: skip
 def test_no_value_is_shared_out_that_two_sources_deliver_or_none(
     tmp_path: Path, documents: list[Document], key: str, value: object, message: str, fix: str
 ) -> None:

@@ -34,9 +34,7 @@ def joined_sources(**joined: Any) -> dict[str, Any]:
         ({"sources": {"o": {**ORDERS, "where": "o.amount > 0"}}}, "sources.o.where", "own columns", "write"),
     ],
 )
-def test_each_is_named_with_its_likely_fix(
-    tmp_path: Path, changes: dict[str, Any], key: str, message: str, fix: str
-) -> None:
+def test_each_is_named_with_its_likely_fix(tmp_path: Path, changes: Document, key: str, message: str, fix: str) -> None:
     assert_problem(problem_of_gold(tmp_path, **changes), key, message, fix)
 
 
@@ -49,15 +47,10 @@ def test_each_is_named_with_its_likely_fix(
         ({"joined": {"on": "o.order_id = d.order_id"}}, "sources.c.on", "'d' is joined after 'c'", "move d before c"),
     ],
 )
-def test_a_lookup_that_could_not_be_traced(
-    tmp_path: Path, changes: dict[str, Any], key: str, message: str, fix: str
-) -> None:
-    sources = {**joined_sources(lookup=True, **changes.pop("joined", {})), "d": {**CUSTOMERS, "lookup": True}}
-    sources = {
-        **sources,
-        "o": {**sources["o"], **changes.pop("first", {})},
-        "d": {**sources["d"], "on": "d.day = o.day"},
-    }
+def test_a_lookup_that_could_not_be_traced(tmp_path: Path, changes: Document, key: str, message: str, fix: str) -> None:
+    sources = joined_sources(lookup=True, **changes.pop("joined", {}))
+    sources["o"] = {**ORDERS, **changes.pop("first", {})}
+    sources["d"] = {**CUSTOMERS, "on": "d.day = o.day", "lookup": True}
     problem = problem_of_gold(tmp_path, **{"sources": sources, "refresh_from": {"o": "day"}, **changes})
     assert (problem.key, problem.fix.startswith(fix)) == (key, True)
     assert message in problem.message
@@ -71,18 +64,13 @@ BOTH = {"o": "day", "c": "day"}
     [
         ({"o": ORDERS, "c": ORDERS}, {"refresh_from": BOTH}, "sources.c", "every source but the first needs a join"),
         ({"o": ORDERS, "c": {**ORDERS, "join": "left"}}, {"refresh_from": BOTH}, "sources.c", "join and on go"),
-        (
-            {"c": {**CUSTOMERS, "on": "c.order_id = c.order_id"}},
-            {"refresh_from": {"c": "day"}, "group_by": {"day": "c.day"}, "measures": {"n": "count(*)"}},
-            "sources.c",
-            "the first source joins nothing",
-        ),
+        ({"o": {**CUSTOMERS, "on": "o.order_id = o.order_id"}}, {}, "sources.o", "the first source joins nothing"),
         (joined_sources(on="o.order_id = c.order"), {"refresh_from": BOTH}, "sources.c.on", "did you mean 'c.order_"),
         (joined_sources(), {"refresh_from": {"o": "day"}}, "refresh_from", "a change in it would not reach this table"),
     ],
 )
 def test_a_join_that_is_not_whole_or_whose_changes_would_be_overlooked(
-    tmp_path: Path, sources: dict[str, Any], changes: dict[str, Any], key: str, message: str
+    tmp_path: Path, sources: dict[str, Any], changes: Document, key: str, message: str
 ) -> None:
     problem = problem_of_gold(tmp_path, sources=sources, **changes)
     assert problem.key.startswith(key)
@@ -138,9 +126,7 @@ ANY_VALUE = "write min, max or max_by, or order the rows in a window"
         ("explode(collect_set(o.amount))", "write a `query`, such as SELECT ... FROM o LATERAL VIEW explode(o.items)"),
     ],
 )
-def test_a_measure_with_another_value_in_each_run_is_refused_as_in_a_query(
-    tmp_path: Path, measure: str, fix: str
-) -> None:
+def test_a_measure_with_other_values_in_each_run_is_refused_with_a_fix(tmp_path: Path, measure: str, fix: str) -> None:
     found = sql_problems_of(tmp_path, bronze_document(), silver_document(), gold_document(measures={"m": measure}))
     assert {each.key for each in found} == {"measures.m"}
     assert any(each.fix.startswith(fix) for each in found), found
@@ -152,11 +138,7 @@ def test_a_measure_with_another_value_in_each_run_is_refused_as_in_a_query(
         ({"group_by": {"day": "o.day", "n": "explode(array(1, 2))"}}, "group_by.n", "makes rows"),
         ({"group_by": {"day": "o.day", "n": "window(o.event_at, '2 hours', '1 hour')"}}, "group_by.n", "makes rows"),
         ({"group_by": {"day": "o.day", "n": "rank() over (order by o.day)"}}, "group_by.n", "a window is not allowed"),
-        (
-            {"sources": {"o": {**ORDERS, "where": "1 = rank() over (order by day)"}}},
-            "sources.o.where",
-            "a window is not",
-        ),
+        ({"sources": {"o": {**ORDERS, "where": "1 = rank() over (order by day)"}}}, "sources.o.where", "a window is"),
         ({"sources": {"o": {**ORDERS, "where": "stack(2, 1, 2) = 1"}}}, "sources.o.where", "makes rows"),
         ({"refresh_from": {"o": "explode(sequence(day, day))"}}, "refresh_from.o", "makes rows"),
     ],

@@ -27,6 +27,7 @@ FRESH = "expect_table_to_be_fresh"
 NEAR = "expect_table_row_count_to_be_near_median"
 STABLE = "expect_table_columns_to_be_stable"
 RECONCILE = "expect_table_to_reconcile_with_source"
+BOTH = ["order_id", "day"]
 MEASURES = {"measure": "count(*)", "source_measure": "count(DISTINCT order_id)"}
 
 
@@ -36,13 +37,7 @@ def test_comparisons_with_their_arguments_are_accepted(tmp_path: Path) -> None:
         rule(NEAR, "warn", of_last=7, min_percent=50, max_percent=200),
         rule(NEAR, "warn", of_last=7, min_percent=50, rows="applied"),
         rule(EXIST, "fail", column="order_id", other_table="bronze.orders", other_column="order_id", mostly=0.9),
-        rule(
-            TOGETHER,
-            "fail",
-            column_list=["order_id", "day"],
-            other_table="bronze.orders",
-            other_column_list=["order_id", "day"],
-        ),
+        rule(TOGETHER, "fail", column_list=BOTH, other_table="bronze.orders", other_column_list=BOTH),
         rule(STABLE, "fail"),
         rule(STABLE, "fail", allow=["added"]),
         rule("expect_column_null_share_to_be_stable", "warn", column="amount", max_change=0.02),
@@ -66,25 +61,13 @@ def test_comparisons_with_their_arguments_are_accepted(tmp_path: Path) -> None:
         (rule(NEAR, "warn", of_last=7, min_percent=5, rows="aplied"), "rows", "unknown", "did you mean 'appl"),
         (rule(EXIST, "fail", column="order_id", other_table="orders", other_column="order_id"), "other_table",
          "a table is needed here", "write it as <layer>.<name>"),
-        (
-            rule(
-                TOGETHER,
-                "fail",
-                column_list=["order_id", "day"],
-                other_table="bronze.orders",
-                other_column_list=["order_id"],
-            ),
-            "other_column_list",
-            "2 columns are compared with 1",
-            "name 2",
-        ),
+        (rule(TOGETHER, "fail", column_list=BOTH, other_table="bronze.orders", other_column_list=["day"]),
+         "other_column_list", "2 columns are compared with 1", "name 2"),
         (rule(RECONCILE, "fail", source="bronze.planes", **MEASURES), "source", "the table does not read this table",
          "did you mean 'bronze.orders'?"),
     ],
 )  # fmt: skip
-def test_each_mistake_is_named_with_its_likely_fix(
-    tmp_path: Path, expectations: Any, key: str, message: str, fix: str
-) -> None:
+def test_each_mistake_is_named_with_a_fix(tmp_path: Path, expectations: Any, key: str, message: str, fix: str) -> None:
     assert_rule_refused(tmp_path, expectations, key, message, fix)
 
 
@@ -109,14 +92,10 @@ def test_rows_may_wait_for_another_silver_table_which_is_built_before(tmp_path: 
         ({"column": "amount"}, "column", "amount is int, and silver.customers.customer_id is string", "give"),
         ({"wait_at_most": "a week"}, "wait_at_most", "an age is needed here", "write it as '90 minutes'"),
         ({"mostly": 0.9}, "mostly", "has no tolerance", "leave it out"),
-        (
-            {"other_table": ORDERS, "other_column": "customer_id"},
-            "other_table",
-            "the tables read one another: silver.orders -> silver.orders",
-            "let silver.orders read only tables",
-        ),
+        ({"other_table": ORDERS, "other_column": "customer_id"}, "other_table",
+         "the tables read one another: silver.orders -> silver.orders", "let silver.orders read only tables"),
     ],
-)
+)  # fmt: skip
 def test_each_mistake_in_a_rule_for_which_rows_wait_is_named(
     tmp_path: Path, arguments: dict[str, Any], key: str, message: str, fix: str
 ) -> None:
@@ -154,15 +133,10 @@ def test_tables_whose_rows_wait_for_one_another_are_refused(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("action", ["quarantine", "drop", "warn", "fail"])
 def test_a_rule_in_sql_may_name_what_its_rows_have(tmp_path: Path, action: str) -> None:
-    rules = [
-        {"expect_sql": "amount >= 0 OR order_id = 'refund'", "action": action},
-        {"expect_sql": {"condition": "order_id rlike '^[a-z]{2}$'"}, "action": action},
-        # A row is judged once, when it is written; a version may be checked again.
-        {
-            "expect_sql": "day <= current_date" if action in ("quarantine", "drop") else "day > '2013-01-01'",
-            "action": action,
-        },
-    ]
+    # A row is judged once, when it is written; a version may be checked again.
+    clock = "day <= current_date" if action in ("quarantine", "drop") else "day > '2013-01-01'"
+    conditions = ("amount >= 0 OR order_id = 'refund'", {"condition": "order_id rlike '^[a-z]{2}$'"}, clock)
+    rules = [{"expect_sql": condition, "action": action} for condition in conditions]
     assert sql_problems_of(tmp_path, bronze_document(expectations=rules), silver_document(expectations=rules)) == []
 
 

@@ -85,9 +85,7 @@ def test_what_a_computed_row_cannot_have_is_refused_with_its_reason_and_the_way_
          "expectations[0].expect_column_values_to_not_be_null.column", "no such column"),
     ],
 )  # fmt: skip
-def test_names_that_the_query_does_not_give_are_found(
-    tmp_path: Path, changes: dict[str, Any], key: str, message: str
-) -> None:
+def test_names_that_the_query_lacks_are_found(tmp_path: Path, changes: dict[str, Any], key: str, message: str) -> None:
     catalog = load_catalog(write_specs(tmp_path, *enriched_orders(**changes)[:5]))
     (problem,) = sql_problems(catalog)
     assert (problem.key, message in problem.message) == (key, True), problem
@@ -190,9 +188,7 @@ def test_a_text_that_is_compared_with_a_time_of_a_source_reads_the_clock(tmp_pat
          "cannot be refreshed by these columns: the window", "write `refresh: full`"),
     ],
 )  # fmt: skip
-def test_a_wrong_name_in_or_about_a_query(
-    tmp_path: Path, changes: dict[str, Any], key: str, message: str, fix: str
-) -> None:
+def test_a_wrong_name_of_a_query(tmp_path: Path, changes: dict[str, Any], key: str, message: str, fix: str) -> None:
     found = problems(tmp_path, **changes)
     assert key in [problem.key for problem in found]
     problem = next(problem for problem in found if problem.key == key)
@@ -216,9 +212,7 @@ def test_a_wrong_name_in_or_about_a_query(
         ({"refresh_by": "day", "lookback": "0 days"}, "lookback", "leave it out"),
     ],
 )
-def test_settings_of_the_other_form_are_refused(
-    tmp_path: Path, changes: dict[str, Any], key: str, message: str
-) -> None:
+def test_settings_of_the_other_form_are_wrong(tmp_path: Path, changes: dict[str, Any], key: str, message: str) -> None:
     problem = only_problem(write(tmp_path, **changes))
     assert problem.key == key
     assert message in problem.message

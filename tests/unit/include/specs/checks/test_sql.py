@@ -79,9 +79,7 @@ def test_an_error_in_the_sql_of_a_column_is_found_with_its_place(tmp_path: Path,
         ("current_user", "string", "depends on who runs the query"),
     ],
 )
-def test_a_column_of_silver_has_the_same_value_if_it_is_computed_again(
-    tmp_path: Path, sql: str, kind: str, said: str
-) -> None:
+def test_a_column_of_silver_has_the_same_value_in_each_run(tmp_path: Path, sql: str, kind: str, said: str) -> None:
     columns = {**silver_document()["columns"], "x": {"from": sql, "type": kind}}
     (found,) = sql_problems_of(tmp_path, bronze_document(), silver_document(columns=columns))
     assert (found.key, said in found.message) == ("columns.x.from", True), found

@@ -35,10 +35,7 @@ from tests.support.documents.specs import (
         ("to_date(day)", "o.day"),
         ("year(to_date(event_at))", "year(o.event_at)"),
         ("to_date(date_trunc('week', day))", "date_trunc('week', o.day)"),
-        (
-            "to_date(from_utc_timestamp(event_at, 'America/New_York'))",
-            "to_date(from_utc_timestamp(o.event_at, 'America/New_York'))",
-        ),
+        ("to_date(from_utc_timestamp(event_at, 'EST'))", "to_date(from_utc_timestamp(o.event_at, 'EST'))"),
     ],
 )
 def test_a_source_that_gives_the_value_of_the_group_is_sound(tmp_path: Path, refresh: str, group: str) -> None:
@@ -106,9 +103,7 @@ def test_what_depends_on_the_data_is_a_note(tmp_path: Path, refresh: str, group:
         ("day >= '2013-01-01'", 1, 0),
     ],
 )
-def test_only_values_that_where_selects_show_that_a_refresh_is_wrong(
-    tmp_path: Path, where: str, problems: int, notes: int
-) -> None:
+def test_only_values_that_where_selects_show_a_fault(tmp_path: Path, where: str, problems: int, notes: int) -> None:
     document = single("'x'", "o.order_id", sources={"o": {"table": "silver.orders", "where": where}})
     assert [len(texts) for texts in outcome(tmp_path, document)] == [problems, notes]
 
@@ -153,10 +148,7 @@ def test_a_group_whose_values_have_no_text_of_their_own_chooses_no_rows(tmp_path
     [
         ("p.day = o.day", "day"),
         ("p.code = o.order_id and o.day <=> p.day", "day"),
-        (
-            "(p.code = o.order_id) and (p.amount > 1 or p.amount is null) and to_date(p.event_at) = o.day",
-            "to_date(event_at)",
-        ),
+        ("(p.code = o.order_id) and (p.amount > 1 or 1 = 2) and to_date(p.event_at) = o.day", "to_date(event_at)"),
     ],
 )
 def test_a_join_that_carries_the_value_is_sound(tmp_path: Path, on: str, refresh: str) -> None:
