@@ -17,9 +17,7 @@ def text_of(landing: Path, folder: str = "orders") -> str:
 
 
 def inferred(landing: Path, folder: str = "orders") -> BronzeSpec:
-    spec = parse_spec(yaml.safe_load(text_of(landing, folder)))
-    assert isinstance(spec, BronzeSpec)
-    return spec
+    return parse_spec(yaml.safe_load(text_of(landing, folder)))
 
 
 def kinds(spec: BronzeSpec) -> dict[str, str]:

@@ -11,7 +11,8 @@ from typing import Any
 
 import yaml
 
-from tests.support.documents.specs import SHIPPED, specs_of
+from include.specs.files import SpecLoader
+from tests.support.documents.specs import SHIPPED
 
 ODD: tuple[Any, ...] = (
     None, True, False, 0, -1, 1.5, 10**30, "", " ", "x", "a.b", "{", "{interval_start.__class__}", "../..",
@@ -22,7 +23,9 @@ ODD: tuple[Any, ...] = (
     "decimal(99,98)", "0 hours", "99999999999 days", "999999999999 minutes", "2013-13-13", "bronze.nowhere",
     "bronze.planes", "sum(sum(a))", "'", "max_value", "interval_start",
 )  # fmt: skip
-SPECS = specs_of(SHIPPED)
+SPECS = {
+    file.relative_to(SHIPPED).as_posix(): yaml.load(file.read_text(), SpecLoader) for file in SHIPPED.rglob("*.yaml")
+}
 
 
 def paths_of_parts(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:

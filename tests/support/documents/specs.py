@@ -11,7 +11,6 @@ import yaml
 from include.catalog import Catalog
 from include.contracts.spec.table_spec import AnySpec, BronzeSpec, GoldSpec, SilverSpec, parse_spec
 from include.settings import Settings
-from include.specs.files import SpecLoader
 
 Document = dict[str, Any]
 
@@ -119,9 +118,3 @@ def write_spec(folder: Path, place: str, text: str) -> Path:
 
 SHIPPED: Path = Settings.model_fields["tables"].default
 """The folder of the specs that ship with Millrace."""
-
-
-def specs_of(folder: Path) -> dict[str, Document]:
-    """Return path below the folder -> document for all its specs."""
-    files = sorted(folder.rglob("*.yaml"))
-    return {file.relative_to(folder).as_posix(): yaml.load(file.read_text(), SpecLoader) for file in files}

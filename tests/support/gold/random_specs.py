@@ -5,22 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
-from tests.support.documents.specs import Document, gold_document
+from tests.support.documents.specs import Document, gold_document, query_document
 
 Kind = Callable[[Random], tuple[Document, str]]
 """Makes a random gold spec, and the query by which DuckDB computes its rows."""
 
 
 def lookback_of_windows(random: Random) -> tuple[Document, str]:
-    days, aggregate = (
-        random.randint(1, 4),
-        random.choice(("sum(count(*))", "max(sum(o.amount))", "count(sum(o.amount))")),
-    )
+    days, where = random.randint(1, 4), random.choice(("amount > 0", "true"))
+    aggregate = random.choice(("sum(count(*))", "max(sum(o.amount))", "count(sum(o.amount))"))
     partition = random.choice(("", "partition by o.product "))
     frame = f"range between interval {days} days preceding and current row"
     document = gold_document(
         "gold.windows",
-        sources={"o": {"table": "silver.orders", "where": random.choice(("amount > 0", "true"))}},
+        sources={"o": {"table": "silver.orders", "where": where}},
         group_by={"day": "o.day", "product": "o.product"},
         measures={"orders": "count(*)", "recent": f"{aggregate} over ({partition}order by o.day {frame})"},
         lookback=f"{days + random.randint(0, 1)} days",
@@ -30,26 +28,7 @@ def lookback_of_windows(random: Random) -> tuple[Document, str]:
     query = f"""
         SELECT day, product, n, {inner[aggregate]} OVER ({over.replace("o.", "")}) FROM (
             SELECT day, product, count(*) AS n, sum(amount) AS total FROM orders
-            WHERE {document["sources"]["o"]["where"]} GROUP BY ALL)
-    """
-    return document, query
-
-
-def lookback_of_hours(random: Random) -> tuple[Document, str]:
-    hours, grain = random.randint(1, 30), random.choice(("hour", "day", "week"))
-    frame = f"range between interval {hours} hours preceding and current row"
-    document = gold_document(
-        "gold.hours",
-        sources={"o": {"table": "silver.orders"}},
-        refresh_by="start",
-        refresh_from={"o": f"date_trunc('{grain}', at)"},
-        group_by={"start": f"date_trunc('{grain}', o.at)"},
-        measures={"recent": f"sum(count(*)) over (order by date_trunc('{grain}', o.at) {frame})"},
-        lookback=f"{hours} hours",
-    )
-    query = f"""
-        SELECT start, sum(n) OVER (ORDER BY start NULLS FIRST {frame})
-        FROM (SELECT date_trunc('{grain}', "at") AS start, count(*) AS n FROM orders GROUP BY ALL)
+            WHERE {where} GROUP BY ALL)
     """
     return document, query
 
@@ -108,13 +87,7 @@ def rolling_query(random: Random) -> tuple[Document, str]:
         LEFT JOIN o ON o.day >= s.day - INTERVAL 1 DAY AND o.day <= s.day
         GROUP BY s.day, s.product, s.recent
     """
-    document = {
-        "table": "gold.rolling",
-        "sources": {"o": {"table": "silver.orders"}},
-        "query": query,
-        "refresh_by": "day",
-        "lookback": f"{days} days",
-    }
+    document = query_document("gold.rolling", query=query, refresh_by="day", lookback=f"{days} days")
     return document, query.replace(" o ON", " orders AS o ON").replace("FROM o ", "FROM orders ").replace(
         "ORDER BY day", "ORDER BY day NULLS FIRST"
     )
@@ -195,8 +168,7 @@ def last_of_each_day(random: Random) -> tuple[Document, str]:
             row_number() OVER (PARTITION BY day, product ORDER BY "at" DESC NULLS LAST, id DESC, amount DESC) = 1)
         GROUP BY day
     """
-    sources = {"o": {"table": "silver.orders"}}
-    return {"table": "gold.balances", "sources": sources, "query": query, "refresh_by": "day"}, expected
+    return query_document("gold.balances", query=query, refresh_by="day"), expected
 
 
 def windows_of_time(random: Random) -> tuple[Document, str]:
@@ -217,17 +189,13 @@ def windows_of_time(random: Random) -> tuple[Document, str]:
             ),
         )
     )
-    document = {
-        "table": "gold.windows_of_time",
-        "sources": {"o": {"table": "silver.orders"}},
-        "query": f"SELECT {window}.start AS start, count(*) AS n, max(id) AS last FROM o GROUP BY 1",
-    }
+    spark = f"SELECT {window}.start AS start, count(*) AS n, max(id) AS last FROM o GROUP BY 1"
+    document = query_document("gold.windows_of_time", query=spark)
     return document, f"SELECT start, count(*), max(id) FROM ({starts}) WHERE start IS NOT NULL GROUP BY start"
 
 
 KINDS_OF_GOLD: tuple[Kind, ...] = (
-    lookback_of_windows, lookback_of_hours, lookback_of_join, running_total, rolling_query, last_of_each_day,
-    windows_of_time,
+    lookback_of_windows, lookback_of_join, running_total, rolling_query, last_of_each_day, windows_of_time
 )  # fmt: skip
 """Tables of silver; `tests/spark/layers/gold/test_query_rows.py` has further forms of query."""
 
