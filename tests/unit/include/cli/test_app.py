@@ -52,9 +52,7 @@ UNKNOWN = {
 
 class TestNames:
     @pytest.mark.parametrize(("command", "closest"), UNKNOWN.items())
-    def test_an_unknown_name_is_wrong_usage_with_the_closest_one(
-        self, lakehouse: Lakehouse, command: str, closest: str
-    ) -> None:
+    def test_an_unknown_name_is_wrong_usage_with_a_hint(self, lakehouse: Lakehouse, command: str, closest: str) -> None:
         answer = lakehouse(*command.split())
         assert (answer.exit_code, closest in answer.stderr) == (ExitCode.WRONG_USAGE, True), answer.stderr
 
@@ -134,10 +132,9 @@ class TestCheck:
             SpecProblem(file, 2, "kees", ["a"], "unknown key", "did you mean 'keys'?"),
             SpecProblem(file, 9, "source", None, "the key is missing", ""),
         ]
-        out = Console(file=StringIO(), width=100)
-        out.print(problem_table(problems))
-        assert isinstance(out.file, StringIO)
-        shown = out.file.getvalue()
+        out = StringIO()
+        Console(file=out, width=100).print(problem_table(problems))
+        shown = out.getvalue()
         assert shown.count(str(file)) == 1
         assert "unknown key: ['a']" in shown
         assert "did you mean 'keys'?" in shown
@@ -194,9 +191,7 @@ class TestOneWrongSpec:
         write_specs(folder, {**without_keys, "keyz": ["id"]}, domain="store")
         return folder / "silver/store/stock.yaml"
 
-    def test_only_commands_that_need_the_spec_fail_and_each_names_it_once(
-        self, lakehouse: Lakehouse, wrong: Path
-    ) -> None:
+    def test_only_commands_that_need_the_spec_fail_and_each_names_it(self, lakehouse: Lakehouse, wrong: Path) -> None:
         for command in (
             "gate show silver.orders",
             "gate show silver.stock",

@@ -57,10 +57,7 @@ def test_maintenance_is_counted_apart_from_writers(history: CommitHistory, lakeh
 def test_there_is_advice_only_if_a_change_helps() -> None:
     for write, line in (
         (table_write(BACKFILL, 60.0, BACKFILL), "backfill runs wait for each other: let fewer of them run at once"),
-        (
-            table_write(BACKFILL, 0.0, "", LostRace(conflict="x", operation="WRITE", version=3)),
-            "another system writes it too",
-        ),
+        (table_write(BACKFILL, 0.0, "", LostRace(conflict="x", version=3)), "another system writes it too"),
         (table_write(BACKFILL, 59.0, BACKFILL), ""),
         (table_write(BACKFILL, 0.0, "", RACE), ""),
         (table_write(BACKFILL, 0.0, "", LostRace(conflict="x")), ""),
@@ -69,9 +66,7 @@ def test_there_is_advice_only_if_a_change_helps() -> None:
         assert bool(line) == bool(advice(count_contentions([write])))
 
 
-def test_a_table_with_a_damaged_history_stops_no_other(
-    history: CommitHistory, lakehouse: Lakehouse, settings: Settings
-) -> None:
+def test_a_damaged_history_stops_no_other(history: CommitHistory, lakehouse: Lakehouse, settings: Settings) -> None:
     history.record(table_write(BACKFILL, 40.0, f"{SCHEDULED} (process 7 on a)"))
     history.record(replace(table_write(BACKFILL), table="bronze.orders"))
     [file] = settings.root.glob("ops/commits/table=bronze.orders/*.parquet")

@@ -40,9 +40,7 @@ def test_every_command_and_option_has_help_and_h_shows_it(lakehouse: Lakehouse) 
     ("words", "values"),
     [(("quarantine", "list"), RowStatus), (("quarantine", "show"), RowStatus), (("files",), FileStatus)],
 )
-def test_help_at_80_columns_cuts_no_value_of_an_option(
-    lakehouse: Lakehouse, words: tuple[str, ...], values: type[StrEnum]
-) -> None:
+def test_help_at_80_columns_cuts_no_value(lakehouse: Lakehouse, words: tuple[str, ...], values: type[StrEnum]) -> None:
     shown = lakehouse(*words, "-h").stdout
     assert max(map(len, shown.splitlines())) == 80
     assert [value for value in values if value not in shown] == []
@@ -62,9 +60,7 @@ def test_the_version_and_without_arguments_the_help_are_shown(lakehouse: Lakehou
         ("lakehouse quarantine fix x", []),
     ],
 )
-def test_the_shell_completes_commands_tables_and_domains(
-    place: Mapping[str, str], typed: str, completed: list[str]
-) -> None:
+def test_the_shell_completes_commands_and_names(place: Mapping[str, str], typed: str, completed: list[str]) -> None:
     words = {"COMP_WORDS": typed, "COMP_CWORD": str(len(typed.split(" ")) - 1), "_LAKEHOUSE_COMPLETE": "complete_bash"}
     ended = CliRunner().invoke(app, [], prog_name="lakehouse", env={**place, **words})
     assert (ended.stdout.split(), ended.stderr) == (completed, "")

@@ -25,9 +25,7 @@ print("done", number)
 @pytest.mark.parametrize(
     ("seconds", "is_terminal", "is_shown"), [(0.3, True, True), (0, True, False), (0.2, False, False)]
 )
-def test_a_bar_appears_on_a_terminal_alone_and_never_on_stdout(
-    seconds: float, is_terminal: bool, is_shown: bool
-) -> None:
+def test_a_bar_appears_on_a_terminal_and_never_on_stdout(seconds: float, is_terminal: bool, is_shown: bool) -> None:
     ours, theirs = pty.openpty()
     ended = subprocess.run(
         [sys.executable, "-c", WORK, str(seconds)],

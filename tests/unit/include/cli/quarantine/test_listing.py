@@ -47,9 +47,7 @@ def statuses(paths: LakehousePaths) -> dict[str, str]:
     return {row.id: row.status.value for row in rows}
 
 
-def test_the_list_names_every_table_with_refused_rows_and_warns_of_old_ones(
-    lakehouse: Lakehouse, paths: LakehousePaths
-) -> None:
+def test_the_list_has_tables_of_refused_rows_and_warns_of_old_ones(lakehouse: Lakehouse, paths: LakehousePaths) -> None:
     assert paths.quarantine(ORDERS).exists()
     answer = lakehouse("quarantine", "list")
     assert answer.exit_code == 0, answer.stderr

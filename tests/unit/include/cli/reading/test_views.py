@@ -50,9 +50,7 @@ def test_a_folder_is_written_and_says_how_it_stays_up_to_date(lakehouse: Lakehou
     assert (failed.exit_code, "cannot be written" in failed.stderr) == (ExitCode.WRONG_USAGE, True)
 
 
-def test_a_damaged_table_is_named_and_keeps_no_other_view_back(
-    lakehouse: Lakehouse, paths: LakehousePaths, tmp_path: Path
-) -> None:
+def test_a_damaged_table_is_named_and_stops_none(lakehouse: Lakehouse, paths: LakehousePaths, tmp_path: Path) -> None:
     write_version(paths, orders("c"), table="gold.sales")
     folder = ("views", "--write", str(tmp_path / "views"))
     assert lakehouse(*folder).exit_code == ExitCode.OK

@@ -55,9 +55,7 @@ def test_a_missing_source_ends_with_its_exit_code_and_the_log(run: Run, place: M
     assert ended.stdout.count("waits for silver.orders") == 2
 
 
-def test_a_batch_that_its_gate_refused_needs_spark_and_a_server_that_is_down_is_named(
-    run: Run, place: Mapping[str, str]
-) -> None:
+def test_a_refused_batch_needs_spark_and_a_server_that_is_down_is_named(run: Run, place: Mapping[str, str]) -> None:
     deliver_and_load(place, passed=False)
     ended = run("--table", "bronze.orders")
     assert ended.exit_code == ExitCode.SPARK_UNAVAILABLE, ended.output

@@ -43,9 +43,7 @@ class TestPlan:
         assert (alone.exit_code, "silver.orders" in alone.stdout) == (0, False)
         assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
 
-    def test_a_table_whose_rows_wait_for_another_one_comes_after_it(
-        self, lakehouse: Lakehouse, settings: Settings
-    ) -> None:
+    def test_a_table_whose_rows_wait_for_another_comes_after_it(self, lakehouse: Lakehouse, settings: Settings) -> None:
         received, customers, *orders = shop_documents(known_customer(other_table="silver.z"))
         write_specs(settings.tables, received, {**customers, "table": "silver.z"}, *orders)
         land_orders(settings)
@@ -69,9 +67,7 @@ class TestPlan:
         reads = replace(advice, message="bronze.orders version 2", sources={"bronze.orders": (1, 2)})
         assert replace(after, advice=reads).message == "reads what bronze.orders will bring; bronze.orders version 2"
 
-    def test_each_day_is_planned_and_a_missing_source_is_named_for_each_table(
-        self, lakehouse: Lakehouse, settings: Settings
-    ) -> None:
+    def test_each_day_is_planned_and_each_missing_source_named(self, lakehouse: Lakehouse, settings: Settings) -> None:
         land_orders(settings, "2012-12-31")
         answer = lakehouse("plan", "--interval", "2012-12-31", "--to", "2013-01-01")
         assert answer.exit_code == ExitCode.NOT_READY
