@@ -8,18 +8,16 @@ import pytest
 
 from include.catalog import load_catalog
 from include.contracts.interval import Interval
-from include.contracts.job.args import Job, JobArgs
+from include.contracts.job.args import Job
 from include.contracts.job.interval_args import DomainArgs
 from include.contracts.job.report import JobReport
-from include.contracts.job.requests import RebuildRequest
 from include.control.landing.inspection import inspect
 from include.control.landing.on_disk import LocalLanding
 from include.errors import BadInputError, ExitCode, Outcome
-from spark_jobs.jobs import follow_domain, table_rebuild
+from spark_jobs.jobs import follow_domain
 from spark_jobs.jobs.follow_domain import DomainFollower
 from spark_jobs.jobs.run_intervals import run_intervals
 from spark_jobs.runtime.context import JobContext
-from spark_jobs.runtime.entrypoint import run_and_report
 from tests.support.deliveries import Deliver
 from tests.support.documents.specs import (
     bronze_document,
@@ -30,6 +28,7 @@ from tests.support.documents.specs import (
     silver_spec,
     write_specs,
 )
+from tests.support.lakehouse import Lakehouse
 from tests.support.ledger.delta_tables import day, file_contents, judge, load_batch
 from tests.support.listing import list_files
 
@@ -42,9 +41,7 @@ def domain_args(folder: Path, domain: str = "shop") -> DomainArgs:
     return DomainArgs(domain=domain, run_id="cli", **places)
 
 
-def test_a_table_that_fails_stops_those_that_read_it_and_no_other(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_table_that_fails_stops_its_readers_and_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ran: list[str] = []
 
     def run(context: JobContext) -> JobReport:
@@ -151,22 +148,11 @@ TOPICS = {"kafka": "main", "topics": ["orders"], "format": "json"}
 
 @pytest.mark.parametrize("dry_run", [False, True])
 def test_a_table_of_topics_is_refused_since_they_forget_and_the_way_out_is_named(tmp_path: Path, dry_run: bool) -> None:
-    tables = write_specs(tmp_path / "tables", bronze_document(source=TOPICS))
-    load_batch(tmp_path / "lake", bronze_spec(source=TOPICS))
+    shop = Lakehouse(tmp_path)
+    shop.specs(bronze_document(source=TOPICS))
+    load_batch(shop.paths.root, bronze_spec(source=TOPICS))
     ops = file_contents(tmp_path / "lake" / "ops")
-    args = JobArgs(
-        table="bronze.orders",
-        interval_start=day().start,
-        interval_end=day().end,
-        run_id="test",
-        root=tmp_path / "lake",
-        landing=str(tmp_path / "landing"),
-        tables=tables,
-        report=tmp_path / "report.json",
-        request=RebuildRequest(said_by="ann").save(tmp_path / "request.json"),
-        dry_run=dry_run,
-    )
-    report = run_and_report(Job.TABLE_REBUILD, table_rebuild.run, args)
+    report = shop.rebuild("bronze.orders", dry_run=dry_run)
     assert report.outcome is Outcome.BAD_INPUT
     assert report.message == (
         "bronze.orders: cannot be rebuilt, since Kafka topics do not keep their messages\n"

@@ -51,7 +51,6 @@ def failing(error: Exception) -> Callable[[], None]:
 def test_a_batch_is_planned_recorded_committed_settled_and_closed(lake: ThreeRowLake) -> None:
     result = lake.run()
     winner = result.winner
-    assert winner is not None
     assert (result.committed, result.previous, result.attempts, result.lost) == (True, None, 1, [])
     assert (winner.batch_seq, winner.version, winner.intent.table_id) == (1, 1, lake.table_id)
     assert (winner.intent.run_id, winner.intent.interval_start) == ("manual__1", day().start)
@@ -115,7 +114,6 @@ def test_a_changed_table_is_planned_for_again_under_a_new_token(lake: ThreeRowLa
 def test_a_number_that_went_to_someone_else_is_planned_for_again(lake: ThreeRowLake) -> None:
     lake.work.before = [lambda: lake.commit_by_other_writer(1) and None]
     result = lake.run()
-    assert result.winner is not None
     assert (result.winner.batch_seq, result.attempts) == (2, 2)
     assert result.lost == [LostRace(conflict="ConcurrentTransactionException", **THE_OTHER)]
     assert [position.next_seq for position in lake.work.positions] == [1, 2]
@@ -149,16 +147,13 @@ def test_what_a_writer_that_died_left_undone_is_finished_before_anything_new(lak
     result = lake.run()
     assert lake.work.closed[0] == died
     assert result.rows == lake.work.rows == lake.ledger.closed_rows(died)
-    assert result.winner is not None
     if left:
         assert (result.previous, result.winner.batch_seq) == (died, 2)
     else:
         assert (result.winner, result.committed, result.finished) == (died, False, True)
 
 
-def test_a_batch_whose_secondary_writes_failed_is_closed_by_the_next_run(
-    lake: ThreeRowLake, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_batch_whose_close_failed_is_closed_by_the_next(lake: ThreeRowLake, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as broken:
         broken.setattr(lake.work, "close", lambda _: failing(OSError("disk full"))())
         with pytest.raises(OSError, match="disk full"):
@@ -166,7 +161,6 @@ def test_a_batch_whose_secondary_writes_failed_is_closed_by_the_next_run(
     assert latest_version(lake.table) == 1
     result = lake.run()
     assert (result.committed, result.rows, latest_version(lake.table)) == (False, lake.work.rows, 1)
-    assert result.winner is not None
     assert lake.ledger.closed_rows(result.winner) == lake.work.rows
 
 
@@ -175,7 +169,6 @@ def test_rows_that_are_not_conserved_leave_the_batch_unclosed(lake: ThreeRowLake
     with pytest.raises(ConservationError, match="do not add up"):
         lake.run()
     last = lake.ledger.last_committed("bronze.orders", lake.table_id, "main")
-    assert last is not None
     assert lake.ledger.closed_rows(last) is None
 
 

@@ -19,24 +19,14 @@ from pyspark.sql.connect.session import SparkSession
 
 from include.contracts.job.args import Job, JobArgs
 from include.contracts.job.report import JobReport
-from include.errors import (
-    BadInputError,
-    ConflictError,
-    ExitCode,
-    GateFailedError,
-    MillraceError,
-    NotReadyError,
-    Outcome,
-)
+from include.errors import ExitCode, MillraceError, NotReadyError, Outcome
 from spark_jobs.runtime.context import JobContext
 from spark_jobs.runtime.entrypoint import main, run_and_report
+from tests.support.lakehouse import Lakehouse
 from tests.support.ledger.delta_tables import day
 
 ENDINGS = [
     (NotReadyError("no landing folder"), Outcome.NOT_READY, ExitCode.NOT_READY),
-    (BadInputError("a file is broken"), Outcome.BAD_INPUT, ExitCode.BAD_INPUT),
-    (ConflictError("lost 8 times"), Outcome.CONFLICT, ExitCode.CONFLICT),
-    (GateFailedError("refused"), Outcome.GATE_FAILED, ExitCode.GATE_FAILED),
     (MillraceError("torn"), Outcome.FAILED, ExitCode.FAILED),
     (OSError(errno.EIO, "Input/output error"), Outcome.FAILED, ExitCode.FAILED),
     (KeyError(), Outcome.FAILED, ExitCode.FAILED),
@@ -46,16 +36,7 @@ ENDINGS = [
 
 @pytest.fixture
 def args(tmp_path: Path) -> JobArgs:
-    return JobArgs(
-        table="silver.flights",
-        interval_start=day().start,
-        interval_end=day().end,
-        run_id="manual__1",
-        root=tmp_path / "lakehouse",
-        landing=tmp_path / "landing",
-        tables=tmp_path / "tables",
-        report=tmp_path / "reports" / "silver.flights.json",
-    )
+    return Lakehouse(tmp_path).args("silver.flights")
 
 
 def report_of(args: JobArgs, outcome: Outcome = Outcome.COMMITTED) -> JobReport:
@@ -85,16 +66,14 @@ def test_a_job_leaves_its_report_with_the_time_it_took(args: JobArgs) -> None:
 
 
 @pytest.mark.parametrize(("error", "outcome", "exit_code"), ENDINGS)
-def test_an_error_becomes_a_report_that_names_it(
-    args: JobArgs, error: Exception, outcome: Outcome, exit_code: ExitCode
-) -> None:
+def test_an_error_becomes_its_report(args: JobArgs, error: Exception, outcome: Outcome, exit_code: ExitCode) -> None:
     def run(_: JobContext) -> JobReport:
         raise error
 
     report = run_and_report(Job.SILVER_MERGE, run, args)
     assert JobReport.load(args.report) == report
     assert (report.outcome, report.exit_code) == (outcome, exit_code)
-    assert (report.table, report.interval, report.run_id) == ("silver.flights", day(), "manual__1")
+    assert (report.table, report.interval, report.run_id) == ("silver.flights", day(), args.run_id)
     if isinstance(error, MillraceError):
         assert (report.message, report.error_class) == (str(error), type(error).__name__)
     elif outcome is Outcome.DISK_FULL:
@@ -125,8 +104,6 @@ def remote(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """The session module as a driver has it that works against a server."""
     monkeypatch.setenv("SPARK_REMOTE", "sc://localhost:1")
     spec = importlib.util.find_spec("spark_jobs.runtime.session")
-    assert spec is not None
-    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -150,9 +127,7 @@ def silent_server() -> Iterator[str]:
 
 
 @pytest.mark.timeout(60)
-def test_a_release_that_is_never_answered_does_not_keep_the_driver_from_ending(
-    remote: ModuleType, silent_server: str
-) -> None:
+def test_a_release_without_an_answer_does_not_keep_a_driver_alive(remote: ModuleType, silent_server: str) -> None:
     with remote._channel(silent_server).toChannel() as channel, pytest.raises(grpc.RpcError) as ended:
         SparkConnectServiceStub(channel).ReleaseExecute(ReleaseExecuteRequest())
     assert ended.value.code() == grpc.StatusCode.DEADLINE_EXCEEDED

@@ -32,7 +32,6 @@ def test_a_driver_whose_task_was_killed_ends_soon() -> None:
     task = subprocess.Popen(
         [sys.executable, "-c", TASK, DRIVER], cwd=PROJECT, stdout=subprocess.PIPE, text=True, env=environment()
     )
-    assert task.stdout is not None
     driver = psutil.Process(int(task.stdout.readline()))
     time.sleep(2.5)  # it has looked twice
     assert driver.is_running(), "it ended though its task lives"
