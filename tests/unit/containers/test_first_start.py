@@ -37,9 +37,13 @@ MACHINES = (TASKS, COMMAND_LINE)
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
+    return with_volumes(tmp_path)
+
+
+def with_volumes(folder: Path) -> Path:
     for volume in FOLDERS:
-        (tmp_path / volume).mkdir()
-    return tmp_path
+        (folder / volume).mkdir(parents=True)
+    return folder
 
 
 def contents(folder: Path) -> dict[str, str]:
@@ -60,20 +64,16 @@ def test_a_later_start_changes_no_secret_and_gives_a_new_user_a_password(folder:
     assert both["admin"] != both["ann"]
 
 
-def test_two_installations_share_no_secret(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
-    other = tmp_path_factory.mktemp("other")
-    for volume in FOLDERS:
-        (other / volume).mkdir()
-    make_secrets(folder, ["admin", *MACHINES])
-    make_secrets(other, ["admin", *MACHINES])
-    assert set(contents(folder).values()) & set(contents(other).values()) == set()
+def test_two_installations_share_no_secret(tmp_path: Path) -> None:
+    one, other = (with_volumes(tmp_path / name) for name in ("one", "other"))
+    for folder in (one, other):
+        make_secrets(folder, ["admin", *MACHINES])
+    assert set(contents(one).values()) & set(contents(other).values()) == set()
 
 
 def test_only_the_password_that_postgresql_reads_is_readable_for_another_user(folder: Path) -> None:
     make_secrets(folder, ["admin", *MACHINES])
-    modes = {
-        file.relative_to(folder).as_posix(): file.stat().st_mode & 0o777 for file in folder.rglob("*") if file.is_file()
-    }
+    modes = {name: (folder / name).stat().st_mode & 0o777 for name in contents(folder)}
     assert modes.pop("database/password") == 0o444
     assert set(modes.values()) == {0o600}
 
@@ -100,9 +100,7 @@ def test_each_reader_finds_its_secret_in_the_form_that_it_reads(folder: Path, mo
     assert (keys.access_key, keys.secret_key) == (found["store/access_key"], found["store/secret_key"])
 
 
-def test_without_docker_the_error_names_the_cause_and_the_way_out(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_docker_the_error_has_cause_and_way_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path / 'docker.sock'}")
     with pytest.raises(ComposeError) as raised:
         Compose("millrace-tests", 8080).start()
@@ -146,9 +144,7 @@ def server(started_server: Bucket, monkeypatch: pytest.MonkeyPatch) -> Bucket:
 
 
 @pytest.mark.parametrize("region", ["us-east-1", "eu-central-1"])
-def test_the_bucket_is_made_once_and_nothing_is_left_in_it(
-    server: Bucket, monkeypatch: pytest.MonkeyPatch, region: str
-) -> None:
+def test_the_bucket_is_made_once_and_left_empty(server: Bucket, monkeypatch: pytest.MonkeyPatch, region: str) -> None:
     monkeypatch.setenv("AWS_DEFAULT_REGION", region)
     bucket = f"lake-{region}"
     for _ in range(2):
@@ -220,29 +216,16 @@ def pages() -> Iterator[str]:
         running.shutdown()
 
 
-def check(*arguments: str) -> tuple[int, str]:
-    command = [sys.executable, "-I", "containers/health.py", *arguments]
-    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, timeout=60, check=False)
-    return done.returncode, done.stderr.strip()
-
-
-def test_a_healthy_part_is_healthy(pages: str) -> None:
-    assert check(f"{pages}/health", "scheduler") == (0, "")
-    assert check(f"{pages}/health") == (0, "")
-
-
-@pytest.mark.parametrize(
-    ("part", "said"), [("triggerer", "triggerer is unhealthy"), ("dag_processor", "dag_processor is unknown")]
-)
-def test_a_part_that_is_not_healthy_fails_the_check_and_is_named(pages: str, part: str, said: str) -> None:
-    assert check(f"{pages}/health", part) == (1, said)
-
-
-def test_anything_but_the_page_fails_the_check(pages: str) -> None:
-    for url, told in (
-        (f"{pages}/page", f"{pages}/page"),
-        (f"{pages}/nothing", f"{pages}/nothing"),
-        (f"http://127.0.0.1:{free_port()}/health", "refused"),
+def test_a_check_succeeds_for_a_healthy_part_alone_and_names_what_is_wrong(pages: str) -> None:
+    for arguments, code, said in (
+        ([f"{pages}/health"], 0, ""),
+        ([f"{pages}/health", "scheduler"], 0, ""),
+        ([f"{pages}/health", "triggerer"], 1, "triggerer is unhealthy"),
+        ([f"{pages}/health", "dag_processor"], 1, "dag_processor is unknown"),
+        ([f"{pages}/page"], 1, f"{pages}/page"),
+        ([f"{pages}/nothing"], 1, f"{pages}/nothing"),
+        ([f"http://127.0.0.1:{free_port()}/health"], 1, "refused"),
     ):
-        code, said = check(url)
-        assert (code, told in said) == (1, True)
+        command = [sys.executable, "-I", "containers/health.py", *arguments]
+        done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, timeout=60, check=False)
+        assert (done.returncode, bool(done.stderr), said in done.stderr) == (code, bool(said), True), arguments

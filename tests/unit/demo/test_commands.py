@@ -35,9 +35,7 @@ def test_the_tables_are_those_of_the_landing_files_but_for_their_source(tmp_path
     assert bronze.source.label == "Kafka demo: flight_events"  # type: ignore[union-attr]
 
 
-def test_the_printed_line_runs_as_it_is_and_reads_the_certified_version(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_the_printed_line_runs_and_reads_the_certified_rows(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     paths = LakehousePaths(tmp_path / "it's $HOME")
     write_version(paths, orders("a", "b"))
     write_version(paths, orders("refused"), passed=False)
@@ -59,49 +57,36 @@ def held(root: Path) -> list[str]:
     return sorted(path.name for path in root.iterdir())
 
 
-def test_the_tables_of_an_earlier_demo_are_deleted(tmp_path: Path) -> None:
+def test_the_tables_of_an_earlier_demo_are_deleted_and_others_never(tmp_path: Path) -> None:
     assert not start_empty(tmp_path / "lake")
     assert held(tmp_path / "lake") == ["MADE_BY_THE_DEMO"]
     (tmp_path / "lake" / "silver").mkdir()
     assert start_empty(tmp_path / "lake")
     assert held(tmp_path / "lake") == ["MADE_BY_THE_DEMO"]
-
-
-def test_tables_that_the_demo_did_not_make_are_never_deleted(tmp_path: Path) -> None:
-    (tmp_path / "silver").mkdir()
     with pytest.raises(NotTheDemosError, match="LAKEHOUSE_ROOT=data/demo make demo"):
         start_empty(tmp_path)
-    assert held(tmp_path) == ["silver"]
+    assert held(tmp_path) == ["lake"]
 
 
-def test_json_lines_are_the_same_bytes_every_time_and_read_back() -> None:
+def test_json_lines_are_the_same_bytes_every_time_and_a_null_of_csv_is_an_empty_field() -> None:
     content = json_lines(['{"a":1}', '{"a":2}'])
     assert gzip.decompress(content) == b'{"a":1}\n{"a":2}\n'
     assert content[4:8] == bytes(4), "a time stamp in the header would make every layout another one"
-
-
-def test_a_null_is_an_empty_field() -> None:
     assert csv_table(["a", "b"], [("1", None), ('x, "y"', "2")]) == b'a,b\n1,\n"x, ""y""",2\n'
 
 
-def test_a_file_is_replaced_when_its_content_changes_and_left_alone_when_not(tmp_path: Path) -> None:
+def test_a_file_is_replaced_when_its_content_changes_and_otherwise_left_alone_and_no_part_stays(tmp_path: Path) -> None:
     path = tmp_path / "feed" / "file.csv"
     write_whole(path, b"one")
     before = path.stat()
     write_whole(path, b"one")
-    assert path.stat().st_mtime_ns == before.st_mtime_ns
-    assert path.stat().st_ino == before.st_ino
+    assert (path.stat().st_mtime_ns, path.stat().st_ino) == (before.st_mtime_ns, before.st_ino)
     write_whole(path, b"two")
     assert path.read_bytes() == b"two"
-    assert [file.name for file in path.parent.iterdir()] == ["file.csv"]
-
-
-def test_a_file_that_cannot_be_put_in_place_leaves_no_part_behind(tmp_path: Path) -> None:
-    target = tmp_path / "file.csv"
-    (target / "in-the-way").mkdir(parents=True)
+    (tmp_path / "feed" / "in-the-way.csv" / "x").mkdir(parents=True)
     with pytest.raises(IsADirectoryError):
-        write_whole(target, b"one")
-    assert [file.name for file in tmp_path.iterdir()] == ["file.csv"]
+        write_whole(tmp_path / "feed" / "in-the-way.csv", b"one")
+    assert held(path.parent) == ["file.csv", "in-the-way.csv"]
 
 
 WHEN = datetime(2013, 1, 2, tzinfo=UTC)

@@ -61,9 +61,8 @@ def test_a_day_that_is_wholly_delivered_is_the_original_day(oracle: Oracle) -> N
     ):
         assert sum(row[name] for row in rows) == expected, name
     assert {(r["origin"], r["dest"]): r["delayed_15"] for r in rows if r["delayed_15"]} == dict(delays)
-    late = [
-        int(f["arr_delay"]) for f in original if (f["origin"], f["dest"]) == ("JFK", "LAX") and f["arr_delay"] != "NA"
-    ]
+    to_lax = [flight["arr_delay"] for flight in original if (flight["origin"], flight["dest"]) == ("JFK", "LAX")]
+    late = [int(delay) for delay in to_lax if delay != "NA"]
     assert len(late) > 20
     [row] = [row for row in rows if (row["origin"], row["dest"]) == ("JFK", "LAX")]
     assert row["avg_arr_delay_min"] == pytest.approx(sum(late) / len(late))
@@ -91,7 +90,7 @@ def test_a_table_equals_itself_in_another_order_and_with_more_columns(oracle: Or
         assert (comparison.equal, comparison.missing, comparison.unexpected) == (True, 0, 0)
 
 
-def test_a_lost_a_doubled_and_a_changed_row_are_each_seen(oracle: Oracle) -> None:
+def test_a_lost_a_doubled_and_a_changed_row_and_a_lost_column_are_each_seen(oracle: Oracle) -> None:
     whole = oracle.connection.execute("FROM silver.planes ORDER BY tailnum").to_arrow_table()
     lost = oracle.compare("silver.planes", whole.slice(1))
     assert (lost.equal, lost.missing, lost.unexpected) == (False, 1, 0)
@@ -100,12 +99,8 @@ def test_a_lost_a_doubled_and_a_changed_row_are_each_seen(oracle: Oracle) -> Non
     assert (doubled.equal, doubled.missing, doubled.unexpected) == (False, 0, 1)
     changed = whole.set_column(6, "seats", pa.array([*range(whole.num_rows - 1), 0], pa.int32()))
     assert oracle.compare("silver.planes", changed).missing > 3_000
-
-
-def test_a_table_that_lacks_a_column_is_named(oracle: Oracle) -> None:
-    planes = oracle.connection.execute("SELECT * EXCLUDE (seats) FROM silver.planes").to_arrow_table()
     with pytest.raises(KeyError, match=r"silver.planes lacks the columns \['seats'\]"):
-        oracle.compare("silver.planes", planes)
+        oracle.compare("silver.planes", whole.drop("seats"))
 
 
 def test_checksums_read_the_same_over_any_relation(oracle: Oracle) -> None:
@@ -122,9 +117,6 @@ def test_a_day_that_was_not_laid_out_is_named(three_days: tuple[Path, Delivery])
         expected_tables(three_days[0], START, date(2013, 1, 5))
 
 
-DAYS = (date(2013, 1, 1), date(2013, 1, 4))
-
-
 @pytest.fixture(scope="module")
 def source() -> Iterator[duckdb.DuckDBPyConnection]:
     """The two months in which clocks change, with their flight events and every delivery of them; read only."""
@@ -139,7 +131,7 @@ def source() -> Iterator[duckdb.DuckDBPyConnection]:
 def three_days(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Delivery]:
     """The landing folder of 2013-01-01 to 2013-01-03, and what was delivered; read only."""
     landing = tmp_path_factory.mktemp("landing")
-    return landing, lay_out(landing, *DAYS)
+    return landing, lay_out(landing, START, END)
 
 
 def contents(landing: Path) -> dict[str, bytes]:
@@ -217,19 +209,10 @@ def test_the_last_days_deliver_what_is_late_and_a_header_alone_for_weather(tmp_p
     assert (tmp_path / "weather/date=2014-01-01/weather.csv").read_text().startswith("origin,year,month,day,hour,temp")
 
 
-@pytest.mark.parametrize(
-    ("start", "end"),
-    [
-        (date(2012, 12, 30), date(2013, 1, 2)),
-        (date(2013, 12, 31), date(2014, 1, 4)),
-        (date(2013, 1, 2), date(2013, 1, 2)),
-    ],
-)
-def test_days_without_source_data_are_refused_before_anything_is_written(
-    tmp_path: Path, start: date, end: date
-) -> None:
-    with pytest.raises(OutsideSourceDataError, match=f"choose a start of {FIRST_DAY} or later"):
-        lay_out(tmp_path, start, end)
+def test_days_without_source_data_are_refused_before_anything_is_written(tmp_path: Path) -> None:
+    for start, end in ((date(2012, 12, 30), END), (date(2013, 12, 31), date(2014, 1, 4)), (START, START)):
+        with pytest.raises(OutsideSourceDataError, match=f"choose a start of {FIRST_DAY} or later"):
+            lay_out(tmp_path, start, end)
     assert list(tmp_path.iterdir()) == []
 
 

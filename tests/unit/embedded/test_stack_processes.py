@@ -9,7 +9,6 @@ import socket
 import stat
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from embedded.home import Home, free_port, keep_secret
 from embedded.stack_processes import of_stack, recorded, spawn, stop
 from include.processes import end_processes
 from include.settings import PROJECT
+from tests.support.waiting import wait_for
 
 SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]
 DEAF = [sys.executable, "-uc", "import signal, time; signal.signal(15, signal.SIG_IGN); print('deaf'); time.sleep(60)"]
@@ -44,13 +44,6 @@ def start(home: Home, name: str, argv: list[str]) -> psutil.Process:
     return spawn(home, name, argv, os.environ, cwd=home.path)
 
 
-def wait_for_log(home: Home, name: str) -> None:
-    deadline = time.monotonic() + 20
-    while not (home.logs / f"{name}.log").read_text():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
 def test_a_process_is_found_by_its_name_and_without_its_record_as_one_of_the_stack(home: Home) -> None:
     process = start(home, "one", SLEEP)
     assert recorded(home, "one") == process
@@ -64,7 +57,7 @@ def test_a_process_is_found_by_its_name_and_without_its_record_as_one_of_the_sta
 
 def test_a_grandchild_in_another_session_is_found_after_its_parents_were_killed(home: Home) -> None:
     parent = start(home, "parent", PARENT)
-    wait_for_log(home, "parent")
+    wait_for((home.logs / "parent.log").read_text)
     assert len(of_stack(home)) == 2
     parent.kill()
     parent.wait()
@@ -83,7 +76,7 @@ def test_stacks_do_not_find_each_others_processes(home: Home, tmp_path: Path) ->
 
 def test_a_process_that_ignores_sigterm_is_killed(home: Home) -> None:
     deaf = start(home, "deaf", DEAF)
-    wait_for_log(home, "deaf")
+    wait_for((home.logs / "deaf.log").read_text)
     assert end_processes([deaf], grace_s=0.3) == 1
     assert recorded(home, "deaf") is None
 
@@ -132,6 +125,7 @@ GOOD = {
     "javac": "echo 'javac 17.0.15'",
     "make": "echo 'GNU Make 4.3'",
 }
+WITHOUT_VENV = 'case "$*" in *version_info*) echo 3.11;; *ensurepip*) exit 1;; esac'
 
 Check = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -142,9 +136,7 @@ def check(tmp_path: Path) -> Check:
 
     def run(commands: Mapping[str, str], *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
         for tool in ("sed", "head", "grep"):
-            found = shutil.which(tool)
-            assert found
-            (tmp_path / tool).symlink_to(found)
+            (tmp_path / tool).symlink_to(str(shutil.which(tool)))
         for name, script in commands.items():
             (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
             (tmp_path / name).chmod(0o755)
@@ -159,13 +151,10 @@ def test_a_machine_that_has_all_says_nothing_whatever_java_says_of_its_options(c
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-def test_it_names_the_python_to_use(check: Check) -> None:
-    assert check(GOOD, "--python").stdout == "python3.11\n"
-
-
-def test_a_python_of_the_right_version_may_be_called_python3(check: Check) -> None:
+@pytest.mark.parametrize("python", ["python3.11", "python3"])
+def test_it_names_the_python_to_use(check: Check, python: str) -> None:
     others = {name: script for name, script in GOOD.items() if name != "python3.11"}
-    assert check({**others, "python3": GOOD["python3.11"]}, "--python").stdout == "python3\n"
+    assert check({**others, python: GOOD["python3.11"]}, "--python").stdout == f"{python}\n"
 
 
 @pytest.mark.parametrize(
@@ -173,12 +162,8 @@ def test_a_python_of_the_right_version_may_be_called_python3(check: Check) -> No
     [
         ({"python3.11": None}, ["Python 3.11 (found: none)", "apt install python3.11"]),
         ({"python3.11": None, "python3": "echo 3.13"}, ["Python 3.11 (found: 3.13)"]),
-        (
-            {"python3.11": 'case "$*" in *version_info*) echo 3.11;; *ensurepip*) exit 1;; esac'},
-            ["the venv module of Python 3.11", "apt install python3.11-venv"],
-        ),
+        ({"python3.11": WITHOUT_VENV}, ["the venv module of Python 3.11", "apt install python3.11-venv"]),
         ({"java": None, "javac": None}, ["a JDK 17 (found: java none, javac none)", "openjdk-17-jdk-headless"]),
-        ({"javac": None}, ["a JDK 17 (found: java 17, javac none)"]),
         ({"java": "echo 'java version \"1.8.0_402\"' >&2"}, ["found: java 8, javac 17"]),
         ({"make": None}, ["GNU make", "apt install make"]),
         ({"make": "echo 'bmake 2023'"}, ["GNU make"]),
@@ -223,9 +208,7 @@ def install(machine: Path, commands: Mapping[str, str]) -> subprocess.CompletedP
     script.parent.mkdir()
     shutil.copyfile(PROJECT / "embedded" / "browser.sh", script)
     (machine / "bin").mkdir()
-    dirname = shutil.which("dirname")
-    assert dirname
-    (machine / "bin" / "dirname").symlink_to(dirname)
+    (machine / "bin" / "dirname").symlink_to(str(shutil.which("dirname")))
     for name, text in commands.items():
         (machine / name).parent.mkdir(parents=True, exist_ok=True)
         (machine / name).write_text(f"#!/bin/sh\n{text}\n")

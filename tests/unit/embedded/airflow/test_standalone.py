@@ -8,7 +8,6 @@ import stat
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -24,6 +23,7 @@ from embedded.airflow.standalone import NAME, Airflow, clean_environment, passwo
 from embedded.home import Home, free_port
 from embedded.stack_processes import recorded, spawn
 from include.settings import PROJECT, Settings
+from tests.support.waiting import wait_for
 
 
 @pytest.fixture
@@ -114,9 +114,7 @@ def test_a_worker_that_outlives_its_scheduler_is_ended_with_it(home: Home) -> No
     )
     spawn(home, NAME, [sys.executable, "-c", code], os.environ, cwd=home.path)
     log = home.logs / f"{NAME}.log"
-    deadline = time.monotonic() + 20
-    while not log.read_text() and time.monotonic() < deadline:
-        time.sleep(0.02)
+    wait_for(log.read_text)
     worker = psutil.Process(int(log.read_text()))
     assert worker.cmdline()[0].startswith("airflow worker")
     stop_airflow(home)
@@ -126,14 +124,12 @@ def test_a_worker_that_outlives_its_scheduler_is_ended_with_it(home: Home) -> No
 
 @dataclass
 class Served:
-    """The requests to a small server, and its answers: path -> (status, body)."""
+    """The requests to a small server, and its answers: path -> (status, body) of each request; the last one stays."""
 
     url: str = ""
-    answers: dict[str, tuple[int, Any]] = field(default_factory=dict)
-    answers_in_turn: dict[str, list[tuple[int, Any]]] = field(default_factory=dict)
+    answers: dict[str, list[tuple[int, Any]]] = field(default_factory=dict)
     requests: list[tuple[str, str]] = field(default_factory=list)
-    drop_next: int = 0
-    password: str = "right"
+    drops_next: bool = False
 
 
 @pytest.fixture
@@ -145,18 +141,17 @@ def served() -> Iterator[Served]:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             path = self.path.split("?")[0]
             state.requests.append((self.command, path))
-            if state.drop_next:
-                state.drop_next -= 1
+            if state.drops_next:
+                state.drops_next = False
                 self.close_connection = True
-                return
-            if path == "/auth/token":
-                right = json.loads(body)["password"] == state.password
+            elif path == "/auth/token":
+                right = json.loads(body)["password"] == "right"
                 self.reply(*((201, {"access_token": "t"}) if right else (401, {"detail": "no"})))
             elif self.headers.get("Authorization") != "Bearer t":
                 self.reply(401, {"detail": "who are you?"})
             else:
-                in_turn = state.answers_in_turn.get(path)
-                self.reply(*(in_turn.pop(0) if in_turn else state.answers[path]))
+                answers = state.answers[path]
+                self.reply(*(answers.pop(0) if len(answers) > 1 else answers[0]))
 
         def reply(self, status: int, body: Any) -> None:
             self.send_response(status)
@@ -176,7 +171,7 @@ def served() -> Iterator[Served]:
 
 
 def test_it_logs_in_only_when_it_has_to(served: Served) -> None:
-    served.answers["/dags"] = (200, {"dags": []})
+    served.answers["/dags"] = [(200, {"dags": []})]
     with AirflowHttp(served.url, "admin", "right") as http:
         assert http.get("/dags") == {"dags": []}
         assert http.get("/dags", limit=1) == {"dags": []}
@@ -184,11 +179,8 @@ def test_it_logs_in_only_when_it_has_to(served: Served) -> None:
 
 
 def test_a_list_of_several_pages_is_read_to_its_end(served: Served) -> None:
-    served.answers_in_turn["/dags"] = [
-        (200, {"dags": ["a", "b"], "total_entries": 3}),
-        (200, {"dags": ["c"], "total_entries": 3}),
-    ]
-    served.answers["/dags"] = (200, {"dags": [], "total_entries": 0})
+    pages = ((["a", "b"], 3), (["c"], 3), ([], 0))
+    served.answers["/dags"] = [(200, {"dags": dags, "total_entries": total}) for dags, total in pages]
     with AirflowHttp(served.url, "admin", "right") as http:
         assert http.get_all("/dags", "dags") == ["a", "b", "c"]
         assert http.get_all("/dags", "dags") == []
@@ -204,13 +196,13 @@ def test_a_wrong_password_is_reported_without_showing_it(served: Served) -> None
 
 
 def test_when_the_connection_breaks_a_get_request_is_retried_and_a_change_is_not_sent_twice(served: Served) -> None:
-    served.answers["/dags"] = (200, {"dags": []})
+    served.answers["/dags"] = [(200, {"dags": []})]
     with AirflowHttp(served.url, "admin", "right") as http:
         http.get("/dags")
-        served.drop_next = 1
+        served.drops_next = True
         assert http.get("/dags") == {"dags": []}
         before = len(served.requests)
-        served.drop_next = 1
+        served.drops_next = True
         with pytest.raises(AirflowApiError, match="does not answer POST /dagRuns"):
             http.ask("POST", "/dagRuns", json={})
     assert served.requests[before:] == [("POST", "/dagRuns")]
@@ -223,10 +215,9 @@ def test_a_peek_at_a_server_that_is_not_there_yet_gives_nothing() -> None:
 
 def test_a_change_that_met_another_one_is_made_again(served: Served) -> None:
     conflict, done = (409, {"detail": {"reason": "Unique constraint violation"}}), (200, {"note": "x"})
-    served.answers_in_turn["/run"] = [conflict, conflict, done]
+    served.answers["/run"] = [conflict, conflict, done, conflict]
     with AirflowHttp(served.url, "admin", "right") as http:
         assert http.ask("PATCH", "/run", json={"note": "x"}) == {"note": "x"}
-        served.answers["/run"] = conflict
         with pytest.raises(AirflowApiError, match=r"POST /run: 409 .*Unique constraint violation"):
             http.ask("POST", "/run")
     assert [method for method, path in served.requests if path == "/run"] == ["PATCH"] * 4 + ["POST"]

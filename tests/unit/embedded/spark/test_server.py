@@ -34,9 +34,7 @@ def test_the_token_is_in_the_environment_of_clients_alone_and_outlives_the_serve
     assert SparkServer(server.home, server.jars, port=15778).token == token
 
 
-def test_it_listens_on_loopback_alone_with_the_settings_of_every_session_and_ends_when_out_of_memory(
-    server: SparkServer,
-) -> None:
+def test_it_listens_on_loopback_has_the_settings_of_sessions_and_ends_when_out_of_memory(server: SparkServer) -> None:
     argv = server.argv()
     assert "spark.connect.grpc.binding.address=127.0.0.1" in argv
     assert "spark.connect.grpc.binding.port=15777" in argv
