@@ -100,7 +100,6 @@ def test_every_image_is_our_own_or_pinned_by_version_and_digest(services: dict[s
     assert len(images) == 4
     assert [image for image in images if image != OWN_IMAGE and not pinned.fullmatch(image)] == []
     base = re.search(r"^ARG MILLRACE_BASE_IMAGE=(\S+)$", (PROJECT / "Dockerfile").read_text(), flags=re.MULTILINE)
-    assert base is not None
     assert re.fullmatch(r"debian:bookworm-\d{8}-slim@sha256:[0-9a-f]{64}", base[1])
 
 
@@ -117,9 +116,7 @@ def test_every_service_that_stays_has_a_healthcheck_and_starts_when_those_it_nee
     assert set(services["airflow-scheduler"]["depends_on"]) == {"setup", "airflow-api-server", "spark-connect"}
 
 
-def test_every_service_has_limits_no_root_rights_and_a_file_system_that_it_cannot_change(
-    services: dict[str, Service],
-) -> None:
+def test_every_service_has_limits_no_root_rights_and_a_read_only_file_system(services: dict[str, Service]) -> None:
     limits = {name: service["deploy"]["resources"]["limits"] for name, service in services.items()}
     assert {name for name, limit in limits.items() if limit.keys() != {"cpus", "memory", "pids"}} == set()
     assert max(float(limit["cpus"]) for limit in limits.values()) <= 2, "Docker refuses more than the machine has"

@@ -77,9 +77,7 @@ def test_a_connect_client_is_told_the_server_and_may_bring_its_token_from_the_en
     assert driver_environment({TOKEN: "old"}, "sc://localhost:15002", {TOKEN: "new"})[TOKEN] == "new"
 
 
-def test_python_and_java_use_the_folder_and_nothing_stays_of_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_python_and_java_use_the_folder_and_nothing_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a folder").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "a folder"))
     with with_scratch_folder({**os.environ, "JDK_JAVA_OPTIONS": "-Downed=kept"}) as environment:
@@ -112,9 +110,7 @@ def jars(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("master", ["local[2]", *CLUSTERS])
-def test_every_application_has_the_log_stores_and_the_settings_of_the_house_and_no_secret(
-    jars: Path, master: str
-) -> None:
+def test_every_application_has_the_log_stores_and_the_common_settings_and_no_secret(jars: Path, master: str) -> None:
     conf = launch_conf(jars, master)
     own = {**LAUNCH, **LOG_STORES, **SESSION, JAVA: conf[JAVA]}
     assert conf.items() >= own.items()

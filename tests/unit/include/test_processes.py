@@ -18,30 +18,25 @@ from include.errors import ExitCode
 from include.processes import end_tree
 from include.run_retention import delete_old_runs
 from include.settings import Settings
+from tests.support.waiting import wait_for
 
-CHILD = "import subprocess, sys, time; subprocess.Popen([sys.executable, '-c', sys.argv[1]]); time.sleep(300)"
-GENTLE = """
+CHILD = "import subprocess, sys, time; subprocess.Popen([sys.executable, '-c', *sys.argv[1:]]); time.sleep(300)"
+GRANDCHILD = """
 import pathlib, signal, sys, time
 def bye(*_):
-    pathlib.Path({note!r}).write_text('cleaned up')
+    pathlib.Path(sys.argv[2]).write_text('cleaned up')
     sys.exit(0)
-signal.signal(signal.SIGTERM, bye)
-pathlib.Path({ready!r}).touch()
-time.sleep(300)
-"""
-STUBBORN = """
-import pathlib, signal, time
-signal.signal(signal.SIGTERM, signal.SIG_IGN)
-pathlib.Path({ready!r}).touch()
+signal.signal(signal.SIGTERM, {on_term})
+pathlib.Path(sys.argv[1]).touch()
 time.sleep(300)
 """
 
 
-def started(code: str, ready: Path) -> tuple[subprocess.Popen[bytes], list[psutil.Process]]:
-    parent = subprocess.Popen([sys.executable, "-c", CHILD, code])
-    deadline = time.monotonic() + 30
-    while not ready.exists() and time.monotonic() < deadline:
-        time.sleep(0.05)
+def started(on_term: str, folder: Path) -> tuple[subprocess.Popen[bytes], list[psutil.Process]]:
+    """Start a process whose child handles SIGTERM like this; it notes in the folder that it is ready, or cleans up."""
+    code, ready = GRANDCHILD.format(on_term=on_term), folder / "ready"
+    parent = subprocess.Popen([sys.executable, "-c", CHILD, code, str(ready), str(folder / "note")])
+    wait_for(ready.exists)
     tree = [psutil.Process(parent.pid), *psutil.Process(parent.pid).children(recursive=True)]
     assert len(tree) == 2
     return parent, tree
@@ -52,18 +47,16 @@ def still_run(tree: list[psutil.Process]) -> list[psutil.Process]:
 
 
 def test_a_grandchild_gets_the_time_to_clean_up_and_then_nothing_is_left_to_end(tmp_path: Path) -> None:
-    note, ready = tmp_path / "note", tmp_path / "ready"
-    parent, tree = started(GENTLE.format(note=str(note), ready=str(ready)), ready)
+    parent, tree = started("bye", tmp_path)
     assert end_tree(parent, grace_s=10) == 2
-    assert note.read_text() == "cleaned up"
+    assert (tmp_path / "note").read_text() == "cleaned up"
     assert not still_run(tree)
     assert parent.wait(timeout=5) == -15
     assert end_tree(parent, grace_s=1) == 0
 
 
 def test_a_grandchild_that_ignores_term_is_killed_after_the_grace(tmp_path: Path) -> None:
-    ready = tmp_path / "ready"
-    parent, tree = started(STUBBORN.format(ready=str(ready)), ready)
+    parent, tree = started("signal.SIG_IGN", tmp_path)
     began = time.monotonic()
     end_tree(parent, grace_s=0.2)
     assert time.monotonic() - began < 5
@@ -100,9 +93,7 @@ def test_what_runs_left_goes_after_the_days_that_are_set_and_is_looked_for_once_
 
 
 @pytest.mark.parametrize("happens", ["the file is gone", "the folder is gone", "the folder has a new file"])
-def test_another_run_may_delete_and_write_at_the_same_time(
-    happens: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_run_may_delete_and_write_too(happens: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = Settings(root=tmp_path / "lake", runs=tmp_path / "runs")
     old = leave(tmp_path / "runs", "reports/old/file", 400)
     walk = os.walk
@@ -130,11 +121,6 @@ JAVA = "java.io.IOException: No space left on device"
 RUST = "Failed to parse parquet: External: Unable to copy data to file: No space left on device (os error 28)"
 
 
-def of_java(folder: Path) -> Exception:
-    """As Spark Connect hands it on."""
-    return RuntimeError(SPARK.format(folder, JAVA))
-
-
 def raised_from(error: Exception) -> Exception:
     outer = ValueError("the batch failed")
     outer.__cause__ = error
@@ -154,14 +140,12 @@ def with_cause(error: Exception) -> Exception:
         OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)),
         OSError(errno.EDQUOT, os.strerror(errno.EDQUOT)),
         RuntimeError(RUST),
-        with_cause(RuntimeError(JAVA)),
-        with_cause(with_cause(OSError(errno.ENOSPC, ""))),
+        with_cause(with_cause(RuntimeError(JAVA))),
         raised_from(OSError(errno.ENOSPC, "full")),
     ],
 )
 def test_every_form_of_a_full_disk_is_told_with_the_folder_and_what_to_do(tmp_path: Path, error: Exception) -> None:
     full = disk_full_error(error, "bronze.orders", [tmp_path])
-    assert full is not None
     assert full.exit_code is ExitCode.DISK_FULL
     first, *more = str(full).splitlines()
     assert first.startswith(f"bronze.orders: the disk is full: no space left for {tmp_path} (")
@@ -169,12 +153,9 @@ def test_every_form_of_a_full_disk_is_told_with_the_folder_and_what_to_do(tmp_pa
     assert more[0].startswith("Make room there, then run the same again")
 
 
-def test_the_folder_that_the_error_names_is_told(tmp_path: Path) -> None:
+def test_the_folder_that_the_error_names_is_told_and_any_other_error_is_none(tmp_path: Path) -> None:
     folders = [tmp_path, tmp_path / "bronze" / "orders", tmp_path / "bronze_quarantine" / "orders"]
-    full = disk_full_error(of_java(folders[2]), "bronze.orders", folders)
-    assert f"no space left for {folders[2]} (" in str(full)
-
-
-def test_any_other_error_is_none(tmp_path: Path) -> None:
+    by_connect = RuntimeError(SPARK.format(folders[2], JAVA))
+    assert f"no space left for {folders[2]} (" in str(disk_full_error(by_connect, "bronze.orders", folders))
     for error in (OSError(errno.EIO, "Input/output error"), ValueError("space"), KeyError()):
         assert disk_full_error(error, "bronze.orders", [tmp_path]) is None

@@ -31,11 +31,7 @@ DAY_1, DAY_2 = "date=2013-01-01/a.csv", "date=2013-01-02/a.csv"
     [
         ([(DAY_1, "city,order_id\nx,1\nx,2\n")], ["order_id"], None),
         ([("a.csv", "city,order_id\nx,1\nx,2\n")], ["order_id"], ["delivered_in"]),
-        (
-            [(DAY_1, STATES)],
-            ["n_id"],
-            ["updated_at"],
-        ),
+        ([(DAY_1, STATES)], ["n_id"], ["updated_at"]),
         ([(DAY_1, "tailnum,year\nN1,1999\nN2,1999\n"), (DAY_2, "tailnum,year\nN1,1999\nN2,1999\n")], ["tailnum"], None),
         ([(DAY_1, "origin,hour,wind\nJFK,1,1.5\nJFK,2,1.5\nLGA,1,1.5\n")], ["origin", "hour"], None),
         ([("a.csv", "delivered_in,x\n1,1\n2,1\n")], ["delivered_in"], ["delivered_in_file_of_this_name"]),

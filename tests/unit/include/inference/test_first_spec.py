@@ -97,9 +97,7 @@ def test_a_file_with_a_wrong_byte_is_named_and_left_out(tmp_path: Path, name: st
 
 
 @pytest.mark.parametrize("name", ["a.parquet", "a.avro"])
-def test_a_file_with_columns_that_differ_only_in_case_is_named_because_no_run_can_read_it(
-    tmp_path: Path, name: str
-) -> None:
+def test_a_file_with_columns_that_differ_only_in_case_is_named_as_no_run_can_read_it(tmp_path: Path, name: str) -> None:
     file = put(tmp_path / "orders" / name, b"")
     pq.write_table(pa.table([[1], [2]], names=["ID", "id"]), file)
     if name == "a.avro":
@@ -143,16 +141,11 @@ def test_names_that_differ_in_case_between_files_are_read_in_any_case(tmp_path: 
     ("folders", "path"),
     [
         (["date=2013-01-01", "date=2013-01-02"], "date={interval_start:%Y-%m-%d}"),
-        (["2025-07-01"], "{interval_start:%Y-%m-%d}"),
         (["20250701"], "{interval_start:%Y%m%d}"),
         (["2025/07/01", "2025/07/02/eu"], "{interval_start:%Y}/{interval_start:%m}/{interval_start:%d}"),
         (
-            ["year=2025/month=07/day=01"],
-            "year={interval_start:%Y}/month={interval_start:%m}/day={interval_start:%d}",
-        ),
-        (
-            ["year=2025/month=11/day=7", "year=2025/month=11/day=17"],
-            "year={interval_start:%Y}/month={interval_start.month}/day={interval_start.day}",
+            ["y=2025/m=11/d=7", "y=2025/m=11/d=17"],
+            "y={interval_start:%Y}/m={interval_start.month}/d={interval_start.day}",
         ),
         (["2025-07-01", "2025-13-01"], "."),
         (["2025-07-01", "dt=2025-07-02"], "."),
@@ -165,9 +158,8 @@ def test_folders_of_days_become_the_path_of_an_interval(tmp_path: Path, folders:
     source = inferred(tmp_path).landing_source
     assert source.path == path
     if path != ".":
-        interval = Interval(
-            start=(start := datetime.combine(day_of(folders[0]), time(), UTC)), end=start + timedelta(days=1)
-        )
+        start = datetime.combine(day_of(folders[0]), time(), UTC)
+        interval = Interval(start=start, end=start + timedelta(days=1))
         assert folders[0].startswith(interval_folder(source, interval).removeprefix("orders/"))
 
 

@@ -25,9 +25,7 @@ NOW = datetime.now(UTC)
 
 def overview(root: Path) -> TableOverview:
     write_specs(root / "specs", bronze_document())
-    table = LakehouseReader(LakehousePaths(root), root / "specs").read_table(SPEC.table, NOW, no_failed_tasks)
-    assert table is not None
-    return table
+    return LakehouseReader(LakehousePaths(root), root / "specs").read_table(SPEC.table, NOW, no_failed_tasks)
 
 
 def needed(root: Path) -> list[Attention]:
@@ -50,7 +48,6 @@ def test_a_file_needs_a_person_after_its_last_attempt(tmp_path: Path) -> None:
 def test_only_far_too_many_files_need_a_person(tmp_path: Path) -> None:
     load_batch(tmp_path, SPEC)
     table = overview(tmp_path)
-    assert table.measures is not None
     for files, kinds in ((FILES_PER_TABLE + 1, []), (FILES_PER_TABLE + 2, [Kind.HEALTH])):
         many = replace(table, measures=table.measures.model_copy(update={"files": files}))
         assert [item.kind for item in attention_needed([many], NOW)] == kinds

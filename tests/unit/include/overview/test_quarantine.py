@@ -58,7 +58,6 @@ def test_a_row_has_the_history_of_its_own_decisions(paths: LakehousePaths) -> No
     events.record(RowEvent.DISCARDED, ORDERS.table, table_id, ["r1"], ANN)
     events.record(RowEvent.REOPENED, ORDERS.table, table_id, ["r1", "r2"], ANN)
     history = row_history(StoredRows(ORDERS.table, paths), "r1")
-    assert history
     assert (history.row.id, history.row.record) == ("r1", '{"order_id":"o1"}')
     assert [(event["event"], event["said_by"]) for event in history.events] == [
         ("discarded", "ann"),

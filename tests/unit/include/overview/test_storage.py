@@ -34,9 +34,7 @@ def files(paths: LakehousePaths, count: int) -> Path:
 
 
 def storage(paths: LakehousePaths, spec: object = ORDERED) -> Storage:
-    found = storage_of(spec, paths, CommitHistory(paths))  # type: ignore[arg-type]
-    assert found
-    return found
+    return storage_of(spec, paths, CommitHistory(paths))  # type: ignore[return-value, arg-type]
 
 
 def z_order(paths: LakehousePaths, path: Path) -> int:

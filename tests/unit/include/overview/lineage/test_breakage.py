@@ -12,13 +12,7 @@ from include.overview.columns import column_names
 from include.overview.lineage.breakage import broken_places, stopped_tables
 from include.overview.lineage.chains import ColumnChains
 from include.specs.checks.sql import sql_problems
-from tests.support.documents.specs import (
-    Document,
-    bronze_document,
-    gold_document,
-    silver_document,
-    write_specs,
-)
+from tests.support.documents.specs import Document, bronze_document, gold_document, silver_document, write_specs
 from tests.support.silver.known_customers import CUSTOMERS, ORDERS, shop_documents
 from tests.support.silver.two_shops import BRANCH, SILVER, WEB, two_shops
 

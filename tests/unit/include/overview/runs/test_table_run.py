@@ -74,7 +74,6 @@ def test_a_run_has_its_own_batches_gate_result_and_conflicts(root: Path, is_forg
     assert table.outcome is TableOutcome.REFUSED
     assert [(batch.run_id, batch.version) for batch in table.batches] == [("run-2", 2)]
     assert table.rows == RowCounts(read=12, applied=12, inserted=12)
-    assert table.result is not None
     assert (table.result.version, table.result.passed) == (2, False)
     [write] = table.writes
     assert (write.run_id, write.waited.holders, write.lost[0].run_id) == ("run-2", "run-1", "run-9")
@@ -85,8 +84,6 @@ def test_a_run_has_its_own_batches_gate_result_and_conflicts(root: Path, is_forg
 def test_nothing_is_to_be_done_about_an_earlier_table(root: Path) -> None:
     write, gate = task(Work.WRITE, "failed"), task(Work.GATE, "failed", checked=2)
     now = shown(root, run_of(replace(write, ended=NOW), replace(gate, ended=NOW, checked=4)))
-    assert now.overview is not None
-    assert now.overview.created is not None
     assert not now.is_of_earlier_table
     assert [step.kind for step in next_steps([now], NOW)] == [Kind.FAILED]
     early = now.overview.created - timedelta(seconds=1)
