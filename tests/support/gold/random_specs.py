@@ -195,7 +195,7 @@ def windows_of_time(random: Random) -> tuple[Document, str]:
 
 
 KINDS_OF_GOLD: tuple[Kind, ...] = (
-    lookback_of_windows, lookback_of_join, running_total, rolling_query, last_of_each_day, windows_of_time
+    lookback_of_windows, lookback_of_join, running_total, last_of_each_day, rolling_query, windows_of_time
 )  # fmt: skip
 """Tables of silver; `tests/spark/layers/gold/test_query_rows.py` has further forms of query."""
 

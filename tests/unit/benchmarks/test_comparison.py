@@ -60,7 +60,6 @@ def test_different_rows_are_refused_from_either_side_and_empty_tables_prove_noth
         with pytest.raises(DifferentRowsError, match=GOLD):
             require_same_rows(GOLD, *pair)
     for rows in ("(1, 'a'), (2, 'b')", "(1, 'a'), (2, NULL), (2, NULL)"):
-
         with pytest.raises(DifferentRowsError, match="do not have the same rows"):
             digest("VALUES (1, 'a'), (2, NULL)", f"VALUES {rows}")
     with pytest.raises(DifferentRowsError, match="both tables are empty"):
