@@ -41,11 +41,10 @@ slow, faults = pytest.mark.slow, pytest.mark.faults
 
 
 @pytest.mark.parametrize(("name", "places"), A_JOB_OF_EACH_KIND.items())
-def test_drivers_that_die_or_are_killed_in_turn_leave_what_one_clean_driver_leaves(
-    request: pytest.FixtureRequest, clean: Clean, tmp_path: Path, name: str, places: Sequence[str]
+def test_drivers_one_of_which_is_killed_after_its_commit_leave_what_one_clean_driver_leaves(
+    drivers: Drivers, clean: Clean, tmp_path: Path, name: str, places: Sequence[str]
 ) -> None:
-    killed = {Step.COMMIT: request.getfixturevalue("drivers")} if name == "merge" else {}
-    die_in_turn(clean(name), tmp_path, places, killed, OwnProcess())
+    die_in_turn(clean(name), tmp_path, places, {Step.COMMIT: drivers}, OwnProcess())
 
 
 @pytest.mark.slow
