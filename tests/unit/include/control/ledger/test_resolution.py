@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 from deltalake import DeltaTable
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from include.control.ledger import resolution
 from include.control.ledger.ledger import Ledger
@@ -106,6 +108,38 @@ def test_the_winner_of_a_number_is_searched_above_a_version(table: Path) -> None
     assert winner_at(table, FLIGHTS.app_id, 1, after=1) is None
     assert winner_at(table, FLIGHTS.app_id, 3, after=0) is None
     assert winner_at(table, OTHER.app_id, 1, after=0) is None
+
+
+STEPS = st.lists(st.sampled_from(["ours", "other stream", "someone", "optimize", "resolve", "forget"]), max_size=9)
+
+
+@settings(max_examples=10, deadline=None)
+@given(steps=STEPS)
+def test_every_batch_is_found_once_in_any_order_of_commits_and_reads(
+    steps: list[str], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    root = tmp_path_factory.mktemp("lake")
+    table, ledger = LakehousePaths(root).table("silver.flights"), Ledger(LakehousePaths(root))
+    create_table(table)
+    ours: list[Winner] = []
+    others = 0
+    for step in steps:
+        if step == "ours":
+            ours += commit_batches(table, len(ours) + 1)
+        elif step == "other stream":
+            others += 1
+            commit_batches(table, others, stream=OTHER)
+        elif step == "someone":
+            append(table, txn=("someone else", 5), user_metadata='{"their": "words"}')
+        elif step == "optimize" and len(DeltaTable(str(table)).file_uris()) > 1:
+            optimize(table, ours[-1].intent.user_metadata() if ours else None)
+        elif step == "resolve":
+            assert resolve(table, FLIGHTS, ledger).next_seq == len(ours) + 1
+        elif step == "forget" and (root / "ops").exists():
+            ledger = lose_ledger(root)
+    position = resolve(table, FLIGHTS, ledger)
+    assert (position.last, position.next_seq) == (ours[-1] if ours else None, len(ours) + 1)
+    assert resolve(table, OTHER, ledger).next_seq == others + 1
 
 
 def test_a_stream_that_rests_costs_no_reading_of_the_other_streams_and_is_found_when_it_goes_on(
