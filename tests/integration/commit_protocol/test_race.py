@@ -36,9 +36,9 @@ def run_races(scheme: str, races: int, folder: Path) -> Counter[str]:
 
 
 def test_the_protocol_loses_and_doubles_nothing_whatever_dies_when(tmp_path: Path) -> None:
-    score = run_races("millrace", 3, tmp_path)
+    score = run_races("millrace", 2, tmp_path)
     assert score["deaths"] >= 4, "too few writers died for the race to mean anything"
-    assert score["finished"] == 3
+    assert score["finished"] == 2
     assert (score["lost"], score["doubled"]) == (0, 0)
 
 
