@@ -25,8 +25,8 @@ from tests.support.airflow.trial_runs import (
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(1800)]
 
-WARM, SUBMITTED = "judged", "submitted"
-"""Domains whose jobs run on the warm Spark server, and by spark-submit."""
+WARM, SUBMITTED = "silver.judged_readings", "bronze.submitted_readings"
+"""Tables that are written on the warm Spark server, and by spark-submit."""
 
 CASES = {
     "the driver on the warm server": (WARM, 0),
@@ -35,7 +35,7 @@ CASES = {
     "the JVM of a submitted driver": (SUBMITTED, 1),
     "the task of a submitted driver": (SUBMITTED, 2),
 }
-"""Victim -> the domain, and how many generations above the driver's Python it is."""
+"""Victim -> the table, and how many generations above the driver's Python it is."""
 
 MINUTE_S = 60
 
@@ -55,7 +55,7 @@ def stack(lakehouse: Settings, tmp_path_factory: pytest.TempPathFactory) -> Iter
 @pytest.fixture(scope="module")
 def api(stack: Stack) -> Iterator[AirflowApi]:
     with stack.api() as client:
-        for domain in (WARM, SUBMITTED):
+        for domain in ("judged", "submitted"):
             client.wait_for_dag(domain)
             client.set_paused(domain, False)
         master = {"connection_id": trials.SUBMIT_CONNECTION, "conn_type": "spark", "host": "local[2]"}
@@ -63,11 +63,10 @@ def api(stack: Stack) -> Iterator[AirflowApi]:
         yield client
 
 
-@pytest.mark.parametrize(("domain", "generations"), CASES.values(), ids=CASES.keys())
+@pytest.mark.parametrize(("table", "generations"), CASES.values(), ids=CASES.keys())
 def test_a_task_of_which_a_process_is_killed_ends_right_by_its_next_try(
-    api: AirflowApi, stack: Stack, lakehouse: Settings, domain: str, generations: int
+    api: AirflowApi, stack: Stack, lakehouse: Settings, table: str, generations: int
 ) -> None:
-    table = f"silver.{domain}_readings"
     run, driver = begin_next_day(api, stack, lakehouse, table)
     family = [driver, *driver.parents()]
 
@@ -80,43 +79,40 @@ def test_a_task_of_which_a_process_is_killed_ends_right_by_its_next_try(
 def test_a_run_whose_whole_airflow_is_killed_ends_right_after_its_next_start(
     api: AirflowApi, stack: Stack, lakehouse: Settings
 ) -> None:
-    table = f"silver.{WARM}_readings"
-    run, _ = begin_next_day(api, stack, lakehouse, table)
+    run, _ = begin_next_day(api, stack, lakehouse, WARM)
 
     server = recorded(stack.home, SPARK)
     for process in of_stack(stack.home):
-        if process != server and process not in drivers(stack.home, table):
+        if process != server and process not in drivers(stack.home, WARM):
             process.kill()
-    wait_for(lambda: not drivers(stack.home, table), patience_s=20)
+    wait_for(lambda: not drivers(stack.home, WARM), patience_s=20)
     (stack.home.pids / AIRFLOW).unlink()
     began = datetime.now(UTC)
     stack.airflow.start(stack.environment())
     api.wait_until_healthy(began, alive=lambda: recorded(stack.home, AIRFLOW) is not None)
 
     assert api.wait_for_run(run, PATIENCE_S).state == "success"
-    assert_batches_once(lakehouse, WARM)
+    assert_batches_once(lakehouse, "judged")
 
 
 def test_a_task_that_somebody_clears_while_it_runs_runs_again_alone(
     api: AirflowApi, stack: Stack, lakehouse: Settings
 ) -> None:
-    table = f"silver.{WARM}_readings"
-    run, driver = begin_next_day(api, stack, lakehouse, table)
-    api.clear(run, table)
+    run, driver = begin_next_day(api, stack, lakehouse, WARM)
+    api.clear(run, WARM)
 
     wait_for(lambda: not driver.is_running(), MINUTE_S)
-    require_next_try(api, lakehouse, run, table)
+    require_next_try(api, lakehouse, run, WARM)
 
 
 def test_a_submitted_task_that_somebody_marks_failed_stops_and_ends_right_once_it_is_cleared(
     api: AirflowApi, stack: Stack, lakehouse: Settings
 ) -> None:
-    table = f"silver.{SUBMITTED}_readings"
-    run, _ = begin_next_day(api, stack, lakehouse, table)
-    api.mark_failed(api.task(run, table))
+    run, _ = begin_next_day(api, stack, lakehouse, SUBMITTED)
+    api.mark_failed(api.task(run, SUBMITTED))
 
-    wait_for(lambda: not drivers(stack.home, table), MINUTE_S)
+    wait_for(lambda: not drivers(stack.home, SUBMITTED), MINUTE_S)
     assert api.wait_for_run(run, PATIENCE_S).state == "failed"
-    api.clear(run, table)
+    api.clear(run, SUBMITTED)
     assert api.wait_for_run(run, PATIENCE_S).state == "success"
-    assert_batches_once(lakehouse, SUBMITTED)
+    assert_batches_once(lakehouse, "submitted")
