@@ -18,7 +18,7 @@ from sqlalchemy.orm import Session
 
 from embedded.servers.postgres import Postgres
 from lakehouse_airflow.ui.run_notes import on_dag_run_running, on_dag_run_success
-from tests.support.airflow.homes import new_homes
+from tests.support.airflow.homes import new_home
 
 MIDNIGHT = datetime(2013, 1, 5, tzinfo=UTC)
 
@@ -27,8 +27,8 @@ MIDNIGHT = datetime(2013, 1, 5, tzinfo=UTC)
 def airflow_on_postgres() -> Iterator[Engine]:
     """An empty database of Airflow."""
     import_all_models()
-    with new_homes() as new_home:
-        server = Postgres(new_home())
+    with new_home() as home:
+        server = Postgres(home)
         server.start()
         engine = create_engine(server.url)
         Base.metadata.create_all(engine)

@@ -7,10 +7,11 @@ from datetime import date
 
 from embedded.airflow.api import Run
 
-FIRST = date(2013, 1, 1)
-SECOND = date(2013, 1, 2)
-THIRD = date(2013, 1, 3)
+FIRST, SECOND, THIRD, FOURTH = (date(2013, 1, day) for day in (1, 2, 3, 4))
 PATIENCE_S = 600
 
-RunDay = Callable[[str, date], Run]
+StartDay = Callable[[str, date], Run]
 """Starts a run of a DAG for a day by hand."""
+
+LoadDay = Callable[..., Run]
+"""Delivers the readings of a domain's day, runs the day by hand, and gives the run at its end."""

@@ -8,8 +8,9 @@ from typing import Any
 
 import psutil
 
-from embedded.airflow.api import AirflowApi, Run
+from embedded.airflow.api import RUN_END_STATES, AirflowApi, Run
 from tests.e2e.days import PATIENCE_S
+from tests.e2e.waiting import wait_for
 
 APPROVER = "reviewer"
 """Approves what the user `admin` asks for: in the stack of these tests nobody approves their own wishes."""
@@ -30,7 +31,8 @@ def answer_all(api: AirflowApi, run: Run, options: Mapping[str, str]) -> dict[st
     """
     shown: dict[str, dict[str, Any]] = {}
     first_seen: dict[tuple[str, int], float] = {}
-    for _ in api.watch(run, PATIENCE_S):
+
+    def has_ended() -> bool:
         for question in _open_questions(api, run):
             task = question["task_instance"]
             if task["pid"] and psutil.pid_exists(task["pid"]):
@@ -40,6 +42,9 @@ def answer_all(api: AirflowApi, run: Run, options: Mapping[str, str]) -> dict[st
             if time.monotonic() - seen >= READING_S:
                 shown[question["subject"]] = question
                 _answer(api, question, options[question["subject"]])
+        return api.run(run).state in RUN_END_STATES
+
+    wait_for(has_ended, PATIENCE_S, every_s=1)
     return shown
 
 

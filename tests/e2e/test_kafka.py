@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,8 @@ import pytest
 from deltalake import DeltaTable
 
 from embedded.airflow.api import AirflowApi, Run
-from embedded.servers.kafka_broker import KafkaBroker
+from embedded.servers.kafka_broker import NAME, KafkaBroker
+from embedded.stack_processes import stop
 from include.control.log.delta_log import commits_after
 from include.paths import LakehousePaths
 from include.settings import Settings
@@ -26,11 +29,15 @@ EVERY = sorted(sensor for sensors in SENT for sensor in sensors)
 
 
 @pytest.fixture
-def topic(broker: KafkaBroker) -> KafkaTopic:
-    """The topic that the domain reads."""
-    topic = KafkaTopic(broker.address, trials.TOPIC)
-    topic.create()
-    return topic
+def topic(broker: KafkaBroker) -> Iterator[KafkaTopic]:
+    """The topic that the domain reads; its broker runs for this test alone."""
+    broker.start(os.environ)
+    try:
+        topic = KafkaTopic(broker.address, trials.TOPIC)
+        topic.create()
+        yield topic
+    finally:
+        stop(broker.home, NAME, patience_s=15)
 
 
 @pytest.fixture
@@ -40,8 +47,8 @@ def scheduled(api: AirflowApi, topic: KafkaTopic, lakehouse: Settings) -> list[R
         for number, sensors in enumerate(SENT):
             topic.send(*({"sensor": sensor, "value": number} for sensor in sensors))
             api.set_paused("fed", False)
-            wait_for(lambda last=sensors[-1]: last in sensors_in(lakehouse, SILVER))
-        return wait_for(lambda: all_was_told(api))
+            wait_for(lambda last=sensors[-1]: last in sensors_in(lakehouse, SILVER), every_s=1)
+        return wait_for(lambda: all_was_told(api), every_s=2)
     finally:
         api.set_paused("fed", True)
         for run in api.runs("fed", state=["queued", "running"]):

@@ -1,16 +1,13 @@
-"""Small domains beside the flights, each made for one kind of trouble: their specs, DAG files and landing files.
+"""Small domains beside the flights, each made for one kind of trouble: their specs, DAG files, landing files and rows.
 
-- `judged`: silver may have three rows at most, so that a fourth one makes the gate refuse it; gold stands below. Bronze
-  puts negative readings into quarantine.
-- `overruled`: the same, and a person lets the refused version pass.
-- `hasty`: a bronze table whose tasks get ten seconds.
-- `revived`: a bronze table to load while the Spark server is dead.
-- `late`: a bronze table whose files come after its run has begun, and after its deadline.
-- `submitted`: a bronze table whose jobs go through spark-submit instead of the warm server.
-- `asking`: a bronze table whose new fields become columns when somebody has approved them.
-- `outgrown`: silver and gold are built anew, since values outgrow their type.
-- `thinned`: full snapshots, one of which lacks most keys, and negative readings go into quarantine; people work on it
-  in the browser.
+- `judged`: silver may have three rows at most, so that a fourth one makes the gate refuse it, until a person lets the
+  version pass; gold stands below. Bronze puts negative readings into quarantine.
+- `revived`: bronze and silver, to load while the Spark server is dead.
+- `late`: a bronze table whose files come after its run has begun, and after its deadline. Their new fields become
+  columns when somebody has approved them.
+- `submitted`: a bronze table that is written through spark-submit instead of by the warm server.
+- `outgrown`: silver is built anew, since values outgrow their type.
+- `thinned`: full snapshots, one of which lacks most keys.
 - `fed`: bronze reads a Kafka topic, silver stands above; it runs every quarter of a minute.
 """
 
@@ -21,6 +18,11 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+from deltalake import DeltaTable
+
+from include.cli.facts import table_facts
+from include.paths import LakehousePaths
+from include.settings import Settings
 from tests.support.documents.specs import Document, write_specs
 
 READINGS = {"sensor": {"type": "string"}, "value": {"type": "int"}}
@@ -32,26 +34,23 @@ LONG_NAME = "Donaudampfschifffahrtsgesellschaftskapitänsmützenabzeichenfabrik"
 """A name without a place where a line could break, for the pages."""
 
 CLUSTER, TOPIC = "main", "readings"
-EVERY_15_S = "* * * * * */15"
+
+BY_HAND, DAILY = "schedule=None", 'schedule="0 0 * * *"'
+EVERY_15_S = 'schedule="* * * * * */15"'
 """Cron's own shortest step, a minute, would make the test wait; the sixth field counts seconds."""
 
 DOMAINS = {
-    "judged": "",
-    "overruled": "",
-    "hasty": "execution_timeout=timedelta(seconds=10)",
-    "revived": "",
-    "late": "deadline=DeadlineAlert("
+    "judged": BY_HAND,
+    "revived": DAILY,
+    "late": f"{DAILY}, deadline=DeadlineAlert("
     "reference=DeadlineReference.DAGRUN_QUEUED_AT, interval=timedelta(seconds=1), callback=SyncCallback(missed)), "
     'on_success_callback=Note("run"), default_args={"on_success_callback": Note("task")}',
-    "submitted": f'conn_id="{SUBMIT_CONNECTION}"',
-    "asking": "",
-    "outgrown": "",
-    "thinned": "",
-    "fed": "",
+    "submitted": f'{BY_HAND}, conn_id="{SUBMIT_CONNECTION}"',
+    "outgrown": BY_HAND,
+    "thinned": BY_HAND,
+    "fed": EVERY_15_S,
 }
-"""Domain -> what its DAG file says beside the common."""
-
-SCHEDULES = {"fed": EVERY_15_S}
+"""Domain -> the arguments of its DAG beside the common."""
 
 _NOTES = "late_notes"
 _CALLBACKS = {
@@ -79,40 +78,36 @@ class Note(BaseNotifier):
 }
 """Domain -> what stands before the DAG in its file."""
 
+_CHANGES = {"submitted": 'dag.get_task("bronze.submitted_readings_gate").conn_id = "spark_default"'}
+"""Domain -> what stands after the DAG in its file. One task by spark-submit is enough: each starts a JVM."""
+
 _DAG_FILE = '''"""A trial of the end-to-end tests: an Airflow DAG of the domain {domain}."""
 
 from datetime import UTC, datetime, timedelta
 
 from lakehouse_airflow.factory import build_domain_dag
 {callbacks}
-dag = build_domain_dag(
-    "{domain}", schedule="{schedule}", start_date=datetime(2013, 1, 1, tzinfo=UTC), owner="tests", {more}
-)
+dag = build_domain_dag("{domain}", start_date=datetime(2013, 1, 1, tzinfo=UTC), owner="tests", {arguments})
+{changes}
 '''
 
 
 def add_specs(tables: Path) -> None:
     """Add the specs of the trial domains to a folder of specs."""
-    refused = {AT_MOST_THREE: {"max_value": 3}, "action": "fail", "reason": "there are three sensors"}
+    three = {AT_MOST_THREE: {"max_value": 3}, "action": "fail", "reason": f"there are three sensors: {LONG_NAME}"}
     of_odd_people = {"owner": LONG_NAME, "description": LONG_NAME}
-    odd_rule = {**refused, "reason": f"there are three sensors: {LONG_NAME}"}
-    silver = {**_silver("judged"), **of_odd_people, "expectations": [odd_rule]}
+    silver = {**_silver("judged"), **of_odd_people, "expectations": [three]}
     between = {"column": "value", "min_value": 0}
     not_negative = {"expect_column_values_to_be_between": between, "action": "quarantine", "reason": NO_NEGATIVE}
     bronze = {**_bronze("judged"), **of_odd_people, "expectations": [not_negative]}
     write_specs(tables, bronze, silver, _gold("judged"), domain="judged")
-    overruled = {**_silver("overruled"), "expectations": [refused]}
-    write_specs(tables, _bronze("overruled"), overruled, _gold("overruled"), domain="overruled")
-    write_specs(tables, _bronze("hasty"), domain="hasty")
-    write_specs(tables, _bronze("revived"), domain="revived")
-    late = _bronze("late")
+    write_specs(tables, _bronze("revived"), _silver("revived"), domain="revived")
+    late = {**_bronze("late"), "on_drift": "evolve", "evolve": "ask"}
     late = {**late, "source": {**late["source"], "wait": {"timeout": "20 minutes", "poke_interval": "1 seconds"}}}
     write_specs(tables, late, domain="late")
     write_specs(tables, _bronze("submitted"), domain="submitted")
-    write_specs(tables, {**_bronze("asking"), "on_drift": "evolve", "evolve": "ask"}, domain="asking")
-    write_specs(tables, _bronze("outgrown"), readings_of("int"), _gold("outgrown"), domain="outgrown")
-    thinned = {**_bronze("thinned"), "expectations": [not_negative]}
-    write_specs(tables, thinned, {**_silver("thinned"), "snapshot": "full"}, domain="thinned")
+    write_specs(tables, _bronze("outgrown"), readings_of("int"), domain="outgrown")
+    write_specs(tables, _bronze("thinned"), {**_silver("thinned"), "snapshot": "full"}, domain="thinned")
     topic = {"kafka": CLUSTER, "topics": [TOPIC], "format": "json"}
     by_offset = {"columns": {**READINGS, "sent": {"type": "bigint", "from": "_offset"}}, "sequence_by": ["sent"]}
     write_specs(tables, {**_bronze("fed"), "source": topic}, {**_silver("fed"), **by_offset}, domain="fed")
@@ -126,10 +121,8 @@ def readings_of(value_type: str) -> Document:
 def add_dags(dags: Path) -> None:
     """Add the DAG files of the trial domains to a folder of DAG files."""
     for domain, arguments in DOMAINS.items():
-        schedule = SCHEDULES.get(domain, "0 0 * * *")
-        callbacks = _CALLBACKS.get(domain, "")
-        text = _DAG_FILE.format(domain=domain, schedule=schedule, more=arguments, callbacks=callbacks)
-        (dags / f"{domain}.py").write_text(text)
+        around = {"callbacks": _CALLBACKS.get(domain, ""), "changes": _CHANGES.get(domain, "")}
+        (dags / f"{domain}.py").write_text(_DAG_FILE.format(domain=domain, arguments=arguments, **around))
 
 
 def notes(landing: str) -> set[str]:
@@ -145,6 +138,13 @@ def deliver(
     folder.mkdir(parents=True, exist_ok=True)
     lines = [fields, *(",".join(map(str, reading)) for reading in readings)]
     (folder / "readings.csv").write_text("\n".join(lines) + "\n")
+
+
+def certified_rows(settings: Settings, table: str, value: str = "value") -> list[tuple[str, int]]:
+    """The sensors and their values in the version that readers use, in the order of the sensors."""
+    version = table_facts(table, settings.root).certified_version
+    rows = DeltaTable(str(LakehousePaths(settings.root).table(table)), version=version).to_pyarrow_table()
+    return [(row["sensor"], row[value]) for row in rows.sort_by("sensor").to_pylist()]
 
 
 def _bronze(domain: str) -> Document:

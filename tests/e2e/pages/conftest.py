@@ -4,16 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, StorageState, ViewportSize
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, ViewportSize
 
-from demo.screenshots.browser import NoBrowserError, chromium, log_in
-from embedded.airflow.standalone import USER, passwords
+from demo.screenshots.browser import NoBrowserError, chromium
 from embedded.stack import Stack
-from tests.e2e.pages.watched import Watched, watch
 from tests.support.commands import skip_unless_ci
+
+
+@dataclass
+class Watched:
+    """The requests of all pages of a browser, and what its log says about those of Millrace.
+
+    Attributes:
+        requests: the addresses that were asked.
+        complaints: errors and warnings: of scripts, of loading, and violations of the content security policy.
+    """
+
+    requests: list[str] = field(default_factory=list)
+    complaints: list[str] = field(default_factory=list)
+
+    def note(self, message: ConsoleMessage) -> None:
+        """Note a line of the browser's log."""
+        page = message.page.url if message.page else ""
+        if message.type in ("error", "warning") and urlsplit(page).path.startswith("/lakehouse/"):
+            self.complaints.append(f"{page}: {message.text}")
 
 
 @pytest.fixture(scope="session")
@@ -26,28 +44,24 @@ def browser() -> Iterator[Browser]:
         yield browser
 
 
-@pytest.fixture(scope="session")
-def logged_in(browser: Browser, stack: Stack) -> StorageState:
-    """What the browser keeps of somebody who has logged in by the form."""
-    with browser.new_context(base_url=stack.address.url) as context:
-        page = context.new_page()
-        page.goto("/")
-        log_in(page, USER, passwords(stack.home)[USER])
-        return context.storage_state()
-
-
 @pytest.fixture
-def context(browser: Browser, stack: Stack, logged_in: StorageState) -> Iterator[BrowserContext]:
+def context(browser: Browser, stack: Stack, cookies: dict[str, str]) -> Iterator[BrowserContext]:
     """A new profile of the browser, in which somebody is logged in."""
     size: ViewportSize = {"width": 1280, "height": 800}
-    with browser.new_context(base_url=stack.address.url, viewport=size, storage_state=logged_in) as context:
+    with browser.new_context(base_url=stack.address.url, viewport=size) as context:
+        context.add_cookies(
+            [{"name": name, "value": value, "url": stack.address.url} for name, value in cookies.items()]
+        )
         yield context
 
 
 @pytest.fixture
 def watched(context: BrowserContext, stack: Stack) -> Iterator[Watched]:
     """What the browser does; at the end it has asked no other host, and its log has no complaint about our pages."""
-    watched = watch(context)
+    watched = Watched()
+    context.on("request", lambda request: watched.requests.append(request.url))
+    context.on("console", watched.note)
+    context.on("weberror", lambda error: watched.complaints.append(str(error.error)))
     yield watched
     assert {urlsplit(url.removeprefix("blob:")).netloc for url in watched.requests} == {
         urlsplit(stack.address.url).netloc

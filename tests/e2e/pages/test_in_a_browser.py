@@ -14,15 +14,15 @@ from embedded.airflow.api import AirflowApi, Run
 from embedded.airflow.standalone import USER, passwords
 from embedded.stack import Stack
 from include.cli.facts import table_facts
-from include.settings import Settings
 from lakehouse_airflow.ui.links import run_page_path
 from tests.e2e import trials
-from tests.e2e.days import FIRST, PATIENCE_S, SECOND, RunDay
-from tests.e2e.pages.watched import Watched
+from tests.e2e.days import FIRST, SECOND, LoadDay
+from tests.e2e.pages.conftest import Watched
 from tests.e2e.people import APPROVER, READING_S, answer_all
+from tests.e2e.waiting import ended, wait_for
 from tests.support.airflow.stumbles import stumbles
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("refused_run"), pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("refused_run")]
 
 BRONZE, SILVER, THINNED = "bronze.judged_readings", "silver.judged_readings", "silver.thinned_readings"
 LAKEHOUSE = "/lakehouse/tables"
@@ -41,18 +41,29 @@ TABS = {
 }
 
 
-def lakehouse(person: Page) -> Page:
+def opened_from_airflow(person: Page) -> Page:
     """The list of all tables, as the navigation of Airflow opens it: in a tab of its own."""
     person.goto("/")
     person.get_by_role("button", name="Browse").click()
     with person.context.expect_page() as opened:
         person.get_by_role("menuitem", name="Lakehouse").click()
     expect(opened.value).to_have_url(re.compile(f"{LAKEHOUSE}$"))
+    person.close()
     return opened.value
 
 
+def triggered(page: Page, api: AirflowApi) -> Run:
+    """Trigger the form of a page, and leave Airflow's page of the run, which would ask for news every few seconds."""
+    page.get_by_role("button", name="Trigger").click()
+    page.wait_for_url("**/dags/*/runs/*", wait_until="commit")
+    dag_id, run_id = (unquote(urlsplit(page.url).path.split("/")[at]) for at in (2, 4))
+    page.goto(LAKEHOUSE)
+    [run] = [run for run in api.runs(dag_id) if run.dag_run_id == run_id]
+    return run
+
+
 def test_a_refused_row_is_found_fixed_and_replayed(person: Page, api: AirflowApi, approver: AirflowApi) -> None:
-    page = lakehouse(person)
+    page = opened_from_airflow(person)
     page.get_by_role("table").get_by_role("link", name=BRONZE, exact=True).click()
     for tab in TABS[BRONZE]:
         page.get_by_role("navigation", name=f"About {BRONZE}").get_by_role("link", name=tab, exact=True).click()
@@ -72,12 +83,10 @@ def test_a_refused_row_is_found_fixed_and_replayed(person: Page, api: AirflowApi
     page.get_by_label("Value", exact=True).fill("6")
     page.get_by_label("Why").fill("the sensor was upside down")
     page.get_by_label("Dry run").uncheck()
-    page.get_by_role("button", name="Trigger").click()
-    page.wait_for_url("**/dags/quarantine_replay/runs/*")
-
-    [run] = api.runs("quarantine_replay")
+    run = triggered(page, api)
+    assert run.dag_id == "quarantine_replay"
     assert answer_all(approver, run, {f"Change quarantined rows of {BRONZE}, and replay them?": "Approve"})
-    assert api.wait_for_run(run, PATIENCE_S).state == "success"
+    assert ended(api, run).state == "success"
     page.goto(f"{LAKEHOUSE}/{BRONZE}/quarantine")
     expect(page.get_by_text("0 rows")).to_be_visible()
     page.get_by_label("Status").select_option("replayed")
@@ -86,51 +95,24 @@ def test_a_refused_row_is_found_fixed_and_replayed(person: Page, api: AirflowApi
     expect(page.get_by_text("the sensor was upside down").first).to_be_visible()
 
 
-def test_a_refused_version_leads_to_the_form_that_lets_it_pass(person: Page, refused_run: Run) -> None:
-    page = lakehouse(person)
-    item = page.get_by_role("region", name="Needs a person").get_by_role("listitem").filter(has_text=SILVER)
-    expect(item).to_contain_text(trials.AT_MOST_THREE)
-    item.get_by_role("link", name="let this version pass").click()
-    assert page.get_by_label("Table", exact=True).input_value() == SILVER
-    assert page.get_by_label("Version").input_value().isdecimal()
-    assert page.get_by_label("Reason").input_value() == ""
-
-
 @pytest.fixture(scope="module")
-def thinned_run(api: AirflowApi, start_day: RunDay, lakehouse: Settings) -> Run:
-    """The second day of the domain `thinned`: its snapshot lacks three sensors of five, and has a negative reading."""
-    trials.deliver(lakehouse.landing, "thinned", FIRST, [(sensor, 1) for sensor in "abcde"])
-    assert api.wait_for_run(start_day("thinned", FIRST), PATIENCE_S).state == "success"
-    trials.deliver(lakehouse.landing, "thinned", SECOND, [("a", 1), ("b", 2), ("f", -6)])
-    return api.wait_for_run(start_day("thinned", SECOND), PATIENCE_S)
-
-
-def triggered(page: Page, api: AirflowApi) -> Run:
-    """Trigger the form of a page, and wait until its run has ended."""
-    page.get_by_role("button", name="Trigger").click()
-    page.wait_for_url("**/dags/*/runs/*")
-    return api.wait_for_run(shown_run(page, api), PATIENCE_S)
-
-
-def shown_run(page: Page, api: AirflowApi) -> Run:
-    """The run that Airflow shows on a page."""
-    dag_id, run_id = (unquote(urlsplit(page.url).path.split("/")[at]) for at in (2, 4))
-    [run] = [run for run in api.runs(dag_id) if run.dag_run_id == run_id]
-    return run
+def thinned_run(load_day: LoadDay) -> Run:
+    """The second day of the domain `thinned`: its snapshot lacks three sensors of five."""
+    assert load_day("thinned", FIRST, [(sensor, 1) for sensor in "abcde"]).state == "success"
+    return load_day("thinned", SECOND, [("a", 1), ("b", 2)])
 
 
 def test_many_deletes_are_allowed_by_another_person_and_then_done(
     person: Page, browser: Browser, stack: Stack, api: AirflowApi, thinned_run: Run
 ) -> None:
     assert thinned_run.state == "failed"
-    page = lakehouse(person)
-    item = page.get_by_role("region", name="Needs a person").get_by_role("listitem").filter(has_text=THINNED)
+    person.goto(LAKEHOUSE)
+    item = person.get_by_role("region", name="Needs a person").get_by_role("listitem").filter(has_text=THINNED)
     expect(item).to_contain_text("3 of 5 keys (60 %) would be deleted")
     item.get_by_role("link", name="allow the deletes").click()
-    page.get_by_label("Reason").fill("a greenhouse was closed")
-    page.get_by_role("button", name="Trigger").click()
-    page.wait_for_url("**/dags/delete_approval/runs/*")
-    asked = shown_run(page, api)
+    person.get_by_label("Reason").fill("a greenhouse was closed")
+    asked = triggered(person, api)
+    wait_for(lambda: api.get(f"{asked.path}/hitlDetails")["hitl_details"], every_s=1)
 
     with browser.new_context(base_url=stack.address.url) as of_another_person:
         reviewer = of_another_person.new_page()
@@ -139,71 +121,41 @@ def test_many_deletes_are_allowed_by_another_person_and_then_done(
         reviewer.get_by_role("link", name=f"Delete 3 of 5 keys of {THINNED}?").click()
         expect(reviewer.get_by_text("a greenhouse was closed").first).to_be_visible()
         reviewer.wait_for_timeout(READING_S * 1000)
-        reviewer.get_by_test_id("hitl-option-Approve").click()
-        assert api.wait_for_run(asked, PATIENCE_S).state == "success"
+        with reviewer.expect_response(lambda answer: answer.request.method == "PATCH"):
+            reviewer.get_by_test_id("hitl-option-Approve").click()
 
-    assert api.wait_for_run(thinned_run, PATIENCE_S).state == "success", "the stopped task runs again by itself"
+    assert ended(api, asked).state == "success"
+    assert ended(api, thinned_run).state == "success", "the stopped task runs again by itself"
     facts = table_facts(THINNED, stack.settings.root)
     assert (facts.deleted, facts.certified_version) == (3, facts.version)
-    page.goto(LAKEHOUSE)
-    expect(page.get_by_role("region", name="Needs a person")).not_to_contain_text(THINNED)
-    page.goto(run_page_path(thinned_run.dag_id, thinned_run.dag_run_id))
-    expect(page.get_by_role("row").filter(has_text=THINNED)).to_contain_text("certified")
-    page.goto(run_page_path(asked.dag_id, asked.dag_run_id))
-    expect(page.get_by_role("row").filter(has_text=THINNED)).to_contain_text("decided")
-
-
-@pytest.mark.usefixtures("thinned_run")
-def test_a_row_that_nobody_needs_is_discarded_after_a_dry_run(person: Page, api: AirflowApi) -> None:
-    quarantine = f"{LAKEHOUSE}/bronze.thinned_readings/quarantine"
-    person.goto(quarantine)
-    link = person.get_by_role("table", name="Rows, the newest batch first").get_by_role("link")
-    row_id = link.inner_text()
-    link.click()
-    person.get_by_role("link", name="discard it").click()
-    assert person.get_by_label("Action").input_value() == "discard rows"
-    expect(person.get_by_label("Dry run")).to_be_checked()
-    person.get_by_label("Why").fill("the sensor hung upside down")
-    tried = triggered(person, api)
-
-    person.goto(run_page_path(tried.dag_id, tried.dag_run_id))
-    expect(person.get_by_text("It was a dry run, which changes nothing.")).to_be_visible()
-    person.get_by_role("link", name="Carry it out").click()
-    expect(person.get_by_label("Dry run")).not_to_be_checked()
-    assert person.get_by_label("Ids").input_value() == row_id
-    assert triggered(person, api).state == "success"
-
-    person.goto(quarantine)
-    expect(person.get_by_text("No row waits in quarantine.")).to_be_visible()
-    person.get_by_label("Status").select_option("discarded")
-    person.get_by_role("button", name="Show").click()
-    person.get_by_role("link", name=row_id).click()
-    expect(person.get_by_text("Somebody gave it up.")).to_be_visible()
-    expect(person.get_by_text("the sensor hung upside down").first).to_be_visible()
-    expect(person.get_by_role("link", name="Let it wait again")).to_be_visible()
+    person.goto(LAKEHOUSE)
+    expect(person.get_by_role("region", name="Needs a person")).not_to_contain_text(THINNED)
+    person.goto(run_page_path(thinned_run.dag_id, thinned_run.dag_run_id))
+    expect(person.get_by_role("row").filter(has_text=THINNED)).to_contain_text("certified")
+    person.goto(run_page_path(asked.dag_id, asked.dag_run_id))
+    expect(person.get_by_role("row").filter(has_text=THINNED)).to_contain_text("decided")
 
 
 def test_every_page_can_be_read_by_anybody_in_light_and_dark_wide_and_narrow(person: Page) -> None:
-    page = lakehouse(person)
     seen: dict[str, list[str]] = {}
-    waiting = [page.url]
+    waiting = [LAKEHOUSE]
     while waiting:
         address = waiting.pop()
         if (path := urlsplit(address).path) in seen or not is_ours(path):
             continue
-        page.goto(address)
-        seen[path] = stumbles(page)
-        waiting += page.locator("a[href]").evaluate_all("links => links.map(link => link.href)")
+        person.goto(address)
+        seen[path] = stumbles(person)
+        waiting += person.locator("a[href]").evaluate_all("links => links.map(link => link.href)")
     assert {f"{LAKEHOUSE}/{table}/{tab.lower()}" for table, tabs in TABS.items() for tab in tabs} <= seen.keys()
     assert {"/lakehouse/trigger/gate_override", "/lakehouse/trigger/quarantine_replay"} <= seen.keys()
     assert [problem for problems in seen.values() for problem in problems] == []
 
 
 def is_ours(path: str) -> bool:
-    """Whether a page is one of Millrace's own, and of the domain that has had trouble, if it is of any."""
+    """Whether a page is one of Millrace's own, and of a run or table that has had trouble, if it is of any."""
     names = path.split("/")[3:]
     is_own = path.startswith("/lakehouse/") and not path.startswith(("/lakehouse/docs/", "/lakehouse/data-docs/"))
-    return is_own and (not names or "judged" in names[0] or path.startswith("/lakehouse/trigger/"))
+    return is_own and (not names or names[0] in ("judged", *TABS) or path.startswith("/lakehouse/trigger/"))
 
 
 @pytest.mark.parametrize("path", [LAKEHOUSE, f"{LAKEHOUSE}/{BRONZE}/quarantine", "/lakehouse/trigger/gate_override"])
@@ -217,16 +169,6 @@ def test_the_keyboard_reaches_every_link_and_field_in_order_and_shows_where_it_i
         reached.append(person.evaluate(FOCUSED))
     assert [element for element, _ in reached] == expected
     assert [element for element, is_seen in reached if not is_seen] == []
-
-
-def test_the_keyboard_alone_opens_a_table(person: Page) -> None:
-    person.goto(LAKEHOUSE)
-    for _ in range(200):
-        person.keyboard.press("Tab")
-        if person.evaluate("document.activeElement.textContent") == SILVER:
-            break
-    person.keyboard.press("Enter")
-    person.wait_for_url(f"**{LAKEHOUSE}/{SILVER}")
 
 
 def test_who_is_logged_out_logs_in_and_comes_back(person: Page, context: BrowserContext, stack: Stack) -> None:

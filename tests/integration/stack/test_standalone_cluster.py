@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -25,7 +25,7 @@ from include.settings import PROJECT, Settings
 from include.spark_location import spark_home
 from tests.e2e.days import FIRST, SECOND
 from tests.e2e.waiting import drivers, wait_for
-from tests.support.airflow.homes import new_homes
+from tests.support.airflow.homes import new_home
 from tests.support.right_tables import TABLES, assert_rows_of_source
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(3600)]
@@ -81,12 +81,6 @@ def _alive_workers(cluster: SparkCluster) -> int:
 
 
 @pytest.fixture(scope="module")
-def new_home() -> Iterator[Callable[[], Home]]:
-    with new_homes() as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
 def lakehouse(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     folder = tmp_path_factory.mktemp("lakehouse")
     settings = Settings(root=folder / "lakehouse", landing=str(folder / "landing"))
@@ -95,40 +89,39 @@ def lakehouse(tmp_path_factory: pytest.TempPathFactory) -> Settings:
 
 
 @pytest.fixture(scope="module")
-def cluster(new_home: Callable[[], Home]) -> Iterator[SparkCluster]:
+def cluster() -> Iterator[SparkCluster]:
     """A cluster whose applications get a core of each worker."""
-    home = new_home()
-    home.prepare()
-    cluster = SparkCluster(home, free_port(), free_port())
-    # An application would take all cores, and let the next one wait.
-    one_core_each = {"SPARK_MASTER_OPTS": f"-Dspark.deploy.defaultCores={len(WORKERS)}"}
-    environment = driver_environment(os.environ, "local", {**own_spark(), **one_core_each})
-    spark_class = str(spark_home() / "bin" / "spark-class")
-    host = ("--host", "127.0.0.1")
-    try:
-        master = [*host, "--port", str(cluster.port), "--webui-port", str(cluster.web)]
-        spawn(home, MASTER, [spark_class, f"{_CLASS}.master.Master", *master], environment, home.spark)
-        for name in WORKERS:
-            limits = ("--cores", "2", "--memory", "3g", "--webui-port", "0", "--work-dir", str(home.spark / name))
-            worker = [*host, *limits, f"spark://127.0.0.1:{cluster.port}"]
-            spawn(home, name, [spark_class, f"{_CLASS}.worker.Worker", *worker], environment, home.spark)
-        wait_for(lambda: _alive_workers(cluster) == len(WORKERS), patience_s=120)
-        yield cluster
-    finally:
-        for name in (*WORKERS, MASTER):
-            stop(home, name, patience_s=20)
-    assert remaining_processes(home) == []
+    with new_home() as home:
+        home.prepare()
+        cluster = SparkCluster(home, free_port(), free_port())
+        # An application would take all cores, and let the next one wait.
+        one_core_each = {"SPARK_MASTER_OPTS": f"-Dspark.deploy.defaultCores={len(WORKERS)}"}
+        environment = driver_environment(os.environ, "local", {**own_spark(), **one_core_each})
+        spark_class = str(spark_home() / "bin" / "spark-class")
+        host = ("--host", "127.0.0.1")
+        try:
+            master = [*host, "--port", str(cluster.port), "--webui-port", str(cluster.web)]
+            spawn(home, MASTER, [spark_class, f"{_CLASS}.master.Master", *master], environment, home.spark)
+            for name in WORKERS:
+                limits = ("--cores", "2", "--memory", "3g", "--webui-port", "0", "--work-dir", str(home.spark / name))
+                worker = [*host, *limits, f"spark://127.0.0.1:{cluster.port}"]
+                spawn(home, name, [spark_class, f"{_CLASS}.worker.Worker", *worker], environment, home.spark)
+            wait_for(lambda: _alive_workers(cluster) == len(WORKERS), patience_s=120)
+            yield cluster
+        finally:
+            for name in (*WORKERS, MASTER):
+                stop(home, name, patience_s=20)
+        assert remaining_processes(home) == []
 
 
 @pytest.fixture(scope="module")
-def stack(
-    new_home: Callable[[], Home], lakehouse: Settings, cluster: SparkCluster, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Stack]:
-    home, dags = new_home(), tmp_path_factory.mktemp("airflow") / "dags"
+def stack(lakehouse: Settings, cluster: SparkCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    dags = tmp_path_factory.mktemp("airflow") / "dags"
     shutil.copytree(PROJECT / "dags", dags)
-    with Stack(home, lakehouse, Address.free(home, lakehouse), dags, connection=cluster.connection) as running:
-        yield running
-    assert remaining_processes(home) == []
+    with new_home() as home:
+        with Stack(home, lakehouse, Address.free(home, lakehouse), dags, connection=cluster.connection) as running:
+            yield running
+        assert remaining_processes(home) == []
 
 
 @pytest.fixture(scope="module")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -11,7 +11,7 @@ from embedded.home import Home
 
 
 @contextmanager
-def new_homes() -> Iterator[Callable[[], Home]]:
-    """Yield a function that makes homes outside pytest's folder, which PostgreSQL's user under root cannot read."""
-    with ExitStack() as folders:
-        yield lambda: Home(Path(folders.enter_context(TemporaryDirectory(prefix="millrace-"))).resolve())
+def new_home() -> Iterator[Home]:
+    """Yield a home outside pytest's folder, which PostgreSQL's user under root cannot read."""
+    with TemporaryDirectory(prefix="millrace-") as folder:
+        yield Home(Path(folder).resolve())

@@ -21,22 +21,23 @@ from include.paths import LakehousePaths
 from include.settings import PROJECT, Settings
 from tests.e2e import trials
 from tests.e2e.days import FIRST
-from tests.e2e.killing import count_intents
-from tests.e2e.waiting import drivers, wait_for
-from tests.support.airflow.homes import new_homes
+from tests.e2e.waiting import count_intents, drivers, wait_for
+from tests.support.airflow.homes import new_home
 
 PATIENCE_S = 900
 
+NEEDLESS = ("table_maintenance.py", "table_specs.py", "__pycache__")
+"""DAG files that no test of a stack needs; Airflow would parse them every half a minute."""
+
 
 @contextmanager
-def trial_stack(lakehouse: Settings, folder: Path, **options: Any) -> Iterator[Stack]:
-    """Run a stack with the DAGs of the trial domains; no process of it is left at the end."""
+def trial_stack(lakehouse: Settings, folder: Path, without: str = "flights.py", **options: Any) -> Iterator[Stack]:
+    """Run a stack with the DAGs of the project and of the trial domains; no process of it is left at the end."""
     dags = folder / "dags"
-    shutil.copytree(PROJECT / "dags", dags, ignore=shutil.ignore_patterns("flights.py"))
+    shutil.copytree(PROJECT / "dags", dags, ignore=shutil.ignore_patterns(without, *NEEDLESS))
     trials.add_specs(lakehouse.tables)
     trials.add_dags(dags)
-    with new_homes() as new_home:
-        home = new_home()
+    with new_home() as home:
         with Stack(home, lakehouse, Address.free(home, lakehouse), dags, **options) as running:
             yield running
         assert remaining_processes(home) == []
