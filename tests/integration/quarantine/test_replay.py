@@ -10,6 +10,7 @@ from include.contracts.job.requests import QuarantineRequest
 from include.contracts.row_status import RowStatus
 from include.control.ledger.resolution import table_id
 from include.control.quarantine.events import Decision, QuarantineEvents, RowEvent
+from include.control.quarantine.waiting import recount_waiting
 from include.errors import Outcome
 from spark_jobs.layers.quarantine import replays
 from tests.support.documents.specs import bronze_document, silver_document
@@ -50,7 +51,8 @@ def test_a_fixed_row_is_merged_once_loses_against_newer_events_and_stays_when_it
     again = shop.replay(SILVER, assign={"amount": "-10 * amount"}, rows={"reason": "amount"})
     assert again.outcome == Outcome.NO_OP, again.message
     decision, identity = Decision("ann", "of nobody", BY_HAND), table_id(shop.paths.table(SILVER))
-    QuarantineEvents(shop.paths).record(RowEvent.DISCARDED, SILVER, identity, [left.id], decision)
+    with recount_waiting(SILVER, identity, shop.paths):
+        QuarantineEvents(shop.paths).record(RowEvent.DISCARDED, SILVER, identity, [left.id], decision)
     assert shop.run(SILVER).outcome == Outcome.NO_OP
 
     report = shop.run(SILVER, 1, reprocess=True)
