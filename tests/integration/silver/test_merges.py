@@ -51,7 +51,7 @@ def test_intervals_out_of_order_and_repeated_end_in_the_right_rows_and_no_event_
     assert silver_rows(lakehouse) == [*SILVER_ROWS, ("o7", 6, 4), ("o9", 8, 6)]
 
 
-def test_a_merge_rewrites_only_files_that_can_match_and_counts_an_unchanged_row(lakehouse: Lakehouse) -> None:
+def test_a_merge_rewrites_only_files_that_can_match_and_no_unchanged_row(lakehouse: Lakehouse) -> None:
     keyed = {**silver_document(), "keys": ["day", "order_id"]}
     lakehouse.specs(keyed)
     given(lakehouse, SILVER, [order(i, i, 1) for i in range(50)])
@@ -67,6 +67,10 @@ def test_a_merge_rewrites_only_files_that_can_match_and_counts_an_unchanged_row(
     assert commit.metrics["numTargetFilesRemoved"] == "1"
     files_after = set(DeltaTable(str(lakehouse.paths.table(SILVER))).file_uris())
     assert len(files_before - files_after) == 1
+    given(lakehouse, BRONZE, [order(7, 99, 2, of_day=2), order(9, 9, 1, of_day=2)], 2)
+    unchanged = lakehouse.run(SILVER, 2)
+    assert (unchanged.rows.unchanged, unchanged.rows.applied) == (2, 0)
+    assert set(DeltaTable(str(lakehouse.paths.table(SILVER))).file_uris()) == files_after
 
 
 def test_reprocess_reads_an_interval_again_and_changes_what_another_rule_or_expression_makes_of_it(
