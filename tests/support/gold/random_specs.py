@@ -33,6 +33,25 @@ def lookback_of_windows(random: Random) -> tuple[Document, str]:
     return document, query
 
 
+def lookback_of_hours(random: Random) -> tuple[Document, str]:
+    hours, grain = random.randint(1, 30), random.choice(("hour", "day", "week"))
+    frame = f"range between interval {hours} hours preceding and current row"
+    document = gold_document(
+        "gold.hours",
+        sources={"o": {"table": "silver.orders"}},
+        refresh_by="start",
+        refresh_from={"o": f"date_trunc('{grain}', at)"},
+        group_by={"start": f"date_trunc('{grain}', o.at)"},
+        measures={"recent": f"sum(count(*)) over (order by date_trunc('{grain}', o.at) {frame})"},
+        lookback=f"{hours} hours",
+    )
+    query = f"""
+        SELECT start, sum(n) OVER (ORDER BY start NULLS FIRST {frame})
+        FROM (SELECT date_trunc('{grain}', "at") AS start, count(*) AS n FROM orders GROUP BY ALL)
+    """
+    return document, query
+
+
 def lookback_of_join(random: Random) -> tuple[Document, str]:
     days, join = random.randint(1, 3), random.choice(("inner", "left"))
     document = gold_document(
@@ -195,7 +214,8 @@ def windows_of_time(random: Random) -> tuple[Document, str]:
 
 
 KINDS_OF_GOLD: tuple[Kind, ...] = (
-    lookback_of_windows, lookback_of_join, running_total, last_of_each_day, rolling_query, windows_of_time
+    lookback_of_windows, lookback_of_hours, lookback_of_join, running_total, rolling_query, last_of_each_day,
+    windows_of_time,
 )  # fmt: skip
 """Tables of silver; `tests/spark/layers/gold/test_query_rows.py` has further forms of query."""
 
