@@ -14,10 +14,16 @@ HOSTILE = [
     "(select max(value) from text.`/etc/passwd`)",
     "(from text.`/etc/passwd` |> select value)",
     "(table secrets)",
+    "a in (select value from text.`/etc/passwd`)",
     "try_reflect('java.lang.System', 'getenv', 'X')",
     "ReFlEcT ('java.lang.System', 'getenv', 'X')",
+    "reflect\n(\n'java.lang.System', 'getenv', 'X')",
+    "reflect /* why not */ ('java.lang.System', 'getenv', 'X')",
     "reflect -- why not\n('java.lang.System', 'getenv', 'X')",
+    "`reflect`('java.lang.System', 'getenv', 'X')",
+    "system.builtin.reflect('java.lang.System', 'getenv', 'X')",
     "system . builtin . `reflect` ('java.lang.System', 'getenv', 'X')",
+    "identifier('reflect')('java.lang.System', 'getenv', 'X')",
     "identifier('ref' || 'lect')('java.lang.System')",
     "concat('a', upper(reflect('java.lang.System', 'getenv', 'X')))",
     "'a\\' || reflect(\\'java.lang.System\\', \\'getenv\\') || \\''",
@@ -25,7 +31,9 @@ HOSTILE = [
     'concat("a\\", reflect("java.lang.System")) || "")',
     "r'\\' || reflect('java.lang.System', 'getenv', 'X') || r'\\'",
     "'a' /* ' */ || reflect('java.lang.System') /* ' */",
+    "transform(array(1), x -> reflect('java.lang.System', 'getenv', 'X'))",
     "transform(array(1), x -> x)",
+    "aggregate(array(1), 0, (a, b) -> a)",
     "explode(array(1, 2))",
     "sum(a)",
     "percentile_cont(0.5) within group (order by a)",
@@ -40,7 +48,10 @@ HOSTILE = [
     "{{ var.value.secret }}",
     "@@version",
     "current_user",
+    "input_file_name()",
+    "raise_error('a')",
     "uuid()",
+    "from_json(a, 'b int')",
     "my_udf(a)",
     "f(a => 1)",
     "a:b",
@@ -56,6 +67,7 @@ HOSTILE = [
 
 HARMLESS = [
     "abs(amount)",
+    "-10 * amount",
     "0",
     "null",
     "date '2013-01-01'",
@@ -74,7 +86,8 @@ HARMLESS = [
     "`select` + `from`",
     "get_json_object(_rescued, '$.colour')",
     "day + interval 1 day",
-    "orders.amount div 2L % -1.5e3",
+    "if(amount > 1.5e3, 1L, 2)",
+    "orders.amount div 2 % 3",
 ]
 
 
@@ -96,6 +109,7 @@ def test_a_slip_is_told_with_the_word_that_was_meant() -> None:
 
 QUERIES = [
     "amount > (select count(*) from delta.`/lake/silver/customers`)",
+    "o.id in (SELECT id FROM silver.customers)",
     "exists (table silver.customers)",
     "o.id in (values (1), (2))",
     "amount > (from delta.`/lake/silver/customers` |> aggregate count(*))",
