@@ -60,6 +60,13 @@ def test_links_lead_to_a_file_and_a_heading() -> None:
     assert all(str(GLOSSARY) in links(Path(page)) for page in ("README.md", "CONTRIBUTING.md"))
 
 
+def test_the_tests_that_a_page_names_exist() -> None:
+    named = [(str(page), name) for page in PAGES for name in re.findall(r"\btest_\w+\.py\b", page.read_text())]
+    assert len(named) > 100
+    files = {path.name for path in Path("tests").rglob("test_*.py")}
+    assert [(page, name) for page, name in named if name not in files] == []
+
+
 def test_each_picture_is_taken_by_make_screenshots_and_a_page_shows_it() -> None:
     # Imported here, because it brings Playwright with it.
     from demo.screenshots.pictures import PICTURES

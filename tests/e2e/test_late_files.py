@@ -23,11 +23,13 @@ ANSWERS = {f"Make place a column of {TABLE}?": "Approve", f"Make unit a column o
 
 
 @pytest.fixture(scope="module")
-def waiting(api: AirflowApi, start_day: StartDay) -> list[Run]:
+def waiting(api: AirflowApi, start_day: StartDay, lakehouse: Settings) -> list[Run]:
     """The runs of the first day and of yesterday, which Airflow makes as soon as the DAG is switched on: both wait."""
     first = start_day("late", FIRST)
     runs = [first, *wait_for(lambda: api.runs("late", run_type="scheduled"))]
     wait_for(lambda: {api.task(run, SENSOR).state for run in runs} == {"deferred"}, every_s=1)
+    assert api.tasks("late", state="running") == []
+    assert "run" not in trials.notes(lakehouse.landing)
     return runs
 
 
@@ -42,10 +44,8 @@ def meanwhile(api: AirflowApi, waiting: list[Run], start_day: StartDay, lakehous
 def test_a_day_waits_for_its_files_without_a_worker_and_its_deadline_is_told(
     api: AirflowApi, waiting: list[Run], lakehouse: Settings
 ) -> None:
-    assert api.tasks("late", state="running") == []
     assert api.get(api.task(waiting[0], SENSOR).path)["pool"] == "default_pool"
     wait_for(lambda: "deadline" in trials.notes(lakehouse.landing))
-    assert "run" not in trials.notes(lakehouse.landing)
 
 
 def test_another_day_is_loaded_meanwhile(

@@ -114,3 +114,4 @@ def test_a_row_that_somebody_gave_up_says_why_and_can_wait_again(server: TestCli
     assert "Somebody gave it up. Let it wait again" in page.words
     assert "the sensor hung upside down" in page.words
     assert trigger_path(REPLAY_DAG_ID, table=table, action="reopen rows", ids="r0") in page.links
+    QuarantineEvents(paths).record(RowEvent.REOPENED, table, table_id(paths.table(table)), ["r0"], said)

@@ -51,6 +51,7 @@ def made(shared: Lakehouse) -> Lakehouse:
 def test_a_stale_group_is_found_and_no_version_passes_until_the_table_is_computed_whole_or_a_person_says_so(
     shop: Lakehouse,
 ) -> None:
+    assert verify(shop, sample=1).details["groups"] == 1, "of a sample"
     report = verify(shop)
     assert (report.outcome, report.exit_code, report.version) == (Outcome.GATE_FAILED, ExitCode.GATE_FAILED, 2)
     assert (report.details["groups"], report.details["differing"], report.details["sources"]) == (2, 1, {SILVER: 2})
@@ -84,10 +85,13 @@ def test_a_stale_group_is_found_and_no_version_passes_until_the_table_is_compute
         override(spec, 2, decision, shop.paths)
     override(spec, 3, decision, shop.paths)
     assert Gates(shop.paths).certified(GOLD) == 3
-    whole = shop.run(GOLD, 3, reprocess=True)
-    assert (whole.certified_version, whole.version, revenue(shop)[date(2013, 1, 2)]) == (4, 4, 70)
-    given(shop, SILVER, [order(5, 9, of_day=1)], 4)
-    assert shop.run(GOLD, 4).certified_version == 5, "the fault is forgotten"
+    given(shop, SILVER, [order(4, 9, of_day=3)], 4)
+    assert shop.run(GOLD, 4).certified_version == 3, "the override covers no later version"
+
+    whole = shop.run(GOLD, 4, reprocess=True)
+    assert (whole.certified_version, whole.version, revenue(shop)[date(2013, 1, 2)]) == (5, 5, 70)
+    given(shop, SILVER, [order(5, 9, of_day=1)], 5)
+    assert shop.run(GOLD, 5).certified_version == 6, "the fault is forgotten"
 
 
 @pytest.mark.slow

@@ -83,6 +83,8 @@ def test_an_order_waits_for_its_customer_and_comes_once_without_a_person_unless_
     assert pinned == latest_version(shop.paths.table(CUSTOMERS))
     assert shop.run_well(1, ORDERS).outcome == Outcome.NO_OP
     assert advice(shop).nothing_new
+    assert shop.replay(ORDERS).rows.applied == 1
+    assert ("o5", "c9") in shop.rows(ORDERS, "order_id", "customer_id")
 
 
 def test_an_accepted_row_stays_when_its_customer_is_deleted_and_its_rows_are_read_again(shop: Lakehouse) -> None:
