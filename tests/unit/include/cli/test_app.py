@@ -173,6 +173,7 @@ class TestTables:
             assert "Do not write" in " ".join(answer.stdout.split())
         listed = lakehouse("tables").stdout.splitlines()
         assert next(line for line in listed if "silver.orders" in line).split()[1] == "7"
+        assert any("bronze.orders" in line for line in listed)
 
 
 def test_the_schema_file_is_current_and_is_printed(lakehouse: Lakehouse) -> None:

@@ -27,7 +27,7 @@ def test_a_nested_type_is_kept_as_spark_writes_it(stated: str, kept: str) -> Non
         ("struct<>", "is no type"),
         ("struct<a>", "is no type"),
         ("array<int, int>", "is no type"),
-        ("map<int, string>", "the keys of a map are strings"),
+        ("array<map<int, string>>", "write map<string, ...>, not 'array<map<int, string>>'"),
         ("struct<`Order ID`: int>", "is no name within a type"),
         ("struct<a: int, A: int>", "differ in upper and lower case only"),
         ("array<foo>", "is no type"),
