@@ -4,7 +4,7 @@
 
 The suites share two cores, so that they run one after the other. Only the tests of the whole stack, which wait most of
 the time, run beside the first of the others. Machines differ by a factor of five, so that the cost of a suite is given
-in units: the CPU-seconds of `tests.reference_job`, which runs before the suites and after them. A suite that costs more
+in units: the CPU-seconds of `tests.reference_job`, which runs before the suites. A suite that costs more
 than its budget fails: say in the change what went instead of the new test, or why it is worth more.
 """
 
@@ -76,9 +76,8 @@ def main(names: Annotated[list[str], typer.Argument(help=", ".join(SUITES))]) ->
     """Run the named suites; the exit code is 1 when one of them failed, cost too much or left a process behind."""
     RESULTS.mkdir(parents=True, exist_ok=True)
     with ProcessPoolExecutor(initializer=_adopt_orphans) as processes:
-        before = processes.submit(_reference_cpu_s).result()
+        unit = processes.submit(_reference_cpu_s).result()
         runs = _run_suites(names, processes)
-        unit = (before + processes.submit(_reference_cpu_s).result()) / 2
     summary = Table("suite", "passed", "failed", "skipped", "minutes", "CPU-seconds", "units", "budget")
     complaints: list[str] = []
     for name in names:
@@ -95,7 +94,7 @@ def main(names: Annotated[list[str], typer.Argument(help=", ".join(SUITES))]) ->
             complaints.append(f"{name}: it cost {units:.1f} units, and its budget in tests/suites.py is {budget}")
     console = Console(width=120)
     console.print(summary)
-    console.print(f"A unit is the reference job before and after the suites: {unit:.1f} CPU-seconds.")
+    console.print(f"A unit is the reference job: {unit:.1f} CPU-seconds.")
     for line in complaints:
         console.print(f"FAILED {line}", markup=False, highlight=False, soft_wrap=True)
     raise typer.Exit(bool(complaints))
