@@ -1,4 +1,4 @@
-"""Rows of Kafka messages in the formats other than JSON: values in their columns, and messages that are no records."""
+"""Rows of Kafka messages: values in their columns, and messages that are no records."""
 
 from __future__ import annotations
 
@@ -41,6 +41,13 @@ def test_avro_values_are_read_by_their_schema(spark: SparkSession) -> None:
     whole, cut = rows_of(spark, columns, b"\x02a\x0a\x02x", b"\x02", **source)
     assert whole[:5] == (0, "a", 5, '{"extra":"x"}', None)
     assert cut["_corrupt_record"].endswith("Ag==")
+
+
+def test_a_json_field_in_any_case_is_read_beside_a_column_of_the_message(spark: SparkSession) -> None:
+    columns = {"id": {"type": "bigint"}, "order_id": {"from": "ID"}}
+    source = {"format": "json", "field_names": "any_case", "transforms": {"id": "offset"}}
+    [row] = rows_of(spark, columns, b'{"Id": "a", "x": 1}', **source)
+    assert row[:4] == (0, "a", '{"x":"1"}', None)
 
 
 def test_raw_values_stay_bytes(spark: SparkSession) -> None:
