@@ -48,12 +48,6 @@ LAUNCH = {
     "spark.hadoop.io.compression.codecs": "io.millrace.formats.ZstdCodec",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    # What Spark keeps and writes for its pages, also when they are off: plans in full, and a thousand past queries.
-    "spark.sql.ui.explainMode": "simple",
-    "spark.sql.ui.retainedExecutions": "10",
-    "spark.ui.retainedJobs": "20",
-    "spark.ui.retainedStages": "20",
-    "spark.ui.retainedTasks": "200",
     "spark.log.level": "WARN",
     # A run of a few tables needs several hundred generated classes; the default cache of 100 loses them until the next.
     "spark.sql.codegen.cache.maxEntries": "2000",

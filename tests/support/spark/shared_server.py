@@ -25,14 +25,20 @@ HOME = "MILLRACE_TEST_SPARK_HOME"
 FEW_ROWS = """
 spark.sql.codegen.factoryMode NO_CODEGEN
 spark.databricks.delta.delta.log.cacheSize 50
+spark.sql.ui.explainMode simple
+spark.sql.ui.retainedExecutions 10
+spark.ui.retainedJobs 20
+spark.ui.retainedStages 20
+spark.ui.retainedTasks 200
 spark.driver.defaultJavaOptions -Xms4g -XX:MetaspaceSize=512m
 """
 """Settings of a server that sees a few rows of many tables, each of them for a minute.
 
 It interprets expressions: to generate code costs a fifth of the CPU-seconds of a job on a few rows, most of it in
 Delta's own queries. Tests of what Spark computes (`SESSION` in `tests/spark`), drivers with a Spark of their own, whole
-stacks and the demo run on generated code. It forgets the logs of tables that are gone, and has its whole heap from the
-start: the heap would otherwise grow by full garbage collections.
+stacks and the demo run on generated code. It forgets the logs of tables that are gone, and past queries, which Spark
+otherwise describes in full for its pages, also when they are off. It has its whole heap from the start: the heap would
+otherwise grow by full garbage collections.
 """
 
 GENERATED_CODE = {"spark.sql.codegen.factoryMode": "FALLBACK"}
