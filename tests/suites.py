@@ -4,8 +4,8 @@
 
 The suites share two cores, so that they run one after the other. Only the tests of the whole stack, which wait most of
 the time, run beside the first of the others. Machines differ by a factor of five, so that the cost of a suite is given
-in units: the CPU-seconds of `tests.reference_job`, which runs before the suites. A suite that costs more
-than its budget fails: say in the change what went instead of the new test, or why it is worth more.
+in units: the CPU-seconds of `tests.reference_job`, which runs before the suites. A suite that costs more than its
+budget fails: say in the change what went instead of the new test, or why it is worth more.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ class Suite:
 
     Attributes:
         arguments: those of pytest.
-        budget: the units that it may cost, half more than it was seen to cost; None for a suite that CI does
-            not run.
+        budget: the units that it may cost, a quarter to a half more than it was seen to cost; None for a suite that CI
+            does not run.
         waits: whether it waits most of the time, so that the first of the other suites runs at the same time.
     """
 
@@ -62,7 +62,7 @@ def _workers(count: int) -> list[str]:
 # stay together in one worker (tests/conftest.py).
 SPARK = [*_workers(3), "tests/dags", "tests/integration", "tests/spark"]
 SUITES = {
-    "unit": Suite([*_workers(2), "tests/architecture", "tests/unit"], budget=20),
+    "unit": Suite([*_workers(2), "tests/architecture", "tests/unit"], budget=17),
     "spark": Suite(["-m", "not slow and not faults", *SPARK], budget=65),
     "spark-slow": Suite(["-m", "slow and not faults", *SPARK]),
     "e2e": Suite(["-m", "not slow", "tests/e2e"], budget=11, waits=True),

@@ -24,7 +24,7 @@ from containers.first_start import AIRFLOW, COMMAND_LINE, FOLDERS, TASKS, make_s
 from containers.spark_connect import HOST, MASTER, REMOTE, command
 from containers.transfer import give_out, take_in
 from embedded.home import free_port
-from embedded.servers.s3 import Bucket, s3_bucket
+from embedded.servers.s3 import Bucket
 from include.contracts.airflow_access import AirflowAccess
 from include.contracts.lake_path import S3Path
 from include.errors import StorageError
@@ -126,56 +126,41 @@ def test_the_server_keeps_commits_safe_and_is_reached_by_workers_and_clients(tmp
 
 
 FILES = {"planes/date=2013-01-01/planes.csv": b"tailnum\n", "weather/part 1.csv": bytes(range(256)), "empty": b""}
-LANDING = S3Path("s3://transfer/landing")
-
-
-@pytest.fixture(scope="module")
-def started_server() -> Iterator[Bucket]:
-    with s3_bucket("transfer") as bucket:
-        yield bucket
-
-
-@pytest.fixture
-def server(started_server: Bucket, monkeypatch: pytest.MonkeyPatch) -> Bucket:
-    """The server, which this process can reach."""
-    for name, value in started_server.environment.items():
-        monkeypatch.setenv(name, value)
-    return started_server
+LANDING = S3Path("s3://lake/transfer/landing")
 
 
 @pytest.mark.parametrize("region", ["us-east-1", "eu-central-1"])
-def test_the_bucket_is_made_once_and_left_empty(server: Bucket, monkeypatch: pytest.MonkeyPatch, region: str) -> None:
+def test_the_bucket_is_made_once_and_left_empty(bucket: Bucket, monkeypatch: pytest.MonkeyPatch, region: str) -> None:
     monkeypatch.setenv("AWS_DEFAULT_REGION", region)
-    bucket = f"lake-{region}"
+    made = f"lake-{region}"
     for _ in range(2):
-        prepare_bucket(S3Path(f"s3://{bucket}/tables"))
-    assert bucket in {found["Name"] for found in server.client.list_buckets()["Buckets"]}
-    assert server.client.list_objects_v2(Bucket=bucket)["KeyCount"] == 0
+        prepare_bucket(S3Path(f"s3://{made}/tables"))
+    assert made in {found["Name"] for found in bucket.client.list_buckets()["Buckets"]}
+    assert bucket.client.list_objects_v2(Bucket=made)["KeyCount"] == 0
 
 
 def test_a_store_that_ignores_conditional_puts_is_refused_before_anything_starts(
-    server: Bucket, monkeypatch: pytest.MonkeyPatch
+    bucket: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with faulty_s3(server.endpoint) as proxy:
+    with faulty_s3(bucket.endpoint) as proxy:
         for name, value in Bucket(proxy.endpoint, "lake").environment.items():
             monkeypatch.setenv(name, value)
-        server.client.create_bucket(Bucket="lake")
         proxy.ignore("If-None-Match")
         with pytest.raises(StorageError, match="has no conditional puts"):
             prepare_bucket(S3Path("s3://lake/refused"))
 
 
-def test_no_name_leads_out_of_the_place(server: Bucket) -> None:
+def test_no_name_leads_out_of_the_place(bucket: Bucket) -> None:
     stream = io.BytesIO()
     with tarfile.open(fileobj=stream, mode="w") as tar:
         tar.addfile(tarfile.TarInfo("a/../../tables/x"))
     stream.seek(0)
-    with pytest.raises(ValueError, match="leads out of s3://transfer/landing"):
-        take_in(LANDING, stream)
-    assert server.client.list_objects_v2(Bucket="transfer")["KeyCount"] == 0
+    with pytest.raises(ValueError, match="leads out of s3://lake/hostile/landing"):
+        take_in(S3Path("s3://lake/hostile/landing"), stream)
+    assert bucket.client.list_objects_v2(Bucket="lake", Prefix="hostile")["KeyCount"] == 0
 
 
-def test_a_folder_comes_out_of_the_store_as_it_went_in(server: Bucket, tmp_path: Path) -> None:
+def test_a_folder_comes_out_of_the_store_as_it_went_in(bucket: Bucket, tmp_path: Path) -> None:
     for name, content in FILES.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes(content)
@@ -183,7 +168,7 @@ def test_a_folder_comes_out_of_the_store_as_it_went_in(server: Bucket, tmp_path:
     with tarfile.open(fileobj=packed, mode="w") as tar:
         tar.add(tmp_path, ".")
     packed.seek(0)
-    server.put("landing-of-others/not-ours", b"x")
+    bucket.put("transfer/landing-of-others/not-ours", b"x")
     assert take_in(LANDING, packed) == give_out(LANDING, out) == len(FILES)
     out.seek(0)
     with tarfile.open(fileobj=out) as tar:
