@@ -31,22 +31,24 @@ def build(jars: Path) -> Path | None:
         archive.unlink(missing_ok=True)
         with tempfile.TemporaryDirectory(dir=jars, prefix=".training-") as scratch:
             unfinished = Path(scratch) / archive.name
-            _train(jars, unfinished, Path(scratch) / "lake")
+            _train(jars, unfinished, Path(scratch))
             if unfinished.is_file():
                 unfinished.replace(archive)
     return archive if archive.is_file() else None
 
 
-def _train(jars: Path, archive: Path, lake: Path) -> None:
-    """Run the training; a JVM that cannot archive its classes ends well, too."""
+def _train(jars: Path, archive: Path, folder: Path) -> None:
+    """Run the training in a folder; a JVM that cannot archive its classes ends well, too."""
     conf = launch_conf(jars, _MASTER)
     java = "spark.driver.extraJavaOptions"
     conf[java] = f'{conf[java]} "-XX:ArchiveClassesAtExit={archive}"'
     options = [part for key, value in conf.items() for part in ("--conf", f"{key}={value}")]
-    command = [str(spark_home() / "bin" / "spark-submit"), "--master", _MASTER, *options, str(_TRAINING), str(lake)]
+    command = [str(spark_home() / "bin" / "spark-submit"), "--master", _MASTER, *options, str(_TRAINING)]
+    command.append(str(folder / "lake"))
     environment = driver_environment(os.environ, _MASTER, own_spark())
+    # Spark drops folders such as spark-warehouse where it is started.
     run = subprocess.run(
-        command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=600
+        command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=600
     )
     if run.returncode != 0:
         last_lines = "\n".join(line for line in run.stderr.strip().split("\n")[-15:] if line.strip())

@@ -1,10 +1,11 @@
-"""Resolve the jars of Millrace's Spark sessions once, so that no run has to.
+"""Fetch the jars of Millrace's Spark sessions once, so that no run has to.
 
     python -m embedded.jars                # into .jars: Delta's jars, Kafka's, S3's, and three of Millrace
     python -m embedded.jars --kafka-broker # also a Kafka broker into .jars/kafka-broker, 43 MB
     python -m embedded.jars --into FOLDER  # into another folder, for an image or a cluster
 
-The command prints only errors. If all jars are there, it ends at once.
+The command prints only errors. If all jars are there, it ends at once. `jars.lock` names every jar with its checksum:
+nothing is resolved: no Java runs for it, and no cache of Maven or Ivy is read or written.
 """
 
 from __future__ import annotations
@@ -12,36 +13,35 @@ from __future__ import annotations
 import argparse
 import hashlib
 import os
-import subprocess
+import re
+import ssl
 import tempfile
 import tomllib
+from collections.abc import Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 
+import httpx
+from tenacity import retry, retry_if_exception, stop_after_attempt, wait_exponential_jitter
+
 from embedded.java_jar import OWN_JARS, own_jar
-from include.driver_environment import driver_environment, own_spark
 from include.errors import MillraceError
 from include.settings import PROJECT
-from include.spark_location import spark_home
 
 _LOCK = Path(__file__).with_name("jars.lock")
-_NOT_NEEDED = (
-    "com.*:*,commons-*:*,io.airlift:*,javax.*:*,org.apache.hadoop:hadoop-client*,org.apache.logging.*:*,"
-    "org.apache.parquet:*,org.locationtech.*:*,org.openapitools:*,org.roaringbitmap:*,org.slf4j:*,"
-    "org.wildfly.*:*,org.xerial.*:*"
-)
-"""Dependencies that Spark brings itself, or that are not used: without them the download is 13 MB, not 87 MB."""
-_EXCLUDED_OF_GROUP = {
-    "delta": _NOT_NEEDED,
-    "kafka": f"{_NOT_NEEDED},org.apache.spark:spark-t*,org.lz4:*,org.scala-lang*:*",
-    "kafka-token-provider": f"{_NOT_NEEDED},org.apache.kafka:*,org.scala-lang*:*",
-    "s3": f"{_NOT_NEEDED},io.netty:*,org.apache.http*:*,software.amazon.awssdk:bundle,software.amazon.s3.*:*",
-}
-"""Group of jars.lock that drivers use -> dependencies that are not fetched with its jars."""
+_MAVEN_CENTRAL = "https://repo1.maven.org/maven2"
+_AT_ONCE = 6
+_ATTEMPTS = 5
+_TIMEOUT_S = 30
+_MIRROR = "DEFAULT_ARTIFACT_REPOSITORY"
+"""The variable with the address of a mirror of Maven Central, by which Spark is led to one, too."""
+_DRIVER_GROUPS = ("delta", "kafka", "s3")
+"""Groups of jars.lock that drivers use."""
 
 
 class JarsError(MillraceError):
-    """Raised when a jar cannot be resolved, or differs from the lock."""
+    """Raised when a jar cannot be fetched, or differs from the lock."""
 
 
 @dataclass(frozen=True)
@@ -67,10 +67,14 @@ class Jar:
         return f"{artifact}-{version}.jar"
 
     @property
-    def resolved_name(self) -> str:
-        """The name that spark-submit gives to the resolved jar."""
-        group, _, _ = self.coordinate.split(":")
-        return f"{group}_{self.file_name}"
+    def path(self) -> str:
+        """The jar's path in a Maven repository.
+
+        >>> Jar("io.delta:delta-storage:4.4.0", "c467").path
+        'io/delta/delta-storage/4.4.0/delta-storage-4.4.0.jar'
+        """
+        group, artifact, version = self.coordinate.split(":")
+        return f"{group.replace('.', '/')}/{artifact}/{version}/{self.file_name}"
 
     def other_versions(self, folder: Path) -> list[Path]:
         """Return other versions of this jar in `folder`; they must not be on one classpath."""
@@ -78,72 +82,109 @@ class Jar:
         return [path for path in folder.glob(f"{artifact}-[0-9]*.jar") if path.name != self.file_name]
 
 
-def locked_jars(group: str) -> list[Jar]:
-    """Return the jars of a group of jars.lock, such as `delta` or `s3`."""
-    with _LOCK.open("rb") as lock:
-        return [Jar(coordinate, sha256) for coordinate, sha256 in tomllib.load(lock)[group].items()]
+def locked_jars(*groups: str) -> list[Jar]:
+    """Return the jars of groups of jars.lock, such as `delta` or `s3`."""
+    lock = tomllib.loads(_LOCK.read_text())
+    return [Jar(coordinate, sha256) for group in groups for coordinate, sha256 in lock[group].items()]
 
 
-def install(jars: list[Jar], folder: Path, excluded: str = "") -> None:
+def install(jars: Sequence[Jar], folder: Path) -> None:
     """Install these jars into `folder`, check their checksums, and remove other versions of them.
+
+    Several processes may do so at once.
 
     Args:
         jars: the jars.
         folder: the folder; other files in it stay.
-        excluded: dependencies that are not fetched, as `group:artifact`, separated by commas.
 
     Raises:
-        JarsError: a jar cannot be resolved, or its checksum differs; `folder` is then as before.
+        JarsError: a jar cannot be fetched, or its checksum differs; `folder` is then as before.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    if any(_sha256(folder / jar.file_name) != jar.sha256 for jar in jars):
-        with tempfile.TemporaryDirectory(dir=folder, prefix=".resolving-") as scratch:
-            resolved = _resolve(jars, Path(scratch), excluded)
-            for jar in jars:
-                _check(jar, _sha256(resolved / jar.resolved_name))
-            for jar in jars:
-                (resolved / jar.resolved_name).replace(folder / jar.file_name)
+    if missing := [jar for jar in jars if _sha256(folder / jar.file_name) != jar.sha256]:
+        with tempfile.TemporaryDirectory(dir=folder, prefix=".fetching-") as scratch:
+            _fetch_all(missing, Path(scratch))
+            for jar in missing:
+                (Path(scratch) / jar.file_name).replace(folder / jar.file_name)
     for jar in jars:
         for outdated in jar.other_versions(folder):
-            outdated.unlink()
+            outdated.unlink(missing_ok=True)
 
 
-def _resolve(jars: list[Jar], scratch: Path, excluded: str) -> Path:
-    """Fetch the jars by spark-submit, which needs only Java, and return their folder."""
-    empty_script = scratch / "nothing.py"
-    empty_script.touch()
-    command = [str(spark_home() / "bin" / "spark-submit"), "--master", "local[1]"]
-    command += ["--conf", f"spark.jars.ivy={scratch}"]
-    command += ["--exclude-packages", excluded] if excluded else []
-    command += ["--packages", ",".join(jar.coordinate for jar in jars), str(empty_script)]
-    run = subprocess.run(
-        command,
-        env=driver_environment(os.environ, "local[1]", own_spark()),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=1800,
-    )
-    if run.returncode != 0:
-        output = (run.stdout + run.stderr).split("\n")
-        # Many lines about hosts that Ivy tried, and stack traces, would hide the cause.
-        lines = [line for line in output if line.strip() and "Host" not in line and "\tat " not in line]
+def _fetch_all(jars: Sequence[Jar], scratch: Path) -> None:
+    """Fetch the jars, and check them all, so that one error names every checksum that differs."""
+    # The machine's own certificates, and those of SSL_CERT_FILE: a company's proxy has its own.
+    certificates = ssl.create_default_context()
+    pool = ThreadPoolExecutor(_AT_ONCE)
+    with httpx.Client(timeout=_TIMEOUT_S, verify=certificates, follow_redirects=True) as http:
+        try:
+            downloads = [pool.submit(_fetch, http, jar, scratch / jar.file_name) for jar in jars]
+            wait(downloads, return_when=FIRST_EXCEPTION)
+        finally:
+            pool.shutdown(cancel_futures=True)
+    for download in downloads:
+        if not download.cancelled():
+            download.result()
+    others = {jar: sha256 for jar in jars if (sha256 := _sha256(scratch / jar.file_name)) != jar.sha256}
+    if others:
         raise JarsError(
-            "Spark's jars could not be resolved: let this machine reach Maven Central (https://repo1.maven.org/maven2),"
-            " or set DEFAULT_ARTIFACT_REPOSITORY to a mirror of it, and try again. The last lines of spark-submit:\n"
-            + "\n".join(lines[-15:])
+            f"{_without_user(_root())} delivers other bytes than {_LOCK.name} names",
+            *(f"{jar.coordinate} has the SHA-256 {sha256}, not {jar.sha256}." for jar, sha256 in others.items()),
+            f"Do not use them before you know why. After a change of a version update the checksum in {_LOCK}.",
         )
-    return scratch / "jars"
 
 
-def _check(jar: Jar, sha256: str | None) -> None:
-    if sha256 is None:
-        raise JarsError(f"spark-submit did not resolve {jar.coordinate}: check whether {__file__} excludes its group.")
-    if sha256 != jar.sha256:
-        raise JarsError(
-            f"The download of {jar.coordinate} has the SHA-256 {sha256}, but {_LOCK} has {jar.sha256}. "
-            "Do not use it before you know why. If you changed the version, update the checksum."
-        )
+def _fetch(http: httpx.Client, jar: Jar, target: Path) -> None:
+    """Download a jar.
+
+    Raises:
+        JarsError: the repository does not answer, or has no such jar.
+    """
+    url = f"{_root()}/{jar.path}"
+    cause = f"{jar.coordinate} could not be fetched from {_without_user(url)}"
+    try:
+        _download(http, url, target)
+    except httpx.HTTPStatusError as error:
+        answer = f"{error.response.status_code} {error.response.reason_phrase}".strip()
+        raise JarsError(f"{cause}: {answer}", f"Set {_MIRROR} to a mirror of Maven Central that has it.") from None
+    except httpx.HTTPError as error:
+        reach = f"Let this machine reach it (HTTPS_PROXY, SSL_CERT_FILE), or set {_MIRROR} to a mirror of Maven Central."
+        raise JarsError(f"{cause}: {error or type(error).__name__}", reach) from None
+    except httpx.InvalidURL:  # whose text may have a part of a password
+        raise JarsError(cause, f"Set {_MIRROR} to an address such as https://host/path, or not at all.") from None
+
+
+def _may_pass(error: BaseException) -> bool:
+    """Whether another attempt may end otherwise: the network failed, or the server is busy or broken."""
+    if isinstance(error, httpx.HTTPStatusError):
+        return error.response.status_code == httpx.codes.TOO_MANY_REQUESTS or error.response.is_server_error
+    return isinstance(error, httpx.TransportError) and not isinstance(error, httpx.UnsupportedProtocol)
+
+
+@retry(
+    retry=retry_if_exception(_may_pass),
+    stop=stop_after_attempt(_ATTEMPTS),
+    wait=wait_exponential_jitter(multiplier=0.5, max=8),
+    reraise=True,
+)
+def _download(http: httpx.Client, url: str, target: Path) -> None:
+    with http.stream("GET", url) as answer, target.open("wb") as file:
+        answer.raise_for_status()
+        for part in answer.iter_bytes():
+            file.write(part)
+
+
+def _root() -> str:
+    return (os.environ.get(_MIRROR) or _MAVEN_CENTRAL).rstrip("/")
+
+
+def _without_user(url: str) -> str:
+    """Return a URL without the user and password that it may have.
+
+    >>> _without_user("https://ann:secret@host/maven")
+    'https://host/maven'
+    """
+    return re.sub(r"//.*@", "//", url)
 
 
 def _sha256(path: Path) -> str | None:
@@ -156,13 +197,12 @@ def _sha256(path: Path) -> str | None:
 
 def main() -> None:
     """Run the command line; exit with 1 and the reason if a jar cannot be installed."""
-    parser = argparse.ArgumentParser(prog="python -m embedded.jars", description="Resolves the jars of Spark once.")
+    parser = argparse.ArgumentParser(prog="python -m embedded.jars", description="Fetches the jars of Spark once.")
     parser.add_argument("--kafka-broker", action="store_true", help="also a Kafka broker, 43 MB, into kafka-broker")
     parser.add_argument("--into", type=Path, default=PROJECT / ".jars", help="the folder (default: %(default)s)")
     arguments = parser.parse_args()
     try:
-        for group, excluded in _EXCLUDED_OF_GROUP.items():
-            install(locked_jars(group), arguments.into, excluded)
+        install(locked_jars(*_DRIVER_GROUPS), arguments.into)
         for name in OWN_JARS:
             own_jar(name, arguments.into).build()
         if arguments.kafka_broker:

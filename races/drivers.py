@@ -94,7 +94,7 @@ def _start(place: Place, crowd: Crowd, table: str, note: Path) -> subprocess.Pop
 
 def _spark(place: Place, crowd: Crowd, table: str, note: Path) -> list[str]:
     hadoop = {f"spark.hadoop.{key}": value for key, value in place.settings.items()}
-    conf = launch_conf(Settings().jars, "local[2]") | hadoop
+    conf = launch_conf(Settings().jars, "local[2]") | hadoop | {"spark.sql.warehouse.dir": str(note.parent)}
     if crowd.stock:
         conf = {key: value for key, value in conf.items() if key not in LOG_STORES}
     pairs = [part for key, value in conf.items() for part in ("--conf", f"{key}={value}")]

@@ -39,10 +39,10 @@ def pair(
 @pytest.fixture(scope="session")
 def classic_drivers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Drivers]:
     """Runs job drivers each of which starts a Spark of its own, as under spark-submit, that ends with it."""
-    conf = launch_conf(Settings().jars, CLASSIC_MASTER)
+    log = tmp_path_factory.mktemp("classic") / "driver.log"
+    conf = launch_conf(Settings().jars, CLASSIC_MASTER) | {"spark.sql.warehouse.dir": str(log.parent)}
     words = [word for key, value in conf.items() for word in ("--conf", f"{key}={value}")]
     submitted = shlex.join(["--master", CLASSIC_MASTER, "--driver-memory", "1g", *words, "pyspark-shell"])
-    log = tmp_path_factory.mktemp("classic") / "driver.log"
     with Drivers({**clean_environment(), "PYSPARK_SUBMIT_ARGS": submitted}, log) as drivers:
         yield drivers
 

@@ -80,6 +80,7 @@ def main(folder: Path) -> None:
     """Run everything, and print the results."""
     jars, master = Settings().jars, "local[2]"
     conf = {**launch_conf(jars, master), **dict.fromkeys(CLASS_PATHS, f"{jars}/*")}
+    conf["spark.sql.warehouse.dir"] = str(folder)
     SparkSession.builder.master(master).config(map=conf).getOrCreate()
     lakehouse = Lakehouse(folder)
     write_chain(lakehouse)
