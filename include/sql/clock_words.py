@@ -83,7 +83,7 @@ def is_time(node: exp.Expr | None, times: Collection[str]) -> bool:
         case None | exp.Lower() | exp.Upper() | exp.Trim():
             return False
         case _:
-            return spark_name(node) in _GIVE_TIMES or any(is_time(each, times) for each in _values(node))
+            return spark_name(node) in _GIVE_TIMES or any(is_time(each, times) for each in values_of(node))
 
 
 def _becomes_time(literal: exp.Expr, times: Collection[str], *, gives_time: bool) -> bool:
@@ -99,16 +99,16 @@ def _becomes_time(literal: exp.Expr, times: Collection[str], *, gives_time: bool
             return isinstance(other, exp.Interval) or is_time(other, times)
         if isinstance(parent, exp.If) and node.arg_key == "this":  # CASE x WHEN 'today'
             return isinstance(parent.parent, exp.Case) and is_time(parent.parent.this or None, times)
-        values = parent.iter_expressions() if isinstance(parent, _COMPARISONS) else _values(parent)
+        values = parent.iter_expressions() if isinstance(parent, _COMPARISONS) else values_of(parent)
         if any(is_time(each, times) for each in values):
             return True
-        if isinstance(parent, _COMPARISONS) or all(each is not node for each in _values(parent)):
+        if isinstance(parent, _COMPARISONS) or all(each is not node for each in values_of(parent)):
             return False
         node = parent
     return parent is None and gives_time
 
 
-def _values(node: exp.Expr) -> list[exp.Expr]:
+def values_of(node: exp.Expr) -> list[exp.Expr]:
     """Return the parts of an expression of which one is its value, or that it brings to one type."""
     match node:
         case exp.If() | exp.Nvl2():

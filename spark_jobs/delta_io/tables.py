@@ -37,6 +37,17 @@ READER_SAFE = {
 }
 """The profile that DuckDB, Polars, Trino and delta-rs all read: protocol reader version 1 (ADR 0004)."""
 
+_FEATURE = "delta.feature."
+_OLD_FEATURES = {
+    **dict.fromkeys(("appendonly", "invariants"), 2),
+    "checkconstraints": 3,
+    **dict.fromkeys(("changedatafeed", "generatedcolumns"), 4),
+    "identitycolumns": 6,
+}
+"""Feature in small letters -> the first writer version that has it without naming it."""
+_OF_NEW_TABLES = ("delta.minReaderVersion", "delta.minWriterVersion")
+"""Delta makes other versions of them, those that the table's features need, and does not keep them."""
+
 OpenSession = Callable[[dict[str, str]], AbstractContextManager[SparkSession]]
 """Opens a separate session with the given settings."""
 
@@ -118,7 +129,11 @@ def _changes(path: LakePath, delta: DeltaTable, shape: TableShape) -> dict[str, 
         clauses = ", ".join(f"`{name}` COMMENT {sql_text(text)}" for name, text in comments.items())
         changes[what] = lambda session: _alter(session, path, f"ALTER COLUMN {clauses}")
     current, declared = delta.metadata().configuration, {**READER_SAFE, **shape.properties}
-    properties = {key: value for key, value in declared.items() if current.get(key) != value}
+    properties = {
+        key: value
+        for key, value in declared.items()
+        if current.get(key) != value and key not in _OF_NEW_TABLES and not _has_feature(delta, key)
+    }
     if shape.comment != (delta.metadata().description or ""):
         properties = {**properties, "comment": shape.comment}
     if properties:
@@ -126,6 +141,16 @@ def _changes(path: LakePath, delta: DeltaTable, shape: TableShape) -> dict[str, 
         statement = f"SET TBLPROPERTIES ({_property_list(properties)})"
         changes[what] = lambda session: _alter(session, path, statement)
     return changes
+
+
+def _has_feature(delta: DeltaTable, key: str) -> bool:
+    """Whether a property demands a feature that the table has: Delta keeps it in the protocol, not as a property."""
+    name, protocol = key.lower().removeprefix(_FEATURE), delta.protocol()
+    if protocol.writer_features is None:
+        has = _OLD_FEATURES.get(name, protocol.min_writer_version + 1) <= protocol.min_writer_version
+    else:
+        has = name in map(str.lower, protocol.writer_features)
+    return key.lower().startswith(_FEATURE) and has
 
 
 def _alter(session: SparkSession, path: LakePath, change: str) -> None:

@@ -9,8 +9,11 @@ from sqlglot import exp
 from include.contracts.spec.table_spec import GoldSpec
 from include.specs.checks.columns import check_columns, unknown_column
 from include.specs.checks.expectations import check_expectations
-from include.specs.problem import Defect, did_you_mean
+from include.specs.checks.properties import READERS
+from include.specs.problem import Defect, KeyPath, did_you_mean
+from include.sql.expression import expression_of
 from include.sql.query.names import function_name, makes_columns
+from include.sql.query.reader_types import WAY_OUT, reader_type, reader_types
 from include.sql.query.refresh import lookback_of, refresh_of
 from include.sql.query.select_query import SelectQuery, query_of
 from include.sql.query_functions import SESSIONS, WINDOWS_OF_TIME
@@ -48,6 +51,24 @@ def query_defects(
         needed = lookback_of(spec, columns)
         fix = f"write `lookback: {needed}`" if needed else "write `refresh: full`, or change the query"
         yield Defect(("refresh_by",), message, ", ".join(spec.refresh_columns), fix)
+
+
+def type_defects(spec: GoldSpec, columns: Mapping[str, tuple[str, ...] | None]) -> Iterator[Defect]:
+    """Yield the computed columns that are known to be of a type that raises the table's reader version.
+
+    Args:
+        spec: the spec of the table.
+        columns: alias -> the columns of its table; None if they are not known.
+    """
+    found: list[tuple[KeyPath, str, str]] = []
+    for name, kind in reader_types(spec.query, columns).items() if spec.query else ():
+        found.append((("query",), name, kind))
+    for key, expressions in (("group_by", spec.group_by), ("measures", spec.measures)):
+        found += [((key, name), name, reader_type(expression_of(text).tree)) for name, text in expressions.items()]
+    for path, name, kind in found:
+        if kind:
+            message = f"the column {name!r} is a {kind}, which raises the table's reader version: {READERS}"
+            yield Defect(path, message, None, WAY_OUT[kind])
 
 
 def _unknown_columns(query: SelectQuery, columns: Mapping[str, tuple[str, ...] | None]) -> Iterator[Defect]:

@@ -8,13 +8,20 @@ from dataclasses import replace
 
 from include.specs.checks.columns import stored_columns_in, unknown_column
 from include.specs.document import Document, mapping_at
-from include.specs.problem import Defect
+from include.specs.problem import Defect, did_you_mean
 
-_READERS = "readers such as Polars, DuckDB or delta-rs could no longer open the table"
-_READER_FEATURES = (
-    "deletionVectors|columnMapping|v2Checkpoint|typeWidening|typeWidening-preview|variantType|variantType-preview|"
-    "timestampNtz|vacuumProtocolCheck|catalogManaged|catalogOwned-preview"
-)
+READERS = "readers such as Polars, DuckDB or delta-rs could no longer open the table"
+"""What happens if the reader version of a table is raised."""
+
+WRITER_FEATURES = (
+    "allowColumnDefaults", "appendOnly", "changeDataFeed", "checkConstraints", "checkpointProtection", "domainMetadata",
+    "generatedColumns", "identityColumns", "inCommitTimestamp", "invariants", "materializePartitionColumns",
+    "rowTracking",
+)  # fmt: skip
+"""The features of Delta 4.4 that concern writers alone, and need no other feature that concerns readers."""
+
+_FEATURE = "delta.feature."
+_ALLOWED = frozenset(f"{_FEATURE}{name}".lower() for name in WRITER_FEATURES)
 _NEW_READER_NEEDED = {
     r"delta\.enableDeletionVectors": r"true",
     r"delta\.columnMapping\.mode": r"(?!none).*",
@@ -23,7 +30,8 @@ _NEW_READER_NEEDED = {
     r"delta\.universalFormat\.enabledFormats": r".+",
     r"delta\.enableIcebergCompatV\d": r"true",
     r"delta\.minReaderVersion": r"(?!1$).*",
-    rf"delta\.feature\.({_READER_FEATURES})": r".*",
+    r"delta\.enableVariantShredding": r"true",
+    r"delta\.coordinatedCommits\..*": r".*",
 }
 """Property -> the values (both as patterns) that raise the table's reader version above 1."""
 
@@ -32,6 +40,7 @@ _SET_OTHERWISE = {
     "delta.enableChangeDataFeed": "write `maintenance: {change_data_feed: ...}`",
     "delta.autoOptimize.autoCompact": "table maintenance compacts; write `maintenance: {optimize: auto}`",
     "delta.autoOptimize.optimizeWrite": "table maintenance compacts; write `maintenance: {optimize: auto}`",
+    "delta.feature.clustering": "Delta has it only by CLUSTER BY; write `zorder_by`",
     "delta.appendOnly": "leave it out: merges, deletes and repair must be able to change the table",
 }
 
@@ -49,9 +58,12 @@ def check_properties(document: Document) -> Iterator[Defect]:
             for names, values in _NEW_READER_NEEDED.items()
         )
         if raises_reader_version:
-            yield Defect(path, f"this raises the table's reader version: {_READERS}", value, "leave it out")
+            yield Defect(path, f"this raises the table's reader version: {READERS}", value, "leave it out")
         elif name in _SET_OTHERWISE:
             yield Defect(path, "this is not set as a property", value, _SET_OTHERWISE[name])
+        elif str(name).lower().startswith(_FEATURE) and str(name).lower() not in _ALLOWED:
+            fix = did_you_mean(str(name)[len(_FEATURE) :], WRITER_FEATURES)
+            yield Defect(path, f"this raises the table's reader version, or may raise it: {READERS}", value, fix)
         elif name == _COUNTED_COLUMNS and (example := _NAMED_COLUMNS.get(str(document.get("table")).split(".")[0])):
             fix = f"name the columns: delta.dataSkippingStatsColumns: {example}"
             yield Defect(path, "this table has statistics only of named columns", value, fix)

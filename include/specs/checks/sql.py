@@ -15,7 +15,7 @@ from include.contracts.spec.change_data import SOURCE_TABLE
 from include.contracts.spec.duration import UNBOUNDED
 from include.contracts.spec.expectation_arguments import CUSTOM_ERRORS, QUERY, SQL
 from include.contracts.spec.table_spec import AnySpec, BronzeSpec, GoldSpec, SilverSpec
-from include.specs.checks.gold_query import query_defects
+from include.specs.checks.gold_query import query_defects, type_defects
 from include.specs.checks.known_columns import TimeColumns, is_time_type, row_columns, table_columns
 from include.specs.checks.refresh import refresh_defects
 from include.specs.files import read_spec_file
@@ -110,7 +110,8 @@ def _defects_of_spec(spec: AnySpec, specs: Mapping[str, AnySpec], times: TimeCol
     defects = list(dict.fromkeys(chain.from_iterable(found)))
     defects += _query_defects(spec, times)
     if isinstance(spec, GoldSpec):
-        defects += query_defects(spec, _columns_of_sources(spec, specs), of_sources)
+        columns = _columns_of_sources(spec, specs)
+        defects += [*query_defects(spec, columns, of_sources), *type_defects(spec, columns)]
     return defects + list(refresh_defects(spec, specs) if isinstance(spec, GoldSpec) and not defects else ())
 
 

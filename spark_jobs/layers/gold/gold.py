@@ -281,8 +281,8 @@ class GoldAggregate:
         return " AND ".join(f"({condition})" for condition in conditions)
 
     def _shape(self, groups: DataFrame) -> TableShape:
+        require_stored_types(self._spec.table, groups.schema)
         columns = {field.name: field.dataType.simpleString() for field in groups.schema.fields}
-        require_stored_types(self._spec.table, columns)
         return TableShape(
             columns={**columns, **STAMP_COLUMNS},
             partitioned_by=self._spec.partitioned_by,

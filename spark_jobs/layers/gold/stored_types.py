@@ -1,45 +1,79 @@
-"""The types of the columns of a computed table: Delta stores most of Spark's, and not all."""
+"""The types of the columns of a computed table: not all of Spark's can be stored, or read by every reader."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
+from collections.abc import Iterator
 
-from pyspark.sql.types import AtomicType, DataType, VariantType
+from pyspark.sql.types import (
+    ArrayType,
+    AtomicType,
+    CalendarIntervalType,
+    DataType,
+    DayTimeIntervalType,
+    MapType,
+    NullType,
+    StringType,
+    StructType,
+    TimestampNTZType,
+    VariantType,
+    YearMonthIntervalType,
+)
 
 from include.errors import SpecError
+from include.sql.query.reader_types import TIMESTAMP_NTZ, VARIANT, WAY_OUT
 
-_WAYS_OUT = {
-    "interval": "Write a number, such as timestampdiff(SECOND, <start>, <end>).",
-    "void": "It is always NULL: give it a type, such as cast(NULL AS string).",
-    "collate": "Write collate(<text>, 'UTF8_BINARY').",
+_NOT_STORED = "which Delta does not store"
+_NEW_READER = "which needs a newer reader"
+_WHY: dict[type[DataType], tuple[str, str]] = {
+    DayTimeIntervalType: (_NOT_STORED, "write a number, such as timestampdiff(SECOND, <start>, <end>)"),
+    CalendarIntervalType: (_NOT_STORED, "write the numbers that it is made of"),
+    YearMonthIntervalType: (_NOT_STORED, "write a number, such as timestampdiff(MONTH, <start>, <end>)"),
+    NullType: (_NOT_STORED, "it is always NULL: give it a type, such as cast(NULL AS string)"),
+    StringType: (_NOT_STORED, "write collate(<text>, 'UTF8_BINARY')"),
+    TimestampNTZType: (_NEW_READER, WAY_OUT[TIMESTAMP_NTZ]),
+    VariantType: (_NEW_READER, WAY_OUT[VARIANT]),
 }
-"""Word of a type that Delta 4.4 does not store -> the way out."""
-
-_NOT_STORED = re.compile(rf"\b({'|'.join(_WAYS_OUT)})\b")
+"""Type that Delta 4.4 does not store for any reader -> why not, and the way out; text only if it has a collation."""
 
 
-def require_stored_types(table: str, types: Mapping[str, str]) -> None:
-    """Check that Delta can store the columns of a table.
+def require_stored_types(table: str, schema: StructType) -> None:
+    """Check that Delta can store the columns of a table, so that every reader can read them.
 
     Args:
         table: the table.
-        types: column -> its type, as Spark writes it.
+        schema: its columns.
 
     Raises:
         SpecError: it cannot; the message names a column and the way out.
 
-    >>> require_stored_types("gold.stays", {"guest": "string", "nights": "array<int>"})
-    >>> require_stored_types("gold.stays", {"guest": "string", "stay": "interval day to second"})
+    >>> require_stored_types("gold.stays", StructType().add("guest", "string").add("nights", ArrayType(StringType())))
+    >>> require_stored_types("gold.stay", StructType().add("at", ArrayType(TimestampNTZType())))
     Traceback (most recent call last):
         ...
-    include.errors.SpecError: gold.stays: column stay is of the type interval day to second, which Delta does not store
-    Write a number, such as timestampdiff(SECOND, <start>, <end>).
+    include.errors.SpecError: gold.stay: column at is of the type array<timestamp_ntz>, which needs a newer reader
+    Write cast(<value> AS timestamp).
     """
-    for column, kind in types.items():
-        if match := _NOT_STORED.search(kind):
-            cause = f"{table}: column {column} is of the type {kind}, which Delta does not store"
-            raise SpecError(cause, _WAYS_OUT[match[1]])
+    for column in schema.fields:
+        for part in _parts(column.dataType):
+            why = _WHY.get(type(part))
+            if why and not (isinstance(part, StringType) and part.isUTF8BinaryCollation()):
+                cause = f"{table}: column {column.name} is of the type {column.dataType.simpleString()}, {why[0]}"
+                raise SpecError(cause, f"{why[1][0].upper()}{why[1][1:]}.")
+
+
+def _parts(kind: DataType) -> Iterator[DataType]:
+    """Yield the types of the values that a type holds, or the type itself."""
+    match kind:
+        case StructType():
+            for field in kind.fields:
+                yield from _parts(field.dataType)
+        case ArrayType():
+            yield from _parts(kind.elementType)
+        case MapType():
+            yield from _parts(kind.keyType)
+            yield from _parts(kind.valueType)
+        case _:
+            yield kind
 
 
 def has_order(kind: DataType) -> bool:

@@ -115,8 +115,22 @@ def test_what_reads_anything_but_its_batch_or_cannot_be_stored_is_refused_and_no
             Outcome.BAD_SPEC,
             f"{DAILY}: column span is of the type interval day to second, which Delta does not",
         ),
+        (
+            # Types that only Spark knows: `lakehouse check` finds the plain ones.
+            gold_document(measures={"at": "element_at(array(max(o.event_at)::timestamp_ntz), 1)"}),
+            Outcome.BAD_SPEC,
+            f"{DAILY}: column at is of the type timestamp_ntz, which needs a newer reader\nWrite cast(<value> AS ",
+        ),
+        (
+            query_document(GOLD, query="SELECT map_from_arrays(array(order_id), array(parse_json('1'))) AS m FROM o"),
+            Outcome.BAD_SPEC,
+            f"{GOLD}: column m is of the type map<string,variant>, which needs a newer reader\nWrite to_json(<value>)",
+        ),
     ):
         lakehouse.specs(document)
         report = lakehouse.run(document["table"], 1)
         assert (report.outcome, message in report.message) == (outcome, True), report.message
         assert not is_table(lakehouse.paths.table(document["table"]))
+
+    lakehouse.specs(gold_document(measures={"at": "max(o.event_at)"}))
+    assert lakehouse.run(DAILY, 1).outcome is Outcome.COMMITTED, "nothing is in the way of the corrected spec"

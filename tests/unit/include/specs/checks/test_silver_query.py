@@ -47,6 +47,36 @@ def test_tables_of_silver_that_read_one_another_are_refused_with_the_way_around(
     assert {ORDERS, CUSTOMERS} <= catalog.specs.keys()
 
 
+@pytest.mark.parametrize(
+    ("query", "types"),
+    [
+        (
+            "WITH x AS (SELECT day, to_timestamp_ntz(day) AS at, amount FROM o)"
+            " SELECT day, max(at) AS last, max(at::timestamp) AS zoned FROM x GROUP BY day",
+            {"last": "timestamp_ntz"},
+        ),
+        (
+            "SELECT day, map('a', json) AS parts, json::string AS j FROM (SELECT day, parse_json(day) AS json FROM o)",
+            {"parts": "variant"},
+        ),
+        (
+            "SELECT day, from_json(day, 'variant int, at timestamp_ntz') AS a, from_json(day, 'variant int') AS b"
+            " FROM o UNION ALL SELECT day, from_json(day, 'x int, at timestamp_ntz'), from_json(day, 'x int') FROM o",
+            {"a": "timestamp_ntz"},
+        ),
+        # Beside a timestamp, one without a zone becomes one, too.
+        ("SELECT day, coalesce(to_timestamp_ntz(day), event_at) AS at FROM o", {}),
+    ],
+)
+def test_a_column_that_raises_the_reader_version_is_found_as_far_as_the_query_says(
+    tmp_path: Path, query: str, types: dict[str, str]
+) -> None:
+    found = sql_problems_of(tmp_path, bronze_document(), silver_document(), query_document(query=query))
+    assert [problem.message.partition(", which raises")[0] for problem in found] == [
+        f"the column {name!r} is a {kind}" for name, kind in types.items()
+    ]
+
+
 RULE = {"expect_column_values_to_not_be_null": {"column": "segment"}}
 
 
