@@ -148,8 +148,10 @@ def _fetch(http: httpx.Client, jar: Jar, target: Path) -> None:
         answer = f"{error.response.status_code} {error.response.reason_phrase}".strip()
         raise JarsError(f"{cause}: {answer}", f"Set {_MIRROR} to a mirror of Maven Central that has it.") from None
     except httpx.HTTPError as error:
-        reach = f"Let this machine reach it (HTTPS_PROXY, SSL_CERT_FILE), or set {_MIRROR} to a mirror of Maven Central."
-        raise JarsError(f"{cause}: {error or type(error).__name__}", reach) from None
+        way_out = (
+            f"Let this machine reach it (HTTPS_PROXY, SSL_CERT_FILE), or set {_MIRROR} to a mirror of Maven Central"
+        )
+        raise JarsError(f"{cause}: {error or type(error).__name__}", f"{way_out}.") from None
     except httpx.InvalidURL:  # whose text may have a part of a password
         raise JarsError(cause, f"Set {_MIRROR} to an address such as https://host/path, or not at all.") from None
 
