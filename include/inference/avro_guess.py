@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from decimal import MAX_PREC, Context, Decimal
 
 import duckdb
-import fastavro
 import pyarrow as pa
 
-from include.control.landing.formats.avro_files import avro_fields
+from include.control.landing.formats.avro_files import open_avro
 from include.control.landing.formats.avro_schema import column_type
 from include.errors import BadInputError
 from include.inference.delivered_files import LocalCopy
@@ -22,10 +22,9 @@ def guess_of_avro(reader: duckdb.DuckDBPyConnection, files: list[LocalCopy]) -> 
     for file in files:
         try:
             with reading(file, "avro"), file.path.open("rb") as stream:
-                fields = {avro_field.name: column_type(avro_field.kind) for avro_field in avro_fields(stream)}
-                stream.seek(0)
-                rows += [{**record, FILE: file.name} for record in fastavro.reader(stream) if isinstance(record, dict)]
-                alone.append(fields)
+                fields, records = open_avro(stream)
+                rows += [{**record, FILE: file.name} for record in records]
+                alone.append({field.name: column_type(field.kind) for field in fields})
         except BadInputError as error:
             unread.append(str(error))
     if not alone:
@@ -35,7 +34,14 @@ def guess_of_avro(reader: duckdb.DuckDBPyConnection, files: list[LocalCopy]) -> 
     return Guess(columns, absent=absences(alone), relation="delivered", unread=tuple(unread))
 
 
-def _as_text(rows: Iterable[Mapping[str, object]], columns: Iterable[str]) -> pa.Table:
+def _as_text(rows: Iterable[Mapping[str, object]], columns: Mapping[str, str]) -> pa.Table:
     """Return rows with their values as text, which is enough to count them."""
-    texts = [{name: None if value is None else str(value) for name, value in row.items()} for row in rows]
+    texts = [{name: _text(value, columns.get(name, "")) for name, value in row.items()} for row in rows]
     return pa.Table.from_pylist(texts, pa.schema([(name, pa.string()) for name in (*columns, FILE)]))
+
+
+def _text(value: object, kind: str) -> str | None:
+    if isinstance(value, bytes) and kind.startswith("decimal"):
+        scale = int(kind.rstrip(")").partition(",")[2])
+        return str(Decimal(int.from_bytes(value, "big", signed=True)).scaleb(-scale, Context(prec=MAX_PREC)))
+    return None if value is None else str(value)

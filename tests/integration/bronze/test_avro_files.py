@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import io
-import zlib
 from collections.abc import Callable
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
-import fastavro
-import pyarrow as pa
 import pytest
 import zstandard
 
@@ -21,8 +17,10 @@ from tests.support.storage.landing_files import (
     PART_RECORDS,
     avro_of,
     load_files,
+    packed_avro_of,
     require_parts,
     rows_of_file,
+    snappy_block,
 )
 
 KINDS: dict[str, Any] = {
@@ -46,6 +44,9 @@ DAY, AT = date(2013, 1, 1), datetime(2013, 1, 1, 1, 2, 3, 456789, tzinfo=UTC)
 TOTAL = Decimal("1234567890123456.0001")
 PLACE = {"type": "record", "name": "place", "fields": [{"name": "x", "type": ["null", "long"]}]}
 
+OF_A, OF_B = {**PLACE, "namespace": "a"}, {**PLACE, "namespace": "b", "fields": [{"name": "day", "type": "int"}]}
+"""Two types with one short name."""
+
 
 def row(number: int, **more: Any) -> dict[str, Any]:
     return {"order_id": f"o{number}", "amount": number, "day": DAY, "event_at": AT, "total": TOTAL, **more}
@@ -56,32 +57,8 @@ def avro(*rows: dict[str, Any], codec: str = "null", **kinds: Any) -> bytes:
     return avro_of({**KINDS, **kinds}, *rows, codec=codec)
 
 
-def snappy(block: bytes) -> bytes:
-    packed: bytes = pa.Codec("snappy").compress(block, asbytes=True)
-    return packed + zlib.crc32(block).to_bytes(4, "big")
-
-
 def repacked(codec: str, pack: Callable[[bytes], bytes], *rows: dict[str, Any]) -> bytes:
-    """An Avro file with a compression that Python's own writer does not have: one block of it, packed."""
-    plain, records = avro(*rows), io.BytesIO()
-    schema = fastavro.parse_schema(fastavro.reader(io.BytesIO(plain)).writer_schema)
-    for each in rows:
-        fastavro.schemaless_writer(records, schema, each)
-    packed, sync = pack(records.getvalue()), plain[-16:]
-    header = plain[: plain.index(sync)].replace(text("null"), text(codec), 1)
-    return header + sync + number(len(rows)) + number(len(packed)) + packed + sync
-
-
-def text(value: str) -> bytes:
-    """A text in Avro's form."""
-    return number(len(value)) + value.encode()
-
-
-def number(value: int) -> bytes:
-    """A number in Avro's form."""
-    stored = io.BytesIO()
-    fastavro.schemaless_writer(stored, "long", value)
-    return stored.getvalue()
+    return packed_avro_of(KINDS, codec, pack, *rows)
 
 
 def of_parts() -> bytes:
@@ -104,7 +81,7 @@ def of_parts() -> bytes:
 def files() -> dict[str, bytes]:
     codecs = ("null", "deflate", "bzip2", "xz")
     sound = {f"{codec}.avro": avro(row(number), codec=codec) for number, codec in enumerate(codecs)}
-    sound["snappy.avro"] = repacked("snappy", snappy, row(4))
+    sound["snappy.avro"] = repacked("snappy", snappy_block, row(4))
     sound["zstandard.avro"] = repacked("zstandard", zstandard.compress, row(5), row(6))
     unreadable, bad_sum = bytearray(avro(row(1))), bytearray(sound["snappy.avro"])
     unreadable[unreadable.index(b"o1") - 1] = 0xFE
@@ -117,6 +94,7 @@ def files() -> dict[str, bytes]:
         "d.avro": avro(row(5, amount=5), row(6, amount=1 << 40), amount="long"),
         "e.avro": avro(row(7, day=20130101), day="int"),
         "f.avro": avro(row(8, amount={"x": 1}), amount=PLACE),
+        "g.avro": avro(row(9, a={"x": 1}, b={"day": 2}, c={"x": 3}), a=OF_A, b=OF_B, c="a.place"),
         "parts.avro": of_parts(),
         "header.avro": b"Obj\x01 and no more",
         "record.avro": bytes(unreadable),
@@ -142,7 +120,7 @@ def test_values_arrive_as_their_writer_wrote_them_in_every_compression(loaded: L
 def test_damaged_files_are_named_and_the_others_load(loaded: Lakehouse) -> None:
     report = loaded.reports[-1]
     assert report.outcome is Outcome.BAD_INPUT
-    assert "4 of 17 files cannot be loaded" in report.message
+    assert "4 of 18 files cannot be loaded" in report.message
     assert "header.avro: not a sound Avro file (its header" in report.message
     for name, why in (
         ("record", ""),
@@ -153,7 +131,7 @@ def test_damaged_files_are_named_and_the_others_load(loaded: Lakehouse) -> None:
 
 
 def test_files_of_other_schemas_load_together_and_invalid_values_are_rescued(loaded: Lakehouse) -> None:
-    names = ["08:00.avro", *(f"{letter}.avro" for letter in "bcdef")]
+    names = ["08:00.avro", *(f"{letter}.avro" for letter in "bcdefg")]
     assert rows_of_file(loaded, names, "order_id", "amount", "day", "_rescued") == [
         ("o1", 1, DAY, None),
         ("o2", 2, DAY, '{"colour":"red","place":"{\\"x\\":null}"}'),
@@ -163,6 +141,7 @@ def test_files_of_other_schemas_load_together_and_invalid_values_are_rescued(loa
         ("o6", None, DAY, '{"amount":"1099511627776"}'),
         ("o7", 7, None, '{"day":"20130101"}'),
         ("o8", None, DAY, '{"amount":"{\\"x\\":1}"}'),
+        ("o9", 9, DAY, '{"a":"{\\"x\\":1}","b":"{\\"day\\":2}","c":"{\\"x\\":3}"}'),
     ]
 
 

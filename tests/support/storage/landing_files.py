@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterable, Mapping
+import zlib
+from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from typing import Any
 
@@ -89,6 +90,32 @@ def avro_of(kinds: Mapping[str, Any], *records: Mapping[str, Any], codec: str = 
     stored = io.BytesIO()
     fastavro.writer(stored, schema, records, codec=codec)
     return stored.getvalue()
+
+
+def packed_avro_of(kinds: Mapping[str, Any], codec: str, pack: Callable[[bytes], bytes], *records: Any) -> bytes:
+    """Return such a file with a compression that Python's writer does not have: one block of it, packed."""
+
+    def number(value: int) -> bytes:
+        stored = io.BytesIO()
+        fastavro.schemaless_writer(stored, "long", value)
+        return stored.getvalue()
+
+    def text(value: str) -> bytes:
+        return number(len(value)) + value.encode()
+
+    plain, block = avro_of(kinds, *records), io.BytesIO()
+    schema = fastavro.parse_schema(fastavro.reader(io.BytesIO(plain)).writer_schema)
+    for each in records:
+        fastavro.schemaless_writer(block, schema, each)
+    packed, sync = pack(block.getvalue()), plain[-16:]
+    header = plain[: plain.index(sync)].replace(text("null"), text(codec), 1)
+    return header + sync + number(len(records)) + number(len(packed)) + packed + sync
+
+
+def snappy_block(block: bytes) -> bytes:
+    """Return a block as Avro has it for Snappy: with the checksum of its content."""
+    packed: bytes = pa.Codec("snappy").compress(block, asbytes=True)
+    return packed + zlib.crc32(block).to_bytes(4, "big")
 
 
 def json_of(records: Iterable[Mapping[str, Any]]) -> bytes:

@@ -11,8 +11,8 @@ import io
 import json
 import lzma
 import zlib
-from collections.abc import Callable, Mapping
-from typing import BinaryIO
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, BinaryIO, cast
 
 import fastavro
 import pyarrow as pa
@@ -31,31 +31,38 @@ def read_avro(stream: BinaryIO) -> tuple[AvroField, ...]:
     Raises:
         ValueError: it is not a sound Avro file, or Spark has no columns for its records.
     """
-    written_schema, codec, sync = _read_header(stream)
-    fields, schema = fields_of(written_schema), stored_schema(written_schema)
+    fields, records = open_avro(stream)
+    for _ in records:
+        pass
+    return fields
+
+
+def open_avro(stream: BinaryIO) -> tuple[tuple[AvroField, ...], Iterator[dict[str, Any]]]:
+    """Return the fields of an Avro file, and an iterator of its records, which raises the errors of `read_avro`.
+
+    The values are those that are stored: times and dates are numbers, decimals bytes.
+
+    Raises:
+        ValueError: it has no header of an Avro file, or Spark has no columns for its records.
+    """
+    schema, codec, sync = _read_header(stream)
+    return fields_of(schema), _records(stream, stored_schema(schema), codec, sync)
+
+
+def _records(stream: BinaryIO, schema: Schema, codec: str, sync: bytes) -> Iterator[dict[str, Any]]:
     try:
         while first := stream.read(1):
             records = _read_long(stream, first)
             block = _UNPACK[codec](_read_exactly(stream, _read_long(stream)))
             content = io.BytesIO(block)
             for _ in range(records):
-                fastavro.schemaless_reader(content, schema, None)
+                yield cast(dict[str, Any], fastavro.schemaless_reader(content, schema, None))
             if content.tell() != len(block):
                 raise ValueError(f"a block has more in it than its {records} records")
             if _read_exactly(stream, _SYNC_SIZE) != sync:
                 raise ValueError("a block does not end where it should")
     except _BROKEN as error:
         raise ValueError(f"not a sound Avro file ({error}); have it delivered again") from error
-    return fields
-
-
-def avro_fields(stream: BinaryIO) -> tuple[AvroField, ...]:
-    """Return the fields of an Avro file from its header alone.
-
-    Raises:
-        ValueError: it has no header of an Avro file, or Spark has no columns for its records.
-    """
-    return fields_of(_read_header(stream)[0])
 
 
 def _read_header(stream: BinaryIO) -> tuple[Schema, str, bytes]:
@@ -126,4 +133,4 @@ _UNPACK: Mapping[str, Callable[[bytes], bytes]] = {
 """Codec -> the function that unpacks a block, for the codecs that Spark reads."""
 
 _CODEC_ERRORS = (LookupError, StopIteration, EOFError, OSError, zlib.error, lzma.LZMAError, zstandard.ZstdError)
-_BROKEN = (ValueError, MemoryError, OverflowError, *_CODEC_ERRORS)
+_BROKEN = (ValueError, MemoryError, OverflowError, RecursionError, *_CODEC_ERRORS)

@@ -12,7 +12,8 @@ from include.contracts.spec.nested_type import NestedType, column_type_of
 Schema = dict[str, Any]
 """An Avro schema of records, as JSON."""
 
-_NESTED = ("record", "enum", "fixed", "array", "map")
+_NAMED = ("record", "enum", "fixed")
+_NESTED = (*_NAMED, "array", "map")
 _IRRELEVANT_KEYS = ("doc", "aliases", "default", "namespace", "order")
 
 
@@ -32,8 +33,8 @@ def fields_of(schema: Any) -> tuple[AvroField, ...]:
     if not isinstance(schema, dict) or schema.get("type") != "record":
         raise ValueError("its values are no records, so they have no columns; have records delivered")
     try:
-        fields = tuple(AvroField(**field) for field in _resolve(schema, {}, ())["fields"])
-    except (KeyError, TypeError, AttributeError) as error:
+        fields = tuple(AvroField(**field) for field in _resolve(schema, {}, (), "")["fields"])
+    except (KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(f"its schema is no Avro schema ({error!r}); have it delivered again") from error
     names = [field.name.lower() for field in fields]
     if repeated := [field.name for field in fields if names.count(field.name.lower()) > 1]:
@@ -56,25 +57,33 @@ _LOGICAL_TYPES = {
     "timestamp-micros": "timestamp",
     "local-timestamp-millis": "timestamp",
     "local-timestamp-micros": "timestamp",
+    "timestamp-nanos": "timestamp",
+    "local-timestamp-nanos": "timestamp",
+    **dict.fromkeys(("time-millis", "time-micros", "uuid", "duration"), "string"),
 }
+_UNIONS = {frozenset({"int", "long"}): "bigint", frozenset({"float", "double"}): "double"}
+"""Types of which a value has one -> the type that holds both."""
+_MAX_DIGITS = 38
 
 
 def column_type(kind: Any) -> str:
     """Return the type of a bronze column for values of an Avro type; `string` if no other type fits.
 
-    >>> [column_type(kind) for kind in ("long", ["null", "int"], {"type": "array", "items": "int"})]
-    ['bigint', 'int', 'array<int>']
-    >>> column_type({"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2})
-    'decimal(9,2)'
+    >>> [column_type(kind) for kind in ("long", ["null", "int"], ["int", "long"], {"type": "array", "items": "int"})]
+    ['bigint', 'int', 'bigint', 'array<int>']
+    >>> [column_type({"type": "bytes", "logicalType": "decimal", "precision": n, "scale": 2}) for n in (9, 50, 1)]
+    ['decimal(9,2)', 'string', 'binary']
     """
     if isinstance(kind, list):
         others = [part for part in kind if part != "null"]
-        return column_type(others[0]) if len(others) == 1 else "string"
+        if len(others) == 1:
+            return column_type(others[0])
+        return _UNIONS.get(frozenset(map(str, others)), "string")
     if isinstance(kind, str):
         return _TYPES.get(kind, "string")
     logical = kind.get("logicalType")
-    if logical == "decimal":
-        return f"decimal({kind['precision']},{kind.get('scale', 0)})"
+    if logical == "decimal" and (digits := _digits_of(kind)):
+        return "decimal({},{})".format(*digits) if digits[0] <= _MAX_DIGITS else "string"
     if kind["type"] not in ("record", "array", "map"):
         return _LOGICAL_TYPES.get(logical) or column_type(kind["type"])
     if kind["type"] == "record":
@@ -83,6 +92,14 @@ def column_type(kind: Any) -> str:
         )
     part = "items" if kind["type"] == "array" else "values"
     return column_type_of(NestedType(kind["type"], {part: column_type(kind[part])}))
+
+
+def _digits_of(kind: Schema) -> tuple[int, int] | None:
+    """Return the digits of a decimal, and those after its point; None if Avro's readers ignore that it is one."""
+    precision, scale = kind.get("precision"), kind.get("scale", 0)
+    if not isinstance(precision, int) or not isinstance(scale, int) or not 0 <= scale <= precision or not precision:
+        return None
+    return precision, scale
 
 
 def stored_schema(schema: Schema) -> Schema:
@@ -106,33 +123,38 @@ def _without_logical_types(kind: Any) -> Any:
     return kind
 
 
-def _resolve(kind: Any, known: dict[str, Any], inside: tuple[str, ...]) -> Any:
+def _resolve(kind: Any, known: dict[str, Any], inside: tuple[str, ...], namespace: str) -> Any:
     """Return a type with the definitions of the types that it names, and without keys that do not affect values.
 
-    `known` has the named types before it, and receives those within it; `inside` has the types that contain it.
+    `known` has the named types before it by full name, and receives those within it; `inside` has the names of the
+    types that contain it, and `namespace` is the one in which it stands.
     """
     if isinstance(kind, list):
-        return [_resolve(part, known, inside) for part in kind]
+        return [_resolve(part, known, inside, namespace) for part in kind]
     if isinstance(kind, str):
-        name = _short_name(kind)
+        full = _full_name(kind, namespace)
+        # Java's Avro also finds a type without a namespace by its name.
+        name = full if full in known or full in inside else kind
         if name in inside:
             raise ValueError(f"its type {name} holds itself, which no column can; have the source deliver it flat")
         return known.get(name, kind)
-    name = _short_name(str(kind.get("name", "")))
-    inside = (*inside, name)
+    name = ""
+    if kind["type"] in _NAMED:
+        name = _full_name(str(kind["name"]), str(kind.get("namespace", namespace) or ""))
+        inside, namespace = (*inside, name), name.rpartition(".")[0]
     resolved = {key: value for key, value in kind.items() if key not in _IRRELEVANT_KEYS}
     for key in ("type", "items", "values"):
         if key in resolved and resolved[key] not in _NESTED:
-            resolved[key] = _resolve(resolved[key], known, inside)
+            resolved[key] = _resolve(resolved[key], known, inside, namespace)
     if "fields" in resolved:
         fields = resolved["fields"]
         resolved["fields"] = [
-            {"name": field["name"], "kind": _resolve(field["type"], known, inside)} for field in fields
+            {"name": field["name"], "kind": _resolve(field["type"], known, inside, namespace)} for field in fields
         ]
     if name:
         known[name] = resolved
     return resolved
 
 
-def _short_name(name: str) -> str:
-    return name.rpartition(".")[2]
+def _full_name(name: str, namespace: str) -> str:
+    return name if "." in name or not namespace else f"{namespace}.{name}"

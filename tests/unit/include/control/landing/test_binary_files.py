@@ -66,6 +66,15 @@ def test_a_repeated_type_name_and_times_outside_the_range_of_python_are_sound(de
     assert (found.defect, found.columns) == ("", (*COLUMNS, "a", "b", "c"))
 
 
+def test_types_with_one_short_name_in_several_namespaces_are_several_types(deliver: Deliver) -> None:
+    order = {"type": "record", "name": "order", "namespace": "geo", "fields": [{"name": "at", "type": PLACE}]}
+    place = {"type": "record", "name": "geo.old.place", "fields": [{"name": "now", "type": "geo.place"}]}
+    row = {**ROWS[0], "a": {"at": {"x": 1}}, "b": {"now": {"x": 2}}, "c": None, "d": {"now": {"x": 3}}}
+    kinds = {**KINDS, "a": order, "b": place, "c": ["null", "geo.order"], "d": "geo.old.place"}
+    found = inspected(deliver, SPEC, "a.avro", avro(kinds, [row]))
+    assert (found.defect, found.columns) == ("", (*COLUMNS, "a", "b", "c", "d"))
+
+
 def test_a_block_with_a_wrong_number_of_records_is_refused(deliver: Deliver) -> None:
     (row,) = ROWS[1:2]
     whole = avro(rows=[row])
