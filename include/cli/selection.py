@@ -76,11 +76,15 @@ def with_downstream(catalog: Catalog, domain: str, tables: Set[str]) -> tuple[Ma
 
 
 def relative_to_landing(path: str, landing: str) -> str:
-    """Return a path relative to the landing root, even if it was typed in full, or relative to the current folder."""
+    """Return a path relative to the landing root, even if it was typed in full, or relative to the current folder.
+
+    What exists decides between the two; a path that does not exist may mean the one that ends below the landing root.
+    """
     if path.startswith(S3):
         return path.removeprefix(f"{landing}/")
     absolute = os.path.abspath(path)
-    is_below = absolute.startswith(f"{landing}/") and os.path.exists(absolute)
+    is_other = not os.path.exists(absolute) and os.path.exists(f"{landing}/{path}")
+    is_below = absolute.startswith(f"{landing}/") and not is_other
     return absolute.removeprefix(f"{landing}/") if is_below else path
 
 

@@ -82,9 +82,9 @@ def delivered_files(landing: Landing, folder: str) -> DeliveredFiles:
     """Return the last files of the most frequent format below the folder.
 
     Raises:
-        NotReadyError: there are none.
+        NotReadyError: there is no such folder, or none of them.
     """
-    all_paths = sorted(file.path for file in landing.files(folder, data_file_filter("*")) or () if _suffix(file.path))
+    all_paths = sorted(filter(_suffix, paths_below(landing, folder)))
     if not all_paths:
         raise NotReadyError(
             f"{landing.location(folder)} holds no file that ends in {', '.join(_FORMATS)} (CSV and JSON also with .gz "
@@ -96,6 +96,19 @@ def delivered_files(landing: Landing, folder: str) -> DeliveredFiles:
     path = path_of_days([path.removeprefix(f"{folder}/") for path in paths])
     file_format = _FORMATS[f".{suffix.split('.')[1]}"]
     return DeliveredFiles(folder, paths, file_format, suffix, path, len(all_paths) - count)
+
+
+def paths_below(landing: Landing, folder: str) -> list[str]:
+    """Return the data files below a folder, as the landing names them.
+
+    Raises:
+        NotReadyError: there is no such folder.
+    """
+    files = landing.files(folder, data_file_filter("*"))
+    if files is None:
+        way_out = "Name a folder below the landing root (LAKEHOUSE_LANDING)."
+        raise NotReadyError(f"there is no folder {landing.location(folder)}", way_out)
+    return [file.path for file in files]
 
 
 def copies(landing: Landing, delivered: DeliveredFiles, scratch: Path) -> list[LocalCopy]:

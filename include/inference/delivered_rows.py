@@ -77,11 +77,11 @@ class DeliveredRows:
 
 def _measures(column: str, kind: str) -> str:
     """Return the SQL of the measures of `ColumnFacts`, in their order."""
-    name, is_number = identifier(column), kind.startswith(_NUMBERS)
+    name, is_number, is_text = identifier(column), kind.startswith(_NUMBERS), kind == "string"
     number = f"TRY_CAST({name} AS DOUBLE)"
     bounds = f"min({number}), max({number})" if is_number else "NULL, NULL"
     return (
-        f"bool_and(typeof({name}) = 'VARCHAR'), count(*) - count({name}), count(DISTINCT {name}), "
+        f"{is_text} AND bool_and(typeof({name}) = 'VARCHAR'), count(*) - count({name}), count(DISTINCT {name}), "
         f"count(DISTINCT CASE WHEN {name} IS NOT NULL THEN ({FILE}, {name}) END), {bounds}"
     )
 

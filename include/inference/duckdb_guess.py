@@ -9,12 +9,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import duckdb
+import pyarrow.parquet as pq
 from duckdb.sqltypes import DuckDBPyType
 
 from include.contracts.spec.nested_type import NestedType, column_type_of
 from include.errors import BadInputError
 from include.inference.delivered_files import LocalCopy
-from include.inference.delivered_rows import FILE
+from include.inference.delivered_rows import FILE, identifier
 from include.inference.guess import Guess, absences, names_in_run, reading
 from include.inference.json_lines import may_hide_fields, records_of
 
@@ -27,20 +28,25 @@ _TYPES = {
     "UTINYINT": "smallint",
     "USMALLINT": "int",
     "UINTEGER": "bigint",
-    # DuckDB gives these types to JSON numbers if some are negative; a number beyond a bigint is rescued.
-    "UBIGINT": "bigint",
+    "UBIGINT": "decimal(20,0)",
+    # DuckDB gives this type to JSON numbers if some are negative; `_whole_numbers` looks whether a bigint holds them.
     "HUGEINT": "bigint",
     "FLOAT": "float",
     "DOUBLE": "double",
     "DATE": "date",
     "BLOB": "binary",
+    "GEOMETRY": "binary",
 }
 _NESTED = {"struct": "struct", "list": "array"}
 _ISO_ONLY = ", dateformat = '%Y-%m-%d', timestampformat = '%Y-%m-%d %H:%M:%S'"
 """Bronze casts dates and times of ISO 8601 alone; DuckDB would also take 31.12.2025 for a date."""
 
-_ALL_ROWS = ", sample_size = -1"
-"""The types of JSON follow from all values."""
+_MAY_BE_WIDE = ("DOUBLE", "HUGEINT")
+_MOST_DIGITS = 38
+"""The digits of the widest decimal."""
+
+_ALL_VALUES = ", sample_size = -1, maximum_depth = 100"
+"""The types of JSON follow from all values; what is deeper stays text."""
 
 _DECIMAL = re.compile(r"DECIMAL\((\d+),(\d+)\)")
 
@@ -65,14 +71,14 @@ def _guess_of_json(reader: duckdb.DuckDBPyConnection, delivered: list[LocalCopy]
     """
     form = "auto" if any(file.holds_array for file in delivered) else "newline_delimited"
     try:
-        guess = _guess_of(reader, "json", delivered, f"{_ALL_ROWS}, format = '{form}'", {})
+        guess = _guess_of(reader, "json", delivered, f"{_ALL_VALUES}, format = '{form}'", {})
         if not guess.unread and not guess.settings:  # With several spellings DuckDB has a column for each.
             return guess
     except (duckdb.Error, BadInputError):
         pass  # the reader of the records names what is wrong, by line
     records = records_of(delivered, scratch)
     settings: dict[str, object] = {"field_names": "any_case"} if records.any_case else {}
-    options = f"{_ALL_ROWS}, format = 'newline_delimited'"
+    options = f"{_ALL_VALUES}, format = 'newline_delimited'"
     guess = _guess_of(reader, "json", records.files, options, settings, records.fields)
     return replace(guess, unread=(*records.unread, *guess.unread))
 
@@ -104,8 +110,9 @@ def _guess_of(
         try:
             with reading(each, kind):
                 detected = _detect(reader, kind, [each], options)
-                if kind == "json":  # Some defects show only when all values are read.
-                    reader.execute(f"SELECT count(COLUMNS(*)) FROM {_relation(kind, [each], options)}").fetchall()
+                if kind != "csv":  # Some defects show only when all values are read, as they are to detect CSV's types.
+                    reader.execute(f"SELECT max(hash(COLUMNS(*))) FROM {_relation(kind, [each], options)}").fetchall()
+                if kind == "json":
                     names = _json_fields(tuple(detected), field_of)
                 else:
                     names = names_in_run(each, kind, settings)
@@ -120,13 +127,15 @@ def _guess_of(
         fields = named | fields
         differ |= any(fields[column] != name for column, name in named.items())
         has_both |= len({name.lower() for name in names}) < len(names)
-        alone.append({fields[column.lower()]: kind_of for column, kind_of in detected.items()})
+        alone.append({fields[column.lower()]: str(kind_of) for column, kind_of in detected.items()})
     if not files:
         raise BadInputError(unread[0])
     if differ and not has_both:  # In any case, a file with both spellings is broken.
         settings = {**settings, "field_names": "any_case"}
     detected, absent = _detect(reader, kind, files, options), Counter[str]() if kind == "json" else absences(alone)
-    types = {fields.get(column.lower(), column): kind_of for column, kind_of in detected.items()}
+    found = {column: spark_type(kind_of) for column, kind_of in detected.items()}
+    found |= _wide_decimals(files) if kind == "parquet" else _whole_numbers(reader, kind, files, options, detected)
+    types = {fields.get(column.lower(), column): kind_of for column, kind_of in found.items()}
     columns = {fields.get(column.lower(), column): column for column in detected}
     relation = _relation(kind, files, f"{options}, filename = '{FILE}'")
     return Guess(types, settings, absent, relation, columns, tuple(unread))
@@ -161,10 +170,48 @@ def _dialect(reader: duckdb.DuckDBPyConnection, files: list[LocalCopy]) -> tuple
     raise problems[0]
 
 
-def _detect(reader: duckdb.DuckDBPyConnection, kind: str, files: list[LocalCopy], options: str) -> dict[str, str]:
+def _detect(
+    reader: duckdb.DuckDBPyConnection, kind: str, files: list[LocalCopy], options: str
+) -> dict[str, DuckDBPyType]:
     """Return the columns that DuckDB detects: column -> type."""
     found = reader.sql(f"SELECT * FROM {_relation(kind, files, options)}")
-    return dict(zip(found.columns, map(spark_type, found.types), strict=True))
+    return dict(zip(found.columns, found.types, strict=True))
+
+
+def _whole_numbers(
+    reader: duckdb.DuckDBPyConnection,
+    kind: str,
+    files: list[LocalCopy],
+    options: str,
+    detected: Mapping[str, DuckDBPyType],
+) -> dict[str, str]:
+    """Return the columns with whole numbers alone that neither a bigint nor a double holds, each with a type that does.
+
+    DuckDB's type for such numbers of CSV and JSON files is a double, or HUGEINT, also where a bigint would do.
+    """
+    wide = [column for column, kind_of in detected.items() if str(kind_of) in _MAY_BE_WIDE]
+    if not wide:
+        return {}
+    as_text = ", ".join(f"{_quoted(column)}: 'VARCHAR'" for column in wide)
+    texts = ", all_varchar = true" if kind == "csv" else f", columns = {{{as_text}}}"
+    measures = ", ".join(
+        f"bool_and(regexp_full_match({name}, '[+-]?[0-9]+')), "
+        f"bool_or({name} IS NOT NULL AND TRY_CAST({name} AS BIGINT) IS NULL), "
+        f"max(length(ltrim({name}, '+-0')))"
+        for name in map(identifier, wide)
+    )
+    found = iter(reader.execute(f"SELECT {measures} FROM {_relation(kind, files, options + texts)}").fetchone() or ())
+    types = dict[str, str]()
+    for column, are_whole, are_wide, digits in zip(wide, *[found] * 3, strict=True):
+        if are_whole and are_wide:
+            types[column] = f"decimal({_MOST_DIGITS},0)" if digits <= _MOST_DIGITS else "string"
+    return types
+
+
+def _wide_decimals(files: list[LocalCopy]) -> dict[str, str]:
+    """Return the columns of Parquet files with decimals that no column has, which DuckDB takes for doubles: as text."""
+    schemas = (pq.read_schema(file.path) for file in files)
+    return {field.name: "string" for schema in schemas for field in schema if "decimal256" in str(field.type)}
 
 
 def _relation(kind: str, files: list[LocalCopy], options: str) -> str:
@@ -189,4 +236,4 @@ def spark_type(kind: DuckDBPyType) -> str:
     text = str(kind)
     if decimal := _DECIMAL.fullmatch(text):
         return f"decimal({decimal[1]},{decimal[2]})"
-    return "timestamp" if text.startswith("TIMESTAMP") else _TYPES.get(text, "string")
+    return "timestamp" if text.startswith("TIMESTAMP") else _TYPES.get(text.partition("(")[0], "string")

@@ -64,16 +64,16 @@ def guessed_source(landing: Landing, folder: str) -> Iterator[GuessedSource]:
     """
     delivered = delivered_files(landing, folder)
     with TemporaryDirectory() as scratch, duckdb.connect() as reader:
-        files = copies(landing, delivered, Path(scratch))
-        if delivered.format == "avro":
-            guess = guess_of_avro(reader, files)
-        else:
-            guess = guess_of_files(reader, delivered.format, files, Path(scratch))
-        words = reader.execute("SELECT keyword_name FROM duckdb_keywords() WHERE keyword_category = 'reserved'")
-        names = column_names(filter(None, guess.fields), {word for (word,) in words.fetchall()})
-        if not names:
-            raise BadInputError(f"the records of the files in {landing.location(folder)} have no field")
         try:
+            files = copies(landing, delivered, Path(scratch))
+            if delivered.format == "avro":
+                guess = guess_of_avro(reader, files)
+            else:
+                guess = guess_of_files(reader, delivered.format, files, Path(scratch))
+            words = reader.execute("SELECT keyword_name FROM duckdb_keywords() WHERE keyword_category = 'reserved'")
+            names = column_names(filter(None, guess.fields), {word for (word,) in words.fetchall()})
+            if not names:
+                raise BadInputError(f"the records of the files in {landing.location(folder)} have no field")
             yield GuessedSource(delivered, guess, names, _rows(reader, guess, names))
         except duckdb.Error as error:
             files_of = f"the files in {landing.location(folder)}"

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import duckdb
+import pyarrow as pa
 
 from include.contracts.spec.bronze_sources import LandingSource
 from include.control.landing.inspection import columns_of
@@ -47,7 +48,7 @@ def reading(file: LocalCopy, kind: str) -> Iterator[None]:
     """
     try:
         yield
-    except (duckdb.Error, OSError, EOFError, ValueError) as error:
+    except (duckdb.Error, pa.ArrowException, OSError, EOFError, ValueError) as error:
         raise BadInputError(f"{file.name} does not read as {kind}: {cause_of(error)}") from error
 
 

@@ -95,7 +95,7 @@ def records_of(files: Iterable[LocalCopy], folder: Path) -> Records:
             for record in _records(file, wrong):
                 spellings.add(record)
                 found = True
-        except (OSError, EOFError, ValueError) as error:
+        except (OSError, EOFError, ValueError, RecursionError) as error:
             wrong.append(f"{file.name} does not read as json: {first_line(error)}")
             found = False
         if found:
@@ -147,7 +147,7 @@ def _records(file: LocalCopy, unread: list[str]) -> Iterator[dict[str, Any]]:
     for number, found in _elements(file) if is_array else _lines(file):
         try:
             yield _record(found)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             # The place in the error of a decoder is one within the line.
             cause = error.msg if isinstance(error, json.JSONDecodeError) else first_line(error)
             unread.append(f"{file.name}, {'element' if is_array else 'line'} {number}: {cause}")

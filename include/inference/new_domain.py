@@ -9,12 +9,12 @@ from datetime import date
 from itertools import count
 from pathlib import PurePosixPath
 
-from include.control.landing.landing import Landing, data_file_filter
+from include.control.landing.landing import Landing
 from include.control.landing.on_disk import TOP
 from include.errors import NotReadyError
 from include.inference.column_names import plain_name
 from include.inference.day_folders import day_of
-from include.inference.delivered_files import has_known_format
+from include.inference.delivered_files import has_known_format, paths_below
 from include.inference.first_silver import silver_text
 from include.inference.first_spec import guessed_source
 
@@ -64,9 +64,9 @@ def source_folders(landing: Landing, folder: str) -> dict[str, tuple[date, ...]]
     another source belongs to that source.
 
     Raises:
-        NotReadyError: no file of a known format is below the folder.
+        NotReadyError: there is no such folder, or no file of a known format is below it.
     """
-    paths = [file.path for file in landing.files(folder, data_file_filter("*")) or () if has_known_format(file.path)]
+    paths = [path for path in paths_below(landing, folder) if has_known_format(path)]
     if not paths:
         raise NotReadyError(
             f"{landing.location(folder)} holds no file of a known format (CSV, JSON, Parquet, Avro)",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -10,7 +11,8 @@ from include.cli.selection import relative_to_landing
 from include.contracts.lake_path import S3
 from include.contracts.spec.values import NAME
 from include.control.landing.landing import landing_of
-from include.errors import SpecError
+from include.control.landing.on_disk import TOP
+from include.errors import SpecError, UnknownNameError
 from include.inference.column_names import plain_name
 from include.inference.new_domain import SourceTables, source_tables
 from include.settings import Settings
@@ -20,17 +22,37 @@ def inferred_tables(folder: str, table: str | None, domain: str | None, settings
     """Return the tables that are proposed for the files of a folder.
 
     Raises:
-        SpecError: the name is not valid for a bronze table.
+        SpecError: the name is not valid for a bronze table, or the folder is not below the landing root.
         NotReadyError: the folder has no file to guess from.
         BadInputError: its files cannot be read.
     """
-    folder = relative_to_landing(folder, settings.landing)
+    folder = landing_folder(folder, settings.landing)
     name = table or f"bronze.{plain_name(folder.removeprefix(S3))}"
     if not re.fullmatch(rf"bronze\.{NAME}", name):
         way_out = "Write --table bronze.<name> in small letters, digits and _."
         raise SpecError(f"{name!r} is not a valid name of a bronze table", way_out)
     landing = landing_of(folder, settings.landing)
-    return source_tables(landing, folder.strip("/"), name.partition(".")[2], domain or "<domain>", ())
+    return source_tables(landing, folder, name.partition(".")[2], domain or "<domain>", ())
+
+
+def landing_folder(folder: str, landing: str) -> str:
+    """Return a folder as the landing names it; it need not exist.
+
+    Raises:
+        UnknownNameError: it is not below the landing root.
+    """
+    path = relative_to_landing(folder, landing).rstrip("/")
+    if path == landing or os.path.abspath(folder) == os.path.abspath(landing) or path in ("", TOP):
+        return TOP
+    if path.startswith(S3):
+        return path
+    if os.path.isabs(path) or (os.path.isdir(folder) and not os.path.isdir(f"{landing}/{path}")):
+        absolute = os.path.abspath(folder)
+        raise UnknownNameError(
+            f"{absolute} is not below the landing root {landing}",
+            f"Put the files there, or make it the landing root of every command: export LAKEHOUSE_LANDING={absolute}",
+        )
+    return path
 
 
 def write_source_specs(folder: Path, domain: str, tables: SourceTables) -> list[Path]:

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
 
-from include.cli.authoring.infer import require_domain_name
+from include.cli.authoring.infer import landing_folder, require_domain_name
 from include.cli.catalog import command_catalog
 from include.cli.progress import in_progress
-from include.cli.selection import relative_to_landing
-from include.contracts.lake_path import S3
 from include.control.landing.landing import landing_of
-from include.control.landing.on_disk import TOP
-from include.errors import MillraceError, SpecError, UnknownNameError
+from include.errors import MillraceError, SpecError
 from include.inference.new_domain import SourceTables, dag_text, source_folders, source_tables, table_name
 from include.settings import Settings
 from include.specs.checks.sql import checked_catalog
@@ -71,7 +67,7 @@ def new_domain(name: str, folder: str, dags: Path, settings: Settings) -> NewDom
             f"the domain {name} exists already: {found[0]}",
             "Nothing was written. `lakehouse infer FOLDER --domain ... --write` adds a table to it.",
         )
-    top = _below_landing(folder, settings.landing)
+    top = landing_folder(folder, settings.landing)
     landing = landing_of(top, settings.landing)
     tables = command_catalog(settings.tables).tables if settings.tables.exists() else ()
     taken = {table.partition(".")[2] for table in tables}
@@ -111,23 +107,3 @@ def next_command(domain: NewDomain) -> str:
     # A run stops at a day that a source has not delivered.
     has_gaps = any(0 < len(source.days) < length for source in domain.sources)
     return f"lakehouse run --domain {domain.name} --interval {first}{to}{' --skip-missing' if has_gaps else ''}"
-
-
-def _below_landing(folder: str, landing: str) -> str:
-    """Return a folder as the landing names it.
-
-    Raises:
-        UnknownNameError: it exists, but is not below the landing root.
-    """
-    path = relative_to_landing(folder, landing).rstrip("/")
-    if path == landing or os.path.abspath(folder) == os.path.abspath(landing) or path in ("", TOP):
-        return TOP
-    if path.startswith(S3):
-        return path
-    if os.path.isdir(folder) and not os.path.isdir(f"{landing}/{path}"):
-        absolute = os.path.abspath(folder)
-        raise UnknownNameError(
-            f"{absolute} is not below the landing root {landing}",
-            f"Put the files there, or make it the landing root of every command: export LAKEHOUSE_LANDING={absolute}",
-        )
-    return path

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import yaml
 from include.control.landing.on_disk import LocalLanding
 from include.inference.first_silver import silver_text
 from include.inference.first_spec import guessed_source
+from tests.support.storage.landing_files import avro_of
 
 
 def proposed(landing: Path, *files: tuple[str, str]) -> str:
@@ -46,6 +48,18 @@ def test_keys_and_sequence_follow_from_the_rows(
     assert (spec["keys"], spec.get("sequence_by")) == (keys, sequence)
     assert all(spec["columns"][name]["nullable"] is False for name in (*keys, *(sequence or ())))
     assert f"# {' and '.join(keys)}: never null" in text
+
+
+def test_of_an_avro_file_only_texts_are_taken_for_words_of_a_list(tmp_path: Path) -> None:
+    price = {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}
+    rows = [{"id": n, "size": n % 2, "state": "ab"[n % 2], "price": Decimal(n) / 4} for n in range(10)]
+    (tmp_path / "feed").mkdir()
+    kinds = {"id": "int", "size": "int", "state": "string", "price": price}
+    (tmp_path / "feed/a.avro").write_bytes(avro_of(kinds, *rows))
+    text = proposed(tmp_path)
+    assert "in_set: {column: state, value_set: [a, b]}" in text
+    assert "{column: size, value_set" not in text, "they are numbers"
+    assert "# decide: price was from 0 to 2.25." in text
 
 
 def test_without_a_key_nothing_is_proposed(tmp_path: Path) -> None:

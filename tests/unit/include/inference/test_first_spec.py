@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import gzip
 from datetime import UTC, datetime, time, timedelta
+from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
+import duckdb
 import fastavro
+import polars
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -20,6 +24,7 @@ from include.inference.day_folders import day_of
 from include.inference.delivered_files import MAX_FILES, delivered_files
 from include.inference.first_spec import guessed_source
 from tests.support.documents.inferred_specs import inferred, kinds, put, text_of
+from tests.support.storage.landing_files import avro_of, packed_avro_of, snappy_block
 
 
 def test_csv_files_give_columns_types_and_dialect_and_what_bronze_does_not_cast_is_text(tmp_path: Path) -> None:
@@ -63,6 +68,82 @@ def test_avro_and_parquet_files_give_the_types_of_their_schemas(tmp_path: Path) 
         "id": "bigint", "name": "string", "tags": "array<string>", "day": "date", "at": "timestamp",
         "price": "decimal(9,2)", "by": "struct<at:map<string,int>>", "blobs": "string",
     }  # fmt: skip
+
+
+AVRO_TYPES: dict[str, tuple[Any, object, str]] = {
+    "wide": ({"type": "bytes", "logicalType": "decimal", "precision": 50, "scale": 10}, Decimal("1.5"), "string"),
+    "at": ({"type": "int", "logicalType": "time-millis"}, time(10), "string"),
+    "day": ({"type": "int", "logicalType": "date"}, (1 << 31) - 1, "date"),
+    "uuid": ({"type": "fixed", "name": "u", "size": 16, "logicalType": "uuid"}, bytes(16), "string"),
+    "number": (["null", "int", "long"], None, "bigint"),
+    "mixed": (["null", "string", "boolean"], "x", "string"),
+    "new": ({"type": "record", "name": "a.place", "fields": [{"name": "x", "type": "int"}]}, {"x": 1}, "struct<x:int>"),
+    "old": ({"type": "record", "name": "b.place", "fields": [{"name": "y", "type": "a.place"}]}, {"y": {"x": 1}},
+            "struct<y:struct<x:int>>"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("codec", ["null", "deflate", "bzip2", "xz", "snappy", "zstandard"])
+def test_avro_files_of_every_compression_with_types_that_no_column_has(tmp_path: Path, codec: str) -> None:
+    types = {name: kind for name, (kind, *_) in AVRO_TYPES.items()}
+    row = {name: value for name, (_, value, _) in AVRO_TYPES.items()}
+    pack = {"snappy": snappy_block, "zstandard": zstandard.compress}.get(codec)
+    content = packed_avro_of(types, codec, pack, row) if pack else avro_of(types, row, codec=codec)
+    put(tmp_path / "orders/a.avro", content)
+    with guessed_source(LocalLanding(str(tmp_path)), "orders") as source:
+        assert source.rows.count() == 1
+    assert kinds(inferred(tmp_path)) == {name: kind for name, (*_, kind) in AVRO_TYPES.items()}
+
+
+def test_parquet_types_that_no_column_has_become_those_that_hold_their_values(tmp_path: Path) -> None:
+    columns = {
+        "u64": (pa.array([2**64 - 1], pa.uint64()), "decimal(20,0)"),
+        "wide": (pa.array([Decimal("1.5")], pa.decimal256(50, 10)), "string"),
+        "time": (pa.array([1], pa.time64("us")), "string"),
+        "half": (pa.array([1.5], pa.float16()), "float"),
+        "uuid": (pa.array([bytes(16)], pa.uuid()), "string"),
+        "list": (pa.array([[1]], pa.list_(pa.uint64())), "array<decimal(20,0)>"),
+        "parts": (pa.array([{"d": Decimal(1)}], pa.struct([("d", pa.decimal256(60, 2))])), "string"),
+    }
+    place = put(tmp_path / "orders/a.parquet", b"")
+    pq.write_table(pa.table({name: values for name, (values, _) in columns.items()}), place)
+    assert kinds(inferred(tmp_path)) == {name: kind for name, (_, kind) in columns.items()}
+
+    duckdb.sql(f"COPY (SELECT 1 AS id, 'POINT(1 2)'::GEOMETRY AS at) TO '{put(tmp_path / 'places/a.parquet', b'')}'")
+    assert kinds(inferred(tmp_path, "places")) == {"id": "int", "at": "binary"}
+
+
+def test_a_parquet_file_that_is_damaged_or_that_nothing_reads_is_named_and_left_out(tmp_path: Path) -> None:
+    good = put(tmp_path / "orders/a.parquet", b"")
+    pq.write_table(pa.table({"id": range(1000)}), good, compression="none", use_dictionary=False)
+    whole, damaged = good.read_bytes(), bytearray(good.read_bytes())
+    damaged[4:40] = bytes(36)
+    put(tmp_path / "orders/page.parquet", bytes(damaged))
+    put(tmp_path / "orders/footer.parquet", whole[:-60] + bytes(52) + whole[-8:])
+    polars.DataFrame({"id": polars.Series([10**30], dtype=polars.Int128)}).write_parquet(tmp_path / "orders/z.parquet")
+    with guessed_source(LocalLanding(str(tmp_path)), "orders") as source:
+        assert (source.rows.count(), source.rows.types) == (1000, {"id": "bigint"})
+        unread = source.guess.unread
+    assert [text.partition(" ")[0].rpartition("/")[2] for text in unread] == [
+        "footer.parquet",
+        "page.parquet",
+        "z.parquet",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.csv", "id,code,part,share\n-1,18446744073709551615,12345678901234567890,1e3\n2,1,1,0.5\n"),
+        ("a.json", '{"id":-1,"code":18446744073709551615,"part":12345678901234567890,"share":1e3}\n{"id":2,"code":-1}'),
+    ],
+)
+def test_whole_numbers_that_a_bigint_does_not_hold_keep_their_digits(tmp_path: Path, name: str, content: str) -> None:
+    put(tmp_path / "orders" / name, content)
+    wide = "decimal(38,0)"
+    assert kinds(inferred(tmp_path)) == {"id": "bigint", "code": wide, "part": wide, "share": "double"}
+    put(tmp_path / "orders" / name, content.replace("18446744073709551615", "9" * 39))
+    assert kinds(inferred(tmp_path))["code"] == "string"
 
 
 def test_only_the_newest_finished_files_of_the_most_frequent_format_are_read(tmp_path: Path) -> None:
@@ -164,6 +245,9 @@ def test_folders_of_days_become_the_path_of_an_interval(tmp_path: Path, folders:
 
 
 def test_nothing_to_guess_from_is_not_ready_and_unreadable_files_are_bad_input(tmp_path: Path) -> None:
+    with pytest.raises(NotReadyError, match=r"there is no folder .*/orders"):
+        text_of(tmp_path)
+    put(tmp_path / "orders/README", "")
     with pytest.raises(NotReadyError, match=r"orders holds no file that ends in \.csv"):
         text_of(tmp_path)
     put(tmp_path / "visits/a.avro", "id\n1\n")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+import polars
 import pytest
 from click.testing import Result
 
@@ -62,9 +63,12 @@ def test_nothing_is_overwritten(init: Init, tmp_path: Path) -> None:
 def test_a_broken_file_stops_its_source_alone(init: Init, landing: Path, tmp_path: Path) -> None:
     (landing / "broken").mkdir()
     (landing / "broken/a.parquet").write_bytes(b"no parquet")
+    (landing / "unknown").mkdir()
+    polars.DataFrame({"id": polars.Series([10**30], dtype=polars.Int128)}).write_parquet(landing / "unknown/a.parquet")
     answer = init()
     assert answer.exit_code == ExitCode.BAD_INPUT
     assert "broken: no table is proposed" in answer.stderr
+    assert "unknown: no table is proposed" in answer.stderr
     assert (tmp_path / "tables/silver/store/store_orders.yaml").exists()
 
 
@@ -74,7 +78,8 @@ def test_a_broken_file_stops_its_source_alone(init: Init, landing: Path, tmp_pat
         ("No Name", "landing", "'No Name' is not a valid name of a domain"),
         ("store", "elsewhere", "export LAKEHOUSE_LANDING="),
         ("store", "landing/empty", "holds no file of a known format"),
-        ("store", "landing/missing", "holds no file of a known format"),
+        ("store", "landing/missing", "there is no folder {folder}\n"),
+        ("store", "missing", "{folder} is not below the landing root"),
     ],
 )
 def test_a_wrong_call_writes_nothing_and_says_what_to_do(
@@ -85,5 +90,5 @@ def test_a_wrong_call_writes_nothing_and_says_what_to_do(
     before = file_contents(tmp_path / "tables")
     answer = init(domain, tmp_path / folder)
     assert answer.exit_code != 0
-    assert said in answer.stderr
+    assert said.format(folder=tmp_path / folder) in answer.stderr
     assert (file_contents(tmp_path / "tables"), (tmp_path / "dags").exists()) == (before, False)
