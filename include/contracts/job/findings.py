@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator
 
 from include.contracts.counted import counted
 from include.contracts.interval import Instant
-from include.contracts.spec.nested_type import is_nested
 from include.contracts.strict_model import StrictModel
 from include.contracts.time_format import MINUTE
 
@@ -250,11 +249,9 @@ def _rescued_texts(rescued: Iterable[RescuedValues]) -> Iterator[str]:
         if values.type:
             rows = counted(values.rows, "row has a value", "rows have a value")
             samples = ", ".join(repr(sample)[:_MAX_SAMPLE_CHARACTERS] for sample in values.samples)
-            # A struct with further fields is in its column, and whole in _rescued.
-            is_whole = is_nested(values.type) or values.type.startswith(PARTS)
-            what = "does not fit" if is_whole else "is no"
-            then = "kept whole in _rescued" if is_whole else "null there, kept in _rescued"
-            yield f"{rows} of {values.field} that {what} {values.type}: {then}: {samples}"
+            lost = f"that is no {values.type}: null there, kept in _rescued"
+            more = f"with more than {values.type}: kept whole in _rescued"
+            yield f"{rows} of {values.field} {more if values.type.startswith(PARTS) else lost}: {samples}"
         else:
             undeclared.append(values)
     if undeclared:

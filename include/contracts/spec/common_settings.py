@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import hashlib
 from datetime import timedelta
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, model_validator
 
 from include.contracts.spec.bronze_sources import BATCH_SIZES
 from include.contracts.spec.expectation import Expectation
+from include.contracts.spec.value_reading import ValueReading
 from include.contracts.spec.values import Bytes, ColumnName, ColumnType, PropertyText, Retention, Wait
 from include.contracts.strict_model import StrictModel
 
 
-class ColumnSpec(StrictModel):
-    """One column.
+class ColumnSpec(ValueReading):
+    """One column, and how its values are read.
 
     Attributes:
         type: the Spark SQL type of the stored column, also `struct<name: type, ...>`, `array<type>` and
@@ -34,6 +35,11 @@ class ColumnSpec(StrictModel):
     required: bool = False
     description: str = ""
     expression: str | None = Field(default=None, alias="from")
+
+    @model_validator(mode="after")
+    def _reading_fits_type(self) -> Self:
+        self.check_type(self.type)
+        return self
 
 
 class VacuumSpec(StrictModel):

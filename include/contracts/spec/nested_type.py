@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -16,6 +16,12 @@ NESTED = ("struct<", "array<", "map<")
 
 MAX_DEPTH = 5
 """How many types deep a type may be: Spark Connect takes no deeper expression than that which reads one."""
+
+_SCALARS = {
+    *("BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL", "DATE", "TIMESTAMPTZ"),
+    *("TEXT", "BINARY"),
+}
+"""The names that sqlglot has for the types without parts."""
 
 _FIELD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -74,6 +80,31 @@ def nested_type(text: str) -> NestedType:
     return _nested(tree, text)
 
 
+def scalar_types(kind: str) -> frozenset[str]:
+    """Return the types without parts in a type: the type itself, if it has no parts.
+
+    >>> sorted(scalar_types("struct<id:int,at:array<timestamp>>"))
+    ['int', 'timestamp']
+    """
+    if not is_nested(kind):
+        return frozenset({kind})
+    return frozenset().union(*map(scalar_types, nested_type(kind).parts.values()))
+
+
+def type_at(kind: str, path: Iterable[str | int]) -> str:
+    """Return the type of a part of a type: names of fields and keys of maps, numbers of elements; empty if it has none.
+
+    >>> type_at("struct<items:array<struct<price:int>>>", ("items", 0, "price"))
+    'int'
+    """
+    for step in path:
+        nested = nested_type(kind) if is_nested(kind) else None
+        if nested is None or isinstance(step, int) is not (nested.kind == "array"):
+            return ""
+        kind = nested.parts.get(str(step), "") if nested.kind == "struct" else next(iter(nested.parts.values()))
+    return kind
+
+
 def column_type_of(nested: NestedType) -> str:
     """Return a type with parts as the type of a column; `string` if a name, a part or the depth is not possible.
 
@@ -90,12 +121,12 @@ def column_type_of(nested: NestedType) -> str:
 
 def _depth(tree: DataType) -> int:
     parts = (part.args.get("kind") or part for part in tree.expressions)
-    is_type = str(tree.this.value).lower() in ("struct", "array", "map")
+    is_type = _name(tree).lower() in ("struct", "array", "map")
     return 1 + max(map(_depth, parts), default=0) if is_type else 0
 
 
 def _nested(tree: DataType, text: str) -> NestedType:
-    kind, parts = str(tree.this.value).lower(), tree.expressions
+    kind, parts = _name(tree).lower(), tree.expressions
     if kind == "struct" and parts and all(part.name and part.args.get("kind") for part in parts):
         names = [part.name for part in parts]
         if odd := next((name for name in names if not _FIELD.fullmatch(name)), ""):
@@ -114,6 +145,13 @@ def _nested(tree: DataType, text: str) -> NestedType:
 
 def _text(tree: DataType, text: str) -> str:
     """Return a type within another type, as Spark writes it."""
-    if str(tree.this.value).lower() in ("struct", "array", "map"):
+    name = _name(tree)
+    if name.lower() in ("struct", "array", "map"):
         return str(_nested(tree, text))
+    if name not in _SCALARS:  # sqlglot has Spark words for types that Spark does not have: TIMESTAMP for a TIME
+        raise ValueError(f"{name.lower()} in {text!r} is no type that a column can have: read the part as string")
     return re.sub(r"\s", "", tree.sql("spark").lower())
+
+
+def _name(tree: DataType) -> str:
+    return str(getattr(tree.this, "value", tree.sql("spark")))  # of INTERVAL YEAR sqlglot makes another tree
