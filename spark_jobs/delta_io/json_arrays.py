@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import re
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, BinaryType
 
+from spark_jobs.transforms.java_functions import java_function
 from spark_jobs.transforms.records import RECORD
 
-_FUNCTION = "millrace_json_elements"
-_CLASS = "io.millrace.formats.JsonElements"
 _ERROR_PREFIX = "not one sound JSON array: "
 _ERROR = re.compile(rf"{_ERROR_PREFIX}(.+?) - have it")
 
 
-def json_elements(session: SparkSession, files: DataFrame, source: str) -> DataFrame:
+def json_elements(files: DataFrame, source: str) -> DataFrame:
     """Return the elements of files that each contain one JSON array.
 
     Args:
-        session: the session to register the function in; it is Java, because `from_json` rewrites numbers.
         files: one row per file: its text as `value`, and other columns.
         source: the column with the name of the file.
 
@@ -28,11 +25,10 @@ def json_elements(session: SparkSession, files: DataFrame, source: str) -> DataF
         One row per element: its text as `_record`, and the other columns. Reading it fails at a file that is no array:
         the file changed after its inspection, or only Python's reader accepts it as an array.
     """
-    session.udf.registerJavaFunction(_FUNCTION, _CLASS, ArrayType(BinaryType()))
     refusal = F.raise_error(F.concat(F.lit(_ERROR_PREFIX), source, F.lit(" - have it delivered again"))).cast(
         "array<binary>"
     )
-    elements = F.coalesce(F.call_function(_FUNCTION, F.col("value").cast("binary")), refusal)
+    elements = F.coalesce(java_function("JsonElements", F.col("value").cast("binary")), refusal)
     others = [name for name in files.columns if name != "value"]
     return files.select(F.explode(elements).alias(RECORD), *others).withColumn(RECORD, F.col(RECORD).cast("string"))
 

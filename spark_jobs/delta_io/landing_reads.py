@@ -16,13 +16,16 @@ from include.contracts.spec.table_spec import BronzeSpec
 from include.control.landing.landing import Landing
 from include.control.log.batch import JSON_ARRAY, MIXED_LINE_ENDS, FileFact
 from spark_jobs.delta_io.json_arrays import json_elements
+from spark_jobs.transforms.avro_unions import UNION_OPTIONS, without_unions
 from spark_jobs.transforms.record_parts import RecordColumns, record_columns
 from spark_jobs.transforms.records import (
     CORRUPT,
-    PARSE_JSON,
     RECORD,
+    is_blank,
     nested_as_json,
     parse_columns,
+    parse_json,
+    parse_json_lines,
 )
 
 SOURCE_FILE = "_source_file"
@@ -90,26 +93,23 @@ def _read_group(
     layout: str,
     paths: list[str],
 ) -> DataFrame:
-    parse_records = PARSE_JSON[spec.source.field_names]
     # recursiveFileLookup keeps folder names such as date=2013-01-01 from becoming columns.
     reader = session.read.options(recursiveFileLookup="true", **landing.spark_options)
     origin = _origin(landing, paths)
     if layout == JSON_ARRAY:
         whole = reader.text(paths, wholetext=True).select("value", *origin)
-        return parse_records(json_elements(session, whole, SOURCE_FILE), record)
+        return parse_json(json_elements(whole, SOURCE_FILE), record, spec.source.field_names)
     if spec.landing_source.format == "json":
-        # Blank lines are no records.
-        lines = reader.text(paths).where(F.trim("value") != "")
-        return parse_records(lines.select(F.col("value").alias(RECORD), *origin), record)
+        lines = reader.text(paths).where(~is_blank("value"))
+        return parse_json_lines(lines.select(F.col("value").alias(RECORD), *origin), record, spec.source.field_names)
     # A field may have any name, also that of a column that reads another field: no column is named after its field.
     readers = record.readers(spec, columns)
     names = [readers.get(field, f"_undeclared_{number}") for number, field in enumerate(columns)]
     undeclared = {name: field for name, field in zip(names, columns, strict=True) if field not in readers}
     if spec.landing_source.format in ("parquet", "avro"):
-        received = reader.format(spec.landing_source.format).load(paths).toDF(*names)
-        values = [
-            nested_as_json(F.col(name), kind, record.whole_kind(name)).alias(name) for name, kind in received.dtypes
-        ]
+        received = reader.format(spec.landing_source.format).options(**UNION_OPTIONS).load(paths).toDF(*names)
+        plain = {field.name: without_unions(F.col(field.name), field.dataType) for field in received.schema}
+        values = [nested_as_json(*plain[name], record.whole_kind(name)).alias(name) for name in names]
         received = received.select(*values, F.lit(None).cast("string").alias(CORRUPT))
     else:
         schema = StructType([StructField(name, StringType()) for name in (*names, CORRUPT)])

@@ -21,7 +21,7 @@ from include.paths import LakehousePaths
 from spark_jobs.runtime.context import JobContext
 from spark_jobs.runtime.parent import end_with_parent
 from spark_jobs.spark_errors import cause_of
-from spark_jobs.transforms.partition_texts import empty_partition_text_error
+from spark_jobs.transforms.unstorable import unstorable_error
 
 RunJob = Callable[[JobContext], JobReport]
 
@@ -71,7 +71,7 @@ def run_and_report(job: Job, run: RunJob, args: JobArgs, context: JobContext | N
         folders = [args.root, *folders, paths.leases, args.report.parent]
         cause: MillraceError | None = disk_full_error(error, table, folders)
         if cause is None and context is not None:  # None if a setting of the environment is wrong
-            cause = _missing_column_error(error, context) or empty_partition_text_error(error, table)
+            cause = _missing_column_error(error, context) or unstorable_error(error, table)
         report = failure_report(job, args, cause or error, cause.outcome if cause else Outcome.FAILED)
     timed = {**report.timings_s, "total": round(time.monotonic() - started, 3)}
     report = report.model_copy(update={"timings_s": timed})

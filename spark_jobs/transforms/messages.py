@@ -6,21 +6,23 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.avro.functions import from_avro
 
 from include.contracts.spec.bronze_sources import KafkaSource
 from include.contracts.spec.table_spec import BronzeSpec
+from spark_jobs.transforms.avro_unions import UNION_OPTIONS, without_unions
 from spark_jobs.transforms.record_parts import RecordColumns, record_columns
 from spark_jobs.transforms.records import (
     CORRUPT,
-    PARSE_JSON,
     RECORD,
     RESCUED,
     in_base64,
+    is_blank,
     nested_as_json,
     parse_columns,
+    parse_json,
     unreadable,
 )
 
@@ -38,6 +40,8 @@ ORIGIN = {
 """The columns, with types, that bronze stores of every message next to its value."""
 
 _VALUE = "_value"
+
+_END = b"end of the value"
 
 HEADERS = {"_headers": "array<struct<key:string,value:binary>>"}
 """The columns, with types, that bronze stores in addition where the source asks for headers."""
@@ -76,33 +80,47 @@ def message_rows(messages: DataFrame, spec: BronzeSpec) -> DataFrame:
 
 def _json_rows(received: DataFrame, columns: RecordColumns, spec: BronzeSpec) -> DataFrame:
     text = received.withColumn(RECORD, F.col(_VALUE).cast("string"))
-    return PARSE_JSON[spec.source.field_names](text, columns)
+    return parse_json(text, columns, spec.source.field_names)
 
 
 def _csv_rows(received: DataFrame, columns: RecordColumns, spec: BronzeSpec) -> DataFrame:
     schema = ", ".join(f"`{name}` string" for name in (*columns.fields, CORRUPT))
-    options = {"sep": spec.kafka_source.delimiter, "columnNameOfCorruptRecord": CORRUPT}
+    options = {"sep": spec.kafka_source.delimiter, "escape": '"', "columnNameOfCorruptRecord": CORRUPT}
     text = received.withColumn(RECORD, F.col(_VALUE).cast("string"))
-    fields = text.withColumn("_fields", F.from_csv(RECORD, F.lit(schema), options))
-    parsed = fields.select("*", "_fields.*").withColumn(CORRUPT, F.coalesce(unreadable(RECORD), CORRUPT))
+    line = F.regexp_replace(RECORD, r"\r?\n\z", "")
+    fields = text.withColumn("_fields", F.from_csv(line, F.lit(schema), options))
+    is_no_line = ~F.is_valid_utf8(RECORD) | is_blank(RECORD) | ~_is_one_line_of_csv(line, spec.kafka_source.delimiter)
+    corrupt = F.when(is_no_line, unreadable(RECORD)).otherwise(F.col(CORRUPT))
+    parsed = fields.select("*", "_fields.*").withColumn(CORRUPT, corrupt)
     return parse_columns(parsed.drop("_fields", RECORD), replace(columns, fields={}), {})
+
+
+def _is_one_line_of_csv(text: Column, delimiter: str) -> Column:
+    """Return whether each quoted value ends, and no line ends outside of one: Spark drops what follows."""
+    start = rf"(^|\Q{delimiter}\E)"
+    unquoted = F.regexp_replace(text, rf'{start}(?:"[^"]*+")++(?=\Q{delimiter}\E|\z)', "$1")
+    return ~text.rlike(r'["\r\n]') | ~unquoted.rlike(rf'[\r\n]|{start}"')
 
 
 def _avro_rows(received: DataFrame, columns: RecordColumns, spec: BronzeSpec) -> DataFrame:
     # from_avro turns bytes that do not fit the schema into a record of nulls. Here the value is the one field of
-    # another record, for which Avro writes the same bytes: then that field is null.
-    field = {"name": "value", "type": json.loads(str(spec.kafka_source.avro_schema))}
-    wrapped = json.dumps({"type": "record", "name": "millrace_message", "fields": [field]})
-    decoded = received.withColumn("_fields", from_avro(_VALUE, wrapped, {"mode": "PERMISSIVE"})["value"])
+    # another record, for which Avro writes the same bytes: then that field is null. It also reads nothing of what
+    # follows the record, such as another one. Here an end follows the value, and must follow the record.
+    value = {"name": "value", "type": json.loads(str(spec.kafka_source.avro_schema))}
+    end = {"name": "end", "type": {"type": "fixed", "name": "millrace_end", "size": len(_END)}}
+    wrapped = json.dumps({"type": "record", "name": "millrace_message", "fields": [value, end]})
+    options = {"mode": "PERMISSIVE", **UNION_OPTIONS}
+    message = from_avro(F.concat(_VALUE, F.lit(_END)), wrapped, options)
+    decoded = received.withColumn("_message", message).withColumn(
+        "_fields", F.when(F.col("_message")["end"] == F.lit(_END), F.col("_message")["value"])
+    )
     broken = F.when(F.col(_VALUE).isNotNull() & F.col("_fields").isNull(), in_base64(F.col(_VALUE)))
-    received_kinds = dict(decoded.select("_fields.*").dtypes)
-    readers = columns.readers(spec, received_kinds)
-    names = {field: readers.get(field, f"_undeclared_{number}") for number, field in enumerate(received_kinds)}
-    values = [
-        nested_as_json(F.col("_fields")[field], received_kinds[field], columns.whole_kind(name)).alias(name)
-        for field, name in names.items()
-    ]
-    parsed = decoded.select("*", *values, broken.alias(CORRUPT)).drop("_fields")
+    received_fields = decoded.select("_fields.*").schema
+    readers = columns.readers(spec, received_fields.names)
+    names = {field: readers.get(field, f"_undeclared_{number}") for number, field in enumerate(received_fields.names)}
+    plain = {field.name: without_unions(F.col("_fields")[field.name], field.dataType) for field in received_fields}
+    values = [nested_as_json(*plain[field], columns.whole_kind(name)).alias(name) for field, name in names.items()]
+    parsed = decoded.select("*", *values, broken.alias(CORRUPT)).drop("_fields", "_message")
     undeclared = {name: field for field, name in names.items() if field not in readers}
     return parse_columns(parsed, columns, undeclared)
 

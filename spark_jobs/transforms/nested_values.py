@@ -2,63 +2,80 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import reduce
-from operator import and_
+import json
+from collections.abc import Callable, Iterable
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from include.contracts.spec.nested_type import is_nested, nested_type
+from include.contracts.spec.value_reading import ValueReading
+from spark_jobs.transforms.exact_values import exact, with_null_values
+from spark_jobs.transforms.java_functions import java_function
 
 VALUE = "value"
 MISFIT = "misfit"
 """The fields of what `read_as` returns."""
 
 WHOLE, HAS_MORE, OF_ANOTHER_TYPE = 0, 1, 2
-"""How a text fits a type: whole; whole but for fields that a struct in it does not have; not."""
+"""How a text fits a type: whole; but for fields that a struct in it does not have; not, as a whole or in a part."""
 
 
-def read_as(text: Column, kind: str) -> Column:
+def read_as(text: Column, kind: str, reading: ValueReading) -> Column:
     """Return text, JSON if the type is nested, as a value of the type, and how it fits.
 
     Each part is read like the value of a column: a number may be a text.
 
     Returns:
-        A struct: `value`, without the parts that do not fit; `misfit`: `WHOLE`, `HAS_MORE` or `OF_ANOTHER_TYPE`.
+        A struct: `value`, in which the parts that do not fit are null; `misfit`: `WHOLE`, `HAS_MORE` or
+        `OF_ANOTHER_TYPE`.
     """
     if not is_nested(kind):
-        value = text.try_cast(kind)
-        return result(value, F.when(text.isNotNull() & value.isNull(), OF_ANOTHER_TYPE).otherwise(WHOLE))
+        text = with_null_values(text, reading)
+        return bound(
+            exact(text, "string", kind, reading),
+            lambda value: result(value, F.when(text.isNotNull() & value.isNull(), OF_ANOTHER_TYPE).otherwise(WHOLE)),
+        )
     nested = nested_type(kind)
     if nested.kind == "struct":
-        return _struct_in(text, dict(nested.parts), kind)
+        return _struct_in(text, dict(nested.parts), reading)
     (part,) = nested.parts.values()
     if nested.kind == "array":
-        elements = F.transform(parsed(text, "array<string>", kind), lambda element: read_as(element, part))
+        elements = F.transform(elements_in(text), lambda element: read_as(element, part, reading))
         return bound(elements, lambda read: _collection(text, F.transform(read, lambda each: each[VALUE]), read))
-    values = F.transform_values(parsed(text, "map<string,string>", kind), lambda _, value: read_as(value, part))
+    values = F.transform_values(map_in(text), lambda _, value: read_as(value, part, reading))
     return bound(
         values,
         lambda read: _collection(text, F.transform_values(read, lambda _, each: each[VALUE]), F.map_values(read)),
     )
 
 
-def holds_only_texts(value: Column, kind: str) -> Column:
-    """Return whether every text in a value of a type is UTF-8, as each should be; null values have none that is not."""
-    if kind == "string":
-        return F.coalesce(F.is_valid_utf8(value), F.lit(True))
-    if not is_nested(kind):
-        return F.lit(True)
-    nested = nested_type(kind)
-    if nested.kind == "struct":
-        return reduce(and_, (holds_only_texts(value[name], part) for name, part in nested.parts.items()))
-    (part,) = nested.parts.values()
-    if nested.kind == "array":
-        return F.coalesce(F.forall(value, lambda element: holds_only_texts(element, part)), F.lit(True))
-    keys = F.forall(F.map_keys(value), lambda key: F.is_valid_utf8(key))
-    values = F.forall(F.map_values(value), lambda element: holds_only_texts(element, part))
-    return F.coalesce(keys & values, F.lit(True))
+def losses(text: Column, read: Column, kind: str, path: str) -> Column:
+    """Return map<string,string>: path of each part of a text that `read_as` has not read -> its text; null for none.
+
+    Args:
+        text: what was read.
+        read: the result of `read_as`.
+        kind: the type.
+        path: the path of the text in its record.
+    """
+    stored = F.to_json(read[VALUE], {"ignoreNullFields": "false"}) if is_nested(kind) else F.lit(None).cast("string")
+    return F.when(read[MISFIT] != WHOLE, java_function("JsonLosses", text, stored, F.lit(path)))
+
+
+def fields_in(text: Column, names: Iterable[str], any_case: bool = False) -> Column:
+    """Return a struct of an object: `texts` of the fields, and a map `more` of others; null for other JSON."""
+    return java_function("JsonRecord", text, F.lit(json.dumps([*names])), F.lit(any_case))
+
+
+def map_in(text: Column) -> Column:
+    """Return the fields of an object with their texts, as map<string,string>; null for other JSON."""
+    return java_function("JsonMap", text)
+
+
+def elements_in(text: Column) -> Column:
+    """Return the texts of an array's elements, as array<string>; null for other JSON."""
+    return java_function("JsonList", text)
 
 
 def with_sorted_maps(value: Column, kind: str) -> Column:
@@ -76,21 +93,21 @@ def with_sorted_maps(value: Column, kind: str) -> Column:
     return F.map_from_arrays(keys, F.transform(keys, lambda key: with_sorted_maps(value[key], part)))
 
 
-def _struct_in(text: Column, parts: dict[str, str], kind: str) -> Column:
-    names = F.json_object_keys(text)
-    further = F.size(F.array_except(names, F.array(*map(F.lit, parts)))) > 0
-    misfit = F.when(names.isNull(), OF_ANOTHER_TYPE).when(further, HAS_MORE).otherwise(WHOLE)
-    texts = parsed(text, f"struct<{', '.join(f'`{name}`: string' for name in parts)}>", kind)
-
+def _struct_in(text: Column, parts: dict[str, str], reading: ValueReading) -> Column:
     def of_read(read: Column) -> Column:
-        value = F.struct(*(read[name][VALUE].alias(name) for name in parts))
-        misfits = F.greatest(misfit, *(read[name][MISFIT] for name in parts))
-        return result(F.when(names.isNotNull(), value), F.when(text.isNull(), WHOLE).otherwise(misfits))
+        value = F.struct(*(read[f"_{at}"][VALUE].alias(name) for at, name in enumerate(parts)))
+        misfits = F.greatest(read[MISFIT], *(read[f"_{at}"][MISFIT] for at in range(len(parts))))
+        is_struct = read[MISFIT] != OF_ANOTHER_TYPE
+        return result(F.when(is_struct, value), F.when(text.isNull(), WHOLE).otherwise(misfits))
 
-    def of_fields(fields: Column) -> Column:
-        return bound(F.struct(*(read_as(fields[name], part).alias(name) for name, part in parts.items())), of_read)
+    def of_record(record: Column) -> Column:
+        misfit = F.when(record.isNull(), OF_ANOTHER_TYPE).when(record["more"].isNotNull(), HAS_MORE).otherwise(WHOLE)
+        texts = ((at, part, record["texts"][at]) for at, part in enumerate(parts.values()))
+        values = ((F.lit(f"_{at}"), read_as(part_text, part, reading)) for at, part, part_text in texts)
+        # Less deep than a struct of aliases: Spark Connect takes no expression deeper than the deepest type makes it.
+        return bound(F.named_struct(*(part for pair in values for part in pair), F.lit(MISFIT), misfit), of_read)
 
-    return bound(texts, of_fields)
+    return bound(fields_in(text, parts), of_record)
 
 
 def _collection(text: Column, value: Column, read: Column) -> Column:
@@ -102,17 +119,7 @@ def _collection(text: Column, value: Column, read: Column) -> Column:
 
 def result(value: Column, misfit: Column) -> Column:
     """Return a value and how it fits, as `read_as` does."""
-    return F.struct(value.alias(VALUE), misfit.alias(MISFIT))
-
-
-def parsed(text: Column, parts: str, kind: str) -> Column:
-    """Return the parts of JSON text, as text; null if it is of another kind."""
-    parsed = F.from_json(text, parts)
-    if "decimal" not in kind:
-        return parsed
-    # As for a column: `from_json` reads a fraction as a double, a variant keeps 38 digits.
-    exact = F.coalesce(F.try_variant_get(F.try_parse_json(text), "$", parts), parsed)
-    return F.when(text.rlike("[.eE]"), exact).otherwise(parsed)
+    return F.named_struct(F.lit(VALUE), value, F.lit(MISFIT), misfit)
 
 
 def bound(value: Column, use: Callable[[Column], Column]) -> Column:

@@ -11,19 +11,25 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from include.contracts.job.findings import PARTS
-from include.contracts.spec.record_fields import FieldPath, fields_among, fields_of, path_text, paths_of, quoted
+from include.contracts.spec.nested_type import type_at
+from include.contracts.spec.record_fields import FieldPath, fields_among, fields_of, path_of, path_text, paths_of
 from include.contracts.spec.table_spec import BronzeSpec
+from include.contracts.spec.value_reading import AS_WRITTEN, ValueReading
 from spark_jobs.transforms.nested_values import (
     HAS_MORE,
     MISFIT,
-    OF_ANOTHER_TYPE,
     VALUE,
     WHOLE,
     bound,
-    parsed,
+    elements_in,
+    fields_in,
+    losses,
     read_as,
     result,
 )
+
+LOST = "lost"
+"""The further field of what `with_parts` adds."""
 
 _Below = dict[FieldPath, tuple[str, str]]
 """Path from a place on -> (the column that reads it, the type of the column)."""
@@ -35,10 +41,12 @@ class Parts:
 
     Attributes:
         columns: column -> (the path below the field, the type of the column).
+        readings: column -> how its values are read.
         any_case: whether names are compared without regard to upper and lower case.
     """
 
     columns: Mapping[str, tuple[FieldPath, str]]
+    readings: Mapping[str, ValueReading]
     any_case: bool = False
 
     @property
@@ -54,12 +62,18 @@ class RecordColumns:
     Attributes:
         kinds: column -> its type.
         fields: column -> the field that it reads.
+        readings: column -> how its values are read, if its spec says so.
         parts: column with a struct of parts -> the declared columns in it.
     """
 
     kinds: Mapping[str, str]
     fields: Mapping[str, str]
+    readings: Mapping[str, ValueReading] = field(default_factory=dict)
     parts: Mapping[str, Parts] = field(default_factory=dict)
+
+    def reading(self, name: str) -> ValueReading:
+        """Return how the values of a column are read."""
+        return self.readings.get(name, AS_WRITTEN)
 
     def readers(self, spec: BronzeSpec, names: Iterable[str]) -> dict[str, str]:
         """Return the one of `names` -> the column that reads it.
@@ -74,12 +88,31 @@ class RecordColumns:
         """Return the type of a column that reads a field as a whole; None for another column."""
         return None if name in self.parts else self.kinds.get(name)
 
-    def fit_of(self, name: str) -> str:
-        """Return what the values of a column must fit, for a person: its type, or the paths of parts in it."""
+    def fit_of(self, rescued: str) -> str:
+        """Return what a rescued value did not fit, for a person; empty if no column or part is declared for it.
+
+        Args:
+            rescued: the key of the value in `_rescued`: a field, or the path of a part.
+        """
+        columns = {self.fields.get(name, name): name for name in self.kinds}
+        if parts := self.parts.get(columns.get(rescued, "")):
+            paths = (path_text((rescued, *path)) for path, _ in parts.columns.values())
+            return f"{PARTS} {', '.join(paths)}"
+        if rescued in columns:
+            return self.kinds[columns[rescued]]
+        try:
+            field_name, *path = path_of(rescued)
+        except ValueError:  # the name of a field that is no path
+            return ""
+        name = columns.get(str(field_name), "")
         if name not in self.parts:
-            return self.kinds[name]
-        paths = (path_text((self.fields[name], *path)) for path, _ in self.parts[name].columns.values())
-        return f"{PARTS} {', '.join(paths)}"
+            return type_at(self.kinds.get(name, ""), path)
+        read = (
+            type_at(kind, path[len(above) :])
+            for above, kind in self.parts[name].columns.values()
+            if tuple(path[: len(above)]) == above
+        )
+        return next(read, "")
 
     def declared(self, rows: DataFrame) -> DataFrame:
         """Return the rows with the declared columns in place of the structs of parts."""
@@ -101,44 +134,52 @@ def record_columns(spec: BronzeSpec) -> RecordColumns:
     for name, path in paths_of(spec).items():
         if len(path) > 1:
             of_field.setdefault(same(str(path[0])), {})[name] = path[1:], kinds[name]
-    parts = {f"_parts_{number}": Parts(columns, any_case) for number, columns in enumerate(of_field.values())}
+    readings = dict[str, ValueReading](spec.columns)
+    parts = {f"_parts_{number}": Parts(columns, readings, any_case) for number, columns in enumerate(of_field.values())}
     read = {name for each in parts.values() for name in each.columns}
     of_parts = {column: fields[next(iter(each.columns))] for column, each in parts.items()}
     return RecordColumns(
         kinds={name: kind for name, kind in kinds.items() if name not in read}
         | {column: each.kind for column, each in parts.items()},
         fields={name: of for name, of in fields.items() if name not in read} | of_parts,
+        readings=readings,
         parts=parts,
     )
 
 
-def with_parts(df: DataFrame, name: str, text: Column, parts: Parts) -> DataFrame:
+def with_parts(df: DataFrame, name: str, text: Column, parts: Parts, field_name: str) -> DataFrame:
     """Add what is read from parts of JSON text, as the column `name`: a struct like that of `read_as`.
 
     `value` is a struct of the columns. A part that is missing, or whose parent is null or missing, is null; so is one
-    that does not fit its type. `misfit` is `HAS_MORE` if the text has a value that is in no column.
+    that does not fit its type. `misfit` is `HAS_MORE` if the text has a value that no column reads. `lost` has the
+    `losses` of what the columns read.
+
+    Args:
+        df: the frame; name: the new column; text: the JSON text of a field's value; parts: what is read of it.
+        field_name: the name of the field.
     """
-    leaves, misfits = dict[str, Column](), list[Column]()
+    leaves, lost, misfits = dict[str, Column](), list[Column](), [F.lit(WHOLE)]
     level = [(text, {path: (column, kind) for column, (path, kind) in parts.columns.items()}, f"{name}_")]
     while level:
         read, below = dict[str, Column](), list[tuple[Column, _Below, str]]()
         for text_there, columns, at in level:
             if () in columns:
                 column, kind = columns[()]
-                read[at], leaves[column] = read_as(text_there, kind), F.col(at)
+                read[at], leaves[column] = read_as(text_there, kind, parts.readings[column]), F.col(at)
+                path = path_text((field_name, *parts.columns[column][0]))
+                lost.append(losses(text_there, F.col(at), kind, path))
             else:
                 steps = _by_step(columns, parts.any_case)
-                read[at] = _texts_at(
-                    text_there, list(steps), ",".join(kind for _, kind in columns.values()), parts.any_case
-                )
+                read[at] = _texts_at(text_there, list(steps), parts.any_case)
                 misfits.append(F.col(at)[MISFIT])
                 below += [(F.col(at)[f"_{n}"], rest, f"{at}_{n}") for n, rest in enumerate(steps.values())]
         # Each level in a projection of its own: Spark Connect takes no expression that is as deep as a long path.
         df, level = df.withColumns(read), below
-    values = (F.when(leaf[MISFIT] != OF_ANOTHER_TYPE, leaf[VALUE]) for leaf in (leaves[name] for name in parts.columns))
-    value = F.struct(*(value.alias(name) for name, value in zip(parts.columns, values, strict=True)))
-    misfits += [F.least(leaf[MISFIT], F.lit(HAS_MORE)) for leaf in leaves.values()]
-    return df.withColumn(name, result(value, F.greatest(*misfits)))
+    value = F.struct(*(leaves[column][VALUE].alias(column) for column in parts.columns))
+    is_lost = F.greatest(*(leaf[MISFIT] for leaf in leaves.values()), F.lit(WHOLE)) != WHOLE
+    none = F.create_map().cast("map<string,string>")
+    every_loss = F.when(is_lost, F.map_concat(none, *(F.coalesce(each, none) for each in lost)))
+    return df.withColumn(name, result(value, F.greatest(*misfits)).withField(LOST, every_loss))
 
 
 def _by_step(columns: _Below, any_case: bool) -> dict[str | int, _Below]:
@@ -148,50 +189,26 @@ def _by_step(columns: _Below, any_case: bool) -> dict[str | int, _Below]:
     return steps
 
 
-def _texts_at(text: Column, steps: list[str | int], kinds: str, any_case: bool) -> Column:
+def _texts_at(text: Column, steps: list[str | int], any_case: bool) -> Column:
+    """Return the texts of an object's fields, or a list's elements, as a struct, `_0` and so on, and a misfit.
+
+    The misfit says whether the text has more than these.
+    """
     numbers = [step for step in steps if isinstance(step, int)]
-    if numbers:
-        return _elements(text, numbers, kinds)
-    return (_any_case_fields if any_case else _fields)(text, [str(step) for step in steps], kinds)
-
-
-def _fields(text: Column, names: list[str], kinds: str) -> Column:
-    """Return the texts of an object's fields as a struct, `_0` and so on, and whether the text has more than these."""
-    keys = F.json_object_keys(text)
-    further = F.size(F.array_except(keys, F.array(*map(F.lit, names)))) > 0
-    texts = parsed(text, f"struct<{', '.join(f'{quoted(name)}: string' for name in names)}>", kinds)
-    # By position, because for Spark two fields whose names differ only in case have the same name.
-    by_position = texts.cast(f"struct<{', '.join(f'_{at}: string' for at in range(len(names)))}>")
-    values = F.when(keys.isNotNull(), by_position)
-    return _texts([values[f"_{at}"] for at in range(len(names))], text, keys.isNull() | further)
-
-
-def _any_case_fields(text: Column, names: list[str], kinds: str) -> Column:
-    """Return what `_fields` returns, for fields whose names are these in any case; of several like this, none."""
-
-    def of_map(every: Column) -> Column:
-        keys = F.map_keys(every)
-        found = [_named(keys, name) for name in names]
-        values = [F.when(F.size(each) == 1, F.try_element_at(every, F.get(each, F.lit(0)))) for each in found]
-        known = reduce(add, ((F.size(each) == 1).cast("int") for each in found))
-        return _texts(values, text, every.isNull() | (F.size(keys) > known))
-
-    return bound(F.when(F.json_object_keys(text).isNotNull(), parsed(text, "map<string,string>", kinds)), of_map)
-
-
-def _named(keys: Column, name: str) -> Column:
-    return F.filter(keys, lambda key: F.lower(key) == F.lower(F.lit(name)))
-
-
-def _elements(text: Column, numbers: list[int], kinds: str) -> Column:
-    """Return the texts of a list's elements like `_fields`."""
+    if not numbers:
+        return bound(
+            fields_in(text, map(str, steps), any_case),
+            lambda record: _texts(
+                [record["texts"][at] for at in range(len(steps))], text, record.isNull() | record["more"].isNotNull()
+            ),
+        )
 
     def of_list(every: Column) -> Column:
         size = F.size(every)
         known = reduce(add, ((F.lit(number) < size).cast("int") for number in numbers))
         return _texts([F.get(every, F.lit(number)) for number in numbers], text, every.isNull() | (size > known))
 
-    return bound(parsed(text, "array<string>", kinds), of_list)
+    return bound(elements_in(text), of_list)
 
 
 def _texts(values: list[Column], text: Column, has_more: Column) -> Column:

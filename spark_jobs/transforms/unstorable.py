@@ -1,47 +1,77 @@
-"""Empty texts in partition columns: Delta stores them as null, which is another value."""
+"""Values that a table would not give back: texts that Delta stores as null in a partition column, far dates, bytes."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from include.contracts.spec.nested_type import is_nested
 from include.errors import BadInputError
+from spark_jobs.transforms.exact_values import can_be_stored, may_not_be_stored
 from spark_jobs.transforms.refusals import refusal_when
 
-_ERROR_PREFIX = "an empty text in the partition column "
-_ERROR = re.compile(rf"{_ERROR_PREFIX}(\w+)")
+_NULL_TEXTS = ("", "__HIVE_DEFAULT_PARTITION__")
+"""The texts that Delta stores as null in a partition column."""
+
+_ERROR_PREFIX = "no table gives back "
+_ERROR = re.compile(rf"{_ERROR_PREFIX}(\w+) = '(.*?)', (a|no) ", re.DOTALL)
+_PARTITION, _VALUE = "a partition value", "no date of the years 1 to 9999, or no UTF-8"
 
 
-def empty_partition_texts(columns: Iterable[str]) -> list[Column]:
-    """Return for each of these partition columns, which are texts, the refusal of a row in which it is empty."""
-    reason = "{} is an empty text, which Delta stores as null in a partition column"
+def refused_partition_texts(columns: Iterable[str]) -> list[Column]:
+    """Return the refusals of a row whose text in one of these partition columns would become null."""
     rule = "expect_column_values_to_not_be_null"
-    return [refusal_when(F.col(name) == "", rule, reason.format(name)) for name in columns]
+    return [
+        refusal_when(F.col(name) == text, rule, f"{name} is {text!r}, which Delta stores as null in a partition column")
+        for name in columns
+        for text in _NULL_TEXTS
+    ]
 
 
-def without_empty_partition_texts(rows: DataFrame, partitioned_by: Iterable[str]) -> DataFrame:
-    """Return the rows, of which a write fails where one has an empty text in a partition column."""
-    for name in partitioned_by:
-        if rows.schema[name].dataType.simpleString() == "string":
-            error = F.raise_error(F.lit(f"{_ERROR_PREFIX}{name}")).cast("string")
-            rows = rows.withColumn(name, F.when(F.col(name) == "", error).otherwise(F.col(name)))
-    return rows
+def require_storable(rows: DataFrame, partitioned_by: Sequence[str]) -> DataFrame:
+    """Return the rows, of which a write fails where a value cannot be stored as it is."""
+    stored = dict[str, Column]()
+    for name, kind in rows.dtypes:
+        value = F.col(name)
+        if may_not_be_stored(kind):
+            stored[name] = F.when(can_be_stored(value, kind), value).otherwise(_error(name, value, kind, _VALUE))
+        if kind == "string" and name in partitioned_by:
+            is_null_text = value.isin(*_NULL_TEXTS)
+            stored[name] = F.when(is_null_text, _error(name, value, kind, _PARTITION)).otherwise(stored[name])
+    return rows.withColumns(stored) if stored else rows
 
 
-def empty_partition_text_error(error: BaseException, table: str) -> BadInputError | None:
-    """Return the error to report of a write that an empty text in a partition column failed; None for another error.
+def unstorable_error(error: BaseException, table: str) -> BadInputError | None:
+    """Return the error to report of a write that `require_storable` failed; None for another error.
 
-    >>> print(empty_partition_text_error(RuntimeError("an empty text in the partition column city SQLSTATE"), "gold.a"))
-    gold.a: Delta stores an empty text as null in the partition column city, so that it would be another row
-    Write nullif(..., '') where the spec states city, or leave city out of `partitioned_by`.
+    >>> text = "no table gives back day = '+20089-01-01', no date of the years 1 to 9999, or no UTF-8 SQLSTATE"
+    >>> print(unstorable_error(RuntimeError(text), "gold.a"))
+    gold.a: day = '+20089-01-01' is no value that every reader can show: no date of the years 1 to 9999, or no UTF-8
+    Correct what the spec states for day, or the rows of its sources.
+    >>> text = "no table gives back city = '', a partition value SQLSTATE"
+    >>> print(unstorable_error(RuntimeError(text), "gold.a"))
+    gold.a: Delta stores city = '' as null, because city is a partition column: it would be another row
+    Write nullif(city, '') where the spec states city, or leave city out of `partitioned_by`.
     """
     if not (match := _ERROR.search(str(error))):
         return None
+    name, value, kind = match.groups()
+    if kind == "a":
+        return BadInputError(
+            f"{table}: Delta stores {name} = '{value}' as null, because {name} is a partition column: it would be "
+            "another row",
+            f"Write nullif({name}, '{value}') where the spec states {name}, or leave {name} out of `partitioned_by`.",
+        )
     return BadInputError(
-        f"{table}: Delta stores an empty text as null in the partition column {match[1]}, so that it would be "
-        "another row",
-        f"Write nullif(..., '') where the spec states {match[1]}, or leave {match[1]} out of `partitioned_by`.",
+        f"{table}: {name} = '{value}' is no value that every reader can show: {_VALUE}",
+        f"Correct what the spec states for {name}, or the rows of its sources.",
     )
+
+
+def _error(name: str, value: Column, kind: str, cause: str) -> Column:
+    shown = F.to_json(value) if is_nested(kind) else value.cast("string")
+    text = F.concat(F.lit(f"{_ERROR_PREFIX}{name} = '"), F.substring(shown, 1, 100), F.lit(f"', {cause}"))
+    return F.raise_error(text).cast(kind)

@@ -50,6 +50,7 @@ from spark_jobs.transforms.refusals import (
 )
 from spark_jobs.transforms.sql_texts import in_texts
 from spark_jobs.transforms.stamps import STAMP_COLUMNS, with_stamp
+from spark_jobs.transforms.unstorable import refused_partition_texts
 
 INTERVAL_START = "_interval_start"
 _MALFORMED = "malformed record"
@@ -165,10 +166,9 @@ class BronzeIngest:
         refused_rows = partial(self._refused_rows, winner, plan)
         grew = quarantine.run(self._context.open_session, refused_rows)
         record = record_columns(self.spec)
-        kinds = {record.fields.get(name, name): record.fit_of(name) for name in record.kinds}
         table = self._context.paths.table(self.spec.table)
         any_case = self.spec.source.field_names == "any_case"
-        rescued, repeated = rescued_fields(added_files(table, winner), winner, kinds, any_case)
+        rescued, repeated = rescued_fields(added_files(table, winner), winner, record, any_case)
         self.drift.propose(self.spec, rescued)
         dropped: list[DroppedRows] = []
         if counts["dropped"]:
@@ -228,14 +228,21 @@ class BronzeIngest:
             refusal_when(malformed & ~no_text, _MALFORMED, f"it cannot be parsed as {kind}"),
             refusal_when(no_text, _MALFORMED, f"its bytes are no {_BYTES_OF.get(kind, kind)}, and are shown in base64"),
         )
-        of_values = (missing_values(required), refusals(self.spec.row_rules))
+        of_texts = refused_partition_texts(self._partition_texts)
+        of_values = (missing_values(required), *of_texts, refusals(self.spec.row_rules))
         parts = (F.when(malformed | self.records.is_exempt(), no_refusal()).otherwise(part) for part in of_values)
         return with_refusals(records, self.spec.row_rules, *unparsed, *parts)
 
     def _accepts_all(self, plan: BatchPlan) -> bool:
         """Whether no rule can refuse a record, and the source states the number of records."""
         has_rules = self.spec.row_rules or not all(column.nullable for column in self.spec.columns.values())
-        return self.records.has_row_count and not has_rules and not plan.sources.replay
+        return self.records.has_row_count and not (has_rules or self._partition_texts or plan.sources.replay)
+
+    @property
+    def _partition_texts(self) -> list[str]:
+        """The partition columns that are texts."""
+        texts = {name for name, column in self.spec.columns.items() if column.type == "string"}
+        return [name for name in self.spec.partitioned_by if name in texts]
 
     def _count_records(self, winner: Winner, plan: BatchPlan) -> dict[str, int]:
         """Return the records read, quarantined and dropped, as observed during the write, or counted after a crash."""

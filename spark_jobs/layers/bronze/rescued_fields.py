@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,43 +16,58 @@ from include.contracts.lake_path import LakePath
 from include.control.log.batch import Winner
 from include.control.storage.arrow_files import open_for_arrow
 from spark_jobs.layers.bronze.file_rows import is_all_null
+from spark_jobs.transforms.record_parts import RecordColumns
 from spark_jobs.transforms.records import RESCUED
 
 _TOKEN = "_batch_token"
+_ELEMENT = re.compile(r"\[\d+\]")
 
 
 def rescued_fields(
-    added: Iterable[LakePath], winner: Winner, kinds: Mapping[str, str], any_case: bool = False
+    added: Iterable[LakePath], winner: Winner, columns: RecordColumns, any_case: bool = False
 ) -> tuple[tuple[RescuedValues, ...], tuple[FieldsOfOneColumn, ...]]:
-    """Return the fields in `_rescued` of a batch's rows, by name, and those that are several for one column.
+    """Return the fields and parts in `_rescued` of a batch's rows, by name, and fields that are several for one column.
+
+    Of a list's elements the numbers are left out: `items[].price`.
 
     Args:
         added: the data files that its commit added to the table; if it replaced rows, they also contain rows of other
             batches.
         winner: the batch.
-        kinds: field that a column reads -> the type of the column.
+        columns: what was read from its records.
         any_case: whether fields are read without regard to upper and lower case.
     """
     rows, samples = Counter[str](), defaultdict[str, list[str]](list)
     repeated, values_of = Counter[tuple[str, ...]](), dict[tuple[str, ...], tuple[str, ...]]()
-    read = {field.lower() for field in kinds} if any_case else set[str]()
+    read = {field.lower() for field in columns.fields.values()} if any_case else set[str]()
+    fits, names = dict[str, str](), dict[str, str]()
     for text, number in _rescued_texts(added, winner):
         values: dict[str, str] = json.loads(text)
         for fields in _same_in_any_case(values, read):
             repeated[fields] += number
             values_of.setdefault(fields, tuple(values[field] for field in fields))
             values = {field: value for field, value in values.items() if field not in fields}
-        for field, value in values.items():
+        for key in (key for key in values if key not in names):
+            names[key] = _without_numbers(key, columns)
+            fits[names[key]] = columns.fit_of(key)
+        for field, value in {names[key]: value for key, value in values.items()}.items():
             rows[field] += number
             if len(samples[field]) < MAX_SAMPLES and value not in samples[field]:
                 samples[field].append(value)
     return tuple(
-        RescuedValues(field=field, type=kinds.get(field, ""), rows=rows[field], samples=tuple(samples[field]))
+        RescuedValues(field=field, type=fits[field], rows=rows[field], samples=tuple(samples[field]))
         for field in sorted(rows)
     ), tuple(
         FieldsOfOneColumn(fields=fields, rows=repeated[fields], samples=values_of[fields])
         for fields in sorted(repeated)
     )
+
+
+def _without_numbers(key: str, columns: RecordColumns) -> str:
+    """Return the path of a part without the numbers of elements; the name of a field as it is."""
+    fields = {*columns.fields.values()}
+    is_part = key not in fields and any(key.startswith((f"{field}[", f"{field}.")) for field in fields)
+    return _ELEMENT.sub("[]", key) if is_part else key
 
 
 def _same_in_any_case(fields: Iterable[str], read: Collection[str]) -> list[tuple[str, ...]]:

@@ -50,10 +50,10 @@ from spark_jobs.layers.own_table import ensure_leased_table, ensure_own_table, r
 from spark_jobs.protocol.batches import BatchPlan, Closing
 from spark_jobs.runtime.context import JobContext
 from spark_jobs.transforms.groups import aggregate, touched_by_lookup
-from spark_jobs.transforms.partition_texts import without_empty_partition_texts
 from spark_jobs.transforms.stamps import STAMP_COLUMNS, with_stamp
 from spark_jobs.transforms.touched_rows import Touched, touched_text
 from spark_jobs.transforms.touched_spans import Ranges, spans_of
+from spark_jobs.transforms.unstorable import require_storable
 
 
 class GoldAggregate:
@@ -102,7 +102,7 @@ class GoldAggregate:
         groups = self._groups_of(session, intent.sources, touched)
         ensure_leased_table(self._context, self._shape(groups))
         observation = Observation()
-        stored = without_empty_partition_texts(groups, self._spec.partitioned_by)
+        stored = require_storable(groups, self._spec.partitioned_by)
         rows = with_stamp(stored, intent).observe(observation, F.count(F.lit(1)).alias("groups"))
         # Each task sorts its own rows, so that a later refresh of few values has to rewrite few files (ADR 54).
         if order := self._order(session, intent.sources, rows):

@@ -170,7 +170,7 @@ class SilverSource:
         if not rows:
             return None
         received = received_frame(session, rows, self.replays.received_schema(session, self._spec.only_source))
-        return received.select(*key_values(self._spec), "_interval_start")
+        return received.select(*key_values(received, self._spec), "_interval_start")
 
     def _undecided(self, sources: BatchSources, starts: Sequence[datetime]) -> list[ReceivedRow]:
         """Return these records, also those that a replay has added to a later version than the batch reads."""

@@ -14,22 +14,24 @@ from include.contracts.spec.expectation import Action, Expectation
 from include.contracts.spec.nested_type import is_nested
 from include.contracts.spec.table_spec import SilverSpec
 from spark_jobs.quality.rules.row_rules import REFUSALS_TYPE, refusal, refusals
+from spark_jobs.transforms.exact_values import can_be_stored, exact, may_not_be_stored, with_null_values
 from spark_jobs.transforms.nested_values import (
     MISFIT,
     OF_ANOTHER_TYPE,
     VALUE,
     WHOLE,
+    losses,
     read_as,
     result,
     with_sorted_maps,
 )
-from spark_jobs.transforms.partition_texts import empty_partition_texts
 from spark_jobs.transforms.received import IS_FIXED, ROW_ID
 from spark_jobs.transforms.records import RESCUED, nested_as_json
 from spark_jobs.transforms.refusals import missing_values, no_refusal, with_refusals
 from spark_jobs.transforms.silver.changes import row_hash
 from spark_jobs.transforms.silver.origins import origin
 from spark_jobs.transforms.silver.ties import FIXED_HASHES, GREATEST_HASH
+from spark_jobs.transforms.unstorable import refused_partition_texts
 
 _MAX_VALUE_LENGTH = 100
 """Characters of a value that a reason shows."""
@@ -67,9 +69,11 @@ def silver_rows(bronze: DataFrame, spec: SilverSpec, *more: Column) -> DataFrame
     )
 
 
-def key_values(spec: SilverSpec) -> list[Column]:
+def key_values(bronze: DataFrame, spec: SilverSpec) -> list[Column]:
     """Return the keys of a bronze row; null where a value does not fit the key's type."""
-    return [_received(name, spec.columns[name]).try_cast(spec.columns[name].type).alias(name) for name in spec.keys]
+    keys = {name: spec.columns[name] for name in spec.keys}
+    kinds = dict(bronze.select(*(_received(name, column).alias(name) for name, column in keys.items())).dtypes)
+    return [_exact(name, column, kinds[name]).alias(name) for name, column in keys.items()]
 
 
 def source_columns(bronze: DataFrame) -> list[str]:
@@ -114,7 +118,21 @@ def start_type(spec: SilverSpec) -> str:
 
 
 def _received(name: str, column: ColumnSpec) -> Column:
-    return F.expr(column.expression) if column.expression else F.col(name)
+    return with_null_values(F.expr(column.expression) if column.expression else F.col(name), column)
+
+
+def _exact(name: str, column: ColumnSpec, received: str) -> Column:
+    """Return the value of a column without parts; null if it does not fit."""
+    value = exact(_received(name, column), received, column.type, column)
+    # Bronze has no text that is not UTF-8, but SQL can make one of bytes.
+    return F.when(can_be_stored(value, "string"), value) if column.type == "string" and column.expression else value
+
+
+def _may_not_fit(column: ColumnSpec, received: str) -> bool:
+    """Whether a column can have values that do not fit: converted ones, and such as SQL makes, but bronze has not."""
+    if received != column.type or column.type in ("date", "timestamp"):
+        return True
+    return bool(column.expression) and may_not_be_stored(column.type)
 
 
 def _typed(name: str, column: ColumnSpec, spec: SilverSpec, received: str) -> Iterator[Column]:
@@ -124,38 +142,46 @@ def _typed(name: str, column: ColumnSpec, spec: SilverSpec, received: str) -> It
     fields, and not by their names.
     """
     if not is_nested(column.type):
-        yield _value(name, column, spec).alias(name)
+        value = _exact(name, column, received)
+        is_key_of_truncates = spec.apply_as_truncates and name in spec.keys
+        yield (F.when(~_is_true(spec.apply_as_truncates), value) if is_key_of_truncates else value).alias(name)
         return
-    value, read = _received(name, column), F.col(_read(name))
-    is_same = received == column.type
-    text = nested_as_json(value, received, None).cast("string")
-    yield (result(value, F.lit(WHOLE)) if is_same else read_as(text, column.type)).alias(_read(name))
+    read = F.col(_read(name))
+    yield _read_parts(name, column, received).alias(_read(name))
     yield F.when(read[MISFIT] != OF_ANOTHER_TYPE, with_sorted_maps(read[VALUE], column.type)).alias(name)
+
+
+def _read_parts(name: str, column: ColumnSpec, received: str) -> Column:
+    value = _received(name, column)
+    if received != column.type:
+        return read_as(_as_text(value, received), column.type, column)
+    fits = can_be_stored(value, column.type) if _may_not_fit(column, received) else F.lit(True)
+    return result(value, F.when(fits, WHOLE).otherwise(OF_ANOTHER_TYPE))
+
+
+def _as_text(value: Column, received: str) -> Column:
+    return nested_as_json(value, received, None).cast("string")
 
 
 def _read(name: str) -> str:
     return f"_read_{name}"
 
 
-def _value(name: str, column: ColumnSpec, spec: SilverSpec) -> Column:
-    value = _received(name, column).try_cast(column.type)
-    is_key_of_truncates = spec.apply_as_truncates and name in spec.keys
-    return F.when(~_is_true(spec.apply_as_truncates), value) if is_key_of_truncates else value
-
-
 def _invalid_values(spec: SilverSpec, kinds: Mapping[str, str]) -> Column:
-    """Return a refusal for each converted column whose value does not fit the type."""
-    converted = [(name, column) for name, column in spec.columns.items() if kinds[name] != column.type]
+    """Return a refusal for each column whose value may not fit the type, and does not."""
     invalid = []
-    for name, column in converted:
-        value = _received(name, column)
-        shown = F.substring(value.cast("string"), 1, _MAX_VALUE_LENGTH)
-        refused = refusal(INVALID_VALUE, Action.QUARANTINE, F.concat(F.lit(f"{name} is no {column.type}: "), shown))
-        if is_nested(column.type):
-            invalid.append(F.when(F.col(_read(name))[MISFIT] == OF_ANOTHER_TYPE, refused))
+    for name, column in ((name, column) for name, column in spec.columns.items() if _may_not_fit(column, kinds[name])):
+        value, read = _received(name, column), F.col(_read(name))
+        if not is_nested(column.type):
+            is_invalid, shown = value.isNotNull() & _exact(name, column, kinds[name]).isNull(), value.cast("string")
+        elif kinds[name] == column.type:
+            is_invalid, shown = read[MISFIT] == OF_ANOTHER_TYPE, F.to_json(value)
         else:
-            invalid.append(F.when(value.isNotNull() & value.try_cast(column.type).isNull(), refused))
-    return F.array_compact(F.array(*invalid).cast(REFUSALS_TYPE)) if converted else no_refusal()
+            lost = losses(_as_text(value, kinds[name]), read, column.type, name)
+            is_invalid, shown = read[MISFIT] == OF_ANOTHER_TYPE, F.to_json(lost)
+        reason = F.concat(F.lit(f"{name} is no {column.type}: "), F.substring(shown, 1, _MAX_VALUE_LENGTH))
+        invalid.append(F.when(is_invalid, refusal(INVALID_VALUE, Action.QUARANTINE, reason)))
+    return F.array_compact(F.array(*invalid).cast(REFUSALS_TYPE)) if invalid else no_refusal()
 
 
 def _is_true(condition: str | None) -> Column:
@@ -175,6 +201,7 @@ def _refusals(spec: SilverSpec) -> list[Column]:
         missing = F.when(F.col("_is_truncate"), missing_values(spec.sequence_by)).otherwise(missing)
     required = tuple(name for name, column in spec.columns.items() if not column.nullable and name not in needed)
     texts = [name for name in spec.partitioned_by if spec.columns[name].type == "string"]
-    lost, lost_values = (empty_partition_texts(each for each in texts if each in names) for names in (needed, required))
+    lost = refused_partition_texts(name for name in texts if name in needed)
+    lost_values = refused_partition_texts(name for name in texts if name not in needed)
     of_values = (F.col("_invalid_values"), missing_values(required), *lost_values, refusals(_own_rules(spec)))
     return [missing, *lost, *(F.when(F.col("_is_delete"), no_refusal()).otherwise(part) for part in of_values)]

@@ -133,7 +133,7 @@ def test_events_with_nested_values_end_in_the_states_of_a_plain_model_and_a_misf
     assert lakehouse.rows(SILVER, *STORED) == sorted(last.values(), key=repr)
 
     [misfit] = [row for row in lakehouse.waiting(SILVER) if "misfit" in row.record]
-    assert misfit.reasons == ('value does not fit its type: extra is no struct<x:int>: {"x": "many"}',)
+    assert misfit.reasons == ('value does not fit its type: extra is no struct<x:int>: {"extra.x":"many"}',)
     assert len(lakehouse.waiting(SILVER)) > 1
     lakehouse.specs(silver_document(**{**SETTINGS, "columns": {**STORED, "extra": {"type": "struct<x:string>"}}}))
     report = lakehouse.run(SILVER)

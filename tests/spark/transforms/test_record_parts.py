@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from decimal import Decimal
 from typing import Any
 
@@ -14,9 +15,8 @@ from pyspark.sql import Row, SparkSession
 from include.contracts.spec.nested_type import MAX_DEPTH
 from include.contracts.spec.record_fields import MAX_PARTS, FieldPath, path_of, path_text
 from include.contracts.spec.table_spec import BronzeSpec
-from spark_jobs.transforms.nested_values import OF_ANOTHER_TYPE, WHOLE
 from spark_jobs.transforms.record_parts import record_columns
-from spark_jobs.transforms.records import CORRUPT, PARSE_JSON, RECORD, RESCUED
+from spark_jobs.transforms.records import CORRUPT, RECORD, RESCUED, parse_json_lines
 from tests.support.documents.nested_values import SCALARS, VALUES, expected, values_like
 from tests.support.documents.specs import bronze_spec
 from tests.support.examples import many, settings_for
@@ -50,7 +50,7 @@ def spec_of(columns: dict[str, tuple[str, str]], field_names: str = "exact") -> 
 def parse(spark: SparkSession, spec: BronzeSpec, *records: dict[str, Any] | str) -> list[Row]:
     lines = [(record if isinstance(record, str) else json.dumps(record),) for record in records]
     frame, columns = spark.createDataFrame(lines, f"{RECORD} string").coalesce(1), record_columns(spec)
-    return columns.declared(PARSE_JSON[spec.source.field_names](frame, columns)).collect()
+    return columns.declared(parse_json_lines(frame, columns, spec.source.field_names)).collect()
 
 
 def an_object(**fields: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
@@ -94,12 +94,10 @@ def same(step: str | int, any_case: bool) -> str | int:
     return step.lower() if any_case and isinstance(step, str) else step
 
 
-def is_read(value: Any, paths: dict[FieldPath, str], any_case: bool) -> bool:
-    """Whether every value in `value` is in one of the columns, path below it -> type."""
-    if value is None:
+def is_read(value: Any, paths: Collection[FieldPath], any_case: bool) -> bool:
+    """Whether columns read every value in `value`; `paths` has their paths below it."""
+    if value is None or () in paths:
         return True
-    if () in paths:
-        return expected(value, paths[()])[1] == WHOLE
     steps = {same(path[0], any_case) for path in paths}
     by_number = isinstance(next(iter(steps)), int)
     parts: list[tuple[str | int, Any]]
@@ -111,9 +109,7 @@ def is_read(value: Any, paths: dict[FieldPath, str], any_case: bool) -> bool:
         return False
     if len({name for name, _ in parts}) < len(parts) or any(name not in steps for name, _ in parts):
         return False
-    below = {
-        name: {path[1:]: kind for path, kind in paths.items() if same(path[0], any_case) == name} for name, _ in parts
-    }
+    below = {name: {path[1:] for path in paths if same(path[0], any_case) == name} for name, _ in parts}
     return all(is_read(part, below[name], any_case) for name, part in parts)
 
 
@@ -129,14 +125,19 @@ def test_parts_are_those_that_python_reads(
     for record, row in zip(records, parse(spark, spec_of(columns, field_names), *records), strict=True):
         rescued = json.loads(row[RESCUED] or "{}")
         assert row[CORRUPT] is None
+        kept = dict[FieldPath, Any]()
         for name, (_, kind) in columns.items():
-            value, misfit = expected(part_of(record, paths[name], any_case), kind)
-            assert row.asDict(recursive=True)[name] == (None if misfit == OF_ANOTHER_TYPE else value), (name, record)
-        for field, value in ((field, value) for field, value in record.items() if value is not None):
-            below = {path[1:]: columns[name][1] for name, path in paths.items() if path[0] == field}
-            assert (field in rescued) is not (bool(below) and is_read(value, below, any_case)), (field, record)
-            if field in rescued:
-                assert rescued[field] == value if isinstance(value, str) else json.loads(rescued[field]) == value
+            value, lost = expected(part_of(record, paths[name], any_case), kind)
+            assert row.asDict(recursive=True)[name] == value, (name, record)
+            kept |= {(*paths[name], *path): part for path, part in lost.items()}
+        for field, value in record.items():
+            below = {path[1:] for path in paths.values() if path[0] == field}
+            if not below or not is_read(value, below, any_case):
+                kept[field,] = value
+        for path, value in kept.items():
+            text = rescued.pop(path[0] if len(path) == 1 else path_text(path))
+            assert text == value if isinstance(value, str) or value is None else json.loads(text) == value
+        assert rescued == {}, record
 
 
 def test_numbers_in_parts_keep_every_digit(spark: SparkSession) -> None:

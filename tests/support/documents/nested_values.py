@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from include.contracts.spec.nested_type import is_nested, nested_type
-from spark_jobs.transforms.nested_values import HAS_MORE, OF_ANOTHER_TYPE, WHOLE
+from include.contracts.spec.record_fields import FieldPath
 
 NAMES = st.sampled_from(["city", "zip", "order", "id", "more", "x", "City", "a.b", "`"])
 SCALARS = st.sampled_from([None, True, 7, -1, 10**12, 1.5, "7", " 8 ", "x", "", "größe"])
@@ -30,26 +30,29 @@ def values_like(kind: str) -> st.SearchStrategy[Any]:
     return st.one_of(st.none(), VALUES, many, many, many)
 
 
-def expected(value: Any, kind: str) -> tuple[Any, int]:
-    """What Python reads of a value, and how it fits."""
+Lost = dict[FieldPath, Any]
+
+
+def expected(value: Any, kind: str) -> tuple[Any, Lost]:
+    """What Python reads of a value, and the path of each part that it does not read, with the part."""
     if value is None:
-        return None, WHOLE
+        return None, {}
     if kind == "string":
-        return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":")), WHOLE
+        return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":")), {}
     if kind == "int":
         text = str(value).strip() if isinstance(value, int | str) and not isinstance(value, bool) else ""
         is_int = text.lstrip("-").isdigit() and abs(int(text)) < 2**31
-        return (int(text), WHOLE) if is_int else (None, OF_ANOTHER_TYPE)
+        return (int(text), {}) if is_int else (None, {(): value})
     nested = nested_type(kind)
     if not isinstance(value, list if nested.kind == "array" else dict):
-        return None, OF_ANOTHER_TYPE
+        return None, {(): value}
     if nested.kind == "struct":
-        parts = {name: expected(value.get(name), part) for name, part in nested.parts.items()}
-        own = HAS_MORE if set(value) - set(parts) else WHOLE
-        return {name: read for name, (read, _) in parts.items()}, max(own, *(misfit for _, misfit in parts.values()))
-    (part,) = nested.parts.values()
-    items = enumerate(value) if nested.kind == "array" else value.items()
-    read = {name: expected(item, part) for name, item in items}
-    worst = max((misfit for _, misfit in read.values()), default=WHOLE)
+        read = {name: expected(value.get(name), part) for name, part in nested.parts.items()}
+        lost = {(name,): part for name, part in value.items() if name not in read}
+    else:
+        (part,) = nested.parts.values()
+        items = enumerate(value) if nested.kind == "array" else value.items()
+        read, lost = {name: expected(item, part) for name, item in items}, {}
+    lost |= {(name, *path): part for name, (_, below) in read.items() for path, part in below.items()}
     plain = {name: item for name, (item, _) in read.items()}
-    return (list(plain.values()) if nested.kind == "array" else plain), worst
+    return (list(plain.values()) if nested.kind == "array" else plain), lost

@@ -18,6 +18,7 @@ from include.contracts.job.report import FileRows
 from include.control.log.batch import FileFact, Winner
 from spark_jobs.layers.bronze.file_rows import lacking_files, rows_of_files
 from spark_jobs.layers.bronze.rescued_fields import rescued_fields
+from spark_jobs.transforms.record_parts import RecordColumns
 from tests.support.documents.specs import bronze_spec
 from tests.support.ledger.delta_tables import intent_of
 from tests.support.texts import texts
@@ -77,6 +78,12 @@ def test_a_file_that_lacks_fields_of_declared_columns_is_reported_with_its_rows(
     assert found == (FileWithoutColumns(path="old.csv", columns=("Colour",), rows=3),)
 
 
+def columns_of(kinds: dict[str, str]) -> RecordColumns:
+    """A column of this type for each field."""
+    names = {f"column_{at}": field for at, field in enumerate(kinds)}
+    return RecordColumns({name: kinds[field] for name, field in names.items()}, names)
+
+
 RESCUED_ROWS = st.lists(st.tuples(st.booleans(), st.none() | st.dictionaries(texts(), texts(), min_size=1)), min_size=1)
 
 
@@ -88,7 +95,7 @@ def test_every_field_of_the_batchs_own_rows_is_counted(
     winner = Winner(intent_of("mine"), 1)
     with TemporaryDirectory() as folder:
         paths = [_written(Path(folder) / f"{number}.parquet", rows, winner) for number, rows in enumerate(files)]
-        found, repeated = rescued_fields(paths, winner, kinds)
+        found, repeated = rescued_fields(paths, winner, columns_of(kinds))
     assert not repeated
     mine = [values for rows in files for is_mine, values in rows if is_mine and values]
     assert {one.field: one.rows for one in found} == Counter(field for values in mine for field in values)
@@ -96,6 +103,17 @@ def test_every_field_of_the_batchs_own_rows_is_counted(
         assert one.type == kinds.get(one.field, "")
         assert set(one.samples) <= {values[one.field] for values in mine if one.field in values}
         assert one.samples
+
+
+def test_a_lost_part_of_a_value_is_told_from_a_part_that_nobody_declared(tmp_path: Path) -> None:
+    winner = Winner(intent_of("mine"), 1)
+    rows = [{"items[0].price": "12,50", "items[3].price": "x", "items[0].colour": "red"}, {"a[1]": "y", "b.c": "z"}]
+    path = _written(tmp_path / "a.parquet", [(True, row) for row in rows], winner)
+    columns = columns_of({"items": "array<struct<price:decimal(10,2)>>", "b.c": "int"})
+    rescued, _ = rescued_fields([path], winner, columns)
+    assert [(each.field, each.type, each.rows) for each in rescued] == [
+        ("a[1]", "", 1), ("b.c", "int", 1), ("items[].colour", "", 1), ("items[].price", "decimal(10,2)", 1)
+    ]  # fmt: skip
 
 
 def test_a_note_names_each_column_that_does_not_fit_and_all_fields_without_a_column() -> None:
@@ -117,7 +135,7 @@ def test_two_fields_for_one_column_are_no_values_of_another_type(tmp_path: Path)
         {"amount": "many"},
     ]
     path = _written(tmp_path / "a.parquet", [(True, each) for each in values], winner)
-    rescued, repeated = rescued_fields([path], winner, {"amount": "int"}, any_case=True)
+    rescued, repeated = rescued_fields([path], winner, columns_of({"amount": "int"}), any_case=True)
     assert [(each.field, each.type, each.rows) for each in rescued] == [
         ("Colour", "", 1), ("amount", "int", 1), ("colour", "", 1)
     ]  # fmt: skip

@@ -1,0 +1,35 @@
+package io.millrace.formats;
+
+import com.fasterxml.jackson.core.JsonParser;
+import com.fasterxml.jackson.core.JsonToken;
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.spark.sql.api.java.UDF1;
+
+/** The elements of one JSON array, as texts. */
+public final class JsonList implements UDF1<String, List<String>> {
+
+    /** Returns the texts; null if the text is not one array, or has a string that UTF-8 cannot hold. */
+    @Override
+    public List<String> call(String text) {
+        if (text == null) {
+            return null;
+        }
+        List<String> texts = new ArrayList<>();
+        try (JsonParser parser = JsonTexts.FACTORY.createParser(text)) {
+            if (parser.nextToken() != JsonToken.START_ARRAY) {
+                return null;
+            }
+            while (parser.nextToken() != JsonToken.END_ARRAY) {
+                if (JsonTexts.isHalf(parser)) {
+                    return null;
+                }
+                texts.add(JsonTexts.of(parser));
+            }
+            return parser.nextToken() == null ? texts : null;
+        } catch (IOException malformed) {
+            return null;
+        }
+    }
+}

@@ -1,0 +1,88 @@
+package io.millrace.formats;
+
+import com.fasterxml.jackson.core.JsonParser;
+import com.fasterxml.jackson.core.JsonToken;
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.regex.Pattern;
+import org.apache.spark.sql.api.java.UDF3;
+
+/** The parts of a received JSON value that the stored value does not have. */
+public final class JsonLosses implements UDF3<String, String, String, Map<String, String>> {
+
+    private static final Pattern PLAIN_NAME = Pattern.compile("[\\p{L}\\p{N}_$-]+");
+
+    /**
+     * Compares what was received with what is stored.
+     *
+     * @param received the value as JSON
+     * @param stored the stored value as JSON, in which each part that does not fit its type is null
+     * @param path the path of the value in its record
+     * @return path of each part that is null only in the stored value, or that it does not have -> its text
+     */
+    @Override
+    public Map<String, String> call(String received, String stored, String path) throws IOException {
+        Map<String, String> losses = new LinkedHashMap<>();
+        compare(path, received, stored, losses);
+        return losses;
+    }
+
+    private static void compare(String path, String received, String stored, Map<String, String> losses)
+            throws IOException {
+        // A stored text that looks like JSON is the text that was received.
+        if (received == null || Objects.equals(received, stored)) {
+            return;
+        }
+        if (stored == null) {
+            losses.put(path, received);
+        } else if (stored.startsWith("{")) {
+            Map<String, String> parts = parts(stored);
+            for (Map.Entry<String, String> part : parts(received).entrySet()) {
+                String below = path + "." + quoted(part.getKey());
+                if (parts.containsKey(part.getKey())) {
+                    compare(below, part.getValue(), parts.get(part.getKey()), losses);
+                } else {
+                    losses.put(below, part.getValue());
+                }
+            }
+        } else if (stored.startsWith("[")) {
+            List<String> elements = elements(received);
+            List<String> kept = elements(stored);
+            for (int at = 0; at < elements.size(); at++) {
+                compare(path + "[" + at + "]", elements.get(at), kept.get(at), losses);
+            }
+        }
+    }
+
+    private static Map<String, String> parts(String object) throws IOException {
+        Map<String, String> parts = new LinkedHashMap<>();
+        try (JsonParser parser = JsonTexts.FACTORY.createParser(object)) {
+            parser.nextToken();
+            while (parser.nextToken() != JsonToken.END_OBJECT) {
+                String name = parser.currentName();
+                parser.nextToken();
+                parts.put(name, JsonTexts.of(parser));
+            }
+        }
+        return parts;
+    }
+
+    private static List<String> elements(String array) throws IOException {
+        List<String> elements = new ArrayList<>();
+        try (JsonParser parser = JsonTexts.FACTORY.createParser(array)) {
+            parser.nextToken();
+            while (parser.nextToken() != JsonToken.END_ARRAY) {
+                elements.add(JsonTexts.of(parser));
+            }
+        }
+        return elements;
+    }
+
+    private static String quoted(String name) {
+        return PLAIN_NAME.matcher(name).matches() ? name : "`" + name.replace("`", "``") + "`";
+    }
+}

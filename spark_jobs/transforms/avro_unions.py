@@ -1,0 +1,70 @@
+"""Unions of Avro: Spark reads one as a struct with a field for each of its types; here its value takes its place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType
+
+from spark_jobs.transforms.records import as_json
+
+_PREFIX = "millrace_union_"
+"""The start of the names of a union's fields: without it they are `member0` and so on, as a record may have them."""
+
+UNION_OPTIONS = {"enableStableIdentifiersForUnionType": "true", "stableIdentifierPrefixForUnionType": _PREFIX}
+"""The options with which Spark must read Avro for `without_unions`."""
+
+
+def without_unions(value: Column, kind: DataType) -> tuple[Column, str]:
+    """Return a value with the value of each union in its place, and the Spark type of that.
+
+    A union of several types becomes text, JSON if it has parts; within other values it becomes a variant.
+    """
+    if _is_union(kind):
+        return F.coalesce(*(_text(value[field.name], field.dataType) for field in kind)), "string"
+    return _rebuilt(value, kind), kind.simpleString()
+
+
+def _is_union(kind: DataType) -> bool:
+    return isinstance(kind, StructType) and all(name.startswith(_PREFIX) for name in kind.names)
+
+
+def _text(member: Column, kind: DataType) -> Column:
+    rebuilt = _rebuilt(member, kind)
+    return as_json(rebuilt) if isinstance(kind, StructType | ArrayType | MapType) else rebuilt.cast("string")
+
+
+def _rebuilt(value: Column, kind: DataType) -> Column:
+    """Return a value in which each union is a variant; unchanged if it has none."""
+    if not _has_unions(kind):
+        return value
+    if isinstance(kind, ArrayType):
+        return F.transform(value, _of_part(kind.elementType))
+    if isinstance(kind, MapType):
+        return F.transform_values(value, lambda _, part: _rebuilt(part, kind.valueType))
+    assert isinstance(kind, StructType)
+    if _is_union(kind):
+        return F.coalesce(*(_variant(value[field.name], field.dataType) for field in kind))
+    parts = (_rebuilt(value[field.name], field.dataType).alias(field.name) for field in kind)
+    return F.when(value.isNotNull(), F.struct(*parts))
+
+
+def _of_part(kind: DataType) -> Callable[[Column], Column]:
+    return lambda part: _rebuilt(part, kind)
+
+
+def _variant(member: Column, kind: DataType) -> Column:
+    rebuilt = _rebuilt(member, kind)
+    return (
+        F.to_variant_object(rebuilt) if isinstance(kind, StructType | ArrayType | MapType) else rebuilt.cast("variant")
+    )
+
+
+def _has_unions(kind: DataType) -> bool:
+    if isinstance(kind, StructType):
+        return _is_union(kind) or any(_has_unions(field.dataType) for field in kind)
+    if isinstance(kind, ArrayType):
+        return _has_unions(kind.elementType)
+    return isinstance(kind, MapType) and _has_unions(kind.valueType)

@@ -1,0 +1,172 @@
+"""Convert values to the types of columns: a value fits if its type holds exactly it, or as the spec says it is read."""
+
+from __future__ import annotations
+
+from functools import reduce
+from operator import and_
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from include.contracts.spec.nested_type import is_nested, nested_type
+from include.contracts.spec.value_reading import AS_WRITTEN, EPOCHS, ValueReading
+from spark_jobs.transforms.java_functions import java_function
+
+_WHOLE_NUMBERS = {"tinyint", "smallint", "int", "bigint"}
+_NUMBERS = {*_WHOLE_NUMBERS, "decimal", "float", "double"}
+_TIMES = {"date", "timestamp", "timestamp_ntz"}
+
+_SURE_DIGITS = {"float": 6, "double": 15}
+"""The number of decimal digits that a floating type has of any number."""
+
+_DAY = r"^\s*\d{4}-\d{1,2}-\d{1,2}"
+_MIDNIGHT = _DAY + r"(?:[ T]0?0(?::0?0(?::0?0(?:\.0*)?)?)?(?:Z|[+-]00:?00)?)?\s*$"
+_INSTANT = _DAY + r"(?:[ T]\d{1,2}(?::\d{1,2}(?::\d{1,2}(?:\.\d{0,6}0*)?)?)?\s*(?:[A-Za-z+-].*)?)?\s*$"
+_LONGER_INSTANT = _INSTANT.replace("{0,6}0*", "*")
+_MINUTES_AND_ZONE = r"([ T]\d{1,2}:\d{1,2})(Z|[+-]\d\d:?\d\d)(?=\s*$)"
+_WITH_COMMA = r"^\s*[+-]?(?:\d+|\d{1,3}(?:\.\d{3})+)(?:,\d+)?\s*$"
+
+_FIRST_YEAR, _AFTER_LAST_YEAR = "0001-01-01", "10000-01-01"
+_FIRST_DAY_NUMBER, _LAST_DAY_NUMBER = -719_162, 2_932_896
+"""The first day of the year 1 and the last of the year 9999, in days since 1970."""
+
+
+def exact(value: Column, received: str, kind: str, reading: ValueReading = AS_WRITTEN) -> Column:
+    """Return a value as a value of a type; null if the type does not hold exactly it, as `reading` reads it.
+
+    Args:
+        value: the value, without the texts that `with_null_values` replaces.
+        received: its Spark type.
+        kind: the type to convert to, without parts.
+        reading: how the spec says that values are read.
+    """
+    base, base_received = kind.partition("(")[0], received.partition("(")[0]
+    if base in _TIMES:
+        return _in_range(_time(value, base_received, kind, reading), kind)
+    if kind in ("string", received):
+        return value.cast(kind)
+    if {base, base_received} <= _NUMBERS and not reading.round:
+        return _number(value, received, kind)
+    text = value.cast("string")
+    if reading.decimal_comma and received == "string":
+        text = F.when(text.rlike(_WITH_COMMA), F.translate(text, ",.", "."))
+    return _of_text(text, kind, reading.round or "unnecessary")
+
+
+def with_null_values(value: Column, reading: ValueReading) -> Column:
+    """Return a value; null if it is one of the texts that the spec says mean that there is none."""
+    return F.when(~value.cast("string").isin(*reading.null_values), value) if reading.null_values else value
+
+
+def can_be_stored(value: Column, kind: str) -> Column:
+    """Return whether each text in a value of a type is UTF-8, and each date and time in the years 1 to 9999.
+
+    A null value can be stored.
+    """
+    if kind == "string":
+        return F.coalesce(F.is_valid_utf8(value), F.lit(True))
+    if kind in _TIMES:
+        return F.coalesce(_is_in_range(value, kind), F.lit(True))
+    if not is_nested(kind):
+        return F.lit(True)
+    nested = nested_type(kind)
+    if nested.kind == "struct":
+        return reduce(and_, (can_be_stored(value[name], part) for name, part in nested.parts.items()))
+    (part,) = nested.parts.values()
+    if nested.kind == "array":
+        return F.coalesce(F.forall(value, lambda element: can_be_stored(element, part)), F.lit(True))
+    keys = F.forall(F.map_keys(value), lambda key: F.is_valid_utf8(key))
+    values = F.forall(F.map_values(value), lambda element: can_be_stored(element, part))
+    return F.coalesce(keys & values, F.lit(True))
+
+
+def may_not_be_stored(kind: str) -> bool:
+    """Whether a type has values that `can_be_stored` refuses."""
+    return any(name in kind for name in ("string", "date", "timestamp"))
+
+
+def _is_in_range(value: Column, kind: str) -> Column:
+    return (value >= F.lit(_FIRST_YEAR).cast(kind)) & (value < F.lit(_AFTER_LAST_YEAR).cast(kind))
+
+
+def _in_range(value: Column, kind: str) -> Column:
+    return F.when(_is_in_range(value, kind), value)
+
+
+def _time(value: Column, received: str, kind: str, reading: ValueReading) -> Column:
+    if received in _TIMES:
+        read = value.cast(kind)
+        return read if kind != "date" or received == "date" else F.when(read.cast(received) == value, read)
+    text = value.cast("string")
+    if reading.epoch:
+        return _since_1970(text, kind, reading)
+    if reading.format:
+        return _of_instant(F.coalesce(*(F.try_to_timestamp(text, F.lit(each)) for each in reading.format)), kind)
+    read = text.try_cast(kind)
+    if kind == "date":
+        return F.when((read.cast("string") == text) | text.rlike(_MIDNIGHT), read)
+    # Spark takes no zone directly after the minutes.
+    read = F.coalesce(read, F.regexp_replace(text, _MINUTES_AND_ZONE, "$1:00$2").try_cast(kind))
+    spelling = _LONGER_INSTANT if reading.round else _INSTANT
+    return F.when(_is_usual_instant(text) | text.rlike(spelling), read)
+
+
+def _is_usual_instant(text: Column) -> Column:
+    """Return whether a text that Spark can cast has a day, hours, minutes, seconds and at most six digits more.
+
+    Most timestamps are written like this, and need no regular expression.
+    """
+    marks = reduce(and_, (F.substring(text, at, 1) == mark for at, mark in {5: "-", 8: "-", 14: ":", 17: ":"}.items()))
+    return marks & _is_digit(text, 19) & ~_is_digit(text, 27)
+
+
+def _is_digit(text: Column, at: int) -> Column:
+    return F.substring(text, at, 1).between("0", "9")
+
+
+def _since_1970(text: Column, kind: str, reading: ValueReading) -> Column:
+    rounding = reading.round or "unnecessary"
+    if reading.epoch in (None, "days"):
+        days = _rounded(text, 0, rounding).try_cast("int")
+        return F.date_from_unix_date(F.when(days.between(_FIRST_DAY_NUMBER, _LAST_DAY_NUMBER), days)).cast(kind)
+    micros = _rounded(text, 0, rounding, EPOCHS[reading.epoch]).try_cast("bigint")
+    return _of_instant(_in_range(F.timestamp_micros(micros), "timestamp"), kind)
+
+
+def _of_instant(instant: Column, kind: str) -> Column:
+    day = instant.cast("date")
+    return instant if kind == "timestamp" else F.when(day.cast("timestamp") == instant, day)
+
+
+def _number(value: Column, received: str, kind: str) -> Column:
+    read = value.try_cast(kind)
+    fits = read.try_cast(received) == value
+    if {kind, received} & _SURE_DIGITS.keys() and "bigint" in (kind, received):
+        fits &= read.cast("double") < F.lit(2.0**63)  # which Spark casts to 2^63 - 1, and that to 2^63 again
+    if kind == "float":
+        fits |= read.cast("string").cast("double") == value.cast("double")  # 0.1, of which a double has more digits
+    return F.when(fits, read)
+
+
+def _of_text(text: Column, kind: str, rounding: str) -> Column:
+    """Return a number or another value that is no date or time, of its text.
+
+    The usual spellings need only what Spark compiles. Others are read by Java, which knows all their digits.
+    """
+    read, is_scientific = text.try_cast(kind), text.contains("e") | text.contains("E")
+    if kind in _WHOLE_NUMBERS:
+        return F.coalesce(read, F.when(is_scientific | text.contains("."), _rounded(text, 0, rounding).try_cast(kind)))
+    if kind.startswith("decimal"):
+        scale = int(kind.rstrip(")").partition(",")[2])
+        digits = F.length(text) - F.instr(text, ".")
+        is_usual = ((F.instr(text, ".") == 0) | (digits <= scale)) & ~is_scientific
+        return F.when(is_usual, read).otherwise(_rounded(text, scale, rounding).try_cast(kind))
+    if kind in _SURE_DIGITS:
+        is_short = (F.length(text) <= _SURE_DIGITS[kind]) & _is_digit(text, -1) & ~text.contains("x")
+        is_usual = is_short & ~is_scientific & ~text.contains("X")
+        return F.when(is_usual, read).otherwise(java_function("ExactDouble", text, F.lit(kind == "float")).cast(kind))
+    return read
+
+
+def _rounded(text: Column, scale: int, rounding: str, power: int = 0) -> Column:
+    return java_function("ExactDecimal", text, F.lit(power), F.lit(scale), F.lit(rounding))

@@ -1,0 +1,184 @@
+"""A value is stored exactly, or kept in `_rescued`: compared with a model in plain Python that shares no code."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from datetime import date, datetime, timedelta
+from decimal import ROUND_HALF_EVEN, Context, Decimal, InvalidOperation
+from typing import Any
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from spark_jobs.transforms.record_parts import RecordColumns
+from spark_jobs.transforms.records import CORRUPT, RECORD, RESCUED, parse_columns, parse_json
+from tests.support.examples import few_or_many, many, settings_for
+from tests.support.spark.shared_server import GENERATED_CODE
+
+SESSION = GENERATED_CODE
+
+BITS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
+DECIMALS = {"decimal(10,2)": (10, 2), "decimal(38,10)": (38, 10), "decimal(18,0)": (18, 0)}
+KINDS = ("string", "boolean", *BITS, *DECIMALS, "float", "double", "date", "timestamp")
+COLUMNS = {f"c{at}": kind for at, kind in enumerate(KINDS)}
+
+TRUE, FALSE = ("t", "true", "y", "yes", "1"), ("f", "false", "n", "no", "0")
+
+NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*")
+DAY = re.compile(r"\s*(\d{4})-(\d{1,2})-(\d{1,2})(?:[ T](.*?))?\s*")
+CLOCK = re.compile(r"(\d{1,2})(?::(\d{1,2})(?::(\d{1,2})(?:\.(\d*))?)?)? ?(Z|[+-]\d\d:\d\d)?")
+
+
+def number_of(text: str) -> Decimal | None:
+    return Decimal(text.strip()) if NUMBER.fullmatch(text) else None
+
+
+def whole(text: str, bits: int) -> int | None:
+    number = number_of(text)
+    if number is None or (number and abs(number.adjusted()) > 50) or number != number.to_integral_value():
+        return None
+    return int(number) if -(2 ** (bits - 1)) <= number < 2 ** (bits - 1) else None
+
+
+def with_scale(text: str, digits: int, scale: int) -> Decimal | None:
+    number = number_of(text)
+    if number is None:
+        return None
+    try:
+        scaled = number.quantize(Decimal(1).scaleb(-scale), context=Context(prec=200))
+    except InvalidOperation:
+        return None
+    return scaled if scaled == number and abs(scaled) < Decimal(10) ** (digits - scale) else None
+
+
+def floating(text: str, kind: type[Any]) -> float | None:
+    """The nearest value, if it gives the text again when it is written with as many digits."""
+    special = {"nan": math.nan, "inf": math.inf, "infinity": math.inf}.get(text.strip().lower().lstrip("+-"))
+    if special is not None and not (math.isnan(special) and text.strip()[0] in "+-"):
+        return -special if text.strip().startswith("-") else special
+    number = number_of(text)
+    if number is None or abs(number.adjusted()) > 400:
+        return None if number is None or number else float(kind(0))
+    with np.errstate(over="ignore", under="ignore"):
+        nearest = kind(text.strip())
+    if np.isinf(nearest) or bool(nearest) is not bool(number):
+        return None
+    written = Context(prec=len(number.as_tuple().digits), rounding=ROUND_HALF_EVEN).plus(Decimal(float(nearest)))
+    return float(nearest) if number in (written, Decimal(str(nearest))) else None
+
+
+def moment(text: str) -> tuple[datetime, timedelta] | None:
+    """The time on the clock, and how far that clock is ahead of UTC."""
+    found = DAY.fullmatch(text)
+    clock = CLOCK.fullmatch(found[4] or "0") if found else None
+    if not (found and clock) or (clock[5] and not clock[2]) or len((clock[4] or "").rstrip("0")) > 6:
+        return None
+    hour, minute, second = (int(part or 0) for part in clock.groups()[:3])
+    micros = int((clock[4] or "").ljust(6, "0")[:6])
+    zone = timedelta() if clock[5] in (None, "Z") else timedelta(hours=int(clock[5][1:3]), minutes=int(clock[5][4:6]))
+    try:
+        local = datetime(int(found[1]), int(found[2]), int(found[3]), hour, minute, second, micros)  # noqa: DTZ001
+    except ValueError:
+        return None
+    return local, -zone if (clock[5] or "").startswith("-") else zone
+
+
+def instant(text: str) -> datetime | None:
+    read = moment(text)
+    try:
+        return read[0] - read[1] if read else None
+    except OverflowError:
+        return None
+
+
+def day(text: str) -> date | None:
+    read = moment(text)
+    return read[0].date() if read and not read[1] and read[0].time() == datetime.min.time() else None
+
+
+def expected(text: str, kind: str) -> Any:
+    if kind == "string":
+        return text
+    if kind == "boolean":
+        return {**dict.fromkeys(TRUE, True), **dict.fromkeys(FALSE, False)}.get(text.strip().lower())
+    if kind in BITS:
+        return whole(text, BITS[kind])
+    if kind in DECIMALS:
+        return with_scale(text, *DECIMALS[kind])
+    if kind in ("float", "double"):
+        return floating(text, np.float32 if kind == "float" else np.float64)
+    return instant(text) if kind == "timestamp" else day(text)
+
+
+DIGITS = st.text("0123456789", max_size=22)
+FEW_DIGITS = st.text("0123456789", max_size=3)
+NUMBERS = st.builds(
+    "{}{}{}{}{}{}".format,
+    *(st.sampled_from(["", "", "-", "+", " "]), DIGITS | FEW_DIGITS, st.sampled_from(["", ".", ",", ".00"])),
+    *(FEW_DIGITS | DIGITS, st.sampled_from(["", "", "0", "e5", "E-3", "e-400", "e400", "d", "f", " "]), st.just("")),
+)
+DAYS = st.sampled_from(
+    ["2024-06-30", "2024-6-3", "0001-01-01", "9999-12-31", "0000-01-01", "10000-01-01", "2024-02-30"]
+)
+DAYS |= st.dates().map(str)
+CLOCKS = st.builds(
+    "{}{}{}{}".format,
+    *(
+        st.sampled_from([" ", "T", "T", " to "]),
+        st.times().map(str) | st.sampled_from(["00:00:00", "0:00", "7", "23:30"]),
+    ),
+    *(
+        st.sampled_from(["", "", ".1234567", ".000", "000"]),
+        st.sampled_from(["", "", "Z", "+00:00", "+02:00", "-11:30", " x"]),
+    ),
+)
+TIMES = st.builds("{}{}".format, DAYS, st.just("") | CLOCKS)
+ODD = st.sampled_from(
+    [
+        "20089", "202501", "18:03:20", "T07:15", "2024", "2024-06", "1735689600000", "10d", "0x1p3", "1e400",
+        "3.5e38", "NaN", "nan", "-Infinity", "inf", "true", "YES", "0", "1", "2024-06-30T12:00Z", "-0.0", "1.9",
+        "19.999", "0.004", "9007199254740993", "0.30000000000000004", "1.000000000000000056e-01", "16777217",
+        "9223372036854775808", "1e999999999", "1e-999999999", "12,5", "1.234,56", "null", "None", "x",
+    ]
+)  # fmt: skip
+TEXTS = st.one_of(NUMBERS, NUMBERS, TIMES, TIMES, ODD, st.text("0123456789+-.eE:TZ /,dfxXnaNi\t", max_size=12))
+
+
+def same(stored: Any, value: Any) -> bool:
+    return repr(stored) == repr(value) if isinstance(value, float) else bool(stored == value)
+
+
+def require_exact(texts: list[str], rows: list[Any]) -> None:
+    """Each text is stored as what it means in the type, or is null there and in `_rescued`."""
+    assert len(rows) == len(texts)
+    for text, row in zip(texts, rows, strict=True):
+        values = {name: expected(text, kind) for name, kind in COLUMNS.items()}
+        for name, value in values.items():
+            assert same(row[name], value), (text, COLUMNS[name], row[name], value)
+        lost = {name: text for name, value in values.items() if value is None}
+        assert json.loads(row[RESCUED] or "{}") == lost, text
+
+
+@few_or_many(1, 40)
+def test_a_text_is_stored_as_what_it_says_or_rescued(spark: SparkSession, examples: int) -> None:
+    @given(texts=many(TEXTS, 150, 200))
+    @settings_for(examples)
+    def check(texts: list[str]) -> None:
+        columns = RecordColumns(COLUMNS, {})
+        frame = spark.createDataFrame([(text,) for text in texts], "text string").coalesce(1)
+        received = frame.select(
+            *(F.col("text").alias(name) for name in COLUMNS), F.lit(None).cast("string").alias(CORRUPT)
+        )
+        require_exact(texts, parse_columns(received, columns, {}).collect())
+        lines = [(json.dumps(dict.fromkeys(COLUMNS, text)),) for text in texts]
+        records = spark.createDataFrame(lines, f"{RECORD} string").coalesce(1)
+        require_exact(
+            texts, parse_json(records, RecordColumns(COLUMNS, {name: name for name in COLUMNS}), "exact").collect()
+        )
+
+    check()
