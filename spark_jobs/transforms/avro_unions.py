@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
@@ -12,6 +10,8 @@ from spark_jobs.transforms.records import as_json
 
 _PREFIX = "millrace_union_"
 """The start of the names of a union's fields: without it they are `member0` and so on, as a record may have them."""
+
+_WITH_PARTS = (StructType, ArrayType, MapType)
 
 UNION_OPTIONS = {"enableStableIdentifiersForUnionType": "true", "stableIdentifierPrefixForUnionType": _PREFIX}
 """The options with which Spark must read Avro for `without_unions`."""
@@ -22,8 +22,8 @@ def without_unions(value: Column, kind: DataType) -> tuple[Column, str]:
 
     A union of several types becomes text, JSON if it has parts; within other values it becomes a variant.
     """
-    if _is_union(kind):
-        return F.coalesce(*(_text(value[field.name], field.dataType) for field in kind)), "string"
+    if isinstance(kind, StructType) and _is_union(kind):
+        return F.coalesce(*(_text(value[field.name], field.dataType) for field in kind.fields)), "string"
     return _rebuilt(value, kind), kind.simpleString()
 
 
@@ -33,7 +33,12 @@ def _is_union(kind: DataType) -> bool:
 
 def _text(member: Column, kind: DataType) -> Column:
     rebuilt = _rebuilt(member, kind)
-    return as_json(rebuilt) if isinstance(kind, StructType | ArrayType | MapType) else rebuilt.cast("string")
+    return as_json(rebuilt) if isinstance(kind, _WITH_PARTS) else rebuilt.cast("string")
+
+
+def _variant(member: Column, kind: DataType) -> Column:
+    rebuilt = _rebuilt(member, kind)
+    return F.to_variant_object(rebuilt) if isinstance(kind, _WITH_PARTS) else rebuilt.cast("variant")
 
 
 def _rebuilt(value: Column, kind: DataType) -> Column:
@@ -41,30 +46,21 @@ def _rebuilt(value: Column, kind: DataType) -> Column:
     if not _has_unions(kind):
         return value
     if isinstance(kind, ArrayType):
-        return F.transform(value, _of_part(kind.elementType))
+        element = kind.elementType
+        return F.transform(value, lambda part: _rebuilt(part, element))
     if isinstance(kind, MapType):
-        return F.transform_values(value, lambda _, part: _rebuilt(part, kind.valueType))
-    assert isinstance(kind, StructType)
+        entry = kind.valueType
+        return F.transform_values(value, lambda _, part: _rebuilt(part, entry))
+    fields = kind.fields if isinstance(kind, StructType) else []
     if _is_union(kind):
-        return F.coalesce(*(_variant(value[field.name], field.dataType) for field in kind))
-    parts = (_rebuilt(value[field.name], field.dataType).alias(field.name) for field in kind)
+        return F.coalesce(*(_variant(value[field.name], field.dataType) for field in fields))
+    parts = (_rebuilt(value[field.name], field.dataType).alias(field.name) for field in fields)
     return F.when(value.isNotNull(), F.struct(*parts))
-
-
-def _of_part(kind: DataType) -> Callable[[Column], Column]:
-    return lambda part: _rebuilt(part, kind)
-
-
-def _variant(member: Column, kind: DataType) -> Column:
-    rebuilt = _rebuilt(member, kind)
-    return (
-        F.to_variant_object(rebuilt) if isinstance(kind, StructType | ArrayType | MapType) else rebuilt.cast("variant")
-    )
 
 
 def _has_unions(kind: DataType) -> bool:
     if isinstance(kind, StructType):
-        return _is_union(kind) or any(_has_unions(field.dataType) for field in kind)
+        return _is_union(kind) or any(_has_unions(field.dataType) for field in kind.fields)
     if isinstance(kind, ArrayType):
         return _has_unions(kind.elementType)
     return isinstance(kind, MapType) and _has_unions(kind.valueType)
