@@ -72,6 +72,10 @@ class LakehousePaths:
         """The folder of the tables' current states."""
         return self.ledger_root / OWN / "state"
 
+    def landing_copies(self, table: str) -> LakePath:
+        """Return the folder of the plain copies of landing files, from which a batch of a bronze table reads them."""
+        return self.root / OWN / "landing_copies" / table
+
     @property
     def alerts(self) -> LakePath:
         """The folder of what alerts have told."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from urllib.parse import unquote
 
@@ -11,10 +12,13 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
+from include.contracts.lake_path import LakePath
 from include.contracts.spec.bronze_sources import LandingSource
 from include.contracts.spec.table_spec import BronzeSpec
+from include.control.landing.formats.plain_copies import COPY_OF, nanoseconds_column, value_column
 from include.control.landing.landing import Landing
-from include.control.log.batch import JSON_ARRAY, MIXED_LINE_ENDS, FileFact
+from include.control.log.batch import BY_ROW, COPIED, JSON_ARRAY, MIXED_LINE_ENDS, FileFact
+from spark_jobs.delta_io import tables
 from spark_jobs.delta_io.json_arrays import json_elements
 from spark_jobs.transforms.avro_unions import UNION_OPTIONS, without_unions
 from spark_jobs.transforms.record_parts import RecordColumns, record_columns
@@ -46,15 +50,27 @@ _PLAIN_PATH = re.compile(r"[A-Za-z0-9_./=:-]+")
 _GLOB_CHARACTERS = re.compile(r"[\\*?\[\]{}]")
 
 
-def read_landing(session: SparkSession, spec: BronzeSpec, landing: Landing, files: tuple[FileFact, ...]) -> DataFrame:
+def read_landing(
+    session: SparkSession,
+    spec: BronzeSpec,
+    landing: Landing,
+    files: Sequence[FileFact],
+    copies: Mapping[str, LakePath] | None = None,
+) -> DataFrame:
     """Return the records of `files`: declared columns, `_rescued`, `_corrupt_record`, `_source_file`, `_block_start`.
 
     Files whose columns (CSV, Parquet, Avro) or layouts differ are read separately and combined by column name.
+    `copies` has the copy of each file that is to be read from one. The session must not be used for other reads.
     """
+    places = {path: tables.spark_path(copy) for path, copy in (copies or {}).items()}
+    if any(file.layout.startswith(BY_ROW) for file in files):
+        session.conf.set("spark.sql.parquet.enableVectorizedReader", "false")
+        # Otherwise that reader casts VARIANT values itself, and cannot without generated code (Spark 4.1.3).
+        session.conf.set("spark.sql.variant.pushVariantIntoScan", "false")
     groups: dict[tuple[tuple[str, ...], str], list[str]] = defaultdict(list)
     for file in files:
         if file.size:
-            groups[file.columns, file.layout].append(spark_path(landing, file.path))
+            groups[file.columns, file.layout].append(places.get(file.path) or spark_path(landing, file.path))
     record = record_columns(spec)
     frames = [_read_group(session, spec, record, landing, *group, paths) for group, paths in sorted(groups.items())]
     if frames:
@@ -107,14 +123,43 @@ def _read_group(
     names = [readers.get(field, f"_undeclared_{number}") for number, field in enumerate(columns)]
     undeclared = {name: field for name, field in zip(names, columns, strict=True) if field not in readers}
     if spec.landing_source.format in ("parquet", "avro"):
-        received = reader.format(spec.landing_source.format).options(**UNION_OPTIONS).load(paths).toDF(*names)
-        plain = {field.name: without_unions(F.col(field.name), field.dataType) for field in received.schema}
-        values = [nested_as_json(*plain[name], record.whole_kind(name)).alias(name) for name in names]
-        received = received.select(*values, F.lit(None).cast("string").alias(CORRUPT))
+        if layout.startswith(COPIED):
+            copies = session.read.parquet(*paths)
+            received, of_nanoseconds = _of_copies(copies, dict(zip(names, columns, strict=True)), record)
+            undeclared |= of_nanoseconds
+            origin = F.col(SOURCE_FILE), F.col(BLOCK_START)
+        else:
+            received = reader.format(spec.landing_source.format).options(**UNION_OPTIONS).load(paths).toDF(*names)
+        fields = [field for field in received.schema if field.name not in (SOURCE_FILE, BLOCK_START)]
+        plain = {field.name: without_unions(F.col(field.name), field.dataType) for field in fields}
+        values = [nested_as_json(*plain[name], record.whole_kind(name)).alias(name) for name in plain]
+        received = received.select(*values, F.lit(None).cast("string").alias(CORRUPT), *origin)
     else:
         schema = StructType([StructField(name, StringType()) for name in (*names, CORRUPT)])
-        received = reader.schema(schema).options(**_csv_options(spec.landing_source, layout)).csv(paths)
-    return parse_columns(received.select("*", *origin), record, undeclared)
+        lines = reader.schema(schema).options(**_csv_options(spec.landing_source, layout)).csv(paths)
+        received = lines.select("*", *origin)
+    return parse_columns(received, record, undeclared)
+
+
+def _of_copies(
+    copies: DataFrame, field_of: Mapping[str, str], record: RecordColumns
+) -> tuple[DataFrame, dict[str, str]]:
+    """Return the values of copied files, and further columns with undeclared fields -> the names of these.
+
+    A time with nanoseconds is cut to microseconds for a column of times, and rescued as a whole under another name.
+    For any other column, and for `_rescued`, it is text.
+    """
+    values, of_nanoseconds, existing = list[Column](), dict[str, str](), set(copies.columns)
+    for number, (name, field) in enumerate(field_of.items()):
+        value, rest = F.col(value_column(number)), nanoseconds_column(number)
+        if rest in existing and record.kinds.get(name) in ("timestamp", "timestamp_ntz"):
+            values.append(F.col(rest))
+            of_nanoseconds[rest] = f"{field} (nanoseconds)"
+        elif rest in existing:
+            value = F.coalesce(F.col(rest), value.cast("string"))
+        values.append(value.alias(name))
+    origin = F.col(COPY_OF).alias(SOURCE_FILE), F.col("_metadata.file_block_start").alias(BLOCK_START)
+    return copies.select(*values, *origin), of_nanoseconds
 
 
 def _csv_options(source: LandingSource, layout: str) -> dict[str, str]:

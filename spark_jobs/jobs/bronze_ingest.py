@@ -11,7 +11,7 @@ from include.contracts.job.report import JobReport
 from include.contracts.spec.table_spec import BronzeSpec
 from spark_jobs.layers.bronze.bronze import BronzeIngest
 from spark_jobs.layers.bronze.column_drift import NewColumnsError
-from spark_jobs.layers.bronze.landing_records import UnreadableFileError
+from spark_jobs.layers.bronze.unreadable_files import UnreadableFileError
 from spark_jobs.layers.stream_batches import finish_streams
 from spark_jobs.layers.writing import check_and_report, commit_batch, newest_winner
 from spark_jobs.protocol.batches import BatchResult

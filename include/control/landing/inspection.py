@@ -6,7 +6,6 @@ import codecs
 import csv
 import hashlib
 import io
-import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
@@ -14,17 +13,19 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any, BinaryIO, NamedTuple
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 
 from include.contracts.spec.bronze_sources import LandingSource
 from include.contracts.spec.record_fields import fields_among, fields_of, path_text, paths_of, quoted
 from include.contracts.spec.table_spec import BronzeSpec
 from include.control.landing.formats.avro_files import MAGIC, read_avro
+from include.control.landing.formats.avro_values import needs_copy
 from include.control.landing.formats.compression import PackingCheck, open_unpacked, packing_of
 from include.control.landing.formats.json_arrays import is_array, require_array
+from include.control.landing.formats.parquet_files import digest, layout_of, parquet_file
+from include.control.landing.formats.parquet_footers import packing_of_columns
 from include.control.landing.landing import Landing, LandingFile
-from include.control.log.batch import JSON_ARRAY, MIXED_LINE_ENDS, FileFact
+from include.control.log.batch import COPIED, JSON_ARRAY, MIXED_LINE_ENDS, FileFact
 from include.errors import first_line
 
 _CHUNK = 1 << 20
@@ -32,7 +33,7 @@ _CHUNK = 1 << 20
 # Values may have any length; the default limit of Python's reader is 128 KiB.
 csv.field_size_limit(2**31 - 1)
 _JSON_LINES_READ = 20
-_PARQUET_MAGIC = b"PAR1"
+_PARQUET_MAGIC, _ENCRYPTED_MAGIC = b"PAR1", b"PARE"
 
 
 class Content(NamedTuple):
@@ -211,14 +212,11 @@ def _line_ends(path: LandingFile, source: LandingSource) -> set[str]:
 
 
 def _parquet_content(path: LandingFile, source: LandingSource) -> Content:
-    if not _head(path).startswith(_PARQUET_MAGIC):
+    if _head(path) not in (_PARQUET_MAGIC, _ENCRYPTED_MAGIC):
         raise ValueError(f"{path.name} is not a Parquet file; the spec's source.format is {source.format}")
-    try:
-        with path.open() as content:
-            schema = pq.read_schema(content)
-    except (ValueError, OSError) as error:  # Arrow raises either
-        raise ValueError(f"not a sound Parquet file ({str(error).strip()}); have it delivered again") from error
-    return Content(_readable_names(schema.names), _digest([str(kind) for kind in schema.types]))
+    with path.open() as content:
+        file = parquet_file(content)
+        return Content(_readable_names(file.schema_arrow.names), layout_of(file, packing_of_columns(content)))
 
 
 def parquet_rows(path: LandingFile) -> int:
@@ -227,27 +225,13 @@ def parquet_rows(path: LandingFile) -> int:
         return int(pq.read_metadata(content).num_rows)
 
 
-def is_whole_parquet(path: LandingFile) -> bool:
-    """Return whether each page of a Parquet file can be read; slow, so only for files that Spark could not read.
-
-    Raises:
-        NotReadyError, StorageError: the storage does not deliver it.
-    """
-    try:
-        with path.open() as content:
-            for _ in pq.ParquetFile(content).iter_batches():
-                pass
-    except (pa.ArrowException, OSError):
-        return False
-    return True
-
-
 def _avro_content(path: LandingFile, source: LandingSource) -> Content:
     if not _head(path).startswith(MAGIC):
         raise ValueError(f"{path.name} is not an Avro file; the spec's source.format is {source.format}")
     with path.open() as stream:
         fields = read_avro(stream)
-    return Content(_readable_names(field.name for field in fields), _digest([field.kind for field in fields]))
+    way = COPIED if needs_copy(fields) else ""
+    return Content(_readable_names(field.name for field in fields), way + digest([field.kind for field in fields]))
 
 
 def _readable_names(names: Iterable[str]) -> tuple[str, ...]:
@@ -263,11 +247,6 @@ def _readable_names(names: Iterable[str]) -> tuple[str, ...]:
             raise ValueError(f"Spark cannot read both of its columns {other} and {name}; have one of them renamed")
         first[name.lower()] = name
     return tuple(first.values())
-
-
-def _digest(kinds: list[Any]) -> str:
-    """Return a digest of column types; Spark cannot read files with different types together."""
-    return hashlib.sha256(json.dumps(kinds, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def _head(path: LandingFile) -> bytes:

@@ -1,11 +1,11 @@
-"""Open single Parquet files for Arrow, in a folder or in a bucket."""
+"""Single Parquet files for Arrow, in a folder or in a bucket."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pyarrow as pa
-from pyarrow.fs import LocalFileSystem, S3FileSystem
+from pyarrow.fs import FileSystem, LocalFileSystem, S3FileSystem
 
 from include.contracts.lake_path import LakePath
 from include.control.storage.content_cache import cache_content, cached_content
@@ -13,6 +13,13 @@ from include.control.storage.s3_access import arrow_options, s3_client, translat
 
 _WHOLE_BYTES = 1024**2
 """Smaller objects are read as a whole, since Arrow needs one request for the end of a file and one for each column."""
+
+
+def arrow_place(file: LakePath) -> tuple[FileSystem, str]:
+    """Return the file system of a file, and its path there."""
+    if isinstance(file, Path):
+        return LocalFileSystem(), str(file)
+    return S3FileSystem(**arrow_options()), f"{file.bucket}/{file.key}"
 
 
 def open_for_arrow(file: LakePath) -> pa.NativeFile:
@@ -25,7 +32,8 @@ def open_for_arrow(file: LakePath) -> pa.NativeFile:
         answer = s3_client().get_object(Bucket=file.bucket, Key=file.key, Range=f"bytes=0-{_WHOLE_BYTES - 1}")
         if answer["ContentLength"] >= _WHOLE_BYTES:
             answer["Body"].close()
-            return S3FileSystem(**arrow_options()).open_input_file(f"{file.bucket}/{file.key}")
+            filesystem, place = arrow_place(file)
+            return filesystem.open_input_file(place)
         content = bytes(answer["Body"].read())
     cache_content(file, content, answer["ETag"])
     return pa.BufferReader(content)

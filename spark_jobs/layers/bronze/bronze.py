@@ -121,7 +121,11 @@ class BronzeIngest:
             BadInputError: a Kafka message does not fit a strict spec.
         """
         observation = None if self._accepts_all(plan) else Observation()
-        checked = self._read_checked(session, plan)
+        try:
+            checked = self._read_checked(session, plan)
+        except Exception as error:
+            self.records.blame(error, plan, self.spec)
+            raise
         records = checked.observe(observation, *row_counts()) if observation else checked
         own = {"_ingested_at": F.lit(self._context.now()).cast("timestamp")}
         if not intent.sources.replay:  # A replayed record has these columns from its delivery.
@@ -137,7 +141,7 @@ class BronzeIngest:
                 append(rows, path)
         except Exception as error:
             self.drift.adopt(error, self.spec, checked.where(is_accepted()))
-            self.records.blame(error, plan)
+            self.records.blame(error, plan, self.spec)
             raise
         self._observations[intent.token] = observation
 

@@ -124,7 +124,7 @@ class KafkaRecords:
                         "read any more. Restore the table to the version before that batch."
                     )
 
-    def blame(self, error: Exception, plan: BatchPlan) -> None:
+    def blame(self, error: Exception, plan: BatchPlan, spec: BronzeSpec) -> None:
         """Name the message that does not fit a strict spec; no part of a topic can be left out.
 
         Raises:

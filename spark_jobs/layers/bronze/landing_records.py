@@ -2,39 +2,40 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from functools import cache, partial
+from uuid import uuid4
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from include.contracts.counted import counted
 from include.contracts.job.report import FileRows, JobReport
+from include.contracts.lake_path import LakePath
 from include.contracts.spec.table_spec import BronzeSpec
+from include.control.landing.formats.plain_copies import write_copy
 from include.control.landing.ingest import FilePlan, plan_files, require_as_loaded
-from include.control.landing.inspection import inspect, is_whole_parquet, parquet_rows
+from include.control.landing.inspection import inspect, parquet_rows
 from include.control.landing.landing import LandingFile, interval_files, landing_of
 from include.control.landing.matching import given_up_notes
 from include.control.ledger.events import Failure, FileEvent
-from include.control.log.batch import BatchSources, FileFact, StreamPosition, Winner, files_digest
+from include.control.log.batch import BY_ROW, COPIED, BatchSources, FileFact, StreamPosition, Winner, files_digest
+from include.control.storage.stored_files import delete_files, files_in
 from include.errors import BadInputError, MillraceError, NotReadyError, StorageError, first_line
+from spark_jobs.delta_io.conflicts import conflict_of
 from spark_jobs.delta_io.json_arrays import invalid_array_in
 from spark_jobs.delta_io.landing_reads import SOURCE_FILE, read_landing, source_path, storage_error_in
+from spark_jobs.delta_io.tables import spark_path
 from spark_jobs.layers.bronze.file_rows import added_files, rows_of_files
+from spark_jobs.layers.bronze.unreadable_files import UnreadableFileError, failing_files, named_file
 from spark_jobs.layers.dropped import DroppedRows, dropped_by_source
 from spark_jobs.layers.quarantined import quarantined_of_files
 from spark_jobs.protocol.batches import BatchPlan
 from spark_jobs.runtime.context import JobContext
 from spark_jobs.transforms.drift import drift_of
 from spark_jobs.transforms.records import with_line_position
-
-_UNREADABLE = re.compile(r"FAILED_READ_FILE[^]]*\].*?(?:file:/*(?=/)|(?=s3a:))(\S+?)\.?\s", re.DOTALL)
-
-
-class UnreadableFileError(BadInputError):
-    """Raised when Spark cannot read a file that passed its inspection; a new plan leaves it out."""
 
 
 class LandingRecords:
@@ -56,6 +57,8 @@ class LandingRecords:
         needed = context.catalog.needed_columns(spec)
         self._inspect_once = cache(partial(inspect, landing=self._landing, spec=spec, needed=needed))
         self._unreadable: dict[str, str] = {}
+        self._only_copied: set[str] = set()
+        self._copies: dict[str, LakePath] = {}
         self._unreachable: dict[str, tuple[FileFact, NotReadyError | StorageError]] = {}
         self._recorded: set[FileFact] = set()
         self._failures_read: set[str] = set()
@@ -101,8 +104,33 @@ class LandingRecords:
         return self._failures
 
     def read(self, session: SparkSession, spec: BronzeSpec, plan: BatchPlan) -> DataFrame:
-        """Read the records of the plan's files; `spec` has the columns that drift has added."""
-        return read_landing(session, spec, self._landing, plan.files)
+        """Read the records of the plan's files; `spec` has the columns that drift has added.
+
+        Raises:
+            BadInputError, NotReadyError, StorageError: a file cannot be copied; `blame` knows it.
+        """
+        return self._read(session, spec, plan.files)
+
+    def _read(self, session: SparkSession, spec: BronzeSpec, files: Sequence[FileFact]) -> DataFrame:
+        copies = {file.path: self._copy(file) for file in files if file.size and file.layout.startswith(COPIED)}
+        return read_landing(session, spec, self._landing, files, copies)
+
+    def _copy(self, file: FileFact) -> LakePath:
+        """Return the place of the plain copy of a file, which lasts until the batch is closed."""
+        if copy := self._copies.get(file.path):
+            return copy
+        name = f"{_of_interval(self._context.args.interval.start)}{uuid4().hex}.parquet"
+        copy = self._context.paths.landing_copies(self._spec.table) / name
+        try:
+            write_copy(LandingFile(self._landing, file.path), self._spec.landing_source.format, copy)
+        except (NotReadyError, StorageError) as error:
+            self._unreachable[file.path] = file, error
+            raise
+        except (ValueError, FileNotFoundError) as error:
+            self._unreadable[file.path] = first_line(error)
+            raise BadInputError(f"{self._spec.table}: {file.path}: {first_line(error)}") from error
+        self._copies[file.path] = copy
+        return copy
 
     def is_exempt(self) -> Column:
         """Return false: every record of a file is checked."""
@@ -133,38 +161,44 @@ class LandingRecords:
         """
         require_as_loaded(self._spec, plan.files, self._landing, self._inspect_once)
 
-    def blame(self, error: Exception, plan: BatchPlan) -> None:
-        """Remember the file that Spark could not read, so that the next plan loads the other files only.
+    def blame(self, error: Exception, plan: BatchPlan, spec: BronzeSpec) -> None:
+        """Remember what made a write fail, so that the next plan loads the other files, or reads a copy of this one.
+
+        If the error names no file, each kind of file, or each half of the files, is read alone.
 
         Raises:
             UnreadableFileError: it is a file of the plan.
         """
-        path, defect = self._path_and_defect(error)
-        for file in (planned for planned in plan.files if planned.path == path):
-            if trouble := self._storage_trouble(path, error):
-                self._unreachable[path] = file, NotReadyError(f"{self._landing.location(path)}: {trouble}")
-            else:
-                self._unreadable[path] = defect
-            raise UnreadableFileError(path) from error
+        if not any(file.path in self._unreadable or file.path in self._unreachable for file in plan.files):
+            path, defect = self._path_and_defect(error)
+            failing = {file: defect for file in plan.files if file.path == path}
+            if not path and conflict_of(error) is None:
+                with self._context.open_session({}) as session:
+                    read = partial(self._read, session, spec)
+                    failing = failing_files(error, plan.files, read)
+            for file, cause in failing.items():
+                self._leave_out(file, cause, error)
+            if not failing:
+                return
+        raise UnreadableFileError(f"{self._spec.table}: {first_line(error)}") from error
 
-    def _storage_trouble(self, path: str, error: Exception) -> str:
-        """Return what the storage did while Spark read a file; empty if the file's content made the read fail."""
-        if not _UNREADABLE.search(f"{error} "):
-            return ""
+    def _leave_out(self, file: FileFact, defect: str, error: Exception) -> None:
+        """Let the next plan leave a file out, or read a copy of a Parquet file that Spark itself could not read."""
+        may_be_copied = self._spec.landing_source.format == "parquet" and not file.layout.startswith(COPIED)
         if trouble := storage_error_in(error):
-            return f"Spark could not read it to its end ({trouble})"
-        if self._spec.landing_source.format != "parquet":
-            return ""
-        try:
-            is_whole = is_whole_parquet(LandingFile(self._landing, path))
-        except (NotReadyError, StorageError) as storage_error:
-            return first_line(storage_error)
-        return f"Spark could not read it to its end, though it is sound ({first_line(error)})" if is_whole else ""
+            cause = f"{self._landing.location(file.path)}: Spark could not read it to its end ({trouble})"
+            self._unreachable[file.path] = file, NotReadyError(cause)
+        elif may_be_copied and named_file(error):
+            self._only_copied.add(file.path)
+        else:
+            self._unreadable[file.path] = defect
 
     def _path_and_defect(self, error: Exception) -> tuple[str, str]:
         """Return the file that made a write fail, and its defect; empty texts if the error names no file."""
-        if match := _UNREADABLE.search(f"{error} "):
-            return source_path(self._landing, match[1]), f"Spark cannot read it to its end: {first_line(error)}"
+        if named := named_file(error):
+            of_copy = (path for path, copy in self._copies.items() if spark_path(copy) == named)
+            path = next(of_copy, source_path(self._landing, named))
+            return path, f"Spark cannot read it to its end: {first_line(error)}"
         if drift := drift_of(error):
             path, values = drift
             return path, f"values that fit no column: {values[:300]}; declare them, or set on_drift: rescue"
@@ -173,8 +207,14 @@ class LandingRecords:
     def close_batch(
         self, winner: Winner, plan: BatchPlan, counts: Mapping[str, int], dropped: Sequence[DroppedRows]
     ) -> Mapping[str, FileRows]:
-        """Return landing file -> the counts of its records."""
+        """Return landing file -> the counts of its records; delete the copies of the files."""
         paths, table = self._context.paths, self._spec.table
+        if any(file.layout.startswith(COPIED) for file in plan.files):
+            # Also those that a killed driver left: only one run at a time reads the files of an interval.
+            starts = self._context.args.interval.start, winner.intent.interval_start
+            copies, own = paths.landing_copies(table), tuple(map(_of_interval, starts))
+            delete_files(copies, [file.name for file in files_in(copies) if file.name.startswith(own)])
+            self._copies.clear()
         added = added_files(paths.table(table), winner)
         quarantined = quarantined_of_files(paths.quarantine(table), winner) if counts["quarantined"] else {}
         return rows_of_files([file.path for file in plan.files], added, quarantined, dropped_by_source(dropped))
@@ -232,6 +272,8 @@ class LandingRecords:
         except (NotReadyError, StorageError) as error:
             self._unreachable[file.path] = file, error
             raise
+        if file.path in self._only_copied:
+            inspected = replace(inspected, layout=COPIED + inspected.layout.removeprefix(BY_ROW))
         return replace(inspected, defect=defect) if defect else inspected
 
     def _record(self, table_id: str) -> None:
@@ -247,3 +289,8 @@ class LandingRecords:
             new = [file for file in files if file not in self._recorded]
             self._recorded.update(new)
             self._context.ops.ledger.record_files(event, *of_run, new)
+
+
+def _of_interval(start: datetime) -> str:
+    """Return the beginning of the names of copies that the runs of an interval make."""
+    return f"{start:%Y%m%dT%H%M%S}-"

@@ -98,7 +98,7 @@ def test_an_object_is_loaded_once_by_its_entity_tag_and_other_content_is_refused
     tag = bucket.client.head_object(Bucket=bucket.name, Key=f"{folder}/a.parquet")["ETag"].strip('"')
     first = lakehouse.run(ORDERS)
     assert first.outcome is Outcome.BAD_INPUT
-    assert "b c.parquet: Spark cannot read it to its end" in first.message
+    assert "b c.parquet: it cannot be read to its end (" in first.message
     loaded = lakehouse.rows(ORDERS, "order_id", "amount", "_source_file")
     assert len(loaded) == 5000
     assert loaded[0] == ("o0", 0, f"{feed}/date=2013-01-01/a.parquet")

@@ -1,12 +1,17 @@
-"""Parquet files of one run: values of other types, of any bytes, nested ones, and files that break when read."""
+"""Parquet files of one run: values of other types, of any bytes, nested ones, and files that Spark does not read."""
 
 from __future__ import annotations
 
 import io
 import json
 from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
+import duckdb
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -27,6 +32,13 @@ from tests.support.storage.landing_files import (
 )
 
 NESTED_COLUMNS = {"guest": {"type": "struct<name: string, at: timestamp>"}, "tags": {"type": "array<int>"}}
+ODD_COLUMNS: dict[str, dict[str, Any]] = {
+    "at": {"type": "timestamp"},
+    "clock": {},
+    "token": {},
+    "share": {"type": "double"},
+    "sum": {"type": "decimal(38,10)"},
+}
 COLUMNS: dict[str, dict[str, Any]] = {
     "order_id": {},
     "day": {"type": "date"},
@@ -35,6 +47,7 @@ COLUMNS: dict[str, dict[str, Any]] = {
     **FIELD_COLUMNS,
     **PART_COLUMNS,
     **NESTED_COLUMNS,
+    **ODD_COLUMNS,
 }
 IS_A_LABEL = {"expect_column_values_to_be_in_set": {"column": "label", "value_set": ["a"]}, "action": "fail"}
 DAY, MOMENT = date(2013, 1, 1), datetime(2013, 1, 1, 8, 0, 0, 123456, UTC)
@@ -53,6 +66,46 @@ def of_fields() -> bytes:
     return parquet_of([dict(zip(FIELDS, record, strict=True)) for record in texts])
 
 
+def of_duckdb(values: str) -> bytes:
+    """A file of DuckDB's second version, which has the encoding BYTE_STREAM_SPLIT for each double."""
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "a.parquet"
+        duckdb.execute(f"COPY (SELECT {values}) TO '{file}' (FORMAT parquet, PARQUET_VERSION V2)")
+        return file.read_bytes()
+
+
+def of_polars() -> bytes:
+    """Integers of 128 bits."""
+    stored = io.BytesIO()
+    pl.DataFrame({"order_id": [1 << 100]}, {"order_id": pl.Int128}).write_parquet(stored)
+    return stored.getvalue()
+
+
+def of_arrow(compression: str = "snappy", **columns: pa.Array) -> bytes:
+    stored = io.BytesIO()
+    pq.write_table(pa.table(columns), stored, compression=compression)
+    return stored.getvalue()
+
+
+NANOSECONDS = pa.array([1357027200123456789, 1357027200123456000, -1], pa.timestamp("ns"))
+SUMS = pa.array([Decimal("12.5"), Decimal(10) ** 39], pa.decimal256(50, 10))
+LIKE_NAMES = pa.StructArray.from_arrays([pa.array([1]), pa.array([2])], names=["size", "Size"])
+ODD_FILES = {
+    "arrow times.parquet": of_arrow(at=NANOSECONDS, times=pa.array([[5], None, []], pa.list_(pa.time64("ns")))),
+    "duckdb.parquet": of_duckdb(
+        "'o1' AS order_id, TIMESTAMP_NS '2013-01-01 08:00:00.123456' AS at, TIME '12:34:56.5' AS clock, "
+        "'00000000-0000-0000-0000-000000000007'::UUID AS token, 1.5::DOUBLE AS share, INTERVAL '1 month 3 s' AS gap"
+    ),
+    "variant.parquet": of_duckdb("'o1' AS order_id, 1.5::DOUBLE AS share, 'x'::VARIANT AS token"),
+    "brotli.parquet": of_arrow(
+        "brotli",
+        share=pa.array([0.5, None], pa.float16()),
+        sum=SUMS,
+        _metadata=pa.array([None, 2**64 - 1], pa.uint64()),
+    ),
+    "polars.parquet": of_polars(),
+    "like names.parquet": of_arrow(order_id=pa.array(["o1"]), parcel=LIKE_NAMES),
+}
 FILES = {
     "08:00.parquet": parquet_of([{"order_id": "o0", "day": DAY}]),
     "1.parquet": parquet_of([{"order_id": "o1", "day": "2013-01-01"}]),
@@ -68,6 +121,7 @@ FILES = {
     "nested b.parquet": parquet_of([{"order_id": "o2", "guest": {"at": MOMENT, "name": "Bob"}, "tags": ["2"]}]),
     "nested c.parquet": parquet_of([{"order_id": "o3"}]),
     "nested d.parquet": parquet_of([{"order_id": "o4", "guest": {"name": "Ann", "at": MOMENT}, "tags": 5}]),
+    **ODD_FILES,
 }
 
 
@@ -82,10 +136,10 @@ def loaded(shared: Lakehouse) -> Lakehouse:
 def test_a_file_that_breaks_only_when_read_is_blamed_and_the_others_load(loaded: Lakehouse) -> None:
     report = loaded.reports[-1]
     assert report.outcome is Outcome.BAD_INPUT
-    assert "3 of 14 files cannot be loaded, the others are loaded" in report.message
-    assert "bad.parquet: Spark cannot read it" in report.message
+    assert "5 of 20 files cannot be loaded, the others are loaded" in report.message
+    assert "bad.parquet: it cannot be read to its end (" in report.message
     assert len(rows_of_file(loaded, "good.parquet", "order_id")) == 5000
-    assert (report.rows.read, report.rows.applied, report.rows.quarantined) == (5016, 5016, 0)
+    assert (report.rows.read, report.rows.applied, report.rows.quarantined) == (5023, 5023, 0)
 
 
 def test_files_with_different_types_for_a_column_load_together(loaded: Lakehouse) -> None:
@@ -126,3 +180,36 @@ def test_nested_values_of_the_declared_type_and_of_another_one_load_together(loa
         ("o3", None, None, None),
         ("o4", {"name": "Ann", "at": MOMENT}, None, '{"tags":"5"}'),
     ]
+
+
+def test_types_codecs_and_encodings_that_spark_does_not_read_are_read_exactly_or_told(loaded: Lakehouse) -> None:
+    names = ["arrow times.parquet", "duckdb.parquet", "variant.parquet", "brotli.parquet"]
+    rows = {
+        name: [
+            (*row, json.loads(rescued or "{}"))
+            for *row, rescued in rows_of_file(loaded, name, *ODD_COLUMNS, "_rescued")
+        ]
+        for name in names
+    }
+    whole, before = datetime(2013, 1, 1, 8, 0, 0, 123456, UTC), datetime(1969, 12, 31, 23, 59, 59, 999999, UTC)
+    nothing = (None,) * 4
+    assert rows["arrow times.parquet"] == [
+        (before, *nothing, {"at (nanoseconds)": "1969-12-31 23:59:59.999999999", "times": "[]"}),
+        (whole, *nothing, {"at (nanoseconds)": "2013-01-01 08:00:00.123456789", "times": '["00:00:00.000000005"]'}),
+        (whole, *nothing, {}),
+    ]
+    token = "00000000-0000-0000-0000-000000000007"
+    assert rows["duckdb.parquet"] == [(whole, "12:34:56.500000", token, 1.5, None, {"gap": "P1M0DT3S"})]
+    assert rows["variant.parquet"] == [(None, None, "x", 1.5, None, {})]
+    assert rows["brotli.parquet"] == [
+        (None, None, None, 0.5, Decimal("12.5"), {}),
+        (*nothing, None, {"sum": f"1{'0' * 39}.{'0' * 10}", "_metadata": "18446744073709551615"}),
+    ]
+
+
+def test_a_file_that_no_reader_can_read_is_named_with_the_cause(loaded: Lakehouse) -> None:
+    states = {path.rpartition("/")[2]: state for path, state in loaded.reports[-1].files.items()}
+    assert states["polars.parquet"].startswith(
+        "failed: it has a column that cannot be read (Integers with more than 64"
+    )
+    assert states["like names.parquet"].startswith("failed: [COLUMN_ALREADY_EXISTS] The column `size` already exists")

@@ -1,0 +1,184 @@
+"""The values of Avro files with types that Spark reads."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
+from decimal import Context, Decimal
+from itertools import islice
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+
+from include.control.landing.formats.avro_files import open_avro
+from include.control.landing.formats.avro_schema import AvroField
+from include.control.landing.formats.parquet_files import METADATA
+from include.control.landing.formats.values import MAX_PRECISION, interval_text, uuid_text
+
+_BATCH_ROWS = 10_000
+_EXACT = Context(prec=100_000)
+
+Column = tuple[pa.DataType, Callable[[Any], Any]]
+"""A type of Arrow, and the function that makes a value of it from a stored value that is not null."""
+
+
+def avro_columns(content: BinaryIO) -> Iterator[list[pa.Array]]:
+    """Yield the columns of an Avro file with types that Spark reads, batch by batch, after an empty one.
+
+    Raises:
+        ValueError: the file cannot be read to its end.
+    """
+    fields, records = open_avro(content)
+    columns = [(field.name, *_column(field.kind, is_part=False)) for field in fields]
+    yield [pa.array([], kind) for _, kind, _ in columns]
+    while batch := list(islice(records, _BATCH_ROWS)):
+        try:
+            arrays = [pa.array([_or_null(record[name], of) for record in batch], kind) for name, kind, of in columns]
+        except (pa.ArrowException, ArithmeticError) as error:
+            raise ValueError(f"it has a value that does not fit its own type ({error})") from error
+        yield arrays
+
+
+def needs_copy(fields: tuple[AvroField, ...]) -> bool:
+    """Return whether Spark refuses a file with these fields, or reads values of them as other numbers or as bytes."""
+    return any(field.name.lower() == METADATA or _is_odd(field.kind) for field in fields)
+
+
+def _is_odd(kind: Any) -> bool:
+    if isinstance(kind, list):
+        return any(map(_is_odd, kind))
+    if isinstance(kind, str):
+        return False
+    if not isinstance(kind["type"], str):
+        return _is_odd(kind["type"])
+    parts = [field["kind"] for field in kind.get("fields", ())]
+    parts += [kind[key] for key in ("items", "values") if key in kind]
+    is_wide = kind.get("logicalType") == "decimal" and kind.get("precision", 0) > MAX_PRECISION
+    return is_wide or _logical(kind) in _LOGICAL or any(map(_is_odd, parts))
+
+
+def _logical(kind: dict[str, Any]) -> tuple[str, str]:
+    return str(kind["type"]), kind.get("logicalType", "")
+
+
+def _column(kind: Any, *, is_part: bool = True) -> Column:
+    if isinstance(kind, list):
+        others = [part for part in kind if part != "null"]
+        return _column(others[0], is_part=is_part) if len(others) == 1 else _union(others)
+    if isinstance(kind, str):
+        return _TYPES[kind], _same
+    if not isinstance(kind["type"], str):
+        return _column(kind["type"], is_part=is_part)
+    if kind["type"] == "record":
+        fields = {field["name"]: _column(field["kind"]) for field in kind["fields"]}
+        struct = pa.struct([(name, part) for name, (part, _) in fields.items()])
+        return struct, lambda value: {name: _or_null(value[name], of) for name, (_, of) in fields.items()}
+    if kind["type"] == "array":
+        part, of = _column(kind["items"])
+        return pa.list_(part), lambda values: [_or_null(value, of) for value in values]
+    if kind["type"] == "map":
+        part, of = _column(kind["values"])
+        return pa.map_(pa.string(), part), lambda values: [(key, _or_null(values[key], of)) for key in values]
+    if kind.get("logicalType") == "decimal":
+        return _decimal(kind)
+    if not is_part and _logical(kind) in _NANOSECONDS:
+        return pa.timestamp("ns", _NANOSECONDS[_logical(kind)]), _same
+    plain = _LOGICAL.get(_logical(kind)) or _KNOWN.get(_logical(kind))
+    return plain or (_TYPES[kind["type"]], _same)
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _or_null(value: Any, of: Callable[[Any], Any]) -> Any:
+    return None if value is None else of(value)
+
+
+def _union(parts: list[Any]) -> Column:
+    """Return values of several types as text, or as the wider of two numbers."""
+    if all(part in ("int", "long") for part in parts):
+        return pa.int64(), _same
+    if all(part in ("float", "double") for part in parts):
+        return pa.float64(), _same
+    types = [_PYTHON[part if isinstance(part, str) else part["type"]] for part in parts]
+    # A reader does not tell which of two numbers it has read, so their values stay as they are stored.
+    of_type = {kind: _column(part)[1] for kind, part in zip(types, parts, strict=True) if types.count(kind) == 1}
+    return pa.string(), lambda value: _text(of_type.get(type(value), _same)(value))
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False, default=_text_of_part)
+
+
+def _text_of_part(value: Any) -> str:
+    return b64encode(value).decode() if isinstance(value, bytes) else str(value)
+
+
+def _decimal(kind: dict[str, Any]) -> Column:
+    precision, scale = kind["precision"], kind.get("scale", 0)
+
+    def value_of(stored: bytes) -> Decimal:
+        return Decimal(int.from_bytes(stored, "big", signed=True)).scaleb(-scale, _EXACT)
+
+    if precision > MAX_PRECISION:
+        return pa.string(), lambda stored: f"{value_of(stored):f}"
+    return pa.decimal128(precision, scale), value_of
+
+
+def _time_text(micros: int) -> str:
+    seconds, micros = divmod(micros, 1_000_000)
+    return f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}.{micros:06}"
+
+
+def _timestamp_text(nanos: int) -> str:
+    seconds, nanos = divmod(nanos, 1_000_000_000)
+    digits = f"{nanos:09}"
+    return f"{datetime(1970, 1, 1) + timedelta(seconds=seconds)}.{digits.removesuffix('000')}"  # noqa: DTZ001  a text
+
+
+_TYPES = {
+    "null": pa.null(),
+    "boolean": pa.bool_(),
+    "int": pa.int32(),
+    "long": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "bytes": pa.binary(),
+    "fixed": pa.binary(),
+    "string": pa.string(),
+    "enum": pa.string(),
+}
+_PYTHON: dict[str, type] = {
+    **dict.fromkeys(("string", "enum"), str),
+    **dict.fromkeys(("int", "long"), int),
+    **dict.fromkeys(("float", "double"), float),
+    **dict.fromkeys(("bytes", "fixed"), bytes),
+    **dict.fromkeys(("record", "map"), dict),
+    "array": list,
+    "boolean": bool,
+}
+"""Avro type -> the type of its values in Python."""
+
+_NANOSECONDS = {("long", "timestamp-nanos"): "UTC", ("long", "local-timestamp-nanos"): None}
+_LOGICAL: dict[tuple[str, str], Column] = {
+    **dict.fromkeys(_NANOSECONDS, (pa.string(), _timestamp_text)),
+    ("int", "time-millis"): (pa.string(), lambda millis: _time_text(1000 * millis)),
+    ("long", "time-micros"): (pa.string(), _time_text),
+    ("fixed", "uuid"): (pa.string(), uuid_text),
+    ("fixed", "duration"): (pa.string(), interval_text),
+}
+"""(Avro type, logical type) that Spark takes for numbers or bytes -> its column."""
+
+_KNOWN: dict[tuple[str, str], Column] = {
+    ("int", "date"): (pa.date32(), _same),
+    ("long", "timestamp-millis"): (pa.timestamp("us", "UTC"), lambda millis: 1000 * millis),
+    ("long", "timestamp-micros"): (pa.timestamp("us", "UTC"), _same),
+    ("long", "local-timestamp-millis"): (pa.timestamp("us"), lambda millis: 1000 * millis),
+    ("long", "local-timestamp-micros"): (pa.timestamp("us"), _same),
+}
+"""Those that it reads -> their columns."""

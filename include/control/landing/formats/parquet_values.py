@@ -1,0 +1,110 @@
+"""The values of Parquet files with types that Spark reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import BinaryIO
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from include.control.landing.formats.parquet_files import (
+    has_variants,
+    is_unknown_to_spark,
+    leaves_of,
+    logical_type,
+    parquet_file,
+)
+from include.control.landing.formats.values import interval_text, time_texts, uuid_text
+
+_MAX_BATCH_ROWS, _MAX_BATCH_BYTES = 1 << 16, 1 << 26
+
+
+def parquet_columns(content: BinaryIO) -> Iterator[list[pa.Array]]:
+    """Yield the columns of a Parquet file with types that Spark reads, batch by batch, after an empty one.
+
+    Raises:
+        ValueError: Arrow cannot read the file to its end, or it has VARIANT values.
+    """
+    file = parquet_file(content)
+    if has_variants(file):
+        raise ValueError("Spark cannot read it, and nothing else reads its VARIANT columns")
+    stored = leaves_of(file)
+    for batch in _batches(file):
+        leaves = iter(stored)
+        yield [_column(array, list(islice(leaves, _leaf_count(array.type)))) for array in batch.columns]
+
+
+def _batches(file: pq.ParquetFile) -> Iterator[pa.RecordBatch]:
+    """Yield an empty batch, and then all rows."""
+    schema = file.schema_arrow
+    yield pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
+    metadata = file.metadata
+    size = sum(metadata.row_group(number).total_byte_size for number in range(metadata.num_row_groups))
+    rows = min(_MAX_BATCH_ROWS, 1 + _MAX_BATCH_BYTES * metadata.num_rows // max(size, 1))
+    try:
+        yield from file.iter_batches(rows)
+    except (pa.ArrowException, OSError) as error:
+        raise ValueError(f"it cannot be read to its end ({error}); have it delivered again") from error
+
+
+def _column(array: pa.Array, leaves: list[pq.ColumnSchema]) -> pa.Array:
+    is_nanoseconds = pa.types.is_timestamp(array.type) and array.type.unit == "ns"
+    return array if is_nanoseconds or not any(map(_is_odd, leaves)) else _plain(array, iter(leaves))
+
+
+def _is_odd(leaf: pq.ColumnSchema) -> bool:
+    return leaf.physical_type == "INT96" or is_unknown_to_spark(leaf)
+
+
+def _leaf_count(kind: pa.DataType) -> int:
+    if pa.types.is_struct(kind):
+        return sum(_leaf_count(field.type) for field in kind.fields)
+    if pa.types.is_map(kind):
+        return _leaf_count(kind.key_type) + _leaf_count(kind.item_type)
+    return _leaf_count(kind.value_type) if _is_list(kind) else 1
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
+
+
+def _plain(array: pa.Array, leaves: Iterator[pq.ColumnSchema]) -> pa.Array:
+    """Return values with types that Spark reads; `leaves` are the stored columns of the array."""
+    kind = array.type
+    if pa.types.is_struct(kind):
+        parts = [_plain(part, leaves) for part in array.flatten()]
+        return pa.StructArray.from_arrays(parts, names=[field.name for field in kind.fields], mask=array.is_null())
+    if pa.types.is_map(kind):
+        entries = pa.concat_arrays([array])  # without the offset of a slice
+        parts = [_plain(entries.keys, leaves), _plain(entries.items, leaves)]
+        return pa.MapArray.from_arrays(entries.offsets, *parts, mask=array.is_null())
+    if _is_list(kind):
+        lengths = pc.fill_null(pc.list_value_length(array), 0)
+        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+        return pa.ListArray.from_arrays(offsets, _plain(array.flatten(), leaves), mask=array.is_null())
+    return _plain_leaf(array.dictionary_decode() if pa.types.is_dictionary(kind) else array, next(leaves))
+
+
+def _plain_leaf(array: pa.Array, leaf: pq.ColumnSchema) -> pa.Array:
+    kind, logical = array.type, logical_type(leaf)["Type"]
+    if leaf.physical_type == "INT96":
+        return array.cast(pa.timestamp("us", "UTC"))
+    if not is_unknown_to_spark(leaf):
+        return array
+    if logical in ("Timestamp", "Time"):
+        return time_texts(array)
+    if logical == "Float16":
+        return array.cast(pa.float32())
+    if isinstance(kind, pa.BaseExtensionType):
+        array = array.storage
+    if show := _TEXTS.get(logical):
+        return pa.array([None if value is None else show(value) for value in array.to_pylist()], pa.string())
+    return array
+
+
+_TEXTS = {"UUID": uuid_text, "Decimal": "{:f}".format, "Interval": interval_text}
+"""Logical type -> the function that shows a value of it as text."""

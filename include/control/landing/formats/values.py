@@ -1,0 +1,42 @@
+"""Texts of the values for which Spark has no type."""
+
+from __future__ import annotations
+
+import struct
+from uuid import UUID
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+MAX_PRECISION = 38
+"""The most digits of a decimal of Spark."""
+
+
+def time_texts(times: pa.Array) -> pa.Array:
+    """Return times of a day, or timestamps as Spark writes them, in UTC; with nine digits if six do not suffice.
+
+    >>> time_texts(pa.array([45296000000000, 45296123456789], pa.time64("ns"))).to_pylist()
+    ['12:34:56.000000', '12:34:56.123456789']
+    """
+    if pa.types.is_timestamp(times.type):
+        times = times.cast(pa.timestamp("ns", times.type.tz and "UTC")).cast(pa.timestamp("ns"))
+    return pc.replace_substring_regex(times.cast(pa.string()), r"(\.\d{6})000$", r"\1")
+
+
+def uuid_text(stored: bytes) -> str:
+    """Return a UUID as text.
+
+    >>> uuid_text(bytes(range(16)))
+    '00010203-0405-0607-0809-0a0b0c0d0e0f'
+    """
+    return str(UUID(bytes=stored))
+
+
+def interval_text(stored: bytes) -> str:
+    """Return an interval of Parquet, which is a duration of Avro, as ISO 8601 writes it.
+
+    >>> interval_text(bytes([14, 0, 0, 0, 2, 0, 0, 0, 220, 5, 0, 0]))
+    'P14M2DT1.5S'
+    """
+    months, days, millis = struct.unpack("<III", stored)
+    return f"P{months}M{days}DT{millis / 1000:g}S"
