@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from typing import Any
 
 from pyspark.sql import Row, SparkSession
@@ -33,14 +34,18 @@ def test_csv_values_are_read_by_the_order_of_the_columns(spark: SparkSession) ->
     assert short["_corrupt_record"] == "c"
 
 
-def test_avro_values_are_read_by_their_schema(spark: SparkSession) -> None:
+def test_an_avro_value_is_one_record_of_its_schema_and_nothing_else(spark: SparkSession) -> None:
     fields = [{"name": "id", "type": "string"}, {"name": "amount", "type": "int"}, {"name": "extra", "type": "string"}]
     schema = json.dumps({"type": "record", "name": "order", "fields": fields})
     columns = {"id": {"type": "bigint"}, "order_id": {"from": "ID"}, "total": {"type": "bigint", "from": "Amount"}}
     source = {"format": "avro", "avro_schema": schema, "field_names": "any_case", "transforms": {"id": "offset"}}
-    whole, cut = rows_of(spark, columns, b"\x02a\x0a\x02x", b"\x02", **source)
+    record, registry = b"\x02a\x0a\x02x", b"\x00\x00\x00\x00\x07"
+    values = b"\x02", record + record, registry + record, record[:-1], b""
+    whole, *broken = rows_of(spark, columns, record, *values, **source)
     assert whole[:5] == (0, "a", 5, '{"extra":"x"}', None)
-    assert cut["_corrupt_record"].endswith("Ag==")
+    assert [row["_corrupt_record"].rpartition(" ")[2] for row in broken] == [
+        b64encode(value).decode() for value in values
+    ]
 
 
 def test_a_json_field_in_any_case_is_read_beside_a_column_of_the_message(spark: SparkSession) -> None:
