@@ -40,9 +40,15 @@ def exact(value: Column, received: str, kind: str, reading: ValueReading = AS_WR
         kind: the type to convert to, without parts.
         reading: how the spec says that values are read.
     """
+    read = exact_but_for_year(value, received, kind, reading)
+    return in_range(read, kind) if kind in _TIMES else read
+
+
+def exact_but_for_year(value: Column, received: str, kind: str, reading: ValueReading = AS_WRITTEN) -> Column:
+    """Return what `exact` returns, but also dates and times of years that not every reader can show."""
     base, base_received = kind.partition("(")[0], received.partition("(")[0]
     if base in _TIMES:
-        return _in_range(_time(value, base_received, kind, reading), kind)
+        return _time(value, base_received, kind, reading)
     if kind in ("string", received):
         return value.cast(kind)
     if {base, base_received} <= _NUMBERS and not reading.round:
@@ -56,6 +62,11 @@ def exact(value: Column, received: str, kind: str, reading: ValueReading = AS_WR
 def with_null_values(value: Column, reading: ValueReading) -> Column:
     """Return a value; null if it is one of the texts that the spec says mean that there is none."""
     return F.when(~value.cast("string").isin(*reading.null_values), value) if reading.null_values else value
+
+
+def in_range(value: Column, kind: str) -> Column:
+    """Return a date or time; null if it is not in the years 1 to 9999."""
+    return F.when(_is_in_range(value, kind), value)
 
 
 def can_be_stored(value: Column, kind: str) -> Column:
@@ -89,10 +100,6 @@ def _is_in_range(value: Column, kind: str) -> Column:
     return (value >= F.lit(_FIRST_YEAR).cast(kind)) & (value < F.lit(_AFTER_LAST_YEAR).cast(kind))
 
 
-def _in_range(value: Column, kind: str) -> Column:
-    return F.when(_is_in_range(value, kind), value)
-
-
 def _time(value: Column, received: str, kind: str, reading: ValueReading) -> Column:
     if received in _TIMES:
         read = value.cast(kind)
@@ -102,22 +109,23 @@ def _time(value: Column, received: str, kind: str, reading: ValueReading) -> Col
         return _since_1970(text, kind, reading)
     if reading.format:
         return _of_instant(F.coalesce(*(F.try_to_timestamp(text, F.lit(each)) for each in reading.format)), kind)
-    read = text.try_cast(kind)
     if kind == "date":
+        read = text.try_cast(kind)
         return F.when((read.cast("string") == text) | text.rlike(_MIDNIGHT), read)
     # Spark takes no zone directly after the minutes.
-    read = F.coalesce(read, F.regexp_replace(text, _MINUTES_AND_ZONE, "$1:00$2").try_cast(kind))
-    spelling = _LONGER_INSTANT if reading.round else _INSTANT
-    return F.when(_is_usual_instant(text) | text.rlike(spelling), read)
+    full = F.when(text.rlike(_MINUTES_AND_ZONE), F.regexp_replace(text, _MINUTES_AND_ZONE, "$1:00$2")).otherwise(text)
+    full = F.when(text.rlike(_LONGER_INSTANT if reading.round else _INSTANT), full)
+    return F.when(_is_usual_instant(text), text).otherwise(full).try_cast(kind)
 
 
 def _is_usual_instant(text: Column) -> Column:
-    """Return whether a text that Spark can cast has a day, hours, minutes, seconds and at most six digits more.
+    """Return whether a text has a day, hours, minutes, seconds and at most six digits more, if Spark can cast it.
 
     Most timestamps are written like this, and need no regular expression.
     """
-    marks = reduce(and_, (F.substring(text, at, 1) == mark for at, mark in {5: "-", 8: "-", 14: ":", 17: ":"}.items()))
-    return marks & _is_digit(text, 19) & ~_is_digit(text, 27)
+    marks = (F.substring(text, 5, 1) == "-") & (F.substring(text, 8, 1) == "-") & (F.substring(text, 17, 1) == ":")
+    point = F.instr(text, ".")
+    return marks & ((point == 0) | ((point == 20) & ~_is_digit(text, 27)))
 
 
 def _is_digit(text: Column, at: int) -> Column:
@@ -130,7 +138,7 @@ def _since_1970(text: Column, kind: str, reading: ValueReading) -> Column:
         days = _rounded(text, 0, rounding).try_cast("int")
         return F.date_from_unix_date(F.when(days.between(_FIRST_DAY_NUMBER, _LAST_DAY_NUMBER), days)).cast(kind)
     micros = _rounded(text, 0, rounding, EPOCHS[reading.epoch]).try_cast("bigint")
-    return _of_instant(_in_range(F.timestamp_micros(micros), "timestamp"), kind)
+    return _of_instant(in_range(F.timestamp_micros(micros), "timestamp"), kind)
 
 
 def _of_instant(instant: Column, kind: str) -> Column:
@@ -155,7 +163,7 @@ def _of_text(text: Column, kind: str, rounding: str) -> Column:
     """
     read, is_scientific = text.try_cast(kind), text.contains("e") | text.contains("E")
     if kind in _WHOLE_NUMBERS:
-        return F.coalesce(read, F.when(is_scientific | text.contains("."), _rounded(text, 0, rounding).try_cast(kind)))
+        return F.coalesce(read, F.when(text.isNotNull(), _rounded(text, 0, rounding).try_cast(kind)))
     if kind.startswith("decimal"):
         scale = int(kind.rstrip(")").partition(",")[2])
         digits = F.length(text) - F.instr(text, ".")

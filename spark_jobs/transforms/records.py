@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from functools import reduce
 from operator import or_
 
@@ -12,7 +13,13 @@ from pyspark.sql import functions as F
 
 from include.contracts.spec.nested_type import is_nested
 from include.contracts.spec.record_fields import path_text
-from spark_jobs.transforms.exact_values import can_be_stored, exact, may_not_be_stored, with_null_values
+from spark_jobs.transforms.exact_values import (
+    can_be_stored,
+    exact_but_for_year,
+    in_range,
+    may_not_be_stored,
+    with_null_values,
+)
 from spark_jobs.transforms.java_functions import java_function
 from spark_jobs.transforms.nested_values import MISFIT, VALUE, WHOLE, fields_in, losses, read_as
 from spark_jobs.transforms.record_parts import LOST, RecordColumns, with_parts
@@ -79,10 +86,8 @@ def _json_rows(df: DataFrame, columns: RecordColumns) -> DataFrame:
     texts = {name: F.col(_FIELDS)["texts"][at] for at, name in enumerate(columns.fields)}
     received = {name: kind for name, kind in df.dtypes if name in columns.kinds} | dict.fromkeys(texts, "string")
     raw = {name: texts.get(name, F.col(name)) for name in columns.kinds}
-    sound = [name for name in texts if columns.kinds[name] == "string"]
     corrupt = F.when(F.col(_FIELDS).isNull(), unreadable(RECORD))
-    more = F.to_json(F.col(_FIELDS)["more"])
-    return _bronze_rows(df, columns, raw, received, sound, {}, [more], corrupt, {RECORD, _FIELDS})
+    return _bronze_rows(df, columns, raw, received, {}, corrupt, {RECORD, _FIELDS}, more=F.col(_FIELDS)["more"])
 
 
 def unreadable(text: str) -> Column:
@@ -131,7 +136,46 @@ def parse_columns(df: DataFrame, columns: RecordColumns, undeclared: Mapping[str
     received = {name: kind for name, kind in df.dtypes if name in columns.kinds}
     raw = {name: F.col(name) if name in received else F.lit(None) for name in columns.kinds}
     rescued = {field: _shown(F.col(column)) for column, field in undeclared.items()}
-    return _bronze_rows(df, columns, raw, received, (), rescued, [], F.col(CORRUPT), {*undeclared, CORRUPT})
+    return _bronze_rows(df, columns, raw, received, rescued, F.col(CORRUPT), {*undeclared, CORRUPT})
+
+
+@dataclass(frozen=True)
+class _ReadColumn:
+    """What is read for one column.
+
+    Attributes:
+        value: the stored value, computed from `read`.
+        read: what a projection before computes once, as the column `_read_<name>`; None for nothing.
+        is_lost: whether the value does not fit; `shown` is then its text.
+        shown: a text, or where `is_object` a JSON object of paths of parts with their texts.
+        is_object: whether parts can be lost, and not only the value as a whole.
+    """
+
+    value: Column
+    read: Column | None = None
+    is_lost: Column | None = None
+    shown: Column | None = None
+    is_object: bool = False
+
+
+def _read_column(name: str, value: Column, received: str, columns: RecordColumns, is_sound: bool) -> _ReadColumn:
+    """Read a value that is received as a Spark type; `is_sound` says that each text of it can be stored."""
+    kind, read = columns.kinds[name], F.col(_read(name))
+    if is_nested(kind) and received != kind:
+        text = value.cast("string")
+        lost = F.to_json(losses(text, read, kind, path_text((columns.fields.get(name, name),))))
+        is_lost = read[MISFIT] != WHOLE
+        return _ReadColumn(read[VALUE], read_as(text, kind, columns.reading(name)), is_lost, lost, is_object=True)
+    if received == kind and (is_sound or not may_not_be_stored(kind)):
+        return _ReadColumn(value)
+    if is_nested(kind):
+        stored = F.when(can_be_stored(value, kind), value)
+        return _ReadColumn(read, stored, value.isNotNull() & read.isNull(), as_json(value))
+    typed = exact_but_for_year(value, received, kind, columns.reading(name))
+    if kind == "string":
+        typed = F.when(can_be_stored(typed, kind), typed)
+    stored = in_range(read, kind) if kind in ("date", "timestamp") else read
+    return _ReadColumn(stored, typed, value.isNotNull() & stored.isNull(), _shown(value))
 
 
 def _bronze_rows(
@@ -139,11 +183,11 @@ def _bronze_rows(
     columns: RecordColumns,
     raw: Mapping[str, Column],
     received: Mapping[str, str],
-    sound: Collection[str],
     undeclared: Mapping[str, Column],
-    more: Sequence[Column],
     corrupt: Column,
     not_kept: Collection[str],
+    *,
+    more: Column | None = None,
 ) -> DataFrame:
     """Convert the value of each column, and rescue what does not fit.
 
@@ -152,53 +196,58 @@ def _bronze_rows(
         columns: what is read.
         raw: column -> what was received for it.
         received: column -> the Spark type of that; without the columns of which nothing was received.
-        sound: columns of which any text that was received can be stored.
         undeclared: undeclared field -> its value as text.
-        more: JSON objects of further fields with their texts.
         corrupt: the record as text, if it cannot be parsed.
         not_kept: the columns of `df` that the rows do not have.
+        more: map of further fields with their texts, of JSON; all texts of that can be stored.
     """
-    not_read = [name for name in df.columns if name not in {*columns.kinds, *not_kept}]
+    kept = [name for name in df.columns if name not in {*columns.kinds, *not_kept}]
     values = {name: F.lit(None).cast(kind) for name, kind in columns.kinds.items()}
-    lost, maps, read = {**undeclared}, [*more], dict[str, Column]()
-    for name, received_kind in received.items():
-        kind, field, at = columns.kinds[name], columns.fields.get(name, name), F.col(_read(name))
-        value = with_null_values(raw[name], columns.reading(name))
-        text = value.cast("string")
+    lost = {field: (text.isNotNull(), text) for field, text in undeclared.items()}
+    objects = [] if more is None else [(more.isNotNull(), F.to_json(more))]
+    before = dict[str, Column]()
+    for name, kind in received.items():
+        field, value = columns.fields.get(name, name), with_null_values(raw[name], columns.reading(name))
         if name in columns.parts:
-            df = with_parts(df, _read(name), text, columns.parts[name], field)
-            lost[field] = F.when(at[MISFIT] != WHOLE, _shown(value))
-            maps.append(F.to_json(at[LOST]))
+            df, at = with_parts(df, _read(name), value.cast("string"), columns.parts[name], field), F.col(_read(name))
+            lost[field] = at[MISFIT] != WHOLE, _shown(value)
+            objects.append((at[LOST].isNotNull(), F.to_json(at[LOST])))
             values[name] = at[VALUE]
-        elif is_nested(kind) and received_kind != kind:
-            read[_read(name)] = read_as(text, kind, columns.reading(name))
-            maps.append(F.to_json(losses(text, at, kind, path_text((field,)))))
-            values[name] = at[VALUE]
-        elif name in sound or (received_kind == kind and not may_not_be_stored(kind)):
-            values[name] = value
-        else:
-            typed = value if is_nested(kind) else exact(value, received_kind, kind, columns.reading(name))
-            has_texts = kind == "string" or is_nested(kind)
-            read[_read(name)] = F.when(can_be_stored(typed, kind), typed) if has_texts else typed
-            shown = F.to_json(value) if is_nested(kind) else _shown(value)
-            lost[field] = F.when(value.isNotNull() & at.isNull(), shown)
-            values[name] = at
-    rows = df.withColumns(read) if read else df
-    is_any = reduce(or_, (part.isNotNull() for part in (*lost.values(), *maps)), F.lit(False))
-    fitting = F.to_json(F.struct(*(text.alias(field) for field, text in lost.items()))) if lost else F.lit("{}")
-    rescue = F.when(is_any & corrupt.isNull(), _one_object(fitting, *maps)) if lost or maps else F.lit(None)
+            continue
+        column = _read_column(name, value, kind, columns, is_sound=more is not None and name in columns.fields)
+        values[name] = column.value
+        if column.read is not None:
+            before[_read(name)] = column.read
+        if column.is_lost is not None and column.shown is not None:
+            if column.is_object:
+                objects.append((column.is_lost, column.shown))
+            else:
+                lost[field] = column.is_lost, column.shown
+    rows = df.withColumns(before) if before else df
+    rescue = F.when(corrupt.isNull(), _rescued(lost, objects))
     stored = (value.alias(name) for name, value in values.items())
-    return rows.select(*stored, rescue.cast("string").alias(RESCUED), corrupt.alias(CORRUPT), *not_read)
+    return rows.select(*stored, rescue.alias(RESCUED), corrupt.alias(CORRUPT), *kept)
 
 
-def _one_object(*objects: Column) -> Column:
-    """Return the JSON object that has the fields of all these, of which some may be null; null if it has none.
+def _rescued(lost: Mapping[str, tuple[Column, Column]], objects: Sequence[tuple[Column, Column]]) -> Column:
+    """Return one JSON object of lost values and of further objects; null if there is none of either.
 
-    A filter of maps would do the same, but Spark interprets it, and with it the whole projection.
+    Each part is named once, because Spark would repeat its code. A filter of maps would be shorter, but Spark
+    interprets it, and with it the whole projection.
+
+    Args:
+        lost: field -> (whether its value is lost, the value as text).
+        objects: (whether it is there, a JSON object with at least one field).
     """
-    inner = (F.substring(each, F.lit(2), F.length(each) - 2) for each in objects)
-    fields = F.concat_ws(",", *(F.nullif(each, F.lit("")) for each in inner))
-    return F.when(fields != "", F.concat(F.lit("{"), fields, F.lit("}")))
+    if lost:
+        texts = (F.when(is_lost, text).alias(field) for field, (is_lost, text) in lost.items())
+        objects = [(reduce(or_, (is_lost for is_lost, _ in lost.values())), F.to_json(F.struct(*texts))), *objects]
+    there = [F.when(is_there, json_object) for is_there, json_object in objects]
+    if len(there) < 2:
+        return there[0] if there else F.lit(None).cast("string")
+    fields = F.concat_ws(",", *(F.regexp_replace(each, r"\A\{|\}\z", "") for each in there))
+    is_any = reduce(or_, (is_there for is_there, _ in objects))
+    return F.when(is_any, F.concat(F.lit("{"), fields, F.lit("}")))
 
 
 def _shown(value: Column) -> Column:

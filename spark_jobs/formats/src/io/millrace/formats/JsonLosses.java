@@ -22,13 +22,13 @@ public final class JsonLosses implements UDF3<String, String, String, Map<String
      * @param received the value as JSON
      * @param stored the stored value as JSON, in which each part that does not fit its type is null
      * @param path the path of the value in its record
-     * @return path of each part that is null only in the stored value, or that it does not have -> its text
+     * @return path of each part that is null only in the stored value, or that it does not have -> its text; null for none
      */
     @Override
     public Map<String, String> call(String received, String stored, String path) throws IOException {
         Map<String, String> losses = new LinkedHashMap<>();
         compare(path, received, stored, losses);
-        return losses;
+        return losses.isEmpty() ? null : losses;
     }
 
     private static void compare(String path, String received, String stored, Map<String, String> losses)
