@@ -7,8 +7,8 @@ import re
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from spark_jobs.transforms.java_functions import java_function
 from spark_jobs.transforms.records import RECORD
+from spark_jobs.transforms.values.java_functions import java_function
 
 _ERROR_PREFIX = "not one sound JSON array: "
 _ERROR = re.compile(rf"{_ERROR_PREFIX}(.+?) - have it")

@@ -20,17 +20,17 @@ from include.control.landing.landing import Landing
 from include.control.log.batch import BY_ROW, COPIED, JSON_ARRAY, MIXED_LINE_ENDS, FileFact
 from spark_jobs.delta_io import tables
 from spark_jobs.delta_io.json_arrays import json_elements
-from spark_jobs.transforms.avro_unions import UNION_OPTIONS, without_unions
 from spark_jobs.transforms.record_parts import RecordColumns, record_columns
 from spark_jobs.transforms.records import (
     CORRUPT,
     RECORD,
     is_blank,
-    nested_as_json,
     parse_columns,
     parse_json,
     parse_json_lines,
 )
+from spark_jobs.transforms.values.avro_unions import UNION_OPTIONS, without_unions
+from spark_jobs.transforms.values.nested_values import nested_as_json
 
 SOURCE_FILE = "_source_file"
 """The landing file of a record, relative to the landing root."""

@@ -21,7 +21,7 @@ from include.paths import LakehousePaths
 from spark_jobs.runtime.context import JobContext
 from spark_jobs.runtime.parent import end_with_parent
 from spark_jobs.spark_errors import cause_of
-from spark_jobs.transforms.unstorable import unstorable_error
+from spark_jobs.transforms.values.unstorable import unstorable_error
 
 RunJob = Callable[[JobContext], JobReport]
 

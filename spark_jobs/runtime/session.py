@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from include.errors import MillraceError, SparkUnavailableError
 from include.spark_conf import LOG_STORES, SESSION
 from include.spark_location import require_server
-from spark_jobs.transforms.java_functions import register_java_functions
+from spark_jobs.transforms.values.java_functions import register_java_functions
 
 if TYPE_CHECKING:
     from pyspark.sql.connect.client import DefaultChannelBuilder

@@ -12,7 +12,6 @@ from pyspark.sql.avro.functions import from_avro
 
 from include.contracts.spec.bronze_sources import KafkaSource
 from include.contracts.spec.table_spec import BronzeSpec
-from spark_jobs.transforms.avro_unions import UNION_OPTIONS, without_unions
 from spark_jobs.transforms.record_parts import RecordColumns, record_columns
 from spark_jobs.transforms.records import (
     CORRUPT,
@@ -20,11 +19,12 @@ from spark_jobs.transforms.records import (
     RESCUED,
     in_base64,
     is_blank,
-    nested_as_json,
     parse_columns,
     parse_json,
     unreadable,
 )
+from spark_jobs.transforms.values.avro_unions import UNION_OPTIONS, without_unions
+from spark_jobs.transforms.values.nested_values import nested_as_json
 
 NULL_MESSAGE = "_null_message"
 """True for a message with a key and no value: in a compacted topic it means that the key is deleted."""

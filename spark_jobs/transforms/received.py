@@ -8,7 +8,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from spark_jobs.transforms.records import CORRUPT, EXACT_TIMES, RESCUED
+from spark_jobs.transforms.records import CORRUPT, RESCUED
+from spark_jobs.transforms.values.nested_values import EXACT_TIMES
 
 RECEIVED = "_received"
 """A row as JSON."""

@@ -13,16 +13,16 @@ from pyspark.sql import functions as F
 
 from include.contracts.spec.nested_type import is_nested
 from include.contracts.spec.record_fields import path_text
-from spark_jobs.transforms.exact_values import (
+from spark_jobs.transforms.record_parts import LOST, RecordColumns, with_parts
+from spark_jobs.transforms.values.exact_values import (
     can_be_stored,
     exact_but_for_year,
     in_range,
     may_not_be_stored,
     with_null_values,
 )
-from spark_jobs.transforms.java_functions import java_function
-from spark_jobs.transforms.nested_values import MISFIT, VALUE, WHOLE, fields_in, losses, read_as
-from spark_jobs.transforms.record_parts import LOST, RecordColumns, with_parts
+from spark_jobs.transforms.values.java_functions import java_function
+from spark_jobs.transforms.values.nested_values import MISFIT, VALUE, WHOLE, as_json, fields_in, losses, read_as
 
 RESCUED = "_rescued"
 """JSON of the values that fit no declared column; null when every value fits."""
@@ -32,12 +32,6 @@ RECORD = "_record"
 
 CORRUPT = "_corrupt_record"
 """The record as text when it cannot be parsed; null for every readable record. Never stored in bronze."""
-
-EXACT_TIMES = {
-    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
-    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
-}
-"""Options of JSON: Spark's default format leaves microseconds out."""
 
 _BASE64_PREFIX = "no text, in base64: "
 """The start of `_corrupt_record` where the record's bytes are not text."""
@@ -103,22 +97,6 @@ def in_base64(received: Column) -> Column:
 def is_no_text(corrupt: Column) -> Column:
     """Return true where `_corrupt_record` shows bytes in base64."""
     return corrupt.startswith(_BASE64_PREFIX)
-
-
-def nested_as_json(value: Column, received: str, declared: str | None) -> Column:
-    """Return a struct, array or map as JSON, as JSON records have it; unchanged if it has the type of its column.
-
-    Args:
-        value: what a Parquet or Avro file or message has.
-        received: its Spark type.
-        declared: the type of the column that reads it; None for an undeclared field.
-    """
-    return as_json(value) if is_nested(received) and received != declared else value
-
-
-def as_json(value: Column) -> Column:
-    """Return a struct, array or map as JSON, with its nulls."""
-    return F.to_json(value, {**EXACT_TIMES, "ignoreNullFields": "false"})
 
 
 def parse_columns(df: DataFrame, columns: RecordColumns, undeclared: Mapping[str, str]) -> DataFrame:

@@ -1,10 +1,10 @@
-"""The types of single values in specs: names, column types, durations, table properties."""
+"""The types of single values in specs: names, column types, durations, table properties; and how columns are read."""
 
 from __future__ import annotations
 
 import re
 from datetime import datetime, timedelta
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import (
     AfterValidator,
@@ -19,7 +19,8 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from include.contracts.spec.duration import LOOKBACK, RETENTION, WAIT
-from include.contracts.spec.nested_type import is_nested, nested_type
+from include.contracts.spec.nested_type import is_nested, nested_type, scalar_types
+from include.contracts.strict_model import StrictModel
 
 NAME = r"[a-z][a-z0-9_]*"
 LAYERS = ("bronze", "silver", "gold")
@@ -176,3 +177,86 @@ StartingOffsets = Annotated[
 PropertyText = Annotated[
     str, BeforeValidator(_convert_to_property_text), WithJsonSchema({"type": ["string", "boolean", "integer"]})
 ]
+
+EPOCHS = {"s": 6, "ms": 3, "us": 0, "ns": -3}
+"""Unit of a number since 1970 -> the power of ten that makes microseconds of it; days have none."""
+
+_TIMES = {"date", "timestamp"}
+_EXACT_NUMBERS = {"tinyint", "smallint", "int", "bigint", "decimal"}
+_FITTING = {
+    "format": _TIMES,
+    "epoch": _TIMES,
+    "round": {*_EXACT_NUMBERS, "timestamp"},
+    "decimal_comma": {*_EXACT_NUMBERS, "float", "double"},
+}
+"""Setting -> the types whose values it reads."""
+_LETTERS = frozenset("GyuMLdDEaHhKkmsSVzOXxQqF")
+"""The letters of Spark's patterns: https://spark.apache.org/docs/latest/sql-ref-datetime-pattern.html"""
+_MICROSECONDS = 6
+
+
+def _check_time_pattern(pattern: str) -> str:
+    unquoted = re.sub(r"'[^']*'", "", pattern)
+    if "'" in unquoted:
+        raise ValueError(f"{pattern!r} has a quote that does not end")
+    if odd := sorted(set(re.findall(r"[A-Za-z]", unquoted)) - _LETTERS):
+        raise ValueError(f"{', '.join(odd)} in {pattern!r} is no letter of a pattern: write text between quotes")
+    if "S" * (_MICROSECONDS + 1) in unquoted:
+        raise ValueError(f"{pattern!r} has more digits of a second than a timestamp, which has {_MICROSECONDS}")
+    if not re.search("[yu]", unquoted):
+        raise ValueError(f"{pattern!r} has no year, so that a value would be no date: read it as string")
+    return pattern
+
+
+_Texts = Annotated[
+    tuple[str, ...],
+    BeforeValidator(lambda value: (value,) if isinstance(value, str) else value),
+    PlainSerializer(lambda texts: texts[0] if len(texts) == 1 else list(texts), return_type=str | list[str]),
+    WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "minItems": 1, "items": {"type": "string"}}]}),
+]
+
+
+def _unset(value: object) -> bool:
+    """Return whether a setting is not stated: then it is in no digest of the spec, and older tables keep theirs."""
+    return not value
+
+
+class ValueReading(StrictModel):
+    """How the values of a column are read. A value that the column's type does not hold exactly does not fit.
+
+    Attributes:
+        format: a pattern of dates and times in Spark's letters, or a list of them, such as `dd.MM.yyyy`; then a value
+            must be written like that. ISO 8601 and SQL spellings need none.
+        epoch: a number is a date or time, counted from 1970-01-01 in UTC: `s`, `ms`, `us`, `ns` or `days`.
+        round: how digits that the type does not have are rounded: `half_up`, `half_even`, `down` (cut off), `up`,
+            `floor` or `ceiling`. Without it a number with such digits does not fit. Of a time as text only `down`.
+        null_values: texts that mean that there is no value, such as `\\N`.
+        decimal_comma: whether numbers are written like `1.234,56`.
+    """
+
+    format: Annotated[_Texts, AfterValidator(lambda patterns: tuple(map(_check_time_pattern, patterns)))] = Field(
+        default=(), exclude_if=_unset
+    )
+    epoch: Literal["s", "ms", "us", "ns", "days"] | None = Field(default=None, exclude_if=_unset)
+    round: Literal["half_up", "half_even", "down", "up", "floor", "ceiling"] | None = Field(
+        default=None, exclude_if=_unset
+    )
+    null_values: _Texts = Field(default=(), exclude_if=_unset)
+    decimal_comma: bool = Field(default=False, exclude_if=_unset)
+
+    def check_type(self, kind: str) -> None:
+        """Check that the settings mean something for values of a type.
+
+        Raises:
+            ValueError: no part of the type is of the kind that a setting is for.
+        """
+        kinds = {part.partition("(")[0] for part in scalar_types(kind)}
+        for name, fitting in _FITTING.items():
+            if getattr(self, name) and not kinds & fitting:
+                raise ValueError(f"{name} is for {', '.join(sorted(fitting))}, and this is {kind}")
+        if self.format and self.epoch:
+            raise ValueError("format reads texts and epoch reads numbers: state one of them")
+
+
+AS_WRITTEN = ValueReading()
+"""The reading of a column whose spec says nothing of it."""

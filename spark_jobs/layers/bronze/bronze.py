@@ -50,7 +50,7 @@ from spark_jobs.transforms.refusals import (
 )
 from spark_jobs.transforms.sql_texts import in_texts
 from spark_jobs.transforms.stamps import STAMP_COLUMNS, with_stamp
-from spark_jobs.transforms.unstorable import refused_partition_texts
+from spark_jobs.transforms.values.unstorable import refused_partition_texts
 
 INTERVAL_START = "_interval_start"
 _MALFORMED = "malformed record"

@@ -53,7 +53,7 @@ from spark_jobs.transforms.groups import aggregate, touched_by_lookup
 from spark_jobs.transforms.stamps import STAMP_COLUMNS, with_stamp
 from spark_jobs.transforms.touched_rows import Touched, touched_text
 from spark_jobs.transforms.touched_spans import Ranges, spans_of
-from spark_jobs.transforms.unstorable import require_storable
+from spark_jobs.transforms.values.unstorable import require_storable
 
 
 class GoldAggregate:

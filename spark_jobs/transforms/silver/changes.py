@@ -14,8 +14,8 @@ from operator import and_
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from spark_jobs.transforms.records import EXACT_TIMES
 from spark_jobs.transforms.silver.ties import DELETED, TIED, is_fixed, newest_states_differ, state_hash
+from spark_jobs.transforms.values.nested_values import EXACT_TIMES
 
 ORDER = ("_sequence", "_source_hash")
 """The order of the events of one key; the hash of the event as received decides between events of the same sequence."""

@@ -14,24 +14,25 @@ from include.contracts.spec.expectation import Action, Expectation
 from include.contracts.spec.nested_type import is_nested
 from include.contracts.spec.table_spec import SilverSpec
 from spark_jobs.quality.rules.row_rules import REFUSALS_TYPE, refusal, refusals
-from spark_jobs.transforms.exact_values import can_be_stored, exact, may_not_be_stored, with_null_values
-from spark_jobs.transforms.nested_values import (
+from spark_jobs.transforms.received import IS_FIXED, ROW_ID
+from spark_jobs.transforms.records import RESCUED
+from spark_jobs.transforms.refusals import missing_values, no_refusal, with_refusals
+from spark_jobs.transforms.silver.changes import row_hash
+from spark_jobs.transforms.silver.origins import origin
+from spark_jobs.transforms.silver.ties import FIXED_HASHES, GREATEST_HASH
+from spark_jobs.transforms.values.exact_values import can_be_stored, exact, may_not_be_stored, with_null_values
+from spark_jobs.transforms.values.nested_values import (
     MISFIT,
     OF_ANOTHER_TYPE,
     VALUE,
     WHOLE,
     losses,
+    nested_as_json,
     read_as,
     result,
     with_sorted_maps,
 )
-from spark_jobs.transforms.received import IS_FIXED, ROW_ID
-from spark_jobs.transforms.records import RESCUED, nested_as_json
-from spark_jobs.transforms.refusals import missing_values, no_refusal, with_refusals
-from spark_jobs.transforms.silver.changes import row_hash
-from spark_jobs.transforms.silver.origins import origin
-from spark_jobs.transforms.silver.ties import FIXED_HASHES, GREATEST_HASH
-from spark_jobs.transforms.unstorable import refused_partition_texts
+from spark_jobs.transforms.values.unstorable import refused_partition_texts
 
 _MAX_VALUE_LENGTH = 100
 """Characters of a value that a reason shows."""

@@ -52,7 +52,7 @@ def with_order_id(column: dict[str, Any]) -> dict[str, Any]:
         ({"except_column_list": ["order_id"]}, "except_column_list[0]", "a key identifies", "leave it out"),
         (with_order_id({"type": "integer"}), "columns.order_id.type", "", "did you mean 'int'?"),
         (with_order_id({"nulable": False}), "columns.order_id.nulable", "", "did you mean 'nullable'?"),
-        (with_order_id({"form": "x"}), "columns.order_id.form", "", "did you mean 'from'?"),
+        (with_order_id({"fromm": "x"}), "columns.order_id.fromm", "", "did you mean 'from'?"),
         ({"delta": {FEED: "true"}}, f"delta['{FEED}']", "", "write `maintenance: {change_data_feed"),
         ({"delta": {RETENTION: "interval 1 day"}}, f"delta['{RETENTION}']", "", "write `maintenance: {vacuum"),
         ({"delta": {"millrace.table_id": 3}}, "delta['millrace.table_id']", "", "leave it out"),

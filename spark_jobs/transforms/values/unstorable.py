@@ -10,8 +10,8 @@ from pyspark.sql import functions as F
 
 from include.contracts.spec.nested_type import is_nested
 from include.errors import BadInputError
-from spark_jobs.transforms.exact_values import can_be_stored, may_not_be_stored
 from spark_jobs.transforms.refusals import refusal_when
+from spark_jobs.transforms.values.exact_values import can_be_stored, may_not_be_stored
 
 _NULL_TEXTS = ("", "__HIVE_DEFAULT_PARTITION__")
 """The texts that Delta stores as null in a partition column."""

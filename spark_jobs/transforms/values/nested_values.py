@@ -9,9 +9,9 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from include.contracts.spec.nested_type import is_nested, nested_type
-from include.contracts.spec.value_reading import ValueReading
-from spark_jobs.transforms.exact_values import exact, with_null_values
-from spark_jobs.transforms.java_functions import java_function
+from include.contracts.spec.values import ValueReading
+from spark_jobs.transforms.values.exact_values import exact, with_null_values
+from spark_jobs.transforms.values.java_functions import java_function
 
 VALUE = "value"
 MISFIT = "misfit"
@@ -19,6 +19,13 @@ MISFIT = "misfit"
 
 WHOLE, HAS_MORE, OF_ANOTHER_TYPE = 0, 1, 2
 """How a text fits a type: whole; but for fields that a struct in it does not have; not, as a whole or in a part."""
+
+
+EXACT_TIMES = {
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+}
+"""Options of JSON: Spark's default format leaves microseconds out."""
 
 
 def read_as(text: Column, kind: str, reading: ValueReading) -> Column:
@@ -76,6 +83,22 @@ def map_in(text: Column) -> Column:
 def elements_in(text: Column) -> Column:
     """Return the texts of an array's elements, as array<string>; null for other JSON."""
     return java_function("JsonList", text)
+
+
+def nested_as_json(value: Column, received: str, declared: str | None) -> Column:
+    """Return a struct, array or map as JSON, as JSON records have it; unchanged if it has the type of its column.
+
+    Args:
+        value: what a Parquet or Avro file or message has.
+        received: its Spark type.
+        declared: the type of the column that reads it; None for an undeclared field.
+    """
+    return as_json(value) if is_nested(received) and received != declared else value
+
+
+def as_json(value: Column) -> Column:
+    """Return a struct, array or map as JSON, with its nulls."""
+    return F.to_json(value, {**EXACT_TIMES, "ignoreNullFields": "false"})
 
 
 def with_sorted_maps(value: Column, kind: str) -> Column:

@@ -6,7 +6,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
-from spark_jobs.transforms.records import as_json
+from spark_jobs.transforms.values.nested_values import as_json
 
 _PREFIX = "millrace_union_"
 """The start of the names of a union's fields: without it they are `member0` and so on, as a record may have them."""
