@@ -25,7 +25,7 @@ from include.control.log.stored_tables import is_table, open_table, tables_in
 from include.errors import MillraceError, NotReadyError, QueryError, UnknownNameError, first_line
 from include.paths import LakehousePaths
 from include.reading.datasets import dataset_of
-from include.reading.duckdb_in_utc import duckdb_in_utc
+from include.reading.duckdb_in_utc import all_columns, duckdb_in_utc
 from include.settings import Settings
 from include.specs.problem import did_you_mean
 
@@ -77,7 +77,8 @@ class CertifiedTable:
 
     def duckdb(self, connection: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyRelation:
         """Return the rows as a relation of a DuckDB connection, or of a new one in UTC; DuckDB reads what it needs."""
-        return (connection or duckdb_in_utc()).from_arrow(self.dataset())
+        rows = self.dataset()
+        return (connection or duckdb_in_utc()).from_arrow(rows).project(all_columns(rows.schema))
 
     def polars(self) -> polars.LazyFrame:
         """Return the rows as a lazy frame of Polars."""

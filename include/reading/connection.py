@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from include.control.log.stored_tables import tables_in
 from include.reading.certified import CertifiedTable, certified_tables, lakehouse_at
-from include.reading.duckdb_in_utc import duckdb_in_utc
+from include.reading.duckdb_in_utc import all_columns, duckdb_in_utc
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -34,7 +34,9 @@ def connection_of(versions: Iterable[CertifiedTable]) -> DuckDBPyConnection:
     connection = duckdb_in_utc()
     for version in versions:
         layer, name = version.table.split(".")
-        connection.register(version.table, version.dataset())
+        rows = version.dataset()
+        connection.register(version.table, rows)
         connection.execute(f"CREATE SCHEMA IF NOT EXISTS {layer}")
-        connection.execute(f'CREATE VIEW {layer}."{name}" AS FROM "{version.table}"')
+        columns = all_columns(rows.schema)
+        connection.execute(f'CREATE VIEW {layer}."{name}" AS SELECT {columns} FROM "{version.table}"')
     return connection

@@ -41,7 +41,7 @@ def suggestions(table: str, settings: Settings) -> tuple[CertifiedTable, list[Su
     with TemporaryDirectory() as scratch, duckdb_in_utc() as connection:
         connection.execute(f"SET memory_limit = '{_MEMORY}'")
         connection.execute("SET temp_directory = ?", [scratch])
-        connection.register("version", version.dataset())
+        version.duckdb(connection).create_view("version")
         found = suggest_rules(connection, "version", columns, past)
     spec = _spec_of(table, settings)
     return version, [rule for rule in found if spec is None or not _is_stated(rule, spec)]

@@ -29,15 +29,22 @@ def write_version(
     path = paths.table(table)
     options = options_of(path)
     write_deltalake(str(path), rows, mode="overwrite", partition_by=list(partition_by) or None, storage_options=options)
-    delta = DeltaTable(str(path), storage_options=options)
     if passed is not None:
-        refused = "" if passed else f"{table} version {delta.version()} refused: too many rows"
-        version, table_id = delta.version(), str(delta.metadata().id)
-        result = GateResult(
-            table=table, table_id=table_id, version=version, suite_hash=HASH, passed=passed, refused=refused
-        )
-        Gates(paths).record(result)
-    return delta.version()
+        certify(paths, table, passed=passed)
+    return DeltaTable(str(path), storage_options=options).version()
+
+
+def certify(paths: LakehousePaths, table: str, *, passed: bool = True) -> int:
+    """Record a result of the gate on the newest version of a table, and return the version."""
+    path = paths.table(table)
+    delta = DeltaTable(str(path), storage_options=options_of(path))
+    refused = "" if passed else f"{table} version {delta.version()} refused: too many rows"
+    version, table_id = delta.version(), str(delta.metadata().id)
+    result = GateResult(
+        table=table, table_id=table_id, version=version, suite_hash=HASH, passed=passed, refused=refused
+    )
+    Gates(paths).record(result)
+    return version
 
 
 def orders(*names: str) -> pa.Table:

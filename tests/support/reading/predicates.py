@@ -1,0 +1,135 @@
+"""Random filters on a column, each in the language of every reader, and what makes their values."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
+from tests.support.given import arrow_type
+
+_BOTH = {"=": "__eq__", "<>": "__ne__", "<": "__lt__", "<=": "__le__", ">": "__gt__", ">=": "__ge__"}
+"""Comparison in SQL -> the method of an expression of Arrow and Polars."""
+_READ = {
+    "boolean": lambda text: text == "true",
+    "float": float,
+    "double": float,
+    "decimal": Decimal,
+    "date": date.fromisoformat,
+    "timestamp": lambda text: datetime.fromisoformat(text).replace(tzinfo=UTC),
+    "string": str,
+    "binary": bytes.fromhex,
+}
+"""Type -> what reads a value from its text; whole numbers are not among them."""
+
+
+@dataclass(frozen=True)
+class Predicate:
+    """A filter on a column, or on a field of a struct: `word` with values, and perhaps the opposite of it all.
+
+    Attributes:
+        column: the column, or `column.field`.
+        kind: its type in Spark SQL.
+        word: a comparison, `between`, `in` or `is null`.
+        values: texts of values of the type.
+        is_negated: whether it is within NOT.
+    """
+
+    column: str
+    kind: str
+    word: str
+    values: tuple[str, ...] = ()
+    is_negated: bool = False
+
+    @property
+    def spark(self) -> str:
+        """The filter in Spark's SQL."""
+        return self._sql("`")
+
+    @property
+    def duckdb(self) -> str:
+        """The filter in DuckDB's SQL."""
+        return self._sql('"')
+
+    def _sql(self, quote: str) -> str:
+        column = ".".join(f"{quote}{name}{quote}" for name in self.column.split("."))
+        literals = [_sql_literal(value, self.kind, quote) for value in self.values]
+        match self.word:
+            case "is null":
+                text = f"{column} IS NULL"
+            case "in":
+                text = f"{column} IN ({', '.join(literals)})"
+            case "between":
+                text = f"{column} BETWEEN {literals[0]} AND {literals[1]}"
+            case _:
+                text = f"{column} {self.word} {literals[0]}"
+        return f"NOT ({text})" if self.is_negated else text
+
+    def arrow(self) -> ds.Expression:
+        """The filter for Arrow's datasets."""
+        column = ds.field(*self.column.split("."))
+        values = [pa.scalar(read_value(value, self.kind), arrow_type(self.kind)) for value in self.values]
+        match self.word:
+            case "is null":
+                expression = column.is_null()
+            case "in":
+                expression = column.isin(pa.array([value.as_py() for value in values], arrow_type(self.kind)))
+            case "between":
+                expression = (column >= values[0]) & (column <= values[1])
+            case _:
+                expression = getattr(column, _BOTH[self.word])(values[0])
+        return pc.invert(expression) if self.is_negated else expression
+
+    def polars(self) -> pl.Expr:
+        """The filter for a frame of Polars."""
+        name, *fields = self.column.split(".")
+        column = pl.col(name).struct.field(fields[0]) if fields else pl.col(name)
+        values = [pl.lit(polars_value(value, self.kind)) for value in self.values]
+        match self.word:
+            case "is null":
+                expression = column.is_null()
+            case "in":
+                expression = pl.any_horizontal([column == value for value in values])
+            case "between":
+                expression = (column >= values[0]) & (column <= values[1])
+            case _:
+                expression = getattr(column, _BOTH[self.word])(values[0])
+        return ~expression if self.is_negated else expression
+
+
+def random_predicates(seed: str, column: str, kind: str, values: Sequence[str], count: int) -> list[Predicate]:
+    """Return filters on a column that has such values."""
+    chosen = random.Random(f"{seed} {column}")
+    words = [*_BOTH, *_BOTH, "between", "in", "is null"]
+    found = []
+    for _ in range(count):
+        word = chosen.choice(words)
+        needed = {"between": 2, "in": 2, "is null": 0}.get(word, 1)
+        found.append(Predicate(column, kind, word, tuple(chosen.choices(values, k=needed)), chosen.random() < 0.25))
+    return found
+
+
+def read_value(text: str, kind: str) -> Any:
+    """Return a value from its text."""
+    return _READ.get(kind.partition("(")[0], int)(text)
+
+
+def polars_value(text: str, kind: str) -> pl.Series:
+    """Return a value from its text as a series of one, which has the type of the column."""
+    return pl.from_arrow(pa.array([read_value(text, kind)], arrow_type(kind)))
+
+
+def _sql_literal(text: str, kind: str, quote: str) -> str:
+    if kind == "binary":
+        return f"X'{text}'" if quote == "`" else f"from_hex('{text}')"
+    zone = "+00:00" if kind == "timestamp" and quote != "`" else ""
+    kind = "timestamptz" if zone else kind
+    return f"CAST('{text}{zone}' AS {kind})"
