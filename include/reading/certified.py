@@ -21,7 +21,8 @@ from include.contracts.spec.values import TABLE
 from include.contracts.time_format import MINUTE
 from include.control.gates.gates import Gates
 from include.control.gates.verdicts import equal_versions
-from include.control.log.stored_tables import is_table, open_table, tables_in
+from include.control.log.delta_log import commit_mark
+from include.control.log.stored_tables import is_table, open_table, tables_in, torn_log
 from include.errors import MillraceError, NotReadyError, QueryError, UnknownNameError, first_line
 from include.paths import LakehousePaths
 from include.reading.datasets import dataset_of
@@ -60,15 +61,22 @@ class CertifiedTable:
 
         Raises:
             NotReadyError: it is too old: Delta has removed its log.
+            TornLogError: its log cannot be read.
         """
         try:
             return open_table(self.path, self.version)
         except DeltaError as error:
+            if commit_mark(self.path, self.version):
+                raise torn_log(self.path, error) from error
             cause = f"{self.table} version {self.version} can no longer be read: {first_line(error)}"
             raise NotReadyError(cause, "It is older than the table's retention. Read a later version.") from error
 
     def dataset(self) -> ds.Dataset:
         """Return the rows as an Arrow dataset, which reads only what a scan asks for."""
+        return self._rows
+
+    @cached_property
+    def _rows(self) -> ds.Dataset:
         return dataset_of(self.delta, self.path)
 
     def arrow(self, **scan: Any) -> pa.Table:
@@ -126,7 +134,7 @@ def certified_tables(
     for table in tables:
         try:
             version = _certified(table, gates, paths, at)
-            version.delta  # noqa: B018  opens it: a version whose log is gone is no version to read
+            version.dataset()  # a version that cannot be opened is no version to read
             versions[table] = version
         except MillraceError as error:
             missing[table] = error

@@ -12,6 +12,7 @@ from deltalake import DeltaTable
 from pyarrow.fs import FileSystem, LocalFileSystem, S3FileSystem, SubTreeFileSystem
 
 from include.contracts.lake_path import LakePath
+from include.control.log.stored_tables import logged_files
 from include.control.storage.s3_access import arrow_options
 from include.errors import MisfitError
 
@@ -30,13 +31,14 @@ def dataset_of(delta: DeltaTable, path: LakePath) -> ds.Dataset:
 
     Raises:
         MisfitError: the files alone do not have the rows: there are deletion vectors, or columns with other names.
+        TornLogError: the log has something that delta-rs cannot read.
     """
     protocol = delta.protocol()
     features = protocol.reader_features or (["columnMapping"] if protocol.min_reader_version == 2 else [])
     if unknown := sorted({*features} - {"timestampNtz"}):
         cause = f"{path} cannot be read by its files alone: it has the feature {', '.join(unknown)}"
         raise MisfitError(cause, "Read it by Spark, or drop the feature: ALTER TABLE ... DROP FEATURE ...")
-    schema, files = pa.schema(delta.schema().to_arrow()), pa.table(delta.get_add_actions()).combine_chunks()
+    schema, files = pa.schema(delta.schema().to_arrow()), logged_files(delta, flatten=False)
     # Without a file system, delta-rs reads files through Python. Then Arrow's threads, which may still read when the
     # process ends, abort it or never let it end.
     file_system = _files_below(path)

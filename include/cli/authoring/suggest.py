@@ -14,8 +14,8 @@ from include.catalog import load_catalog
 from include.contracts.spec.table_spec import AnySpec, GoldSpec, SilverSpec
 from include.control.gates.gates import Gates
 from include.control.gates.result import GateResult
-from include.control.log.stored_tables import open_table
-from include.errors import SpecError
+from include.control.log.stored_tables import logged_files, open_table
+from include.errors import SpecError, TornLogError
 from include.inference.first_spec import flow
 from include.inference.suggested_rules import Past, Suggestion, suggest_rules
 from include.reading.certified import CertifiedTable, certified
@@ -67,8 +67,8 @@ def _nulls_of(version: CertifiedTable, results: Sequence[GateResult]) -> Iterato
     """Yield the NULLs by column of earlier versions, by the statistics in Delta's log, as far back as it reaches."""
     for result in results:
         try:
-            actions = pa.table(open_table(version.path, result.version).get_add_actions(flatten=True))
-        except DeltaError:
+            actions = logged_files(open_table(version.path, result.version))
+        except (DeltaError, TornLogError):
             return
         counts = [name for name in actions.column_names if name.startswith("null_count.")]
         # A file without statistics has no count.

@@ -6,10 +6,8 @@ from collections.abc import Set
 from dataclasses import dataclass
 from typing import Any
 
-import pyarrow as pa
-
 from include.contracts.lake_path import LakePath
-from include.control.log.stored_tables import open_table
+from include.control.log.stored_tables import logged_files, open_table
 
 
 @dataclass(frozen=True)
@@ -29,7 +27,7 @@ def file_bounds(table: LakePath, version: int, column: str) -> FileBounds:
     """Return the extremes that the log has of a version's files; none of files without statistics.
 
     A table with deletion vectors or mapped columns has none: a deleted row may have had the extreme of its file, and
-    statistics have other names.
+    statistics have other names. A column with days that Python does not know has none either.
 
     Raises:
         DeltaError: the version cannot be opened.
@@ -37,9 +35,13 @@ def file_bounds(table: LakePath, version: int, column: str) -> FileBounds:
     delta = open_table(table, version)
     if delta.protocol().reader_features:
         return FileBounds()
-    listed = pa.table(delta.get_add_actions(flatten=True))
-    sides = [
-        frozenset(listed[name].drop_null().to_pylist()) if name in listed.column_names else frozenset()
-        for name in (f"min.{column}", f"max.{column}")
-    ]
-    return FileBounds(*sides)
+    listed = logged_files(delta)
+    sides = (f"min.{column}", f"max.{column}")
+    try:
+        bounds = [
+            frozenset(listed[name].drop_null().to_pylist()) if name in listed.column_names else frozenset()
+            for name in sides
+        ]
+    except (OverflowError, ValueError):  # Python has no days outside of the years 1 to 9999
+        return FileBounds()
+    return FileBounds(*bounds)

@@ -21,7 +21,7 @@ from deltalake.exceptions import DeltaError
 
 from include.contracts.lake_path import LakePath
 from include.control.log.delta_log import commit_actions, commit_mark, commit_versions
-from include.control.log.stored_tables import identity, open_table
+from include.control.log.stored_tables import identity, logged_files, open_table
 from include.control.storage.json_lines import json_object
 from include.errors import TornLogError
 
@@ -74,7 +74,7 @@ class FollowedTable:
     def files(self) -> pa.Table:
         """The data files from the log: `path`, `size_bytes`, `num_records` and `null_count._rescued`."""
         if self._files is None:
-            listed = pa.table(self.definition.get_add_actions(flatten=True))
+            listed = logged_files(self.definition)
             columns = [_column(listed, field) for field in _FILES]
             self._files = pa.table(columns, schema=_FILES)
         return self._files

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
+import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
@@ -15,6 +17,8 @@ from include.errors import TornLogError, first_line
 
 TABLE_ID = "millrace.table_id"
 """The table property in which a rebuild stores the id of the new table."""
+
+_PANIC = "delta-rs panicked"
 
 
 def open_table(path: LakePath, version: int | None = None, *, without_files: bool = False) -> DeltaTable:
@@ -33,17 +37,39 @@ def open_table(path: LakePath, version: int | None = None, *, without_files: boo
         StorageError: the store refuses the request.
     """
     try:
-        with _translate_errors(path):
+        with _translate_errors(path), _panics_as_errors():
             return DeltaTable(str(path), version=version, without_files=without_files, storage_options=options_of(path))
     except TableNotFoundError:
         raise
     except DeltaError as error:
         if version is not None:
             raise
-        raise TornLogError(
-            f"The log of {path} cannot be read: {first_line(error)}",
-            "Do not write; restore the missing or damaged files of _delta_log from a backup.",
-        ) from error
+        raise torn_log(path, error) from error
+
+
+def logged_files(delta: DeltaTable, *, flatten: bool = True) -> pa.Table:
+    """Return the data files of an open table by its log: `path`, `num_records`, statistics, partition values.
+
+    Args:
+        delta: the table.
+        flatten: whether the least values of a column `n` are the column `min.n`, and not the field `n` of `min`.
+
+    Raises:
+        TornLogError: the log has something that delta-rs cannot read.
+    """
+    try:
+        with _panics_as_errors():
+            return pa.table(delta.get_add_actions(flatten=flatten))
+    except DeltaError as error:
+        raise torn_log(delta.table_uri, error) from error
+
+
+def torn_log(path: object, error: DeltaError) -> TornLogError:
+    """Return the error that a table's log cannot be read."""
+    way_out = "Do not write; restore the missing or damaged files of _delta_log from a backup."
+    if any(sign in str(error) for sign in ("Failed to parse value", _PANIC)):
+        way_out = "delta-rs cannot hold a value in it. Correct the value where it comes from, and rebuild the table."
+    return TornLogError(f"The log of {path} cannot be read: {first_line(error)}", way_out)
 
 
 def identity(delta: DeltaTable) -> str:
@@ -75,3 +101,14 @@ def options_of(path: LakePath) -> dict[str, str] | None:
 
 def _translate_errors(path: LakePath) -> AbstractContextManager[None]:
     return translate_storage_errors(str(path)) if isinstance(path, S3Path) else nullcontext()
+
+
+@contextmanager
+def _panics_as_errors() -> Iterator[None]:
+    """Raise a `DeltaError` for a panic of delta-rs, which is no `Exception`, and would end what other tables need."""
+    try:
+        yield
+    except BaseException as error:
+        if type(error).__module__ != "pyo3_runtime":
+            raise
+        raise DeltaError(f"{_PANIC}: {error}") from error

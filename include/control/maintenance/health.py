@@ -14,14 +14,13 @@ from enum import StrEnum
 from itertools import repeat
 from typing import Any
 
-import pyarrow as pa
 from deltalake import DeltaTable
 
 from include.contracts.counted import counted
 from include.contracts.lake_path import LakePath
 from include.contracts.spec.common_settings import TableSpec
 from include.contracts.spec.table_spec import GoldSpec
-from include.control.log.stored_tables import open_table
+from include.control.log.stored_tables import logged_files, open_table
 
 MIB = 1024**2
 LEAST_FILE, GREATEST_FILE = 16 * MIB, 1024 * MIB
@@ -150,7 +149,7 @@ def rows_per_file(spec: TableSpec, stored_bytes: int, stored_rows: int, columns:
 
 def data_files(delta: DeltaTable, ordered_at_ms: int) -> list[DataFile]:
     """Return the data files of an open table; those from before `ordered_at_ms` are in order."""
-    actions = pa.table(delta.get_add_actions(flatten=True))
+    actions = logged_files(delta)
     partitions = [actions[name].to_pylist() for name in actions.column_names if name.startswith("partition.")]
     keys = zip(*partitions, strict=True) if partitions else repeat(())
     sizes, written_at_ms = (actions[name].to_pylist() for name in ("size_bytes", "modification_time"))
