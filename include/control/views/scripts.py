@@ -48,7 +48,10 @@ class View:
 def duckdb_script(views: Iterable[View]) -> str:
     """Return a script for DuckDB, which loads its extension `delta` when it is needed, if it can download it.
 
+    The day of a time is that of UTC, and not of the reader's machine.
+
     >>> print(duckdb_script([View("silver.orders", "/it's/silver/orders", 3)]).split("\\n", 1)[1], end="")
+    SET TimeZone = 'UTC';
     CREATE SCHEMA IF NOT EXISTS silver;
     CREATE OR REPLACE VIEW silver."orders" AS FROM delta_scan('/it''s/silver/orders', version => 3);
     """
@@ -57,7 +60,7 @@ def duckdb_script(views: Iterable[View]) -> str:
         rows = f"FROM delta_scan({sql_text(view.path)}, version => {view.version})"
         return f"CREATE OR REPLACE VIEW {view.named()} AS {rows};"
 
-    return _script(views, "CREATE SCHEMA IF NOT EXISTS {};".format, create)
+    return _script(views, "CREATE SCHEMA IF NOT EXISTS {};".format, create, "SET TimeZone = 'UTC';")
 
 
 def spark_script(views: Iterable[View]) -> str:
@@ -99,10 +102,12 @@ def trino_script(views: Iterable[View]) -> str:
     return _script(views, schemas.format, create)
 
 
-def _script(views: Iterable[View], create_schema: Callable[[str], str], create_view: Callable[[View], str]) -> str:
+def _script(
+    views: Iterable[View], create_schema: Callable[[str], str], create_view: Callable[[View], str], *settings: str
+) -> str:
     every = sorted(views)
     layers = dict.fromkeys(view.table.partition(".")[0] for view in every)
-    return "\n".join([_HEAD, *map(create_schema, layers), *map(create_view, every), ""])
+    return "\n".join([_HEAD, *settings, *map(create_schema, layers), *map(create_view, every), ""])
 
 
 def sql_text(value: str) -> str:

@@ -81,6 +81,7 @@ def _check_and_record(context: JobContext, version: int) -> GateOutcome:
         verdicts = gates.record(result, figures)
     else:
         result = recorded
+        gates.publish(table)  # a job that died after a rebuild or a restore has not
     warnings = verdict(table, version, result.checks, before).warnings
     is_new = recorded is None and result.passed and version > (-1 if before is None else before)
     if result.passed:
@@ -156,6 +157,7 @@ def _restore_certified_rows(context: JobContext, refused: GateResult) -> str:
     except RestoreError as error:
         log.warning("%s", error)
         return f"{error}."
+    ops.gates.publish(spec.table)
     return (
         f"The table was restored: version {winner.version} has the rows of version {winner.intent.sources.restores}. "
         "The next run reads the refused batches again."

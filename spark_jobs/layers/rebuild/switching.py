@@ -133,7 +133,7 @@ def _newest(session: SparkSession, path: Any) -> Any:
 
 
 def close_replacement(context: JobContext, winner: Winner) -> None:
-    """Count the rows, and close the batch.
+    """Count the rows, and close the batch. Views follow it only now: its certificate is older than its commit.
 
     Raises:
         ConservationError: the counts and the table differ.
@@ -142,6 +142,7 @@ def close_replacement(context: JobContext, winner: Winner) -> None:
     rows = rows_of_rebuild(path, winner)
     check_conservation(path, winner, rows)
     context.ops.ledger.record_closed(winner, rows)
+    context.ops.gates.publish(winner.intent.table)
 
 
 def replace_rows(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -41,7 +42,10 @@ def shop(refusing: Lakehouse, tmp_path: Path) -> Lakehouse:
     return copy_lakehouse(refusing, tmp_path / "shop")
 
 
-def test_a_refused_version_is_restored_in_the_same_run_and_its_batches_are_read_again(shop: Lakehouse) -> None:
+def test_a_refused_version_is_restored_in_the_same_run_and_its_batches_are_read_again(
+    shop: Lakehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LAKEHOUSE_VIEWS", str(tmp_path / "views"))
     before = content(shop)
     report = shop.run(SILVER, 2)
     assert (report.outcome, report.version, report.certified_version) == (Outcome.COMMITTED, 2, 3)
@@ -49,6 +53,8 @@ def test_a_refused_version_is_restored_in_the_same_run_and_its_batches_are_read_
     assert "observed 3 (2 at most); readers stay on version 1\n" in report.message
     assert report.message.endswith("version 3 has the rows of version 1. The next run reads the refused batches again.")
     assert content(shop) == before
+    views = json.loads((tmp_path / "views" / "certified.json").read_text())
+    assert views[SILVER]["version"] == 3, "the views follow the restored rows"
     commit = read_commit(shop.paths.table(SILVER), 3)
     assert commit is not None
     assert (commit.operation, commit.txns) == ("RESTORE", {"millrace/silver.orders/main": 3})

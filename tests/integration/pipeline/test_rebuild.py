@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 
 import pytest
 from deltalake import DeltaTable
@@ -64,8 +66,9 @@ def require_work_goes_on(shop: Lakehouse) -> None:
 
 
 def test_the_new_table_takes_the_place_of_the_old_one_once_its_gate_passes_it_and_work_goes_on(
-    shop: Lakehouse,
+    shop: Lakehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("LAKEHOUSE_VIEWS", str(tmp_path / "views"))
     before, versions = visible_rows(shop), {table: latest_version(shop.paths.table(table)) for table in TABLES}
     rule = {"expect_table_row_count_to_be_between": {"min_value": 99}, "action": "fail"}
     shop.specs(gold_document(expectations=[rule]))
@@ -82,6 +85,8 @@ def test_the_new_table_takes_the_place_of_the_old_one_once_its_gate_passes_it_an
 
     assert report.exit_code is ExitCode.OK, report.message
     assert report.details["tables"] == {table: versions[table] + 1 for table in (SILVER, GOLD)}
+    views = json.loads((tmp_path / "views" / "certified.json").read_text())
+    assert {table: views[table]["version"] for table in (SILVER, GOLD)} == report.details["tables"]
     assert visible_rows(shop) == right_rows(2)
     old = DeltaTable(str(shop.paths.table(SILVER)), version=versions[SILVER]).to_pyarrow_table()
     assert sorted(old["order_id"].to_pylist()) == [row[0] for row in before[SILVER]]
