@@ -3,7 +3,7 @@ PYTHON := .venv/bin/python
 .DEFAULT_GOAL := help
 # Spark's tests and the whole stack at once, as `make -j test` would have it, starve each other.
 .NOTPARALLEL:
-.PHONY: help machine setup demo demo-kafka compose-demo up down test test-all test-slow spark e2e unit faults race soak bench image lint kafka browser screenshots
+.PHONY: help machine setup demo demo-kafka compose-demo up down test test-all test-slow spark e2e unit faults race soak bench readers image lint kafka browser screenshots
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -69,6 +69,10 @@ soak: setup ## eight writers of every kind at one lakehouse, killed at any momen
 
 bench: setup ## Millrace against a plain script: CPU-seconds, wall time, ratios (an hour)
 	@$(PYTHON) -m benchmarks
+
+readers: setup ## what other libraries read otherwise than Spark: writes the list into the guide Read a table (ten minutes)
+	@.venv/bin/uv pip install --quiet --no-deps --target data/readers daft==0.7.26 chdb==4.4.0 chdb-core==26.9.0
+	@PYTHONPATH=data/readers $(PYTHON) -m tests.foreign_readers --write
 
 image: ## an image of all that a job or an Airflow of Millrace needs: `docker run millrace lakehouse plan`
 	@docker build --build-arg MILLRACE_BASE_IMAGE --tag $${MILLRACE_IMAGE:-millrace} .

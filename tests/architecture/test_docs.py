@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import re
+from importlib.metadata import version
 from pathlib import Path
+
+import pytest
+
+from tests import foreign_readers
 
 GLOSSARY = Path("docs/glossary.md")
 OPERATORS, EXAMPLES = Path("docs/guides/use-the-operators.md"), Path("docs/examples")
@@ -77,3 +82,11 @@ def test_each_picture_is_taken_by_make_screenshots_and_a_page_shows_it() -> None
     shown = {(page.parent / target).resolve() for page in PAGES for target in links(page)}
     assert [path for path in pictures if path not in shown] == []
     assert [path for path in pictures if path.stat().st_size > MOST_BYTES] == []
+
+
+@pytest.mark.parametrize(
+    ("reader", "package"), [("DuckDB", "duckdb"), ("Polars", "polars"), ("deltalake", "deltalake")]
+)
+def test_the_list_of_what_other_readers_lose_is_of_the_installed_versions(reader: str, package: str) -> None:
+    listed = foreign_readers.GUIDE.read_text().partition(foreign_readers.BEGIN)[2].partition(foreign_readers.END)[0]
+    assert f"| {reader} {version(package)}, " in listed, "make readers"

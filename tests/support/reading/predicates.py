@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from functools import reduce
+from operator import or_
 from typing import Any
 
 import polars as pl
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from tests.support.given import arrow_type
 
-_BOTH = {"=": "__eq__", "<>": "__ne__", "<": "__lt__", "<=": "__le__", ">": "__gt__", ">=": "__ge__"}
+_OPERATORS = {"=": "__eq__", "<>": "__ne__", "<": "__lt__", "<=": "__le__", ">": "__gt__", ">=": "__ge__"}
 """Comparison in SQL -> the method of an expression of Arrow and Polars."""
 _READ = {
     "boolean": lambda text: text == "true",
@@ -52,16 +53,33 @@ class Predicate:
     @property
     def spark(self) -> str:
         """The filter in Spark's SQL."""
-        return self._sql("`")
+        return self._sql("`", lambda text: f"X'{text}'" if self.kind == "binary" else f"CAST('{text}' AS {self.kind})")
 
     @property
     def duckdb(self) -> str:
         """The filter in DuckDB's SQL."""
-        return self._sql('"')
+        of_kind = {"binary": "from_hex('{}')", "timestamp": "CAST('{}+00:00' AS timestamptz)"}
+        return self._sql('"', of_kind.get(self.kind, f"CAST('{{}}' AS {self.kind})").format)
 
-    def _sql(self, quote: str) -> str:
+    @property
+    def datafusion(self) -> str:
+        """The filter in the SQL of DataFusion, which is that of delta-rs."""
+        in_utc = """arrow_cast('{}', 'Timestamp(Microsecond, Some("UTC"))')"""
+        of_kind = {"binary": "X'{}'", "timestamp": in_utc, "string": "'{}'"}
+        return self._sql('"', of_kind.get(self.kind, f"CAST('{{}}' AS {self.kind})").format)
+
+    @property
+    def clickhouse(self) -> str:
+        """The filter in the SQL of ClickHouse, which is that of chdb."""
+        names = {"boolean": "Bool", "tinyint": "Int8", "smallint": "Int16", "int": "Int32", "bigint": "Int64"}
+        of_kind = {"float": "Float32", "double": "Float64", "date": "Date32", "string": "String", **names}
+        whole = {"binary": "unhex('{}')", "timestamp": "toDateTime64('{}', 6, 'UTC')"}
+        cast = f"CAST('{{}}' AS {of_kind.get(self.kind, self.kind.title())})"
+        return self._sql('"', whole.get(self.kind, cast).format)
+
+    def _sql(self, quote: str, literal: Callable[[str], str]) -> str:
         column = ".".join(f"{quote}{name}{quote}" for name in self.column.split("."))
-        literals = [_sql_literal(value, self.kind, quote) for value in self.values]
+        literals = [literal(value) for value in self.values]
         match self.word:
             case "is null":
                 text = f"{column} IS NULL"
@@ -75,40 +93,35 @@ class Predicate:
 
     def arrow(self) -> ds.Expression:
         """The filter for Arrow's datasets."""
-        column = ds.field(*self.column.split("."))
         values = [pa.scalar(read_value(value, self.kind), arrow_type(self.kind)) for value in self.values]
-        match self.word:
-            case "is null":
-                expression = column.is_null()
-            case "in":
-                expression = column.isin(pa.array([value.as_py() for value in values], arrow_type(self.kind)))
-            case "between":
-                expression = (column >= values[0]) & (column <= values[1])
-            case _:
-                expression = getattr(column, _BOTH[self.word])(values[0])
-        return pc.invert(expression) if self.is_negated else expression
+        return self.expression(ds.field(*self.column.split(".")), values)
 
     def polars(self) -> pl.Expr:
         """The filter for a frame of Polars."""
         name, *fields = self.column.split(".")
         column = pl.col(name).struct.field(fields[0]) if fields else pl.col(name)
-        values = [pl.lit(polars_value(value, self.kind)) for value in self.values]
+        # A series of one has the type of the column.
+        arrays = [pa.array([read_value(value, self.kind)], arrow_type(self.kind)) for value in self.values]
+        return self.expression(column, [pl.lit(pl.from_arrow(array)) for array in arrays])
+
+    def expression(self, column: Any, values: Sequence[Any]) -> Any:
+        """The filter in the operators of Python, on a column and values of some library."""
         match self.word:
             case "is null":
                 expression = column.is_null()
             case "in":
-                expression = pl.any_horizontal([column == value for value in values])
+                expression = reduce(or_, [column == value for value in values])
             case "between":
                 expression = (column >= values[0]) & (column <= values[1])
             case _:
-                expression = getattr(column, _BOTH[self.word])(values[0])
+                expression = getattr(column, _OPERATORS[self.word])(values[0])
         return ~expression if self.is_negated else expression
 
 
 def random_predicates(seed: str, column: str, kind: str, values: Sequence[str], count: int) -> list[Predicate]:
     """Return filters on a column that has such values."""
     chosen = random.Random(f"{seed} {column}")
-    words = [*_BOTH, *_BOTH, "between", "in", "is null"]
+    words = [*_OPERATORS, *_OPERATORS, "between", "in", "is null"]
     found = []
     for _ in range(count):
         word = chosen.choice(words)
@@ -120,16 +133,3 @@ def random_predicates(seed: str, column: str, kind: str, values: Sequence[str], 
 def read_value(text: str, kind: str) -> Any:
     """Return a value from its text."""
     return _READ.get(kind.partition("(")[0], int)(text)
-
-
-def polars_value(text: str, kind: str) -> pl.Series:
-    """Return a value from its text as a series of one, which has the type of the column."""
-    return pl.from_arrow(pa.array([read_value(text, kind)], arrow_type(kind)))
-
-
-def _sql_literal(text: str, kind: str, quote: str) -> str:
-    if kind == "binary":
-        return f"X'{text}'" if quote == "`" else f"from_hex('{text}')"
-    zone = "+00:00" if kind == "timestamp" and quote != "`" else ""
-    kind = "timestamptz" if zone else kind
-    return f"CAST('{text}{zone}' AS {kind})"

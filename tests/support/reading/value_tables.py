@@ -12,6 +12,10 @@ from pyspark.sql import functions as F
 from include.control.log.stored_tables import open_table
 from include.paths import LakehousePaths
 from spark_jobs.delta_io.tables import READER_SAFE
+from tests.support.reading.predicates import Predicate, random_predicates
+
+PLAIN, BY_VALUE = "silver.plain", "silver.by_value"
+"""A table with all types, and one with partitions of all values."""
 
 _NUMBERS = ["NaN", "-0.0", "0.0", "1.5", "-2.25", "Infinity", "-Infinity"]
 VALUES = {
@@ -74,12 +78,9 @@ STATES = {
 """What is done to a table, one after the other -> the statements; none of them changes its rows in the end."""
 
 
-def create(spark: SparkSession, paths: LakehousePaths, table: str, *partitions: str) -> Path:
-    """Create a table of the rows: with all types and a file each, or with partitions of all values.
-
-    The first one has its rows twice: its columns got statistics only for the second ones.
-    """
-    path = Path(str(paths.table(table)))
+def create(spark: SparkSession, paths: LakehousePaths, table: str) -> Path:
+    """Create one of the two tables. The first has its rows twice: only the second ones have statistics."""
+    path, partitions = Path(str(paths.table(table))), list(PARTED) if table == BY_VALUE else []
     kinds = {name: kind for name, kind in TYPES.items() if not partitions or name in ("id", *partitions)}
     columns = ", ".join(f"`{name}` {kind}" for name, kind in kinds.items())
     spark.sql(f"CREATE TABLE delta.`{path}` ({columns}) {_how(partitions, 'id')}")
@@ -127,3 +128,16 @@ def typed_rows(spark: SparkSession) -> DataFrame:
 def file_count(path: Path) -> int:
     """Return the number of data files of the newest version."""
     return len(open_table(path).file_uris())
+
+
+def filters_of(table: str, seed: str, count: int) -> list[Predicate]:
+    """Return filters on each column of a table, by its values."""
+    kinds = PARTED if table == BY_VALUE else {**KINDS, **FIELDS}
+    return [one for name, kind in kinds.items() for one in random_predicates(seed, name, kind, VALUES[kind], count)]
+
+
+def ids_of_spark(spark: SparkSession, path: Path, filters: Sequence[Predicate]) -> list[list[int]]:
+    """Return the ids of the rows that Spark finds by each filter; it evaluates all of them in one query."""
+    columns = ", ".join(f"{one.spark} AS p{at}" for at, one in enumerate(filters))
+    rows = spark.sql(f"SELECT id, {columns} FROM delta.`{path}`").collect()
+    return [sorted(row["id"] for row in rows if row[f"p{at}"]) for at in range(len(filters))]
