@@ -132,11 +132,15 @@ def _by_figures(
         # Spark does not say which rule failed: the caller evaluates each rule alone, if the frame can be read.
         require_readable(df)
         return {}, ComputedFigures()
+    except OverflowError:
+        return {number: _by_figures_alone(df, rule) for number, rule in rules.items()}, ComputedFigures()
 
 
 def _by_figures_alone(df: DataFrame, rule: FusedRule) -> RuleResult:
     try:
         return _in_one_pass(df, {0: rule}, None)[0][0]
+    except OverflowError:  # Python has no such day
+        return RuleResult(False, error="it computes a date or a time outside of the years 1 to 9999")
     except PySparkException as error:
         require_readable(df)
         return RuleResult(False, error=one_line(str(error)))
@@ -151,7 +155,12 @@ def _in_one_pass(
         for number, rule in rules.items()
     }
     samples = {number: rules[number].samples for number, result in results.items() if not result.passed}
-    values = collect_samples(df, {number: sampled for number, sampled in samples.items() if sampled})
+    shown = {number: sampled for number, sampled in samples.items() if sampled}
+    try:
+        values = collect_samples(df, shown)
+    except OverflowError:  # Python has no days outside of the years 1 to 9999, but their texts
+        texts = {number: replace(sampled, value=sampled.value.cast("string")) for number, sampled in shown.items()}
+        values = collect_samples(df, texts)
     for number, failing in values.items():
         if failing:
             details = {**results[number].details, "partial_unexpected_list": failing}

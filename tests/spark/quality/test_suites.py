@@ -173,3 +173,18 @@ def test_a_rule_that_compares_versions_cannot_be_evaluated_on_rows_of_no_version
     for check in check_rules(planes, [fresh, other]).checks:
         assert not check.passed
         assert "nothing to compare them with" in check.error
+
+
+def test_a_date_that_python_does_not_know_fails_the_rules_that_it_breaks_alone(spark: SparkSession) -> None:
+    rows = spark.sql("SELECT id, DATE'2024-01-01' + CAST(id * 6000000 AS INT) AS day FROM range(3)")
+    rules = [
+        rule("expect_table_row_count_to_be_between", min_value=3),
+        rule("expect_column_values_to_not_be_null", column="day"),
+        rule("expect_column_values_to_be_between", "warn", column="day", max_value="2024-12-31"),
+        rule("expect_column_max_to_be_between", column="day", max_value="2024-12-31"),
+        rule("expect_column_max_to_be_between", column="id", max_value=2),
+    ]
+    count, filled, between, greatest, of_ids = check_rules(rows, rules).checks
+    assert (count.passed, filled.passed, of_ids.passed) == (True, True, True)
+    assert (between.unexpected_rows, between.samples) == (2, ("+18451-06-11", "+34878-11-19"))
+    assert "outside of the years 1 to 9999" in greatest.error
