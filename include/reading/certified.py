@@ -26,7 +26,7 @@ from include.control.log.stored_tables import is_table, open_table, tables_in, t
 from include.errors import MillraceError, NotReadyError, QueryError, UnknownNameError, first_line
 from include.paths import LakehousePaths
 from include.reading.datasets import dataset_of
-from include.reading.duckdb_in_utc import all_columns, duckdb_in_utc
+from include.reading.duckdb_in_utc import all_columns, duckdb_in_utc, float_columns
 from include.settings import Settings
 from include.specs.problem import did_you_mean
 
@@ -91,11 +91,14 @@ class CertifiedTable:
     def polars(self) -> polars.LazyFrame:
         """Return the rows as a lazy frame of Polars."""
         try:
-            from polars import scan_pyarrow_dataset
+            import polars
         except ImportError as error:
             raise QueryError("the package polars is not installed", "pip install polars") from error
         # Its own `scan_delta` finds no file below a folder with a space or a letter beyond ASCII in its name.
-        return scan_pyarrow_dataset(self.dataset())
+        frame = polars.scan_pyarrow_dataset(self.dataset())
+        # Polars lets Arrow filter, as DuckDB does: a column that an expression makes is filtered by Polars.
+        columns = [polars.col(name) for name in float_columns(self.dataset().schema)]
+        return frame.with_columns(polars.when(column.is_not_null()).then(column) for column in columns)
 
     def spark(self, session: Any) -> Any:
         """Return the rows as a DataFrame of a `SparkSession` that has Delta, and the credentials of the store."""

@@ -42,9 +42,14 @@ def all_columns(schema: pa.Schema) -> str:
     >>> all_columns(pa.schema([("n", pa.int64())]))
     '*'
     """
-    names = [identifiers([field.name]) for field in schema if _has_floats(field.type)]
+    names = [identifiers([name]) for name in float_columns(schema)]
     kept = ", ".join(f"CASE WHEN {name} IS NULL THEN NULL ELSE {name} END AS {name}" for name in names)
     return f"* REPLACE ({kept})" if kept else "*"
+
+
+def float_columns(schema: pa.Schema) -> list[str]:
+    """Return the columns that are floating point numbers, or structs with such fields: Arrow misjudges their NaN."""
+    return [field.name for field in schema if _has_floats(field.type)]
 
 
 def _has_floats(kind: pa.DataType) -> bool:

@@ -100,9 +100,7 @@ class Predicate:
         """The filter for a frame of Polars."""
         name, *fields = self.column.split(".")
         column = pl.col(name).struct.field(fields[0]) if fields else pl.col(name)
-        # A series of one has the type of the column.
-        arrays = [pa.array([read_value(value, self.kind)], arrow_type(self.kind)) for value in self.values]
-        return self.expression(column, [pl.lit(pl.from_arrow(array)) for array in arrays])
+        return self.expression(column, [pl.lit(read_value(value, self.kind)) for value in self.values])
 
     def expression(self, column: Any, values: Sequence[Any]) -> Any:
         """The filter in the operators of Python, on a column and values of some library."""
