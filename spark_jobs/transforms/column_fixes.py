@@ -23,7 +23,7 @@ _TIME_LETTERS = frozenset("HhKkmsSaVzOXx")
 
 
 def fixed_value(name: str, fix: ColumnFix) -> Column:
-    """Return the new value of the column `name`; the caller casts it to the column's type."""
+    """Return the new value of the column `name`; the caller converts it to the column's type."""
     text = F.col(f"`{name}`").cast("string")
     match fix:
         case SetValue():

@@ -10,7 +10,7 @@ from include.contracts.strict_model import StrictModel
 
 
 class SetValue(StrictModel):
-    """Set the column to `value`, a text that is cast to the column's type."""
+    """Set the column to `value`, a text that the column's type holds exactly."""
 
     how: Literal["set"] = "set"
     value: str

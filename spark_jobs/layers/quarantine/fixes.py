@@ -8,11 +8,13 @@ from dataclasses import dataclass, field, replace
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import StringType, StructField, StructType
+from pyspark.sql.types import BinaryType, StructType
 
 from include.contracts.counted import counted
 from include.contracts.job.column_fix import Copy
 from include.contracts.job.requests import QuarantineRequest
+from include.contracts.spec.nested_type import is_nested
+from include.contracts.spec.values import AS_WRITTEN
 from include.control.quarantine.edited_rows import EditedRow, edited_rows
 from include.control.quarantine.events import ReceivedRow
 from include.control.quarantine.stored_rows import QuarantinedRow
@@ -22,15 +24,18 @@ from spark_jobs.layers.bronze.bronze import BronzeIngest
 from spark_jobs.layers.received_rows import received_frame
 from spark_jobs.layers.silver.replays import SilverReplays
 from spark_jobs.transforms.column_fixes import fixed_value, loses_value
-from spark_jobs.transforms.received import ROW_ID, as_received, editable_columns, values_of
+from spark_jobs.transforms.received import ROW_ID, as_received, editable_columns
 from spark_jobs.transforms.records import CORRUPT
 from spark_jobs.transforms.refusals import is_accepted, is_quarantined, reasons
+from spark_jobs.transforms.values.exact_values import can_be_stored, exact, may_not_be_stored
+from spark_jobs.transforms.values.nested_values import MISFIT, VALUE, WHOLE, fields_in, nested_as_json, read_as
 
 RowChecker = BronzeIngest | SilverReplays
 """What a layer knows of the received rows of its table: their columns, and the rules that they have to pass."""
 
 _INVALID, _EDIT, _EDITED = "_invalid", "_edit", "_edited"
 _MAX_SHOWN = 5
+_MAX_VALUE_LENGTH = 100
 
 
 @dataclass(frozen=True)
@@ -38,7 +43,7 @@ class Change:
     """The new value of a column.
 
     Attributes:
-        value: the new value, not yet cast to the column's type.
+        value: the new value, not yet of the column's type.
         applies: true for the rows that get the new value.
         is_lost: true if the new value could not be computed from the old one.
     """
@@ -121,20 +126,17 @@ def _edited_values(
     """Return column -> its change, from edited rows, and the rows joined with their edited values."""
     _require_columns(schema, {name for edit in edits for name in edit.columns})
     columns = editable_columns(schema)
-    texts = StructType([StructField(name, StringType()) for name in columns])
     lines = [(edit.id, edit.line, list(edit.columns)) for edit in edits]
     edited = session.createDataFrame(lines, f"{ROW_ID} string, _line string, {_EDITED} array<string>")
-    # A value is read both with its column's type, and as text that is cast like an expression.
-    records = {"typed": StructType([StructField("record", schema)]), "text": StructType([StructField("record", texts)])}
-    values_of_edit = [values_of(F.col("_line"), kind)["record"].alias(name) for name, kind in records.items()]
-    joined = frame.join(edited.withColumn(_EDIT, F.struct(*values_of_edit)).drop("_line"), ROW_ID)
-    values = {
-        name: Change(
-            F.coalesce(F.col(f"{_EDIT}.typed.`{name}`").cast("string"), F.col(f"{_EDIT}.text.`{name}`")),
-            F.array_contains(_EDITED, F.lit(name)),
-        )
-        for name in columns
-    }
+    texts = fields_in(fields_in(F.col("_line"), ["record"])["texts"][0], columns)["texts"]
+    joined = frame.join(edited.withColumn(_EDIT, texts).drop("_line"), ROW_ID)
+    values = dict[str, Change]()
+    for at, name in enumerate(columns):
+        text = F.col(_EDIT)[at]
+        # JSON has bytes in base64, as `as_received` writes them.
+        value = F.try_to_binary(text, F.lit("base64")) if schema[name].dataType == BinaryType() else text
+        is_edited = F.array_contains(_EDITED, F.lit(name))
+        values[name] = Change(value, is_edited, is_lost=text.isNotNull() & value.isNull())
     if CORRUPT in columns:
         # An edit of a column of a record that could not be parsed replaces the record.
         corrupt = values[CORRUPT]
@@ -145,11 +147,14 @@ def _edited_values(
 def _with_changes(frame: DataFrame, schema: StructType, changes: Mapping[str, Change]) -> DataFrame:
     """Return `ROW_ID`, the changed rows as JSON in `received`, and the invalid values as texts in `_invalid`."""
     kinds = {field.name: field.dataType.simpleString() for field in schema.fields}
+    given = dict(frame.select(*(change.value.alias(name) for name, change in changes.items())).dtypes)
     invalid, new = list[Column](), dict[str, Column]()
     for name, change in changes.items():
-        value = change.value.try_cast(kinds[name])
+        value = _fitting(change.value, given[name], kinds[name])
         is_invalid = change.is_lost | (change.value.isNotNull() & value.isNull())
-        invalid.append(F.when(change.applies & is_invalid, F.lit(f"{name} is no {kinds[name]}")))
+        shown = F.substring(change.value.cast("string"), 1, _MAX_VALUE_LENGTH)
+        text = F.concat_ws(": ", F.lit(f"{name} is no {kinds[name]}"), shown)
+        invalid.append(F.when(change.applies & is_invalid, text))
         new[name] = F.when(change.applies, value).otherwise(F.col(f"`{name}`"))
     unchanged = [name for name in schema.names if name not in new]
     fixed = frame.select(
@@ -159,6 +164,18 @@ def _with_changes(frame: DataFrame, schema: StructType, changes: Mapping[str, Ch
         *(value.alias(name) for name, value in new.items()),
     )
     return fixed.select(ROW_ID, _INVALID, as_received(schema.names).alias("received"))
+
+
+def _fitting(value: Column, given: str, kind: str) -> Column:
+    """Return a value as a value of a type; null if the type does not hold exactly it."""
+    if not is_nested(kind):
+        fitting = exact(value, given, kind)
+    elif given == kind:
+        fitting = value
+    else:
+        read = read_as(nested_as_json(value, given, kind).cast("string"), kind, AS_WRITTEN)
+        fitting = F.when(read[MISFIT] == WHOLE, read[VALUE])
+    return F.when(can_be_stored(fitting, kind), fitting) if may_not_be_stored(kind) else fitting
 
 
 def _require_columns(schema: StructType, names: Iterable[str]) -> None:

@@ -19,8 +19,9 @@ from tests.support.given import given
 from tests.support.lakehouse import AT_LEAST_0, Lakehouse, order
 
 BRONZE, SILVER = "bronze.orders", "silver.orders"
-COLUMNS = {**bronze_document()["columns"], "price": {"type": "decimal(20,6)"}, "note": {"type": "string"}}
-NOTED = {**silver_document()["columns"], "price": {"type": "decimal(20,6)"}, "noted": {"type": "int", "from": "note"}}
+PLACE = "struct<x:decimal(9,2),at:array<date>>"
+COLUMNS = {**bronze_document()["columns"], "price": {"type": "decimal(20,6)"}, "note": {"type": "string"}, "place": {"type": PLACE}}
+NOTED = {**silver_document()["columns"], "price": {"type": "decimal(20,6)"}, "noted": {"type": "int", "from": "note"}, "place": {"type": PLACE}}
 AT = "2013-01-01T08:00:00.123456Z"
 
 
@@ -51,18 +52,19 @@ def test_fixes_are_applied_in_turn_to_the_received_row_each_to_its_own_columns_a
     assert "3 rows fixed: 3 pass all rules now" in report.message
     fix(shop, assign={"amount": "amount + 1"}, rows={"reason": "amount"})
     lines = [
-        f'{{"id": "{ids["o1"]}", "record": {{"amount": "15", "price": 99999999999999.654321, "day": null}}}}',
+        f'{{"id": "{ids["o1"]}", "record": {{"amount": "15", "price": 99999999999999.654321, "day": null, '
+        '"place": {"x": 1.50, "at": ["2013-01-02"]}}}',
         f'{{"id": "{ids["o3"]}", "record": {{"day": "2013-02-03"}}}}',
     ]
     fix(shop, edited="\n".join(lines), rows={"ids": [ids["o1"], ids["o3"]]})
     assert {row.status for row in shop.waiting(SILVER)} == {RowStatus.FIXED}
     assert shop.rows(SILVER, "order_id") == [], "a fix brings nothing into the table"
     assert shop.replay(SILVER).rows.applied == 3
-    first = date(2013, 1, 1)
-    assert shop.rows(SILVER, "order_id", "amount", "noted", "price", "day", "event_at") == [
-        ("o1", 15, 1, Decimal("99999999999999.654321"), None, datetime(2013, 1, 1, tzinfo=UTC)),
-        ("o2", 21, None, Decimal("12345678901234.123456"), first, datetime(2013, 1, 1, 8, 0, 0, 123456, UTC)),
-        ("o3", 30, 3, None, date(2013, 2, 3), datetime(2013, 1, 1, tzinfo=UTC)),
+    first, place = date(2013, 1, 1), {"x": Decimal("1.50"), "at": [date(2013, 1, 2)]}
+    assert shop.rows(SILVER, "order_id", "amount", "noted", "price", "day", "event_at", "place") == [
+        ("o1", 15, 1, Decimal("99999999999999.654321"), None, datetime(2013, 1, 1, tzinfo=UTC), place),
+        ("o2", 21, None, Decimal("12345678901234.123456"), first, datetime(2013, 1, 1, 8, 0, 0, 123456, UTC), None),
+        ("o3", 30, 3, None, date(2013, 2, 3), datetime(2013, 1, 1, tzinfo=UTC), None),
     ]
 
 
@@ -79,12 +81,22 @@ def test_an_invalid_fix_is_refused_completely(shop: Lakehouse) -> None:
         ("_source_file", "'x'"): "no column '_source_file'",
         ("amount", "(select count(*) from text.`/etc/passwd`)"): "function count is not for single rows",
         ("amount", "nosuch + 1"): "cannot be computed",
-        ("amount", "'many'"): "amount is no int",
+        ("amount", "'many'"): "amount is no int: many",
+        ("amount", "1.9"): "amount is no int: 1.9",
+        ("price", "0.0000001"): "price is no decimal(20,6): 0.0000001",
+        ("day", "'20089'"): "day is no date: 20089",
+        ("day", "event_at"): "day is no date: 2013-01-01 08:00:00.123456",
     }
     for (column, sql), message in refusals.items():
         report = fix(shop, assign={column: sql})
         assert (report.outcome, message in report.message) == (Outcome.BAD_INPUT, True), report.message
     [row, *_] = shop.waiting(SILVER)
-    report = fix(shop, edited=f'{{"id": "{row.id}", "record": {{"amount": "many"}}}}', rows={"ids": [row.id]})
-    assert (report.outcome, "amount is no int" in report.message) == (Outcome.BAD_INPUT, True)
+    edits = {
+        '"amount": "many"': "amount is no int: many",
+        '"price": 19.0000001': "price is no decimal(20,6): 19.0000001",
+        '"place": {"x": 19.999}': 'place is no struct<x:decimal(9,2),at:array<date>>: {"x": 19.999}',
+    }
+    for edit, message in edits.items():
+        report = fix(shop, edited=f'{{"id": "{row.id}", "record": {{{edit}}}}}', rows={"ids": [row.id]})
+        assert (report.outcome, message in report.message) == (Outcome.BAD_INPUT, True), report.message
     assert {row.status for row in shop.waiting(SILVER)} == {RowStatus.OPEN}
