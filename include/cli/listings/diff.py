@@ -16,6 +16,7 @@ from include.control.changes.table_diff import TableDiff, table_diff
 from include.control.ops_tables import OpsTables
 from include.control.planning.stream_positions import stream_position
 from include.errors import ExitCode, MillraceError
+from include.reading.odd_values import odd_values
 from include.settings import Settings
 
 
@@ -37,7 +38,10 @@ def show_diffs(tables: Sequence[str], settings: Settings, *, as_json: bool) -> E
     for spec in in_progress(specs, "comparing the tables with their specs"):
         try:
             position = stream_position(spec, ops.paths, ops.ledger)
-            diffs.append(table_diff(spec, position.last if position else None, ops))
+            diff = table_diff(spec, position.last if position else None, ops)
+            if diff.may_have_other_values and (odd := odd_values(ops.paths.table(spec.table), spec.converted_columns)):
+                diff = diff.with_remark(", ".join(odd))
+            diffs.append(diff)
         except MillraceError as error:
             problems.append(error)
     for problem in problems:

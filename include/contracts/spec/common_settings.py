@@ -10,7 +10,16 @@ from pydantic import ConfigDict, Field, model_validator
 
 from include.contracts.spec.bronze_sources import BATCH_SIZES
 from include.contracts.spec.expectation import Expectation
-from include.contracts.spec.values import Bytes, ColumnName, ColumnType, PropertyText, Retention, ValueReading, Wait
+from include.contracts.spec.values import (
+    VALUE_RULE,
+    Bytes,
+    ColumnName,
+    ColumnType,
+    PropertyText,
+    Retention,
+    ValueReading,
+    Wait,
+)
 from include.contracts.strict_model import StrictModel
 
 
@@ -212,9 +221,15 @@ class TableSpec(StrictModel):
         return tuple(rule for rule in self.expectations if not rule.is_row_rule)
 
     @property
+    def converted_columns(self) -> tuple[str, ...]:
+        """The columns whose values may be converted, so that `VALUE_RULE` matters for them."""
+        return ()
+
+    @property
     def spec_hash(self) -> str:
         """A short digest of all settings that decide the table's rows; descriptions and batch sizes do not."""
-        return _digest(self.model_dump_json(exclude=_NOT_HASHED))
+        rule = VALUE_RULE if self.converted_columns else ""
+        return _digest(self.model_dump_json(exclude=_NOT_HASHED) + rule)
 
     @property
     def suite_hash(self) -> str:

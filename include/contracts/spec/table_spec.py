@@ -22,7 +22,7 @@ from include.contracts.spec.common_settings import (
 )
 from include.contracts.spec.expectation import Expectation, rules_of_keys
 from include.contracts.spec.gold_query import GoldQuery, GoldSource, SilverOfQuery
-from include.contracts.spec.values import NAME, ColumnName, ColumnNames
+from include.contracts.spec.values import NAME, ColumnName, ColumnNames, may_be_converted
 
 
 class BronzeSpec(TableSpec):
@@ -61,6 +61,12 @@ class BronzeSpec(TableSpec):
             msg = "on_drift: evolve needs records that name their fields: JSON, Parquet, or CSV files with a header"
             raise ValueError(msg)
         return self
+
+    @property
+    def converted_columns(self) -> tuple[str, ...]:
+        """The columns whose values may be converted."""
+        read_as = self.source.format
+        return tuple(name for name, column in self.columns.items() if may_be_converted(column.type, read_as))
 
     @property
     def needs_column_approval(self) -> bool:
@@ -128,6 +134,11 @@ class SilverSpec(TableSpec, ChangeData):
                 f"required is for bronze columns, which files may lack: write nullable: false for {', '.join(required)}"
             )
         return self
+
+    @property
+    def converted_columns(self) -> tuple[str, ...]:
+        """The columns whose values may be converted, unless their source has the same type."""
+        return tuple(name for name, column in self.columns.items() if may_be_converted(column.type))
 
     @property
     def source_tables(self) -> tuple[str, ...]:

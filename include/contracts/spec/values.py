@@ -190,6 +190,14 @@ _FITTING = {
     "decimal_comma": {*_EXACT_NUMBERS, "float", "double"},
 }
 """Setting -> the types whose values it reads."""
+VALUE_RULE = "exact"
+"""The rule by which values are read, as specs are recorded with it; those of an earlier Millrace have none."""
+_NEVER_CONVERTED = {
+    "csv": {"string", "boolean", "binary", "tinyint", "smallint", "int", "bigint"},
+    "json": {"boolean", "binary", "tinyint", "smallint", "int", "bigint"},
+    "avro": {"binary"},
+}
+"""Format -> the types of which Millrace has always stored exactly what was sent, or nothing."""
 _LETTERS = frozenset("GyuMLdDEaHhKkmsSVzOXxQqF")
 """The letters of Spark's patterns: https://spark.apache.org/docs/latest/sql-ref-datetime-pattern.html"""
 _MICROSECONDS = 6
@@ -214,6 +222,16 @@ _Texts = Annotated[
     PlainSerializer(lambda texts: texts[0] if len(texts) == 1 else list(texts), return_type=str | list[str]),
     WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "minItems": 1, "items": {"type": "string"}}]}),
 ]
+
+
+def may_be_converted(kind: str, source_format: str = "") -> bool:
+    """Return whether a type has values that an earlier Millrace may have rounded, cut off or guessed.
+
+    Args:
+        kind: the type.
+        source_format: the format of the source of a bronze table; empty for values of a table.
+    """
+    return not scalar_types(kind) <= _NEVER_CONVERTED.get(source_format, {"string", "binary"})
 
 
 def _unset(value: object) -> bool:

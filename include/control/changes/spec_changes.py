@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
 from include.contracts.spec.expectation import ROW_ACTIONS
 from include.contracts.spec.expectation_arguments import REFERENCES
+from include.contracts.spec.values import ValueReading
 from include.control.changes.table_columns import delta_type
-from include.control.ledger.spec_history import Document
+from include.control.ledger.spec_history import RULE, Document
 
 
 class Effect(StrEnum):
@@ -44,6 +45,9 @@ class SpecChange:
 MEASURES = "measures."
 """The prefix of the keys of measures."""
 
+VALUES = "values"
+"""The key of the change that values are read by another rule."""
+
 COMPUTES_ALL_GROUPS = (MEASURES, "query")
 """The prefixes of the keys whose changes make the next batch compute all groups of a gold table."""
 
@@ -61,20 +65,25 @@ _PROPERTY_KEYS = ("description", "maintenance", "delta", "zorder_by", "concurren
 
 _HANDLED_KEYS = frozenset(
     {"columns", "except_column_list", "partitioned_by", "group_by", "measures", "query", "sources", "expectations"}
-    | {"domain", "table"}
+    | {"domain", "table", RULE}
 )
 """Keys that other functions compare, or that only name the table."""
 
 
-def spec_changes(before: Document, now: Document) -> list[SpecChange]:
+def spec_changes(before: Document, now: Document, converted: Collection[str] = ()) -> list[SpecChange]:
     """Return the changes between two specs of a table.
 
     The columns of a bronze or silver table, and their types, are compared with the table itself (`column_changes`).
+
+    Args:
+        before: the earlier spec.
+        now: the later one.
+        converted: the columns whose values are converted, so that it matters by which rule.
     """
     if bool(old := before.get("query")) != bool(new := now.get("query")):
         return [_changed("query", Effect.REBUILD, old, new)]
     of_parts = (_columns, _groups, _merge_sources, _rules, _others)
-    return [change for of_part in of_parts for change in of_part(before, now)]
+    return [change for of_part in of_parts for change in of_part(before, now)] + _values(before, now, converted)
 
 
 def column_changes(now: Document, on_disk: Mapping[str, str], partitions: Sequence[str]) -> Iterator[SpecChange]:
@@ -118,6 +127,18 @@ def _columns(before: Document, now: Document) -> Iterator[SpecChange]:
             if old and old[key] != new[key]:
                 needs_run = key == "description" and name in _stored(now)
                 yield replace(_changed(f"columns.{name}.{yaml_key}", effect, old[key], new[key]), needs_run=needs_run)
+        for key in ValueReading.model_fields if old else ():
+            if old.get(key) != new.get(key):
+                yield _changed(f"columns.{name}.{key}", Effect.RECOMPUTE, old.get(key), new.get(key))
+
+
+def _values(before: Document, now: Document, converted: Collection[str]) -> list[SpecChange]:
+    types = {name: column["type"] for name, column in before.get("columns", {}).items()}
+    names = [name for name in converted if name in types and types[name] == now["columns"][name]["type"]]
+    if not names or before.get(RULE) == now.get(RULE):
+        return []
+    text = f"an earlier Millrace may have rounded, cut off or guessed values of {', '.join(names)}"
+    return [SpecChange(VALUES, Effect.RECOMPUTE, text)]
 
 
 def _groups(before: Document, now: Document) -> Iterator[SpecChange]:

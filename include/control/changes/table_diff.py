@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from include.contracts.counted import counted
 from include.contracts.spec.table_spec import AnySpec, BronzeSpec, GoldSpec, SilverSpec
 from include.control.changes.spec_changes import (
     COMPUTES_ALL_GROUPS,
+    VALUES,
     Effect,
     SpecChange,
     column_changes,
     sort_by_effect,
     spec_changes,
 )
-from include.control.changes.table_columns import columns_of
+from include.control.changes.table_columns import columns_of, delta_type
 from include.control.ledger.new_columns import ColumnState
 from include.control.ledger.resolution import table_id as table_id_of
-from include.control.ledger.spec_history import Document, document_of
+from include.control.ledger.spec_history import RULE, Document, document_of
 from include.control.ledger.states.measures import table_rows
 from include.control.log.batch import Winner
 from include.control.log.delta_log import latest_version
@@ -36,9 +37,10 @@ class TableDiff:
     Attributes:
         table: the table.
         changes: the changes, those with the largest effect first.
-        outdated: the intervals whose rows were computed by another spec, oldest first; silver only.
+        outdated: the intervals whose rows were computed by another spec, oldest first; bronze and silver only.
         rows: the number of rows to compute again.
         unknown: whether the spec of the last batch was not recorded.
+        from_topics: whether its rows come from Kafka topics, which no rebuild reads again.
     """
 
     table: str
@@ -46,10 +48,21 @@ class TableDiff:
     outdated: tuple[datetime, ...] = ()
     rows: int = 0
     unknown: bool = False
+    from_topics: bool = False
 
     def with_effect(self, effect: Effect) -> list[SpecChange]:
         """Return the changes with this effect."""
         return [change for change in self.changes if change.effect is effect]
+
+    @property
+    def may_have_other_values(self) -> bool:
+        """Whether rows have values that were read by the rule of an earlier Millrace."""
+        return any(change.key == VALUES for change in self.changes)
+
+    def with_remark(self, text: str) -> TableDiff:
+        """Return the difference with more words on the values that were read by the rule of an earlier Millrace."""
+        changes = (replace(each, text=f"{each.text}; {text}") if each.key == VALUES else each for each in self.changes)
+        return replace(self, changes=tuple(changes))
 
     @property
     def needs_run(self) -> bool:
@@ -96,17 +109,20 @@ class TableDiff:
         return tuple(lines)
 
     def _advice(self, effect: Effect) -> str:
-        if effect is Effect.REBUILD or (effect is Effect.RECOMPUTE and self.table.startswith("bronze.")):
+        if effect is Effect.REBUILD:
             return f". The way: lakehouse rebuild {self.table}"
-        if effect is Effect.RECOMPUTE and self.outdated:
-            days = f"--interval {self.outdated[0]:%Y-%m-%d} --to {self.outdated[-1]:%Y-%m-%d}"
+        if effect is not Effect.RECOMPUTE:
+            return ""
+        days, text = "...", counted(self.rows, "row follows", "rows follow")
+        if self.outdated:
+            days = f"{self.outdated[0]:%Y-%m-%d} --to {self.outdated[-1]:%Y-%m-%d}"
             rows = f"with {counted(self.rows, 'row')}"
             text = counted(len(self.outdated), f"interval {rows} follows", f"intervals {rows} follow")
-            return f". {text} the old spec: lakehouse run --table {self.table} {days} --reprocess"
-        if effect is Effect.RECOMPUTE:
-            command = f"lakehouse run --table {self.table} --reprocess --interval ..."
-            return f". {counted(self.rows, 'row follows', 'rows follow')} the old spec: {command}"
-        return ""
+        if self.from_topics:
+            return f". {text} the old spec, for good: topics delete their messages"
+        if self.table.startswith("bronze."):
+            return f". {text} the old spec: lakehouse rebuild {self.table} --downstream"
+        return f". {text} the old spec: lakehouse run --table {self.table} --reprocess --interval {days}"
 
 
 def table_diff(spec: AnySpec, last: Winner | None, ops: OpsTables) -> TableDiff:
@@ -114,16 +130,24 @@ def table_diff(spec: AnySpec, last: Winner | None, ops: OpsTables) -> TableDiff:
     if last is None:
         return TableDiff(spec.table)
     now, specs = document_of(spec), ops.specs.of(spec.table, last.intent.table_id)
-    changes = _changes(spec, last, specs, ops)
-    outdated = _outdated(spec, last.intent.table_id, specs, now, ops) if isinstance(spec, SilverSpec) else {}
+    converted = _converted(spec, now, specs, ops)
+    changes = _changes(spec, last, specs, ops, converted)
+    earlier = {
+        spec_hash: recomputes
+        for spec_hash, document in specs.items()
+        if (recomputes := [each for each in spec_changes(document, now, converted) if each.effect is Effect.RECOMPUTE])
+    }
+    outdated, rows = _outdated(spec, last.intent.table_id, earlier.keys(), ops) if earlier else ((), 0)
+    if outdated and not any(change.key == VALUES for change in changes):
+        changes += [each for recomputes in earlier.values() for each in recomputes if each.key == VALUES][:1]
     if outdated and not any(change.effect is Effect.RECOMPUTE for change in changes):
         changes.append(SpecChange("rows", Effect.RECOMPUTE, "an earlier spec has computed them"))
-    rows = sum(outdated.values())
     if not outdated and any(change.effect is Effect.RECOMPUTE for change in changes):
         path = ops.paths.table(spec.table)
         rows = table_rows(path, latest_version(path))
     unknown = _is_unknown(spec, last, specs)
-    return TableDiff(spec.table, tuple(sort_by_effect(changes)), tuple(sorted(outdated)), rows, unknown)
+    from_topics = isinstance(spec, BronzeSpec) and spec.reads_kafka
+    return TableDiff(spec.table, tuple(sort_by_effect(changes)), outdated, rows, unknown, from_topics)
 
 
 def diff_for_run(spec: AnySpec, last: Winner | None, ops: OpsTables) -> TableDiff:
@@ -143,7 +167,7 @@ def changes_since(spec: AnySpec, last: Winner | None, ops: OpsTables) -> TableDi
     if last is None or ops.specs.is_latest(spec, last.intent.table_id, last.intent.spec_hash):
         return TableDiff(spec.table)
     specs = ops.specs.of(spec.table, last.intent.table_id)
-    changes = tuple(_changes(spec, last, specs, ops))
+    changes = tuple(_changes(spec, last, specs, ops, _converted(spec, document_of(spec), specs, ops)))
     return TableDiff(spec.table, changes, unknown=_is_unknown(spec, last, specs))
 
 
@@ -151,12 +175,14 @@ def _is_unknown(spec: AnySpec, last: Winner, specs: Mapping[str, Document]) -> b
     return last.intent.spec_hash != spec.spec_hash and last.intent.spec_hash not in specs
 
 
-def _changes(spec: AnySpec, last: Winner, specs: dict[str, Document], ops: OpsTables) -> list[SpecChange]:
+def _changes(
+    spec: AnySpec, last: Winner, specs: dict[str, Document], ops: OpsTables, converted: Collection[str]
+) -> list[SpecChange]:
     """Return the changes that affect the next batch, and the changes that no run has applied yet."""
     before, now = specs.get(last.intent.spec_hash), document_of(spec)
     if before is None:
         return []
-    by_batch = [change for change in spec_changes(before, now) if not _needs_no_batch(change)]
+    by_batch = [change for change in spec_changes(before, now, converted) if not _needs_no_batch(change)]
     latest = next(reversed(specs.values()))
     by_run = [change for change in spec_changes(latest, now) if _needs_no_batch(change)]
     columns = () if isinstance(spec, GoldSpec) else _columns(spec, now, ops)
@@ -178,17 +204,35 @@ def _columns(spec: BronzeSpec | SilverSpec, now: Document, ops: OpsTables) -> li
     return list(column_changes(now, on_disk, delta.metadata().partition_columns))
 
 
-def _outdated(
-    spec: SilverSpec, table_id: str, specs: Mapping[str, Document], now: Document, ops: OpsTables
-) -> dict[datetime, int]:
-    """Return interval -> rows, for the intervals whose rows were last computed by a spec with another result."""
-    old = {
-        spec_hash
-        for spec_hash, document in specs.items()
-        if any(change.effect is Effect.RECOMPUTE for change in spec_changes(document, now))
-    }
+def _converted(spec: AnySpec, now: Document, specs: Mapping[str, Document], ops: OpsTables) -> tuple[str, ...]:
+    """Return the columns whose values are converted, if a spec was recorded with another rule for that.
+
+    A silver column converts nothing if its sources have the same column with the same type.
+    """
+    if all(document.get(RULE) == now.get(RULE) for document in specs.values()):
+        return ()
+    if not isinstance(spec, SilverSpec):
+        return spec.converted_columns
+    paths = [path for path in map(ops.paths.table, spec.source_tables) if is_table(path)]
+    sources = [columns_of(open_table(path, without_files=True)) for path in paths]
+    computed = {name for source in spec.sources for name in source.columns}
+    return tuple(
+        name
+        for name in spec.converted_columns
+        if spec.columns[name].expression
+        or name in computed
+        or any(source.get(name) != delta_type(spec.columns[name].type) for source in sources)
+    )
+
+
+def _outdated(spec: AnySpec, table_id: str, old: Collection[str], ops: OpsTables) -> tuple[tuple[datetime, ...], int]:
+    """Return the intervals whose rows were last computed by one of the specs `old`, oldest first, and their rows."""
     ledger, rows = ops.ledger, Counter[datetime]()
-    for source in spec.source_tables if old else ():
+    if isinstance(spec, BronzeSpec):
+        batches = [batch for batch in ledger.batches(spec.table, table_id, -1) if batch.intent.spec_hash in old]
+        applied = ledger.applied_rows(spec.table, {batch.token: batch.batch_seq for batch in batches})
+        return tuple(sorted({batch.intent.interval_start for batch in batches})), applied or 0
+    for source in spec.source_tables if isinstance(spec, SilverSpec) else ():
         if not is_table(ops.paths.table(source)):
             continue
         last_spec, source_id = dict[datetime, str](), table_id_of(ops.paths.table(source))
@@ -199,7 +243,7 @@ def _outdated(
         for start in (start for start, spec_hash in last_spec.items() if spec_hash in old):
             loads = {batch.token: batch.batch_seq for batch in source_batches if batch.intent.interval_start == start}
             rows[start] += ledger.applied_rows(source, loads) or 0
-    return rows
+    return tuple(sorted(rows)), sum(rows.values())
 
 
 def _computed_intervals(winner: Winner, source: str, source_id: str, batches: list[Winner]) -> Iterator[datetime]:

@@ -13,6 +13,7 @@ import pyarrow as pa
 from pydantic import ValidationError
 
 from include.contracts.spec.table_spec import AnySpec, model_of
+from include.contracts.spec.values import VALUE_RULE
 from include.control.ledger.ops_table import OpsTable
 from include.paths import LakehousePaths
 
@@ -25,6 +26,9 @@ SPECS = pa.schema(
         ("spec", pa.string()),
     ]
 )
+
+RULE = "value_rule"
+"""The key of a document for the rule by which values are read; without it, it was the one of an earlier Millrace."""
 
 Document = dict[str, Any]
 
@@ -81,12 +85,16 @@ def _with_new_settings(table: str, recorded: Document) -> Document:
     Otherwise each table would seem to have another spec after an upgrade that brings a setting. A spec that would be
     refused now is returned as it was recorded.
     """
+    settings = {key: value for key, value in recorded.items() if key != RULE}
     try:
-        return document_of(model_of(table.partition(".")[0], recorded).model_validate(recorded))
+        spec = model_of(table.partition(".")[0], settings).model_validate(settings)
     except ValidationError:
         return recorded
+    rule = {RULE: recorded[RULE]} if RULE in recorded else {}
+    return {**spec.model_dump(mode="json"), **rule}
 
 
 def document_of(spec: AnySpec) -> Document:
-    """Return the spec as plain values, with all defaults."""
-    return spec.model_dump(mode="json")
+    """Return the spec as plain values, with all defaults, and the rule by which values are read if that matters."""
+    rule = {RULE: VALUE_RULE} if spec.converted_columns else {}
+    return {**spec.model_dump(mode="json"), **rule}

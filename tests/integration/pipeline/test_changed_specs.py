@@ -97,7 +97,7 @@ def test_another_meaning_names_the_intervals_and_rows_that_follow_the_old_one(sh
     assert (diff.outdated, diff.rows) == ((day(1).start, day(2).start), 4)
     assert diff.lines() == (
         "silver.orders: recompute: columns.amount.from: now amount * 10. 2 intervals with 4 rows follow "
-        "the old spec: lakehouse run --table silver.orders --interval 2013-01-01 --to 2013-01-02 --reprocess",
+        "the old spec: lakehouse run --table silver.orders --reprocess --interval 2013-01-01 --to 2013-01-02",
     )
     assert shop.run(SILVER, 2, reprocess=True).exit_code is ExitCode.OK
     assert found(shop, SILVER).outdated == (day(1).start,)

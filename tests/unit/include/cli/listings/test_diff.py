@@ -2,15 +2,34 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
 from include.catalog import load_catalog
+from include.contracts.spec.table_spec import BronzeSpec
 from include.control.ledger.spec_history import SpecHistory
 from include.paths import LakehousePaths
 from include.settings import Settings
 from tests.support.cli import Lakehouse
-from tests.support.documents.specs import gold_document, write_specs
+from tests.support.documents.specs import bronze_document, bronze_spec, gold_document, write_specs
 from tests.support.ledger.delta_tables import file_contents, load_batch
 
 GOLD = "gold.revenue_daily"
+
+
+def test_it_counts_the_values_that_an_earlier_version_made_of_what_did_not_fit(
+    lakehouse: Lakehouse, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec, path = bronze_spec(columns={"n": {"type": "double"}}), settings.root / "bronze" / "orders"
+    with monkeypatch.context() as earlier:
+        earlier.setattr(BronzeSpec, "converted_columns", ())
+        last = load_batch(settings.root, spec)
+        SpecHistory(LakehousePaths(settings.root)).record(spec, last.intent.table_id)
+    write_deltalake(str(path), pa.table({"n": [1.0, float("inf")]}), mode="overwrite", schema_mode="overwrite")
+    write_specs(settings.tables, bronze_document(columns={"n": {"type": "double"}}))
+    output = " ".join(lakehouse("diff", "bronze.orders").stdout.split())
+    assert "guessed values of n; n is infinite in 1 row. 1 interval with 1 row follows the old spec: " in output
 
 
 def test_it_names_the_effects_of_a_changed_spec_and_writes_nothing(lakehouse: Lakehouse, settings: Settings) -> None:

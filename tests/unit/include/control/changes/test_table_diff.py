@@ -5,9 +5,13 @@ from __future__ import annotations
 import shutil
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
 
+from include.contracts.spec.table_spec import AnySpec
 from include.control.changes.staging import StagedDeletes, copy_ledger, copy_loads, remove_staging, staged_paths
 from include.control.changes.table_diff import TableDiff, diff_for_run, table_diff
 from include.control.gates.gates import Gates
@@ -78,6 +82,58 @@ def test_a_run_reads_all_batches_only_if_the_last_one_needs_a_recompute(
     assert read == []
     assert diff_for_run(cents, last, ops) == table_diff(cents, last, ops)
     assert read
+
+
+def recorded_by_an_earlier_version(monkeypatch: pytest.MonkeyPatch, root: Path, spec: AnySpec, **more: Any) -> Winner:
+    """A batch of a table, and its spec, as Millrace recorded them before it read values exactly."""
+    with monkeypatch.context() as earlier:
+        earlier.setattr(type(spec), "converted_columns", ())
+        last = load_batch(root, spec, **more)
+        OpsTables(LakehousePaths(root)).specs.record(spec, last.intent.table_id)
+    return last
+
+
+def test_rows_that_an_earlier_version_read_are_told_until_the_table_is_rebuilt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ops, source = OpsTables(LakehousePaths(tmp_path)), {"landing": "orders", "files": "*", "format": "parquet"}
+    bronze = bronze_spec(columns={"n": {"type": "bigint"}}, source=source)
+    last = recorded_by_an_earlier_version(monkeypatch, tmp_path, bronze, rows=2)
+    told = (
+        "bronze.orders: recompute: values: an earlier Millrace may have rounded, cut off or guessed values of n. "
+        "1 interval with 2 rows follows the old spec: lakehouse rebuild bronze.orders --downstream"
+    )
+    found = diff_for_run(bronze, last, ops)
+    assert (found.lines(), found.needs_run, found.misfit) == ((told,), False, "")
+    last = load_batch(tmp_path, bronze, rows=3)
+    ops.specs.record(bronze, last.intent.table_id)
+    assert diff_for_run(bronze, last, ops).lines() == (), "a run tells it once"
+    assert table_diff(bronze, last, ops).lines() == (told,)
+    shutil.rmtree(ops.paths.table(bronze.table))
+    rebuilt = load_batch(tmp_path, bronze)
+    ops.specs.record(bronze, rebuilt.intent.table_id)
+    assert table_diff(bronze, rebuilt, ops).lines() == ()
+
+
+def test_topics_are_not_read_again_so_that_their_rows_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = {"kafka": "main", "topics": ["orders"], "format": "json"}
+    kafka = bronze_spec(source=source, columns={"n": {"type": "bigint"}, "at": {"type": "date"}})
+    last, ops = recorded_by_an_earlier_version(monkeypatch, tmp_path, kafka), OpsTables(LakehousePaths(tmp_path))
+    [line] = [line for line in table_diff(kafka, last, ops).lines() if "recompute" in line]
+    assert line.endswith("1 interval with 1 row follows the old spec, for good: topics delete their messages")
+
+
+def test_a_silver_column_of_the_type_of_its_source_was_not_converted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = LakehousePaths(tmp_path).table(BRONZE.table)
+    types = {"order_id": pa.string(), "day": pa.date32(), "amount": pa.int32(), "event_seq": pa.string()}
+    DeltaTable.create(str(source), pa.schema([*types.items()]))
+    at = {**silver_document()["columns"]["event_at"], "from": "event_seq"}
+    silver = silver_spec(columns={**silver_document()["columns"], "event_at": at})
+    last, ops = recorded_by_an_earlier_version(monkeypatch, tmp_path, silver), OpsTables(LakehousePaths(tmp_path))
+    texts = {change.key: change.text for change in diff_for_run(silver, last, ops).changes}
+    assert texts["values"].endswith("values of event_at, event_seq")
 
 
 def test_a_spec_is_recorded_once_and_again_when_it_returns(tmp_path: Path) -> None:

@@ -1,0 +1,53 @@
+"""Values that no source can have sent, or hardly any: an earlier Millrace made them of what did not fit a column."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from include.contracts.counted import counted
+from include.contracts.lake_path import LakePath
+from include.control.log.stored_tables import open_table
+from include.reading.datasets import dataset_of
+
+_FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
+"""The first day of the year 1 and the last of the year 9999, in days since 1970."""
+_MICROSECONDS_OF_DAY = 86_400_000_000
+_UNION = r'^\{"member\d+":'
+_ROUNDED = r"^-?\d\.\d+E-?\d+$"
+
+
+def odd_values(path: LakePath, columns: Collection[str]) -> tuple[str, ...]:
+    """Return, for columns of the newest version of a table, what is odd about their values, and in how many rows.
+
+    The parts of structs, arrays and maps are not looked at.
+    """
+    dataset = dataset_of(open_table(path), path)
+    found, names = Counter[tuple[str, str]](), [name for name in columns if name in dataset.schema.names]
+    for batch in dataset.to_batches(columns=names):
+        for name in names:
+            for what, are_odd in _odd(batch[name]):
+                found[name, what] += pc.sum(are_odd).as_py() or 0
+    return tuple(f"{name} {what} in {counted(rows, 'row')}" for (name, what), rows in found.items() if rows)
+
+
+def _odd(values: pa.Array) -> Iterator[tuple[str, pa.Array]]:
+    """Yield each kind of odd value of a type, and which of the values are such."""
+    kind = values.type
+    if pa.types.is_date32(kind):
+        yield "is outside the years 1 to 9999", _outside(values.cast(pa.int32()), _FIRST_DAY, _LAST_DAY)
+    elif pa.types.is_timestamp(kind):
+        first, last = _FIRST_DAY * _MICROSECONDS_OF_DAY, (_LAST_DAY + 1) * _MICROSECONDS_OF_DAY - 1
+        yield "is outside the years 1 to 9999", _outside(values.cast(pa.timestamp("us")).cast(pa.int64()), first, last)
+    elif pa.types.is_floating(kind):
+        yield "is infinite", pc.is_inf(values)
+    elif pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        yield 'is a text like {"member0": ...}', pc.match_substring_regex(values, _UNION)
+        yield "is a text like 1.2E16", pc.match_substring_regex(values, _ROUNDED)
+
+
+def _outside(numbers: pa.Array, first: int, last: int) -> pa.Array:
+    return pc.or_(pc.less(numbers, first), pc.greater(numbers, last))

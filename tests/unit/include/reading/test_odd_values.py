@@ -1,0 +1,34 @@
+"""Values that an earlier Millrace made of what did not fit, found in a table by one pass over it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from deltalake import write_deltalake
+
+from include.reading.odd_values import odd_values
+
+FAR = np.datetime64("20089-01-01")
+
+
+def test_what_no_source_has_sent_is_counted_by_column(tmp_path: Path) -> None:
+    days = pa.array(np.array(["2024-06-30", FAR, "0000-12-31", "9999-12-31"], "datetime64[D]"))
+    instants = pa.array(np.array([FAR, "2024-06-30", "9999-12-31T23:59:59.999999", "0001-01-01"], "datetime64[us]"))
+    columns = {
+        "day": days,
+        "at": instants.cast(pa.timestamp("us", "UTC")),
+        "weight": [1.5, float("inf"), float("-inf"), float("nan")],
+        "what": ['{"member0":"txt","member1":null}', '{"member": 1}', "1.2345678901234568E16", "12E1"],
+        "other": ['{"member0":1}', None, None, None],
+        "fine": [1, 2, 3, None],
+    }
+    write_deltalake(str(tmp_path / "t"), pa.table(columns))
+    assert odd_values(tmp_path / "t", ["day", "at", "weight", "what", "fine", "gone"]) == (
+        "day is outside the years 1 to 9999 in 2 rows",
+        "at is outside the years 1 to 9999 in 1 row",
+        "weight is infinite in 2 rows",
+        'what is a text like {"member0": ...} in 1 row',
+        "what is a text like 1.2E16 in 1 row",
+    )
