@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pyarrow.parquet as pq
@@ -16,7 +18,7 @@ from include.contracts.spec.nested_type import NestedType, column_type_of
 from include.errors import BadInputError
 from include.inference.delivered_files import LocalCopy
 from include.inference.delivered_rows import FILE, identifier
-from include.inference.guess import Guess, absences, names_in_run, reading
+from include.inference.guess import DIGITS_OF_DOUBLE, Guess, absences, decimal_of, names_in_run, reading
 from include.inference.json_lines import may_hide_fields, records_of
 
 _TYPES = {
@@ -29,7 +31,7 @@ _TYPES = {
     "USMALLINT": "int",
     "UINTEGER": "bigint",
     "UBIGINT": "decimal(20,0)",
-    # DuckDB gives this type to JSON numbers if some are negative; `_whole_numbers` looks whether a bigint holds them.
+    # DuckDB gives this type to JSON numbers if some are negative; `_wide_numbers` looks whether a bigint holds them.
     "HUGEINT": "bigint",
     "FLOAT": "float",
     "DOUBLE": "double",
@@ -42,12 +44,12 @@ _ISO_ONLY = ", dateformat = '%Y-%m-%d', timestampformat = '%Y-%m-%d %H:%M:%S'"
 """Bronze casts dates and times of ISO 8601 alone; DuckDB would also take 31.12.2025 for a date."""
 
 _MAY_BE_WIDE = ("DOUBLE", "HUGEINT")
-_MOST_DIGITS = 38
-"""The digits of the widest decimal."""
 
 _ALL_VALUES = ", sample_size = -1, maximum_depth = 100"
 """The types of JSON follow from all values; what is deeper stays text."""
 
+_AS_SENT = r"{}\s*:\s*(-?[0-9][0-9.eE+-]*)"
+_ISO_DAY = r"^\s*[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}"
 _DECIMAL = re.compile(r"DECIMAL\((\d+),(\d+)\)")
 
 
@@ -133,8 +135,12 @@ def _guess_of(
     if differ and not has_both:  # In any case, a file with both spellings is broken.
         settings = {**settings, "field_names": "any_case"}
     detected, absent = _detect(reader, kind, files, options), Counter[str]() if kind == "json" else absences(alone)
+    if kind == "csv" and (texts := _other_times(reader, files, options, detected)):
+        stated = ", ".join(f"{_quoted(column)}: 'VARCHAR'" for column in texts)
+        options += f", types = {{{stated}}}"
+        detected = _detect(reader, kind, files, options)
     found = {column: spark_type(kind_of) for column, kind_of in detected.items()}
-    found |= _wide_decimals(files) if kind == "parquet" else _whole_numbers(reader, kind, files, options, detected)
+    found |= _wide_decimals(files) if kind == "parquet" else _wide_numbers(reader, kind, files, options, detected)
     types = {fields.get(column.lower(), column): kind_of for column, kind_of in found.items()}
     columns = {fields.get(column.lower(), column): column for column in detected}
     relation = _relation(kind, files, f"{options}, filename = '{FILE}'")
@@ -178,14 +184,27 @@ def _detect(
     return dict(zip(found.columns, found.types, strict=True))
 
 
-def _whole_numbers(
+def _other_times(
+    reader: duckdb.DuckDBPyConnection, files: list[LocalCopy], options: str, detected: Mapping[str, DuckDBPyType]
+) -> list[str]:
+    """Return the columns of CSV files with times that only DuckDB takes for such, for example 2025/12/31."""
+    times = [column for column, kind_of in detected.items() if str(kind_of).startswith("TIMESTAMP")]
+    if not times:
+        return []
+    measures = ", ".join(f"bool_and(regexp_matches({identifier(column)}, '{_ISO_DAY}'))" for column in times)
+    relation = _relation("csv", files, f"{options}, all_varchar = true")
+    found = reader.execute(f"SELECT {measures} FROM {relation}").fetchone() or ()
+    return [column for column, is_iso in zip(times, found, strict=True) if not is_iso]
+
+
+def _wide_numbers(
     reader: duckdb.DuckDBPyConnection,
     kind: str,
     files: list[LocalCopy],
     options: str,
     detected: Mapping[str, DuckDBPyType],
 ) -> dict[str, str]:
-    """Return the columns with whole numbers alone that neither a bigint nor a double holds, each with a type that does.
+    """Return the columns with numbers that neither a bigint nor a double holds exactly, each with a type that does.
 
     DuckDB's type for such numbers of CSV and JSON files is a double, or HUGEINT, also where a bigint would do.
     """
@@ -194,18 +213,53 @@ def _whole_numbers(
         return {}
     as_text = ", ".join(f"{_quoted(column)}: 'VARCHAR'" for column in wide)
     texts = ", all_varchar = true" if kind == "csv" else f", columns = {{{as_text}}}"
+    facts = _number_facts(reader, wide, _relation(kind, files, options + texts))
+    if kind == "json" and (long := [column for column in wide if (facts[column][-1] or 0) > DIGITS_OF_DOUBLE]):
+        facts |= _number_facts(reader, long, _numbers_as_sent(files, long))
+    types = dict[str, str]()
+    for column, (are_whole, are_wide, digits, scale, has_exponent, are_inexact, _) in facts.items():
+        if are_whole and are_wide:
+            types[column] = decimal_of(digits, 0)
+        elif are_inexact and not are_whole:
+            types[column] = "string" if has_exponent else decimal_of(digits, scale)
+    return types
+
+
+def _number_facts(reader: duckdb.DuckDBPyConnection, columns: list[str], relation: str) -> dict[str, tuple[Any, ...]]:
+    """Return column -> what its texts of numbers show."""
     measures = ", ".join(
         f"bool_and(regexp_full_match({name}, '[+-]?[0-9]+')), "
         f"bool_or({name} IS NOT NULL AND TRY_CAST({name} AS BIGINT) IS NULL), "
-        f"max(length(ltrim({name}, '+-0')))"
-        for name in map(identifier, wide)
+        f"max(length(ltrim(split_part({name}, '.', 1), '+-0'))), "
+        f"max(length(split_part({name}, '.', 2))), "
+        f"bool_or(contains(lower({name}), 'e')), "
+        # A double that DuckDB writes has the digits that were sent, or others: then they were too many.
+        f"bool_or(length({_digits(name)}) > {DIGITS_OF_DOUBLE} AND {_digits(name)} <> "
+        f"{_digits(f'CAST(TRY_CAST({name} AS DOUBLE) AS VARCHAR)')}), "
+        f"max(length({_digits(name)}))"
+        for name in map(identifier, columns)
     )
-    found = iter(reader.execute(f"SELECT {measures} FROM {_relation(kind, files, options + texts)}").fetchone() or ())
-    types = dict[str, str]()
-    for column, are_whole, are_wide, digits in zip(wide, *[found] * 3, strict=True):
-        if are_whole and are_wide:
-            types[column] = f"decimal({_MOST_DIGITS},0)" if digits <= _MOST_DIGITS else "string"
-    return types
+    found = iter(reader.execute(f"SELECT {measures} FROM {relation}").fetchone() or ())
+    return dict(zip(columns, zip(*[found] * 7, strict=True), strict=True))
+
+
+def _numbers_as_sent(files: list[LocalCopy], columns: list[str]) -> str:
+    """Return a relation with the numbers of JSON files as they are written: DuckDB reads those with a point as doubles.
+
+    A field of the same name within another one may stand for it, which has about as many digits.
+    """
+    paths = ", ".join(_quoted(str(file.path)) for file in files)
+    names = {column: re.escape(json.dumps(column, ensure_ascii=False)) for column in columns}
+    texts = ", ".join(
+        f"nullif(regexp_extract(json::VARCHAR, {_quoted(_AS_SENT.format(name))}, 1), '') AS {identifier(column)}"
+        for column, name in names.items()
+    )
+    return f"(SELECT {texts} FROM read_json_objects([{paths}], format = 'auto'))"
+
+
+def _digits(number: str) -> str:
+    """Return the SQL of the digits of a number, without zeros at either end."""
+    return f"trim(replace(split_part(lower({number}), 'e', 1), '.', ''), '+-0')"
 
 
 def _wide_decimals(files: list[LocalCopy]) -> dict[str, str]:

@@ -28,6 +28,7 @@ from include.inference.delivered_files import DeliveredFiles, copies, delivered_
 from include.inference.delivered_rows import FILE, DeliveredRows, identifier
 from include.inference.duckdb_guess import guess_of_files
 from include.inference.guess import Guess, cause_of
+from include.inference.readings import Reading, readings_of
 from include.specs.files import SpecLoader
 
 
@@ -39,17 +40,19 @@ class GuessedSource:
         delivered: its files.
         guess: what they say about fields and dialect.
         names: column -> the field that it reads.
+        readings: field -> how it is read.
         rows: their rows, with the columns of the table; readable while the source is open.
     """
 
     delivered: DeliveredFiles
     guess: Guess
     names: dict[str, str]
+    readings: dict[str, Reading]
     rows: DeliveredRows
 
     def bronze_text(self, table: str) -> str:
         """Return the text of a spec of `table`; `lakehouse check` accepts it."""
-        text = _text(table, self.delivered, self.guess, self.names)
+        text = _text(table, self)
         parse_spec(yaml.load(text, SpecLoader))
         return text
 
@@ -74,23 +77,27 @@ def guessed_source(landing: Landing, folder: str) -> Iterator[GuessedSource]:
             names = column_names(filter(None, guess.fields), {word for (word,) in words.fetchall()})
             if not names:
                 raise BadInputError(f"the records of the files in {landing.location(folder)} have no field")
-            yield GuessedSource(delivered, guess, names, _rows(reader, guess, names))
+            columns = {field: guess.columns.get(field, field) for field in names.values()}
+            readings = readings_of(reader, guess.relation, columns, guess.fields)
+            yield GuessedSource(delivered, guess, names, readings, _rows(reader, guess.relation, names, readings))
         except duckdb.Error as error:
             files_of = f"the files in {landing.location(folder)}"
             raise BadInputError(f"{files_of} do not read as {delivered.format}: {cause_of(error)}") from error
 
 
-def _rows(reader: duckdb.DuckDBPyConnection, guess: Guess, names: Mapping[str, str]) -> DeliveredRows:
+def _rows(
+    reader: duckdb.DuckDBPyConnection, relation: str, names: Mapping[str, str], readings: Mapping[str, Reading]
+) -> DeliveredRows:
     """Return the rows with the columns of the table instead of the fields."""
-    stored = {name: guess.columns.get(field, field) for name, field in names.items()}
-    columns = ", ".join(f"{identifier(column)} AS {identifier(name)}" for name, column in stored.items())
-    types = {name: guess.fields[field] for name, field in names.items()}
-    return DeliveredRows(reader, f"(SELECT {columns}, {FILE} FROM {guess.relation})", types)
+    columns = ", ".join(f"{readings[field].value} AS {identifier(name)}" for name, field in names.items())
+    types = {name: readings[field].type for name, field in names.items()}
+    return DeliveredRows(reader, f"(SELECT {columns}, {FILE} FROM {relation})", types)
 
 
-def _text(table: str, delivered: DeliveredFiles, guess: Guess, names: Mapping[str, str]) -> str:
+def _text(table: str, source: GuessedSource) -> str:
+    delivered, guess = source.delivered, source.guess
     place = {} if delivered.path == LandingSource.model_fields["path"].default else {"path": delivered.path}
-    source = {"landing": delivered.folder, **place, "files": f"*{delivered.suffix}", "format": delivered.format}
+    files = {"landing": delivered.folder, **place, "files": f"*{delivered.suffix}", "format": delivered.format}
     unread = f"# {counted(len(guess.unread), 'line or file', 'lines or files')} could not be read"
     ignored = f"# ignored by `files` below, files with other suffixes: {delivered.left_out}"
     lines = [
@@ -99,15 +106,17 @@ def _text(table: str, delivered: DeliveredFiles, guess: Guess, names: Mapping[st
         *([ignored] if delivered.left_out else []),
         *([unread] if guess.unread else []),
         f"table: {table}",
-        f"source: {flow({**source, **guess.settings})}",
+        f"source: {flow({**files, **guess.settings})}",
         "columns:",
     ]
-    for name, field_name in names.items():
+    for name, field_name in source.names.items():
+        reading = source.readings[field_name]
         remarks = [f"{guess.absent[field_name]} of the files lack it"] if guess.absent[field_name] else []
         # `column_names` puts an underscore after words that SQL keeps for itself.
         remarks += [f"{field_name} would need quotes in SQL"] if name == f"{field_name}_" else []
         comment = f"  # {'; '.join(remarks)}" if remarks else ""
-        stated = {"type": guess.fields[field_name], **({"from": field_text(field_name)} if name != field_name else {})}
+        path = {"from": field_text(field_name)} if name != field_name else {}
+        stated = {"type": reading.type, **path, **reading.settings}
         lines.append(f"  {name}: {flow(stated)}{comment}")
     return "\n".join(lines) + "\n"
 

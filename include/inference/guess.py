@@ -17,6 +17,9 @@ from include.control.landing.on_disk import LocalLanding
 from include.errors import BadInputError, first_line
 from include.inference.delivered_files import LocalCopy
 
+DIGITS_OF_DOUBLE = 15
+"""The number of decimal digits that a double has of any number."""
+
 
 @dataclass(frozen=True)
 class Guess:
@@ -57,6 +60,15 @@ def cause_of(error: Exception) -> str:
     place, *lines = str(error).partition("\n\n")[0].split("\n")
     causes = [line for line in lines if not line.startswith(("Original Line", "LINE "))]
     return "; ".join([place.strip(), *causes]) if isinstance(error, duckdb.Error) else first_line(error)
+
+
+def decimal_of(digits: int, scale: int) -> str:
+    """Return a type for numbers with so many digits before and after the point, with room for longer ones, or text.
+
+    >>> decimal_of(5, 2), decimal_of(20, 0), decimal_of(20, 20)
+    ('decimal(18,2)', 'decimal(38,0)', 'string')
+    """
+    return next((f"decimal({most},{scale})" for most in (18, 38) if digits + scale <= most), "string")
 
 
 def absences(files: list[dict[str, str]]) -> Counter[str]:

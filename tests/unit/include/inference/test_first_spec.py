@@ -27,13 +27,13 @@ from tests.support.documents.inferred_specs import inferred, kinds, put, text_of
 from tests.support.storage.landing_files import avro_of, packed_avro_of, snappy_block
 
 
-def test_csv_files_give_columns_types_and_dialect_and_what_bronze_does_not_cast_is_text(tmp_path: Path) -> None:
+def test_csv_files_give_columns_types_and_dialect_and_what_no_column_can_read_is_text(tmp_path: Path) -> None:
     columns = {
         "id": ("bigint", "1", "2"),
         "zip": ("string", "02134", "10001"),
         "amount": ("double", "1", "2.5"),
         "is_paid": ("boolean", "true", ""),
-        "dotted": ("string", "01.07.2025", "31.12.2025"),
+        "dotted": ("date", "01.07.2025", "31.12.2025"),
         "american": ("string", "07/01/2025 10:00:00", "12/31/2025 11:00:00"),
         "day": ("date", "2025-07-01", "2025-12-31"),
         "at": ("timestamp", "2025-07-01T10:00:00", "2025-12-31 11:00:00"),
@@ -144,6 +144,28 @@ def test_whole_numbers_that_a_bigint_does_not_hold_keep_their_digits(tmp_path: P
     assert kinds(inferred(tmp_path)) == {"id": "bigint", "code": wide, "part": wide, "share": "double"}
     put(tmp_path / "orders" / name, content.replace("18446744073709551615", "9" * 39))
     assert kinds(inferred(tmp_path))["code"] == "string"
+
+
+@pytest.mark.parametrize("kind", ["csv", "json", "array"])
+def test_numbers_with_more_digits_than_a_double_has_keep_them(tmp_path: Path, kind: str) -> None:
+    columns = {
+        "sum": ("0.30000000000000004", "1.5", "double"),  # as Python writes 0.1 + 0.2
+        "rate": ("0.12345678901234567890", "-10.5", "decimal(38,20)"),
+        "amount": ("123456789012345678.05", "1", "decimal(38,2)"),
+        "größe (m)": ("0.12345678901234567891", "1", "decimal(38,20)"),
+        "tiny": ("1.2345678901234567891e-7", "1", "string"),
+        "share": ("1e-7", "0.5", "double"),
+    }
+    rows = list(zip(*columns.values(), strict=True))[:2]
+    records = (", ".join(f'"{name}": {row[at]}' for at, name in enumerate(columns)) for row in rows)
+    objects = [f"{{{record}}}" for record in records]
+    contents = {
+        "csv": "\n".join(",".join(row) for row in (columns, *rows)),
+        "json": "\n".join(objects),
+        "array": f"[{', '.join(objects)}]",
+    }
+    put(tmp_path / f"orders/a.{'csv' if kind == 'csv' else 'json'}", contents[kind])
+    assert [*kinds(inferred(tmp_path)).values()] == [wanted for *_, wanted in columns.values()]
 
 
 def test_only_the_newest_finished_files_of_the_most_frequent_format_are_read(tmp_path: Path) -> None:
