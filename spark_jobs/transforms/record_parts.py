@@ -170,7 +170,7 @@ def with_parts(df: DataFrame, name: str, text: Column, parts: Parts, field_name:
                 lost.append(losses(text_there, F.col(at), kind, path))
             else:
                 steps = _by_step(columns, parts.any_case)
-                read[at] = _texts_at(text_there, list(steps), parts.any_case)
+                read[at] = _texts_at(text_there, steps, parts)
                 misfits.append(F.col(at)[MISFIT])
                 below += [(F.col(at)[f"_{n}"], rest, f"{at}_{n}") for n, rest in enumerate(steps.values())]
         # Each level in a projection of its own: Spark Connect takes no expression that is as deep as a long path.
@@ -189,15 +189,18 @@ def _by_step(columns: _Below, any_case: bool) -> dict[str | int, _Below]:
     return steps
 
 
-def _texts_at(text: Column, steps: list[str | int], any_case: bool) -> Column:
+def _texts_at(text: Column, steps: Mapping[str | int, _Below], parts: Parts) -> Column:
     """Return the texts of an object's fields, or a list's elements, as a struct, `_0` and so on, and a misfit.
 
     The misfit says whether the text has more than these.
     """
     numbers = [step for step in steps if isinstance(step, int)]
+    with_commas = [
+        str(step) for step, below in steps.items() if () in below and parts.readings[below[()][0]].decimal_comma
+    ]
     if not numbers:
         return bound(
-            fields_in(text, map(str, steps), any_case),
+            fields_in(text, map(str, steps), parts.any_case, with_commas),
             lambda record: _texts(
                 [record["texts"][at] for at in range(len(steps))], text, record.isNull() | record["more"].isNotNull()
             ),
@@ -208,7 +211,7 @@ def _texts_at(text: Column, steps: list[str | int], any_case: bool) -> Column:
         known = reduce(add, ((F.lit(number) < size).cast("int") for number in numbers))
         return _texts([F.get(every, F.lit(number)) for number in numbers], text, every.isNull() | (size > known))
 
-    return bound(elements_in(text), of_list)
+    return bound(elements_in(text, len(with_commas) == len(steps)), of_list)
 
 
 def _texts(values: list[Column], text: Column, has_more: Column) -> Column:

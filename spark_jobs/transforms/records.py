@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -22,7 +21,16 @@ from spark_jobs.transforms.values.exact_values import (
     with_null_values,
 )
 from spark_jobs.transforms.values.java_functions import java_function
-from spark_jobs.transforms.values.nested_values import MISFIT, VALUE, WHOLE, as_json, fields_in, losses, read_as
+from spark_jobs.transforms.values.nested_values import (
+    MISFIT,
+    VALUE,
+    WHOLE,
+    as_json,
+    fields_in,
+    losses,
+    names_for_java,
+    read_as,
+)
 
 RESCUED = "_rescued"
 """JSON of the values that fit no declared column; null when every value fits."""
@@ -61,15 +69,19 @@ def parse_json(df: DataFrame, columns: RecordColumns, field_names: str) -> DataF
         The columns, `_rescued`, `_corrupt_record`, and the other columns of `df`. If an object
         names a field twice, the last value counts.
     """
-    record = fields_in(_text_of_record(), columns.fields.values(), field_names == "any_case")
+    record = fields_in(_text_of_record(), columns.fields.values(), field_names == "any_case", _with_commas(columns))
     return _json_rows(df.withColumn(_FIELDS, record), columns)
 
 
 def parse_json_lines(df: DataFrame, columns: RecordColumns, field_names: str) -> DataFrame:
     """Make bronze rows like `parse_json` from lines that may have several objects, one after the other."""
-    fields = F.lit(json.dumps([*columns.fields.values()]))
-    records = java_function("JsonRecords", _text_of_record(), fields, F.lit(field_names == "any_case"))
+    names = names_for_java(columns.fields.values(), _with_commas(columns))
+    records = java_function("JsonRecords", _text_of_record(), names, F.lit(field_names == "any_case"))
     return _json_rows(df.select("*", F.explode_outer(records).alias(_FIELDS)), columns)
+
+
+def _with_commas(columns: RecordColumns) -> list[str]:
+    return [field for name, field in columns.fields.items() if columns.reading(name).decimal_comma]
 
 
 def _text_of_record() -> Column:

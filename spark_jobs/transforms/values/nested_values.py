@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
@@ -48,9 +48,11 @@ def read_as(text: Column, kind: str, reading: ValueReading) -> Column:
         return _struct_in(text, dict(nested.parts), reading)
     (part,) = nested.parts.values()
     if nested.kind == "array":
-        elements = F.transform(elements_in(text), lambda element: read_as(element, part, reading))
+        elements = F.transform(
+            elements_in(text, reading.decimal_comma), lambda element: read_as(element, part, reading)
+        )
         return bound(elements, lambda read: _collection(text, F.transform(read, lambda each: each[VALUE]), read))
-    values = F.transform_values(map_in(text), lambda _, value: read_as(value, part, reading))
+    values = F.transform_values(_map_in(text, reading.decimal_comma), lambda _, value: read_as(value, part, reading))
     return bound(
         values,
         lambda read: _collection(text, F.transform_values(read, lambda _, each: each[VALUE]), F.map_values(read)),
@@ -70,19 +72,30 @@ def losses(text: Column, read: Column, kind: str, path: str) -> Column:
     return F.when(read[MISFIT] != WHOLE, java_function("JsonLosses", text, stored, F.lit(path)))
 
 
-def fields_in(text: Column, names: Iterable[str], any_case: bool = False) -> Column:
-    """Return a struct of an object: `texts` of the fields, and a map `more` of others; null for other JSON."""
-    return java_function("JsonRecord", text, F.lit(json.dumps([*names])), F.lit(any_case))
+def fields_in(text: Column, names: Iterable[str], any_case: bool = False, with_commas: Collection[str] = ()) -> Column:
+    """Return a struct of an object: `texts` of the fields, and a map `more` of others; null for other JSON.
+
+    Args:
+        text: the JSON.
+        names: the fields.
+        any_case: whether names that differ only in upper and lower case are the same.
+        with_commas: the fields whose numbers get a comma in place of their point, to be read like texts with commas.
+    """
+    return java_function("JsonRecord", text, names_for_java(names, with_commas), F.lit(any_case))
 
 
-def map_in(text: Column) -> Column:
-    """Return the fields of an object with their texts, as map<string,string>; null for other JSON."""
-    return java_function("JsonMap", text)
+def names_for_java(names: Iterable[str], with_commas: Collection[str]) -> Column:
+    """Return names of fields as `JsonRecords` takes them."""
+    return F.lit(json.dumps([[name] if name in with_commas else name for name in names]))
 
 
-def elements_in(text: Column) -> Column:
+def elements_in(text: Column, with_commas: bool) -> Column:
     """Return the texts of an array's elements, as array<string>; null for other JSON."""
-    return java_function("JsonList", text)
+    return java_function("JsonList", text, F.lit(with_commas))
+
+
+def _map_in(text: Column, with_commas: bool) -> Column:
+    return java_function("JsonMap", text, F.lit(with_commas))
 
 
 def nested_as_json(value: Column, received: str, declared: str | None) -> Column:
@@ -130,7 +143,8 @@ def _struct_in(text: Column, parts: dict[str, str], reading: ValueReading) -> Co
         # Less deep than a struct of aliases: Spark Connect takes no expression deeper than the deepest type makes it.
         return bound(F.named_struct(*(part for pair in values for part in pair), F.lit(MISFIT), misfit), of_read)
 
-    return bound(fields_in(text, parts), of_record)
+    numbers = [name for name, part in parts.items() if reading.decimal_comma and part != "string"]
+    return bound(fields_in(text, parts, with_commas=numbers), of_record)
 
 
 def _collection(text: Column, value: Column, read: Column) -> Column:

@@ -10,6 +10,7 @@ from typing import Any
 from pyspark.sql import Row, SparkSession
 
 from include.contracts.spec.nested_type import MAX_DEPTH, nested_type
+from include.contracts.spec.values import ValueReading
 from spark_jobs.transforms.record_parts import RecordColumns
 from spark_jobs.transforms.records import RECORD, RESCUED, parse_json_lines
 from tests.support.spark.shared_server import GENERATED_CODE
@@ -53,3 +54,14 @@ def test_a_value_of_the_deepest_type_is_read(spark: SparkSession) -> None:
     [row] = parse(spark, kinds, json.dumps(values, default=float))
     read = row.asDict(recursive=True)
     assert ({name: read[name] for name in kinds}, row[RESCUED]) == (values, None)
+
+
+def test_a_number_of_json_is_none_with_a_comma(spark: SparkSession) -> None:
+    kinds = {"a": "decimal(9,3)", "b": "array<decimal(9,3)>", "c": "struct<name:string,price:decimal(9,3)>"}
+    record = '{"a": %s, "b": [%s, "1.125"], "c": {"name": 1.5, "price": %s}}'
+    frame = spark.createDataFrame([(record % (("1.125",) * 3),), (record % (('"1,125"',) * 3),)], f"{RECORD} string")
+    readings = dict.fromkeys(kinds, ValueReading(decimal_comma=True))
+    columns = RecordColumns(kinds, {name: name for name in kinds}, readings)
+    price, text = Decimal("1.125"), Decimal("1125")
+    for row in parse_json_lines(frame, columns, "exact").collect():
+        assert row[:4] == (price, [price, text], Row(name="1.5", price=price), None)

@@ -5,14 +5,20 @@ import com.fasterxml.jackson.core.JsonToken;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.List;
-import org.apache.spark.sql.api.java.UDF1;
+import org.apache.spark.sql.api.java.UDF2;
 
 /** The elements of one JSON array, as texts. */
-public final class JsonList implements UDF1<String, List<String>> {
+public final class JsonList implements UDF2<String, Boolean, List<String>> {
 
-    /** Returns the texts; null if the text is not one array, or has a string that UTF-8 cannot hold. */
+    /**
+     * Takes an array apart.
+     *
+     * @param text the array
+     * @param withCommas whether numbers have a comma in place of their point
+     * @return the texts of its elements; null if the text is not one array, or has a string that UTF-8 cannot hold
+     */
     @Override
-    public List<String> call(String text) {
+    public List<String> call(String text, Boolean withCommas) {
         if (text == null) {
             return null;
         }
@@ -25,7 +31,7 @@ public final class JsonList implements UDF1<String, List<String>> {
                 if (JsonTexts.isHalf(parser)) {
                     return null;
                 }
-                texts.add(JsonTexts.of(parser));
+                texts.add(withCommas ? JsonTexts.withComma(parser) : JsonTexts.of(parser));
             }
             return parser.nextToken() == null ? texts : null;
         } catch (IOException malformed) {

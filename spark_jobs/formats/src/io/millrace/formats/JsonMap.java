@@ -1,21 +1,43 @@
 package io.millrace.formats;
 
+import com.fasterxml.jackson.core.JsonParser;
+import com.fasterxml.jackson.core.JsonToken;
 import java.io.IOException;
+import java.util.LinkedHashMap;
 import java.util.Map;
-import org.apache.spark.sql.Row;
-import org.apache.spark.sql.api.java.UDF1;
+import org.apache.spark.sql.api.java.UDF2;
 
-/** All fields of the only JSON object of a text, with their texts; null if the text is not one object. */
-public final class JsonMap implements UDF1<String, Map<String, String>> {
+/** All fields of one JSON object, with their texts. */
+public final class JsonMap implements UDF2<String, Boolean, Map<String, String>> {
 
-    private final JsonRecord record = new JsonRecord();
-
+    /**
+     * Takes an object apart.
+     *
+     * @param text the object
+     * @param withCommas whether numbers have a comma in place of their point
+     * @return field -> its text, of a field that is there twice the last; null if the text is not one object
+     */
     @Override
-    public Map<String, String> call(String text) throws IOException {
-        Row fields = record.call(text, "[]", false);
-        if (fields == null) {
+    public Map<String, String> call(String text, Boolean withCommas) {
+        if (text == null) {
             return null;
         }
-        return fields.isNullAt(1) ? Map.of() : fields.getAs(1);
+        Map<String, String> texts = new LinkedHashMap<>();
+        try (JsonParser parser = JsonTexts.FACTORY.createParser(text)) {
+            if (parser.nextToken() != JsonToken.START_OBJECT) {
+                return null;
+            }
+            while (parser.nextToken() != JsonToken.END_OBJECT) {
+                String name = parser.currentName();
+                parser.nextToken();
+                if (JsonTexts.isHalf(parser)) {
+                    return null;
+                }
+                texts.put(name, withCommas ? JsonTexts.withComma(parser) : JsonTexts.of(parser));
+            }
+            return parser.nextToken() == null ? texts : null;
+        } catch (IOException malformed) {
+            return null;
+        }
     }
 }

@@ -20,12 +20,14 @@ public final class JsonRecords implements UDF3<String, String, Boolean, List<Row
 
     private String fields;
     private Map<String, Integer> places;
+    private Set<String> withCommas;
 
     /**
      * Takes JSON objects apart.
      *
      * @param text the objects, with nothing but white space between them
-     * @param fields JSON array of the names of fields; if a field is in an object twice, its last value counts
+     * @param fields JSON array of the names of fields; if a field is in an object twice, its last value counts. A name in an
+     *     array of its own is of a field whose numbers have a comma in place of their point.
      * @param anyCase whether names that differ only in upper and lower case are the same
      * @return a row for each object: the texts of the fields, in their order, and a map of the other fields, null if
      *     there are none. A field whose text UTF-8 cannot hold, and all fields that are one in any case, are in the map.
@@ -57,10 +59,18 @@ public final class JsonRecords implements UDF3<String, String, Boolean, List<Row
             return;
         }
         places = new HashMap<>();
+        withCommas = new HashSet<>();
         try (JsonParser parser = JsonTexts.FACTORY.createParser(fields)) {
-            parser.nextToken();
-            while (parser.nextToken() == JsonToken.VALUE_STRING) {
-                places.put(anyCase ? small(parser.getText()) : parser.getText(), places.size());
+            int depth = 0;
+            for (JsonToken token = parser.nextToken(); token != null; token = parser.nextToken()) {
+                depth += token == JsonToken.START_ARRAY ? 1 : token == JsonToken.END_ARRAY ? -1 : 0;
+                if (token == JsonToken.VALUE_STRING) {
+                    String name = anyCase ? small(parser.getText()) : parser.getText();
+                    places.put(name, places.size());
+                    if (depth == 2) {
+                        withCommas.add(name);
+                    }
+                }
             }
         }
         this.fields = fields;
@@ -74,7 +84,7 @@ public final class JsonRecords implements UDF3<String, String, Boolean, List<Row
             parser.nextToken();
             Integer place = places.get(name);
             boolean isHalf = JsonTexts.isHalf(parser);
-            String text = JsonTexts.of(parser);
+            String text = withCommas.contains(name) ? JsonTexts.withComma(parser) : JsonTexts.of(parser);
             if (place != null) {
                 texts[place] = isHalf ? null : text;
             }
@@ -95,7 +105,8 @@ public final class JsonRecords implements UDF3<String, String, Boolean, List<Row
             String name = parser.currentName();
             parser.nextToken();
             boolean changes = JsonTexts.isHalf(parser) ? halves.add(name) : halves.remove(name);
-            every.put(name, JsonTexts.of(parser));
+            boolean hasComma = withCommas.contains(small(name));
+            every.put(name, hasComma ? JsonTexts.withComma(parser) : JsonTexts.of(parser));
         }
         Map<String, Integer> times = new HashMap<>();
         every.keySet().forEach(name -> times.merge(small(name), 1, Integer::sum));

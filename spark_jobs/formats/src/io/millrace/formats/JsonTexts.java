@@ -47,6 +47,15 @@ final class JsonTexts {
         }
     }
 
+    /**
+     * Returns what {@code of} returns, but a number with a comma in place of its point, so that it reads like the texts of
+     * a column whose numbers have commas; with an exponent, as it is.
+     */
+    static String withComma(JsonParser parser) throws IOException {
+        boolean isNumber = parser.currentToken().isNumeric();
+        return isNumber ? parser.getText().replace('.', ',') : of(parser);
+    }
+
     /** Returns whether the parser's value is a string that UTF-8 cannot hold. */
     static boolean isHalf(JsonParser parser) throws IOException {
         return parser.currentToken() == JsonToken.VALUE_STRING && half(parser.getText(), 0) >= 0;
