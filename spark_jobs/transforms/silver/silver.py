@@ -124,7 +124,8 @@ def _received(name: str, column: ColumnSpec) -> Column:
 
 def _exact(name: str, column: ColumnSpec, received: str) -> Column:
     """Return the value of a column without parts; null if it does not fit."""
-    value = exact(_received(name, column), received, column.type, column)
+    value = nested_as_json(_received(name, column), received, None)
+    value = exact(value, "string" if is_nested(received) else received, column.type, column)
     # Bronze has no text that is not UTF-8, but SQL can make one of bytes.
     return F.when(can_be_stored(value, "string"), value) if column.type == "string" and column.expression else value
 
