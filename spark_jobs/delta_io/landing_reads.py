@@ -131,7 +131,10 @@ def _read_group(
         else:
             received = reader.format(spec.landing_source.format).options(**UNION_OPTIONS).load(paths).toDF(*names)
         fields = [field for field in received.schema if field.name not in (SOURCE_FILE, BLOCK_START)]
-        plain = {field.name: without_unions(F.col(field.name), field.dataType) for field in fields}
+        plain = {
+            field.name: without_unions(F.col(field.name), field.dataType, record.has_commas(field.name))
+            for field in fields
+        }
         values = [nested_as_json(*plain[name], record.whole_kind(name)).alias(name) for name in plain]
         received = received.select(*values, F.lit(None).cast("string").alias(CORRUPT), *origin)
     else:

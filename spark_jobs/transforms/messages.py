@@ -118,7 +118,10 @@ def _avro_rows(received: DataFrame, columns: RecordColumns, spec: BronzeSpec) ->
     received_fields = decoded.select("_fields.*").schema
     readers = columns.readers(spec, received_fields.names)
     names = {field: readers.get(field, f"_undeclared_{number}") for number, field in enumerate(received_fields.names)}
-    plain = {field.name: without_unions(F.col("_fields")[field.name], field.dataType) for field in received_fields}
+    plain = {
+        field.name: without_unions(F.col("_fields")[field.name], field.dataType, columns.has_commas(names[field.name]))
+        for field in received_fields
+    }
     values = [nested_as_json(*plain[field], columns.whole_kind(name)).alias(name) for field, name in names.items()]
     parsed = decoded.select("*", *values, broken.alias(CORRUPT)).drop("_fields", "_message")
     undeclared = {name: field for field, name in names.items() if field not in readers}

@@ -75,6 +75,10 @@ class RecordColumns:
         """Return how the values of a column are read."""
         return self.readings.get(name, AS_WRITTEN)
 
+    def has_commas(self, name: str) -> bool:
+        """Return whether a column's numbers are texts with commas."""
+        return self.reading(name).decimal_comma
+
     def readers(self, spec: BronzeSpec, names: Iterable[str]) -> dict[str, str]:
         """Return the one of `names` -> the column that reads it.
 

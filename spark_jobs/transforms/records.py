@@ -81,7 +81,7 @@ def parse_json_lines(df: DataFrame, columns: RecordColumns, field_names: str) ->
 
 
 def _with_commas(columns: RecordColumns) -> list[str]:
-    return [field for name, field in columns.fields.items() if columns.reading(name).decimal_comma]
+    return [field for name, field in columns.fields.items() if columns.has_commas(name)]
 
 
 def _text_of_record() -> Column:

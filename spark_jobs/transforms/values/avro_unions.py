@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, DataType, MapType, StructType
+from pyspark.sql.types import ArrayType, DataType, MapType, NumericType, StructType
 
 from spark_jobs.transforms.values.nested_values import as_json
 
@@ -17,13 +17,14 @@ UNION_OPTIONS = {"enableStableIdentifiersForUnionType": "true", "stableIdentifie
 """The options with which Spark must read Avro for `without_unions`."""
 
 
-def without_unions(value: Column, kind: DataType) -> tuple[Column, str]:
+def without_unions(value: Column, kind: DataType, with_commas: bool) -> tuple[Column, str]:
     """Return a value with the value of each union in its place, and the Spark type of that.
 
-    A union of several types becomes text, JSON if it has parts; within other values it becomes a variant.
+    A union of several types becomes text, JSON if it has parts; within other values it becomes a variant. With commas,
+    a number has one in place of its point there, to be read like the texts of a column whose numbers have commas.
     """
     if isinstance(kind, StructType) and _is_union(kind):
-        return F.coalesce(*(_text(value[field.name], field.dataType) for field in kind.fields)), "string"
+        return F.coalesce(*(_text(value[each.name], each.dataType, with_commas) for each in kind.fields)), "string"
     return _rebuilt(value, kind), kind.simpleString()
 
 
@@ -31,9 +32,10 @@ def _is_union(kind: DataType) -> bool:
     return isinstance(kind, StructType) and all(name.startswith(_PREFIX) for name in kind.names)
 
 
-def _text(member: Column, kind: DataType) -> Column:
+def _text(member: Column, kind: DataType, with_commas: bool) -> Column:
     rebuilt = _rebuilt(member, kind)
-    return as_json(rebuilt) if isinstance(kind, _WITH_PARTS) else rebuilt.cast("string")
+    text = as_json(rebuilt) if isinstance(kind, _WITH_PARTS) else rebuilt.cast("string")
+    return F.translate(text, ".", ",") if with_commas and isinstance(kind, NumericType) else text
 
 
 def _variant(member: Column, kind: DataType) -> Column:
