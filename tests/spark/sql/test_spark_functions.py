@@ -20,7 +20,7 @@ FRAME = "order_id string, amount int, day date, event_at timestamp, event_seq in
 
 def spark_functions(spark: SparkSession) -> list[str]:
     """The names of the functions that Spark has, without its operators."""
-    names = [row[0] for row in spark.sql("SHOW ALL FUNCTIONS").collect()]
+    names = [row[0] for row in spark.sql("SHOW SYSTEM FUNCTIONS").collect()]
     assert len(names) > 400
     return [name for name in names if re.fullmatch(r"\w+", name)]
 
