@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Annotated, Literal
 
@@ -198,21 +199,47 @@ _NEVER_CONVERTED = {
     "avro": {"binary"},
 }
 """Format -> the types of which Millrace has always stored exactly what was sent, or nothing."""
-_LETTERS = frozenset("GyuMLdDEaHhKkmsSVzOXxQqF")
-"""The letters of Spark's patterns: https://spark.apache.org/docs/latest/sql-ref-datetime-pattern.html"""
+_LETTERS: dict[str, Sequence[int]] = {
+    **dict.fromkeys("y", range(1, 7)),
+    **dict.fromkeys("MLG", range(1, 5)),
+    **dict.fromkeys("dHhKkms", (1, 2)),
+    **dict.fromkeys("XxZ", range(1, 6)),
+    **{"D": (1, 2, 3), "a": (1,), "S": range(1, 7), "V": (2,), "O": (1, 4)},
+}
+"""Letter of a pattern -> how often it may follow itself, where Spark 4.1 reads with it, and what it means is sure.
+
+Spark refuses further ones of https://spark.apache.org/docs/latest/sql-ref-datetime-pattern.html when it reads. The
+names of zones (`z`) have several meanings: Java takes BST for the time of Bougainville.
+"""
+_NEEDED = {"ML": "y", "d": "ML", "HkhK": "dD", "hK": "a", "a": "hK", "m": "HkhK", "s": "m", "S": "s"}
+"""Letters -> those of which a pattern with one of them must have one: Spark takes the first month, day or hour."""
 _MICROSECONDS = 6
 
 
 def _check_time_pattern(pattern: str) -> str:
-    unquoted = re.sub(r"'[^']*'", "", pattern)
+    unquoted = re.sub(r"'[^']*'", " ", pattern)
     if "'" in unquoted:
         raise ValueError(f"{pattern!r} has a quote that does not end")
-    if odd := sorted(set(re.findall(r"[A-Za-z]", unquoted)) - _LETTERS):
-        raise ValueError(f"{', '.join(odd)} in {pattern!r} is no letter of a pattern: write text between quotes")
     if "S" * (_MICROSECONDS + 1) in unquoted:
         raise ValueError(f"{pattern!r} has more digits of a second than a timestamp, which has {_MICROSECONDS}")
-    if not re.search("[yu]", unquoted):
+    groups = [group[0] for group in re.finditer(r"([A-Za-z])\1*", unquoted)]
+    if odd := [group for group in groups if len(group) not in _LETTERS.get(group[0], ())]:
+        raise ValueError(
+            f"Spark reads nothing by {', '.join(dict.fromkeys(odd))} in {pattern!r}, or several things: write text "
+            f"between quotes; letters are {', '.join(_LETTERS)}, zones X, Z or VV"
+        )
+    if re.search(r"[{}#]|^[^\[]*\]", unquoted):
+        raise ValueError(f"{pattern!r} has a bracket or mark with a meaning of its own: write it between quotes")
+    letters = {group[0] for group in groups}
+    if "y" not in letters:
         raise ValueError(f"{pattern!r} has no year, so that a value would be no date: read it as string")
+    for some, needed in _NEEDED.items():
+        if letters & {*some} and not letters & {*needed}:
+            has = ", ".join(sorted(letters & {*some}))
+            raise ValueError(
+                f"{pattern!r} has {has} and nothing of {', '.join(needed)}, so that another time would be read: "
+                "M is a month, d a day, H an hour, h one with a for AM and PM, m a minute, s a second, S its digits"
+            )
     return pattern
 
 
@@ -272,6 +299,10 @@ class ValueReading(StrictModel):
         for name, fitting in _FITTING.items():
             if getattr(self, name) and not kinds & fitting:
                 raise ValueError(f"{name} is for {', '.join(sorted(fitting))}, and this is {kind}")
+        if self.round not in (None, "down") and not self.epoch and not kinds & _EXACT_NUMBERS:
+            raise ValueError(
+                f"round: {self.round} is for numbers; the further digits of a time as text can be cut: down"
+            )
         if self.format and self.epoch:
             raise ValueError("format reads texts and epoch reads numbers: state one of them")
 
