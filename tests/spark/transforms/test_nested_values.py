@@ -65,3 +65,14 @@ def test_a_number_of_json_is_none_with_a_comma(spark: SparkSession) -> None:
     price, text = Decimal("1.125"), Decimal("1125")
     for row in parse_json_lines(frame, columns, "exact").collect():
         assert row[:4] == (price, [price, text], Row(name="1.5", price=price), None)
+
+
+def test_a_text_that_utf_8_cannot_hold_is_rescued_as_json_has_it(spark: SparkSession) -> None:
+    kinds = {"a": "map<string,string>", "b": "array<string>", "c": "struct<x:string>", "d": "string"}
+    texts = {"a": r'{"x":"\ud800y"}', "b": r'["\ud800"]', "d": r'"\udc00"'}
+    half = f'{{"a": {texts["a"]}, "b": {texts["b"]}, "c": {{"x": "\\ud83d"}}, "d": {texts["d"]}}}'
+    first, key, twice = parse(spark, kinds, half, r'{"a": {"\ud800": "y"}}', r'{"d": "\ud800", "d": "y"}')
+    assert (first["a"], first["b"], first["c"].asDict(), first["d"]) == (None, None, {"x": None}, None)
+    assert json.loads(first[RESCUED]) == {**texts, "c.x": r'"\ud83d"'}
+    assert (key["a"], json.loads(key[RESCUED])) == (None, {"a": r'{"\ud800":"y"}'})
+    assert (twice["d"], twice[RESCUED]) == ("y", None)

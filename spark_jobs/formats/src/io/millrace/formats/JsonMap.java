@@ -30,7 +30,7 @@ public final class JsonMap implements UDF2<String, Boolean, Map<String, String>>
             while (parser.nextToken() != JsonToken.END_OBJECT) {
                 String name = parser.currentName();
                 parser.nextToken();
-                if (JsonTexts.isHalf(parser)) {
+                if (JsonTexts.isHalf(name) || JsonTexts.isHalf(parser)) {
                     return null;
                 }
                 texts.put(name, withCommas ? JsonTexts.withComma(parser) : JsonTexts.of(parser));

@@ -95,7 +95,7 @@ public final class JsonRecords implements UDF3<String, String, Boolean, List<Row
                 more.remove(name);
             }
         }
-        return RowFactory.create(texts, more);
+        return RowFactory.create(texts, more == null || more.isEmpty() ? null : more);
     }
 
     private Row recordOfAnyCase(JsonParser parser) throws IOException {

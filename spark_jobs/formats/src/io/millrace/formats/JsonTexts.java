@@ -58,7 +58,12 @@ final class JsonTexts {
 
     /** Returns whether the parser's value is a string that UTF-8 cannot hold. */
     static boolean isHalf(JsonParser parser) throws IOException {
-        return parser.currentToken() == JsonToken.VALUE_STRING && half(parser.getText(), 0) >= 0;
+        return parser.currentToken() == JsonToken.VALUE_STRING && isHalf(parser.getText());
+    }
+
+    /** Returns whether UTF-8 cannot hold a text. */
+    static boolean isHalf(String text) {
+        return half(text, 0) >= 0;
     }
 
     private static String json(JsonParser parser) throws IOException {
