@@ -20,10 +20,12 @@ _SURE_DIGITS = {"float": 6, "double": 15}
 """The number of decimal digits that a floating type has of any number."""
 
 _DAY = r"^\s*\d{4}-\d{1,2}-\d{1,2}"
-_MIDNIGHT = _DAY + r"(?:[ T]0?0(?::0?0(?::0?0(?:\.0*)?)?)?(?:Z|[+-]00:?00)?)?\s*$"
-_INSTANT = _DAY + r"(?:[ T]\d{1,2}(?::\d{1,2}(?::\d{1,2}(?:\.\d{0,6}0*)?)?)?\s*(?:[A-Za-z+-].*)?)?\s*$"
+_MIDNIGHT = _DAY + r"(?:[ T]0?0(?::0?0(?::0?0(?:\.0*)?)?)?\s*(?:Z|UTC|[+-]00:?00)?)?\s*$"
+# Without the short names of zones: Java takes BST for the time of Dhaka, and AST for that of Anchorage.
+_ZONE = r"(?:(?:Z|UTC|GMT|UT)?(?:[+-][\d:]+)?|[A-Za-z_]+/\S+)"
+_INSTANT = _DAY + rf"(?:[ T]\d{{1,2}}(?::\d{{1,2}}(?::\d{{1,2}}(?:\.\d{{0,6}}0*)?)?)?\s*{_ZONE})?\s*$"
 _LONGER_INSTANT = _INSTANT.replace("{0,6}0*", "*")
-_MINUTES_AND_ZONE = r"([ T]\d{1,2}:\d{1,2})(Z|[+-]\d\d:?\d\d)(?=\s*$)"
+_MINUTES_AND_ZONE = r"([ T]\d{1,2}:\d{1,2})\s*(Z|UTC|[+-]\d\d:?\d\d)(?=\s*$)"
 _WITH_COMMA = r"^\s*[+-]?(?:\d+|\d{1,3}(?:\.\d{3})+)(?:,\d+)?\s*$"
 
 _FIRST_YEAR, _AFTER_LAST_YEAR = "0001-01-01", "10000-01-01"
@@ -114,7 +116,7 @@ def _time(value: Column, received: str, kind: str, reading: ValueReading) -> Col
         return F.when((read.cast("string") == text) | text.rlike(_MIDNIGHT), read)
     # Spark takes no zone directly after the minutes.
     full = F.when(text.rlike(_MINUTES_AND_ZONE), F.regexp_replace(text, _MINUTES_AND_ZONE, "$1:00$2")).otherwise(text)
-    full = F.when(text.rlike(_LONGER_INSTANT if reading.round else _INSTANT), full)
+    full = F.when(text.rlike(_LONGER_INSTANT if reading.round == "down" else _INSTANT), full)
     return F.when(_is_usual_instant(text), text).otherwise(full).try_cast(kind)
 
 
@@ -125,7 +127,8 @@ def _is_usual_instant(text: Column) -> Column:
     """
     marks = (F.substring(text, 5, 1) == "-") & (F.substring(text, 8, 1) == "-") & (F.substring(text, 17, 1) == ":")
     point = F.instr(text, ".")
-    return marks & ((point == 0) | ((point == 20) & ~_is_digit(text, 27)))
+    is_no_name = _is_digit(text, -1) | text.endswith("Z")
+    return marks & is_no_name & ((point == 0) | ((point == 20) & ~_is_digit(text, 27)))
 
 
 def _is_digit(text: Column, at: int) -> Column:

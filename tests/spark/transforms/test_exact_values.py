@@ -31,7 +31,7 @@ TRUE, FALSE = ("t", "true", "y", "yes", "1"), ("f", "false", "n", "no", "0")
 
 NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*")
 DAY = re.compile(r"\s*(\d{4})-(\d{1,2})-(\d{1,2})(?:[ T](.*?))?\s*")
-CLOCK = re.compile(r"(\d{1,2})(?::(\d{1,2})(?::(\d{1,2})(?:\.(\d*))?)?)? ?(Z|[+-]\d\d:\d\d)?")
+CLOCK = re.compile(r"(\d{1,2})(?::(\d{1,2})(?::(\d{1,2})(?:\.(\d*))?)?)? ?(Z|UTC|[+-]\d\d:\d\d)?")
 
 
 def number_of(text: str) -> Decimal | None:
@@ -80,7 +80,8 @@ def moment(text: str) -> tuple[datetime, timedelta] | None:
         return None
     hour, minute, second = (int(part or 0) for part in clock.groups()[:3])
     micros = int((clock[4] or "").ljust(6, "0")[:6])
-    zone = timedelta() if clock[5] in (None, "Z") else timedelta(hours=int(clock[5][1:3]), minutes=int(clock[5][4:6]))
+    is_utc = clock[5] in (None, "Z", "UTC")
+    zone = timedelta() if is_utc else timedelta(hours=int(clock[5][1:3]), minutes=int(clock[5][4:6]))
     try:
         local = datetime(int(found[1]), int(found[2]), int(found[3]), hour, minute, second, micros)  # noqa: DTZ001
     except ValueError:
@@ -134,7 +135,7 @@ CLOCKS = st.builds(
     ),
     *(
         st.sampled_from(["", "", ".1234567", ".000", "000"]),
-        st.sampled_from(["", "", "Z", "+00:00", "+02:00", "-11:30", " x"]),
+        st.sampled_from(["", "", "Z", " UTC", "+00:00", "+02:00", "-11:30", " x", " BST", " PST"]),
     ),
 )
 TIMES = st.builds("{}{}".format, DAYS, st.just("") | CLOCKS)
@@ -144,6 +145,7 @@ ODD = st.sampled_from(
         "3.5e38", "NaN", "nan", "-Infinity", "inf", "true", "YES", "0", "1", "2024-06-30T12:00Z", "-0.0", "1.9",
         "19.999", "0.004", "9007199254740993", "0.30000000000000004", "1.000000000000000056e-01", "16777217",
         "9223372036854775808", "1e999999999", "1e-999999999", "12,5", "1.234,56", "null", "None", "x",
+        "-0e5", "-0.000000000000000000e+00",
     ]
 )  # fmt: skip
 TEXTS = st.one_of(NUMBERS, NUMBERS, TIMES, TIMES, ODD, st.text("0123456789+-.eE:TZ /,dfxXnaNi\t", max_size=12))

@@ -38,20 +38,32 @@ public final class ExactDouble implements UDF2<String, Boolean, Double> {
         try {
             // Not parseDouble alone: it takes 10d and 0x1p3 for numbers, which are none in any source.
             BigDecimal number = new BigDecimal(small);
-            double nearest = isFloat ? number.floatValue() : number.doubleValue();
-            String shortest = isFloat ? Float.toString((float) nearest) : Double.toString(nearest);
-            return !Double.isInfinite(nearest) && has(nearest, shortest, number) ? nearest : null;
+            if (number.signum() == 0) {
+                return small.startsWith("-") ? -0.0 : 0.0; // a decimal has no sign of zero
+            }
+            double nearest = nearest(number, isFloat);
+            return nearest != 0 && !Double.isInfinite(nearest) && has(nearest, number, isFloat) ? nearest : null;
         } catch (NumberFormatException noNumber) {
             return null;
         }
     }
 
-    private static boolean has(double nearest, String shortest, BigDecimal number) {
-        if (nearest == 0 || number.signum() == 0) {
-            return nearest == 0 && number.signum() == 0;
+    private static double nearest(BigDecimal number, boolean isFloat) {
+        return isFloat ? number.floatValue() : number.doubleValue();
+    }
+
+    private static boolean has(double nearest, BigDecimal number, boolean isFloat) {
+        BigDecimal exact = new BigDecimal(nearest);
+        if (rounded(exact, number.precision()).compareTo(number) == 0) {
+            return true;
         }
-        MathContext digits = new MathContext(number.precision(), RoundingMode.HALF_EVEN);
-        return new BigDecimal(nearest).round(digits).compareTo(number) == 0
-                || new BigDecimal(shortest).compareTo(number) == 0;
+        // The shortest text, as of 1735689600000 as a float. Java 17 writes some with a digit more than they need.
+        int digits = number.stripTrailingZeros().precision();
+        return rounded(exact, digits).compareTo(number) == 0
+                && (digits == 1 || nearest(rounded(exact, digits - 1), isFloat) != nearest);
+    }
+
+    private static BigDecimal rounded(BigDecimal number, int digits) {
+        return number.round(new MathContext(digits, RoundingMode.HALF_EVEN));
     }
 }
