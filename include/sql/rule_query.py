@@ -8,7 +8,7 @@ from functools import cached_property
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from include.contracts.spec.tables_in_braces import OWN_TABLE, tables_in_braces, with_names
+from include.contracts.spec.expectation import OWN_TABLE, tables_in_braces, with_names
 from include.errors import first_line
 from include.sql.spark_functions import FUNCTIONS, SYNTAX
 from include.sql.spark_text import NoQualifyError, parse_spark, without_qualify, without_semicolon

@@ -14,7 +14,7 @@ from include.contracts.job.findings import PARTS
 from include.contracts.spec.nested_type import type_at
 from include.contracts.spec.record_fields import FieldPath, fields_among, fields_of, path_of, path_text, paths_of
 from include.contracts.spec.table_spec import BronzeSpec
-from include.contracts.spec.values import AS_WRITTEN, ValueReading
+from include.contracts.spec.value_reading import AS_WRITTEN, ValueReading
 from spark_jobs.transforms.values.nested_values import (
     HAS_MORE,
     MISFIT,

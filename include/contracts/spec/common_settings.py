@@ -10,16 +10,8 @@ from pydantic import ConfigDict, Field, model_validator
 
 from include.contracts.spec.bronze_sources import BATCH_SIZES
 from include.contracts.spec.expectation import Expectation
-from include.contracts.spec.values import (
-    VALUE_RULE,
-    Bytes,
-    ColumnName,
-    ColumnType,
-    PropertyText,
-    Retention,
-    ValueReading,
-    Wait,
-)
+from include.contracts.spec.value_reading import VALUE_RULE, ValueReading
+from include.contracts.spec.values import Bytes, ColumnName, ColumnType, PropertyText, Retention, Wait
 from include.contracts.strict_model import StrictModel
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from textwrap import shorten
 from typing import Any, Self
@@ -19,11 +20,30 @@ from include.contracts.spec.expectation_arguments import (
     SQL,
 )
 from include.contracts.spec.gx_expectations import NOT_ON_SPARK
-from include.contracts.spec.tables_in_braces import OWN_TABLE, tables_in_braces
 from include.contracts.strict_model import StrictModel
 
 _ROWS_OF_QUERY = "unexpected_rows_expectation"
 """Great Expectations' expectation of a query, whose name does not begin like all others."""
+
+OWN_TABLE = "table"
+"""The name in the braces of a query of the table that the rule checks."""
+
+# Any other text in braces, such as the {2} of a regular expression, is a part of the query.
+_IN_BRACES = re.compile(r"\{(table|(?:bronze|silver|gold)\.[a-z][a-z0-9_]*)\}")
+
+
+def tables_in_braces(query: str) -> list[str]:
+    """Return the tables that the query of a rule names in braces, each once.
+
+    >>> tables_in_braces("SELECT * FROM {table} JOIN {silver.orders} WHERE a rlike 'x{2}'")
+    ['table', 'silver.orders']
+    """
+    return list(dict.fromkeys(_IN_BRACES.findall(query)))
+
+
+def with_names(query: str, name_of: Callable[[str], str]) -> str:
+    """Return the query with another name in place of each table in braces."""
+    return _IN_BRACES.sub(lambda place: name_of(place[1]), query)
 
 
 class Action(StrEnum):

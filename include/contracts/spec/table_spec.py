@@ -22,7 +22,8 @@ from include.contracts.spec.common_settings import (
 )
 from include.contracts.spec.expectation import Expectation, rules_of_keys
 from include.contracts.spec.gold_query import GoldQuery, GoldSource, SilverOfQuery
-from include.contracts.spec.values import NAME, ColumnName, ColumnNames, may_be_converted
+from include.contracts.spec.value_reading import may_be_converted
+from include.contracts.spec.values import NAME, ColumnName, ColumnNames
 
 
 class BronzeSpec(TableSpec):

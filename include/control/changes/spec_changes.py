@@ -9,7 +9,7 @@ from typing import Any
 
 from include.contracts.spec.expectation import ROW_ACTIONS
 from include.contracts.spec.expectation_arguments import REFERENCES
-from include.contracts.spec.values import ValueReading
+from include.contracts.spec.value_reading import ValueReading
 from include.control.changes.table_columns import delta_type
 from include.control.ledger.spec_history import RULE, Document
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 from pydantic import ValidationError
 
 from include.contracts.spec.table_spec import AnySpec, model_of
-from include.contracts.spec.values import VALUE_RULE
+from include.contracts.spec.value_reading import VALUE_RULE
 from include.control.ledger.ops_table import OpsTable
 from include.paths import LakehousePaths
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from include.contracts.spec.expectation import OWN_TABLE, tables_in_braces
 from include.contracts.spec.table_spec import SPEC_OF_LAYER
-from include.contracts.spec.tables_in_braces import OWN_TABLE, tables_in_braces
 from include.specs.checks.columns import stored_columns_in, type_of_column, unknown_column
 from include.specs.document import Document, list_at, mapping_at, stated_references, stated_rules, stated_sources
 from include.specs.problem import Defect, KeyPath, did_you_mean

@@ -14,7 +14,7 @@ from include.contracts.counted import counted
 from include.contracts.job.column_fix import Copy
 from include.contracts.job.requests import QuarantineRequest
 from include.contracts.spec.nested_type import is_nested
-from include.contracts.spec.values import AS_WRITTEN
+from include.contracts.spec.value_reading import AS_WRITTEN
 from include.control.quarantine.edited_rows import EditedRow, edited_rows
 from include.control.quarantine.events import ReceivedRow
 from include.control.quarantine.stored_rows import QuarantinedRow

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from include.contracts.spec.expectation import Expectation
-from include.contracts.spec.tables_in_braces import OWN_TABLE
+from include.contracts.spec.expectation import OWN_TABLE, Expectation
 from include.sql.rule_query import Query, view_of
 from spark_jobs.quality.fused.samples import sample_values
 from spark_jobs.quality.verdicts.comparable_version import IN_TABLE, ComparableVersion

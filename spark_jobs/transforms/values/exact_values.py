@@ -9,7 +9,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from include.contracts.spec.nested_type import is_nested, nested_type
-from include.contracts.spec.values import AS_WRITTEN, EPOCHS, ValueReading
+from include.contracts.spec.value_reading import AS_WRITTEN, EPOCHS, ValueReading
 from spark_jobs.transforms.values.java_functions import java_function
 
 _WHOLE_NUMBERS = {"tinyint", "smallint", "int", "bigint"}

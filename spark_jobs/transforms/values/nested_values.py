@@ -9,7 +9,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from include.contracts.spec.nested_type import is_nested, nested_type
-from include.contracts.spec.values import ValueReading
+from include.contracts.spec.value_reading import ValueReading
 from spark_jobs.transforms.values.exact_values import exact, with_null_values
 from spark_jobs.transforms.values.java_functions import java_function
 

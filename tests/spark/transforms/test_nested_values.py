@@ -10,7 +10,7 @@ from typing import Any
 from pyspark.sql import Row, SparkSession
 
 from include.contracts.spec.nested_type import MAX_DEPTH, nested_type
-from include.contracts.spec.values import ValueReading
+from include.contracts.spec.value_reading import ValueReading
 from spark_jobs.transforms.record_parts import RecordColumns
 from spark_jobs.transforms.records import RECORD, RESCUED, parse_json_lines
 from tests.support.spark.shared_server import GENERATED_CODE

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from include.contracts.spec.values import ValueReading
+from include.contracts.spec.value_reading import ValueReading
 from tests.support.documents.inferred_specs import inferred, put
 
 EPOCH, MS = {"type": "timestamp", "epoch": "s"}, {"type": "timestamp", "epoch": "ms"}
