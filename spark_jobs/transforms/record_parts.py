@@ -171,7 +171,7 @@ def with_parts(df: DataFrame, name: str, text: Column, parts: Parts, field_name:
                 column, kind = columns[()]
                 read[at], leaves[column] = read_as(text_there, kind, parts.readings[column]), F.col(at)
                 path = path_text((field_name, *parts.columns[column][0]))
-                lost.append(losses(text_there, F.col(at), kind, path))
+                lost.append(losses(text_there, F.col(at), kind, path, parts.readings[column]))
             else:
                 steps = _by_step(columns, parts.any_case)
                 read[at] = _texts_at(text_there, steps, parts)

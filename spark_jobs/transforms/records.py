@@ -153,7 +153,7 @@ def _read_column(name: str, value: Column, received: str, columns: RecordColumns
     kind, read = columns.kinds[name], F.col(_read(name))
     if is_nested(kind) and received != kind:
         text = value.cast("string")
-        lost = F.to_json(losses(text, read, kind, path_text((columns.fields.get(name, name),))))
+        lost = F.to_json(losses(text, read, kind, path_text((columns.fields.get(name, name),)), columns.reading(name)))
         is_lost = read[MISFIT] != WHOLE
         return _ReadColumn(read[VALUE], read_as(text, kind, columns.reading(name)), is_lost, lost, is_object=True)
     if received == kind and (is_sound or not may_not_be_stored(kind)):

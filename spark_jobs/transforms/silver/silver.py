@@ -179,7 +179,7 @@ def _invalid_values(spec: SilverSpec, kinds: Mapping[str, str]) -> Column:
         elif kinds[name] == column.type:
             is_invalid, shown = read[MISFIT] == OF_ANOTHER_TYPE, F.to_json(value)
         else:
-            lost = losses(_as_text(value, kinds[name]), read, column.type, name)
+            lost = losses(_as_text(value, kinds[name]), read, column.type, name, column)
             is_invalid, shown = read[MISFIT] == OF_ANOTHER_TYPE, F.to_json(lost)
         reason = F.concat(F.lit(f"{name} is no {column.type}: "), F.substring(shown, 1, _MAX_VALUE_LENGTH))
         invalid.append(F.when(is_invalid, refusal(INVALID_VALUE, Action.QUARANTINE, reason)))

@@ -59,7 +59,7 @@ def read_as(text: Column, kind: str, reading: ValueReading) -> Column:
     )
 
 
-def losses(text: Column, read: Column, kind: str, path: str) -> Column:
+def losses(text: Column, read: Column, kind: str, path: str, reading: ValueReading) -> Column:
     """Return map<string,string>: path of each part of a text that `read_as` has not read -> its text; null for none.
 
     Args:
@@ -67,9 +67,14 @@ def losses(text: Column, read: Column, kind: str, path: str) -> Column:
         read: the result of `read_as`.
         kind: the type.
         path: the path of the text in its record.
+        reading: how its parts were read.
     """
     stored = F.to_json(read[VALUE], {"ignoreNullFields": "false"}) if is_nested(kind) else F.lit(None).cast("string")
-    return F.when(read[MISFIT] != WHOLE, java_function("JsonLosses", text, stored, F.lit(path)))
+    lost = java_function("JsonLosses", text, stored, F.lit(path))
+    if reading.null_values:  # which are null in what was read, too
+        there = F.map_filter(lost, lambda _, part: F.coalesce(~part.isin(*reading.null_values), F.lit(True)))
+        lost = F.when(F.size(there) > 0, there)
+    return F.when(read[MISFIT] != WHOLE, lost)
 
 
 def fields_in(text: Column, names: Iterable[str], any_case: bool = False, with_commas: Collection[str] = ()) -> Column:
