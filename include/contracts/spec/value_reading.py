@@ -46,7 +46,7 @@ _LETTERS: dict[str, Sequence[int]] = {
 Spark refuses further ones of https://spark.apache.org/docs/latest/sql-ref-datetime-pattern.html when it reads. The
 names of zones (`z`) have several meanings: Java takes BST for the time of Bougainville.
 """
-_NEEDED = {"ML": "y", "d": "ML", "HkhK": "dD", "hK": "a", "a": "hK", "m": "HkhK", "s": "m", "S": "s"}
+_NEEDED = {"ML": "y", "d": "ML", "HkhK": "dD", "hK": "a", "a": "HkhK", "m": "HkhK", "s": "m", "S": "s"}
 """Letters -> those of which a pattern with one of them must have one: Spark takes the first month, day or hour."""
 
 _MICROSECONDS = 6
@@ -62,7 +62,7 @@ def _check_time_pattern(pattern: str) -> str:
     if odd := [group for group in groups if len(group) not in _LETTERS.get(group[0], ())]:
         raise ValueError(
             f"Spark reads nothing by {', '.join(dict.fromkeys(odd))} in {pattern!r}, or several things: write text "
-            f"between quotes; letters are {', '.join(_LETTERS)}, zones X, Z or VV"
+            f"between quotes, or read it as string; letters are {', '.join(_LETTERS)}, zones X, Z or VV"
         )
     if re.search(r"[{}#]|^[^\[]*\]", unquoted):
         raise ValueError(f"{pattern!r} has a bracket or mark with a meaning of its own: write it between quotes")
