@@ -125,7 +125,7 @@ def parse_columns(df: DataFrame, columns: RecordColumns, undeclared: Mapping[str
     """
     received = {name: kind for name, kind in df.dtypes if name in columns.kinds}
     raw = {name: F.col(name) if name in received else F.lit(None) for name in columns.kinds}
-    rescued = {field: _shown(F.col(column)) for column, field in undeclared.items()}
+    rescued = {field: shown_text(F.col(column)) for column, field in undeclared.items()}
     return _bronze_rows(df, columns, raw, received, rescued, F.col(CORRUPT), {*undeclared, CORRUPT})
 
 
@@ -151,8 +151,8 @@ class _ReadColumn:
 def _read_column(name: str, value: Column, received: str, columns: RecordColumns, is_sound: bool) -> _ReadColumn:
     """Read a value that is received as a Spark type; `is_sound` says that each text of it can be stored."""
     kind, read = columns.kinds[name], F.col(_read(name))
-    if is_nested(kind) and received != kind:
-        text = value.cast("string")
+    if is_nested(kind) and (received != kind or columns.reading(name).null_values):
+        text = as_json(value) if received == kind else value.cast("string")
         lost = F.to_json(losses(text, read, kind, path_text((columns.fields.get(name, name),)), columns.reading(name)))
         is_lost = read[MISFIT] != WHOLE
         return _ReadColumn(read[VALUE], read_as(text, kind, columns.reading(name)), is_lost, lost, is_object=True)
@@ -165,7 +165,7 @@ def _read_column(name: str, value: Column, received: str, columns: RecordColumns
     if kind == "string":
         typed = F.when(can_be_stored(typed, kind), typed)
     stored = in_range(read, kind) if kind in ("date", "timestamp") else read
-    return _ReadColumn(stored, typed, value.isNotNull() & stored.isNull(), _shown(value))
+    return _ReadColumn(stored, typed, value.isNotNull() & stored.isNull(), shown_text(value))
 
 
 def _bronze_rows(
@@ -200,7 +200,7 @@ def _bronze_rows(
         field, value = columns.fields.get(name, name), with_null_values(raw[name], columns.reading(name))
         if name in columns.parts:
             df, at = with_parts(df, _read(name), value.cast("string"), columns.parts[name], field), F.col(_read(name))
-            lost[field] = at[MISFIT] != WHOLE, _shown(value)
+            lost[field] = at[MISFIT] != WHOLE, shown_text(value)
             objects.append((at[LOST].isNotNull(), F.to_json(at[LOST])))
             values[name] = at[VALUE]
             continue
@@ -240,7 +240,7 @@ def _rescued(lost: Mapping[str, tuple[Column, Column]], objects: Sequence[tuple[
     return F.when(is_any, F.concat(F.lit("{"), fields, F.lit("}")))
 
 
-def _shown(value: Column) -> Column:
+def shown_text(value: Column) -> Column:
     """Return a value as text; bytes that are not UTF-8 in base64."""
     text = value.cast("string")
     return F.when(F.is_valid_utf8(text), text).otherwise(in_base64(text.cast("binary")))

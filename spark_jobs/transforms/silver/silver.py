@@ -15,7 +15,7 @@ from include.contracts.spec.nested_type import is_nested
 from include.contracts.spec.table_spec import SilverSpec
 from spark_jobs.quality.rules.row_rules import REFUSALS_TYPE, refusal, refusals
 from spark_jobs.transforms.received import IS_FIXED, ROW_ID
-from spark_jobs.transforms.records import RESCUED
+from spark_jobs.transforms.records import RESCUED, shown_text
 from spark_jobs.transforms.refusals import missing_values, no_refusal, with_refusals
 from spark_jobs.transforms.silver.changes import row_hash
 from spark_jobs.transforms.silver.origins import origin
@@ -126,8 +126,9 @@ def _exact(name: str, column: ColumnSpec, received: str) -> Column:
     """Return the value of a column without parts; null if it does not fit."""
     value = nested_as_json(_received(name, column), received, None)
     value = exact(value, "string" if is_nested(received) else received, column.type, column)
-    # Bronze has no text that is not UTF-8, but SQL can make one of bytes.
-    return F.when(can_be_stored(value, "string"), value) if column.type == "string" and column.expression else value
+    # Bronze has no text that is not UTF-8, but bytes may be none, and SQL can make a text of them.
+    may_be_bytes = column.type == "string" and (column.expression or received == "binary")
+    return F.when(can_be_stored(value, "string"), value) if may_be_bytes else value
 
 
 def _may_not_fit(column: ColumnSpec, received: str) -> bool:
@@ -155,7 +156,7 @@ def _typed(name: str, column: ColumnSpec, spec: SilverSpec, received: str) -> It
 
 def _read_parts(name: str, column: ColumnSpec, received: str) -> Column:
     value = _received(name, column)
-    if received != column.type:
+    if received != column.type or column.null_values:
         return read_as(_as_text(value, received), column.type, column)
     fits = can_be_stored(value, column.type) if _may_not_fit(column, received) else F.lit(True)
     return result(value, F.when(fits, WHOLE).otherwise(OF_ANOTHER_TYPE))
@@ -175,8 +176,9 @@ def _invalid_values(spec: SilverSpec, kinds: Mapping[str, str]) -> Column:
     for name, column in ((name, column) for name, column in spec.columns.items() if _may_not_fit(column, kinds[name])):
         value, read = _received(name, column), F.col(_read(name))
         if not is_nested(column.type):
-            is_invalid, shown = value.isNotNull() & _exact(name, column, kinds[name]).isNull(), value.cast("string")
-        elif kinds[name] == column.type:
+            is_invalid = value.isNotNull() & _exact(name, column, kinds[name]).isNull()
+            shown = shown_text(value) if kinds[name] in ("binary", "string") else value.cast("string")
+        elif kinds[name] == column.type and not column.null_values:
             is_invalid, shown = read[MISFIT] == OF_ANOTHER_TYPE, F.to_json(value)
         else:
             lost = losses(_as_text(value, kinds[name]), read, column.type, name, column)

@@ -12,7 +12,7 @@ from pyspark.sql import Row, SparkSession
 from include.contracts.spec.nested_type import MAX_DEPTH, nested_type
 from include.contracts.spec.value_reading import ValueReading
 from spark_jobs.transforms.record_parts import RecordColumns
-from spark_jobs.transforms.records import RECORD, RESCUED, parse_json_lines
+from spark_jobs.transforms.records import CORRUPT, RECORD, RESCUED, parse_columns, parse_json_lines
 from tests.support.spark.shared_server import GENERATED_CODE
 
 SESSION = GENERATED_CODE
@@ -76,3 +76,11 @@ def test_a_text_that_utf_8_cannot_hold_is_rescued_as_json_has_it(spark: SparkSes
     assert json.loads(first[RESCUED]) == {**texts, "c.x": r'"\ud83d"'}
     assert (key["a"], json.loads(key[RESCUED])) == (None, {"a": r'{"\ud800":"y"}'})
     assert (twice["d"], twice[RESCUED]) == ("y", None)
+
+
+def test_a_part_of_a_file_s_value_is_null_if_its_text_means_that_there_is_none(spark: SparkSession) -> None:
+    kinds = {"tags": "array<string>", "of": "map<string,string>"}
+    frame = spark.sql(f"SELECT array('-', 'x') tags, map('k', '-', 'l', 'y') of, cast(null as string) {CORRUPT}")
+    readings = dict.fromkeys(kinds, ValueReading(null_values=("-",)))
+    [row] = parse_columns(frame, RecordColumns(kinds, {}, readings), {}).collect()
+    assert (row["tags"], row["of"], row[RESCUED]) == ([None, "x"], {"k": None, "l": "y"}, None)
