@@ -13,13 +13,11 @@ from itertools import accumulate
 from typing import cast
 
 from sqlglot import Token, TokenType, exp
-from sqlglot.dialects.spark import Spark
 from sqlglot.errors import SqlglotError
 
 from include.sql.query_functions import REFUSED, REFUSED_BARE
 from include.sql.spark_functions import AGGREGATES, FUNCTIONS, SYNTAX, WITHOUT_PARENTHESES
-
-_SPARK = Spark()
+from include.sql.spark_text import SPARK
 
 _NAMES = (TokenType.VAR, TokenType.IDENTIFIER)
 _QUANTIFIED = (TokenType.LIKE, TokenType.ILIKE, TokenType.RLIKE)
@@ -175,7 +173,7 @@ class SqlExpression:
     def tree(self) -> exp.Expr | None:
         """The parsed expression; None if sqlglot cannot parse the text."""
         try:
-            return _SPARK.parse(self.text)[0]
+            return SPARK.parse(self.text)[0]
         except (SqlglotError, IndexError):
             return None
 
@@ -190,7 +188,7 @@ class SqlExpression:
     @cached_property
     def _tokens(self) -> list[Token]:
         try:
-            return list(_SPARK.tokenize(self.text))
+            return list(SPARK.tokenize(self.text))
         except SqlglotError:
             return []
 

@@ -5,13 +5,66 @@ The text for Spark is cut and joined where tokens begin and end, so that all els
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
+from typing import ClassVar
 
 from sqlglot import Token, TokenType, exp
 from sqlglot.dialects.spark import Spark
+from sqlglot.parsers.spark import SparkParser
 
-_SPARK = Spark()
+_MISREAD = (
+    "TO_CHAR", "LOG10", "INSTR", "UNIX_DATE", "PERCENTILE_CONT", "PERCENTILE_DISC", "PARSE_JSON",
+)  # fmt: skip
+"""The functions that sqlglot takes for others, such as `to_char(day, 'MM')` for a cast; it keeps others."""
+_UNITS = frozenset(("YEAR", "YYYY", "YY", "QUARTER", "MONTH", "MM", "MON", "WEEK"))
+"""The units that Spark's `trunc` knows; a text of any other gives null, and sqlglot knows more of them."""
+_UNITS_OF_TIME = _UNITS | {"DAY", "DD", "HOUR", "MINUTE", "SECOND", "MILLISECOND", "MICROSECOND"}
+_BITS = ((TokenType.PIPE, exp.BitwiseOr), (TokenType.CARET, exp.BitwiseXor), (TokenType.AMP, exp.BitwiseAnd))
+"""The operators on bits, the one that binds least first; sqlglot has them and shifts on one level."""
+_SHIFTS = (
+    ((TokenType.LT, TokenType.LT), exp.BitwiseLeftShift),
+    ((TokenType.GT, TokenType.GT), exp.BitwiseRightShift),
+)
+
+
+def _truncation(name: str, unit_at: int, units: frozenset[str]) -> Callable[[list[exp.Expr]], exp.Expr]:
+    def build(arguments: list[exp.Expr]) -> exp.Expr:
+        unit = arguments[unit_at] if len(arguments) > 1 else None
+        if isinstance(unit, exp.Literal) and unit.name.upper() in units:
+            truncation: exp.Expr = SparkParser.FUNCTIONS[name](arguments)
+            truncation.set("unit", exp.Literal.string(unit.name))  # sqlglot writes it in capitals
+            return truncation
+        return exp.Anonymous(this=name, expressions=arguments)
+
+    return build
+
+
+class _SparkAsItIs(Spark):
+    """sqlglot's Spark, where that reads another expression than Spark does."""
+
+    class Parser(SparkParser):
+        FUNCTIONS: ClassVar = {
+            **{name: build for name, build in SparkParser.FUNCTIONS.items() if name not in _MISREAD},
+            "TRUNC": _truncation("TRUNC", 1, _UNITS),
+            "DATE_TRUNC": _truncation("DATE_TRUNC", 0, _UNITS_OF_TIME),
+        }
+        TERM: ClassVar = {**SparkParser.TERM, TokenType.DPIPE: exp.DPipe}
+
+        def _parse_bitwise(self, level: int = 0) -> exp.Expr | None:
+            if level < len(_BITS):
+                kind, operation = _BITS[level]
+                this = self._parse_bitwise(level + 1)
+                while self._match(kind):
+                    this = self.expression(operation(this=this, expression=self._parse_bitwise(level + 1)))
+                return this
+            this = self._parse_term()
+            while shift := next((each for pair, each in _SHIFTS if self._match_pair(*pair)), None):
+                this = self.expression(shift(this=this, expression=self._parse_term()))
+            return this
+
+
+SPARK = _SparkAsItIs()
 
 _AFTER_QUALIFY = (
     TokenType.WINDOW, TokenType.UNION, TokenType.INTERSECT, TokenType.EXCEPT, TokenType.ORDER_BY, TokenType.SORT_BY,
@@ -25,6 +78,11 @@ class NoQualifyError(Exception):
     """A query has QUALIFY in a form that cannot be written for Spark; the text says which."""
 
 
+def tokens_of(text: str) -> list[Token]:
+    """Return the tokens of a text in Spark SQL."""
+    return list(SPARK.tokenize(text))
+
+
 def parse_spark(text: str) -> list[exp.Expr | None]:
     """Return the statements of a text in Spark SQL, as sqlglot parses them.
 
@@ -36,11 +94,11 @@ def parse_spark(text: str) -> list[exp.Expr | None]:
     >>> parse_spark("SELECT count(*) AS n FROM o GROUP BY window(at, '1 hour')")[0].sql("spark")
     "SELECT COUNT(*) AS n FROM o GROUP BY WINDOW(at, '1 hour')"
     """
-    tokens = _SPARK.tokenize(text)
+    tokens = SPARK.tokenize(text)
     for token, following in pairwise(tokens):
         if token.token_type is TokenType.WINDOW and following.token_type is TokenType.L_PAREN:
             token.token_type = TokenType.VAR
-    statements: list[exp.Expr | None] = _SPARK.parser().parse(tokens, text)
+    statements: list[exp.Expr | None] = SPARK.parser().parse(tokens, text)
     return statements
 
 
@@ -59,7 +117,7 @@ def without_semicolon(text: str) -> str:
     >>> without_semicolon("SELECT ';' AS a FROM o -- all; \\n ; ")
     "SELECT ';' AS a FROM o"
     """
-    tokens = list(_SPARK.tokenize(text))
+    tokens = list(SPARK.tokenize(text))
     while tokens and tokens[-1].token_type is TokenType.SEMICOLON:
         text = text[: tokens.pop(-1).start]
         text = text[: tokens[-1].end + 1] if tokens else text
@@ -96,7 +154,7 @@ def without_qualify(text: str, tree: exp.Expr) -> str:
 
 
 def _without_last_qualify(text: str, kept: str, conditions: Sequence[exp.Expr]) -> str:
-    tokens = _SPARK.tokenize(text)
+    tokens = SPARK.tokenize(text)
     at = max(place for place, token in enumerate(tokens) if token.token_type is TokenType.QUALIFY)
     around = _places_around(tokens, at)
     types = {place: tokens[place].token_type for place in around}

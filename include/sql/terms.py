@@ -9,10 +9,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from sqlglot import exp
-from sqlglot.dialects.spark import Spark
 from sqlglot.errors import SqlglotError
 
-_SPARK = Spark()
+from include.sql.spark_text import SPARK
 
 _SYNONYMS = {"YYYY": "YEAR", "YY": "YEAR", "MON": "MONTH", "MM": "MONTH", "DD": "DAY"}
 _NESTED = ("MICROSECOND", "MILLISECOND", "SECOND", "MINUTE", "HOUR", "DAY", "MONTH", "QUARTER", "YEAR")
@@ -25,6 +24,8 @@ _PARTS: dict[type[exp.Expr], str] = {
 """Functions that return a part of a time as a number, with the unit on which the number depends."""
 _WHOLE_NUMBERS = frozenset(("tinyint", "smallint", "int", "bigint"))
 _TIMES = frozenset(("date", "timestamp"))
+_INEXACT = frozenset(("float", "double"))
+"""The types of which equal values, 0.0 and -0.0, have two texts."""
 
 Resolve = Callable[[tuple[str, ...]], str | None]
 """Returns the full name `<alias>.<column>` for the parts of a column's name; None if the column is not known."""
@@ -54,7 +55,7 @@ def term_of(text: str, resolve: Resolve) -> exp.Expr | None:
     True
     """
     try:
-        tree = _SPARK.parse(text)[0]
+        tree = SPARK.parse(text)[0]
     except (SqlglotError, IndexError):
         return None
     if tree is None or tree.find(exp.Query):
@@ -222,7 +223,7 @@ def _type(term: exp.Expr, types: Mapping[str, str]) -> str | None:
 
 
 def _have_same_texts(one: str | None, other: str | None) -> bool:
-    if one is None or other is None:
+    if one is None or other is None or _INEXACT & {one, other}:
         return False
     return "" in (one, other) or one == other or any({one, other} <= kinds for kinds in (_TIMES, _WHOLE_NUMBERS))
 
@@ -234,7 +235,7 @@ def _key(term: exp.Expr) -> str:
         paren = exp.Paren()
         node.replace(paren)
         paren.set("this", node)
-    return root.sql(dialect=_SPARK, normalize_functions="upper")
+    return root.sql(dialect="spark", normalize_functions="upper")
 
 
 def _size(term: exp.Expr) -> int:

@@ -9,6 +9,11 @@ from pyspark.sql import functions as F
 
 from include.contracts.spec.table_spec import GoldSpec
 from spark_jobs.transforms.touched_rows import Touched, gives_touched, is_touched
+from spark_jobs.transforms.touched_spans import INTEGERS, TIMES
+
+_BY_TEXT = frozenset(("boolean", "string", *INTEGERS, *TIMES))
+"""The types besides decimals whose values Spark finds by their texts. As a number, the text of a float is another one,
+and 0.0 = -0.0 have two texts."""
 
 
 def aggregate(sources: Mapping[str, DataFrame], spec: GoldSpec, touched: Touched | None) -> DataFrame:
@@ -34,6 +39,22 @@ def aggregate(sources: Mapping[str, DataFrame], spec: GoldSpec, touched: Touched
     measures = [F.expr(expression).alias(name) for name, expression in spec.measures.items()]
     grouped = joined.groupBy(*groups).agg(*measures)
     return grouped if touched is None else grouped.where(is_touched(f"`{spec.refreshed_group}`", touched))
+
+
+def unlisted_value(sources: Mapping[str, DataFrame], spec: GoldSpec) -> str:
+    """Return which value of `refresh_by` cannot choose rows by its text, and its type; empty if all can.
+
+    Args:
+        sources: as for `aggregate`.
+        spec: the joins, groups and measures.
+    """
+    group = spec.refreshed_group
+    kinds = {group: aggregate(sources, spec, None).schema[group].dataType.simpleString()}
+    for alias, text in spec.refresh_from.items():
+        (value,) = sources[alias].select(F.expr(text)).schema.fields
+        kinds[f"refresh_from.{alias}"] = value.dataType.simpleString()
+    found = (name for name, kind in kinds.items() if kind not in _BY_TEXT and not kind.startswith("decimal("))
+    return next((f"{name} is {kinds[name]}, by whose values no run can choose rows" for name in found), "")
 
 
 def join_sources(sources: Mapping[str, DataFrame], spec: GoldSpec) -> DataFrame:

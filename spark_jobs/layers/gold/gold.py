@@ -49,7 +49,7 @@ from spark_jobs.layers.gold.value_ranges import MOST_WITHOUT_RANGES, have_ranges
 from spark_jobs.layers.own_table import ensure_leased_table, ensure_own_table, require_fitting_table
 from spark_jobs.protocol.batches import BatchPlan, Closing
 from spark_jobs.runtime.context import JobContext
-from spark_jobs.transforms.groups import aggregate, touched_by_lookup
+from spark_jobs.transforms.groups import aggregate, touched_by_lookup, unlisted_value
 from spark_jobs.transforms.stamps import STAMP_COLUMNS, with_stamp
 from spark_jobs.transforms.touched_rows import Touched, touched_text
 from spark_jobs.transforms.touched_spans import Ranges, spans_of
@@ -171,9 +171,10 @@ class GoldAggregate:
 
         Also why it affects all rows, if the check of the spec has promised less.
         """
-        if self._spec.query is None:
-            return {alias: (text,) for alias, text in self._spec.refresh_from.items()}, ""
         frames = self._frames_at(session, sources)
+        if self._spec.query is None:
+            reason = unlisted_value(frames, self._spec)
+            return (None if reason else {alias: (text,) for alias, text in self._spec.refresh_from.items()}), reason
         self._refresh = refresh_of_query(session, self._spec, frames)
         changed = changed_ranges(self._spec, sources, self._context.paths)
         for alias, why in self._refresh.whole.items():

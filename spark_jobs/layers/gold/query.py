@@ -9,11 +9,13 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import and_, or_
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from include.contracts.spec.table_spec import GoldSpec
 from include.sql.expression import expression_of
+from include.sql.query.readings import readings_of
 from include.sql.query.reads import Lookup
 from include.sql.query.refresh import refresh_of
 from include.sql.query.select_query import query_of, require_read_only
@@ -24,6 +26,10 @@ _INTEGERS = frozenset(("tinyint", "smallint", "int", "bigint"))
 _TIMES = frozenset(("date", "timestamp"))
 _AS_TEXT = _INTEGERS | _TIMES | {"string"}
 """The types whose equal values have equal texts."""
+_ALIKE_FOR_ZEROS = frozenset(("abs", "bround", "cast", "ceil", "ceiling", "coalesce", "floor", "if", "round"))
+"""Functions that give, as a whole number, the same for 0.0 and -0.0."""
+_OF_TEXTS = re.compile(r"string|char|like|\|\||/", re.IGNORECASE)
+"""What besides functions tells these two apart: a text, and a quotient."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +59,8 @@ class QueryRefresh:
 def refresh_of_query(session: SparkSession, spec: GoldSpec, sources: Mapping[str, DataFrame]) -> QueryRefresh:
     """Return by which values the table of a query can be computed.
 
+    The trace holds if Spark sees the same query in what sqlglot has read: it compares both when it has resolved them.
+
     The texts of the values choose rows, so each expression must have the type of the column, or one in which equal
     values have equal texts. Spark compares other types by rules that a text does not follow: 1 and 1.0, '1' and 1.
     """
@@ -60,6 +68,9 @@ def refresh_of_query(session: SparkSession, spec: GoldSpec, sources: Mapping[str
     if found.reason:
         return QueryRefresh((), {}, {})
     schema = rows_of_query(session, spec, sources).schema
+    if other := _read_otherwise(session, query_of(spec.query or "").spark_text):
+        way_out = "write parentheses around operations within others, or another function"
+        return QueryRefresh(found.columns, {}, {}, f"the trace may read {other} in another way than Spark: {way_out}")
     kinds = [schema[column].dataType.simpleString() for column in found.columns]
     types = dict(zip(found.columns, kinds, strict=True))
     try:
@@ -168,6 +179,29 @@ def touched_rows_of_query(
     return rows_of_query(session, spec, read).where(is_touched(key_of(columns), touched))
 
 
+def _read_otherwise(session: SparkSession, text: str) -> str:
+    """Return which part of a query Spark does not see in what sqlglot has read; empty if it sees the same query.
+
+    Args:
+        session: the session, with a view of each source.
+        text: the query, as Spark can parse it.
+    """
+    for part in readings_of(text):
+        written = session.sql(f"SELECT * FROM (\n{part.written}\n)")
+        if not any(_is_same_query(session, written, read) for read in part.read):
+            return f"`{part.name}` in WITH" if part.name else "the query"
+        if part.name:
+            (written.toDF(*part.columns) if part.columns else written).createOrReplaceTempView(part.name)
+    return ""
+
+
+def _is_same_query(session: SparkSession, written: DataFrame, read: str) -> bool:
+    try:
+        return written.sameSemantics(session.sql(f"SELECT * FROM (\n{read}\n)"))
+    except AnalysisException:  # Spark cannot even read what sqlglot writes
+        return False
+
+
 class _OtherTypesError(Exception):
     """What is compared has types whose equal values may have other texts; the text says which."""
 
@@ -179,8 +213,8 @@ def _typed(texts: Sequence[str], types: Mapping[str, str], alias: str, rows: Dat
         own = _type_of(rows, text)
         if kind not in _AS_TEXT or not _are_alike({own, kind}):
             raise _OtherTypesError(f"{column} is {kind}, and {_plain(text)} of {alias} is {own}")
-        if kind == "string" and (inexact := _inexact_column(rows, text)):
-            raise _OtherTypesError(f"{column} is a text of {inexact}, and 0.0 = -0.0, which have two texts")
+        if inexact := _inexact_column(rows, text, kind):
+            raise _OtherTypesError(f"{column} is computed from {inexact}, and may be another one for 0.0 than for -0.0")
         parts.append(text if own == kind else f"try_cast({text} AS {kind})")
     return parts
 
@@ -214,8 +248,11 @@ def _type_of(rows: DataFrame, expression: str) -> str:
     return rows.select(F.expr(expression).alias("value")).schema["value"].dataType.simpleString()
 
 
-def _inexact_column(rows: DataFrame, expression: str) -> str:
-    """Return a column with floating-point numbers of which an expression is computed; empty if there is none."""
+def _inexact_column(rows: DataFrame, expression: str, kind: str) -> str:
+    """Return a column for whose equal values 0.0 and -0.0 an expression may differ; empty if there is none."""
+    is_alike = _ALIKE_FOR_ZEROS.issuperset(map(str.lower, expression_of(expression).functions))
+    if kind in _INTEGERS and is_alike and not _OF_TEXTS.search(expression):
+        return ""
     types = {field.name.lower(): field.dataType.simpleString() for field in rows.schema.fields}
     names = (name.lower() for name, *_ in expression_of(expression).columns)
     return next((name for name in names if re.search(r"\b(float|double)\b", types.get(name, ""))), "")

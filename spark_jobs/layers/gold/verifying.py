@@ -139,7 +139,9 @@ class _Verification:
         column = self._refreshed_column() if sample else ""
         if column:
             values = self._sampled(stored, column, sample)
-            stored, computed = (rows.where(is_touched(f"`{column}`", values)) for rows in (stored, computed))
+            is_inexact = _INEXACT.search(stored.schema[column].dataType.simpleString())  # equals no number in a text
+            value = f"CAST(`{column}` AS STRING)" if is_inexact else f"`{column}`"
+            stored, computed = (rows.where(is_touched(value, values)) for rows in (stored, computed))
         left_out = self._left_out()
         columns = [name for name in stored.columns if name not in (*STAMP_COLUMNS, *left_out)]
         if not columns:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from include.contracts.job.args import Job
 from include.errors import Outcome
 from tests.support.documents.specs import bronze_document, gold_document, silver_document
 from tests.support.given import given
@@ -36,6 +37,22 @@ def test_a_change_computes_the_groups_of_its_window_and_none_of_a_row_that_a_sou
     assert (report.outcome, report.notes) == (Outcome.COMMITTED, ())
     recent = {day.day: (total, batch) for day, total, batch in lakehouse.rows(RECENT, "day", "recent", "_batch_seq")}
     assert recent == {1: (1, 1), 2: (21, 2), 3: (24, 2), 4: (27, 2), 5: (12, 1), 6: (15, 1)}
+
+
+def test_groups_of_floats_are_all_computed_and_a_sample_of_them_is_compared(lakehouse: Lakehouse) -> None:
+    """The text 0.1 equals no float: this group stayed as it was, and no sample had it."""
+    by_rate = {"refresh_by": "rate", "refresh_from": {"o": "cast(amount / 10 as float)"}}
+    grouped = {"group_by": {"rate": "cast(o.amount / 10 as float)"}, "measures": {"orders": "count(*)"}}
+    lakehouse.specs(gold_document(**by_rate, **grouped))
+    given(lakehouse, SILVER, [order(1, 1)], 1)
+    lakehouse.run(GOLD, 1)
+    given(lakehouse, SILVER, [order(2, 1)], 2)
+    report = lakehouse.run(GOLD, 2)
+    assert [(round(rate, 6), orders) for rate, orders in lakehouse.rows(GOLD, "rate", "orders")] == [(0.1, 2)]
+    assert report.notes == (
+        f"{GOLD}: the whole table was computed: rate is float, by whose values no run can choose rows",
+    )
+    assert lakehouse.run(GOLD, job=Job.TABLE_VERIFY, sample=1).details["groups"] == 1
 
 
 @pytest.mark.slow
