@@ -18,6 +18,8 @@ _TIMES = {"date", "timestamp", "timestamp_ntz"}
 
 _SURE_DIGITS = {"float": 6, "double": 15}
 """The number of decimal digits that a floating type has of any number."""
+_USUAL_LENGTH = 60
+"""Spark's cast to a decimal takes a minute for a million digits."""
 
 _DAY = r"^\s*\d{4}-\d{1,2}-\d{1,2}"
 _MIDNIGHT = _DAY + r"(?:[ T]0?0(?::0?0(?::0?0(?:\.0*)?)?)?\s*(?:Z|UTC|[+-]00:?00)?)?\s*$"
@@ -169,8 +171,8 @@ def _of_text(text: Column, kind: str, rounding: str) -> Column:
         return F.coalesce(read, F.when(text.isNotNull(), _rounded(text, 0, rounding).try_cast(kind)))
     if kind.startswith("decimal"):
         scale = int(kind.rstrip(")").partition(",")[2])
-        digits = F.length(text) - F.instr(text, ".")
-        is_usual = ((F.instr(text, ".") == 0) | (digits <= scale)) & ~is_scientific
+        length, point = F.length(text), F.instr(text, ".")
+        is_usual = (length <= _USUAL_LENGTH) & ((point == 0) | (length - point <= scale)) & ~is_scientific
         return F.when(is_usual, read).otherwise(_rounded(text, scale, rounding).try_cast(kind))
     if kind in _SURE_DIGITS:
         is_short = (F.length(text) <= _SURE_DIGITS[kind]) & _is_digit(text, -1) & ~text.contains("x")

@@ -15,8 +15,10 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from include.contracts.spec.values import ValueReading
 from spark_jobs.transforms.record_parts import RecordColumns
 from spark_jobs.transforms.records import CORRUPT, RECORD, RESCUED, parse_columns, parse_json
+from spark_jobs.transforms.values.exact_values import exact
 from tests.support.examples import few_or_many, many, settings_for
 from tests.support.spark.shared_server import GENERATED_CODE
 
@@ -63,7 +65,7 @@ def floating(text: str, kind: type[Any]) -> float | None:
         return -special if text.strip().startswith("-") else special
     number = number_of(text)
     if number is None or abs(number.adjusted()) > 400:
-        return None if number is None or number else float(kind(0))
+        return None if number is None or number else float(text.strip())
     with np.errstate(over="ignore", under="ignore"):
         nearest = kind(text.strip())
     if np.isinf(nearest) or bool(nearest) is not bool(number):
@@ -184,3 +186,12 @@ def test_a_text_is_stored_as_what_it_says_or_rescued(spark: SparkSession, exampl
         )
 
     check()
+
+
+def test_a_number_of_many_digits_takes_no_longer_than_another_text(spark: SparkSession) -> None:
+    reading = ValueReading(round="half_up")
+    texts = spark.createDataFrame([("1" * 3_000_000,)], "text string")
+    assert texts.select(exact(F.col("text"), "string", "decimal(38,2)")).collect() == [(None,)]
+    tiny = spark.range(20_000).select(F.concat(F.lit("-1e-4"), F.col("id") + 900_000).alias("text"))
+    rounded = tiny.select(exact(F.col("text"), "string", "decimal(9,2)", reading).alias("value"))
+    assert rounded.groupBy("value").count().collect() == [(Decimal("0.00"), 20_000)]

@@ -30,9 +30,14 @@ public final class ExactDecimal implements UDF4<String, Integer, Integer, String
             if (number.signum() == 0) {
                 return "0";
             }
-            boolean isHuge = (long) number.precision() - number.scale() > MOST_DIGITS || number.scale() > 100 * MOST_DIGITS;
-            RoundingMode mode = RoundingMode.valueOf(rounding.toUpperCase(Locale.ROOT));
-            return isHuge ? null : number.setScale(scale, mode).toPlainString();
+            long digitsBeforePoint = (long) number.precision() - number.scale();
+            if (digitsBeforePoint > MOST_DIGITS) {
+                return null;
+            }
+            if (digitsBeforePoint < -MOST_DIGITS) {
+                number = BigDecimal.valueOf(number.signum(), MOST_DIGITS); // which any mode rounds alike, but faster
+            }
+            return number.setScale(scale, RoundingMode.valueOf(rounding.toUpperCase(Locale.ROOT))).toPlainString();
         } catch (ArithmeticException | NumberFormatException inexact) {
             return null;
         }
