@@ -37,8 +37,8 @@ def read_as(text: Column, kind: str, reading: ValueReading) -> Column:
         A struct: `value`, in which the parts that do not fit are null; `misfit`: `WHOLE`, `HAS_MORE` or
         `OF_ANOTHER_TYPE`.
     """
+    text = with_null_values(text, reading)
     if not is_nested(kind):
-        text = with_null_values(text, reading)
         return bound(
             exact(text, "string", kind, reading),
             lambda value: result(value, F.when(text.isNotNull() & value.isNull(), OF_ANOTHER_TYPE).otherwise(WHOLE)),
@@ -67,14 +67,11 @@ def losses(text: Column, read: Column, kind: str, path: str, reading: ValueReadi
         read: the result of `read_as`.
         kind: the type.
         path: the path of the text in its record.
-        reading: how its parts were read.
+        reading: how it was read; a text that means that there is no value is not lost.
     """
+    nulls = F.lit(json.dumps(reading.null_values))
     stored = F.to_json(read[VALUE], {"ignoreNullFields": "false"}) if is_nested(kind) else F.lit(None).cast("string")
-    lost = java_function("JsonLosses", text, stored, F.lit(path))
-    if reading.null_values:  # which are null in what was read, too
-        there = F.map_filter(lost, lambda _, part: F.coalesce(~part.isin(*reading.null_values), F.lit(True)))
-        lost = F.when(F.size(there) > 0, there)
-    return F.when(read[MISFIT] != WHOLE, lost)
+    return F.when(read[MISFIT] != WHOLE, java_function("JsonLosses", text, stored, F.lit(path), nulls))
 
 
 def fields_in(text: Column, names: Iterable[str], any_case: bool = False, with_commas: Collection[str] = ()) -> Column:

@@ -84,3 +84,9 @@ def test_a_part_of_a_file_s_value_is_null_if_its_text_means_that_there_is_none(s
     readings = dict.fromkeys(kinds, ValueReading(null_values=("-",)))
     [row] = parse_columns(frame, RecordColumns(kinds, {}, readings), {}).collect()
     assert (row["tags"], row["of"], row[RESCUED]) == ([None, "x"], {"k": None, "l": "y"}, None)
+    line = '{"tags": ["-", [1], [2, "-"]], "of": {"k": "-", "l": "-", "m": "y"}}'
+    lines = spark.createDataFrame([(line,)], f"{RECORD} string")
+    kinds = {"tags": "array<array<int>>", "of": "struct<k:int,m:int>"}
+    [row] = parse_json_lines(lines, RecordColumns(kinds, {name: name for name in kinds}, readings), "exact").collect()
+    assert (row["tags"], row["of"].asDict()) == ([None, [1], [2, None]], dict.fromkeys("km"))
+    assert row[RESCUED] == '{"of.l":"-","of.m":"y"}'

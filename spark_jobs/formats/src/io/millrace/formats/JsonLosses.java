@@ -9,10 +9,10 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.regex.Pattern;
-import org.apache.spark.sql.api.java.UDF3;
+import org.apache.spark.sql.api.java.UDF4;
 
 /** The parts of a received JSON value that the stored value does not have. */
-public final class JsonLosses implements UDF3<String, String, String, Map<String, String>> {
+public final class JsonLosses implements UDF4<String, String, String, String, Map<String, String>> {
 
     private static final Pattern PLAIN_NAME = Pattern.compile("[\\p{L}\\p{N}_$-]+");
 
@@ -22,19 +22,21 @@ public final class JsonLosses implements UDF3<String, String, String, Map<String
      * @param received the value as JSON
      * @param stored the stored value as JSON, in which each part that does not fit its type is null
      * @param path the path of the value in its record
+     * @param nulls JSON array of the texts that mean that there is no value
      * @return path of each part that is null only in the stored value, or that it does not have -> its text; null for none
      */
     @Override
-    public Map<String, String> call(String received, String stored, String path) throws IOException {
+    public Map<String, String> call(String received, String stored, String path, String nulls) throws IOException {
         Map<String, String> losses = new LinkedHashMap<>();
-        compare(path, received, stored, losses);
+        compare(path, received, stored, elements(nulls), losses);
         return losses.isEmpty() ? null : losses;
     }
 
-    private static void compare(String path, String received, String stored, Map<String, String> losses)
+    private static void compare(
+            String path, String received, String stored, List<String> nulls, Map<String, String> losses)
             throws IOException {
         // A stored text that looks like JSON is the text that was received.
-        if (received == null || Objects.equals(received, stored)) {
+        if (received == null || Objects.equals(received, stored) || (stored == null && nulls.contains(received))) {
             return;
         }
         if (stored == null) {
@@ -44,7 +46,7 @@ public final class JsonLosses implements UDF3<String, String, String, Map<String
             for (Map.Entry<String, String> part : parts(received).entrySet()) {
                 String below = path + "." + quoted(part.getKey());
                 if (parts.containsKey(part.getKey())) {
-                    compare(below, part.getValue(), parts.get(part.getKey()), losses);
+                    compare(below, part.getValue(), parts.get(part.getKey()), nulls, losses);
                 } else {
                     losses.put(below, part.getValue());
                 }
@@ -53,7 +55,7 @@ public final class JsonLosses implements UDF3<String, String, String, Map<String
             List<String> elements = elements(received);
             List<String> kept = elements(stored);
             for (int at = 0; at < elements.size(); at++) {
-                compare(path + "[" + at + "]", elements.get(at), kept.get(at), losses);
+                compare(path + "[" + at + "]", elements.get(at), kept.get(at), nulls, losses);
             }
         }
     }
