@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from include.contracts.spec.values import ValueReading
+from include.contracts.spec.value_reading import ValueReading
 from spark_jobs.transforms.record_parts import RecordColumns
 from spark_jobs.transforms.records import CORRUPT, RECORD, RESCUED, parse_columns, parse_json
 from spark_jobs.transforms.values.exact_values import exact
