@@ -140,8 +140,11 @@ def _read_group(
     else:
         schema = StructType([StructField(name, StringType()) for name in (*names, CORRUPT)])
         lines = reader.schema(schema).options(**_csv_options(spec.landing_source, layout)).csv(paths)
-        received = lines.select("*", *origin)
-    return parse_columns(received, record, undeclared)
+        # The same, but Spark refuses a query that needs no column but this one.
+        corrupt = F.when(F.col(CORRUPT).isNotNull() | F.col(names[0]).isNull(), F.col(CORRUPT))
+        received = lines.select(*names, corrupt.alias(CORRUPT), *origin)
+    # A CSV file that is not text of its encoding has failed its inspection.
+    return parse_columns(received, record, undeclared, sound=names if spec.landing_source.format == "csv" else ())
 
 
 def _of_copies(

@@ -92,7 +92,7 @@ def _csv_rows(received: DataFrame, columns: RecordColumns, spec: BronzeSpec) -> 
     is_no_line = ~F.is_valid_utf8(RECORD) | is_blank(RECORD) | ~_is_one_line_of_csv(line, spec.kafka_source.delimiter)
     corrupt = F.when(is_no_line, unreadable(RECORD)).otherwise(F.col(CORRUPT))
     parsed = fields.select("*", "_fields.*").withColumn(CORRUPT, corrupt)
-    return parse_columns(parsed.drop("_fields", RECORD), replace(columns, fields={}), {})
+    return parse_columns(parsed.drop("_fields", RECORD), replace(columns, fields={}), {}, sound=columns.fields)
 
 
 def _is_one_line_of_csv(text: Column, delimiter: str) -> Column:

@@ -93,7 +93,8 @@ def _json_rows(df: DataFrame, columns: RecordColumns) -> DataFrame:
     received = {name: kind for name, kind in df.dtypes if name in columns.kinds} | dict.fromkeys(texts, "string")
     raw = {name: texts.get(name, F.col(name)) for name in columns.kinds}
     corrupt = F.when(F.col(_FIELDS).isNull(), unreadable(RECORD))
-    return _bronze_rows(df, columns, raw, received, {}, corrupt, {RECORD, _FIELDS}, more=F.col(_FIELDS)["more"])
+    more = F.col(_FIELDS)["more"]
+    return _bronze_rows(df, columns, raw, received, {}, corrupt, {RECORD, _FIELDS}, columns.fields, more)
 
 
 def unreadable(text: str) -> Column:
@@ -111,7 +112,9 @@ def is_no_text(corrupt: Column) -> Column:
     return corrupt.startswith(_BASE64_PREFIX)
 
 
-def parse_columns(df: DataFrame, columns: RecordColumns, undeclared: Mapping[str, str]) -> DataFrame:
+def parse_columns(
+    df: DataFrame, columns: RecordColumns, undeclared: Mapping[str, str], sound: Collection[str] = ()
+) -> DataFrame:
     """Make bronze rows from records that have columns already (CSV, Parquet, Avro).
 
     Args:
@@ -119,14 +122,16 @@ def parse_columns(df: DataFrame, columns: RecordColumns, undeclared: Mapping[str
             `_corrupt_record`, and others, which are kept as they are.
         columns: what is read.
         undeclared: column of `df` with an undeclared field -> the field's name.
+        sound: the columns of `df` whose texts are known to be UTF-8.
 
     Returns:
         The columns, `_rescued`, `_corrupt_record` and the others.
     """
     received = {name: kind for name, kind in df.dtypes if name in columns.kinds}
     raw = {name: F.col(name) if name in received else F.lit(None) for name in columns.kinds}
-    rescued = {field: shown_text(F.col(column)) for column, field in undeclared.items()}
-    return _bronze_rows(df, columns, raw, received, rescued, F.col(CORRUPT), {*undeclared, CORRUPT})
+    texts = {field: (column, F.col(column)) for column, field in undeclared.items()}
+    rescued = {field: text if column in sound else shown_text(text) for field, (column, text) in texts.items()}
+    return _bronze_rows(df, columns, raw, received, rescued, F.col(CORRUPT), {*undeclared, CORRUPT}, sound)
 
 
 @dataclass(frozen=True)
@@ -149,7 +154,7 @@ class _ReadColumn:
 
 
 def _read_column(name: str, value: Column, received: str, columns: RecordColumns, is_sound: bool) -> _ReadColumn:
-    """Read a value that is received as a Spark type; `is_sound` says that each text of it can be stored."""
+    """Read a value that is received as a Spark type; `is_sound` says that it is a text, and UTF-8."""
     kind, read = columns.kinds[name], F.col(_read(name))
     if is_nested(kind) and (received != kind or columns.reading(name).null_values):
         text = as_json(value) if received == kind else value.cast("string")
@@ -165,7 +170,7 @@ def _read_column(name: str, value: Column, received: str, columns: RecordColumns
     if kind == "string":
         typed = F.when(can_be_stored(typed, kind), typed)
     stored = in_range(read, kind) if kind in ("date", "timestamp") else read
-    return _ReadColumn(stored, typed, value.isNotNull() & stored.isNull(), shown_text(value))
+    return _ReadColumn(stored, typed, value.isNotNull() & stored.isNull(), value if is_sound else shown_text(value))
 
 
 def _bronze_rows(
@@ -176,7 +181,7 @@ def _bronze_rows(
     undeclared: Mapping[str, Column],
     corrupt: Column,
     not_kept: Collection[str],
-    *,
+    sound: Collection[str],
     more: Column | None = None,
 ) -> DataFrame:
     """Convert the value of each column, and rescue what does not fit.
@@ -189,7 +194,8 @@ def _bronze_rows(
         undeclared: undeclared field -> its value as text.
         corrupt: the record as text, if it cannot be parsed.
         not_kept: the columns of `df` that the rows do not have.
-        more: map of further fields with their texts, of JSON; all texts of that can be stored.
+        sound: the columns whose texts are known to be UTF-8.
+        more: map of further fields with their texts.
     """
     kept = [name for name in df.columns if name not in {*columns.kinds, *not_kept}]
     values = {name: F.lit(None).cast(kind) for name, kind in columns.kinds.items()}
@@ -204,7 +210,7 @@ def _bronze_rows(
             objects.append((at[LOST].isNotNull(), F.to_json(at[LOST])))
             values[name] = at[VALUE]
             continue
-        column = _read_column(name, value, kind, columns, is_sound=more is not None and name in columns.fields)
+        column = _read_column(name, value, kind, columns, is_sound=name in sound)
         values[name] = column.value
         if column.read is not None:
             before[_read(name)] = column.read
