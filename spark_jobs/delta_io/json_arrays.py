@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from spark_jobs.transforms.records import RECORD
-from spark_jobs.transforms.values.java_functions import java_function
+from spark_jobs.transforms.values.java_functions import java_function, with_java_functions
 
 _ERROR_PREFIX = "not one sound JSON array: "
 _ERROR = re.compile(rf"{_ERROR_PREFIX}(.+?) - have it")
@@ -30,7 +30,8 @@ def json_elements(files: DataFrame, source: str) -> DataFrame:
     )
     elements = F.coalesce(java_function("JsonElements", F.col("value").cast("binary")), refusal)
     others = [name for name in files.columns if name != "value"]
-    return files.select(F.explode(elements).alias(RECORD), *others).withColumn(RECORD, F.col(RECORD).cast("string"))
+    rows = with_java_functions(files).select(F.explode(elements).alias(RECORD), *others)
+    return rows.withColumn(RECORD, F.col(RECORD).cast("string"))
 
 
 def invalid_array_in(error: BaseException) -> str:

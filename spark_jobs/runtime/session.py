@@ -20,7 +20,6 @@ from pyspark.sql import DataFrame, SparkSession
 from include.errors import MillraceError, SparkUnavailableError
 from include.spark_conf import LOG_STORES, SESSION
 from include.spark_location import require_server
-from spark_jobs.transforms.values.java_functions import register_java_functions
 
 if TYPE_CHECKING:
     from pyspark.sql.connect.client import DefaultChannelBuilder
@@ -61,7 +60,6 @@ def own_session(conf: Mapping[str, str]) -> Iterator[SparkSession]:
     session = _connect(settings) if _remote() else _open(settings)
     try:
         require_log_stores(session)
-        register_java_functions(session)
         yield session
     except PySparkException as error:
         if not (_remote() and _server_is_gone(error)):

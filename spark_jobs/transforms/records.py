@@ -20,7 +20,7 @@ from spark_jobs.transforms.values.exact_values import (
     may_not_be_stored,
     with_null_values,
 )
-from spark_jobs.transforms.values.java_functions import java_function
+from spark_jobs.transforms.values.java_functions import java_function, with_java_functions
 from spark_jobs.transforms.values.nested_values import (
     MISFIT,
     VALUE,
@@ -70,14 +70,14 @@ def parse_json(df: DataFrame, columns: RecordColumns, field_names: str) -> DataF
         names a field twice, the last value counts.
     """
     record = fields_in(_text_of_record(), columns.fields.values(), field_names == "any_case", _with_commas(columns))
-    return _json_rows(df.withColumn(_FIELDS, record), columns)
+    return _json_rows(with_java_functions(df).withColumn(_FIELDS, record), columns)
 
 
 def parse_json_lines(df: DataFrame, columns: RecordColumns, field_names: str) -> DataFrame:
     """Make bronze rows like `parse_json` from lines that may have several objects, one after the other."""
     names = names_for_java(columns.fields.values(), _with_commas(columns))
     records = java_function("JsonRecords", _text_of_record(), names, F.lit(field_names == "any_case"))
-    return _json_rows(df.select("*", F.explode_outer(records).alias(_FIELDS)), columns)
+    return _json_rows(with_java_functions(df).select("*", F.explode_outer(records).alias(_FIELDS)), columns)
 
 
 def _with_commas(columns: RecordColumns) -> list[str]:
@@ -197,6 +197,7 @@ def _bronze_rows(
         sound: the columns whose texts are known to be UTF-8.
         more: map of further fields with their texts.
     """
+    df = with_java_functions(df)
     kept = [name for name in df.columns if name not in {*columns.kinds, *not_kept}]
     values = {name: F.lit(None).cast(kind) for name, kind in columns.kinds.items()}
     lost = {field: (text.isNotNull(), text) for field, text in undeclared.items()}

@@ -28,6 +28,7 @@ from spark_jobs.transforms.received import ROW_ID, as_received, editable_columns
 from spark_jobs.transforms.records import CORRUPT
 from spark_jobs.transforms.refusals import is_accepted, is_quarantined, reasons
 from spark_jobs.transforms.values.exact_values import can_be_stored, exact, may_not_be_stored
+from spark_jobs.transforms.values.java_functions import with_java_functions
 from spark_jobs.transforms.values.nested_values import MISFIT, VALUE, WHOLE, fields_in, nested_as_json, read_as
 
 RowChecker = BronzeIngest | SilverReplays
@@ -129,7 +130,7 @@ def _edited_values(
     lines = [(edit.id, edit.line, list(edit.columns)) for edit in edits]
     edited = session.createDataFrame(lines, f"{ROW_ID} string, _line string, {_EDITED} array<string>")
     texts = fields_in(fields_in(F.col("_line"), ["record"])["texts"][0], columns)["texts"]
-    joined = frame.join(edited.withColumn(_EDIT, texts).drop("_line"), ROW_ID)
+    joined = frame.join(with_java_functions(edited).withColumn(_EDIT, texts).drop("_line"), ROW_ID)
     values = dict[str, Change]()
     for at, name in enumerate(columns):
         text = F.col(_EDIT)[at]
@@ -147,7 +148,8 @@ def _edited_values(
 def _with_changes(frame: DataFrame, schema: StructType, changes: Mapping[str, Change]) -> DataFrame:
     """Return `ROW_ID`, the changed rows as JSON in `received`, and the invalid values as texts in `_invalid`."""
     kinds = {field.name: field.dataType.simpleString() for field in schema.fields}
-    given = dict(frame.select(*(change.value.alias(name) for name, change in changes.items())).dtypes)
+    values = (change.value.alias(name) for name, change in changes.items())
+    given = dict(with_java_functions(frame).select(*values).dtypes)
     invalid, new = list[Column](), dict[str, Column]()
     for name, change in changes.items():
         value = _fitting(change.value, given[name], kinds[name])

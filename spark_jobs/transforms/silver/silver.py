@@ -21,6 +21,7 @@ from spark_jobs.transforms.silver.changes import row_hash
 from spark_jobs.transforms.silver.origins import origin
 from spark_jobs.transforms.silver.ties import FIXED_HASHES, GREATEST_HASH
 from spark_jobs.transforms.values.exact_values import can_be_stored, exact, may_not_be_stored, with_null_values
+from spark_jobs.transforms.values.java_functions import with_java_functions
 from spark_jobs.transforms.values.nested_values import (
     MISFIT,
     OF_ANOTHER_TYPE,
@@ -51,6 +52,7 @@ def silver_rows(bronze: DataFrame, spec: SilverSpec, *more: Column) -> DataFrame
         `_refusals`, the origin, and `more` of the bronze row. A truncate is a delete without keys. `_refusals` lacks
         those by references: they follow from another table.
     """
+    bronze = with_java_functions(bronze)
     received = bronze.select(*(_received(name, column).alias(name) for name, column in spec.columns.items()))
     kinds = dict(received.dtypes)
     typed = bronze.select(
@@ -73,7 +75,8 @@ def silver_rows(bronze: DataFrame, spec: SilverSpec, *more: Column) -> DataFrame
 def key_values(bronze: DataFrame, spec: SilverSpec) -> list[Column]:
     """Return the keys of a bronze row; null where a value does not fit the key's type."""
     keys = {name: spec.columns[name] for name in spec.keys}
-    kinds = dict(bronze.select(*(_received(name, column).alias(name) for name, column in keys.items())).dtypes)
+    received = (_received(name, column).alias(name) for name, column in keys.items())
+    kinds = dict(with_java_functions(bronze).select(*received).dtypes)
     return [_exact(name, column, kinds[name]).alias(name) for name, column in keys.items()]
 
 

@@ -156,9 +156,10 @@ def _number(value: Column, received: str, kind: str) -> Column:
     fits = read.try_cast(received) == value
     if {kind, received} & _SURE_DIGITS.keys() and "bigint" in (kind, received):
         fits &= read.cast("double") < F.lit(2.0**63)  # which Spark casts to 2^63 - 1, and that to 2^63 again
-    if kind == "float":
-        fits |= read.cast("string").cast("double") == value.cast("double")  # 0.1, of which a double has more digits
-    return F.when(fits, read)
+    fitting = F.when(fits, read)
+    if kind == "float":  # also 0.1, of which a double has more digits
+        fitting = fitting.otherwise(java_function("ExactDouble", value.cast("string"), F.lit(True)).cast(kind))
+    return fitting
 
 
 def _of_text(text: Column, kind: str, rounding: str) -> Column:

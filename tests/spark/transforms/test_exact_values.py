@@ -10,6 +10,7 @@ from decimal import ROUND_HALF_EVEN, Context, Decimal, InvalidOperation
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
@@ -195,3 +196,44 @@ def test_a_number_of_many_digits_takes_no_longer_than_another_text(spark: SparkS
     tiny = spark.range(20_000).select(F.concat(F.lit("-1e-4"), F.col("id") + 900_000).alias("text"))
     rounded = tiny.select(exact(F.col("text"), "string", "decimal(9,2)", reading).alias("value"))
     assert rounded.groupBy("value").count().collect() == [(Decimal("0.00"), 20_000)]
+
+
+DOUBLES = [1.9, 2.0, -0.0, 0.1, 0.30000000000000004, 19.99, 19.999, 1e15, 2.0**53, 2.0**63, -(2.0**63), 3.5e38, 1e300]
+NUMBERS_OF_FILES: dict[str, list[Any]] = {
+    "bigint": [0, 1, -1, 127, 128, 32768, 70000, 2**24 + 1, 2**31, 2**53 + 1, 2**63 - 1, -(2**63)],
+    "double": [*DOUBLES, math.nan, math.inf, -math.inf],
+    "decimal(38,4)": [*map(Decimal, ("0.0000", "1.0000", "19.9900", "19.9990", "12345678901234567.8901"))],
+}
+"""Type of Parquet or Avro -> numbers."""
+
+
+def held(number: Any, kind: str) -> Any:
+    """What a column of a type holds of a number; None if it would hold another one."""
+    text = str(number)
+    if kind in ("date", "timestamp"):
+        return None
+    if kind == "boolean":
+        return {"1": True, "0": False}.get(text)
+    if kind in BITS:
+        return whole(f"{Decimal(number):f}", BITS[kind]) if math.isfinite(number) else None
+    if kind in DECIMALS:
+        return with_scale(text, *DECIMALS[kind])
+    if isinstance(number, float) and not math.isfinite(number):
+        return number
+    float_type = np.float32 if kind == "float" else np.float64
+    with np.errstate(over="ignore"):
+        nearest = float(float_type(number))
+    return nearest if math.isfinite(nearest) and Decimal(number) == Decimal(nearest) else floating(text, float_type)
+
+
+@pytest.mark.parametrize("received", NUMBERS_OF_FILES)
+def test_a_number_of_a_file_is_stored_as_what_it_is_or_rescued(spark: SparkSession, received: str) -> None:
+    kinds = {name: kind for name, kind in COLUMNS.items() if kind != "string"}
+    numbers = NUMBERS_OF_FILES[received]
+    frame = spark.createDataFrame([(number,) for number in numbers], f"number {received}").coalesce(1)
+    file = frame.select(*(F.col("number").alias(name) for name in kinds), F.lit(None).cast("string").alias(CORRUPT))
+    for number, row in zip(numbers, parse_columns(file, RecordColumns(kinds, {}), {}).collect(), strict=True):
+        values = {name: held(number, kind) for name, kind in kinds.items()}
+        for name, value in values.items():
+            assert same(row[name], value), (number, kinds[name], row[name], value)
+        assert json.loads(row[RESCUED] or "{}").keys() == {name for name, value in values.items() if value is None}

@@ -19,6 +19,11 @@ public final class JsonList implements UDF2<String, Boolean, List<String>> {
      */
     @Override
     public List<String> call(String text, Boolean withCommas) {
+        return read(text, withCommas, false);
+    }
+
+    /** Returns what {@code call} returns, if need be with strings that UTF-8 cannot hold, as JSON writes them. */
+    static List<String> read(String text, boolean withCommas, boolean keepsHalves) {
         if (text == null) {
             return null;
         }
@@ -28,7 +33,7 @@ public final class JsonList implements UDF2<String, Boolean, List<String>> {
                 return null;
             }
             while (parser.nextToken() != JsonToken.END_ARRAY) {
-                if (JsonTexts.isHalf(parser)) {
+                if (!keepsHalves && JsonTexts.isHalf(parser)) {
                     return null;
                 }
                 texts.add(withCommas ? JsonTexts.withComma(parser) : JsonTexts.of(parser));

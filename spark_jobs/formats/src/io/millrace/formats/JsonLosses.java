@@ -1,9 +1,5 @@
 package io.millrace.formats;
 
-import com.fasterxml.jackson.core.JsonParser;
-import com.fasterxml.jackson.core.JsonToken;
-import java.io.IOException;
-import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -26,15 +22,14 @@ public final class JsonLosses implements UDF4<String, String, String, String, Ma
      * @return path of each part that is null only in the stored value, or that it does not have -> its text; null for none
      */
     @Override
-    public Map<String, String> call(String received, String stored, String path, String nulls) throws IOException {
+    public Map<String, String> call(String received, String stored, String path, String nulls) {
         Map<String, String> losses = new LinkedHashMap<>();
-        compare(path, received, stored, elements(nulls), losses);
+        compare(path, received, stored, JsonList.read(nulls, false, true), losses);
         return losses.isEmpty() ? null : losses;
     }
 
     private static void compare(
-            String path, String received, String stored, List<String> nulls, Map<String, String> losses)
-            throws IOException {
+            String path, String received, String stored, List<String> nulls, Map<String, String> losses) {
         // A stored text that looks like JSON is the text that was received.
         if (received == null || Objects.equals(received, stored) || (stored == null && nulls.contains(received))) {
             return;
@@ -42,8 +37,8 @@ public final class JsonLosses implements UDF4<String, String, String, String, Ma
         if (stored == null) {
             losses.put(path, received);
         } else if (stored.startsWith("{")) {
-            Map<String, String> parts = parts(stored);
-            for (Map.Entry<String, String> part : parts(received).entrySet()) {
+            Map<String, String> parts = JsonMap.read(stored, false, true);
+            for (Map.Entry<String, String> part : JsonMap.read(received, false, true).entrySet()) {
                 String below = path + "." + quoted(part.getKey());
                 if (parts.containsKey(part.getKey())) {
                     compare(below, part.getValue(), parts.get(part.getKey()), nulls, losses);
@@ -52,36 +47,12 @@ public final class JsonLosses implements UDF4<String, String, String, String, Ma
                 }
             }
         } else if (stored.startsWith("[")) {
-            List<String> elements = elements(received);
-            List<String> kept = elements(stored);
+            List<String> elements = JsonList.read(received, false, true);
+            List<String> kept = JsonList.read(stored, false, true);
             for (int at = 0; at < elements.size(); at++) {
                 compare(path + "[" + at + "]", elements.get(at), kept.get(at), nulls, losses);
             }
         }
-    }
-
-    private static Map<String, String> parts(String object) throws IOException {
-        Map<String, String> parts = new LinkedHashMap<>();
-        try (JsonParser parser = JsonTexts.FACTORY.createParser(object)) {
-            parser.nextToken();
-            while (parser.nextToken() != JsonToken.END_OBJECT) {
-                String name = parser.currentName();
-                parser.nextToken();
-                parts.put(name, JsonTexts.of(parser));
-            }
-        }
-        return parts;
-    }
-
-    private static List<String> elements(String array) throws IOException {
-        List<String> elements = new ArrayList<>();
-        try (JsonParser parser = JsonTexts.FACTORY.createParser(array)) {
-            parser.nextToken();
-            while (parser.nextToken() != JsonToken.END_ARRAY) {
-                elements.add(JsonTexts.of(parser));
-            }
-        }
-        return elements;
     }
 
     private static String quoted(String name) {

@@ -19,6 +19,11 @@ public final class JsonMap implements UDF2<String, Boolean, Map<String, String>>
      */
     @Override
     public Map<String, String> call(String text, Boolean withCommas) {
+        return read(text, withCommas, false);
+    }
+
+    /** Returns what {@code call} returns, if need be with strings that UTF-8 cannot hold, as JSON writes them. */
+    static Map<String, String> read(String text, boolean withCommas, boolean keepsHalves) {
         if (text == null) {
             return null;
         }
@@ -30,7 +35,7 @@ public final class JsonMap implements UDF2<String, Boolean, Map<String, String>>
             while (parser.nextToken() != JsonToken.END_OBJECT) {
                 String name = parser.currentName();
                 parser.nextToken();
-                if (JsonTexts.isHalf(name) || JsonTexts.isHalf(parser)) {
+                if (!keepsHalves && (JsonTexts.isHalf(name) || JsonTexts.isHalf(parser))) {
                     return null;
                 }
                 texts.put(name, withCommas ? JsonTexts.withComma(parser) : JsonTexts.of(parser));
