@@ -79,11 +79,21 @@ def _check_time_pattern(pattern: str) -> str:
     return pattern
 
 
+def _texts(value: object) -> object:
+    if value in ("", [], ()):
+        raise ValueError("it is empty, and says nothing: leave it out; for empty texts as null write null_values: ['']")
+    return (value,) if isinstance(value, str) else value
+
+
 _Texts = Annotated[
     tuple[str, ...],
-    BeforeValidator(lambda value: (value,) if isinstance(value, str) else value),
-    PlainSerializer(lambda texts: texts[0] if len(texts) == 1 else list(texts), return_type=str | list[str]),
-    WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "minItems": 1, "items": {"type": "string"}}]}),
+    BeforeValidator(_texts),
+    PlainSerializer(
+        lambda texts: texts[0] if len(texts) == 1 and texts[0] else list(texts), return_type=str | list[str]
+    ),
+    WithJsonSchema(
+        {"anyOf": [{"type": "string", "minLength": 1}, {"type": "array", "minItems": 1, "items": {"type": "string"}}]}
+    ),
 ]
 
 

@@ -23,12 +23,25 @@ def test_what_no_source_has_sent_is_counted_by_column(tmp_path: Path) -> None:
         "what": ['{"member0":"txt","member1":null}', '{"member": 1}', "1.2345678901234568E16", "12E1"],
         "other": ['{"member0":1}', None, None, None],
         "fine": [1, 2, 3, None],
+        "deep": pa.array(
+            [
+                [{"at": {"a": "1.2E16", "b": None}, "of": 1.5}, {"at": None, "of": float("inf")}],
+                None,
+                [{"at": {"a": "-1.25E-7", "b": "x"}, "of": float("inf")}, {"at": {"c": "3.0E9"}, "of": -float("inf")}],
+                [None, {"at": {}, "of": None}],
+            ],
+            pa.list_(pa.struct([("at", pa.map_(pa.string(), pa.string())), ("of", pa.float64())])),
+        ),
+        "within": pa.StructArray.from_arrays([days], ["day"]),
     }
     write_deltalake(str(tmp_path / "t"), pa.table(columns))
-    assert odd_values(tmp_path / "t", ["day", "at", "weight", "what", "fine", "gone"]) == (
+    assert odd_values(tmp_path / "t", ["day", "at", "weight", "what", "fine", "deep", "within", "gone"]) == (
         "day is outside the years 1 to 9999 in 2 rows",
         "at is outside the years 1 to 9999 in 1 row",
         "weight is infinite in 2 rows",
         'what is a text like {"member0": ...} in 1 row',
         "what is a text like 1.2E16 in 1 row",
+        "deep[].at[] is a text like 1.2E16 in 2 rows",
+        "deep[].of is infinite in 2 rows",
+        "within.day is outside the years 1 to 9999 in 2 rows",
     )

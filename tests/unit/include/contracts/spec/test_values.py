@@ -26,6 +26,11 @@ SETTINGS: tuple[tuple[str, dict[str, Any], str], ...] = (
     ("timestamp", {"format": "yyyy", "epoch": "ms"}, "state one of them"),
     ("timestamp", {"round": "half_up"}, "down"),
     ("array<timestamp>", {"round": "up", "format": "yyyy"}, "down"),
+    ("timestamp", {"format": []}, "it is empty"),
+    ("timestamp", {"format": ""}, "it is empty"),
+    ("timestamp", {"format": [""]}, "no year"),
+    ("int", {"null_values": []}, "it is empty"),
+    ("int", {"null_values": ""}, "null_values: \\[''\\]"),
 )
 
 
@@ -49,3 +54,8 @@ def test_a_setting_that_means_nothing_for_the_type_is_refused(kind: str, setting
 def test_a_setting_for_some_part_of_a_type_is_accepted() -> None:
     ColumnSpec(type="struct<at: timestamp, price: decimal(9,2)>", round="half_up")
     ColumnSpec(type="timestamp", epoch="ns", round="half_up")
+
+
+def test_an_empty_text_may_mean_that_there_is_no_value_and_is_read_again_as_it_is_written() -> None:
+    column = ColumnSpec(type="int", null_values=[""])
+    assert (column.null_values, ColumnSpec.model_validate(column.model_dump(mode="json"))) == (("",), column)
