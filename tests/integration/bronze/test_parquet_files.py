@@ -43,6 +43,7 @@ COLUMNS: dict[str, dict[str, Any]] = {
     "order_id": {},
     "day": {"type": "date"},
     "label": {},
+    "pieces": {"type": "smallint"},
     "street": {"from": "buyer.address.street"},
     **FIELD_COLUMNS,
     **PART_COLUMNS,
@@ -115,6 +116,7 @@ FILES = {
     "good.parquet": MANY,
     "bad.parquet": MANY[:100] + bytes(1900) + MANY[2000:],
     "labels.parquet": of_labels(),
+    "pieces.parquet": of_arrow(pieces=pa.array([70000, -32768, 32768], pa.int32())),
     "fields.parquet": of_fields(),
     "parts.parquet": parquet_of(PART_RECORDS),
     "nested a.parquet": parquet_of([{"order_id": "o1", "guest": {"name": "Ann", "at": MOMENT}, "tags": [1]}]),
@@ -136,10 +138,10 @@ def loaded(shared: Lakehouse) -> Lakehouse:
 def test_a_file_that_breaks_only_when_read_is_blamed_and_the_others_load(loaded: Lakehouse) -> None:
     report = loaded.reports[-1]
     assert report.outcome is Outcome.BAD_INPUT
-    assert "5 of 20 files cannot be loaded, the others are loaded" in report.message
+    assert "5 of 21 files cannot be loaded, the others are loaded" in report.message
     assert "bad.parquet: it cannot be read to its end (" in report.message
     assert len(rows_of_file(loaded, "good.parquet", "order_id")) == 5000
-    assert (report.rows.read, report.rows.applied, report.rows.quarantined) == (5023, 5023, 0)
+    assert (report.rows.read, report.rows.applied, report.rows.quarantined) == (5026, 5026, 0)
 
 
 def test_files_with_different_types_for_a_column_load_together(loaded: Lakehouse) -> None:
@@ -157,6 +159,12 @@ def test_a_text_that_is_no_utf8_is_rescued_so_that_a_gate_can_show_it(loaded: La
     assert {label: json.loads(rescued) for label, rescued in rows} == {
         "a": {"remark": "a"}, "b": {"remark": "b"}, None: {"label": no_text, "remark": no_text}
     }  # fmt: skip
+
+
+def test_an_integer_beyond_the_type_of_its_column_is_rescued_and_not_cut_to_its_last_bits(loaded: Lakehouse) -> None:
+    assert rows_of_file(loaded, "pieces.parquet", "pieces", "_rescued") == [
+        (-32768, None), (None, '{"pieces":"32768"}'), (None, '{"pieces":"70000"}')
+    ]  # fmt: skip
 
 
 def test_values_are_in_the_columns_that_name_their_fields(loaded: Lakehouse) -> None:
