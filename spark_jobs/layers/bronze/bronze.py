@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import partial
 
-from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
@@ -50,7 +50,7 @@ from spark_jobs.transforms.refusals import (
 )
 from spark_jobs.transforms.sql_texts import in_texts
 from spark_jobs.transforms.stamps import STAMP_COLUMNS, with_stamp
-from spark_jobs.transforms.values.unstorable import refused_partition_texts
+from spark_jobs.transforms.values.unstorable import refused_partition_texts, refused_values
 
 INTERVAL_START = "_interval_start"
 _MALFORMED = "malformed record"
@@ -204,7 +204,9 @@ class BronzeIngest:
 
     def check_received(self, session: SparkSession, rows: Sequence[ReceivedRow]) -> DataFrame:
         """Return the received or fixed records with their refusals, as if the source delivered them."""
-        return self._check(received_frame(session, rows, self.received_schema(session)))
+        records = received_frame(session, rows, self.received_schema(session))
+        # An earlier version kept refused rows with values that no new record has.
+        return self._check(records, *refused_values({name: column.type for name, column in self.spec.columns.items()}))
 
     def _row_counts(self, winner: Winner, counts: Mapping[str, int]) -> RowCounts:
         written, removed = replaced_rows(self._context.paths.table(self.spec.table), winner.version)
@@ -223,8 +225,8 @@ class BronzeIngest:
             return self.check_received(session, self._context.ops.quarantine.pinned_rows(self.spec.table, replay))
         return self._check(self.records.read(session, self.spec, plan))
 
-    def _check(self, records: DataFrame) -> DataFrame:
-        """Add the refusals of each record."""
+    def _check(self, records: DataFrame, *more: Column) -> DataFrame:
+        """Add the refusals of each record; `more` are further ones."""
         required = tuple(name for name, column in self.spec.columns.items() if not column.nullable)
         malformed = F.col(CORRUPT).isNotNull()
         no_text, kind = is_no_text(F.col(CORRUPT)), self.spec.source.format
@@ -233,7 +235,7 @@ class BronzeIngest:
             refusal_when(no_text, _MALFORMED, f"its bytes are no {_BYTES_OF.get(kind, kind)}, and are shown in base64"),
         )
         of_texts = refused_partition_texts(self._partition_texts)
-        of_values = (missing_values(required), *of_texts, refusals(self.spec.row_rules))
+        of_values = (missing_values(required), *of_texts, refusals(self.spec.row_rules), *more)
         parts = (F.when(malformed | self.records.is_exempt(), no_refusal()).otherwise(part) for part in of_values)
         return with_refusals(records, self.spec.row_rules, *unparsed, *parts)
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from include.contracts.job.findings import INVALID_VALUE
 from include.contracts.spec.nested_type import is_nested
 from include.errors import BadInputError
 from spark_jobs.transforms.refusals import refusal_when
@@ -28,6 +29,16 @@ def refused_partition_texts(columns: Iterable[str]) -> list[Column]:
         refusal_when(F.col(name) == text, rule, f"{name} is {text!r}, which Delta stores as null in a partition column")
         for name in columns
         for text in _NULL_TEXTS
+    ]
+
+
+def refused_values(kinds: Mapping[str, str]) -> list[Column]:
+    """Return the refusals of a row with a value, of one of these columns with their types, that cannot be stored."""
+    reason = f"is no value that every reader can show: {_VALUE}"
+    return [
+        refusal_when(~can_be_stored(F.col(name), kind), INVALID_VALUE, f"{name} {reason}")
+        for name, kind in kinds.items()
+        if may_not_be_stored(kind)
     ]
 
 
