@@ -11,7 +11,7 @@ from include.contracts.job.findings import INVALID_VALUE
 from include.contracts.spec.change_data import SOURCE_TABLE
 from include.contracts.spec.common_settings import ColumnSpec
 from include.contracts.spec.expectation import Action, Expectation
-from include.contracts.spec.nested_type import is_nested
+from include.contracts.spec.nested_type import is_nested, scalar_types
 from include.contracts.spec.table_spec import SilverSpec
 from spark_jobs.quality.rules.row_rules import REFUSALS_TYPE, refusal, refusals
 from spark_jobs.transforms.received import IS_FIXED, ROW_ID
@@ -135,8 +135,8 @@ def _exact(name: str, column: ColumnSpec, received: str) -> Column:
 
 
 def _may_not_fit(column: ColumnSpec, received: str) -> bool:
-    """Whether a column can have values that do not fit: converted ones, and such as SQL makes, but bronze has not."""
-    if received != column.type or column.type in ("date", "timestamp"):
+    """Whether a column can have values that do not fit: converted ones, old dates, and such as SQL makes."""
+    if received != column.type or scalar_types(column.type) & {"date", "timestamp"}:
         return True
     return bool(column.expression) and may_not_be_stored(column.type)
 

@@ -13,13 +13,17 @@ def test_bytes_that_are_no_text_are_refused_and_texts_that_mean_nothing_are_null
         "order_id": {"type": "string", "nullable": False},
         "name": {"type": "string"},
         "tags": {"type": "array<string>", "null_values": "-"},
+        "days": {"type": "array<date>"},
     }
     spec = silver_spec(keys=["order_id"], sequence_by=[], columns=columns, expectations=[])
     bronze = spark.sql(
         "SELECT *, 'a.json' AS _source_file, timestamp'2025-01-01' AS _interval_start FROM VALUES "
-        "('a', X'FF00', array('-', 'x')), ('b', X'6F6B', array('y')) AS bronze(order_id, name, tags)"
+        "('a', X'FF00', array('-', 'x'), array(date_from_unix_date(6616999))), "
+        "('b', X'6F6B', array('y'), null) AS bronze(order_id, name, tags, days)"
     )
     refused, fine = silver_rows(bronze, spec).orderBy("order_id").collect()
-    assert (refused["name"], refused["tags"]) == (None, [None, "x"])
-    assert [each["reason"] for each in refused["_refusals"]] == ["name is no string: no text, in base64: /wA="]
+    assert (refused["name"], refused["tags"], refused["days"]) == (None, [None, "x"], None)
+    assert [each["reason"] for each in refused["_refusals"]] == [
+        "name is no string: no text, in base64: /wA=", 'days is no array<date>: ["+20086-09-23"]'
+    ]  # fmt: skip
     assert (fine["name"], fine["tags"], fine["_refusals"]) == ("ok", ["y"], [])
