@@ -14,6 +14,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from include.contracts.lake_path import LakePath
 from include.contracts.spec.bronze_sources import LandingSource
+from include.contracts.spec.record_fields import field_text
 from include.contracts.spec.table_spec import BronzeSpec
 from include.control.landing.formats.plain_copies import COPY_OF, nanoseconds_column, value_column
 from include.control.landing.landing import Landing
@@ -121,7 +122,7 @@ def _read_group(
     # A field may have any name, also that of a column that reads another field: no column is named after its field.
     readers = record.readers(spec, columns)
     names = [readers.get(field, f"_undeclared_{number}") for number, field in enumerate(columns)]
-    undeclared = {name: field for name, field in zip(names, columns, strict=True) if field not in readers}
+    undeclared = {name: field_text(field) for name, field in zip(names, columns, strict=True) if field not in readers}
     if spec.landing_source.format in ("parquet", "avro"):
         if layout.startswith(COPIED):
             copies = session.read.parquet(*paths)
@@ -150,9 +151,9 @@ def _read_group(
 def _of_copies(
     copies: DataFrame, field_of: Mapping[str, str], record: RecordColumns
 ) -> tuple[DataFrame, dict[str, str]]:
-    """Return the values of copied files, and further columns with undeclared fields -> the names of these.
+    """Return the values of copied files, and further columns -> the paths of what they have, in `_rescued`.
 
-    A time with nanoseconds is cut to microseconds for a column of times, and rescued as a whole under another name.
+    A time with nanoseconds is cut to microseconds for a column of times, and rescued as a whole under another path.
     For any other column, and for `_rescued`, it is text.
     """
     values, of_nanoseconds, existing = list[Column](), dict[str, str](), set(copies.columns)
@@ -160,7 +161,7 @@ def _of_copies(
         value, rest = F.col(value_column(number)), nanoseconds_column(number)
         if rest in existing and record.kinds.get(name) in ("timestamp", "timestamp_ntz"):
             values.append(F.col(rest))
-            of_nanoseconds[rest] = f"{field} (nanoseconds)"
+            of_nanoseconds[rest] = f"{field_text(field)}.nanoseconds"
         elif rest in existing:
             value = F.coalesce(F.col(rest), value.cast("string"))
         values.append(value.alias(name))

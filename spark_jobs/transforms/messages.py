@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.avro.functions import from_avro
 
 from include.contracts.spec.bronze_sources import KafkaSource
+from include.contracts.spec.record_fields import field_text
 from include.contracts.spec.table_spec import BronzeSpec
 from spark_jobs.transforms.record_parts import RecordColumns, record_columns
 from spark_jobs.transforms.records import (
@@ -124,7 +125,7 @@ def _avro_rows(received: DataFrame, columns: RecordColumns, spec: BronzeSpec) ->
     }
     values = [nested_as_json(*plain[field], columns.whole_kind(name)).alias(name) for field, name in names.items()]
     parsed = decoded.select("*", *values, broken.alias(CORRUPT)).drop("_fields", "_message")
-    undeclared = {name: field for field, name in names.items() if field not in readers}
+    undeclared = {name: field_text(field) for field, name in names.items() if field not in readers}
     return parse_columns(parsed, columns, undeclared)
 
 

@@ -96,21 +96,18 @@ class RecordColumns:
         """Return what a rescued value did not fit, for a person; empty if no column or part is declared for it.
 
         Args:
-            rescued: the key of the value in `_rescued`: a field, or the path of a part.
+            rescued: the key of the value in `_rescued`: the path of a field or part.
         """
-        columns = {self.fields.get(name, name): name for name in self.kinds}
-        if parts := self.parts.get(columns.get(rescued, "")):
-            paths = (path_text((rescued, *path)) for path, _ in parts.columns.values())
-            return f"{PARTS} {', '.join(paths)}"
-        if rescued in columns:
-            return self.kinds[columns[rescued]]
         try:
             field_name, *path = path_of(rescued)
-        except ValueError:  # the name of a field that is no path
+        except ValueError:  # a field without a name
             return ""
-        name = columns.get(str(field_name), "")
+        name = {self.fields.get(name, name): name for name in self.kinds}.get(str(field_name), "")
         if name not in self.parts:
             return type_at(self.kinds.get(name, ""), path)
+        if not path:
+            paths = (path_text((field_name, *below)) for below, _ in self.parts[name].columns.values())
+            return f"{PARTS} {', '.join(paths)}"
         read = (
             type_at(kind, path[len(above) :])
             for above, kind in self.parts[name].columns.values()

@@ -11,9 +11,10 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from include.contracts.spec.nested_type import is_nested
-from include.contracts.spec.record_fields import path_text
+from include.contracts.spec.record_fields import field_text
 from spark_jobs.transforms.record_parts import LOST, RecordColumns, with_parts
 from spark_jobs.transforms.values.exact_values import (
+    as_sent,
     can_be_stored,
     exact_but_for_year,
     in_range,
@@ -33,7 +34,7 @@ from spark_jobs.transforms.values.nested_values import (
 )
 
 RESCUED = "_rescued"
-"""JSON of the values that fit no declared column; null when every value fits."""
+"""JSON of the values that fit no declared column, by their paths; null when every value fits."""
 
 RECORD = "_record"
 """A record as text, before it is parsed."""
@@ -121,7 +122,7 @@ def parse_columns(
         df: columns as received; a missing one is null in all rows. Also the columns of undeclared fields,
             `_corrupt_record`, and others, which are kept as they are.
         columns: what is read.
-        undeclared: column of `df` with an undeclared field -> the field's name.
+        undeclared: column of `df` with an undeclared field -> the field's path.
         sound: the columns of `df` whose texts are known to be UTF-8.
 
     Returns:
@@ -158,7 +159,7 @@ def _read_column(name: str, value: Column, received: str, columns: RecordColumns
     kind, read = columns.kinds[name], F.col(_read(name))
     if is_nested(kind) and (received != kind or columns.reading(name).null_values):
         text = as_json(value) if received == kind else value.cast("string")
-        lost = F.to_json(losses(text, read, kind, path_text((columns.fields.get(name, name),)), columns.reading(name)))
+        lost = F.to_json(losses(text, read, kind, field_text(columns.fields.get(name, name)), columns.reading(name)))
         is_lost = read[MISFIT] != WHOLE
         return _ReadColumn(read[VALUE], read_as(text, kind, columns.reading(name)), is_lost, lost, is_object=True)
     if received == kind and (is_sound or not may_not_be_stored(kind)):
@@ -170,7 +171,8 @@ def _read_column(name: str, value: Column, received: str, columns: RecordColumns
     if kind == "string":
         typed = F.when(can_be_stored(typed, kind), typed)
     stored = in_range(read, kind) if kind in ("date", "timestamp") else read
-    return _ReadColumn(stored, typed, value.isNotNull() & stored.isNull(), value if is_sound else shown_text(value))
+    sent = as_sent(value.cast("string"), columns.reading(name))
+    return _ReadColumn(stored, typed, value.isNotNull() & stored.isNull(), sent if is_sound else shown_text(sent))
 
 
 def _bronze_rows(
@@ -191,7 +193,7 @@ def _bronze_rows(
         columns: what is read.
         raw: column -> what was received for it.
         received: column -> the Spark type of that; without the columns of which nothing was received.
-        undeclared: undeclared field -> its value as text.
+        undeclared: path of an undeclared field -> its value as text.
         corrupt: the record as text, if it cannot be parsed.
         not_kept: the columns of `df` that the rows do not have.
         sound: the columns whose texts are known to be UTF-8.
@@ -207,7 +209,7 @@ def _bronze_rows(
         field, value = columns.fields.get(name, name), with_null_values(raw[name], columns.reading(name))
         if name in columns.parts:
             df, at = with_parts(df, _read(name), value.cast("string"), columns.parts[name], field), F.col(_read(name))
-            lost[field] = at[MISFIT] != WHOLE, shown_text(value)
+            lost[field_text(field)] = at[MISFIT] != WHOLE, shown_text(value)
             objects.append((at[LOST].isNotNull(), F.to_json(at[LOST])))
             values[name] = at[VALUE]
             continue
@@ -219,7 +221,7 @@ def _bronze_rows(
             if column.is_object:
                 objects.append((column.is_lost, column.shown))
             else:
-                lost[field] = column.is_lost, column.shown
+                lost[field_text(field)] = column.is_lost, column.shown
     rows = df.withColumns(before) if before else df
     rescue = F.when(corrupt.isNull(), _rescued(lost, objects))
     stored = (value.alias(name) for name, value in values.items())
@@ -233,7 +235,7 @@ def _rescued(lost: Mapping[str, tuple[Column, Column]], objects: Sequence[tuple[
     interprets it, and with it the whole projection.
 
     Args:
-        lost: field -> (whether its value is lost, the value as text).
+        lost: path -> (whether its value is lost, the value as text).
         objects: (whether it is there, a JSON object with at least one field).
     """
     if lost:

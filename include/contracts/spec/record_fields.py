@@ -50,13 +50,13 @@ def path_of(text: str) -> FieldPath:
 
 
 def field_text(name: str) -> str:
-    """Return the name of a field as `path_of` reads it.
+    """Return the name of a field as `path_of` reads it, and as `JsonTexts.step` writes it.
 
     >>> field_text("Order ID"), field_text("a.b")
     ('Order ID', '`a.b`')
     """
     try:
-        return name if path_of(name) == (name,) else quoted(name)
+        return name if name == name.strip() and path_of(name) == (name,) else quoted(name)
     except ValueError:
         return quoted(name)
 
@@ -69,7 +69,7 @@ def path_text(path: FieldPath) -> str:
     """
     if len(path) == 1:
         return field_text(str(path[0]))
-    for name_text in (_plain_text, quoted):
+    for name_text in (field_text, quoted):
         steps = (f"[{step}]" if isinstance(step, int) else f".{name_text(step)}" for step in path)
         text = "".join(steps).removeprefix(".")
         try:
@@ -78,10 +78,6 @@ def path_text(path: FieldPath) -> str:
         except ValueError:  # Together the names look like SQL.
             continue
     raise ValueError(f"{path} is no path: it begins with a name")
-
-
-def _plain_text(name: str) -> str:
-    return field_text(name) if name == name.strip() else quoted(name)
 
 
 def quoted(name: str) -> str:

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from include.contracts.job.findings import MAX_SAMPLES, FieldsOfOneColumn, RescuedValues
 from include.contracts.lake_path import LakePath
+from include.contracts.spec.record_fields import field_text, path_of
 from include.control.log.batch import Winner
 from include.control.storage.arrow_files import open_for_arrow
 from spark_jobs.layers.bronze.file_rows import is_all_null
@@ -20,7 +21,7 @@ from spark_jobs.transforms.record_parts import RecordColumns
 from spark_jobs.transforms.records import RESCUED
 
 _TOKEN = "_batch_token"
-_ELEMENT = re.compile(r"\[\d+\]")
+_QUOTED_OR_ELEMENT = re.compile(r"(`(?:[^`]|``)+`)|\[\d+\]")
 
 
 def rescued_fields(
@@ -39,7 +40,7 @@ def rescued_fields(
     """
     rows, samples = Counter[str](), defaultdict[str, list[str]](list)
     repeated, values_of = Counter[tuple[str, ...]](), dict[tuple[str, ...], tuple[str, ...]]()
-    read = {field.lower() for field in columns.fields.values()} if any_case else set[str]()
+    read = {field_text(field).lower() for field in columns.fields.values()} if any_case else set[str]()
     fits, names = dict[str, str](), dict[str, str]()
     for text, number in _rescued_texts(added, winner):
         values: dict[str, str] = json.loads(text)
@@ -48,7 +49,7 @@ def rescued_fields(
             values_of.setdefault(fields, tuple(values[field] for field in fields))
             values = {field: value for field, value in values.items() if field not in fields}
         for key in (key for key in values if key not in names):
-            names[key] = _without_numbers(key, columns)
+            names[key] = _without_numbers(key)
             fits[names[key]] = columns.fit_of(key)
         for field, value in {names[key]: value for key, value in values.items()}.items():
             rows[field] += number
@@ -63,11 +64,13 @@ def rescued_fields(
     )
 
 
-def _without_numbers(key: str, columns: RecordColumns) -> str:
+def _without_numbers(key: str) -> str:
     """Return the path of a part without the numbers of elements; the name of a field as it is."""
-    fields = {*columns.fields.values()}
-    is_part = key not in fields and any(key.startswith((f"{field}[", f"{field}.")) for field in fields)
-    return _ELEMENT.sub("[]", key) if is_part else key
+    try:
+        is_part = len(path_of(key)) > 1
+    except ValueError:  # a field without a name
+        return key
+    return _QUOTED_OR_ELEMENT.sub(lambda found: found[1] or "[]", key) if is_part else key
 
 
 def _same_in_any_case(fields: Iterable[str], read: Collection[str]) -> list[tuple[str, ...]]:

@@ -6,6 +6,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, NumericType, StructType
 
+from spark_jobs.transforms.values.exact_values import with_mark
 from spark_jobs.transforms.values.nested_values import as_json
 
 _PREFIX = "millrace_union_"
@@ -21,7 +22,7 @@ def without_unions(value: Column, kind: DataType, with_commas: bool) -> tuple[Co
     """Return a value with the value of each union in its place, and the Spark type of that.
 
     A union of several types becomes text, JSON if it has parts; within other values it becomes a variant. With commas,
-    a number has one in place of its point there, to be read like the texts of a column whose numbers have commas.
+    a number there gets a mark, because it is not to be read like the texts of a column whose numbers have commas.
     """
     if isinstance(kind, StructType) and _is_union(kind):
         return F.coalesce(*(_text(value[each.name], each.dataType, with_commas) for each in kind.fields)), "string"
@@ -35,7 +36,7 @@ def _is_union(kind: DataType) -> bool:
 def _text(member: Column, kind: DataType, with_commas: bool) -> Column:
     rebuilt = _rebuilt(member, kind)
     text = as_json(rebuilt) if isinstance(kind, _WITH_PARTS) else rebuilt.cast("string")
-    return F.translate(text, ".", ",") if with_commas and isinstance(kind, NumericType) else text
+    return with_mark(text) if with_commas and isinstance(kind, NumericType) else text
 
 
 def _variant(member: Column, kind: DataType) -> Column:

@@ -29,6 +29,8 @@ _INSTANT = _DAY + rf"(?:[ T]\d{{1,2}}(?::\d{{1,2}}(?::\d{{1,2}}(?:\.\d{{0,6}}0*)
 _LONGER_INSTANT = _INSTANT.replace("{0,6}0*", "*")
 _MINUTES_AND_ZONE = r"([ T]\d{1,2}:\d{1,2})\s*(Z|UTC|[+-]\d\d:?\d\d)(?=\s*$)"
 _WITH_COMMA = r"^\s*[+-]?(?:\d+|\d{1,3}(?:\.\d{3})+)(?:,\d+)?\s*$"
+_MARK = "\uffff"
+"""What a number begins with, if its column has `decimal_comma`; see `JsonTexts.java`."""
 
 _FIRST_YEAR, _AFTER_LAST_YEAR = "0001-01-01", "10000-01-01"
 _FIRST_DAY_NUMBER, _LAST_DAY_NUMBER = -719_162, 2_932_896
@@ -51,21 +53,34 @@ def exact(value: Column, received: str, kind: str, reading: ValueReading = AS_WR
 def exact_but_for_year(value: Column, received: str, kind: str, reading: ValueReading = AS_WRITTEN) -> Column:
     """Return what `exact` returns, but also dates and times of years that not every reader can show."""
     base, base_received = kind.partition("(")[0], received.partition("(")[0]
+    sent = as_sent(value, reading) if received == "string" else value
     if base in _TIMES:
-        return _time(value, base_received, kind, reading)
+        return _time(sent, base_received, kind, reading)
     if kind in ("string", received):
-        return value.cast(kind)
+        return sent.cast(kind)
     if {base, base_received} <= _NUMBERS and not reading.round:
         return _number(value, received, kind)
-    text = value.cast("string")
+    text = sent.cast("string")
     if reading.decimal_comma and received == "string":
-        text = F.when(text.rlike(_WITH_COMMA), F.translate(text, ",.", "."))
+        text = F.when(value.startswith(_MARK), sent).when(text.rlike(_WITH_COMMA), F.translate(text, ",.", "."))
     return _of_text(text, kind, reading.round or "unnecessary")
 
 
 def with_null_values(value: Column, reading: ValueReading) -> Column:
     """Return a value; null if it is one of the texts that the spec says mean that there is none."""
-    return F.when(~value.cast("string").isin(*reading.null_values), value) if reading.null_values else value
+    is_null = as_sent(value.cast("string"), reading).isin(*reading.null_values)
+    return F.when(~is_null, value) if reading.null_values else value
+
+
+def with_mark(number: Column) -> Column:
+    """Return a number as text that is not read like a text with commas."""
+    return F.concat(F.lit(_MARK), number.cast("string"))
+
+
+def as_sent(text: Column, reading: ValueReading) -> Column:
+    """Return a text without the mark that a number has where those in texts have commas."""
+    unmarked = F.regexp_replace(text, rf"^{_MARK}(?=[-\dNI])", "")
+    return F.when(text.startswith(_MARK), unmarked).otherwise(text) if reading.decimal_comma else text
 
 
 def in_range(value: Column, kind: str) -> Column:

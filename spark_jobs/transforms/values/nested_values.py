@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from include.contracts.spec.nested_type import is_nested, nested_type
 from include.contracts.spec.value_reading import ValueReading
-from spark_jobs.transforms.values.exact_values import exact, with_null_values
+from spark_jobs.transforms.values.exact_values import as_sent, exact, with_null_values
 from spark_jobs.transforms.values.java_functions import java_function
 
 VALUE = "value"
@@ -71,7 +71,9 @@ def losses(text: Column, read: Column, kind: str, path: str, reading: ValueReadi
     """
     nulls = F.lit(json.dumps(reading.null_values))
     stored = F.to_json(read[VALUE], {"ignoreNullFields": "false"}) if is_nested(kind) else F.lit(None).cast("string")
-    return F.when(read[MISFIT] != WHOLE, java_function("JsonLosses", text, stored, F.lit(path), nulls))
+    return F.when(
+        read[MISFIT] != WHOLE, java_function("JsonLosses", as_sent(text, reading), stored, F.lit(path), nulls)
+    )
 
 
 def fields_in(text: Column, names: Iterable[str], any_case: bool = False, with_commas: Collection[str] = ()) -> Column:
@@ -81,7 +83,7 @@ def fields_in(text: Column, names: Iterable[str], any_case: bool = False, with_c
         text: the JSON.
         names: the fields.
         any_case: whether names that differ only in upper and lower case are the same.
-        with_commas: the fields whose numbers get a comma in place of their point, to be read like texts with commas.
+        with_commas: the fields whose numbers have commas in strings, so that other numbers get a mark.
     """
     return java_function("JsonRecord", text, names_for_java(names, with_commas), F.lit(any_case))
 
@@ -145,8 +147,7 @@ def _struct_in(text: Column, parts: dict[str, str], reading: ValueReading) -> Co
         # Less deep than a struct of aliases: Spark Connect takes no expression deeper than the deepest type makes it.
         return bound(F.named_struct(*(part for pair in values for part in pair), F.lit(MISFIT), misfit), of_read)
 
-    numbers = [name for name, part in parts.items() if reading.decimal_comma and part != "string"]
-    return bound(fields_in(text, parts, with_commas=numbers), of_record)
+    return bound(fields_in(text, parts, with_commas=parts if reading.decimal_comma else ()), of_record)
 
 
 def _collection(text: Column, value: Column, read: Column) -> Column:

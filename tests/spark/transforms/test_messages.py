@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
+from decimal import Decimal
+from io import BytesIO
 from typing import Any
 
+from fastavro import schemaless_writer
 from pyspark.sql import Row, SparkSession
 
 from spark_jobs.transforms.messages import message_rows
@@ -46,6 +49,24 @@ def test_an_avro_value_is_one_record_of_its_schema_and_nothing_else(spark: Spark
     assert [row["_corrupt_record"].rpartition(" ")[2] for row in broken] == [
         b64encode(value).decode() for value in values
     ]
+
+
+def test_a_number_of_a_union_of_avro_is_none_with_a_comma(spark: SparkSession) -> None:
+    kind = ["null", "string", "double"]
+    schema = {"type": "record", "name": "order", "fields": [{"name": name, "type": kind} for name in ("price", "more")]}
+    columns = {"price": {"type": "decimal(12,3)", "decimal_comma": True, "null_values": "-9.5"}}
+    values = [1.125, 1.5e7, "1.125", "1,125", 0.00001, "0.5", -9.5, None]
+    sent = list[bytes]()
+    for value in values:
+        message = BytesIO()
+        schemaless_writer(message, schema, {"price": value, "more": value})
+        sent.append(message.getvalue())
+    rows = rows_of(spark, columns, *sent, format="avro", avro_schema=json.dumps(schema))
+    price = Decimal("1.125")
+    assert [row["price"] for row in rows] == [price, 15_000_000, 1125, price, *(None,) * 4]
+    assert [json.loads(row["_rescued"] or "{}").get("price") for row in rows] == [
+        *(None,) * 4, "1.0E-5", "0.5", None, None
+    ]  # fmt: skip
 
 
 def test_a_json_field_in_any_case_is_read_beside_a_column_of_the_message(spark: SparkSession) -> None:

@@ -57,14 +57,41 @@ def test_a_value_of_the_deepest_type_is_read(spark: SparkSession) -> None:
 
 
 def test_a_number_of_json_is_none_with_a_comma(spark: SparkSession) -> None:
-    kinds = {"a": "decimal(9,3)", "b": "array<decimal(9,3)>", "c": "struct<name:string,price:decimal(9,3)>"}
-    record = '{"a": %s, "b": [%s, "1.125"], "c": {"name": 1.5, "price": %s}}'
-    frame = spark.createDataFrame([(record % (("1.125",) * 3),), (record % (('"1,125"',) * 3),)], f"{RECORD} string")
-    readings = dict.fromkeys(kinds, ValueReading(decimal_comma=True))
+    kinds = {"a": "decimal(9,3)", "b": "array<decimal(9,3)>", "c": "struct<names:array<string>,price:decimal(9,3)>"}
+    record = '{"a": %s, "b": [%s, "1.125", null, -9.5], "c": {"names": [1.5], "price": %s}}'
+    texts = ("1.125", '"1,125"', "1.125e0", "11250000E-7", "1.1255", "[1.1255]", '"1.5"', "-9.5", '"\uffff"')
+    frame = spark.createDataFrame([(record % ((text,) * 3),) for text in texts], f"{RECORD} string").coalesce(1)
+    readings = dict.fromkeys(kinds, ValueReading(decimal_comma=True, null_values=("-9.5",)))
     columns = RecordColumns(kinds, {name: name for name in kinds}, readings)
     price, text = Decimal("1.125"), Decimal("1125")
-    for row in parse_json_lines(frame, columns, "exact").collect():
-        assert row[:4] == (price, [price, text], Row(name="1.5", price=price), None)
+    *fit, digits, shape, point, none, mark = parse_json_lines(frame, columns, "exact").collect()
+    for row in fit:
+        assert row[:4] == (price, [price, text, None, None], Row(names=["1.5"], price=price), None)
+    for row, sent in ((digits, "1.1255"), (shape, "[1.1255]"), (point, "1.5"), (mark, "\uffff")):
+        assert row[:3] == (None, [None, text, None, None], Row(names=["1.5"], price=None))
+        assert json.loads(row[RESCUED]) == dict.fromkeys(("a", "b[0]", "c.price"), sent)
+    assert none[:4] == (None, [None, text, None, None], Row(names=["1.5"], price=None), None)
+
+
+def test_a_field_with_a_dot_has_another_key_than_a_part(spark: SparkSession) -> None:
+    record = (
+        '{"a.b": 1, "a": {"b": "x", "c.d": 2}, "a[0]": 3, "e.f": "y", "": 4, " g": 5, "h (i)": 6, "j(k)": 7, "`l": 8}'
+    )
+    frame = spark.createDataFrame([(record,)], f"{RECORD} string")
+    fields = {"a": "a", "e": "e.f", "g": " g"}
+    columns = RecordColumns({"a": "struct<b:int>", "e": "int", "g": "date"}, fields)
+    [row] = parse_json_lines(frame, columns, "exact").collect()
+    of_columns = {"a.b": "x", "a.`c.d`": "2", "`e.f`": "y", "` g`": "5"}
+    more = {"`a.b`": "1", "`a[0]`": "3", "``": "4", "h (i)": "6", "`j(k)`": "7", "```l`": "8"}
+    assert dict(json.loads(row[RESCUED], object_pairs_hook=list)) == of_columns | more
+    assert len(json.loads(row[RESCUED], object_pairs_hook=list)) == len(of_columns | more)
+    assert {key: columns.fit_of(key) for key in of_columns} == {
+        "a.b": "int",
+        "a.`c.d`": "",
+        "`e.f`": "int",
+        "` g`": "date",
+    }
+    assert not any(map(columns.fit_of, more))
 
 
 def test_a_text_that_utf_8_cannot_hold_is_rescued_as_json_has_it(spark: SparkSession) -> None:

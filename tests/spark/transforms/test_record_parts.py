@@ -135,7 +135,7 @@ def test_parts_are_those_that_python_reads(
             if not below or not is_read(value, below, any_case):
                 kept[field,] = value
         for path, value in kept.items():
-            text = rescued.pop(path[0] if len(path) == 1 else path_text(path))
+            text = rescued.pop(path_text(path))
             assert text == value if isinstance(value, str) or value is None else json.loads(text) == value
         assert rescued == {}, record
 

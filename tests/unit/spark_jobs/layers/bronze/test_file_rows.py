@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from include.contracts.job.findings import FileWithoutColumns, Findings, RescuedValues, merge_findings
 from include.contracts.job.report import FileRows
+from include.contracts.spec.record_fields import field_text
 from include.control.log.batch import FileFact, Winner
 from spark_jobs.layers.bronze.file_rows import lacking_files, rows_of_files
 from spark_jobs.layers.bronze.rescued_fields import rescued_fields
@@ -84,11 +85,13 @@ def columns_of(kinds: dict[str, str]) -> RecordColumns:
     return RecordColumns({name: kinds[field] for name, field in names.items()}, names)
 
 
-RESCUED_ROWS = st.lists(st.tuples(st.booleans(), st.none() | st.dictionaries(texts(), texts(), min_size=1)), min_size=1)
+NAMES = texts().filter(bool)
+VALUES = st.dictionaries(NAMES.map(field_text), texts(), min_size=1)
+RESCUED_ROWS = st.lists(st.tuples(st.booleans(), st.none() | VALUES), min_size=1)
 
 
 @settings(max_examples=25)
-@given(st.lists(RESCUED_ROWS, max_size=3), st.dictionaries(texts(), st.just("int")))
+@given(st.lists(RESCUED_ROWS, max_size=3), st.dictionaries(NAMES, st.just("int")))
 def test_every_field_of_the_batchs_own_rows_is_counted(
     files: list[list[tuple[bool, dict[str, str] | None]]], kinds: dict[str, str]
 ) -> None:
@@ -100,19 +103,19 @@ def test_every_field_of_the_batchs_own_rows_is_counted(
     mine = [values for rows in files for is_mine, values in rows if is_mine and values]
     assert {one.field: one.rows for one in found} == Counter(field for values in mine for field in values)
     for one in found:
-        assert one.type == kinds.get(one.field, "")
+        assert one.type == {field_text(field): kind for field, kind in kinds.items()}.get(one.field, "")
         assert set(one.samples) <= {values[one.field] for values in mine if one.field in values}
         assert one.samples
 
 
 def test_a_lost_part_of_a_value_is_told_from_a_part_that_nobody_declared(tmp_path: Path) -> None:
     winner = Winner(intent_of("mine"), 1)
-    rows = [{"items[0].price": "12,50", "items[3].price": "x", "items[0].colour": "red"}, {"a[1]": "y", "b.c": "z"}]
+    rows = [{"items[0].price": "12,50", "items[3].price": "x", "items[0].colour": "red"}, {"`a[1]`": "y", "`b.c`": "z"}]
     path = _written(tmp_path / "a.parquet", [(True, row) for row in rows], winner)
     columns = columns_of({"items": "array<struct<price:decimal(10,2)>>", "b.c": "int"})
     rescued, _ = rescued_fields([path], winner, columns)
     assert [(each.field, each.type, each.rows) for each in rescued] == [
-        ("a[1]", "", 1), ("b.c", "int", 1), ("items[].colour", "", 1), ("items[].price", "decimal(10,2)", 1)
+        ("`a[1]`", "", 1), ("`b.c`", "int", 1), ("items[].colour", "", 1), ("items[].price", "decimal(10,2)", 1)
     ]  # fmt: skip
 
 

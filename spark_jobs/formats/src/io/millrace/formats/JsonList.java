@@ -14,7 +14,7 @@ public final class JsonList implements UDF2<String, Boolean, List<String>> {
      * Takes an array apart.
      *
      * @param text the array
-     * @param withCommas whether numbers have a comma in place of their point
+     * @param withCommas whether numbers in strings have commas, so that other numbers get a mark
      * @return the texts of its elements; null if the text is not one array, or has a string that UTF-8 cannot hold
      */
     @Override
@@ -36,7 +36,7 @@ public final class JsonList implements UDF2<String, Boolean, List<String>> {
                 if (!keepsHalves && JsonTexts.isHalf(parser)) {
                     return null;
                 }
-                texts.add(withCommas ? JsonTexts.withComma(parser) : JsonTexts.of(parser));
+                texts.add(withCommas ? JsonTexts.marked(parser) : JsonTexts.of(parser));
             }
             return parser.nextToken() == null ? texts : null;
         } catch (IOException malformed) {

@@ -4,13 +4,10 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
-import java.util.regex.Pattern;
 import org.apache.spark.sql.api.java.UDF4;
 
 /** The parts of a received JSON value that the stored value does not have. */
 public final class JsonLosses implements UDF4<String, String, String, String, Map<String, String>> {
-
-    private static final Pattern PLAIN_NAME = Pattern.compile("[\\p{L}\\p{N}_$-]+");
 
     /**
      * Compares what was received with what is stored.
@@ -39,7 +36,7 @@ public final class JsonLosses implements UDF4<String, String, String, String, Ma
         } else if (stored.startsWith("{")) {
             Map<String, String> parts = JsonMap.read(stored, false, true);
             for (Map.Entry<String, String> part : JsonMap.read(received, false, true).entrySet()) {
-                String below = path + "." + quoted(part.getKey());
+                String below = path + "." + JsonTexts.step(part.getKey());
                 if (parts.containsKey(part.getKey())) {
                     compare(below, part.getValue(), parts.get(part.getKey()), nulls, losses);
                 } else {
@@ -53,9 +50,5 @@ public final class JsonLosses implements UDF4<String, String, String, String, Ma
                 compare(path + "[" + at + "]", elements.get(at), kept.get(at), nulls, losses);
             }
         }
-    }
-
-    private static String quoted(String name) {
-        return PLAIN_NAME.matcher(name).matches() ? name : "`" + name.replace("`", "``") + "`";
     }
 }

@@ -14,7 +14,7 @@ public final class JsonMap implements UDF2<String, Boolean, Map<String, String>>
      * Takes an object apart.
      *
      * @param text the object
-     * @param withCommas whether numbers have a comma in place of their point
+     * @param withCommas whether numbers in strings have commas, so that other numbers get a mark
      * @return field -> its text, of a field that is there twice the last; null if the text is not one object
      */
     @Override
@@ -38,7 +38,7 @@ public final class JsonMap implements UDF2<String, Boolean, Map<String, String>>
                 if (!keepsHalves && (JsonTexts.isHalf(name) || JsonTexts.isHalf(parser))) {
                     return null;
                 }
-                texts.put(name, withCommas ? JsonTexts.withComma(parser) : JsonTexts.of(parser));
+                texts.put(name, withCommas ? JsonTexts.marked(parser) : JsonTexts.of(parser));
             }
             return parser.nextToken() == null ? texts : null;
         } catch (IOException malformed) {

@@ -27,10 +27,10 @@ public final class JsonRecords implements UDF3<String, String, Boolean, List<Row
      *
      * @param text the objects, with nothing but white space between them
      * @param fields JSON array of the names of fields; if a field is in an object twice, its last value counts. A name in an
-     *     array of its own is of a field whose numbers have a comma in place of their point.
+     *     array of its own is of a field whose numbers have commas in strings, so that other numbers get a mark.
      * @param anyCase whether names that differ only in upper and lower case are the same
-     * @return a row for each object: the texts of the fields, in their order, and a map of the other fields, null if
-     *     there are none. A field whose text UTF-8 cannot hold, and all fields that are one in any case, are in the map.
+     * @return a row for each object: the texts of the fields, in their order, and a map of the other fields, by their
+     *     names as steps of a path, null if there are none. A field whose text UTF-8 cannot hold, and all fields that are one in any case, are in the map.
      *     Null if the text is not that.
      */
     @Override
@@ -84,15 +84,15 @@ public final class JsonRecords implements UDF3<String, String, Boolean, List<Row
             parser.nextToken();
             Integer place = places.get(name);
             boolean isHalf = JsonTexts.isHalf(parser);
-            String text = withCommas.contains(name) ? JsonTexts.withComma(parser) : JsonTexts.of(parser);
+            String text = withCommas.contains(name) ? JsonTexts.marked(parser) : JsonTexts.of(parser);
             if (place != null) {
                 texts[place] = isHalf ? null : text;
             }
             if (place == null || isHalf) {
                 more = more == null ? new LinkedHashMap<>() : more;
-                more.put(name, text);
+                more.put(JsonTexts.step(name), text);
             } else if (more != null) {
-                more.remove(name);
+                more.remove(JsonTexts.step(name));
             }
         }
         return RowFactory.create(texts, more == null || more.isEmpty() ? null : more);
@@ -106,7 +106,7 @@ public final class JsonRecords implements UDF3<String, String, Boolean, List<Row
             parser.nextToken();
             boolean changes = JsonTexts.isHalf(parser) ? halves.add(name) : halves.remove(name);
             boolean hasComma = withCommas.contains(small(name));
-            every.put(name, hasComma ? JsonTexts.withComma(parser) : JsonTexts.of(parser));
+            every.put(name, hasComma ? JsonTexts.marked(parser) : JsonTexts.of(parser));
         }
         Map<String, Integer> times = new HashMap<>();
         every.keySet().forEach(name -> times.merge(small(name), 1, Integer::sum));
@@ -115,7 +115,7 @@ public final class JsonRecords implements UDF3<String, String, Boolean, List<Row
         every.forEach((name, text) -> {
             Integer place = places.get(small(name));
             if (place == null || times.get(small(name)) > 1 || halves.contains(name)) {
-                more.put(name, text);
+                more.put(JsonTexts.step(name), text);
             } else {
                 texts[place] = text;
             }

@@ -8,6 +8,7 @@ import com.fasterxml.jackson.core.StreamReadConstraints;
 import com.fasterxml.jackson.core.json.JsonReadFeature;
 import java.io.IOException;
 import java.io.StringWriter;
+import java.util.regex.Pattern;
 
 /**
  * The values of JSON as texts: a string as it is, a number with the digits that it has there, anything else as JSON.
@@ -26,6 +27,13 @@ final class JsonTexts {
                     .maxNameLength(Integer.MAX_VALUE)
                     .build())
             .build();
+
+    /** What a number begins with where those in texts have commas: it is not read like them. No text has it. */
+    private static final char MARK = '\uffff';
+
+    /** The rule of {@code field_text} in Python, for names with other characters than letters, digits and _. */
+    private static final Pattern NEEDS_QUOTES =
+            Pattern.compile("(?sU)|`.*|.*\\..*|.+\\[\\d{1,9}]|\\w+\\(.*\\)|[\\s\\x1c-\\x1f].*|.*[\\s\\x1c-\\x1f]");
 
     private JsonTexts() {}
 
@@ -47,13 +55,15 @@ final class JsonTexts {
         }
     }
 
-    /**
-     * Returns what {@code of} returns, but a number with a comma in place of its point, so that it reads like the texts of
-     * a column whose numbers have commas; with an exponent, as it is.
-     */
-    static String withComma(JsonParser parser) throws IOException {
-        boolean isNumber = parser.currentToken().isNumeric();
-        return isNumber ? parser.getText().replace('.', ',') : of(parser);
+    /** Returns what {@code of} returns, a number with its mark. */
+    static String marked(JsonParser parser) throws IOException {
+        return parser.currentToken().isNumeric() ? MARK + parser.getText() : of(parser);
+    }
+
+    /** Returns the name of a field as a step of a path: in backticks, if it could mean something else. */
+    static String step(String name) {
+        boolean isPlain = !name.isEmpty() && name.chars().allMatch(each -> each == '_' || Character.isLetterOrDigit(each));
+        return isPlain || !NEEDS_QUOTES.matcher(name).matches() ? name : "`" + name.replace("`", "``") + "`";
     }
 
     /** Returns whether the parser's value is a string that UTF-8 cannot hold. */
