@@ -15,6 +15,7 @@ from include.contracts.spec.nested_type import type_at
 from include.contracts.spec.record_fields import FieldPath, fields_among, fields_of, path_of, path_text, paths_of
 from include.contracts.spec.table_spec import BronzeSpec
 from include.contracts.spec.value_reading import AS_WRITTEN, ValueReading
+from spark_jobs.transforms.values.exact_values import without_mark
 from spark_jobs.transforms.values.nested_values import (
     HAS_MORE,
     MISFIT,
@@ -210,9 +211,15 @@ def _texts_at(text: Column, steps: Mapping[str | int, _Below], parts: Parts) -> 
     def of_list(every: Column) -> Column:
         size = F.size(every)
         known = reduce(add, ((F.lit(number) < size).cast("int") for number in numbers))
-        return _texts([F.get(every, F.lit(number)) for number in numbers], text, every.isNull() | (size > known))
+        elements = [F.get(every, F.lit(number)) for number in numbers]
+        if with_commas:
+            elements = [
+                each if str(number) in with_commas else without_mark(each)
+                for number, each in zip(numbers, elements, strict=True)
+            ]
+        return _texts(elements, text, every.isNull() | (size > known))
 
-    return bound(elements_in(text, len(with_commas) == len(steps)), of_list)
+    return bound(elements_in(text, bool(with_commas)), of_list)
 
 
 def _texts(values: list[Column], text: Column, has_more: Column) -> Column:

@@ -30,7 +30,7 @@ _LONGER_INSTANT = _INSTANT.replace("{0,6}0*", "*")
 _MINUTES_AND_ZONE = r"([ T]\d{1,2}:\d{1,2})\s*(Z|UTC|[+-]\d\d:?\d\d)(?=\s*$)"
 _WITH_COMMA = r"^\s*[+-]?(?:\d+|\d{1,3}(?:\.\d{3})+)(?:,\d+)?\s*$"
 _MARK = "\uffff"
-"""What a number begins with, if its column has `decimal_comma`; see `JsonTexts.java`."""
+"""What a number begins with, if its column has `decimal_comma`; see `JsonTexts.java`. It is no character of a text."""
 
 _FIRST_YEAR, _AFTER_LAST_YEAR = "0001-01-01", "10000-01-01"
 _FIRST_DAY_NUMBER, _LAST_DAY_NUMBER = -719_162, 2_932_896
@@ -79,8 +79,12 @@ def with_mark(number: Column) -> Column:
 
 def as_sent(text: Column, reading: ValueReading) -> Column:
     """Return a text without the mark that a number has where those in texts have commas."""
-    unmarked = F.regexp_replace(text, rf"^{_MARK}(?=[-\dNI])", "")
-    return F.when(text.startswith(_MARK), unmarked).otherwise(text) if reading.decimal_comma else text
+    return without_mark(text) if reading.decimal_comma else text
+
+
+def without_mark(text: Column) -> Column:
+    """Return a text without the mark of a number."""
+    return F.when(text.startswith(_MARK), F.regexp_replace(text, rf"^{_MARK}(?=[-\dNI])", "")).otherwise(text)
 
 
 def in_range(value: Column, kind: str) -> Column:

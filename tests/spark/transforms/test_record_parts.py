@@ -147,6 +147,21 @@ def test_numbers_in_parts_keep_every_digit(spark: SparkSession) -> None:
     assert (row["price"], row["note"], row[RESCUED]) == (Decimal(price), "1e5", None)
 
 
+def test_a_number_beside_texts_with_commas_is_none_and_a_part_that_is_no_number_stays(spark: SparkSession) -> None:
+    price = {"type": "decimal(9,3)", "decimal_comma": True}
+    columns = {
+        "first": {**price, "from": "items[0]"}, "second": {"from": "items[1]"}, "third": {"from": "items[2].x"},
+        "price": {**price, "from": "o.price"}, "name": {"from": "o.name"},
+    }  # fmt: skip
+    spec = bronze_spec(source={"landing": "orders", "format": "json"}, columns=columns)
+    record = '{"items": [%s, 1.5, {"x": 2.5}], "o": {"price": %s, "name": 1.5}}'
+    number, text, lost = parse(spark, spec, *(record % (value, value) for value in ("1.125", '"1,125"', "1.1255")))
+    for row in (number, text):
+        assert row[:6] == (Decimal("1.125"), "1.5", "2.5", Decimal("1.125"), "1.5", None)
+    assert (lost[1:3], lost["name"]) == (("1.5", "2.5"), "1.5")
+    assert json.loads(lost[RESCUED]) == {"items[0]": "1.1255", "o.price": "1.1255"}
+
+
 @pytest.mark.parametrize("field_names", ["exact", "any_case"])
 def test_a_part_at_the_deepest_place_is_read(spark: SparkSession, field_names: str) -> None:
     kind, value = "decimal(9,2)", Decimal("7.25")

@@ -28,7 +28,7 @@ final class JsonTexts {
                     .build())
             .build();
 
-    /** What a number begins with where those in texts have commas: it is not read like them. No text has it. */
+    /** What a number begins with where those in texts have commas: it is not read like them. It is no character of a text. */
     private static final char MARK = '\uffff';
 
     /** The rule of {@code field_text} in Python, for names with other characters than letters, digits and _. */
