@@ -68,8 +68,8 @@ def exact_but_for_year(value: Column, received: str, kind: str, reading: ValueRe
 
 def with_null_values(value: Column, reading: ValueReading) -> Column:
     """Return a value; null if it is one of the texts that the spec says mean that there is none."""
-    is_null = as_sent(value.cast("string"), reading).isin(*reading.null_values)
-    return F.when(~is_null, value) if reading.null_values else value
+    text = as_sent(value.cast("string"), reading)
+    return F.when(~text.isin(*reading.null_values), value) if reading.null_values else value
 
 
 def with_mark(number: Column) -> Column:
