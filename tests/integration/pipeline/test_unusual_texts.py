@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 from embedded.spark.server import SparkServer
 from include.cli.app import app
 from include.contracts.row_status import RowStatus
+from include.contracts.spec.record_fields import field_text
 from include.errors import Outcome
 from tests.support.documents.specs import bronze_document, gold_document, silver_document
 from tests.support.lakehouse import AT_LEAST_0, Lakehouse, order
@@ -99,8 +100,9 @@ def test_any_text_goes_through_csv(tmp_path: Path, server: SparkServer) -> None:
         assert (report.outcome, report.rows.quarantined) == (Outcome.COMMITTED, 0), report.message
         assert dict(shop.rows(TABLE, "id", "note")) == rows
         rescued = {key: json.loads(text) for key, text in shop.rows(TABLE, "id", "_rescued")}
+        fields = [*map(field_text, headers), "column 6", "column 7"]
         assert rescued == {
-            key: dict(zip([*headers, "column 6", "column 7"], (note, "x", note[::-1], "unnamed", "twice"), strict=True))
+            key: dict(zip(fields, (note, "x", note[::-1], "unnamed", "twice"), strict=True))
             for key, note in rows.items()
         }
 
@@ -145,7 +147,7 @@ def require_bronze(shop: Lakehouse, delivered: Delivered, files: dict[str, str])
     found = {key: more for key, *more in shop.rows(BRONZE, "order_id", "note", "_source_file", "_rescued")}
     assert found.keys() == delivered.rows.keys()
     for key, (note, file, rescued) in found.items():
-        assert (note, file, json.loads(rescued)) == (delivered.rows[key][0], files[key], {f"?{key}": key})
+        assert (note, file, json.loads(rescued)) == (delivered.rows[key][0], files[key], {field_text(f"?{key}"): key})
 
 
 def require_refused(shop: Lakehouse, delivered: Delivered) -> None:

@@ -36,8 +36,8 @@ FIELD_RECORDS: list[list[Any]] = [
     ["c2", "much", "L", None, "Bob", None, None, None],
 ]
 FIELD_ROWS = [
-    ("c1", 5, "XL", "n", "Ann", "s", {"price": "undeclared", "size.1": "u"}),
-    ("c2", None, "L", None, "Bob", None, {"Price.in €": "much"}),
+    ("c1", 5, "XL", "n", "Ann", "s", {"price": "undeclared", "`size.1`": "u"}),
+    ("c2", None, "L", None, "Bob", None, {"`Price.in €`": "much"}),
 ]
 """Their values, and what is rescued."""
 
@@ -128,8 +128,8 @@ def require_fields(shop: Lakehouse, file: str) -> None:
     rows = rows_of_file(shop, file, *FIELD_COLUMNS, "_rescued")
     assert [(*row[:-1], json.loads(row[-1])) for row in rows] == FIELD_ROWS
     notes = " ".join(shop.reports[-1].notes)
-    assert "1 row has a value of Price.in € that is no int: null there" in notes
-    assert ("'price' in 1" in notes, "'size.1' in 1" in notes) == (True, True)
+    assert "1 row has a value of `Price.in €` that is no int: null there" in notes
+    assert ("'price' in 1" in notes, "'`size.1`' in 1" in notes) == (True, True)
 
 
 def require_parts(shop: Lakehouse, file: str) -> None:
