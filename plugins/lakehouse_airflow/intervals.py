@@ -25,6 +25,8 @@ BACKFILL = "backfill"
 CLOCK = ("scheduled", BACKFILL)
 EXAMPLE_DAY = date(2013, 1, 5)
 
+_DELETE_RUN = "Delete this run (on its page, or DELETE /api/v2/dags/<dag>/dagRuns/<run>)"
+
 
 @dataclass(frozen=True)
 class RunDates:
@@ -50,6 +52,16 @@ class RunDates:
     def is_manual(self) -> bool:
         """Whether a person (or another DAG) triggered the run, and waits for its result."""
         return self.run_type not in (*CLOCK, ASSET_TRIGGERED)
+
+    @property
+    def occupied(self) -> datetime | None:
+        """The date of a scheduled run that Airflow does not make while this run exists; None if it is in no way.
+
+        Airflow gives a manual run the interval that *ends* at its date, and makes one run per date: at the exact date
+        of a scheduled run, a manual one keeps the schedule from running that interval, and a backfill takes it over.
+        Source: https://github.com/apache/airflow/issues/41208
+        """
+        return self.logical_date if self.start != self.logical_date == self.end else None
 
 
 def run_dates(context: Context) -> RunDates:
@@ -141,6 +153,12 @@ def _scheduled_interval(dates: RunDates) -> Interval:
         raise AirflowFailException(
             f"This {dates.run_type} run has no data interval: give its DAG a CronDataIntervalTimetable."
         )
+    if dates.logical_date not in (None, dates.start):
+        raise AirflowFailException(
+            f"This {dates.run_type} run has the date {dates.logical_date:%Y-%m-%d}, but an interval that starts on "
+            f"{dates.start:%Y-%m-%d}: it was triggered by hand, and a backfill has taken it over.\n"
+            f"{_DELETE_RUN}, then backfill {dates.logical_date:%Y-%m-%d} again."
+        )
     return Interval(start=dates.start, end=dates.end)
 
 
@@ -179,6 +197,7 @@ def _manual_interval(dates: RunDates) -> Interval:
         f"Which day is this run for? It was triggered by hand for {dates.logical_date:%Y-%m-%d} without a Day, and the "
         f"interval that Airflow infers from that starts on {dates.start:%Y-%m-%d}, another day. "
         f"Trigger it again with {_day_input(dates.logical_date.date())}, or with the other day if that one was meant."
+        + (f"\n{_DELETE_RUN}: while it exists, Airflow schedules none for that date." if dates.occupied else "")
     )
 
 

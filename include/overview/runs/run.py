@@ -98,6 +98,7 @@ class Run:
         ended: when it ended; None if it has not.
         is_dry_run: whether its form asks only to report what would be done.
         form: the fields of its form, by their names.
+        occupied: the date of a scheduled run for which none is made while this run exists; None if there is none.
         tasks: all its tasks.
     """
 
@@ -111,6 +112,7 @@ class Run:
     ended: datetime | None = None
     is_dry_run: bool = False
     form: Mapping[str, Any] = field(default_factory=dict)
+    occupied: datetime | None = None
     tasks: Sequence[RunTask] = ()
 
     @property

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 from airflow.api_fastapi.common.db.common import SessionDep
 from airflow.models.asset import AssetModel, TaskOutletAssetReference
@@ -107,14 +107,32 @@ def _dags_of(batch: RecentBatch, domain: str, publishing: Collection[str]) -> li
     return [own] if own else [*sorted(publishing, key=lambda dag_id: dag_id != domain), domain]
 
 
-def run_states(session: SessionDep, dag_id: str, starts: Collection[datetime]) -> dict[datetime, str]:
-    """Return start of an interval -> the state of the run that Airflow has for it, the newest if there are several."""
+class DayRun(NamedTuple):
+    """The run that has the date of a day.
+
+    Attributes:
+        run_id: its id.
+        state: its state in Airflow's words.
+        is_of_day: whether the day is also its interval; that of a run by hand may be the day before.
+    """
+
+    run_id: str
+    state: str
+    is_of_day: bool = True
+
+
+def runs_of_days(session: SessionDep, dag_id: str, starts: Collection[datetime]) -> dict[datetime, DayRun]:
+    """Return start of an interval -> the run that Airflow has at that date, the newest if there are several."""
     query = (
-        select(DagRun.logical_date, DagRun.state)
+        select(DagRun.logical_date, DagRun.run_id, DagRun.state, DagRun.data_interval_start)
         .where(DagRun.dag_id == dag_id, DagRun.logical_date.in_(starts))
         .order_by(DagRun.start_date)
     )
-    return {row.logical_date: str(row.state) for row in session.execute(query) if row.logical_date}
+    return {
+        row.logical_date: DayRun(row.run_id, str(row.state), row.data_interval_start == row.logical_date)
+        for row in session.execute(query)
+        if row.logical_date
+    }
 
 
 def waiting_dags(session: SessionDep, tables: Collection[str]) -> list[WaitingDag]:

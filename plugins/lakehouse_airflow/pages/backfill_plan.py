@@ -28,7 +28,7 @@ from include.overview.lakehouse import LakehouseReader, no_failed_tasks
 from include.overview.proposed_days import proposed_days
 from include.overview.window_plan import WindowPlan, past_batches, plan_window, readers_of
 from include.settings import Settings
-from lakehouse_airflow.pages.airflow_dags import current_dag, run_states, waiting_dags
+from lakehouse_airflow.pages.airflow_dags import current_dag, runs_of_days, waiting_dags
 from lakehouse_airflow.pages.reader import lakehouse, lakehouse_to_plan
 from lakehouse_airflow.pages.rendering import about, page
 from lakehouse_airflow.pages.shown_days import backfill_runs, remarks, shown_days
@@ -90,7 +90,7 @@ def _planned(
     """Return what the template shows of a plan."""
     with lakehouse_to_plan() as reader:
         plan, readers = _plan(reader, catalog, dag.dag_id, window, now)
-    runs = run_states(session, dag.dag_id, [day.start for day in plan.intervals])
+    runs = runs_of_days(session, dag.dag_id, [day.start for day in plan.intervals])
     days = shown_days(plan, runs, now, may_see_rows=may_see)
     backfill = backfill_runs(days)
     return {
@@ -103,6 +103,7 @@ def _planned(
         "readers": readers,
         "waiting": [each for each in waiting_dags(session, plan.changed) if each.dag_id != dag.dag_id],
         "backfill": backfill,
+        "occupied": {day.day.label: runs[day.day.start].run_id for day in days if day.is_occupied},
         "remarks": list(remarks(days, may_see_rows=may_see)),
         "commands": _commands(dag.dag_id, window, backfill.behavior),
         "is_daily": dag.timetable_summary == _EVERY_DAY,

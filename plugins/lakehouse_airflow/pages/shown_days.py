@@ -10,6 +10,7 @@ from include.contracts.interval import Interval
 from include.control.planning.run_plans import Kind, TablePlan
 from include.errors import ExitCode
 from include.overview.window_plan import LoadedRows, PastBatches, WindowPlan
+from lakehouse_airflow.pages.airflow_dags import DayRun
 
 _WITHOUT_VALUES = {
     ExitCode.NOT_READY: "not ready: a table or a full snapshot that it reads is not",
@@ -21,6 +22,7 @@ _WITHOUT_VALUES = {
 """Exit code -> what a person reads who may not see values of rows."""
 
 _MISSING, _FAILED, _SUCCESS = "", "failed", "success"
+_NO_RUN = DayRun("", _MISSING)
 
 
 @dataclass(frozen=True)
@@ -48,12 +50,14 @@ class ShownDay:
         day: the day.
         plans: the plan of each table.
         run: the state of the run that Airflow has for it; empty for none.
+        is_occupied: whether that run has only the date of the day, but the interval of another one.
         has_ended: whether the day is over. A backfill leaves out all others.
     """
 
     day: Interval
     plans: Sequence[ShownPlan]
     run: str
+    is_occupied: bool
     has_ended: bool
 
     @property
@@ -103,12 +107,14 @@ class BackfillRuns:
         }
 
 
-def shown_days(plan: WindowPlan, runs: Mapping[datetime, str], now: datetime, *, may_see_rows: bool) -> list[ShownDay]:
+def shown_days(
+    plan: WindowPlan, runs: Mapping[datetime, DayRun], now: datetime, *, may_see_rows: bool
+) -> list[ShownDay]:
     """Return the planned days.
 
     Args:
         plan: the plan.
-        runs: start of a day -> the state of its run.
+        runs: start of a day -> the run of its date.
         now: the time.
         may_see_rows: whether the user may see values of rows.
     """
@@ -116,10 +122,12 @@ def shown_days(plan: WindowPlan, runs: Mapping[datetime, str], now: datetime, *,
         ShownDay(
             day,
             [_shown(each, plan.past.get(each.table, PastBatches()), may_see_rows) for each in plans],
-            runs.get(day.start, _MISSING),
+            run.state,
+            not run.is_of_day,
             day.end <= now,
         )
         for day, plans in plan.intervals.items()
+        for run in [runs.get(day.start, _NO_RUN)]
     ]
 
 

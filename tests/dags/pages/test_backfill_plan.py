@@ -12,17 +12,21 @@ from typing import Any
 import pytest
 from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity
 from airflow.models.dagrun import DagRun
+from airflow.sdk.exceptions import AirflowFailException
 from airflow.utils.state import DagRunState
 from airflow.utils.types import DagRunTriggeredByType, DagRunType
 from fastapi.testclient import TestClient
+from sqlalchemy import select, text
 from sqlalchemy.orm import Session
 from typer.testing import CliRunner
 
 from include.cli.app import app
 from include.control.planning.run_plans import Kind
+from lakehouse_airflow.intervals import interval_of
 from lakehouse_airflow.pages import backfill_plan, reader
 from lakehouse_airflow.pages.reader import MOST_PLANS
-from lakehouse_airflow.ui.links import backfill_form_path, backfill_plan_path, dag_path, table_path
+from lakehouse_airflow.ui.links import backfill_form_path, backfill_plan_path, dag_path, run_page_path, table_path
+from lakehouse_airflow.ui.run_notes import dates_of
 from tests.dags.pages.conftest import deny
 from tests.support.airflow.logins import login
 from tests.support.airflow.planned_lakehouse import DEFECT, SECRET, make_planned_lakehouse
@@ -139,6 +143,33 @@ def test_the_runs_that_airflow_has_decide_which_behavior_runs_every_day_with_wor
     finally:
         for run in runs:
             database.delete(run)
+        database.commit()
+
+
+def test_a_day_whose_date_a_manual_run_took_is_named_and_a_backfill_that_takes_the_run_over_fails(
+    server: TestClient, database: Session
+) -> None:
+    headers, date = login(server, "bob"), "2013-01-02T00:00:00Z"
+    runs = "/api/v2/dags/flights/dagRuns"
+    made = server.post(runs, headers=headers, json={"logical_date": date, "dag_run_id": "by_hand"}).json()
+    assert made["data_interval_start"] == "2013-01-01T00:00:00Z", "Airflow gives it the interval before its date"
+    try:
+        assert "1 of 4 days has a run that was triggered by hand with the date of the day" in plan(server).words
+        assert "2013-01-02 ( by_hand )" in plan(server).words
+        shown = show(server, run_page_path("flights", "by_hand")).words
+        assert "triggered by hand with the date of a scheduled run, 2013-01-02 00:00, so Airflow makes none" in shown
+        server.patch(f"{runs}/by_hand", headers=headers, json={"state": "failed"}).raise_for_status()
+        window = {"from_date": date, "to_date": date, "reprocess_behavior": "failed", "dag_id": "flights"}
+        backfill = server.post("/api/v2/backfills", headers=headers, json=window | {"max_active_runs": 1})
+        assert backfill.status_code == 200, backfill.text
+        run = database.scalars(select(DagRun).where(DagRun.run_id == "by_hand")).one()
+        database.refresh(run)
+        assert run.run_type == DagRunType.BACKFILL_JOB
+        with pytest.raises(AirflowFailException, match=r"interval that starts on 2013-01-01.*\nDelete this run"):
+            interval_of(dates_of(run))
+    finally:
+        for made in ("backfill_dag_run", "task_instance", "dag_run", "backfill"):
+            database.execute(text(f"DELETE FROM {made}"))
         database.commit()
 
 

@@ -88,6 +88,7 @@ def read_run(session: SessionDep, dag_id: str, run_id: str) -> Run | None:
         ended=run.end_date,
         is_dry_run=any(task.work is Work.REPLAY for task in tasks) and bool(form.get("dry_run", True)),
         form=form,
+        occupied=dates_of(run).occupied,
         tasks=_with_rendered_tables(session, tasks),
     )
 
