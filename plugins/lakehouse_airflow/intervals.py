@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk.exceptions import AirflowFailException
 
 from include.contracts.interval import Interval
+from include.specs.problem import did_you_mean
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -65,8 +66,19 @@ class RunDates:
 
 
 def run_dates(context: Context) -> RunDates:
-    """Return the dates of the run of `context`."""
+    """Return the dates of the run of `context`.
+
+    Raises:
+        AirflowFailException: its configuration has a key that is no field of the DAG's form. Airflow ignores it.
+    """
     run = context["dag_run"]
+    fields = list(context["dag"].params)
+    for key in run.conf or {}:
+        if key not in fields:
+            raise AirflowFailException(
+                f"The configuration of this run has {key!r}, which is no field of the DAG's form.\n"
+                f"{did_you_mean(key, fields)}\nTrigger it again. A key that other tasks read needs a Param of the DAG."
+            )
     triggering = context.get("triggering_asset_events") or {}
     return RunDates(
         run_type=str(getattr(run.run_type, "value", run.run_type)),

@@ -26,6 +26,7 @@ from include.errors import (
     SpecError,
     TornLogError,
 )
+from lakehouse_airflow.factory.defaults import run_form
 from lakehouse_airflow.intervals import RunDates, interval_of, label_interval, outside_data, run_dates
 from lakehouse_airflow.retries import RETRIES, Backoff, TypedRetryPolicy, error_of
 from tests.support.ledger.delta_tables import day
@@ -117,10 +118,15 @@ def test_the_dates_are_read_from_the_context_of_a_run() -> None:
         logical_date=None,
         data_interval_start=None,
         data_interval_end=None,
+        conf={"day": None},
     )
-    context = {"dag_run": run, "params": {"day": None}, "triggering_asset_events": events}
-    dates = run_dates(context)  # type: ignore[arg-type]
+    context: Any = {"dag_run": run, "params": {"day": None}, "triggering_asset_events": events}
+    context["dag"] = SimpleNamespace(params=run_form())
+    dates = run_dates(context)
     assert (dates.run_type, dates.is_manual, interval_of(dates)) == ("asset_triggered", False, FIFTH)
+    run.conf = {"reproces": True}
+    with pytest.raises(AirflowFailException, match=r"'reproces', which is no field .*\ndid you mean 'reprocess'\?"):
+        run_dates(context)
 
 
 def delays(error: Exception) -> list[timedelta | None]:

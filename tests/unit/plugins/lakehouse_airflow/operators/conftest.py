@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from airflow.sdk import DAG
 
 from include.catalog import load_catalog
 from include.contracts.interval import Interval
@@ -115,6 +116,7 @@ def run_of() -> Callable[..., dict[str, Any]]:
             logical_date=run["logical_date"],
             data_interval_start=run["start"],
             data_interval_end=run["end"],
+            conf=given.get("conf", {}),
         )
         left = given.get("left")
         pushed: dict[str, Any] = {}
@@ -130,6 +132,7 @@ def run_of() -> Callable[..., dict[str, Any]]:
         )
         params = {"day": given.get("day"), "reprocess": given.get("reprocess", False)}
         return {
+            "dag": DAG("shop", schedule=None, params=params),
             "dag_run": dag_run,
             "ti": ti,
             "run_id": run_id,
