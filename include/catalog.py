@@ -96,6 +96,11 @@ class Catalog:
             raise UnknownNameError(f"no spec creates the table {table!r}", did_you_mean(table, self.tables))
         return self.specs[table]
 
+    def with_spec(self, spec: AnySpec) -> Catalog:
+        """Return the catalog with another spec of a table, such as an earlier one."""
+        invalid = {table: each for table, each in self.invalid.items() if table != spec.table}
+        return replace(self, specs={**self.specs, spec.table: spec}, invalid=invalid)
+
     def require_known(self, table: str) -> None:
         """Check that a spec creates the table; the spec may be wrong, since the table's content can still be shown.
 

@@ -24,6 +24,7 @@ from include.control.log.streams import NONE, concurrency_at, concurrency_of
 from include.control.maintenance.retention import retention_of
 from include.errors import BadInputError, NotReadyError, Outcome
 from spark_jobs.jobs.run_intervals import RUN
+from spark_jobs.layers.rebuild.open_batches import close_open_batch
 from spark_jobs.layers.rebuild.staged_builds import StagedBuild, missing_landing_files
 from spark_jobs.layers.rebuild.switching import Switch
 from spark_jobs.layers.rebuild.undoing import tables_to_undo, undo_rebuild
@@ -103,8 +104,11 @@ def _rebuild_table(context: JobContext, rebuild: Rebuild, table: str, request: R
     of_table = _of_table(context, table, allow_deletes=approver)
     build = StagedBuild(of_table, rebuild, table, RUN)
     if not build.is_switched:
+        with of_table.leases.table(table):
+            close_open_batch(of_table)
         build.build()
         with of_table.leases.table(table):
+            close_open_batch(of_table)
             build.build()  # The lease excludes other writers: now load what has arrived since.
             if (lost := build.lost_files()) and not request.allow_missing:
                 raise BadInputError(_missing_files_message(table, lost))
@@ -172,6 +176,7 @@ def _undo(context: JobContext, request: RebuildRequest) -> JobReport:
     switched = {}
     for table, each in of_table.items():
         with each.leases.table(table):
+            close_open_batch(each)
             switched[table] = undo_rebuild(each).version
     lines = [f"{table}: version {version} has the rows from before the rebuild" for table, version in switched.items()]
     if stay := ", ".join(table for table in together if table not in undone):

@@ -177,7 +177,7 @@ class BatchWriter:
     def finish(self, leases: Leases) -> None:
         """Close the last batch of the stream under its lease, if its writer died after the commit; plan nothing."""
         with leases.stream(self._request.stream.table, self._request.stream.name):
-            self._resolve_and_finish()
+            self.finish_unleased()
 
     def run_unleased(self) -> BatchResult:
         """Commit the batch without a lease.
@@ -189,6 +189,10 @@ class BatchWriter:
         """
         self._contest = Contest(self._request.stream.table, self._limits, self.result.lost)
         return self._contest.retrying(_PlanAgainError)(self._attempt)
+
+    def finish_unleased(self) -> None:
+        """Close the last batch of the stream without a lease, as `finish`."""
+        self._resolve_and_finish()
 
     def _attempt(self) -> BatchResult:
         """Plan and commit; plan again if cached rows of this attempt were lost with an executor."""

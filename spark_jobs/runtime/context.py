@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
@@ -17,10 +17,12 @@ from include.contracts.lake_path import S3Path
 from include.contracts.spec.table_spec import AnySpec
 from include.control.leases.leases import Leases
 from include.control.leases.store import lakehouse_leases
+from include.control.log.batch import Intent
 from include.control.ops_tables import OpsTables
 from include.control.storage.objects_on_s3 import require_conditional_puts
 from include.control.storage.read_cache import uncached_reads
 from include.control.storage.s3_access import spark_options
+from include.errors import NotReadyError
 from include.paths import LakehousePaths
 from include.settings import Settings
 from spark_jobs.runtime.session import own_session
@@ -39,6 +41,7 @@ class JobContext:
         details: figures for the report.
         settings: the settings of the environment, such as those of Kafka, which may contain secrets. `args` replaces
             its places.
+        earlier_spec: the spec of the table by which to close a batch; None for the one in force.
     """
 
     args: JobArgs
@@ -48,11 +51,13 @@ class JobContext:
     remarks: list[str] = field(default_factory=list)
     details: dict[str, Any] = field(default_factory=dict)
     settings: Settings = field(default_factory=Settings)
+    earlier_spec: AnySpec | None = None
 
     @cached_property
     def catalog(self) -> Catalog:
         """All table specs."""
-        return load_catalog(self.args.tables)
+        catalog = load_catalog(self.args.tables)
+        return catalog.with_spec(self.earlier_spec) if self.earlier_spec else catalog
 
     @cached_property
     def spec(self) -> AnySpec:
@@ -74,6 +79,23 @@ class JobContext:
     def leases(self) -> Leases:
         """The leases of this run; it waits for one as long as the spec of its table says."""
         return lakehouse_leases(self.paths, self.args.run_id, self.spec.conflicts.wait_for_lease)
+
+    def as_planned(self, intent: Intent) -> JobContext:
+        """Return the context with the spec that planned a batch: its rows are counted and refused as at its commit.
+
+        Raises:
+            NotReadyError: that spec was not recorded, or this Millrace refuses it.
+        """
+        if intent.spec_hash == self.spec.spec_hash or self.earlier_spec:
+            return self
+        spec = self.ops.specs.spec(intent.table, intent.table_id, intent.spec_hash)
+        if spec is None:
+            raise NotReadyError(
+                f"{intent.table}: batch {intent.batch_seq} was committed by another spec, of which there is no record, "
+                f"and its run {intent.run_id} died before it had counted the rows",
+                "Run the table once with the spec of that run; then go on with the new one.",
+            )
+        return replace(self, earlier_spec=spec, opened=self.ops)
 
     def allows_deletes(self, interval_start: datetime | None) -> bool:
         """Whether the job's request allows any number of deletes by absence in this interval."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
+
+import yaml
 
 from include.contracts.job.args import WRITER_OF_LAYER, Job, JobArgs
 from include.contracts.job.report import JobReport
@@ -37,7 +39,7 @@ from spark_jobs.jobs import (
 )
 from spark_jobs.runtime.context import JobContext
 from spark_jobs.runtime.entrypoint import RunJob, run_and_report
-from tests.support.documents.specs import write_specs
+from tests.support.documents.specs import Document, write_specs
 from tests.support.ledger.delta_tables import day
 
 AT_LEAST_0 = {"expect_column_values_to_be_between": {"column": "amount", "min_value": 0}, "action": "quarantine"}
@@ -95,6 +97,12 @@ class Lakehouse:
     def specs(self, *documents: Mapping[str, Any]) -> None:
         """Write specs; a spec of an existing table replaces the old one."""
         write_specs(self.folder / "tables", *documents)
+
+    def change_spec(self, table: str, change: Callable[[Document], Document]) -> None:
+        """Change the spec of a table."""
+        layer, _, name = table.partition(".")
+        [file] = (self.folder / "tables" / layer).rglob(f"{name}.yaml")
+        file.write_text(yaml.safe_dump(change(yaml.safe_load(file.read_text())), sort_keys=False))
 
     def deliver(
         self, number: int, name: str, content: str | bytes | Sequence[Mapping[str, Any] | str], feed: str = "orders"

@@ -44,7 +44,7 @@ class SpecHistory:
         """Record the spec, unless it is the last recorded spec of the table."""
         if self.is_latest(spec, table_id, spec.spec_hash):
             return
-        text = json.dumps(document_of(spec), sort_keys=True)
+        text = json.dumps(document_of(spec))
         recorded = self._events.events(spec.table, ("spec",), table_id=table_id)
         if recorded and recorded[-1]["spec"] == text:
             return
@@ -63,6 +63,11 @@ class SpecHistory:
             documents[row["spec_hash"]] = _with_new_settings(table, json.loads(row["spec"]))
         self._read[table, table_id] = documents
         return documents
+
+    def spec(self, table: str, table_id: str, spec_hash: str) -> AnySpec | None:
+        """Return a recorded spec; None if there is no record of it, or this Millrace refuses it."""
+        recorded = self.of(table, table_id).get(spec_hash)
+        return _spec_of(table, recorded) if recorded else None
 
     def is_latest(self, spec: AnySpec, table_id: str, spec_hash: str) -> bool:
         """Whether the last batch of the table, which used the spec `spec_hash`, and its last run used this spec.
@@ -85,13 +90,18 @@ def _with_new_settings(table: str, recorded: Document) -> Document:
     Otherwise each table would seem to have another spec after an upgrade that brings a setting. A spec that would be
     refused now is returned as it was recorded.
     """
-    settings = {key: value for key, value in recorded.items() if key != RULE}
-    try:
-        spec = model_of(table.partition(".")[0], settings).model_validate(settings)
-    except ValidationError:
+    if (spec := _spec_of(table, recorded)) is None:
         return recorded
     rule = {RULE: recorded[RULE]} if RULE in recorded else {}
     return {**spec.model_dump(mode="json"), **rule}
+
+
+def _spec_of(table: str, recorded: Document) -> AnySpec | None:
+    settings = {key: value for key, value in recorded.items() if key != RULE}
+    try:
+        return model_of(table.partition(".")[0], settings).model_validate(settings)
+    except ValidationError:
+        return None
 
 
 def document_of(spec: AnySpec) -> Document:

@@ -157,6 +157,11 @@ class BronzeIngest:
         if sources.rebuild:
             rows = rows_of_rebuild(self._context.paths.table(self.spec.table), winner)
             return Closing(rows, quarantine_grew=None)
+        planned = self._context.as_planned(winner.intent)
+        if planned is not self._context:
+            earlier = BronzeIngest(planned, planned.spec)  # type: ignore[arg-type]
+            earlier.spec = earlier.drift.effective_spec()
+            return earlier.close(winner)
         plan = BatchPlan(winner.intent.sources, self._context.ops.ledger.files_of(winner.intent))
         counts = self._count_records(winner, plan)
         rows = self._row_counts(winner, counts)

@@ -23,7 +23,7 @@ from include.control.maintenance.retention import retention_of
 from include.control.planning.full_snapshots import FullSnapshots, SnapshotDelay, SnapshotPlan, require_whole
 from include.control.planning.source_ranges import changed_ranges, limit_batch, pin_sources
 from include.control.storage.read_cache import cached_reads
-from include.errors import ConservationError, NotReadyError
+from include.errors import ConservationError
 from spark_jobs.delta_io.merges import commit_no_change, merge_changes, merge_tombstones
 from spark_jobs.delta_io.reads import read_version
 from spark_jobs.delta_io.row_writes import append
@@ -153,7 +153,9 @@ class SilverMerge:
             return Closing(rows_of_rebuild(self._path, winner), quarantine_grew=None)
         if winner.intent.sources.reads_nothing:
             return Closing(RowCounts())
-        self._require_sources(winner)
+        planned = self._context.as_planned(winner.intent)
+        if planned is not self._context:
+            return SilverMerge(planned, Stream(self.spec.table, winner.intent.stream)).close(winner)
         counts = self._counts.get(winner.token)
         if counts is None:  # The driver that has written the batch died.
             with self._context.open_session({}) as session:
@@ -187,15 +189,6 @@ class SilverMerge:
         """Return the aggregates `foreign_partitions` of all rows from which keys are computed again."""
         foreign = foreign_partitions(self.spec, is_accepted())
         return self._source.all_rows(session, intent).agg(*foreign).collect()[0].asDict() if foreign else {}
-
-    def _require_sources(self, winner: Winner) -> None:
-        """Require that the spec still has the sources of a batch, whose writer died: its rows are counted from them."""
-        if gone := sorted(winner.intent.sources.ranges.keys() - {*self.spec.source_tables}):
-            raise NotReadyError(
-                f"{self.spec.table}: batch {winner.batch_seq} read {', '.join(gone)}, which the spec does not name any "
-                f"more, and its run {winner.intent.run_id} died before it had counted the rows",
-                "Add the source to the spec again, run the table once, and then remove it.",
-            )
 
     def _plan_snapshots(self, last: BatchSources, table_id: str, *sources: BatchSources) -> BatchPlan | None:
         """Plan the complete snapshots of the first of the sources that has any; smaller sources come first."""

@@ -17,7 +17,9 @@ from include.contracts.file_status import FileStatus
 from include.contracts.job.report import JobReport
 from include.control.gates.gates import Gates
 from include.control.log.delta_log import latest_version
-from include.errors import Outcome
+from include.control.log.stored_tables import open_table
+from include.errors import ExitCode, Outcome
+from tests.support.documents.specs import Document
 from tests.support.given import given
 from tests.support.killed_drivers.batches import CleanBatch, run_successfully, tries, wait_for_late_writes
 from tests.support.killed_drivers.drivers import AnyDrivers, Drivers, OwnProcess
@@ -25,7 +27,7 @@ from tests.support.killed_drivers.outcome import lost_attempts, states_of_files
 from tests.support.killed_drivers.places import FILES_LOADED, FILES_PLANNED, IN_THE_WRITE, RESULT_RECORDED, SLOW_WRITE_S
 from tests.support.killed_drivers.scenarios import SCENARIOS
 from tests.support.killed_drivers.steps import Step, steps_done
-from tests.support.lakehouse import Lakehouse, copy_lakehouse, order
+from tests.support.lakehouse import Lakehouse, copy_lakehouse, order, tombstones_path
 from tests.support.waiting import wait_for
 
 Clean = Callable[[str], CleanBatch]
@@ -71,10 +73,16 @@ def test_drivers_that_are_killed_at_every_place_in_turn_leave_what_one_clean_dri
 def die_in_turn(
     batch: CleanBatch, folder: Path, places: Sequence[str], of_place: dict[str, Drivers], others: AnyDrivers
 ) -> None:
-    """Let a driver die at each place, and compare what the next one finds and leaves."""
+    """Let a driver die at each place, and compare what the next one finds and leaves.
+
+    After the commit the spec changes: it refuses no row, and takes none for a delete. The batch is closed as it was
+    planned all the same.
+    """
     shop, table = copy_lakehouse(batch.before, folder / "shop"), batch.table
     for place in places:
         batch.kill(of_place.get(place, others), shop, place)
+        if place == Step.COMMIT:
+            shop.change_spec(table, _loosened)
         if place in set(Step):
             assert steps_done(shop, table, batch.batch_seq)[-1] == place
 
@@ -85,6 +93,12 @@ def die_in_turn(
     batch.assert_same(shop, report)
     if FILES_LOADED in places:
         assert batch.extra_tries(shop) == {sum(place in (FILES_PLANNED, Step.INTENT) for place in places)}
+
+
+def _loosened(document: Document) -> Document:
+    rules = [rule for rule in document.get("expectations", ()) if rule["action"] != "quarantine"]
+    deletes = {"apply_as_deletes": "op = 'gone'"} if "apply_as_deletes" in document else {}
+    return {**document, "expectations": rules, **deletes}
 
 
 @pytest.mark.faults
@@ -218,3 +232,17 @@ def assert_figures(shop: Lakehouse, report: JobReport) -> None:
     assert between.unexpected_rows == sum(amount > 100 for amount in known)
     assert (total.observed, least.observed, rows.observed) == (sum(known), min(known), len(amounts))
     assert (nulls.unexpected_rows, unique.unexpected_rows) == (len(amounts) - len(known), 0)
+
+
+@pytest.mark.parametrize("name", ["first files", pytest.param("merge", marks=slow)])
+def test_a_rebuild_and_its_undo_close_the_batch_of_a_dead_driver_first(clean: Clean, tmp_path: Path, name: str) -> None:
+    batch, shop = clean(name), copy_lakehouse(clean(name).before, tmp_path / "shop")
+    scenario = SCENARIOS[name]
+    batch.kill(OwnProcess(), shop, Step.COMMIT)
+    for request in ({}, {"undo": True}):
+        ended = OwnProcess().rebuild(shop, batch.table, **request)
+        assert ended.code == ExitCode.OK, ended.output
+        assert shop.rows(batch.table, *scenario.columns) == scenario.content
+        assert len(shop.waiting(batch.table)) == len(batch.end["quarantined"]) > 0
+        if batch.table == SILVER:
+            assert open_table(tombstones_path(shop, SILVER)).to_pyarrow_table()["order_id"].to_pylist() == ["o2"]
