@@ -8,7 +8,8 @@ _SPLITS = "depends on how Spark splits the rows, so that each run may give other
 _OUTSIDE = "reaches outside of the sources"
 _SESSION = "depends on who runs the query, and where"
 
-_CLOCKS = "curdate current_date current_time current_timestamp localtimestamp now"
+CLOCKS = ("curdate", "current_date", "current_time", "current_timestamp", "localtimestamp", "now")
+"""The functions that read the clock."""
 _RANDOMS = "rand randn random randstr shuffle uniform uuid"
 _SPLITTING = "monotonically_increasing_id spark_partition_id"
 _REACHING = """
@@ -18,7 +19,7 @@ table_changes table_changes_by_path try_reflect
 _OF_SESSION = "current_catalog current_database current_schema current_timezone current_user session_user user version"
 
 REFUSED = {
-    **dict.fromkeys(_CLOCKS.split(), _CLOCK),
+    **dict.fromkeys(CLOCKS, _CLOCK),
     **dict.fromkeys(_RANDOMS.split(), _RANDOM),
     **dict.fromkeys(_SPLITTING.split(), _SPLITS),
     **dict.fromkeys(_REACHING.split(), _OUTSIDE),

@@ -22,20 +22,36 @@ from include.control.log.batch import Winner
 from include.control.log.delta_log import read_commit
 from include.control.log.followed_tables import newest_table
 from include.control.storage.arrow_files import open_for_arrow
+from include.errors import ConservationError
 
 _TOKEN = "_batch_token"
 
 
-def quarantined_by_reason(quarantine: LakePath, winner: Winner) -> tuple[RefusedRows, ...]:
-    """Return the rows that a batch has put into quarantine; a row with two reasons counts for both."""
-    counts, samples = Counter[str](), dict[str, list[str]]()
+def quarantined_by_reason(quarantine: LakePath, winner: Winner, refused: int) -> tuple[RefusedRows, ...]:
+    """Return the rows that a batch has put into quarantine; a row with two reasons counts for both.
+
+    Args:
+        quarantine: the quarantine of the table.
+        winner: the batch.
+        refused: how many rows it has refused.
+
+    Raises:
+        ConservationError: the quarantine has another number of them.
+    """
+    counts, samples, found = Counter[str](), dict[str, list[str]](), 0
     for rows in _rows_of_batch(quarantine, winner, "reasons", "row_id"):
+        found += rows.num_rows
         of_row = pc.list_parent_indices(rows["reasons"])
         each = pa.table({"reason": pc.list_flatten(rows["reasons"]), "row_id": rows["row_id"].take(of_row)})
         for group in each.group_by("reason").aggregate([("row_id", "list")]).to_pylist():
             reason, ids = group["reason"], group["row_id_list"]
             counts[reason] += len(ids)
             samples[reason] = nsmallest(MAX_SAMPLES, [*samples.get(reason, ()), *ids])
+    if found != refused:
+        raise ConservationError(
+            f"{winner.intent.table}: batch {winner.batch_seq} refused {refused:,} rows; the quarantine has {found:,}",
+            "The version is not certified; compare it with its source before anything else.",
+        )
     return merge_by_reason(
         RefusedRows(reason=without_value(reason), action=Action.QUARANTINE, rows=rows, samples=tuple(samples[reason]))
         for reason, rows in sorted(counts.items())

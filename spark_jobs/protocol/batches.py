@@ -11,6 +11,7 @@ import logging
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Protocol
 
 from include.contracts.interval import Interval
@@ -85,6 +86,7 @@ class BatchRequest:
         interval: the interval of the run.
         run_id: the run that asked for the batch.
         spec_hash: digest of the spec in force.
+        at: the time of the batch.
     """
 
     path: LakePath
@@ -92,6 +94,7 @@ class BatchRequest:
     interval: Interval
     run_id: str
     spec_hash: str
+    at: datetime
 
 
 @dataclass
@@ -250,6 +253,7 @@ class BatchWriter:
             run_id=self._request.run_id,
             spec_hash=self._request.spec_hash,
             sources=plan.sources,
+            planned_at=self._request.at,
         )
 
     def _commit(self, intent: Intent, plan: BatchPlan, position: StreamPosition) -> Winner:

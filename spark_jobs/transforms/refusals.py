@@ -10,8 +10,20 @@ from pyspark.sql import functions as F
 from include.contracts.spec.expectation import Action, Expectation
 from include.contracts.spec.expectation_arguments import SQL
 from include.errors import SpecError
+from include.sql.row_clock import CLOCK, reads_clock, with_clock_column
 from spark_jobs.quality.rules.conditions import condition_error
 from spark_jobs.quality.rules.row_rules import REFUSALS, REFUSALS_TYPE, refusal, refusals, require_fit
+
+
+def clock_of(rules: Sequence[Expectation], at: Column) -> list[Column]:
+    """Return the column by which rules read the clock, if one of them does.
+
+    Args:
+        rules: row rules.
+        at: the time at which a row is judged.
+    """
+    reads = any(reads_clock(rule.arguments["condition"]) for rule in rules if rule.name == SQL)
+    return [at.cast("timestamp").alias(CLOCK)] if reads else []
 
 
 def is_accepted() -> Column:
@@ -73,7 +85,7 @@ def missing_values(required: Sequence[str]) -> Column:
 
 
 def with_refusals(df: DataFrame, rules: Sequence[Expectation], *parts: Column) -> DataFrame:
-    """Add `_refusals`: all refusals in `parts`, one array after the other.
+    """Add `_refusals`: all refusals in `parts`, one array after the other. `df` has `CLOCK` if a rule reads the clock.
 
     Raises:
         SpecError: a rule names a column that `df` lacks, or compares a column with values of another kind, or Spark
@@ -81,6 +93,8 @@ def with_refusals(df: DataFrame, rules: Sequence[Expectation], *parts: Column) -
     """
     require_fit(df.schema, rules)
     conditions = [(rule, rule.arguments["condition"]) for rule in rules if rule.name == SQL]
-    if wrong := [f"{rule.rule}: {cause}" for rule, sql in conditions if (cause := condition_error(df, sql))]:
+    if wrong := [
+        f"{rule.rule}: {cause}" for rule, sql in conditions if (cause := condition_error(df, with_clock_column(sql)))
+    ]:
         raise SpecError("\n".join(wrong), "Correct the rule in the spec, then run again.")
     return df.withColumn(REFUSALS, F.concat(*parts))

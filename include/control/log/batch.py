@@ -193,7 +193,8 @@ class BatchSources(BaseModel):
 class Intent(BaseModel):
     """The record of what an attempt is about to commit; the ledger gets it before the commit.
 
-    Several intents may have the same `batch_seq`; the log lets one token win.
+    Several intents may have the same `batch_seq`; the log lets one token win. `planned_at` is the time of the batch,
+    by which its rules read the clock; None for a batch of an earlier Millrace.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -208,6 +209,7 @@ class Intent(BaseModel):
     run_id: str
     spec_hash: str
     sources: BatchSources
+    planned_at: Instant | None = None
 
     def user_metadata(self) -> str:
         """Return the `userMetadata` of the commit, which holds the intent."""

@@ -25,9 +25,11 @@ from include.sql.checked_expression import refusals
 from include.sql.expression import expression_of
 from include.sql.query.refresh import in_words, refresh_of
 from include.sql.query.trace import Trace
+from include.sql.query_functions import CLOCKS
 from include.sql.rule_query import Query
 from include.sql.spark_functions import FUNCTIONS
 
+_CLOCKS_OF_ROWS = tuple(name for name in CLOCKS if name != "current_time")  # no table has a column of the type TIME
 _OF_MESSAGES = ("key", "value", "headers", "topic", "partition", "offset", "timestamp", "timestampType")
 
 
@@ -45,7 +47,7 @@ class SpecExpression:
         of_result: columns of the result that it may name -> their SQL. They exist only once the rows are aggregated, so
             that no aggregate and no window can read them.
         is_rule: whether it is the condition of a rule, which judges a row by its own columns alone.
-        is_of_moment: whether it may have another value in each run: a row rule judges a row once, when it is written.
+        is_of_moment: whether it may read the clock: a row rule judges a row as of the time at which it came.
         gives_time: whether its value becomes a date or a timestamp.
         has_source_table: whether it may name `_source_table`.
         place: where its columns are; for one of several sources, which.
@@ -141,8 +143,12 @@ def _defects(expression: SpecExpression, times: frozenset[str]) -> Iterator[Defe
         message = f"the aggregate {name!r} is not allowed here: this is evaluated for each row"
         fix = "use an expectation on the table" if expression.is_rule else "aggregate in the measures of a gold table"
         yield Defect(expression.path, message, expression.text, fix)
-    if not expression.is_of_moment:
-        found = changing_values(sql, sql.tree, times, gives_time=expression.gives_time)
+    found = changing_values(sql, sql.tree, times, gives_time=expression.gives_time)
+    if expression.is_of_moment:
+        for name in found.keys() - set(_CLOCKS_OF_ROWS):
+            message, fix = f"{name} can give another verdict about the same row", "compare with current_timestamp()"
+            yield Defect(expression.path, message, expression.text, fix)
+    else:
         yield from _changing(expression.path, expression.text, found, is_rule=expression.is_rule)
     for name in sql.nested_aggregates if expression.is_aggregate else ():
         yield Defect(expression.path, f"the aggregate {name!r} is inside another aggregate", expression.text)

@@ -39,6 +39,7 @@ from spark_jobs.transforms.received import RECEIVED, as_received, is_received, w
 from spark_jobs.transforms.record_parts import record_columns
 from spark_jobs.transforms.records import CORRUPT, RESCUED, is_no_text
 from spark_jobs.transforms.refusals import (
+    clock_of,
     is_accepted,
     is_quarantined,
     missing_values,
@@ -122,12 +123,12 @@ class BronzeIngest:
         """
         observation = None if self._accepts_all(plan) else Observation()
         try:
-            checked = self._read_checked(session, plan)
+            checked = self._read_checked(session, plan, intent)
         except Exception as error:
             self.records.blame(error, plan, self.spec)
             raise
         records = checked.observe(observation, *row_counts()) if observation else checked
-        own = {"_ingested_at": F.lit(self._context.now()).cast("timestamp")}
+        own = {"_ingested_at": F.lit(self._time_of(intent)).cast("timestamp")}
         if not intent.sources.replay:  # A replayed record has these columns from its delivery.
             own[RESCUED] = self.drift.rescued(self.spec, self.records.source())
             own[INTERVAL_START] = F.lit(intent.interval_start).cast("timestamp")
@@ -167,7 +168,7 @@ class BronzeIngest:
         rows = self._row_counts(winner, counts)
         if winner.intent.sources.replay:
             with self._context.open_session({}) as session:
-                refused = refused_again(self._read_checked(session, plan))
+                refused = refused_again(self._read_checked(session, plan, winner.intent))
             record_outcome(self._context, winner, rows, refused)
             return Closing(rows, quarantine_grew=None)
         replaced = [file.path for file in plan.files] if plan.sources.replaces_files else []
@@ -182,10 +183,10 @@ class BronzeIngest:
         dropped: list[DroppedRows] = []
         if counts["dropped"]:
             with self._context.open_session({}) as session:
-                dropped = dropped_rows(self._read_checked(session, plan), self.records.source())
+                dropped = dropped_rows(self._read_checked(session, plan, winner.intent), self.records.source())
         rows_of_file = self.records.close_batch(winner, plan, counts, dropped)
         path = self._context.paths.quarantine(self.spec.table)
-        quarantined = quarantined_by_reason(path, winner) if counts["quarantined"] else ()
+        quarantined = quarantined_by_reason(path, winner, counts["quarantined"]) if counts["quarantined"] else ()
         findings = Findings(
             refused=(*quarantined, *dropped_by_reason(dropped)),
             rescued=rescued,
@@ -208,10 +209,14 @@ class BronzeIngest:
         return session.createDataFrame([], ", ".join(f"`{name}` {kind}" for name, kind in kinds.items())).schema
 
     def check_received(self, session: SparkSession, rows: Sequence[ReceivedRow]) -> DataFrame:
-        """Return the received or fixed records with their refusals, as if the source delivered them."""
+        """Return the received or fixed records with their refusals, as if the source delivered them now."""
+        return self._check_received(session, rows, self._context.now())
+
+    def _check_received(self, session: SparkSession, rows: Sequence[ReceivedRow], at: datetime) -> DataFrame:
         records = received_frame(session, rows, self.received_schema(session))
         # An earlier version kept refused rows with values that no new record has.
-        return self._check(records, *refused_values({name: column.type for name, column in self.spec.columns.items()}))
+        kinds = {name: column.type for name, column in self.spec.columns.items()}
+        return self._check(records, at, *refused_values(kinds))
 
     def _row_counts(self, winner: Winner, counts: Mapping[str, int]) -> RowCounts:
         written, removed = replaced_rows(self._context.paths.table(self.spec.table), winner.version)
@@ -224,14 +229,18 @@ class BronzeIngest:
             deleted=removed,
         )
 
-    def _read_checked(self, session: SparkSession, plan: BatchPlan) -> DataFrame:
+    def _read_checked(self, session: SparkSession, plan: BatchPlan, intent: Intent) -> DataFrame:
         """Read the records of the plan, with their refusals."""
         if replay := plan.sources.replay:
-            return self.check_received(session, self._context.ops.quarantine.pinned_rows(self.spec.table, replay))
-        return self._check(self.records.read(session, self.spec, plan))
+            rows = self._context.ops.quarantine.pinned_rows(self.spec.table, replay)
+            return self._check_received(session, rows, self._time_of(intent))
+        return self._check(self.records.read(session, self.spec, plan), self._time_of(intent))
 
-    def _check(self, records: DataFrame, *more: Column) -> DataFrame:
-        """Add the refusals of each record; `more` are further ones."""
+    def _time_of(self, intent: Intent) -> datetime:
+        return intent.planned_at or self._context.now()
+
+    def _check(self, records: DataFrame, at: datetime, *more: Column) -> DataFrame:
+        """Add the refusals of each record, as of a time; `more` are further ones."""
         required = tuple(name for name, column in self.spec.columns.items() if not column.nullable)
         malformed = F.col(CORRUPT).isNotNull()
         no_text, kind = is_no_text(F.col(CORRUPT)), self.spec.source.format
@@ -242,6 +251,7 @@ class BronzeIngest:
         of_texts = refused_partition_texts(self._partition_texts)
         of_values = (missing_values(required), *of_texts, refusals(self.spec.row_rules), *more)
         parts = (F.when(malformed | self.records.is_exempt(), no_refusal()).otherwise(part) for part in of_values)
+        records = records.select("*", *clock_of(self.spec.row_rules, F.lit(at)))
         return with_refusals(records, self.spec.row_rules, *unparsed, *parts)
 
     def _accepts_all(self, plan: BatchPlan) -> bool:
@@ -265,12 +275,14 @@ class BronzeIngest:
         if observation and (counts := read_observation(observation)):
             return counts
         with self._context.open_session({}) as session:
-            row = self._read_checked(session, plan).agg(*row_counts()).first()
+            row = self._read_checked(session, plan, winner.intent).agg(*row_counts()).first()
         return row.asDict() if row else {}
 
     def _refused_rows(self, winner: Winner, plan: BatchPlan, session: SparkSession, refused_at: datetime) -> DataFrame:
         start = F.lit(winner.intent.interval_start).cast("timestamp")
-        records = self.records.with_position(self._read_checked(session, plan)).withColumn(INTERVAL_START, start)
+        records = self.records.with_position(self._read_checked(session, plan, winner.intent)).withColumn(
+            INTERVAL_START, start
+        )
         record = F.coalesce(F.col(CORRUPT), F.to_json(F.struct(*self.spec.columns, RESCUED)))
         # The batch is part of the identity: a file that is delivered again, or replaced, has other rows.
         identity = (self.records.source(), F.col("_position"), F.lit(winner.batch_seq), record)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from functools import reduce
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from include.contracts.job.report import RowCounts
@@ -16,6 +18,7 @@ from include.control.log.batch import Intent, PinnedTable, Winner
 from include.control.log.delta_log import latest_version
 from include.control.planning.source_ranges import pin_references
 from include.control.quarantine.events import ReceivedRow
+from include.sql.row_clock import CLOCK
 from spark_jobs.delta_io.landing_reads import SOURCE_FILE
 from spark_jobs.delta_io.reads import read_version
 from spark_jobs.layers.received_rows import received_frame, record_outcome, refused_again
@@ -59,7 +62,11 @@ class SilverReplays:
         return StructType([field for field in bronze.schema.fields if is_received(field.name)])
 
     def check_received(
-        self, session: SparkSession, rows: Sequence[ReceivedRow], pinned: Mapping[str, PinnedTable] | None = None
+        self,
+        session: SparkSession,
+        rows: Sequence[ReceivedRow],
+        pinned: Mapping[str, PinnedTable] | None = None,
+        at: datetime | None = None,
     ) -> DataFrame:
         """Return the rows with their types and refusals, as if they came from bronze.
 
@@ -67,15 +74,16 @@ class SilverReplays:
             session: any session.
             rows: the rows.
             pinned: the versions that the references look into; by default the certified ones.
+            at: the time as of which rules judge them; by default now.
         """
         if pinned is None:
             pinned = pin_references(self._spec, self._context.paths, self._context.ops.gates)
-        return self._references.judge(session, self._checked(self._frames(session, rows)), pinned)
+        return self._references.judge(session, self._checked(self._frames(session, rows), at), pinned)
 
     def read_replay(self, session: SparkSession, intent: Intent) -> DataFrame:
         """Return the rows of a replay, with their types and refusals."""
         rows = self._context.ops.quarantine.pinned_rows(intent.table, intent.sources.replay)
-        return self.check_received(session, rows, intent.sources.references)
+        return self.check_received(session, rows, intent.sources.references, intent.planned_at)
 
     def _frames(self, session: SparkSession, rows: Sequence[ReceivedRow]) -> dict[str, DataFrame]:
         """Return source -> its rows as they were received."""
@@ -84,8 +92,10 @@ class SilverReplays:
             for table, of_table in self._by_source(rows).items()
         }
 
-    def _checked(self, frames: Mapping[str, DataFrame]) -> DataFrame:
-        checked = (fixed_rows(rows, self._spec.of_source(table)) for table, rows in frames.items())
+    def _checked(self, frames: Mapping[str, DataFrame], at: datetime | None) -> DataFrame:
+        clock = F.lit(at or self._context.now()).cast("timestamp")
+        of_sources = ((rows.withColumn(CLOCK, clock), self._spec.of_source(table)) for table, rows in frames.items())
+        checked = (fixed_rows(rows, spec) for rows, spec in of_sources)
         return reduce(DataFrame.unionByName, checked)
 
     def _by_source(self, rows: Sequence[ReceivedRow]) -> dict[str, list[ReceivedRow]]:
@@ -131,4 +141,4 @@ class SilverReplays:
             if still_in is not None and SOURCE_FILE in rows.columns:
                 deliveries = still_in[table].select(*_DELIVERY_COLUMNS).distinct()
                 frames[table] = rows.join(deliveries, _DELIVERY_COLUMNS, "left_semi")
-        return self._checked(frames).where(is_accepted())
+        return self._checked(frames, intent.planned_at).where(is_accepted())

@@ -181,7 +181,7 @@ class SilverMerge:
         if winner.intent.sources.replay:
             self._source.replays.settle(winner, rows)
         elif counts.quarantined:
-            refused = quarantined_by_reason(paths.quarantine(self.spec.table), winner)
+            refused = quarantined_by_reason(paths.quarantine(self.spec.table), winner, counts.quarantined)
             findings = merge_findings([Findings(refused=refused), findings])
         return Closing(rows, findings=findings, quarantine_grew=grew)
 

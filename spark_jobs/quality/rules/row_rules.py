@@ -17,6 +17,7 @@ from pyspark.sql.types import StructType
 from include.contracts.spec.expectation import Action, Expectation
 from include.contracts.spec.expectation_arguments import ARGUMENTS, SQL
 from include.errors import SpecError
+from include.sql.row_clock import with_clock_column
 from spark_jobs.quality.rules.bounds import Bound, is_outside, length_bound, literal, value_bound
 from spark_jobs.quality.rules.fit import unfit_causes
 
@@ -100,7 +101,7 @@ _FAILURES: dict[str, Callable[..., Column]] = {
     "expect_column_pair_values_a_to_be_greater_than_b": lambda column_A, column_B, or_equal=False: (
         F.col(column_A) < F.col(column_B) if or_equal else F.col(column_A) <= F.col(column_B)
     ),
-    SQL: lambda condition: ~F.expr(condition),
+    SQL: lambda condition: ~F.expr(with_clock_column(condition)),
 }
 """Expectation -> function that returns a column: true for a row that fails it; false or NULL for other rows."""
 

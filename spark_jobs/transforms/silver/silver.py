@@ -13,10 +13,11 @@ from include.contracts.spec.common_settings import ColumnSpec
 from include.contracts.spec.expectation import Action, Expectation
 from include.contracts.spec.nested_type import is_nested, scalar_types
 from include.contracts.spec.table_spec import SilverSpec
+from include.sql.row_clock import CLOCK
 from spark_jobs.quality.rules.row_rules import REFUSALS_TYPE, refusal, refusals
 from spark_jobs.transforms.received import IS_FIXED, ROW_ID
 from spark_jobs.transforms.records import RESCUED, shown_text
-from spark_jobs.transforms.refusals import missing_values, no_refusal, with_refusals
+from spark_jobs.transforms.refusals import clock_of, missing_values, no_refusal, with_refusals
 from spark_jobs.transforms.silver.changes import row_hash
 from spark_jobs.transforms.silver.origins import origin
 from spark_jobs.transforms.silver.ties import FIXED_HASHES, GREATEST_HASH
@@ -43,7 +44,8 @@ def silver_rows(bronze: DataFrame, spec: SilverSpec, *more: Column) -> DataFrame
     """Return typed rows of the spec's columns, with the columns that a merge needs.
 
     Args:
-        bronze: rows of a source, with `_source_table` if the table has a list of sources.
+        bronze: rows of a source, with `_source_table` if the table has a list of sources. Rules judge a row as of the
+            time in `CLOCK`, or else as of that at which bronze loaded it: each batch that reads it again agrees.
         spec: the spec, as if this were the only source (`SilverSpec.of_source`).
         more: further columns of the bronze row.
 
@@ -62,13 +64,14 @@ def silver_rows(bronze: DataFrame, spec: SilverSpec, *more: Column) -> DataFrame
         row_hash(source_columns(bronze), nested_columns(bronze)).alias("_source_hash"),
         _invalid_values(spec, kinds).alias("_invalid_values"),
         *origin(bronze),
+        *clock_of(_own_rules(spec), F.col(CLOCK if CLOCK in bronze.columns else "_ingested_at")),
         *more,
     )
     ordered = typed.withColumns(
         {"_sequence": sequence(spec), "_content_hash": row_hash(spec.stored_columns, spec.nested_columns)}
     )
     return with_refusals(ordered, _own_rules(spec), *_refusals(spec)).drop(
-        "_invalid_values", "_is_truncate", *map(_read, spec.columns)
+        "_invalid_values", "_is_truncate", CLOCK, *map(_read, spec.columns)
     )
 
 

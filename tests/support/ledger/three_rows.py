@@ -69,7 +69,7 @@ class ThreeRowLake:
         self.sessions: list[Conf] = []
 
     def writer(self, limits: ConflictSpec = DEFAULT_CONFLICTS) -> BatchWriter:
-        request = BatchRequest(self.table, ORDERS, day(), "manual__1", "5bec")
+        request = BatchRequest(self.table, ORDERS, day(), "manual__1", "5bec", day().end)
         return BatchWriter(request, self.work, self.ledger, self._open_session, limits)
 
     def run(self, limits: ConflictSpec = DEFAULT_CONFLICTS) -> BatchResult:

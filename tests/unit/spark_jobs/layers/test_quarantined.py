@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from include.contracts.job.findings import MAX_SAMPLES, RefusedRows
 from include.control.log.batch import Winner
+from include.errors import ConservationError
 from spark_jobs.layers.quarantined import quarantined_by_reason, quarantined_of_files
 from tests.support.ledger.delta_tables import clean_log, intent_of, optimize
 
@@ -48,15 +49,15 @@ def expected(rows: list[Refused]) -> Counter[str]:
     return Counter(reason for _, reasons, _ in rows for reason in reasons)
 
 
-def found(quarantine: Path, winner: Winner) -> tuple[dict[str, int], Counter[str]]:
-    by_reason = {one.reason: one.rows for one in quarantined_by_reason(quarantine, winner)}
+def found(quarantine: Path, winner: Winner, rows: int) -> tuple[dict[str, int], Counter[str]]:
+    by_reason = {one.reason: one.rows for one in quarantined_by_reason(quarantine, winner, rows)}
     return by_reason, quarantined_of_files(quarantine, winner)
 
 
 def test_each_reason_has_its_rows_and_samples_and_each_file_its_records(tmp_path: Path) -> None:
     refuse(tmp_path, 1, ROWS)
     winner = refuse(tmp_path, 2, [*ROWS, *(("c.json", ("many: x",), f"{number:02}") for number in range(20, 0, -1))])
-    assert quarantined_by_reason(tmp_path, winner) == (
+    assert quarantined_by_reason(tmp_path, winner, 23) == (
         RefusedRows(
             reason="many: x", action="quarantine", rows=20, samples=tuple(f"{number:02}" for number in range(1, 6))
         ),
@@ -77,7 +78,13 @@ def test_a_batch_that_is_closed_late_finds_its_rows(tmp_path: Path, happens: str
         optimize(tmp_path)
     if happens == "a clean-up of the log":
         clean_log(tmp_path, below=2)
-    assert found(tmp_path, winner) == (expected(ROWS), {"a.json": 2, "b.json": 1})
+    assert found(tmp_path, winner, 3) == (expected(ROWS), {"a.json": 2, "b.json": 1})
+
+
+def test_a_quarantine_without_all_refused_rows_is_no_batch_to_certify(tmp_path: Path) -> None:
+    winner = refuse(tmp_path, 1, ROWS)
+    with pytest.raises(ConservationError, match="refused 4 rows; the quarantine has 3"):
+        quarantined_by_reason(tmp_path, winner, 4)
 
 
 TEXTS = st.text(max_size=3)
@@ -94,6 +101,6 @@ def test_any_texts_are_counted(tmp_path_factory: pytest.TempPathFactory, batches
     quarantine = tmp_path_factory.mktemp("quarantine")
     winners = [refuse(quarantine, number, rows) for number, rows in enumerate(batches, start=1)]
     for winner, rows in zip(winners, batches, strict=True):
-        by_reason, of_files = found(quarantine, winner)
+        by_reason, of_files = found(quarantine, winner, len(rows))
         assert sum(by_reason.values()) == sum(expected(rows).values())
         assert of_files == Counter(source for source, _, _ in rows)
