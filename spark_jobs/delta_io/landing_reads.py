@@ -10,15 +10,15 @@ from urllib.parse import unquote
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import StringType, StructField, StructType
+from pyspark.sql.types import StringType, StructField, StructType, VariantType
 
 from include.contracts.lake_path import LakePath
 from include.contracts.spec.bronze_sources import LandingSource
 from include.contracts.spec.record_fields import field_text
 from include.contracts.spec.table_spec import BronzeSpec
-from include.control.landing.formats.plain_copies import COPY_OF, nanoseconds_column, value_column
+from include.control.landing.formats.plain_copies import COPY_OF, nanoseconds_column, value_column, variant_column
 from include.control.landing.landing import Landing
-from include.control.log.batch import BY_ROW, COPIED, JSON_ARRAY, MIXED_LINE_ENDS, FileFact
+from include.control.log.batch import COPIED, JSON_ARRAY, MIXED_LINE_ENDS, FileFact
 from spark_jobs.delta_io import tables
 from spark_jobs.delta_io.json_arrays import json_elements
 from spark_jobs.transforms.record_parts import RecordColumns, record_columns
@@ -64,10 +64,8 @@ def read_landing(
     `copies` has the copy of each file that is to be read from one. The session must not be used for other reads.
     """
     places = {path: tables.spark_path(copy) for path, copy in (copies or {}).items()}
-    if any(file.layout.startswith(BY_ROW) for file in files):
-        session.conf.set("spark.sql.parquet.enableVectorizedReader", "false")
-        # Otherwise that reader casts VARIANT values itself, and cannot without generated code (Spark 4.1.3).
-        session.conf.set("spark.sql.variant.pushVariantIntoScan", "false")
+    # Otherwise the reader of Parquet casts VARIANT values itself, and cannot without generated code (Spark 4.1.3).
+    session.conf.set("spark.sql.variant.pushVariantIntoScan", "false")
     groups: dict[tuple[tuple[str, ...], str], list[str]] = defaultdict(list)
     for file in files:
         if file.size:
@@ -125,8 +123,9 @@ def _read_group(
     undeclared = {name: field_text(field) for name, field in zip(names, columns, strict=True) if field not in readers}
     if spec.landing_source.format in ("parquet", "avro"):
         if layout.startswith(COPIED):
-            copies = session.read.parquet(*paths)
-            received, of_nanoseconds = _of_copies(copies, dict(zip(names, columns, strict=True)), record)
+            received, of_nanoseconds = _of_copies(
+                _copies(session, paths, len(names)), dict(zip(names, columns, strict=True)), record
+            )
             undeclared |= of_nanoseconds
             origin = F.col(SOURCE_FILE), F.col(BLOCK_START)
         else:
@@ -148,6 +147,15 @@ def _read_group(
     return parse_columns(received, record, undeclared, sound=names if spec.landing_source.format == "csv" else ())
 
 
+def _copies(session: SparkSession, paths: list[str], count: int) -> DataFrame:
+    """Return the rows of copies of files with `count` columns."""
+    copies, variants = session.read.parquet(*paths), {variant_column(number) for number in range(count)}
+    if variants.isdisjoint(copies.columns):
+        return copies
+    fields = [StructField(each.name, VariantType()) if each.name in variants else each for each in copies.schema]
+    return session.read.schema(StructType(fields)).parquet(*paths)
+
+
 def _of_copies(
     copies: DataFrame, field_of: Mapping[str, str], record: RecordColumns
 ) -> tuple[DataFrame, dict[str, str]]:
@@ -158,7 +166,8 @@ def _of_copies(
     """
     values, of_nanoseconds, existing = list[Column](), dict[str, str](), set(copies.columns)
     for number, (name, field) in enumerate(field_of.items()):
-        value, rest = F.col(value_column(number)), nanoseconds_column(number)
+        is_variant, rest = variant_column(number) in existing, nanoseconds_column(number)
+        value = F.col(variant_column(number) if is_variant else value_column(number))
         if rest in existing and record.kinds.get(name) in ("timestamp", "timestamp_ntz"):
             values.append(F.col(rest))
             of_nanoseconds[rest] = f"{field_text(field)}.nanoseconds"

@@ -7,13 +7,12 @@ import csv
 import hashlib
 import io
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import islice
+from types import MappingProxyType
 from typing import Any, BinaryIO, NamedTuple
-
-import pyarrow.parquet as pq
 
 from include.contracts.spec.bronze_sources import LandingSource
 from include.contracts.spec.record_fields import fields_among, fields_of, path_text, paths_of, quoted
@@ -23,7 +22,6 @@ from include.control.landing.formats.avro_values import needs_copy
 from include.control.landing.formats.compression import PackingCheck, open_unpacked, packing_of
 from include.control.landing.formats.json_arrays import is_array, require_array
 from include.control.landing.formats.parquet_files import digest, layout_of, parquet_file
-from include.control.landing.formats.parquet_footers import packing_of_columns
 from include.control.landing.landing import Landing, LandingFile
 from include.control.log.batch import COPIED, JSON_ARRAY, MIXED_LINE_ENDS, FileFact
 from include.errors import first_line
@@ -37,10 +35,11 @@ _PARQUET_MAGIC, _ENCRYPTED_MAGIC = b"PAR1", b"PARE"
 
 
 class Content(NamedTuple):
-    """The columns and the layout of a file, as in `FileFact`."""
+    """The columns and the layout of a file, as in `FileFact`, and the columns that cannot be read, with the cause."""
 
     columns: tuple[str, ...] = ()
     layout: str = ""
+    unread: Mapping[str, str] = MappingProxyType({})
 
 
 def inspect(file: FileFact, landing: Landing, spec: BronzeSpec, needed: Collection[str] = ()) -> FileFact:
@@ -61,7 +60,7 @@ def inspect(file: FileFact, landing: Landing, spec: BronzeSpec, needed: Collecti
         content, misfit = _content(path, spec, needed) if file.size and not defect else (Content(), "")
     except FileNotFoundError:
         return replace(file, checksum="", defect="it went away while it was read")
-    return replace(file, checksum=checksum, defect=defect or misfit, **content._asdict())
+    return replace(file, checksum=checksum, defect=defect or misfit, columns=content.columns, layout=content.layout)
 
 
 def _content(path: LandingFile, spec: BronzeSpec, needed: Collection[str]) -> tuple[Content, str]:
@@ -76,6 +75,8 @@ def _content(path: LandingFile, spec: BronzeSpec, needed: Collection[str]) -> tu
         found = fields_among(content.columns, spec)
     except ValueError as error:
         return content, first_line(error)
+    if unread := [f"{field} ({content.unread[field]})" for field in found.values() if field in content.unread]:
+        return content, f"its column {unread[0]} cannot be read; have it written as another type, or declare it no more"
     missing = {name: field for name, field in fields_of(spec).items() if name not in found}
     defect = dict.fromkeys(field for name, field in missing.items() if not found or name in needed)
     if not defect or not content.columns:
@@ -216,13 +217,13 @@ def _parquet_content(path: LandingFile, source: LandingSource) -> Content:
         raise ValueError(f"{path.name} is not a Parquet file; the spec's source.format is {source.format}")
     with path.open() as content:
         file = parquet_file(content)
-        return Content(_readable_names(file.schema_arrow.names), layout_of(file, packing_of_columns(content)))
+        return Content(_readable_names(file.columns), layout_of(file), file.unread)
 
 
 def parquet_rows(path: LandingFile) -> int:
     """Return the number of rows by the metadata of a Parquet file."""
     with path.open() as content:
-        return int(pq.read_metadata(content).num_rows)
+        return parquet_file(content).rows
 
 
 def _avro_content(path: LandingFile, source: LandingSource) -> Content:

@@ -47,7 +47,7 @@ class FileFact:
         defect: why the file cannot be loaded; empty for a sound file.
         columns: the file's own columns in order, if its format states them (CSV, Parquet, Avro).
         layout: the variant of the format: `JSON_ARRAY`, the line end of a CSV file other than a line feed,
-            `MIXED_LINE_ENDS`, or a digest of the types of the columns, after `COPIED` or `BY_ROW`.
+            `MIXED_LINE_ENDS`, or a digest of the types of the columns, after `COPIED`.
     """
 
     path: str
@@ -67,10 +67,6 @@ MIXED_LINE_ENDS = "mixed"
 
 COPIED = "copied "
 """The start of the layout of a Parquet file that Spark does not read: it reads a plain copy of it."""
-
-BY_ROW = "by row "
-"""The start of the layout of a Parquet file that only Spark's slower reader reads, the one of rows."""
-
 
 OffsetRanges = dict[str, dict[int, tuple[int, int]]]
 """topic -> partition -> (first offset, last offset + 1)."""

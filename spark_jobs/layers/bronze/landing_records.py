@@ -21,7 +21,7 @@ from include.control.landing.inspection import inspect, parquet_rows
 from include.control.landing.landing import LandingFile, interval_files, landing_of
 from include.control.landing.matching import given_up_notes
 from include.control.ledger.events import Failure, FileEvent
-from include.control.log.batch import BY_ROW, COPIED, BatchSources, FileFact, StreamPosition, Winner, files_digest
+from include.control.log.batch import COPIED, BatchSources, FileFact, StreamPosition, Winner, files_digest
 from include.control.storage.stored_files import delete_files, files_in
 from include.errors import BadInputError, MillraceError, NotReadyError, StorageError, first_line
 from spark_jobs.delta_io.conflicts import conflict_of
@@ -273,7 +273,7 @@ class LandingRecords:
             self._unreachable[file.path] = file, error
             raise
         if file.path in self._only_copied:
-            inspected = replace(inspected, layout=COPIED + inspected.layout.removeprefix(BY_ROW))
+            inspected = replace(inspected, layout=COPIED + inspected.layout)
         return replace(inspected, defect=defect) if defect else inspected
 
     def _record(self, table_id: str) -> None:

@@ -67,18 +67,19 @@ def of_fields() -> bytes:
     return parquet_of([dict(zip(FIELDS, record, strict=True)) for record in texts])
 
 
-def of_duckdb(values: str) -> bytes:
-    """A file of DuckDB's second version, which has the encoding BYTE_STREAM_SPLIT for each double."""
+def of_duckdb(values: str, version: str = "V2") -> bytes:
+    """A file of DuckDB, whose second version has the encoding BYTE_STREAM_SPLIT for each double."""
     with TemporaryDirectory() as folder:
         file = Path(folder) / "a.parquet"
-        duckdb.execute(f"COPY (SELECT {values}) TO '{file}' (FORMAT parquet, PARQUET_VERSION V2)")
+        duckdb.execute(f"COPY (SELECT {values}) TO '{file}' (FORMAT parquet, PARQUET_VERSION {version})")
         return file.read_bytes()
 
 
-def of_polars() -> bytes:
-    """Integers of 128 bits."""
+def of_polars(**columns: list[Any]) -> bytes:
+    """Integers of 128 bits, beside other values."""
+    kinds = {name: pl.Int128 for name, values in columns.items() if isinstance(values[0], int)}
     stored = io.BytesIO()
-    pl.DataFrame({"order_id": [1 << 100]}, {"order_id": pl.Int128}).write_parquet(stored)
+    pl.DataFrame(columns, schema_overrides=kinds).write_parquet(stored)
     return stored.getvalue()
 
 
@@ -104,7 +105,12 @@ ODD_FILES = {
         sum=SUMS,
         _metadata=pa.array([None, 2**64 - 1], pa.uint64()),
     ),
-    "polars.parquet": of_polars(),
+    "variant alone.parquet": of_duckdb("'o1' AS order_id, 'z'::VARIANT AS token", version="V1"),
+    "variant beside.parquet": of_duckdb(
+        "'o1' AS order_id, TIME '12:34:56' AS clock, {'a': [1, 2]}::VARIANT AS token, 'y'::VARIANT AS more"
+    ),
+    "polars.parquet": of_polars(order_id=[1 << 100]),
+    "polars total.parquet": of_polars(total=[1 << 100], order_id=["o5"], clock=["8 h"]),
     "like names.parquet": of_arrow(order_id=pa.array(["o1"]), parcel=LIKE_NAMES),
 }
 FILES = {
@@ -138,10 +144,10 @@ def loaded(shared: Lakehouse) -> Lakehouse:
 def test_a_file_that_breaks_only_when_read_is_blamed_and_the_others_load(loaded: Lakehouse) -> None:
     report = loaded.reports[-1]
     assert report.outcome is Outcome.BAD_INPUT
-    assert "5 of 21 files cannot be loaded, the others are loaded" in report.message
+    assert "5 of 24 files cannot be loaded, the others are loaded" in report.message
     assert "bad.parquet: it cannot be read to its end (" in report.message
     assert len(rows_of_file(loaded, "good.parquet", "order_id")) == 5000
-    assert (report.rows.read, report.rows.applied, report.rows.quarantined) == (5026, 5026, 0)
+    assert (report.rows.read, report.rows.applied, report.rows.quarantined) == (5029, 5029, 0)
 
 
 def test_files_with_different_types_for_a_column_load_together(loaded: Lakehouse) -> None:
@@ -191,7 +197,7 @@ def test_nested_values_of_the_declared_type_and_of_another_one_load_together(loa
 
 
 def test_types_codecs_and_encodings_that_spark_does_not_read_are_read_exactly_or_told(loaded: Lakehouse) -> None:
-    names = ["arrow times.parquet", "duckdb.parquet", "variant.parquet", "brotli.parquet"]
+    names = [name for name in ODD_FILES if name not in ("polars.parquet", "like names.parquet")]
     rows = {
         name: [
             (*row, json.loads(rescued or "{}"))
@@ -209,6 +215,10 @@ def test_types_codecs_and_encodings_that_spark_does_not_read_are_read_exactly_or
     token = "00000000-0000-0000-0000-000000000007"
     assert rows["duckdb.parquet"] == [(whole, "12:34:56.500000", token, 1.5, None, {"gap": "P1M0DT3S"})]
     assert rows["variant.parquet"] == [(None, None, "x", 1.5, None, {})]
+    assert rows["variant alone.parquet"] == [(None, None, "z", None, None, {})]
+    assert rows["variant beside.parquet"] == [(None, "12:34:56.000000", '{"a":[1,2]}', None, None, {"more": "y"})]
+    cause = "not read: bytes of a type that only its writer knows"
+    assert rows["polars total.parquet"] == [(None, "8 h", None, None, None, {"total": cause})]
     assert rows["brotli.parquet"] == [
         (None, None, None, 0.5, Decimal("12.5"), {}),
         (*nothing, None, {"sum": f"1{'0' * 39}.{'0' * 10}", "_metadata": "18446744073709551615"}),
@@ -218,6 +228,6 @@ def test_types_codecs_and_encodings_that_spark_does_not_read_are_read_exactly_or
 def test_a_file_that_no_reader_can_read_is_named_with_the_cause(loaded: Lakehouse) -> None:
     states = {path.rpartition("/")[2]: state for path, state in loaded.reports[-1].files.items()}
     assert states["polars.parquet"].startswith(
-        "failed: it has a column that cannot be read (Integers with more than 64"
+        "failed: its column order_id (bytes of a type that only its writer knows)"
     )
     assert states["like names.parquet"].startswith("failed: [COLUMN_ALREADY_EXISTS] The column `size` already exists")

@@ -5,21 +5,31 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from include.control.landing.formats.parquet_footers import Packing
+from include.control.landing.formats.parquet_footers import (
+    Footer,
+    columns_of_footer,
+    columns_without_type,
+    metadata_without,
+    packing_of_columns,
+    read_footer,
+)
 from include.control.landing.formats.values import MAX_PRECISION
-from include.control.log.batch import BY_ROW, COPIED
+from include.control.log.batch import COPIED
 
 _TYPES = frozenset({"None", "Null", "String", "Enum", "JSON", "BSON", "Int", "Decimal", "Date", "Timestamp"})
 _CODECS = frozenset({"UNCOMPRESSED", "SNAPPY", "GZIP", "ZSTD", "LZ4", "LZ4_RAW"})
 _BYTE_STREAM_SPLIT = 9
 _ENCODINGS = frozenset(range(_BYTE_STREAM_SPLIT))
-"""The logical types, the codecs and the encodings that Spark 4.1 reads; its reader of rows reads more encodings."""
+"""The logical types, the codecs and the encodings that Spark 4.1 reads."""
+
+_OPTIONS = {"pre_buffer": False, "buffer_size": 1 << 20, "coerce_int96_timestamp_unit": "us"}
 
 _SIGNATURE_SIZE = 28
 """The bytes after a footer that is not encrypted itself, of a file with encrypted columns."""
@@ -27,26 +37,78 @@ _SIGNATURE_SIZE = 28
 METADATA = "_metadata"
 """Spark's own column with the file of a row; it finds no file where a file has a column of this name."""
 
-_VARIANT = re.compile(r" \(Variant\(\d+\)\) \{$", re.MULTILINE)
+
+@dataclass(frozen=True)
+class ParquetContent:
+    """A Parquet file.
+
+    Attributes:
+        file: the file as Arrow reads it, without the columns that it cannot read.
+        footer: its footer.
+        unread: the columns that Arrow cannot read, each with the cause.
+    """
+
+    file: pq.ParquetFile
+    footer: Footer
+    unread: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of all columns, in their order."""
+        return tuple(column.name for column, *_ in columns_of_footer(self.footer))
+
+    @property
+    def rows(self) -> int:
+        """The number of its rows."""
+        return int(self.footer.num_rows)
+
+    @property
+    def variants(self) -> tuple[str, ...]:
+        """The columns of VARIANT values, which Spark reads, and Arrow takes for structs of bytes.
+
+        Raises:
+            ValueError: such values are within structs or lists.
+        """
+        columns = columns_of_footer(self.footer)
+        if within := [column.name for column, *parts in columns if any(map(_is_variant, parts))]:
+            raise ValueError(f"Spark cannot read it, and nothing else reads the VARIANT values within {within[0]}")
+        return tuple(column.name for column, *_ in columns if _is_variant(column))
 
 
-def parquet_file(content: BinaryIO) -> pq.ParquetFile:
+def _is_variant(element: Any) -> bool:
+    return element.logicalType is not None and element.logicalType.VARIANT is not None
+
+
+def parquet_file(content: BinaryIO) -> ParquetContent:
     """Open a Parquet file; its times in the old type INT96 are microseconds, since nanoseconds reach only to 2262.
 
     Raises:
-        ValueError: it is no sound Parquet file, is encrypted, or has a type that Arrow does not know.
+        ValueError: it is no sound Parquet file, or is encrypted.
     """
     try:
-        file = pq.ParquetFile(content, pre_buffer=False, buffer_size=1 << 20, coerce_int96_timestamp_unit="us")
-    except pa.ArrowNotImplementedError as error:
-        raise ValueError(f"it has a column that cannot be read ({error}); have it written as another type") from error
+        file = pq.ParquetFile(content, **_OPTIONS)
+    except pa.ArrowNotImplementedError:
+        return _without_unread(content, read_footer(content))
     except (ValueError, OSError) as error:  # Arrow raises either
-        raise ValueError(f"not a sound Parquet file ({str(error).strip()}); have it delivered again") from error
+        raise _unsound(error) from error
     content.seek(-8, io.SEEK_END)
     if int.from_bytes(content.read(4), "little") - file.metadata.serialized_size == _SIGNATURE_SIZE:
         # Arrow 26 ends the process where it looks at the metadata of an encrypted column.
         raise ValueError("it has encrypted columns, and there is no key; have it delivered without encryption")
-    return file
+    return ParquetContent(file, read_footer(content))
+
+
+def _without_unread(content: BinaryIO, footer: Footer) -> ParquetContent:
+    try:
+        unread = columns_without_type(footer)
+        file = pq.ParquetFile(content, metadata=metadata_without(footer, unread), **_OPTIONS)
+    except (pa.ArrowException, ValueError, OSError) as error:
+        raise _unsound(error) from error
+    return ParquetContent(file, footer, unread)
+
+
+def _unsound(error: Exception) -> ValueError:
+    return ValueError(f"not a sound Parquet file ({str(error).strip()}); have it delivered again")
 
 
 def leaves_of(file: pq.ParquetFile) -> list[pq.ColumnSchema]:
@@ -69,28 +131,18 @@ def is_unknown_to_spark(leaf: pq.ColumnSchema) -> bool:
     return not is_known or kind.get("timeUnit") == "nanoseconds"
 
 
-def has_variants(file: pq.ParquetFile) -> bool:
-    """Return whether a file has VARIANT values; Spark reads them, and Arrow takes them for structs of bytes."""
-    return _VARIANT.search(str(file.schema)) is not None
-
-
-def layout_of(file: pq.ParquetFile, packing: Packing) -> str:
-    """Return a digest of the column types, after the way in which Spark can read the file: `COPIED`, `BY_ROW` or empty.
+def layout_of(content: ParquetContent) -> str:
+    """Return a digest of the column types, after `COPIED` if Spark cannot read the file itself.
 
     Raises:
-        ValueError: Spark cannot read it in any way.
+        ValueError: a copy of it cannot have its VARIANT values.
     """
+    file, packing = content.file, packing_of_columns(content.footer)
     leaves = leaves_of(file)
-    odd = [leaf.path for leaf in leaves if is_unknown_to_spark(leaf)]
-    odd += [name for name in file.schema_arrow.names if name.lower() == METADATA]
-    odd += sorted(packing.codecs - _CODECS)
-    way = COPIED if odd or packing.encodings - _ENCODINGS else ""
-    if way and has_variants(file):
-        if odd:
-            raise ValueError(f"its VARIANT columns cannot be read beside {', '.join(odd[:3])}; have one kind left out")
-        way = BY_ROW
+    is_odd = any(map(is_unknown_to_spark, leaves)) or any(name.lower() == METADATA for name in content.columns)
+    is_copied = is_odd or content.unread or packing.codecs - _CODECS or packing.encodings - _ENCODINGS
     kinds = [[str(kind) for kind in file.schema_arrow.types], [leaf.physical_type for leaf in leaves]]
-    return way + digest(kinds)
+    return (COPIED if is_copied else "") + digest([*kinds, content.variants if is_copied else ()])
 
 
 def digest(kinds: list[Any]) -> str:

@@ -12,7 +12,6 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from include.control.landing.formats.parquet_files import (
-    has_variants,
     is_unknown_to_spark,
     leaves_of,
     logical_type,
@@ -26,16 +25,22 @@ _MAX_BATCH_ROWS, _MAX_BATCH_BYTES = 1 << 16, 1 << 26
 def parquet_columns(content: BinaryIO) -> Iterator[list[pa.Array]]:
     """Yield the columns of a Parquet file with types that Spark reads, batch by batch, after an empty one.
 
+    VARIANT values are opaque: the structs in which they are stored. A column that Arrow cannot read is the cause, as
+    text.
+
     Raises:
-        ValueError: Arrow cannot read the file to its end, or it has VARIANT values.
+        ValueError: Arrow cannot read the file to its end, or it has VARIANT values within other ones.
     """
-    file = parquet_file(content)
-    if has_variants(file):
-        raise ValueError("Spark cannot read it, and nothing else reads its VARIANT columns")
-    stored = leaves_of(file)
-    for batch in _batches(file):
-        leaves = iter(stored)
-        yield [_column(array, list(islice(leaves, _leaf_count(array.type)))) for array in batch.columns]
+    opened = parquet_file(content)
+    stored, variants = leaves_of(opened.file), opened.variants
+    for batch in _batches(opened.file):
+        leaves, arrays = iter(stored), dict[str, pa.Array]()
+        for name, array in zip(batch.schema.names, batch.columns, strict=True):
+            own = list(islice(leaves, _leaf_count(array.type)))
+            arrays[name] = _opaque(array) if name in variants else _column(array, own)
+        for name, cause in opened.unread.items():
+            arrays[name] = pa.repeat(f"not read: {cause}", batch.num_rows)
+        yield [arrays[name] for name in opened.columns]
 
 
 def _batches(file: pq.ParquetFile) -> Iterator[pa.RecordBatch]:
@@ -54,6 +59,10 @@ def _batches(file: pq.ParquetFile) -> Iterator[pa.RecordBatch]:
 def _column(array: pa.Array, leaves: list[pq.ColumnSchema]) -> pa.Array:
     is_nanoseconds = pa.types.is_timestamp(array.type) and array.type.unit == "ns"
     return array if is_nanoseconds or not any(map(_is_odd, leaves)) else _plain(array, iter(leaves))
+
+
+def _opaque(array: pa.Array) -> pa.Array:
+    return pa.ExtensionArray.from_storage(pa.opaque(array.type, "VARIANT", "Parquet"), array)
 
 
 def _is_odd(leaf: pq.ColumnSchema) -> bool:

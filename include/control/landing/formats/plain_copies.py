@@ -27,6 +27,14 @@ def value_column(number: int) -> str:
     return f"column_{number}"
 
 
+def variant_column(number: int) -> str:
+    """Return the name, in a copy, of the file's column of this number if it has VARIANT values.
+
+    A copy does not say that they are: they are read with a schema that does.
+    """
+    return f"variant_{number}"
+
+
 def nanoseconds_column(number: int) -> str:
     """Return the column of a copy with the whole text of times whose nanoseconds a microsecond does not hold.
 
@@ -42,7 +50,7 @@ def write_copy(path: LandingFile, kind: str, target: LakePath) -> None:
     nanosecond times microseconds, within structs, lists and maps text; a type without a name becomes its bytes.
 
     Raises:
-        ValueError: the file cannot be read to its end, or has VARIANT values.
+        ValueError: the file cannot be read to its end, or has VARIANT values within others.
         NotReadyError, StorageError: the storage does not deliver it.
         OSError: the copy cannot be written.
     """
@@ -63,6 +71,8 @@ def _batch(columns: list[pa.Array], path: str) -> pa.RecordBatch:
     for number, array in enumerate(columns):
         if pa.types.is_timestamp(array.type) and array.type.unit == "ns":
             arrays[value_column(number)], arrays[nanoseconds_column(number)] = _microseconds(array)
+        elif isinstance(array.type, pa.OpaqueType):
+            arrays[variant_column(number)] = array.storage
         else:
             arrays[value_column(number)] = array
     indices = pa.array(np.zeros(len(columns[0]), np.int8))

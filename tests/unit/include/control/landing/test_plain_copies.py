@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import io
-from base64 import b64decode, b64encode
+import zlib
+from base64 import b64decode, b64encode, b85decode
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -177,6 +178,27 @@ def test_an_encrypted_file_is_named(deliver: Deliver, plaintext_footer: bool, ca
     keys = CryptoFactory(lambda _: Keys()).file_encryption_properties(KmsConnectionConfig(), settings)
     encrypted = parquet(pa.array([1]), encryption_properties=keys)
     assert inspected(deliver, SPEC, "a.parquet", encrypted).defect.startswith(cause)
+
+
+LZO = (
+    "c-"
+    "noFL2KJE7>2*5PRL3xJ4mx32O((LzzKF%0vn<2cG}VGu){`clvr)N*^(>Er6C0RCwkjqKVzpc*dN)?=wXM+cGJdNs865X@3G!jpHT4Ty^jF>*+"
+    "xSb1*YntF2J)E00di?ApIK{l3y+aa1BoZ4Dhv$M*pJ$yoKANA7C95z=uXE;g&Og*U6_do-"
+    "$+s+TCl}U8y3j!Z_M9{T+0@g<5typE1P&2Tsp%_q#o`>mYC*P}IQz{$}A14&d&11mN^gnWS{yKkcEN3a@vm*q?3u(Xgju+XO5>>v&b&9^uCS`1"
+    "cbW7{TsjOhhcVzgr7Bl}V9`FcuNN;yHayJ}u~3%#$b-Eahe`iX?FfO}S<f)9gWM_C=9q^H9&TQlq(6)QGjuy_&{XJnF|n^K-"
+    "7~^289e{U%?!8VP;Oy+JiI$jN6u)f-"
+    "|IBA&{K)1^!P^{nRlxZyq0bURBV)1!k8cB@W(Ud5S~%IFK4#1qBTykc0cGo~&IUIo77DvzZoJ40_c8oU~KWm;O@QrMW;7o(M&V&c4x)wq^iGo{"
+    "Vat7@K^(yvNcmIq!H>Mrn_>&t;Z@awZE9c!bmyPhn;?yp7eXLCK1g4}IDR+-83Nf9Rz@m>JgHZRA#zrU`x^e_"
+)
+"""A file that fastparquet has compressed by LZO."""
+
+
+def test_a_file_in_lzo_which_nothing_reads_is_named(copied: Copied, deliver: Deliver) -> None:
+    stored = zlib.decompress(b85decode(LZO))
+    found = inspected(deliver, SPEC, "a.parquet", stored)
+    assert (found.columns, found.layout.startswith(COPIED)) == (("order_id", "share"), True)
+    with pytest.raises(ValueError, match=r"it cannot be read to its end \(While LZO compression is supported by"):
+        copied("parquet", stored)
 
 
 def test_a_file_without_rows_or_with_a_broken_page(copied: Copied, tmp_path: Path) -> None:
