@@ -13,7 +13,7 @@ from include.control.landing.formats.avro_schema import column_type
 from include.errors import BadInputError
 from include.inference.delivered_files import LocalCopy
 from include.inference.delivered_rows import FILE
-from include.inference.guess import Guess, absences, reading
+from include.inference.guess import Guess, absences, mixed_fields, reading
 
 
 def guess_of_avro(reader: duckdb.DuckDBPyConnection, files: list[LocalCopy]) -> Guess:
@@ -29,9 +29,10 @@ def guess_of_avro(reader: duckdb.DuckDBPyConnection, files: list[LocalCopy]) -> 
             unread.append(str(error))
     if not alone:
         raise BadInputError(unread[0])
-    columns = {name: kind for columns in alone for name, kind in columns.items()}
+    remarks = mixed_fields(alone)
+    columns = {name: kind for columns in alone for name, kind in columns.items()} | dict.fromkeys(remarks, "string")
     reader.register("delivered", _as_text(rows, columns))
-    return Guess(columns, absent=absences(alone), relation="delivered", unread=tuple(unread))
+    return Guess(columns, absent=absences(alone), relation="delivered", unread=tuple(unread), remarks=remarks)
 
 
 def _as_text(rows: Iterable[Mapping[str, object]], columns: Mapping[str, str]) -> pa.Table:

@@ -9,6 +9,8 @@ from typing import Any
 
 import duckdb
 
+from include.inference.delivered_files import LocalCopy
+
 FILE = "_delivered_in_file"
 """The column of a relation with the file of each row."""
 
@@ -89,3 +91,14 @@ def _measures(column: str, kind: str) -> str:
 def identifier(name: str) -> str:
     """Return the name of a column, which may contain any character, as DuckDB's SQL."""
     return '"' + name.replace('"', '""') + '"'
+
+
+def relation_of(kind: str, files: list[LocalCopy], options: str) -> str:
+    """Return the rows of files of a format as DuckDB's SQL; `options` are further arguments of its function."""
+    paths = ", ".join(quoted(str(file.path)) for file in files)
+    return f"read_{kind}([{paths}], union_by_name = true, hive_partitioning = false{options})"
+
+
+def quoted(text: str) -> str:
+    """Return a text as DuckDB's SQL."""
+    return "'" + text.replace("'", "''") + "'"

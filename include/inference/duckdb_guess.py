@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import duckdb
-import pyarrow.parquet as pq
+import pyarrow as pa
 from duckdb.sqltypes import DuckDBPyType
 
 from include.contracts.spec.nested_type import NestedType, column_type_of
+from include.control.landing.formats.parquet_files import parquet_file
 from include.errors import BadInputError
 from include.inference.delivered_files import LocalCopy
-from include.inference.delivered_rows import FILE, identifier
-from include.inference.guess import DIGITS_OF_DOUBLE, Guess, absences, decimal_of, names_in_run, reading
-from include.inference.json_lines import may_hide_fields, records_of
+from include.inference.delivered_rows import FILE, identifier, quoted, relation_of
+from include.inference.guess import Guess, absences, mixed_fields, names_in_run, reading
+from include.inference.json_lines import may_be_deep, may_hide_fields, records_of
+from include.inference.wide_numbers import wide_numbers
 
 _TYPES = {
     "BOOLEAN": "boolean",
@@ -43,12 +43,9 @@ _NESTED = {"struct": "struct", "list": "array"}
 _ISO_ONLY = ", dateformat = '%Y-%m-%d', timestampformat = '%Y-%m-%d %H:%M:%S'"
 """Bronze casts dates and times of ISO 8601 alone; DuckDB would also take 31.12.2025 for a date."""
 
-_MAY_BE_WIDE = ("DOUBLE", "HUGEINT")
-
 _ALL_VALUES = ", sample_size = -1, maximum_depth = 100"
 """The types of JSON follow from all values; what is deeper stays text."""
 
-_AS_SENT = r"{}\s*:\s*(-?[0-9][0-9.eE+-]*)"
 _ISO_DAY = r"^\s*[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}"
 _DECIMAL = re.compile(r"DECIMAL\((\d+),(\d+)\)")
 
@@ -60,7 +57,7 @@ def guess_of_files(reader: duckdb.DuckDBPyConnection, kind: str, delivered: list
     if kind == "parquet":
         return _guess_of(reader, kind, delivered, "", {})
     delimiter, header = _dialect(reader, delivered)
-    options = f", sample_size = -1, delim = {_quoted(delimiter)}, header = {header}{_ISO_ONLY}"
+    options = f", sample_size = -1, delim = {quoted(delimiter)}, header = {header}{_ISO_ONLY}"
     settings = {**({"delimiter": delimiter} if delimiter != "," else {}), **({} if header else {"header": False})}
     return _guess_of(reader, kind, delivered, options, settings)
 
@@ -73,9 +70,10 @@ def _guess_of_json(reader: duckdb.DuckDBPyConnection, delivered: list[LocalCopy]
     """
     form = "auto" if any(file.holds_array for file in delivered) else "newline_delimited"
     try:
-        guess = _guess_of(reader, "json", delivered, f"{_ALL_VALUES}, format = '{form}'", {})
-        if not guess.unread and not guess.settings:  # With several spellings DuckDB has a column for each.
-            return guess
+        if not any(map(may_be_deep, delivered)):
+            guess = _guess_of(reader, "json", delivered, f"{_ALL_VALUES}, format = '{form}'", {})
+            if not guess.unread and not guess.settings:  # With several spellings DuckDB has a column for each.
+                return guess
     except (duckdb.Error, BadInputError):
         pass  # the reader of the records names what is wrong, by line
     records = records_of(delivered, scratch)
@@ -111,9 +109,9 @@ def _guess_of(
     for each in delivered:
         try:
             with reading(each, kind):
-                detected = _detect(reader, kind, [each], options)
+                detected = _detect(reader, relation_of(kind, [each], options))
                 if kind != "csv":  # Some defects show only when all values are read, as they are to detect CSV's types.
-                    reader.execute(f"SELECT max(hash(COLUMNS(*))) FROM {_relation(kind, [each], options)}").fetchall()
+                    reader.execute(f"SELECT max(hash(COLUMNS(*))) FROM {relation_of(kind, [each], options)}").fetchall()
                 if kind == "json":
                     names = _json_fields(tuple(detected), field_of)
                 else:
@@ -129,22 +127,63 @@ def _guess_of(
         fields = named | fields
         differ |= any(fields[column] != name for column, name in named.items())
         has_both |= len({name.lower() for name in names}) < len(names)
-        alone.append({fields[column.lower()]: str(kind_of) for column, kind_of in detected.items()})
+        alone.append({fields[column.lower()]: spark_type(kind_of) for column, kind_of in detected.items()})
     if not files:
         raise BadInputError(unread[0])
     if differ and not has_both:  # In any case, a file with both spellings is broken.
         settings = {**settings, "field_names": "any_case"}
-    detected, absent = _detect(reader, kind, files, options), Counter[str]() if kind == "json" else absences(alone)
-    if kind == "csv" and (texts := _other_times(reader, files, options, detected)):
-        stated = ", ".join(f"{_quoted(column)}: 'VARCHAR'" for column in texts)
+    absent = Counter[str]() if kind == "json" else absences(alone)
+    relation, texts = relation_of(kind, files, f"{options}, filename = '{FILE}'"), set[str]()
+    if kind == "parquet":
+        relation, texts, more_unread = _parquet_rows(files, alone)
+        unread += more_unread
+    detected = _detect(reader, relation)
+    if kind == "csv" and (times := _other_times(reader, files, options, detected)):
+        stated = ", ".join(f"{quoted(column)}: 'VARCHAR'" for column in times)
         options += f", types = {{{stated}}}"
-        detected = _detect(reader, kind, files, options)
+        relation = relation_of(kind, files, f"{options}, filename = '{FILE}'")
+        detected = _detect(reader, relation)
     found = {column: spark_type(kind_of) for column, kind_of in detected.items()}
-    found |= _wide_decimals(files) if kind == "parquet" else _wide_numbers(reader, kind, files, options, detected)
+    if kind != "parquet":
+        found |= wide_numbers(reader, kind, files, options, detected)
     types = {fields.get(column.lower(), column): kind_of for column, kind_of in found.items()}
     columns = {fields.get(column.lower(), column): column for column in detected}
-    relation = _relation(kind, files, f"{options}, filename = '{FILE}'")
-    return Guess(types, settings, absent, relation, columns, tuple(unread))
+    types |= dict.fromkeys(texts & types.keys(), "string")
+    remarks = {name: text for name, text in mixed_fields(alone).items() if types.get(name) == "string"}
+    return Guess(types, settings, absent, relation, columns, tuple(unread), remarks)
+
+
+def _parquet_rows(files: list[LocalCopy], alone: list[dict[str, str]]) -> tuple[str, set[str], list[str]]:
+    """Return (the rows of Parquet files as DuckDB's SQL, the fields that only text holds, what cannot be read).
+
+    DuckDB takes columns of nulls for numbers, those that nothing reads for bytes, and decimals that no column has for
+    doubles.
+
+    Args:
+        files: the files.
+        alone: the columns of each; those of nulls and those that nothing reads are removed.
+    """
+    texts, unread = set[str](), list[str]()
+    replaced, without = list[dict[str, str]](), list[Mapping[str, str]]()
+    for file, columns in zip(files, alone, strict=True):
+        with file.path.open("rb") as stored:
+            content = parquet_file(stored)
+        schema = content.file.schema_arrow
+        texts |= {field.name for field in schema if "decimal256" in str(field.type)}
+        unread += (f"{file.name}: its column {name} cannot be read ({why})" for name, why in content.unread.items())
+        replaced.append({field.name: "NULL" for field in schema if pa.types.is_null(field.type)})
+        for name in (*replaced[-1], *content.unread):
+            columns.pop(name, None)
+        without.append(content.unread)
+    mixed, selects = mixed_fields(alone).keys(), list[str]()
+    for file, columns, others, unreadable in zip(files, alone, replaced, without, strict=True):
+        others |= {name: f"CAST({identifier(name)} AS VARCHAR)" for name in mixed & columns.keys()}
+        instead = ", ".join(f"{value} AS {identifier(name)}" for name, value in others.items())
+        excluded = ", ".join(map(identifier, unreadable))
+        every = f"* {excluded and f'EXCLUDE ({excluded})'} {instead and f'REPLACE ({instead})'}"
+        rows = relation_of("parquet", [file], f", filename = '{FILE}'")
+        selects.append(f"SELECT {every} FROM {rows}")
+    return f"({' UNION ALL BY NAME '.join(selects)})", texts | mixed, unread
 
 
 def _json_fields(detected: tuple[str, ...], field_of: Mapping[str, str] | None) -> tuple[str, ...]:
@@ -176,12 +215,10 @@ def _dialect(reader: duckdb.DuckDBPyConnection, files: list[LocalCopy]) -> tuple
     raise problems[0]
 
 
-def _detect(
-    reader: duckdb.DuckDBPyConnection, kind: str, files: list[LocalCopy], options: str
-) -> dict[str, DuckDBPyType]:
-    """Return the columns that DuckDB detects: column -> type."""
-    found = reader.sql(f"SELECT * FROM {_relation(kind, files, options)}")
-    return dict(zip(found.columns, found.types, strict=True))
+def _detect(reader: duckdb.DuckDBPyConnection, relation: str) -> dict[str, DuckDBPyType]:
+    """Return the columns that DuckDB detects, but that of the files: column -> type."""
+    found = reader.sql(f"SELECT * FROM {relation}")
+    return {name: kind for name, kind in zip(found.columns, found.types, strict=True) if name != FILE}
 
 
 def _other_times(
@@ -192,89 +229,9 @@ def _other_times(
     if not times:
         return []
     measures = ", ".join(f"bool_and(regexp_matches({identifier(column)}, '{_ISO_DAY}'))" for column in times)
-    relation = _relation("csv", files, f"{options}, all_varchar = true")
+    relation = relation_of("csv", files, f"{options}, all_varchar = true")
     found = reader.execute(f"SELECT {measures} FROM {relation}").fetchone() or ()
     return [column for column, is_iso in zip(times, found, strict=True) if not is_iso]
-
-
-def _wide_numbers(
-    reader: duckdb.DuckDBPyConnection,
-    kind: str,
-    files: list[LocalCopy],
-    options: str,
-    detected: Mapping[str, DuckDBPyType],
-) -> dict[str, str]:
-    """Return the columns with numbers that neither a bigint nor a double holds exactly, each with a type that does.
-
-    DuckDB's type for such numbers of CSV and JSON files is a double, or HUGEINT, also where a bigint would do.
-    """
-    wide = [column for column, kind_of in detected.items() if str(kind_of) in _MAY_BE_WIDE]
-    if not wide:
-        return {}
-    as_text = ", ".join(f"{_quoted(column)}: 'VARCHAR'" for column in wide)
-    texts = ", all_varchar = true" if kind == "csv" else f", columns = {{{as_text}}}"
-    facts = _number_facts(reader, wide, _relation(kind, files, options + texts))
-    if kind == "json" and (long := [column for column in wide if (facts[column][-1] or 0) > DIGITS_OF_DOUBLE]):
-        facts |= _number_facts(reader, long, _numbers_as_sent(files, long))
-    types = dict[str, str]()
-    for column, (are_whole, are_wide, digits, scale, has_exponent, are_inexact, _) in facts.items():
-        if are_whole and are_wide:
-            types[column] = decimal_of(digits, 0)
-        elif are_inexact and not are_whole:
-            types[column] = "string" if has_exponent else decimal_of(digits, scale)
-    return types
-
-
-def _number_facts(reader: duckdb.DuckDBPyConnection, columns: list[str], relation: str) -> dict[str, tuple[Any, ...]]:
-    """Return column -> what its texts of numbers show."""
-    measures = ", ".join(
-        f"bool_and(regexp_full_match({name}, '[+-]?[0-9]+')), "
-        f"bool_or({name} IS NOT NULL AND TRY_CAST({name} AS BIGINT) IS NULL), "
-        f"max(length(ltrim(split_part({name}, '.', 1), '+-0'))), "
-        f"max(length(split_part({name}, '.', 2))), "
-        f"bool_or(contains(lower({name}), 'e')), "
-        # A double that DuckDB writes has the digits that were sent, or others: then they were too many.
-        f"bool_or(length({_digits(name)}) > {DIGITS_OF_DOUBLE} AND {_digits(name)} <> "
-        f"{_digits(f'CAST(TRY_CAST({name} AS DOUBLE) AS VARCHAR)')}), "
-        f"max(length({_digits(name)}))"
-        for name in map(identifier, columns)
-    )
-    found = iter(reader.execute(f"SELECT {measures} FROM {relation}").fetchone() or ())
-    return dict(zip(columns, zip(*[found] * 7, strict=True), strict=True))
-
-
-def _numbers_as_sent(files: list[LocalCopy], columns: list[str]) -> str:
-    """Return a relation with the numbers of JSON files as they are written: DuckDB reads those with a point as doubles.
-
-    A field of the same name within another one may stand for it, which has about as many digits.
-    """
-    paths = ", ".join(_quoted(str(file.path)) for file in files)
-    names = {column: re.escape(json.dumps(column, ensure_ascii=False)) for column in columns}
-    texts = ", ".join(
-        f"nullif(regexp_extract(json::VARCHAR, {_quoted(_AS_SENT.format(name))}, 1), '') AS {identifier(column)}"
-        for column, name in names.items()
-    )
-    return f"(SELECT {texts} FROM read_json_objects([{paths}], format = 'auto'))"
-
-
-def _digits(number: str) -> str:
-    """Return the SQL of the digits of a number, without zeros at either end."""
-    return f"trim(replace(split_part(lower({number}), 'e', 1), '.', ''), '+-0')"
-
-
-def _wide_decimals(files: list[LocalCopy]) -> dict[str, str]:
-    """Return the columns of Parquet files with decimals that no column has, which DuckDB takes for doubles: as text."""
-    schemas = (pq.read_schema(file.path) for file in files)
-    return {field.name: "string" for schema in schemas for field in schema if "decimal256" in str(field.type)}
-
-
-def _relation(kind: str, files: list[LocalCopy], options: str) -> str:
-    paths = ", ".join(_quoted(str(file.path)) for file in files)
-    return f"read_{kind}([{paths}], union_by_name = true, hive_partitioning = false{options})"
-
-
-def _quoted(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
 
 
 def spark_type(kind: DuckDBPyType) -> str:

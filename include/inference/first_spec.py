@@ -112,6 +112,7 @@ def _text(table: str, source: GuessedSource) -> str:
     for name, field_name in source.names.items():
         reading = source.readings[field_name]
         remarks = [f"{guess.absent[field_name]} of the files lack it"] if guess.absent[field_name] else []
+        remarks += [guess.remarks[field_name]] if field_name in guess.remarks else []
         # `column_names` puts an underscore after words that SQL keeps for itself.
         remarks += [f"{field_name} would need quotes in SQL"] if name == f"{field_name}_" else []
         comment = f"  # {'; '.join(remarks)}" if remarks else ""

@@ -11,6 +11,7 @@ import duckdb
 import pyarrow as pa
 
 from include.contracts.spec.bronze_sources import LandingSource
+from include.contracts.spec.nested_type import is_nested, nested_type
 from include.control.landing.inspection import columns_of
 from include.control.landing.landing import LandingFile
 from include.control.landing.on_disk import LocalLanding
@@ -31,7 +32,8 @@ class Guess:
         absent: field -> number of files without it; empty for JSON, where records differ in their fields.
         relation: the rows of all files, as DuckDB's SQL, with the column `FILE`.
         columns: field -> its column of the relation, where the names differ.
-        unread: the lines and files that could not be read, each with the cause; the guess is without them.
+        unread: the lines, files and columns that could not be read, each with the cause; the guess is without them.
+        remarks: field -> what a person should know about it.
     """
 
     fields: dict[str, str]
@@ -40,6 +42,7 @@ class Guess:
     relation: str = ""
     columns: dict[str, str] = field(default_factory=dict)
     unread: tuple[str, ...] = ()
+    remarks: Mapping[str, str] = field(default_factory=dict)
 
 
 @contextmanager
@@ -75,6 +78,31 @@ def absences(files: list[dict[str, str]]) -> Counter[str]:
     """Return column -> number of files without it."""
     present = Counter(name for columns in files for name in columns)
     return Counter({name: len(files) - number for name, number in present.items() if number < len(files)})
+
+
+def mixed_fields(files: list[dict[str, str]]) -> dict[str, str]:
+    """Return the fields that have parts in some files alone, which only text holds, each with its types.
+
+    >>> mixed_fields([{"id": "int", "v": "struct<a:int>"}, {"id": "bigint", "v": "int"}])
+    {'v': 'of other types in other files: struct<a:int>, int'}
+    """
+    types: dict[str, list[str]] = {}
+    for columns in files:
+        for name, kind in columns.items():
+            types.setdefault(name, []).append(kind)
+    return {
+        name: f"of other types in other files: {', '.join(dict.fromkeys(kinds))}"
+        for name, kinds in types.items()
+        if any(_have_other_parts(kinds[0], kind) for kind in kinds)
+    }
+
+
+def _have_other_parts(first: str, second: str) -> bool:
+    if not is_nested(first) or not is_nested(second):
+        return is_nested(first) is not is_nested(second)
+    one, other = nested_type(first), nested_type(second)
+    both = one.parts.keys() & other.parts.keys()
+    return one.kind != other.kind or any(_have_other_parts(one.parts[name], other.parts[name]) for name in both)
 
 
 def names_in_run(file: LocalCopy, kind: str, settings: Mapping[str, object]) -> tuple[str, ...]:

@@ -5,15 +5,25 @@ from __future__ import annotations
 import io
 import json
 import re
+import zlib
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
+import zstandard
+
 from include.control.landing.formats.compression import open_unpacked
 from include.errors import BadInputError, first_line
 from include.inference.delivered_files import LocalCopy
+
+_MOST_BRACKETS = 900
+"""The brackets that may be open at once: Python reads fewer than 1,000, and DuckDB 50,000."""
+
+_STEPS = np.zeros(256, np.int64)
+_STEPS[[*b"[{"]], _STEPS[[*b"]}"]] = 1, -1
 
 _NUMBERED = re.compile(r"(.+)_\d+")
 """DuckDB's name for a field that differs from an earlier one only in upper and lower case."""
@@ -77,6 +87,20 @@ def may_hide_fields(columns: Collection[str]) -> bool:
     names = {name.lower() for name in columns}
     numbered = (match[1].lower() for match in map(_NUMBERED.fullmatch, columns) if match)
     return names == {"json"} or any(name in names for name in numbered)
+
+
+def may_be_deep(file: LocalCopy) -> bool:
+    """Return whether a JSON file may be nested so deep that DuckDB ends the process; brackets in texts count."""
+    depth, most, is_array = 0, 0, file.holds_array
+    with file.path.open("rb") as stored, open_unpacked(file.path.name, stored) as content:
+        try:
+            for line in io.BufferedReader(cast(io.RawIOBase, content)):
+                if line.count(b"[") + line.count(b"{") + depth > _MOST_BRACKETS or is_array:
+                    depths = depth + np.cumsum(_STEPS[np.frombuffer(line, np.uint8)])
+                    most, depth = max(most, int(depths.max())), int(depths[-1]) if is_array else 0
+        except (OSError, EOFError, zlib.error, zstandard.ZstdError):
+            return True  # the reader of the records names what is wrong
+    return most > _MOST_BRACKETS
 
 
 def records_of(files: Iterable[LocalCopy], folder: Path) -> Records:
@@ -164,15 +188,22 @@ def _lines(file: LocalCopy) -> Iterator[tuple[int, bytes]]:
 
 def _elements(file: LocalCopy) -> Iterator[tuple[int, object]]:
     with file.path.open("rb") as stored, open_unpacked(file.path.name, stored) as content:
-        yield from enumerate(json.load(io.TextIOWrapper(content, encoding="utf-8-sig")), 1)
+        yield from enumerate(_loaded(io.TextIOWrapper(content, encoding="utf-8-sig").read()), 1)
 
 
 def _record(found: object) -> dict[str, Any]:
     """Return a record, which is an element of an array or the text of a line."""
-    value = json.loads(found.decode(), object_pairs_hook=_without_repetition) if isinstance(found, bytes) else found
+    value = _loaded(found.decode(), object_pairs_hook=_without_repetition) if isinstance(found, bytes) else found
     if not isinstance(value, dict):
         raise ValueError("no JSON object")
     return value
+
+
+def _loaded(text: str, **options: Any) -> Any:
+    try:
+        return json.loads(text, **options)
+    except RecursionError as error:
+        raise ValueError("it is nested too deep") from error
 
 
 def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

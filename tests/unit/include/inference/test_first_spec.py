@@ -24,7 +24,7 @@ from include.inference.day_folders import day_of
 from include.inference.delivered_files import MAX_FILES, delivered_files
 from include.inference.first_spec import guessed_source
 from tests.support.documents.inferred_specs import inferred, kinds, put, text_of
-from tests.support.storage.landing_files import avro_of, packed_avro_of, snappy_block
+from tests.support.storage.landing_files import avro_of, packed_avro_of, parquet_of, snappy_block
 
 
 def test_csv_files_give_columns_types_and_dialect_and_what_no_column_can_read_is_text(tmp_path: Path) -> None:
@@ -122,13 +122,14 @@ def test_a_parquet_file_that_is_damaged_or_that_nothing_reads_is_named_and_left_
     put(tmp_path / "orders/footer.parquet", whole[:-60] + bytes(52) + whole[-8:])
     polars.DataFrame({"id": polars.Series([10**30], dtype=polars.Int128)}).write_parquet(tmp_path / "orders/z.parquet")
     with guessed_source(LocalLanding(str(tmp_path)), "orders") as source:
-        assert (source.rows.count(), source.rows.types) == (1000, {"id": "bigint"})
+        assert (source.rows.count(), source.rows.types) == (1001, {"id": "bigint"})
         unread = source.guess.unread
     assert [text.partition(" ")[0].rpartition("/")[2] for text in unread] == [
         "footer.parquet",
         "page.parquet",
-        "z.parquet",
+        "z.parquet:",
     ]
+    assert unread[-1].endswith("z.parquet: its column id cannot be read (bytes of a type that only its writer knows)")
 
 
 @pytest.mark.parametrize(
@@ -278,3 +279,44 @@ def test_nothing_to_guess_from_is_not_ready_and_unreadable_files_are_bad_input(t
     put(tmp_path / "orders/a.parquet", "id\n1\n")
     with pytest.raises(BadInputError, match=r"orders/a\.parquet does not read as parquet: "):
         text_of(tmp_path)
+
+
+MIXED = {
+    "parquet": [
+        parquet_of([{"id": 1, "v": {"a": 1}, "w": {"b": [1]}}]),
+        parquet_of([{"id": 2, "v": 5, "w": {"b": 2}}]),
+    ],
+    "json": [b'{"id": 1, "v": {"a": 1}, "w": {"b": [1]}}', b'{"id": 2, "v": 5, "w": [2]}'],
+    "avro": [
+        avro_of({"id": "long", "v": {"type": "map", "values": "int"}, "w": "int"}, {"id": 1, "v": {}, "w": 1}),
+        avro_of({"id": "long", "v": "long", "w": {"type": "array", "items": "int"}}, {"id": 2, "v": 5, "w": []}),
+    ],
+}
+
+
+@pytest.mark.parametrize("kind", MIXED)
+def test_a_field_that_has_parts_in_some_files_alone_is_text_with_a_remark(tmp_path: Path, kind: str) -> None:
+    for number, content in enumerate(MIXED[kind]):
+        put(tmp_path / f"orders/{number}.{kind}", content)
+    assert kinds(inferred(tmp_path)) == {"id": "bigint", "v": "string", "w": "string"}
+    assert text_of(tmp_path).count("  # of other types in other files: ") == 2
+
+
+def test_a_parquet_column_of_nulls_has_the_type_of_other_files(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"id": [1], "v": pa.nulls(1)}), put(tmp_path / "orders/a.parquet", b""))
+    put(tmp_path / "orders/b.parquet", parquet_of([{"id": 2, "v": {"a": 1}}]))
+    assert kinds(inferred(tmp_path)) == {"id": "bigint", "v": "struct<a:bigint>"}
+
+
+def test_json_that_is_nested_too_deep_is_named_before_it_ends_the_process(tmp_path: Path) -> None:
+    deep = "[" * 100_000 + "]" * 100_000
+    put(tmp_path / "orders/a.json", f'{{"id": 1}}\n{{"id": {deep}}}\n{{"id": 2, "text": "{"[" * 2000}"}}\n')
+    put(tmp_path / "orders/b.json", f'[{{"id": "x", "v": \n{deep}}}]')
+    with guessed_source(LocalLanding(str(tmp_path)), "orders") as source:
+        unread, rows = source.guess.unread, source.rows.count()
+        assert dict(source.rows.types) == {"id": "bigint", "text": "string"}
+    assert rows == 2
+    assert [line.removeprefix(str(tmp_path)) for line in unread] == [
+        "/orders/a.json, line 2: it is nested too deep",
+        "/orders/b.json does not read as json: it is nested too deep; nothing in the file is a JSON object",
+    ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
@@ -80,3 +81,39 @@ def test_a_reading_is_proposed_if_it_alone_fits_all_values(
     if kind == "parquet":  # with texts alone, which need no other type
         wanted = {name: STRING if reading == BIGINT else reading for name, reading in wanted.items()}
     assert found == {name.replace("updatedTime", "updated_time"): reading for name, reading in wanted.items()}
+
+
+INSTANT = 1_717_000_000_123
+NESTED = {
+    # name: (value, type, settings); `seen` is a time of the part that has a time already
+    "event": ({"at": INSTANT, "n": 5}, "struct<at:timestamp,n:bigint>", {"epoch": "ms"}),
+    "events": ([{"changed": {"at": INSTANT}}, None], "array<struct<changed:struct<at:timestamp>>>", {"epoch": "ms"}),
+    "two_units": ({"at": INSTANT, "since": 1_717_000_000}, "struct<at:bigint,since:bigint>", {}),
+    "seen": ({"at": "2024-06-30T10:00:00Z", "since": INSTANT}, "struct<at:timestamp,since:bigint>", {}),
+    "price": (
+        {"net": "1.234,5", "tax": "0,25"},
+        "struct<net:decimal(18,1),tax:decimal(18,2)>",
+        {"decimal_comma": True},
+    ),
+    "weight": ({"net": "1.234,5", "tare": 0.25}, "struct<net:string,tare:double>", {}),
+    "day": ({"of": "30.06.2024", "n": 1}, "struct<of:date,n:bigint>", {"format": "dd.MM.yyyy"}),
+    "both": (
+        {"at": INSTANT, "fee": "1,5"},
+        "struct<at:timestamp,fee:decimal(18,1)>",
+        {"epoch": "ms", "decimal_comma": True},
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", ["json", "parquet"])
+def test_a_reading_of_parts_is_proposed_if_it_fits_all_parts_of_its_types(tmp_path: Path, kind: str) -> None:
+    record = {name: value for name, (value, *_) in NESTED.items()}
+    place = put(tmp_path / f"orders/a.{kind}", "".join(f"{json.dumps(record)}\n" for _ in range(3)))
+    if kind == "parquet":
+        seen = {"at": datetime(2024, 6, 30, tzinfo=UTC), "since": INSTANT}
+        pq.write_table(pa.Table.from_pylist([{**record, "seen": seen}] * 3), place)
+    found = {
+        name: (column.type, column.model_dump(mode="json", include={*ValueReading.model_fields}))
+        for name, column in inferred(tmp_path).columns.items()
+    }
+    assert found == {name: (kind_of, settings) for name, (_, kind_of, settings) in NESTED.items()}
