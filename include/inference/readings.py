@@ -8,8 +8,11 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 import duckdb
+from duckdb import ColumnExpression
+from duckdb.sqltypes import DuckDBPyType
 
-from include.inference.delivered_rows import identifier
+from include.contracts.spec.nested_type import NestedType, is_nested, nested_type, scalar_types
+from include.inference.delivered_rows import identifier, quoted
 from include.inference.guess import DIGITS_OF_DOUBLE, decimal_of
 
 _NO_VALUE = (r"\N", "NULL", "null", "None", "NA", "N/A", "n/a", "-")
@@ -92,7 +95,80 @@ def readings_of(
             measures = ", ".join(measure for values in unclear.values() for measure in _measures(values))
             found = iter(reader.execute(f"SELECT {measures} FROM {rows}").fetchone() or ())
             unclear = {name: values.measured(*islice(found, 6)) for name, values in unclear.items()}
-    return readings | {name: reading for name, values in unclear.items() if (reading := _reading(values))}
+    readings |= {name: reading for name, values in unclear.items() if (reading := _reading(values))}
+    for name, column in columns.items():
+        if is_nested(types[name]):
+            readings[name] = _nested_reading(reader, relation, column, types[name])
+    return readings
+
+
+_Path = tuple[str | None, ...]
+"""The way to a part of a value: names of fields, and None for the elements of a list."""
+
+_TIMES = frozenset({"date", "timestamp"})
+_OF_PARTS = {"epoch": _TIMES, "format": _TIMES, "decimal_comma": frozenset({"decimal", "float", "double"})}
+"""Setting of a column -> the types of the parts that it is for, all of them."""
+
+
+def _nested_reading(reader: duckdb.DuckDBPyConnection, relation: str, column: str, kind: str) -> Reading:
+    """Return how a field with parts is read: a setting is proposed if it fits all parts that it is for."""
+    parts = dict(_parts(kind, reader.table("few_rows").select(ColumnExpression(column)).types[0]))
+    found = dict[_Path, Reading]()
+    for path, (part, type_of_duckdb) in parts.items():
+        is_text = part == "string" and type_of_duckdb in ("VARCHAR", "JSON")
+        if is_text or part in ("int", "bigint"):
+            text = "(v ->> '$')" if type_of_duckdb == "JSON" else "(CAST(v AS VARCHAR))"
+            name = next(step for step in reversed((column, *path)) if step is not None)
+            values = _Values(text, _kinds_for(name, is_text))
+            for rows in ("few_rows", relation):
+                if values.kinds:
+                    sql = f"SELECT {', '.join(_measures(values))} FROM {_values_at(path, column, rows)}"
+                    values = values.measured(*(reader.execute(sql).fetchone() or ()))
+            if (reading := _reading(values)) and len(reading.settings) == 1:
+                found[path] = reading
+    types, settings = dict[_Path, str](), dict[str, object]()
+    for setting, fitting in _OF_PARTS.items():
+        read = {path: reading for path, reading in found.items() if setting in reading.settings}
+        others = {each.partition("(")[0] for path in parts.keys() - read for each in scalar_types(parts[path][0])}
+        ways = {reading.settings[setting] for reading in read.values()}
+        if len(ways) == 1 and not others & fitting and not (setting == "format" and "epoch" in settings):
+            settings[setting] = ways.pop()
+            types |= {path: reading.type for path, reading in read.items()}
+    return Reading(_with_types(kind, types), identifier(column), settings)
+
+
+def _parts(kind: str, type_of_duckdb: DuckDBPyType, path: _Path = ()) -> Iterator[tuple[_Path, tuple[str, str]]]:
+    """Yield the way to each part without parts, with its type and that of DuckDB."""
+    children = type_of_duckdb.children if type_of_duckdb.id in ("struct", "list") else []
+    of_duckdb = {name: child for name, child in children if isinstance(child, DuckDBPyType)}
+    if not is_nested(kind) or not of_duckdb:
+        yield path, (kind, str(type_of_duckdb))
+        return
+    for name, part in nested_type(kind).parts.items():
+        if type_of_duckdb.id == "struct":
+            yield from _parts(part, of_duckdb[name], (*path, name))
+        else:
+            yield from _parts(part, of_duckdb["child"], (*path, None))
+
+
+def _values_at(path: _Path, column: str, rows: str) -> str:
+    """Return the values of a part as DuckDB's SQL, in a column `v`."""
+    values = f"(SELECT {identifier(column)} AS v FROM {rows})"
+    for step in path:
+        values = f"(SELECT {'unnest(v)' if step is None else f'struct_extract(v, {quoted(step)})'} AS v FROM {values})"
+    return values
+
+
+def _with_types(kind: str, types: Mapping[_Path, str], path: _Path = ()) -> str:
+    """Return a type with other types of some of its parts."""
+    if not is_nested(kind):
+        return types.get(path, kind)
+    nested = nested_type(kind)
+    parts = {
+        name: _with_types(part, types, (*path, name if nested.kind == "struct" else None))
+        for name, part in nested.parts.items()
+    }
+    return str(NestedType(nested.kind, parts))
 
 
 @dataclass(frozen=True)

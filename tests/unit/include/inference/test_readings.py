@@ -97,7 +97,7 @@ NESTED = {
     ),
     "weight": ({"net": "1.234,5", "tare": 0.25}, "struct<net:string,tare:double>", {}),
     "day": ({"of": "30.06.2024", "n": 1}, "struct<of:date,n:bigint>", {"format": "dd.MM.yyyy"}),
-    "both": (
+    "visit": (
         {"at": INSTANT, "fee": "1,5"},
         "struct<at:timestamp,fee:decimal(18,1)>",
         {"epoch": "ms", "decimal_comma": True},
