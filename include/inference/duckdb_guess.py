@@ -12,6 +12,7 @@ import duckdb
 import pyarrow as pa
 from duckdb.sqltypes import DuckDBPyType
 
+from include.contracts.spec.bronze_sources import LandingSource
 from include.contracts.spec.nested_type import NestedType, column_type_of
 from include.control.landing.formats.parquet_files import parquet_file
 from include.errors import BadInputError
@@ -56,10 +57,12 @@ def guess_of_files(reader: duckdb.DuckDBPyConnection, kind: str, delivered: list
         return _guess_of_json(reader, delivered, scratch)
     if kind == "parquet":
         return _guess_of(reader, kind, delivered, "", {})
-    delimiter, header = _dialect(reader, delivered)
-    options = f", sample_size = -1, delim = {quoted(delimiter)}, header = {header}{_ISO_ONLY}"
-    settings = {**({"delimiter": delimiter} if delimiter != "," else {}), **({} if header else {"header": False})}
-    return _guess_of(reader, kind, delivered, options, settings)
+    settings = _dialect(reader, delivered)
+    names = {"delimiter": "delim"}
+    stated = "".join(f", {names.get(name, name)} = {quoted(str(value))}" for name, value in settings.items())
+    defaults = {name: LandingSource.model_fields[name].default for name in settings}
+    different = {name: value for name, value in settings.items() if value != defaults[name]}
+    return _guess_of(reader, kind, delivered, f", sample_size = -1{stated}{_ISO_ONLY}", different)
 
 
 def _guess_of_json(reader: duckdb.DuckDBPyConnection, delivered: list[LocalCopy], scratch: Path) -> Guess:
@@ -197,22 +200,28 @@ def _json_fields(detected: tuple[str, ...], field_of: Mapping[str, str] | None) 
     return detected if field_of is None else tuple(field_of.get(column, "") for column in detected)
 
 
-def _dialect(reader: duckdb.DuckDBPyConnection, files: list[LocalCopy]) -> tuple[str, bool]:
-    """Return the delimiter of CSV files, and whether they have a header, by the newest that can be read.
+def _dialect(reader: duckdb.DuckDBPyConnection, files: list[LocalCopy]) -> dict[str, object]:
+    """Return the settings of CSV files by the newest that can be read, and quotes by the newest that has some.
 
     Raises:
         BadInputError: none can be read; the error names the newest.
     """
-    query, problems = "SELECT Delimiter, HasHeader FROM sniff_csv(?)", list[BadInputError]()
+    query, problems = "SELECT Delimiter, HasHeader, Quote, Escape FROM sniff_csv(?)", list[BadInputError]()
+    settings = dict[str, object]()
     for file in reversed(files):
         try:
             with reading(file, "csv"):
                 # All rows are fetched: an open result would make the next error end the transaction of every file.
-                ((delimiter, header),) = reader.execute(query, [str(file.path)]).fetchall()
-                return str(delimiter), bool(header)
+                ((delimiter, header, quote, escape),) = reader.execute(query, [str(file.path)]).fetchall()
         except BadInputError as error:
             problems.append(error)
-    raise problems[0]
+            continue
+        settings = settings or {"delimiter": delimiter, "header": header}
+        if len(quote) == len(escape) == 1:
+            return {**settings, "quote": quote, "escape": escape}
+    if not settings:
+        raise problems[0]
+    return settings
 
 
 def _detect(reader: duckdb.DuckDBPyConnection, relation: str) -> dict[str, DuckDBPyType]:

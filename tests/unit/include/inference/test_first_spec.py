@@ -49,6 +49,26 @@ def test_csv_files_give_columns_types_and_dialect_and_what_no_column_can_read_is
     assert source.path.startswith("date={interval_start"), "a folder a day"
 
 
+@pytest.mark.parametrize(
+    ("text", "settings"),
+    [
+        ('1,"a ""b"", c"\n', ('"', '"')),
+        ('1,"a \\"b\\", c"\n', ('"', "\\")),
+        ("1,'a ''b'', c'\n", ("'", "'")),
+        ("1,it's\n", ('"', '"')),
+    ],
+)
+def test_the_quotes_of_csv_files_are_those_of_the_newest_file_with_some(
+    tmp_path: Path, text: str, settings: tuple[str, str]
+) -> None:
+    put(tmp_path / "orders/a.csv", f"id,name\n{text * 3}")
+    put(tmp_path / "orders/b.csv", "id,name\n2,x\n")
+    source = inferred(tmp_path).landing_source
+    assert (source.quote, source.escape) == settings
+    with guessed_source(LocalLanding(str(tmp_path)), "orders") as guessed:
+        assert guessed.rows.values("name")[0][0] in ('a "b", c', "a 'b', c", "it's")
+
+
 def test_avro_and_parquet_files_give_the_types_of_their_schemas(tmp_path: Path) -> None:
     of_parquet = pa.schema([("n", pa.int32()), ("price", pa.decimal128(9, 2)), ("seen", pa.timestamp("us", tz="UTC"))])
     pq.write_table(of_parquet.empty_table(), put(tmp_path / "bills/a.parquet", b""))
