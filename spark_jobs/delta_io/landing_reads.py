@@ -30,7 +30,7 @@ from spark_jobs.transforms.records import (
     parse_json,
     parse_json_lines,
 )
-from spark_jobs.transforms.values.avro_unions import UNION_OPTIONS, without_unions
+from spark_jobs.transforms.values.avro_values import UNION_OPTIONS, plain_value
 from spark_jobs.transforms.values.nested_values import nested_as_json
 
 SOURCE_FILE = "_source_file"
@@ -132,7 +132,7 @@ def _read_group(
             received = reader.format(spec.landing_source.format).options(**UNION_OPTIONS).load(paths).toDF(*names)
         fields = [field for field in received.schema if field.name not in (SOURCE_FILE, BLOCK_START)]
         plain = {
-            field.name: without_unions(F.col(field.name), field.dataType, record.has_commas(field.name))
+            field.name: plain_value(F.col(field.name), field.dataType, record.has_commas(field.name))
             for field in fields
         }
         values = [nested_as_json(*plain[name], record.whole_kind(name)).alias(name) for name in plain]

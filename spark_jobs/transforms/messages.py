@@ -24,7 +24,8 @@ from spark_jobs.transforms.records import (
     parse_json,
     unreadable,
 )
-from spark_jobs.transforms.values.avro_unions import UNION_OPTIONS, without_unions
+from spark_jobs.transforms.values.avro_values import UNION_OPTIONS, nanosecond_time, plain_value, readable_schema
+from spark_jobs.transforms.values.java_functions import with_java_functions
 from spark_jobs.transforms.values.nested_values import nested_as_json
 
 NULL_MESSAGE = "_null_message"
@@ -107,25 +108,34 @@ def _avro_rows(received: DataFrame, columns: RecordColumns, spec: BronzeSpec) ->
     # from_avro turns bytes that do not fit the schema into a record of nulls. Here the value is the one field of
     # another record, for which Avro writes the same bytes: then that field is null. It also reads nothing of what
     # follows the record, such as another one. Here an end follows the value, and must follow the record.
-    value = {"name": "value", "type": json.loads(str(spec.kafka_source.avro_schema))}
+    record = {"name": "value", "type": readable_schema(json.loads(str(spec.kafka_source.avro_schema)))}
     end = {"name": "end", "type": {"type": "fixed", "name": "millrace_end", "size": len(_END)}}
-    wrapped = json.dumps({"type": "record", "name": "millrace_message", "fields": [value, end]})
+    wrapped = json.dumps({"type": "record", "name": "millrace_message", "fields": [record, end]})
     options = {"mode": "PERMISSIVE", **UNION_OPTIONS}
     message = from_avro(F.concat(_VALUE, F.lit(_END)), wrapped, options)
-    decoded = received.withColumn("_message", message).withColumn(
-        "_fields", F.when(F.col("_message")["end"] == F.lit(_END), F.col("_message")["value"])
+    decoded = (
+        with_java_functions(received)
+        .withColumn("_message", message)
+        .withColumn("_fields", F.when(F.col("_message")["end"] == F.lit(_END), F.col("_message")["value"]))
     )
     broken = F.when(F.col(_VALUE).isNotNull() & F.col("_fields").isNull(), in_base64(F.col(_VALUE)))
     received_fields = decoded.select("_fields.*").schema
     readers = columns.readers(spec, received_fields.names)
     names = {field: readers.get(field, f"_undeclared_{number}") for number, field in enumerate(received_fields.names)}
-    plain = {
-        field.name: without_unions(F.col("_fields")[field.name], field.dataType, columns.has_commas(names[field.name]))
-        for field in received_fields
-    }
-    values = [nested_as_json(*plain[field], columns.whole_kind(name)).alias(name) for field, name in names.items()]
-    parsed = decoded.select("*", *values, broken.alias(CORRUPT)).drop("_fields", "_message")
     undeclared = {name: field_text(field) for field, name in names.items() if field not in readers}
+    values = list[Column]()
+    for field in received_fields:
+        name, received_value = names[field.name], F.col("_fields")[field.name]
+        value, kind = plain_value(received_value, field.dataType, columns.has_commas(name))
+        if time := nanosecond_time(received_value, field.dataType):
+            (value, whole_text), kind = time, "timestamp"
+            if columns.kinds.get(name) == kind:
+                values.append(whole_text.alias(f"_nanoseconds_{name}"))
+                undeclared[f"_nanoseconds_{name}"] = f"{field_text(field.name)}.nanoseconds"
+            else:
+                value, kind = F.coalesce(whole_text, value.cast("string")), "string"
+        values.append(nested_as_json(value, kind, columns.whole_kind(name)).alias(name))
+    parsed = decoded.select("*", *values, broken.alias(CORRUPT)).drop("_fields", "_message")
     return parse_columns(parsed, columns, undeclared)
 
 

@@ -17,6 +17,7 @@ _TYPES = {
     "JsonRecords": f"array<{_RECORD}>",
     "ExactDecimal": "string",
     "ExactDouble": "double",
+    "WideDecimal": "string",
 }
 """Class of `spark_jobs/formats` -> the Spark type of its results."""
 

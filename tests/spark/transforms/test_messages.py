@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import io
 import json
+import struct
 from base64 import b64encode
+from datetime import datetime
 from decimal import Decimal
-from io import BytesIO
+from pathlib import Path
 from typing import Any
 
-from fastavro import schemaless_writer
+import fastavro
 from pyspark.sql import Row, SparkSession
 
+from include.control.landing.formats.plain_copies import write_copy
+from include.control.landing.landing import LandingFile
+from include.control.landing.on_disk import LocalLanding
+from include.control.log.batch import COPIED, FileFact
+from spark_jobs.delta_io.landing_reads import read_landing
 from spark_jobs.transforms.messages import message_rows
 from tests.support.documents.specs import bronze_spec
+from tests.support.storage.landing_files import avro_of
 
 KAFKA = (
     "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, "
@@ -26,6 +35,13 @@ def rows_of(spark: SparkSession, columns: dict[str, Any], *values: bytes | None,
     spec = bronze_spec(source={"kafka": "main", "topics": ["orders"], **source}, columns=columns)
     messages = [(None, value, "orders", 0, offset, None, None) for offset, value in enumerate(values)]
     return sorted(message_rows(spark.createDataFrame(messages, KAFKA), spec).collect(), key=lambda row: row["_offset"])
+
+
+def avro_message(schema: str, record: dict[str, Any]) -> bytes:
+    """Return a record as a message has it: without the schema."""
+    stored = io.BytesIO()
+    fastavro.schemaless_writer(stored, fastavro.parse_schema(json.loads(schema)), record)
+    return stored.getvalue()
 
 
 def test_csv_values_are_read_by_the_order_of_the_columns(spark: SparkSession) -> None:
@@ -58,8 +74,8 @@ def test_a_number_of_a_union_of_avro_is_none_with_a_comma(spark: SparkSession) -
     values = [1.125, 1.5e7, "1.125", "1,125", 0.00001, "0.5", -9.5, None]
     sent = list[bytes]()
     for value in values:
-        message = BytesIO()
-        schemaless_writer(message, schema, {"price": value, "more": value})
+        message = io.BytesIO()
+        fastavro.schemaless_writer(message, schema, {"price": value, "more": value})
         sent.append(message.getvalue())
     rows = rows_of(spark, columns, *sent, format="avro", avro_schema=json.dumps(schema))
     price = Decimal("1.125")
@@ -67,6 +83,68 @@ def test_a_number_of_a_union_of_avro_is_none_with_a_comma(spark: SparkSession) -
     assert [json.loads(row["_rescued"] or "{}").get("price") for row in rows] == [
         *(None,) * 4, "1.0E-5", "0.5", None, None
     ]  # fmt: skip
+
+
+def test_types_of_avro_that_spark_does_not_know_are_read_like_those_of_landing_files(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    time, nanos = {"type": "long", "logicalType": "time-micros"}, {"type": "long", "logicalType": "timestamp-nanos"}
+    token = {"type": "fixed", "name": "token", "namespace": "t", "size": 16, "logicalType": "uuid"}
+    stop = [{"name": "t", "type": ["null", time], "default": None}, {"name": "at", "type": nanos, "default": 0}]
+    kinds = {
+        "clock": {"type": "int", "logicalType": "time-millis"},
+        "time": ["null", time],
+        "at": ["null", nanos],
+        "at_text": {"type": "long", "logicalType": "local-timestamp-nanos"},
+        "token": token,
+        "gap": {"type": "fixed", "name": "gap", "size": 12, "logicalType": "duration"},
+        "stops": {"type": "array", "items": {"type": "record", "name": "stop", "fields": stop}},
+        "tokens": {"type": "map", "values": ["null", "t.token"]},
+        "any": [time, "string", "boolean", "t.token", {"type": "array", "items": time}],
+        "extra": nanos,
+        "wide": ["null", {"type": "bytes", "logicalType": "decimal", "precision": 50, "scale": 10}],
+        "day": {"type": "int", "logicalType": "date"},
+    }
+    sound = {
+        "clock": 65_000_001, "time": 65_000_000_001, "at": 1357027200123456789, "at_text": 1357027200123456000,
+        "token": bytes(range(16)), "gap": struct.pack("<III", 14, 2, 4294967295), "extra": -1, "any": 0, "day": 3,
+        "wide": Decimal(f"-1{'0' * 38}.5"),
+        "stops": [{"t": 0, "at": -1}, {"t": None, "at": 1000}], "tokens": {"a": bytes(range(16, 32)), "b": None},
+    }  # fmt: skip
+    odd = {
+        **sound, "clock": -1, "time": -(2**63), "at": -(2**63) + 1, "at_text": 2**63 - 1, "any": [86_399_999_999],
+        "gap": struct.pack("<III", 0, 0, 60_000), "stops": [], "tokens": {},
+    }  # fmt: skip
+    records = [
+        sound,
+        odd,
+        {**sound, "time": None, "at": None, "wide": None, "any": "x"},
+        {**sound, "any": bytes(range(16))},
+    ]
+    columns = {name: {"type": "string"} for name in kinds if name != "extra"}
+    columns |= {"at": {"type": "timestamp"}, "stops": {"type": "array<struct<t:string,at:timestamp>>"}}
+    columns |= {"tokens": {"type": "map<string,string>"}, "day": {"type": "date"}}
+    file = avro_of(kinds, *records)
+    schema = fastavro.reader(io.BytesIO(file)).metadata["avro.schema"]
+
+    landing = LocalLanding(str(tmp_path))
+    (tmp_path / "a.avro").write_bytes(file)
+    write_copy(LandingFile(landing, "a.avro"), "avro", tmp_path / "copy")
+    fact = FileFact("a.avro", len(file), 0, columns=tuple(kinds), layout=COPIED)
+    spec = bronze_spec(source={"landing": "orders", "files": "*", "format": "avro"}, columns=columns)
+    landed = read_landing(spark, spec, landing, [fact], {"a.avro": tmp_path / "copy"}).select(*columns, "_rescued")
+
+    values = (avro_message(schema, record) for record in records)
+    rows = rows_of(spark, columns, *values, format="avro", avro_schema=schema)
+    assert [row[: len(columns) + 1] for row in rows] == landed.collect()
+    first, second, *_ = rows
+    assert first[:2] == ("18:03:20.001000", "18:03:20.000001")
+    assert first["at"] == datetime(2013, 1, 1, 8, 0, 0, 123456)  # noqa: DTZ001  as PySpark gives it
+    assert first[3:6] == ("2013-01-01 08:00:00.123456", "00010203-0405-0607-0809-0a0b0c0d0e0f", "P14M2DT4294967.295S")
+    assert first["wide"] == f"-1{'0' * 38}.5000000000"
+    assert first["tokens"] == {"a": "10111213-1415-1617-1819-1a1b1c1d1e1f", "b": None}
+    assert json.loads(first["_rescued"])["at.nanoseconds"] == "2013-01-01 08:00:00.123456789"
+    assert (second["any"], second["gap"]) == ('["23:59:59.999999"]', "P0M0DT60S")
 
 
 def test_a_json_field_in_any_case_is_read_beside_a_column_of_the_message(spark: SparkSession) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from decimal import Decimal
 from uuid import UUID
 
 import pyarrow as pa
@@ -37,6 +38,9 @@ def interval_text(stored: bytes) -> str:
 
     >>> interval_text(bytes([14, 0, 0, 0, 2, 0, 0, 0, 220, 5, 0, 0]))
     'P14M2DT1.5S'
+    >>> interval_text(bytes([0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 255, 255]))
+    'P0M0DT4294967.295S'
     """
     months, days, millis = struct.unpack("<III", stored)
-    return f"P{months}M{days}DT{millis / 1000:g}S"
+    seconds = (Decimal(millis) / 1000).normalize()
+    return f"P{months}M{days}DT{seconds:f}S"
