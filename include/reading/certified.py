@@ -9,7 +9,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, reduce
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -25,8 +26,8 @@ from include.control.log.delta_log import commit_mark
 from include.control.log.stored_tables import is_table, open_table, tables_in, torn_log
 from include.errors import MillraceError, NotReadyError, QueryError, UnknownNameError, first_line
 from include.paths import LakehousePaths
-from include.reading.datasets import dataset_of
-from include.reading.duckdb_in_utc import all_columns, duckdb_in_utc, float_columns
+from include.reading.datasets import Part, dataset_of, filtered_parts
+from include.reading.duckdb_in_utc import all_columns, duckdb_in_utc
 from include.settings import Settings
 from include.specs.problem import did_you_mean
 
@@ -76,8 +77,13 @@ class CertifiedTable:
         return self._rows
 
     @cached_property
-    def _rows(self) -> ds.Dataset:
+    def _rows(self) -> ds.FileSystemDataset:
         return dataset_of(self.delta, self.path)
+
+    @cached_property
+    def parts(self) -> list[Part]:
+        """The rows in parts, of which DuckDB lets Arrow filter."""
+        return filtered_parts(self.delta, self._rows)
 
     def arrow(self, **scan: Any) -> pa.Table:
         """Return the rows as an Arrow table; `columns` and `filter` are those of Arrow's `Dataset.to_table`."""
@@ -85,20 +91,19 @@ class CertifiedTable:
 
     def duckdb(self, connection: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyRelation:
         """Return the rows as a relation of a DuckDB connection, or of a new one in UTC; DuckDB reads what it needs."""
-        rows = self.dataset()
-        return (connection or duckdb_in_utc()).from_arrow(rows).project(all_columns(rows.schema))
+        database = connection or duckdb_in_utc()
+        parts = [database.from_arrow(rows).project(all_columns(unfit)) for rows, unfit in self.parts]
+        return reduce(lambda one, other: one.union(other), parts)
 
     def polars(self) -> polars.LazyFrame:
         """Return the rows as a lazy frame of Polars."""
         try:
-            import polars
+            import_module("polars")
         except ImportError as error:
             raise QueryError("the package polars is not installed", "pip install polars") from error
-        # Its own `scan_delta` finds no file below a folder with a space or a letter beyond ASCII in its name.
-        frame = polars.scan_pyarrow_dataset(self.dataset())
-        # Polars lets Arrow filter, as DuckDB does: a column that an expression makes is filtered by Polars.
-        columns = [polars.col(name) for name in float_columns(self.dataset().schema)]
-        return frame.with_columns(polars.when(column.is_not_null()).then(column) for column in columns)
+        from include.reading.polars_frame import frame_of
+
+        return frame_of(filtered_parts(self.delta, self._rows, only_nan=True))
 
     def spark(self, session: Any) -> Any:
         """Return the rows as a DataFrame of a `SparkSession` that has Delta, and the credentials of the store."""

@@ -34,9 +34,11 @@ def connection_of(versions: Iterable[CertifiedTable]) -> DuckDBPyConnection:
     connection = duckdb_in_utc()
     for version in versions:
         layer, name = version.table.split(".")
-        rows = version.dataset()
-        connection.register(version.table, rows)
+        selects = []
+        for at, (rows, unfit) in enumerate(version.parts):
+            part = f"{version.table} {at}" if at else version.table
+            connection.register(part, rows)
+            selects.append(f'SELECT {all_columns(unfit)} FROM "{part}"')
         connection.execute(f"CREATE SCHEMA IF NOT EXISTS {layer}")
-        columns = all_columns(rows.schema)
-        connection.execute(f'CREATE VIEW {layer}."{name}" AS SELECT {columns} FROM "{version.table}"')
+        connection.execute(f'CREATE VIEW {layer}."{name}" AS {" UNION ALL ".join(selects)}')
     return connection

@@ -1,11 +1,10 @@
-"""New DuckDB connections, which show times in UTC as everything in Millrace does, and what they read of a dataset."""
+"""New DuckDB connections, which show times in UTC as everything in Millrace does, and what they select of a dataset."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from importlib import import_module
 from typing import TYPE_CHECKING
-
-import pyarrow as pa
 
 from include.control.log.table_queries import identifiers
 from include.errors import QueryError
@@ -31,28 +30,16 @@ def duckdb_in_utc() -> DuckDBPyConnection:
     return connection
 
 
-def all_columns(schema: pa.Schema) -> str:
-    """Return the list of a SELECT with all columns of a dataset, whose filters find NaN.
+def all_columns(unfit: Collection[str]) -> str:
+    """Return the list of a SELECT with all columns of a dataset, of which Arrow filters by none of the named ones.
 
-    DuckDB 1.5 lets Arrow filter, to which NaN is not greater than any number, as it is to DuckDB and Spark. A filter on
-    an expression stays with DuckDB. (DuckDB 2.0 needs this no more.)
+    DuckDB 1.5 lets Arrow filter. A filter on an expression stays with DuckDB. (DuckDB 2.0 needs this no more.)
 
-    >>> all_columns(pa.schema([("n", pa.int64()), ("x", pa.float64())]))
+    >>> all_columns(["x"])
     '* REPLACE (CASE WHEN "x" IS NULL THEN NULL ELSE "x" END AS "x")'
-    >>> all_columns(pa.schema([("n", pa.int64())]))
+    >>> all_columns([])
     '*'
     """
-    names = [identifiers([name]) for name in float_columns(schema)]
+    names = [identifiers([name]) for name in sorted(unfit)]
     kept = ", ".join(f"CASE WHEN {name} IS NULL THEN NULL ELSE {name} END AS {name}" for name in names)
     return f"* REPLACE ({kept})" if kept else "*"
-
-
-def float_columns(schema: pa.Schema) -> list[str]:
-    """Return the columns that are floating point numbers, or structs with such fields: Arrow misjudges their NaN."""
-    return [field.name for field in schema if _has_floats(field.type)]
-
-
-def _has_floats(kind: pa.DataType) -> bool:
-    if pa.types.is_struct(kind):
-        return any(_has_floats(field.type) for field in kind)
-    return bool(pa.types.is_floating(kind))

@@ -100,7 +100,11 @@ class Predicate:
         """The filter for a frame of Polars."""
         name, *fields = self.column.split(".")
         column = pl.col(name).struct.field(fields[0]) if fields else pl.col(name)
-        return self.expression(column, [pl.lit(read_value(value, self.kind)) for value in self.values])
+        values = [read_value(value, self.kind) for value in self.values]
+        if self.word == "in":
+            found = column.is_in(pl.Series(pa.array(values, arrow_type(self.kind))))
+            return ~found if self.is_negated else found
+        return self.expression(column, [pl.lit(value) for value in values])
 
     def expression(self, column: Any, values: Sequence[Any]) -> Any:
         """The filter in the operators of Python, on a column and values of some library."""
@@ -119,12 +123,12 @@ class Predicate:
 def random_predicates(seed: str, column: str, kind: str, values: Sequence[str], count: int) -> list[Predicate]:
     """Return filters on a column that has such values."""
     chosen = random.Random(f"{seed} {column}")
-    words = [*_OPERATORS, *_OPERATORS, "between", "in", "is null"]
+    words = [*_OPERATORS, "between", "in", "in", "is null"]
     found = []
     for _ in range(count):
         word = chosen.choice(words)
         needed = {"between": 2, "in": 2, "is null": 0}.get(word, 1)
-        found.append(Predicate(column, kind, word, tuple(chosen.choices(values, k=needed)), chosen.random() < 0.25))
+        found.append(Predicate(column, kind, word, tuple(chosen.choices(values, k=needed)), chosen.random() < 0.4))
     return found
 
 

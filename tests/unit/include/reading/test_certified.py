@@ -8,10 +8,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import duckdb
+import polars as pl
 import pyarrow as pa
 import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 
 from embedded.servers.s3 import Bucket
 from include.contracts.lake_path import S3Path
@@ -20,7 +22,7 @@ from include.errors import MillraceError, NotReadyError, QueryError, UnknownName
 from include.paths import LakehousePaths
 from include.settings import PROJECT
 from millrace import certified, connect
-from tests.support.reading.certified_lake import ORDERS, now_of, orders, write_version
+from tests.support.reading.certified_lake import ORDERS, certify, now_of, orders, write_version
 
 SCAN = """
 import sys, duckdb
@@ -124,6 +126,23 @@ def test_odd_partition_values_and_added_columns_are_read(tmp_path: Path) -> None
     relation = read.duckdb()
     assert [relation.filter(f"\"día\" = '{day}'").fetchone()[1:2] for day in days[:2]] != [(), ()]
     assert relation.filter("\"día\" = '日本''--'").project("n").fetchall() == [(3,)]
+
+
+def test_a_filter_on_numbers_opens_no_file_that_has_only_others(tmp_path: Path) -> None:
+    paths = LakehousePaths(tmp_path)
+    for part in (0, 1):
+        rows = pa.table({"part": [part, part], "x": [part + 0.25, part + 0.5], "z": [None, float(-part)]})
+        write_deltalake(str(paths.table(ORDERS)), rows, mode="append")
+    certify(paths, ORDERS)
+    for file in paths.table(ORDERS).glob("*.parquet"):
+        if pq.read_table(file)["part"][0].as_py() == 0:
+            file.unlink()
+    read = certified(ORDERS, paths.root)
+    for where, column in (("x > 1.25", pl.col("x") > 1.25), ("x IN (1.5, 7)", pl.col("x").is_in([1.5, 7.0]))):
+        expected = [(1, 1.5, -1.0)]
+        assert read.polars().filter(column).collect().rows() == expected
+        assert read.duckdb().filter(where).fetchall() == expected
+        assert connect(paths.root).sql(f"FROM {ORDERS} WHERE {where}").fetchall() == expected
 
 
 def test_a_process_that_stops_reading_early_ends_in_peace(tmp_path: Path) -> None:
