@@ -3,19 +3,18 @@
     python -m tests.foreign_readers            # minutes: prints the list of differences, and counts
     python -m tests.foreign_readers --write    # writes the list into docs/guides/read-a-table.md
 
-Each reader gets the path of a table and a version, as the guide says, and filters on each column in each state. It runs
-in a process of its own, which it may end.
+Each reader gets the path of a table and a version, as the guide says, filters on each column in each state, and a join
+by each column. It runs in a process of its own, which it may end.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import multiprocessing
-import os
 import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
@@ -26,8 +25,8 @@ import typer
 
 from include.control.log.stored_tables import open_table
 from include.paths import LakehousePaths
-from tests.support.reading.predicates import Predicate, read_value
-from tests.support.reading.value_tables import BY_VALUE, PLAIN, STATES, change, create, filters_of, ids_of_spark
+from tests.support.reading.foreign_libraries import READERS, Join, Question, Read
+from tests.support.reading.value_tables import BY_VALUE, PARTED, PLAIN, STATES, change, create, filters_of, ids_of_spark
 from tests.support.spark.shared_server import choose_server_address, shared_server
 
 GUIDE = Path("docs/guides/read-a-table.md")
@@ -39,82 +38,10 @@ Answer = list[int] | str
 """The ids of the rows that were found, or the error."""
 
 
-def by_duckdb(path: str, version: int) -> Callable[[Predicate], list[int]]:
-    import duckdb
-
-    from include.control.views.duckdb_file import delta_extension
-
-    lake = duckdb.connect(config={"allow_unsigned_extensions": "true"})
-    lake.load_extension(str(delta_extension()))
-    lake.execute("SET TimeZone = 'UTC'")
-    source = f"delta_scan('{path}', version => {version})"
-    return lambda one: [row[0] for row in lake.sql(f"SELECT id FROM {source} WHERE {one.duckdb}").fetchall()]
-
-
-def by_polars(path: str, version: int) -> Callable[[Predicate], list[int]]:
-    import polars as pl
-
-    frame = pl.scan_delta(path, version=version)
-    return lambda one: frame.filter(one.polars()).select("id").collect()["id"].to_list()
-
-
-def by_dataset(path: str, version: int) -> Callable[[Predicate], list[int]]:
-    from deltalake import DeltaTable
-
-    rows = DeltaTable(path, version=version).to_pyarrow_dataset()
-    return lambda one: rows.to_table(columns=["id"], filter=one.arrow())["id"].to_pylist()
-
-
-def by_query_builder(path: str, version: int) -> Callable[[Predicate], list[int]]:
-    import pyarrow as pa
-    from deltalake import DeltaTable, QueryBuilder
-
-    reader = QueryBuilder().register("stored", DeltaTable(path, version=version))
-    return lambda one: pa.table(reader.execute(f"SELECT id FROM stored WHERE {one.datafusion}"))["id"].to_pylist()
-
-
-def by_daft(path: str, version: int) -> Callable[[Predicate], list[int]]:
-    import daft
-
-    frame = daft.read_deltalake(path, version=version)
-
-    def read(one: Predicate) -> list[int]:
-        name, *fields = one.column.split(".")
-        column = daft.col(name).get(fields[0]) if fields else daft.col(name)
-        values = [daft.lit(read_value(value, one.kind)) for value in one.values]
-        return frame.where(one.expression(column, values)).select("id").to_pydict()["id"]
-
-    return read
-
-
-def by_chdb(path: str, version: int) -> Callable[[Predicate], list[int]]:
-    os.chdir(path)  # it reads nothing beside the folder of its process
-    import chdb
-
-    chosen = f"SETTINGS delta_lake_snapshot_version = {version}, session_timezone = 'UTC'"
-
-    def read(one: Predicate) -> list[int]:
-        query = f"SELECT id FROM deltaLakeLocal('{path}') WHERE {one.clickhouse} {chosen}"
-        return [int(line) for line in str(chdb.query(query, "CSV")).split()]
-
-    return read
-
-
-READERS: dict[str, tuple[str, Callable[[str, int], Callable[[Predicate], list[int]]]]] = {
-    "DuckDB, `delta_scan`": ("duckdb", by_duckdb),
-    "Polars, `scan_delta`": ("polars", by_polars),
-    "deltalake, `to_pyarrow_dataset`": ("deltalake", by_dataset),
-    "deltalake, `QueryBuilder`": ("deltalake", by_query_builder),
-    "Daft, `read_deltalake`": ("daft", by_daft),
-    "chdb, `deltaLakeLocal`": ("chdb", by_chdb),
-}
-"""Reader -> its package, and what opens a version of a table."""
-
-
-def answers(reader: str, path: str, version: int, filters: Sequence[Predicate]) -> list[Answer]:
+def answers(reader: str, path: str, version: int, filters: Sequence[Question]) -> list[Answer]:
     """Return what a reader answers to each filter."""
     found: list[Answer] = []
-    read: Callable[[Predicate], list[int]] | None = None
+    read: Read | None = None
     for one in filters:
         try:
             read = read or READERS[reader][1](path, version)
@@ -124,7 +51,7 @@ def answers(reader: str, path: str, version: int, filters: Sequence[Predicate]) 
     return found
 
 
-def answers_of_a_process(reader: str, path: str, version: int, filters: Sequence[Predicate]) -> list[Answer]:
+def answers_of_a_process(reader: str, path: str, version: int, filters: Sequence[Question]) -> list[Answer]:
     """Return what a reader answers in a process of its own; a filter that ends the process counts alone."""
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, mp_context=spawn) as pool:
@@ -149,7 +76,7 @@ class Differences:
     wrong: int = 0
     examples: dict[str, str] = field(default_factory=dict)
 
-    def add(self, one: Predicate, right: list[int], found: Answer) -> None:
+    def add(self, one: Question, right: list[int], found: Answer) -> None:
         """Count an answer."""
         self.asked += 1
         if found == right:
@@ -173,25 +100,34 @@ def compare(count: int) -> tuple[dict[str, dict[str, Differences]], str]:
     session = own_session({"spark.databricks.delta.retentionDurationCheck.enabled": "false"})
     with session as spark, tempfile.TemporaryDirectory(prefix="millrace-readers-") as folder:
         paths = LakehousePaths(Path(folder))
-        for table in (PLAIN, BY_VALUE):
-            path = create(spark, paths, table)
+        tables = {table: create(spark, paths, table) for table in (PLAIN, BY_VALUE)}
+
+        def ask(table: str, questions: Sequence[Question], right: Sequence[list[int]], what: str) -> None:
+            path = tables[table]
+            for name in readers:
+                answered = answers_of_a_process(name, str(path), open_table(path).version(), questions)
+                for one, ids, answer in zip(questions, right, answered, strict=True):
+                    found[name][f"{what}{one.kind}"].add(one, ids, answer)
+
+        other = tables[BY_VALUE]
+        joins = [Join(name, kind, str(other), open_table(other).version()) for name, kind in PARTED.items()]
+        sides = [f"delta.`{path}`" for path in tables.values()]
+        right = [sorted(row[0] for row in spark.sql(join.sql(*sides, quote="`")).collect()) for join in joins]
+        ask(PLAIN, joins, right, "join by ")
+        for table, path in tables.items():
             for state in STATES:
                 change(spark, path, state)
                 filters = filters_of(table, f"foreign {state}", count)
-                right = ids_of_spark(spark, path, filters)
                 filters_asked += len(filters)
-                for name in readers:
-                    answered = answers_of_a_process(name, str(path), open_table(path).version(), filters)
-                    for one, ids, answer in zip(filters, right, answered, strict=True):
-                        place = f"partition {one.kind}" if table == BY_VALUE else one.kind
-                        found[name][place].add(one, ids, answer)
+                ask(table, filters, ids_of_spark(spark, path, filters), "partition " if table == BY_VALUE else "")
     wrong = sum(each.wrong for kinds in found.values() for each in kinds.values())
-    return found, f"{filters_asked} filters, {len(STATES)} states, {len(readers)} readers, {wrong} differences"
+    counts = f"{filters_asked} filters, {len(PARTED)} joins, {len(STATES)} states, {len(readers)} readers"
+    return found, f"{counts}, {wrong} differences"
 
 
 def as_markdown(found: dict[str, dict[str, Differences]], counts: str) -> str:
     """Return the list for the guide."""
-    lines = [f"{counts}.", "", "| reader | column | filters with other rows | for example |", "|---|---|---|---|"]
+    lines = [f"{counts}.", "", "| reader | column | with other rows | for example |", "|---|---|---|---|"]
     for reader, kinds in found.items():
         package, _ = READERS[reader]
         name = reader.replace(",", f" {version_of(package)},", 1)

@@ -18,8 +18,13 @@ from include.control.storage.s3_access import arrow_options
 from include.errors import MisfitError
 
 _IN_ORDER = (
-    pa.types.is_integer, pa.types.is_floating, pa.types.is_date, pa.types.is_timestamp, pa.types.is_string
-)  # fmt: skip
+    pa.types.is_integer,
+    pa.types.is_floating,
+    pa.types.is_decimal,
+    pa.types.is_date,
+    pa.types.is_timestamp,
+    pa.types.is_string,
+)
 """The types that the log and Arrow order alike, and whose bounds in the log are not below or above the rows' own."""
 
 _TRUNCATED = pa.scalar(1000, pa.duration("us"))

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
 
+import duckdb
 import polars as pl
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
 from include.cli.reading.query import open_query
+from include.control.views.duckdb_file import delta_extension
+from include.control.views.folder import INDEX
 from include.paths import LakehousePaths
 from include.settings import Settings
 from millrace import certified, connect
@@ -25,6 +31,7 @@ from tests.support.reading.value_tables import (
     create,
     file_count,
     filters_of,
+    ids_of_frame,
     ids_of_spark,
 )
 
@@ -36,17 +43,17 @@ Reader = Callable[[Predicate], Ids]
 
 
 @pytest.fixture
-def paths(lake: Path, spark: SparkSession) -> LakehousePaths:
+def paths(lake: Path, spark: SparkSession, tmp_path: Path) -> LakehousePaths:
     """A table with all types, and one whose partitions have all values."""
-    paths = LakehousePaths(lake)
+    paths = LakehousePaths(lake, views=tmp_path / "views")
     create(spark, paths, PLAIN)
     create(spark, paths, BY_VALUE)
     return paths
 
 
-def readers(table: str) -> Iterator[tuple[str, Reader]]:
-    """Our ways to read a table, which is opened once by each."""
-    opened, lake = certified(table), connect()
+def readers(table: str, views: Path) -> Iterator[tuple[str, Reader]]:
+    """Our ways to read a table, which is opened once by each; Spark comes apart."""
+    opened, lake, by_views = certified(table), connect(), in_views(views)
     relation, frame = opened.duckdb(), opened.polars()
     query = open_query(f"SELECT * FROM {table}", Settings()).connection
     yield (
@@ -55,16 +62,28 @@ def readers(table: str) -> Iterator[tuple[str, Reader]]:
     )
     yield "connect", lambda one: [row[0] for row in lake.sql(f"SELECT id FROM {table} WHERE {one.duckdb}").fetchall()]
     yield "duckdb", lambda one: [row[0] for row in relation.filter(one.duckdb).project("id").fetchall()]
+    yield "views", lambda one: [row[0] for row in by_views.sql(f"SELECT id FROM {table} WHERE {one.duckdb}").fetchall()]
     yield "polars", lambda one: frame.filter(one.polars()).collect()["id"].to_list()
     yield "arrow", lambda one: opened.arrow(columns=["id"], filter=one.arrow())["id"].to_pylist()
 
 
+def in_views(folder: Path) -> duckdb.DuckDBPyConnection:
+    """Run the script of the views that are kept up to date."""
+    database = duckdb.connect(config={"allow_unsigned_extensions": "true"})
+    database.load_extension(str(delta_extension()))
+    database.execute((folder / "duckdb.sql").read_text())
+    return database
+
+
 def is_compared(reader: str, one: Predicate) -> bool:
-    """Whether a reader means the same by a filter: to Arrow, NaN equals nothing."""
-    return reader != "arrow" or one.kind not in ("float", "double")
+    """Whether a reader means the same by a filter: to Arrow, NaN equals nothing; `delta_scan` misses -0.0."""
+    is_float = one.kind in ("float", "double")
+    return not is_float or (reader != "arrow" and (reader != "views" or 0 not in map(float, one.values)))
 
 
-def test_every_reader_finds_the_rows_of_spark_in_every_state(spark: SparkSession, paths: LakehousePaths) -> None:
+def test_every_reader_finds_the_rows_of_spark_in_every_state(
+    spark: SparkSession, paths: LakehousePaths, tmp_path: Path
+) -> None:
     compared, wrong, files = 0, [], set()
     for table in (PLAIN, BY_VALUE):
         path = Path(str(paths.table(table)))
@@ -73,9 +92,12 @@ def test_every_reader_finds_the_rows_of_spark_in_every_state(spark: SparkSession
         for state, filters in asked.items():
             change(spark, path, state)
             certify(paths, table)
+            index = json.loads((tmp_path / "views" / INDEX).read_bytes())
+            assert index[table] == {"path": str(path), "version": certified(table).version}
             files.add((table, file_count(path)))
             expected = [next(right) for _ in filters]
-            for name, read in readers(table):
+            assert ids_of_frame(certified(table).spark(spark), filters) == expected, f"{table} {state} spark"
+            for name, read in readers(table, tmp_path / "views"):
                 for one, ids in zip(filters, expected, strict=True):
                     if is_compared(name, one):
                         compared += 1
@@ -103,3 +125,33 @@ def test_joins_find_the_rows_of_spark(spark: SparkSession, paths: LakehousePaths
         assert sorted(joined) == right, name
         of_polars = plain.join(by_value, on=name).select("id", pl.col("id_right")).collect().rows()
         assert sorted(of_polars) == right, name
+
+
+def test_values_of_all_types_are_those_of_spark(spark: SparkSession, paths: LakehousePaths, tmp_path: Path) -> None:
+    for table in (PLAIN, BY_VALUE):
+        certify(paths, table)
+        opened, query = certified(table), f"FROM {table}"
+        right = canonical(opened.spark(spark).toArrow())
+        assert len(right) > 30
+        read = {
+            "arrow": opened.arrow(),
+            "duckdb": opened.duckdb().to_arrow_table(),
+            "connect": connect().sql(query).to_arrow_table(),
+            "query": open_query(query, Settings()).connection.sql(query).to_arrow_table(),
+            "views": in_views(tmp_path / "views").sql(query).to_arrow_table(),
+            "polars": opened.polars().collect().to_arrow(),
+        }
+        for reader, rows in read.items():
+            for found, expected in zip(canonical(rows), right, strict=True):
+                assert found == expected, f"{table} {reader}"
+
+
+def canonical(rows: pa.Table) -> list[str]:
+    """Return the rows as texts, sorted: NaN equals NaN then, and no -0.0 a 0.0."""
+
+    def value_of(value: object) -> object:
+        if isinstance(value, list):  # a map has pairs, which are structs in Polars
+            return [tuple(each.values()) if isinstance(each, dict) else each for each in value]
+        return value.astimezone(UTC) if isinstance(value, datetime) else value
+
+    return sorted(repr({name: value_of(row[name]) for name in sorted(row)}) for row in rows.to_pylist())

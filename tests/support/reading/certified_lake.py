@@ -10,6 +10,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from include.control.gates.gates import Gates
 from include.control.gates.result import GateResult
+from include.control.ledger.resolution import table_id
 from include.control.log.stored_tables import options_of
 from include.paths import LakehousePaths
 
@@ -39,9 +40,9 @@ def certify(paths: LakehousePaths, table: str, *, passed: bool = True) -> int:
     path = paths.table(table)
     delta = DeltaTable(str(path), storage_options=options_of(path))
     refused = "" if passed else f"{table} version {delta.version()} refused: too many rows"
-    version, table_id = delta.version(), str(delta.metadata().id)
+    version, of_table = delta.version(), table_id(path)
     result = GateResult(
-        table=table, table_id=table_id, version=version, suite_hash=HASH, passed=passed, refused=refused
+        table=table, table_id=of_table, version=version, suite_hash=HASH, passed=passed, refused=refused
     )
     Gates(paths).record(result)
     return version

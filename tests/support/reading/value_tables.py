@@ -5,13 +5,15 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from pathlib import Path
+from uuid import uuid4
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from include.control.log.stored_tables import open_table
+from include.control.log.stored_tables import TABLE_ID, open_table
 from include.paths import LakehousePaths
-from spark_jobs.delta_io.tables import READER_SAFE
+from spark_jobs.delta_io.reads import read_version
+from spark_jobs.delta_io.tables import READER_SAFE, replace_statement
 from tests.support.reading.predicates import Predicate, random_predicates
 
 PLAIN, BY_VALUE = "silver.plain", "silver.by_value"
@@ -34,7 +36,7 @@ VALUES = {
         "2024-02-29 12:00:00.000001", "2024-02-29 12:00:00.000999", "1969-12-31 23:59:59.999900",
         "0001-01-01 00:00:00.000000", "9999-12-31 23:59:59.999999",
     ],
-    "string": ["", "a", "b", "é", "NULL", "%", "x" * 40, "\U0010ffff" * 40],
+    "string": ["", "a", "é", "NULL", '%20 a=b/"c"', "__HIVE_DEFAULT_PARTITION__", "x" * 40, "\U0010ffff" * 40],
     "binary": ["", "00", "ff00", "616263"],
 }  # fmt: skip
 """Type -> texts of its values."""
@@ -73,7 +75,7 @@ STATES = {
     "restored": ("DELETE FROM {} WHERE id % 2 = 0", "RESTORE {} VERSION AS OF {version}"),
     "optimized": ("OPTIMIZE {}",),
     "vacuumed": ("VACUUM {} RETAIN 0 HOURS",),
-    "replaced": ("CREATE OR REPLACE TABLE {} {how} AS SELECT * FROM {}",),
+    "rebuilt": ("{rebuild}",),
 }
 """What is done to a table, one after the other -> the statements; none of them changes its rows in the end."""
 
@@ -97,9 +99,12 @@ def create(spark: SparkSession, paths: LakehousePaths, table: str) -> Path:
 def change(spark: SparkSession, path: Path, state: str) -> None:
     """Bring a table into a state."""
     delta = open_table(path)
-    how = _how(delta.metadata().partition_columns, "id")
+    metadata = delta.metadata()
+    read_version(spark, path, delta.version()).createOrReplaceTempView("built")
+    properties = {**metadata.configuration, TABLE_ID: str(uuid4())}
+    rebuild = replace_statement(path, "built", metadata.partition_columns, properties, "")
     for statement in STATES[state]:
-        spark.sql(statement.replace("{}", f"delta.`{path}`").format(version=delta.version(), how=how)).collect()
+        spark.sql(statement.replace("{}", f"delta.`{path}`").format(version=delta.version(), rebuild=rebuild)).collect()
 
 
 def _how(partitions: Sequence[str], statistics: str) -> str:
@@ -138,6 +143,10 @@ def filters_of(table: str, seed: str, count: int) -> list[Predicate]:
 
 def ids_of_spark(spark: SparkSession, path: Path, filters: Sequence[Predicate]) -> list[list[int]]:
     """Return the ids of the rows that Spark finds by each filter; it evaluates all of them in one query."""
-    columns = ", ".join(f"{one.spark} AS p{at}" for at, one in enumerate(filters))
-    rows = spark.sql(f"SELECT id, {columns} FROM delta.`{path}`").collect()
+    return ids_of_frame(spark.sql(f"FROM delta.`{path}`"), filters)
+
+
+def ids_of_frame(frame: DataFrame, filters: Sequence[Predicate]) -> list[list[int]]:
+    """Return the ids of the rows of a frame of Spark that it finds by each filter."""
+    rows = frame.selectExpr("id", *(f"{one.spark} AS p{at}" for at, one in enumerate(filters))).collect()
     return [sorted(row["id"] for row in rows if row[f"p{at}"]) for at in range(len(filters))]
