@@ -91,9 +91,9 @@ def test_every_reader_finds_the_rows_of_spark_in_every_state(
         right = iter(ids_of_spark(spark, path, list(chain(*asked.values()))))
         for state, filters in asked.items():
             change(spark, path, state)
-            certify(paths, table)
+            version = certify(paths, table)
             index = json.loads((tmp_path / "views" / INDEX).read_bytes())
-            assert index[table] == {"path": str(path), "version": certified(table).version}
+            assert index[table] == {"path": str(path), "version": version}, state
             files.add((table, file_count(path)))
             expected = [next(right) for _ in filters]
             assert ids_of_frame(certified(table).spark(spark), filters) == expected, f"{table} {state} spark"

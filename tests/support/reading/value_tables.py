@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,6 +11,7 @@ from uuid import uuid4
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from include.control.log.delta_log import USER_METADATA_KEY
 from include.control.log.stored_tables import TABLE_ID, open_table
 from include.paths import LakehousePaths
 from spark_jobs.delta_io.reads import read_version
@@ -50,6 +52,7 @@ TYPES = {
     "id": "int", **KINDS, "parts": "struct<x: double, d: decimal(18,8)>", "items": "array<double>",
     "named": "map<string, date>",
 }  # fmt: skip
+_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 _ROWS_OF_A_FILE, _STATISTICS = 3, "delta.dataSkippingStatsColumns"
 
 
@@ -103,8 +106,11 @@ def change(spark: SparkSession, path: Path, state: str) -> None:
     read_version(spark, path, delta.version()).createOrReplaceTempView("built")
     properties = {**metadata.configuration, TABLE_ID: str(uuid4())}
     rebuild = replace_statement(path, "built", metadata.partition_columns, properties, "")
+    # By this entry in its log a table is known to be another one from here on.
+    spark.conf.set(_METADATA, json.dumps({USER_METADATA_KEY: {"sources": {"rebuild": state == "rebuilt"}}}))
     for statement in STATES[state]:
         spark.sql(statement.replace("{}", f"delta.`{path}`").format(version=delta.version(), rebuild=rebuild)).collect()
+    spark.conf.unset(_METADATA)
 
 
 def _how(partitions: Sequence[str], statistics: str) -> str:
