@@ -26,10 +26,10 @@ from spark_jobs.transforms.values.nested_values import (
     MISFIT,
     VALUE,
     WHOLE,
-    as_json,
     fields_in,
     losses,
     names_for_java,
+    nested_as_json,
     read_as,
 )
 
@@ -158,7 +158,8 @@ def _read_column(name: str, value: Column, received: str, columns: RecordColumns
     """Read a value that is received as a Spark type; `is_sound` says that it is a text, and UTF-8."""
     kind, read = columns.kinds[name], F.col(_read(name))
     if is_nested(kind) and (received != kind or columns.reading(name).null_values):
-        text = as_json(value) if received == kind else value.cast("string")
+        text = (nested_as_json(value, received, None) if received == kind else value).cast("string")
+        text = text if is_sound else shown_text(text)
         lost = F.to_json(losses(text, read, kind, field_text(columns.fields.get(name, name)), columns.reading(name)))
         is_lost = read[MISFIT] != WHOLE
         return _ReadColumn(read[VALUE], read_as(text, kind, columns.reading(name)), is_lost, lost, is_object=True)
@@ -166,7 +167,9 @@ def _read_column(name: str, value: Column, received: str, columns: RecordColumns
         return _ReadColumn(value)
     if is_nested(kind):
         stored = F.when(can_be_stored(value, kind), value)
-        return _ReadColumn(read, stored, value.isNotNull() & read.isNull(), as_json(value))
+        return _ReadColumn(
+            read, stored, value.isNotNull() & read.isNull(), shown_text(nested_as_json(value, received, None))
+        )
     typed = exact_but_for_year(value, received, kind, columns.reading(name))
     if kind == "string":
         typed = F.when(can_be_stored(typed, kind), typed)
@@ -208,8 +211,9 @@ def _bronze_rows(
     for name, kind in received.items():
         field, value = columns.fields.get(name, name), with_null_values(raw[name], columns.reading(name))
         if name in columns.parts:
-            df, at = with_parts(df, _read(name), value.cast("string"), columns.parts[name], field), F.col(_read(name))
-            lost[field_text(field)] = at[MISFIT] != WHOLE, shown_text(value)
+            text = value if name in sound else shown_text(value)
+            df, at = with_parts(df, _read(name), text, columns.parts[name], field), F.col(_read(name))
+            lost[field_text(field)] = at[MISFIT] != WHOLE, text
             objects.append((at[LOST].isNotNull(), F.to_json(at[LOST])))
             values[name] = at[VALUE]
             continue

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
@@ -16,6 +17,7 @@ from pyspark.sql import functions as F
 from include.contracts.spec.record_fields import field_text
 from spark_jobs.transforms.record_parts import RecordColumns
 from spark_jobs.transforms.records import CORRUPT, RECORD, RESCUED, parse_columns, parse_json_lines
+from spark_jobs.transforms.values.nested_values import nested_as_json
 from tests.support.examples import many, settings_for
 from tests.support.spark.shared_server import GENERATED_CODE
 
@@ -175,6 +177,10 @@ def test_columns_of_a_file_end_in_theirs_or_in_rescued(
     assert of_file(spark, rows, columns) == expected
 
 
+def in_base64(received: bytes) -> str:
+    return f"no text, in base64: {b64encode(received).decode()}"
+
+
 def test_bytes_that_are_no_utf8_are_rescued_and_not_stored_as_text(spark: SparkSession) -> None:
     text, kind = "cast(X'636166E9' AS STRING)", "struct<tags:array<string>,of:map<string,string>>"
     values = {
@@ -185,19 +191,24 @@ def test_bytes_that_are_no_utf8_are_rescued_and_not_stored_as_text(spark: SparkS
         "of_bytes": "X'636166E9'",
         "undeclared": text,
     }
+    values |= dict.fromkeys(("of_another_type", "as_text", "more"), values["inside"])
     columns = ", ".join(f"{value} AS {name}" for name, value in values.items())
     frame = spark.sql(f"SELECT {columns}, CAST(NULL AS STRING) AS {CORRUPT}")
     kinds = {"name": "string", "whole": kind, "inside": kind, "below": kind, "of_bytes": "string"}
-    rows = parse_columns(frame, RecordColumns(kinds, {"name": "Name"}), {"undeclared": "a field"})
+    kinds |= {"of_another_type": "struct<tags:array<string>>", "as_text": "string"}
+    nested = {name: kinds.get(name) for name, type_ in frame.dtypes if "<" in type_}
+    received = dict(frame.dtypes)
+    frame = frame.withColumns({name: nested_as_json(F.col(name), received[name], of) for name, of in nested.items()})
+    rows = parse_columns(frame, RecordColumns(kinds, {"name": "Name"}), {"undeclared": "a field", "more": "more"})
     (row,) = map(present, rows.collect())
     assert row == {
         "whole": Row(tags=["a", None], of={"k": "v"}),
         RESCUED: {
-            "Name": "no text, in base64: Y2Fm6Q==",
-            "of_bytes": "no text, in base64: Y2Fm6Q==",
-            "a field": "no text, in base64: Y2Fm6Q==",
-            "inside": '{"tags":["a","caf\ufffd"],"of":{"k":"v"}}',
-            "below": '{"tags":["a"],"of":{"caf\ufffd":"v"}}',
+            "Name": in_base64(b"caf\xe9"),
+            "of_bytes": in_base64(b"caf\xe9"),
+            "a field": in_base64(b"caf\xe9"),
+            **dict.fromkeys(("inside", "of_another_type", "as_text", "more"), in_base64(b"{[a, caf\xe9], {k -> v}}")),
+            "below": in_base64(b"{[a], {caf\xe9 -> v}}"),
         },
     }
 
