@@ -24,19 +24,17 @@ def read_version(spark: SparkSession, path: LakePath, version: int) -> DataFrame
     return spark.read.format("delta").option("versionAsOf", version).load(spark_path(path))
 
 
-def read_appended(spark: SparkSession, path: LakePath, after: int | None, upto: int) -> DataFrame:
+def read_appended(spark: SparkSession, path: LakePath, after: int | None, upto: int) -> DataFrame | None:
     """Return the rows that a table without updates gained in versions (after, upto]; all rows up to `upto` for None.
 
-    If the range cannot be read as changes, it returns all rows up to `upto`, which a merge by key and sequence accepts.
+    None if the range cannot be read as changes.
     """
     if after is None:
         return read_version(spark, path, upto)
     if after >= upto:
         return read_version(spark, path, upto).limit(0)
     changes = read_changes(spark, path, after, upto)
-    if changes is None:
-        return read_version(spark, path, upto)
-    return changes.where("_change_type = 'insert'").drop(*CHANGE_COLUMNS)
+    return None if changes is None else changes.where("_change_type = 'insert'").drop(*CHANGE_COLUMNS)
 
 
 def read_removed(spark: SparkSession, path: LakePath, after: int, upto: int) -> DataFrame | None:

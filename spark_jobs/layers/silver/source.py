@@ -234,7 +234,7 @@ class SilverSource:
         """
         if not self._spec.references:
             return silver_rows(bronze, source.spec, *more)
-        if not (has_earlier or source.repeats_rows(intent.sources)):
+        if not has_earlier:
             return self._references.judge(session, silver_rows(bronze, source.spec, *more), intent.sources.references)
         arrived = source.has_arrived(intent.sources)
         new = silver_rows(bronze.where(arrived), source.spec, _received(bronze))

@@ -11,7 +11,6 @@ from pyspark.sql import functions as F
 
 from include.contracts.spec.table_spec import SilverSpec
 from include.control.log.batch import BatchSources
-from include.control.log.change_feed import feed_spans
 from spark_jobs.delta_io.landing_reads import SOURCE_FILE
 from spark_jobs.delta_io.reads import read_appended, read_removed, read_version
 from spark_jobs.runtime.context import JobContext
@@ -75,11 +74,6 @@ class SourceTable:
         # Of no tokens `isin` is false for null, too.
         return F.col(BATCH_TOKEN).isNull() | F.col(BATCH_TOKEN).isin([batch.token for batch in batches])
 
-    def repeats_rows(self, sources: BatchSources) -> bool:
-        """Whether a batch reads earlier rows as new ones, because the changes of these versions are gone."""
-        after, upto = sources.ranges[self.table]
-        return after is not None and after < upto and feed_spans(self._path, after, upto) is None
-
     def rows_of_batch(self, session: SparkSession, sources: BatchSources, again: Iterable[datetime]) -> DataFrame:
         """Return the new rows, and all rows of the intervals `again`; without waiting intervals."""
         rows = self._new_rows(session, sources)
@@ -89,14 +83,20 @@ class SourceTable:
         return others.unionByName(self.rows(session, sources).where(of_intervals(starts)))
 
     def _new_rows(self, session: SparkSession, sources: BatchSources) -> DataFrame:
-        """Return the appended rows; for a replaced file, which may have come repeatedly, the rows that it has now."""
+        """Return the appended rows; for a replaced file, which may have come repeatedly, the rows that it has now.
+
+        Where the changes of these versions are gone, or were not kept, the batches of the rows tell which are new. A
+        row that was read before must not come again: it may have been refused, and wait in quarantine.
+        """
         after, upto = sources.ranges[self.table]
-        rows = self._named(read_appended(session, self._path, after, upto))
+        appended = read_appended(session, self._path, after, upto)
+        every = self.rows(session, sources)
+        rows = every.where(self.has_arrived(sources)) if appended is None else self._named(appended)
         replaced = self.replaced_files(sources)
         if not replaced:
             return rows
         of_replaced = F.col(SOURCE_FILE).isin(*replaced)
-        return rows.where(~of_replaced).unionByName(self.rows(session, sources).where(of_replaced))
+        return rows.where(~of_replaced).unionByName(every.where(of_replaced))
 
     def _named(self, rows: DataFrame) -> DataFrame:
         return with_source_table(rows, self._name)

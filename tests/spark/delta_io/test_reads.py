@@ -52,7 +52,7 @@ def test_a_restore_that_drops_a_column_is_read_from_the_files_that_changed(spark
         feed.load(str(tmp_path)).collect()
     assert read_changes(spark, tmp_path, 1, 5) is None
     assert read_removed(spark, tmp_path, 1, 5) is None
-    assert sorted(row.id for row in read_appended(spark, tmp_path, 1, 5).collect()) == [1, 3], "all rows"
+    assert read_appended(spark, tmp_path, 1, 5) is None
     changed = read_changed_rows(spark, tmp_path, 1, 5)
     assert changed is not None
     assert [row.id for row in changed.collect()] == [3]
