@@ -79,7 +79,12 @@ class SilverSource:
         if self._spec.snapshot or not changed:
             return None
         removed = [(source.removed_rows(session, intent.sources), source.spec) for source in changed]
-        known = [silver_rows(rows, spec).select(*spec.keys) for rows, spec in removed if rows is not None]
+        # A source may have had rows of other sources' keys, which were refused: it retracts none of theirs.
+        known = [
+            silver_rows(rows, spec).where(is_own(self._spec)).select(*spec.keys)
+            for rows, spec in removed
+            if rows is not None
+        ]
         if len(known) < len(removed):
             keys = self._all_keys(session, intent, target_version)
         else:

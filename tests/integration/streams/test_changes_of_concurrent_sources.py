@@ -116,6 +116,21 @@ def test_a_batch_that_was_planned_before_the_streams_changed_does_not_commit(
     orders.require_read_once()
 
 
+def test_a_corrected_row_of_another_sources_key_leaves_the_tombstone_of_that_key(orders: DividedOrders) -> None:
+    orders.spec()
+    orders.load(EU, 1, event("de1", 1))
+    orders.load(US, 1, event("us1", 3, 1), event("us1", None, 5))
+    orders.merge()
+    assert orders.amounts() == {"de1": 1}
+    orders.load(EU, 2, event("us1", 9, 9), event("de2", 2))
+    assert orders.shop.run(SILVER, 2).outcome is Outcome.BAD_INPUT
+    orders.load(EU, 2, event("de2", 2))
+    orders.merge(2)
+    orders.load(US, 2, event("us1", 4, 4), event("us2", 5))
+    orders.merge(2)
+    assert orders.amounts() == {"de1": 1, "de2": 2, "us2": 5}, "us1 ended after its late event"
+
+
 def test_a_value_moves_to_another_source_only_when_the_table_has_no_row_of_the_first_one_with_it(
     orders: DividedOrders,
 ) -> None:
