@@ -10,8 +10,8 @@ from pyspark.sql import functions as F
 from include.contracts.spec.expectation import Action, Expectation
 from include.contracts.spec.expectation_arguments import SQL
 from include.errors import SpecError
-from include.sql.row_clock import CLOCK, reads_clock, with_clock_column
 from spark_jobs.quality.rules.conditions import condition_error
+from spark_jobs.quality.rules.row_clock import CLOCK, reads_clock, with_clock_column
 from spark_jobs.quality.rules.row_rules import REFUSALS, REFUSALS_TYPE, refusal, refusals, require_fit
 
 

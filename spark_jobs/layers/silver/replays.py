@@ -18,11 +18,11 @@ from include.control.log.batch import Intent, PinnedTable, Winner
 from include.control.log.delta_log import latest_version
 from include.control.planning.source_ranges import pin_references
 from include.control.quarantine.events import ReceivedRow
-from include.sql.row_clock import CLOCK
 from spark_jobs.delta_io.landing_reads import SOURCE_FILE
 from spark_jobs.delta_io.reads import read_version
 from spark_jobs.layers.received_rows import received_frame, record_outcome, refused_again
 from spark_jobs.layers.silver.references import References
+from spark_jobs.quality.rules.row_clock import CLOCK
 from spark_jobs.runtime.context import JobContext
 from spark_jobs.transforms.received import is_received
 from spark_jobs.transforms.refusals import is_accepted

@@ -17,9 +17,9 @@ from pyspark.sql.types import StructType
 from include.contracts.spec.expectation import Action, Expectation
 from include.contracts.spec.expectation_arguments import ARGUMENTS, SQL
 from include.errors import SpecError
-from include.sql.row_clock import with_clock_column
 from spark_jobs.quality.rules.bounds import Bound, is_outside, length_bound, literal, value_bound
 from spark_jobs.quality.rules.fit import unfit_causes
+from spark_jobs.quality.rules.row_clock import with_clock_column
 
 REFUSALS = "_refusals"
 """The column of the rules that a row fails; an empty array for a row that fails none."""

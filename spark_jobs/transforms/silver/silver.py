@@ -13,7 +13,7 @@ from include.contracts.spec.common_settings import ColumnSpec
 from include.contracts.spec.expectation import Action, Expectation
 from include.contracts.spec.nested_type import is_nested, scalar_types
 from include.contracts.spec.table_spec import SilverSpec
-from include.sql.row_clock import CLOCK
+from spark_jobs.quality.rules.row_clock import CLOCK
 from spark_jobs.quality.rules.row_rules import REFUSALS_TYPE, refusal, refusals
 from spark_jobs.transforms.received import IS_FIXED, ROW_ID
 from spark_jobs.transforms.records import RESCUED, shown_text
