@@ -92,8 +92,8 @@ class JobContext:
         if spec is None:
             raise NotReadyError(
                 f"{intent.table}: batch {intent.batch_seq} was committed by a spec of which there is no record",
-                f"Its run {intent.run_id} died before it had counted the rows. Run the table once with the spec of that "
-                "run; then go on with the new one.",
+                f"Its run {intent.run_id} died before it had counted the rows. Run the table with the spec of that run "
+                "once; then go on with the new one.",
             )
         return replace(self, earlier_spec=spec, opened=self.ops)
 
