@@ -2,42 +2,34 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-from pathlib import Path
+import sys
 
 import pytest
-import structlog
-from airflow.models.dagbag import DBDagBag
+from airflow.dag_processing.dagbag import DagBag
 from airflow.models.deadline import Deadline
-from airflow.sdk.execution_time.callback_supervisor import execute_callback
-from airflow.utils.state import DagRunState
-from airflow.utils.types import DagRunTriggeredByType, DagRunType
-from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from include.settings import PROJECT
-from tests.support.airflow.shown_runs import add_dags
+from tests.support.airflow.shown_runs import DAY, add_run
+
+EXAMPLES = PROJECT / "docs" / "examples"
 
 
 @pytest.mark.usefixtures("shown_lakehouse")
-def test_the_example_tells_of_a_late_run(database: Session, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    add_dags(database, tmp_path, (PROJECT / "docs" / "examples" / "shop.py").read_text())
-    dag, now = DBDagBag().get_latest_version_of_dag("shop", session=database), datetime.now(UTC)
-    run = dag.create_dagrun(
-        run_id="late",
-        run_after=now,
-        run_type=DagRunType.MANUAL,
-        triggered_by=DagRunTriggeredByType.TEST,
-        state=DagRunState.QUEUED,
-        session=database,
-    )
+def test_the_example_tells_of_a_late_run(database: Session, caplog: pytest.LogCaptureFixture) -> None:
+    [dag] = DagBag(EXAMPLES / "shop.py", bundle_path=EXAMPLES, bundle_name="examples").dags.values()
+    [alert] = dag.deadline
+    run = add_run(database, "flights", "late", {})
+    deadline = Deadline(DAY, alert.callback, run.id, None)
     try:
+        database.add(deadline)
         database.flush()
-        [deadline] = database.scalars(select(Deadline).where(Deadline.dagrun_id == run.id))
         deadline.handle_miss(database)
         notice = deadline.callback.data
-        ended = execute_callback(notice["path"], notice["kwargs"], "dags.py", tmp_path, structlog.get_logger())
-        assert ended == (True, None)
-        assert "late was to end by" in caplog.text
+        module, _, function = notice["path"].rpartition(".")
+        getattr(sys.modules[module], function)(**notice["kwargs"])
+        assert "late was to end by 2013-01-02" in caplog.text
     finally:
-        database.rollback()
+        database.delete(deadline)
+        database.delete(run)
+        database.commit()

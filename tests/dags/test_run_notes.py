@@ -21,14 +21,17 @@ _NUMBERS = count(1)
 def started(
     database: Session, run_type: DagRunType, conf: dict[str, Any], dag_id: str = "flights", note: str | None = None
 ) -> DagRun:
-    """Return a run that the scheduler has just started; its interval starts at `MIDNIGHT`."""
+    """Return a run that the scheduler has just started; each has another day."""
     dag = DBDagBag().get_latest_version_of_dag(dag_id, session=database)
     number = next(_NUMBERS)
+    midnight = MIDNIGHT + timedelta(days=number)
+    begin = midnight - timedelta(days=run_type is DagRunType.MANUAL)
     run = dag.create_dagrun(
         run_id=f"run_{number}",
-        logical_date=MIDNIGHT + timedelta(days=number),
-        data_interval=DataInterval(MIDNIGHT, MIDNIGHT + timedelta(days=1)),
-        run_after=MIDNIGHT + timedelta(days=1),
+        logical_date=midnight,
+        # Airflow gives a manual run the day before its date.
+        data_interval=DataInterval(begin, begin + timedelta(days=1)),
+        run_after=midnight + timedelta(days=1),
         conf=conf,
         run_type=run_type,
         triggered_by=DagRunTriggeredByType.TEST,
@@ -41,6 +44,10 @@ def started(
     return start(run, database)
 
 
+def day_of(run: DagRun) -> str:
+    return f"Data of {run.data_interval_start:%Y-%m-%d} (UTC)"
+
+
 def start(run: DagRun, database: Session) -> DagRun:
     """Do what the scheduler does with a queued run."""
     run.state = DagRunState.RUNNING
@@ -50,24 +57,16 @@ def start(run: DagRun, database: Session) -> DagRun:
     return run
 
 
-@pytest.mark.parametrize(
-    ("run_type", "conf", "day"),
-    [
-        (DagRunType.SCHEDULED, {}, "2013-01-05"),
-        (DagRunType.BACKFILL_JOB, {}, "2013-01-05"),
-        (DagRunType.MANUAL, {"day": "2013-02-03"}, "2013-02-03"),
-    ],
-)
-def test_the_note_says_of_which_day_the_data_is(
-    database: Session, run_type: DagRunType, conf: dict[str, Any], day: str
-) -> None:
-    assert started(database, run_type, conf).note == f"Data of {day} (UTC)"
+@pytest.mark.parametrize("run_type", [DagRunType.SCHEDULED, DagRunType.BACKFILL_JOB, DagRunType.MANUAL])
+def test_the_note_says_of_which_day_the_data_is(database: Session, run_type: DagRunType) -> None:
+    run = started(database, run_type, {"day": "2013-02-03"} if run_type is DagRunType.MANUAL else {})
+    assert run.note == ("Data of 2013-02-03 (UTC)" if run_type is DagRunType.MANUAL else day_of(run))
 
 
 def test_a_note_of_a_person_stays_below_the_day_however_often_the_run_starts(database: Session) -> None:
     run = started(database, DagRunType.SCHEDULED, {}, note="after the outage")
     run.state = DagRunState.QUEUED
-    assert start(run, database).note == "Data of 2013-01-05 (UTC)\nafter the outage"
+    assert start(run, database).note == f"{day_of(run)}\nafter the outage"
 
 
 def test_a_note_written_with_the_end_of_a_run_stays_below_the_day(database: Session) -> None:
@@ -79,12 +78,12 @@ def test_a_note_written_with_the_end_of_a_run_stays_below_the_day(database: Sess
     run.notify_dagrun_state_changed(msg="success")
     database.commit()
     database.expire_all()
-    assert run.note == "Data of 2013-01-05 (UTC)\nnot run"
+    assert run.note == f"{day_of(run)}\nnot run"
 
 
 def test_the_longest_note_that_airflow_stores_is_no_error(database: Session) -> None:
-    note = started(database, DagRunType.SCHEDULED, {}, note="x" * 1000).note
-    assert (len(note), note[:24]) == (1000, "Data of 2013-01-05 (UTC)")
+    run = started(database, DagRunType.SCHEDULED, {}, note="x" * 1000)
+    assert (len(run.note), run.note[:24]) == (1000, day_of(run))
 
 
 @pytest.mark.parametrize("dag_id", ["flights", "table_maintenance"])

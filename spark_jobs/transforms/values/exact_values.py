@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import reduce
 from operator import and_
 
@@ -98,26 +97,20 @@ def can_be_stored(value: Column, kind: str) -> Column:
 
     A null value can be stored.
     """
-    return _all_parts(value, kind, lambda part, of: _is_in_range(part, of) if of in _TIMES else F.lit(True))
-
-
-def has_sound_texts(value: Column, kind: str) -> Column:
-    """Return whether each text in a value of a type is UTF-8."""
-    return _all_parts(value, kind, lambda *_: F.lit(True)) if "string" in kind else F.lit(True)
-
-
-def _all_parts(value: Column, kind: str, is_fit: Callable[[Column, str], Column]) -> Column:
-    """Return whether each text in a value of a type is UTF-8, and each other part fits."""
+    if kind == "string":
+        return F.coalesce(F.is_valid_utf8(value), F.lit(True))
+    if kind in _TIMES:
+        return F.coalesce(_is_in_range(value, kind), F.lit(True))
     if not is_nested(kind):
-        return F.coalesce(F.is_valid_utf8(value) if kind == "string" else is_fit(value, kind), F.lit(True))
+        return F.lit(True)
     nested = nested_type(kind)
     if nested.kind == "struct":
-        return reduce(and_, (_all_parts(value[name], part, is_fit) for name, part in nested.parts.items()))
+        return reduce(and_, (can_be_stored(value[name], part) for name, part in nested.parts.items()))
     (part,) = nested.parts.values()
     if nested.kind == "array":
-        return F.coalesce(F.forall(value, lambda element: _all_parts(element, part, is_fit)), F.lit(True))
+        return F.coalesce(F.forall(value, lambda element: can_be_stored(element, part)), F.lit(True))
     keys = F.forall(F.map_keys(value), lambda key: F.is_valid_utf8(key))
-    values = F.forall(F.map_values(value), lambda element: _all_parts(element, part, is_fit))
+    values = F.forall(F.map_values(value), lambda element: can_be_stored(element, part))
     return F.coalesce(keys & values, F.lit(True))
 
 

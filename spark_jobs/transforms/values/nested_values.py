@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from include.contracts.spec.nested_type import is_nested, nested_type
 from include.contracts.spec.value_reading import ValueReading
-from spark_jobs.transforms.values.exact_values import as_sent, exact, has_sound_texts, with_null_values
+from spark_jobs.transforms.values.exact_values import as_sent, exact, with_null_values
 from spark_jobs.transforms.values.java_functions import java_function
 
 VALUE = "value"
@@ -105,7 +105,8 @@ def _map_in(text: Column, with_commas: bool) -> Column:
 def nested_as_json(value: Column, received: str, declared: str | None) -> Column:
     """Return a struct, array or map as JSON, as JSON records have it; unchanged if it has the type of its column.
 
-    JSON would hide bytes that are no UTF-8: a value with such a text becomes its bytes, which are no JSON.
+    JSON would hide bytes that are no UTF-8: a value with such a text becomes its bytes, which are no JSON. Only in a
+    value that also has binary parts nobody can tell them apart; there JSON has U+FFFD.
 
     Args:
         value: what a Parquet or Avro file or message has.
@@ -114,8 +115,10 @@ def nested_as_json(value: Column, received: str, declared: str | None) -> Column
     """
     if not is_nested(received) or received == declared:
         return value
-    json = as_json(value)
-    return F.when(has_sound_texts(value, received), json).otherwise(value.cast("string"))
+    if "string" not in received or "binary" in received:
+        return as_json(value)
+    text = value.cast("string")
+    return F.when(F.is_valid_utf8(text), as_json(value)).otherwise(text)
 
 
 def as_json(value: Column) -> Column:
