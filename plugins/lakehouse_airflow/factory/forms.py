@@ -38,11 +38,9 @@ def approval_after(
         approvers: the Airflow users who may answer; if empty, all users with the right to answer required actions.
         notifiers: notifiers that are told of the question.
     """
-    question = f"ti.xcom_pull(task_ids='{task.task_id}')"
     approve = SecondPersonApprovalOperator(
         task_id=APPROVE,
-        subject=f"{{{{ {question}['subject'] }}}}",
-        body=f"{{{{ {question}['body'] }}}}",
+        question_of=task.task_id,
         assigned_users=[{"id": name, "name": name} for name in approvers] or None,
         notifiers=ApprovalAlert(notifiers),
     )

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowSkipException
 
 from include.contracts.time_format import MINUTE
 from lakehouse_airflow.hooks.store_access import prepare_process
+from lakehouse_airflow.operators.question import QuestionOperator
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -48,7 +48,7 @@ class OpenQuestionsOperator(BaseOperator):
         return questions
 
 
-class ColumnApprovalOperator(ApprovalOperator):
+class ColumnApprovalOperator(QuestionOperator):
     """Ask whether a field becomes a column; either answer ends the task well, and is recorded in `ops.columns`.
 
     If a person has refused the column meanwhile, the question is withdrawn, and its answer does not count.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk.exceptions import AirflowFailException
 
 from lakehouse_airflow.hooks.store_access import prepare_process
+from lakehouse_airflow.operators.question import QuestionOperator
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -16,7 +16,7 @@ APPROVE = "approve"
 """The id of the task that asks, in every DAG that acts on an approval."""
 
 
-class SecondPersonApprovalOperator(ApprovalOperator):
+class SecondPersonApprovalOperator(QuestionOperator):
     """Ask for an approval that the person who triggered the run may not give, unless nobody else may answer.
 
     If `assigned_users` names the people who may answer, Airflow itself refuses that person's answer; if everybody may

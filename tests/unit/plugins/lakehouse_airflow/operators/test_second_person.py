@@ -60,6 +60,26 @@ def test_the_approval_of_the_asker_fails_the_task_unless_nobody_else_may_answer_
     assert answered("ann")["chosen_options"] == ["Approve"]
 
 
+def test_values_of_rows_in_a_question_are_no_template_and_their_control_characters_are_shown(
+    run_of: MakeRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    detail: dict[str, Any] = {}
+    monkeypatch.setattr(hitl, "upsert_hitl_detail", lambda **fields: detail.update(fields))
+    value = "{{ 6 * 7 }} {{ \x00 \x1b[31m é"
+    tasks = [
+        ColumnApprovalOperator(task_id="approve", table=ORDERS, column="{{ 1 }}", kept=value),
+        SecondPersonApprovalOperator(task_id="approve", question_of="find"),
+    ]
+    for task in tasks:
+        context = {**run_of(run_type="manual", left={"subject": f"Let {value} pass?", "body": value}), "task": task}
+        context["task_instance"] = type("TaskInstance", (), {"id": "1"})
+        task.render_template_fields(context)
+        with pytest.raises(TaskAwaitingInput):
+            task.execute(context)
+        assert "{{ 6 * 7 }} {{ \\x00 \\x1b[31m é" in detail["body"]
+        assert "{{" in detail["subject"]
+
+
 @pytest.mark.parametrize(
     ("may_answer", "asked"), [((ANN, BOB), [BOB]), ((ANN,), [ANN]), ((), None)], ids=["two", "one", "all"]
 )
