@@ -5,14 +5,11 @@ from __future__ import annotations
 import io
 import re
 import shutil
-import zlib
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-import zstandard
-
-from include.control.landing.formats.compression import open_unpacked
+from include.control.landing.formats.compression import UNPACKING_ERRORS, open_unpacked
 from include.control.landing.formats.json_arrays import is_array
 from include.control.landing.landing import Landing, data_file_filter
 from include.control.landing.on_disk import LocalLanding
@@ -60,9 +57,12 @@ class LocalCopy:
 
     @property
     def holds_array(self) -> bool:
-        """Whether its JSON is an array instead of lines."""
+        """Whether its JSON is an array instead of lines. One with broken compression is none: its reader refuses it."""
         with self.path.open("rb") as stored, open_unpacked(self.path.name, stored) as content:
-            return is_array(io.TextIOWrapper(content, encoding="utf-8-sig", errors="replace"))
+            try:
+                return is_array(io.TextIOWrapper(content, encoding="utf-8-sig", errors="replace"))
+            except UNPACKING_ERRORS:
+                return False
 
     @property
     def is_empty(self) -> bool:
@@ -74,7 +74,7 @@ class LocalCopy:
             try:
                 with open_unpacked(self.path.name, stored) as content:
                     return not content.read(1)
-            except (OSError, EOFError, zlib.error, zstandard.ZstdError):
+            except UNPACKING_ERRORS:
                 return False
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import re
-import zlib
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -13,9 +12,8 @@ from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
-import zstandard
 
-from include.control.landing.formats.compression import open_unpacked
+from include.control.landing.formats.compression import UNPACKING_ERRORS, open_unpacked
 from include.errors import BadInputError, first_line
 from include.inference.delivered_files import LocalCopy
 
@@ -98,7 +96,7 @@ def may_be_deep(file: LocalCopy) -> bool:
                 if line.count(b"[") + line.count(b"{") + depth > _MOST_BRACKETS or is_array:
                     depths = depth + np.cumsum(_STEPS[np.frombuffer(line, np.uint8)])
                     most, depth = max(most, int(depths.max())), int(depths[-1]) if is_array else 0
-        except (OSError, EOFError, zlib.error, zstandard.ZstdError):
+        except UNPACKING_ERRORS:
             return True  # the reader of the records names what is wrong
     return most > _MOST_BRACKETS
 
@@ -119,7 +117,7 @@ def records_of(files: Iterable[LocalCopy], folder: Path) -> Records:
             for record in _records(file, wrong):
                 spellings.add(record)
                 found = True
-        except (OSError, EOFError, ValueError, RecursionError) as error:
+        except (*UNPACKING_ERRORS, ValueError, RecursionError) as error:
             wrong.append(f"{file.name} does not read as json: {first_line(error)}")
             found = False
         if found:
@@ -165,7 +163,8 @@ def _records(file: LocalCopy, unread: list[str]) -> Iterator[dict[str, Any]]:
     """Yield the records of a file, and add each line or element that is none to `unread`.
 
     Raises:
-        OSError, EOFError, ValueError: the file cannot be unpacked, or begins like an array and is none.
+        UNPACKING_ERRORS: the file cannot be unpacked.
+        ValueError: it begins like an array and is none.
     """
     is_array = file.holds_array
     for number, found in _elements(file) if is_array else _lines(file):

@@ -13,6 +13,9 @@ import zstandard
 _STEP = 1 << 14
 """Bytes that are unpacked at once: zstd may expand them several thousand times."""
 
+UNPACKING_ERRORS = (OSError, EOFError, zlib.error, zstandard.ZstdError)
+"""What reading a file raises whose compression is broken."""
+
 
 @dataclass(frozen=True)
 class Packing:

@@ -42,6 +42,29 @@ def test_json_arrays_give_the_same_as_json_lines(tmp_path: Path, name: str) -> N
     assert (spec.landing_source.format, spec.landing_source.files) == ("json", f"*{name[1:]}")
 
 
+@pytest.mark.parametrize(
+    ("suffix", "content"),
+    [
+        (".gz", b'{"id": 2}'),
+        (".gz", gzip.compress(b'{"id": 2}')[:-9]),
+        (".gz", gzip.compress(b"")[:10] + b"\xff" * 20),
+        (".zst", b'{"id": 2}'),
+        (".zst", zstandard.compress(b'{"id": 2}')[:4] + b"\xff" * 20),
+    ],
+    ids=["gz: no gzip", "gz: cut", "gz: damaged", "zst: no zstd", "zst: damaged"],
+)
+@pytest.mark.parametrize(("kind", "sound"), [("json", b'{"id": 1}'), ("csv", b"id\n1\n")], ids=["json", "csv"])
+def test_a_file_that_cannot_be_unpacked_is_named_and_the_others_are_read(
+    tmp_path: Path, kind: str, sound: bytes, suffix: str, content: bytes
+) -> None:
+    put(tmp_path / f"orders/broken.{kind}{suffix}", content)
+    put(tmp_path / f"orders/sound.{kind}{suffix}", {".gz": gzip.compress, ".zst": zstandard.compress}[suffix](sound))
+    with guessed_source(LocalLanding(str(tmp_path)), "orders") as source:
+        assert (dict(source.rows.types), source.rows.count()) == ({"id": "bigint"}, 1)
+        (unread,) = source.guess.unread
+    assert f"broken.{kind}{suffix} does not read as {kind}: " in unread
+
+
 @pytest.mark.parametrize("packed", [bytes, gzip.compress, zstandard.compress], ids=["", ".gz", ".zst"])
 @given(
     lines=st.lists(
