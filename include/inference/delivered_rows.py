@@ -27,7 +27,7 @@ class ColumnFacts:
         nulls: the number of rows without a value.
         distinct: the number of different values.
         per_file: the same, counted in each file and added up.
-        least: the least number in it; None if it is no number.
+        least: the least number in it as text, other than NaN; None if it has no number.
         greatest: the greatest number in it.
     """
 
@@ -36,8 +36,8 @@ class ColumnFacts:
     nulls: int
     distinct: int
     per_file: int
-    least: float | None
-    greatest: float | None
+    least: str | None
+    greatest: str | None
 
 
 @dataclass(frozen=True)
@@ -80,8 +80,10 @@ class DeliveredRows:
 def _measures(column: str, kind: str) -> str:
     """Return the SQL of the measures of `ColumnFacts`, in their order."""
     name, is_number, is_text = identifier(column), kind.startswith(_NUMBERS), kind == "string"
-    number = f"TRY_CAST({name} AS DOUBLE)"
-    bounds = f"min({number}), max({number})" if is_number else "NULL, NULL"
+    number = f"TRY_CAST({name} AS {kind})"
+    if kind in ("float", "double"):
+        number = f"CASE WHEN NOT isnan({number}) THEN {number} END"
+    bounds = f"min({number})::VARCHAR, max({number})::VARCHAR" if is_number else "NULL, NULL"
     return (
         f"{is_text} AND bool_and(typeof({name}) = 'VARCHAR'), count(*) - count({name}), count(DISTINCT {name}), "
         f"count(DISTINCT CASE WHEN {name} IS NOT NULL THEN ({FILE}, {name}) END), {bounds}"

@@ -156,7 +156,7 @@ def _expectations(
             arguments = {"column": name, "value_set": [value for value, _ in values]}
             yield from _rule("expect_column_values_to_be_in_set", arguments, "warn", "no other value was delivered")
         if facts.least is not None and facts.greatest is not None and name not in needed:
-            yield f"  # decide: {name} was from {facts.least:g} to {facts.greatest:g}. Refuse rows beyond bounds by"
+            yield f"  # decide: {name} was from {facts.least} to {facts.greatest}. Refuse rows beyond bounds by"
             yield f"  # - expect_column_values_to_be_between: {{column: {name}, min_value: ..., max_value: ...}}"
             yield "  #   action: quarantine"
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from decimal import Decimal
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import yaml
 
@@ -59,7 +61,21 @@ def test_of_an_avro_file_only_texts_are_taken_for_words_of_a_list(tmp_path: Path
     text = proposed(tmp_path)
     assert "in_set: {column: state, value_set: [a, b]}" in text
     assert "{column: size, value_set" not in text, "they are numbers"
-    assert "# decide: price was from 0 to 2.25." in text
+    assert "# decide: price was from 0.00 to 2.25." in text
+
+
+def test_the_bounds_of_a_column_are_exact(tmp_path: Path) -> None:
+    rows = pa.table({
+        "id": [1, 2, 3], "n": [-(2**63), 0, 2**63 - 1], "share": [-0.25, float("nan"), 1e300], "odd": [float("nan")] * 3,
+        "price": pa.array(map(Decimal, ["0.01", "1000000.01", "99999999999999999.99"]), pa.decimal128(30, 2)),
+    })  # fmt: skip
+    (tmp_path / "feed").mkdir()
+    pq.write_table(rows, tmp_path / "feed/a.parquet")
+    text = proposed(tmp_path)
+    assert "# decide: n was from -9223372036854775808 to 9223372036854775807." in text
+    assert "# decide: price was from 0.01 to 99999999999999999.99." in text
+    assert "# decide: share was from -0.25 to 1e+300." in text
+    assert "# decide: odd was" not in text
 
 
 def test_without_a_key_nothing_is_proposed(tmp_path: Path) -> None:
