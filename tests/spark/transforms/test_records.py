@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 from include.contracts.spec.record_fields import field_text
 from spark_jobs.transforms.record_parts import RecordColumns
 from spark_jobs.transforms.records import CORRUPT, RECORD, RESCUED, parse_columns, parse_json_lines
+from spark_jobs.transforms.values.avro_values import plain_value
 from spark_jobs.transforms.values.nested_values import nested_as_json
 from tests.support.examples import many, settings_for
 from tests.support.spark.shared_server import GENERATED_CODE
@@ -179,6 +180,25 @@ def test_columns_of_a_file_end_in_theirs_or_in_rescued(
 
 def in_base64(received: bytes) -> str:
     return f"no text, in base64: {b64encode(received).decode()}"
+
+
+def test_values_of_types_that_no_column_has_become_json(spark: SparkSession) -> None:
+    deep = "named_struct('a', " * 6 + "'x'" + ")" * 6
+    union = "named_struct('millrace_union_string', 'u', 'millrace_union_int', cast(null as int))"
+    values = {
+        "by_number": ("map(1, 'x')", '{"1":"x"}'),
+        "odd_name": ("named_struct('Full name', 'x', 'id', 1, 'ID', '2')", '{"Full name":"x","id":1,"ID":"2"}'),
+        "deep": (deep, '{"a":' * 6 + '"x"' + "}" * 6),
+        "of_any": ("named_struct('of', parse_json('[1,{\"a\":null}]'), 's', 'x')", '{"of":[1,{"a":null}],"s":"x"}'),
+        "of_union": (f"named_struct('of', {union}, 's', 'x')", '{"of":"u","s":"x"}'),
+        "replacement_character": ("array('\ufffd')", '["\ufffd"]'),
+        "bytes": ("named_struct('s', 'x', 'bytes', X'FF')", '{"s":"x","bytes":"/w=="}'),
+    }
+    frame = spark.sql("SELECT " + ", ".join(f"{value} AS {name}" for name, (value, _) in values.items()))
+    plain = {field.name: plain_value(F.col(field.name), field.dataType, False) for field in frame.schema}
+    row = frame.select(*(nested_as_json(*plain[name], None).alias(name) for name in plain)).first()
+    assert row is not None
+    assert row.asDict() == {name: text for name, (_, text) in values.items()}
 
 
 def test_bytes_that_are_no_utf8_are_rescued_and_not_stored_as_text(spark: SparkSession) -> None:
