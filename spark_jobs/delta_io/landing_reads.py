@@ -129,7 +129,8 @@ def _read_group(
             undeclared |= of_nanoseconds
             origin = F.col(SOURCE_FILE), F.col(BLOCK_START)
         else:
-            received = reader.format(spec.landing_source.format).options(**UNION_OPTIONS).load(paths).toDF(*names)
+            options = {**UNION_OPTIONS, "parquet.page.verify-checksum.enabled": "true"}
+            received = reader.format(spec.landing_source.format).options(**options).load(paths).toDF(*names)
         fields = [field for field in received.schema if field.name not in (SOURCE_FILE, BLOCK_START)]
         plain = {
             field.name: plain_value(F.col(field.name), field.dataType, record.has_commas(field.name))

@@ -84,8 +84,9 @@ def of_polars(**columns: list[Any]) -> bytes:
 
 
 def of_arrow(compression: str = "snappy", **columns: pa.Array) -> bytes:
+    """A file whose pages have checksums."""
     stored = io.BytesIO()
-    pq.write_table(pa.table(columns), stored, compression=compression)
+    pq.write_table(pa.table(columns), stored, compression=compression, write_page_checksum=True, write_statistics=False)
     return stored.getvalue()
 
 
@@ -121,6 +122,7 @@ FILES = {
     "path.parquet": parquet_of([{"buyer.address.street": "Am Ring"}]),
     "good.parquet": MANY,
     "bad.parquet": MANY[:100] + bytes(1900) + MANY[2000:],
+    "damaged.parquet": of_arrow("none", order_id=pa.array(["o1", "o2"])).replace(b"o2", b"o3", 1),
     "labels.parquet": of_labels(),
     "pieces.parquet": of_arrow(pieces=pa.array([70000, -32768, 32768], pa.int32())),
     "fields.parquet": of_fields(),
@@ -144,8 +146,9 @@ def loaded(shared: Lakehouse) -> Lakehouse:
 def test_a_file_that_breaks_only_when_read_is_blamed_and_the_others_load(loaded: Lakehouse) -> None:
     report = loaded.reports[-1]
     assert report.outcome is Outcome.BAD_INPUT
-    assert "5 of 24 files cannot be loaded, the others are loaded" in report.message
+    assert "6 of 25 files cannot be loaded, the others are loaded" in report.message
     assert "bad.parquet: it cannot be read to its end (" in report.message
+    assert "damaged.parquet: it cannot be read to its end (could not verify page integrity, CRC" in report.message
     assert len(rows_of_file(loaded, "good.parquet", "order_id")) == 5000
     assert (report.rows.read, report.rows.applied, report.rows.quarantined) == (5029, 5029, 0)
 

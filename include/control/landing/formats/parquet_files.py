@@ -29,7 +29,12 @@ _BYTE_STREAM_SPLIT = 9
 _ENCODINGS = frozenset(range(_BYTE_STREAM_SPLIT))
 """The logical types, the codecs and the encodings that Spark 4.1 reads."""
 
-_OPTIONS = {"pre_buffer": False, "buffer_size": 1 << 20, "coerce_int96_timestamp_unit": "us"}
+_OPTIONS = {
+    "pre_buffer": False,
+    "buffer_size": 1 << 20,
+    "coerce_int96_timestamp_unit": "us",
+    "page_checksum_verification": True,
+}
 
 _SIGNATURE_SIZE = 28
 """The bytes after a footer that is not encrypted itself, of a file with encrypted columns."""
