@@ -34,6 +34,7 @@ from spark_jobs.layers.dropped import DroppedRows, dropped_by_source
 from spark_jobs.layers.quarantined import quarantined_of_files
 from spark_jobs.protocol.batches import BatchPlan
 from spark_jobs.runtime.context import JobContext
+from spark_jobs.spark_errors import cause_of
 from spark_jobs.transforms.drift import drift_of
 from spark_jobs.transforms.records import with_line_position
 
@@ -198,7 +199,7 @@ class LandingRecords:
         if named := named_file(error):
             of_copy = (path for path, copy in self._copies.items() if spark_path(copy) == named)
             path = next(of_copy, source_path(self._landing, named))
-            return path, f"Spark cannot read it to its end: {first_line(error)}"
+            return path, f"Spark cannot read it to its end: {cause_of(error)[:300]}"
         if drift := drift_of(error):
             path, values = drift
             return path, f"values that fit no column: {values[:300]}; declare them, or set on_drift: rescue"
