@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
-from operator import or_
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -244,13 +242,19 @@ def _rescued(lost: Mapping[str, tuple[Column, Column]], objects: Sequence[tuple[
     """
     if lost:
         texts = (F.when(is_lost, text).alias(field) for field, (is_lost, text) in lost.items())
-        objects = [(reduce(or_, (is_lost for is_lost, _ in lost.values())), F.to_json(F.struct(*texts))), *objects]
+        objects = [(_any([is_lost for is_lost, _ in lost.values()]), F.to_json(F.struct(*texts))), *objects]
     there = [F.when(is_there, json_object) for is_there, json_object in objects]
     if len(there) < 2:
         return there[0] if there else F.lit(None).cast("string")
     fields = F.concat_ws(",", *(F.regexp_replace(each, r"\A\{|\}\z", "") for each in there))
-    is_any = reduce(or_, (is_there for is_there, _ in objects))
+    is_any = _any([is_there for is_there, _ in objects])
     return F.when(is_any, F.concat(F.lit("{"), fields, F.lit("}")))
+
+
+def _any(conditions: Sequence[Column]) -> Column:
+    """Return whether one of the conditions holds; a chain of thousands would be too deep for Spark, and for Python."""
+    middle = len(conditions) // 2
+    return _any(conditions[:middle]) | _any(conditions[middle:]) if middle else conditions[0]
 
 
 def shown_text(value: Column) -> Column:

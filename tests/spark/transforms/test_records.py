@@ -233,6 +233,13 @@ def test_bytes_that_are_no_utf8_are_rescued_and_not_stored_as_text(spark: SparkS
     }
 
 
+def test_a_file_may_have_thousands_of_undeclared_columns(spark: SparkSession) -> None:
+    fields = {f"_{number}": f"field {number}" for number in range(2000)}
+    frame = spark.range(1).select("id", *(F.lit("x").alias(name) for name in fields), F.lit(None).alias(CORRUPT))
+    (row,) = parse_columns(frame, RecordColumns({"id": "bigint"}, {}), fields, sound=[*fields]).collect()
+    assert json.loads(row[RESCUED]) == dict.fromkeys(fields.values(), "x")
+
+
 @pytest.mark.parametrize(("kind", "is_looked_through"), [("int", False), ("string", True)])
 def test_only_texts_and_columns_of_another_type_are_looked_through(
     spark: SparkSession, capsys: pytest.CaptureFixture[str], kind: str, is_looked_through: bool
