@@ -20,6 +20,8 @@ SESSION = {
     "spark.sql.variable.substitute": "false",
     # A JSON record that names a field twice must not fail the batch: the last one counts, as in most JSON readers.
     "spark.sql.mapKeyDedupPolicy": "LAST_WIN",
+    # Delta's change feed makes Java objects of its rows. Those of Spark's default have no 5th to 14th October 1582.
+    "spark.sql.datetime.java8API.enabled": "true",
     "spark.sql.adaptive.enabled": "true",
     "spark.sql.parquet.compression.codec": "zstd",
     # Spark's default is the old type INT96: slower to write, and without the statistics by which readers skip data.

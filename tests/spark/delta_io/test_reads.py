@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, date, datetime, time
 from functools import partial
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from spark_jobs.delta_io.reads import read_appended, read_changed_rows, read_cha
 from spark_jobs.delta_io.tables import sql_path
 
 FEED = "delta.enableChangeDataFeed"
+DAYS_AND_TIMES = pa.schema([("day", pa.date32()), ("at", pa.timestamp("us", "UTC"))])
 
 Step = Callable[[Path], object]
 """A step that makes the next version of a table."""
@@ -59,6 +61,19 @@ def test_a_restore_that_drops_a_column_is_read_from_the_files_that_changed(spark
     later = read_changes(spark, tmp_path, 4, 5)
     assert later is not None
     assert [row.id for row in later.collect()] == [3], "the feed since then"
+
+
+def test_the_feed_has_the_days_and_times_of_the_table(spark: SparkSession, tmp_path: Path) -> None:
+    days = [date(1, 1, 1), *(date(1582, 10, day) for day in (4, 5, 14, 15)), date(9999, 12, 31)]
+    times = [datetime.combine(day, time(23, 59, 59, 999999), UTC) for day in days]
+    DeltaTable.create(tmp_path, DAYS_AND_TIMES, configuration={FEED: "true"})
+    write_deltalake(tmp_path, pa.table({"day": days, "at": times}, DAYS_AND_TIMES), mode="append")
+    changes = read_changes(spark, tmp_path, 0, 1)
+    assert changes is not None
+    texts = [
+        (str(row.day), row.at) for row in changes.selectExpr("day", "cast(at as string) AS at").sort("day").collect()
+    ]
+    assert texts == [(f"{day}", f"{day} 23:59:59.999999") for day in days]
 
 
 def test_a_feed_that_was_switched_off_in_between_is_noticed(spark: SparkSession, tmp_path: Path) -> None:
