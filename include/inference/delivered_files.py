@@ -9,6 +9,7 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from include.contracts.counted import counted
 from include.control.landing.formats.compression import UNPACKING_ERRORS, open_unpacked
 from include.control.landing.formats.json_arrays import is_array
 from include.control.landing.landing import Landing, data_file_filter
@@ -123,8 +124,9 @@ def copies(landing: Landing, delivered: DeliveredFiles, scratch: Path) -> list[L
     ]
     files = [file for file in local if not file.is_empty]
     if not files:
-        msg = f"the newest {len(local)} files in {landing.location(delivered.folder)} are empty: nothing to guess from"
-        raise NotReadyError(msg)
+        seen = counted(len(local), "file")
+        place = landing.location(delivered.folder)
+        raise NotReadyError(f"the newest files in {place} ({seen}) are empty: nothing to guess from")
     return files
 
 
