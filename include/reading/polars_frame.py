@@ -29,7 +29,7 @@ def frame_of(parts: Sequence[Part]) -> pl.LazyFrame:
         shown = columns if columns is not None else schema.names
         used = [] if predicate is None else predicate.meta.root_names()
         of_arrow = None if predicate is None or "NaN" in str(predicate) else _in_arrow(predicate, schema)
-        if of_arrow is not None and "is_in(" in str(of_arrow):
+        if of_arrow is not None and "is_in(" in str(predicate):
             # To Arrow, -0.0 is not in a list with 0.0.
             of_arrow = reduce(or_, [ds.field(name) == 0.0 for name in floats if name in used], of_arrow)
         for rows, unfit in parts:
