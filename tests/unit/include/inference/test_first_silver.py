@@ -66,7 +66,8 @@ def test_of_an_avro_file_only_texts_are_taken_for_words_of_a_list(tmp_path: Path
 
 def test_the_bounds_of_a_column_are_exact(tmp_path: Path) -> None:
     rows = pa.table({
-        "id": [1, 2, 3], "n": [-(2**63), 0, 2**63 - 1], "share": [-0.25, float("nan"), 1e300], "odd": [float("nan")] * 3,
+        "id": [1, 2, 3], "n": [-(2**63), 0, 2**63 - 1],
+        "share": [-0.25, float("nan"), 1e300], "odd": [float("nan")] * 3,
         "price": pa.array(map(Decimal, ["0.01", "1000000.01", "99999999999999999.99"]), pa.decimal128(30, 2)),
     })  # fmt: skip
     (tmp_path / "feed").mkdir()
