@@ -23,8 +23,8 @@ _USUAL_LENGTH = 60
 
 _DAY = r"^\s*\d{4}-\d{1,2}-\d{1,2}"
 _MIDNIGHT = _DAY + r"(?:[ T]0?0(?::0?0(?::0?0(?:\.0*)?)?)?\s*(?:Z|UTC|[+-]00:?00)?)?\s*$"
-# Without the short names of zones: Java takes BST for the time of Dhaka, and AST for that of Anchorage.
-_ZONE = r"(?:(?:Z|UTC|GMT|UT)?(?:[+-][\d:]+)?|[A-Za-z_]+/\S+)"
+# Without names of zones: Java takes BST for the time of Dhaka; Europe/Berlin has an hour a year twice or not at all.
+_ZONE = r"(?:Z|UTC|GMT|UT)?(?:[+-][\d:]+)?"
 _INSTANT = _DAY + rf"(?:[ T]\d{{1,2}}(?::\d{{1,2}}(?::\d{{1,2}}(?:\.\d{{0,6}}0*)?)?)?\s*{_ZONE})?\s*$"
 _LONGER_INSTANT = _INSTANT.replace("{0,6}0*", "*")
 _MINUTES_AND_ZONE = r"([ T]\d{1,2}:\d{1,2})\s*(Z|UTC|[+-]\d\d:?\d\d)(?=\s*$)"

@@ -138,7 +138,7 @@ CLOCKS = st.builds(
     ),
     *(
         st.sampled_from(["", "", ".1234567", ".000", "000"]),
-        st.sampled_from(["", "", "Z", " UTC", "+00:00", "+02:00", "-11:30", " x", " BST", " PST"]),
+        st.sampled_from(["", "", "Z", " UTC", "+00:00", "+02:00", "-11:30", " x", " BST", " Europe/Berlin"]),
     ),
 )
 TIMES = st.builds("{}{}".format, DAYS, st.just("") | CLOCKS)
