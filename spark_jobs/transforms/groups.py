@@ -11,9 +11,9 @@ from include.contracts.spec.table_spec import GoldSpec
 from spark_jobs.transforms.touched_rows import Touched, gives_touched, is_touched
 from spark_jobs.transforms.touched_spans import INTEGERS, TIMES
 
-_BY_TEXT = frozenset(("boolean", "string", *INTEGERS, *TIMES))
-"""The types besides decimals whose values Spark finds by their texts. As a number, the text of a float is another one,
-and 0.0 = -0.0 have two texts."""
+_BY_TEXT = {"boolean": "", "string": "", **dict.fromkeys(INTEGERS, "number"), **dict.fromkeys(TIMES, "time")}
+"""The types besides decimals whose values Spark finds by their texts -> of which other types it finds them, too. As a
+number, the text of a float is another one, and 0.0 = -0.0 have two texts. The text 1.00 is no whole number."""
 
 
 def aggregate(sources: Mapping[str, DataFrame], spec: GoldSpec, touched: Touched | None) -> DataFrame:
@@ -42,7 +42,7 @@ def aggregate(sources: Mapping[str, DataFrame], spec: GoldSpec, touched: Touched
 
 
 def unlisted_value(sources: Mapping[str, DataFrame], spec: GoldSpec) -> str:
-    """Return which value of `refresh_by` cannot choose rows by its text, and its type; empty if all can.
+    """Return which value of `refresh_by` or `refresh_from` cannot choose rows by its text, and why; empty if all can.
 
     Args:
         sources: as for `aggregate`.
@@ -53,8 +53,12 @@ def unlisted_value(sources: Mapping[str, DataFrame], spec: GoldSpec) -> str:
     for alias, text in spec.refresh_from.items():
         (value,) = sources[alias].select(F.expr(text)).schema.fields
         kinds[f"refresh_from.{alias}"] = value.dataType.simpleString()
-    found = (name for name, kind in kinds.items() if kind not in _BY_TEXT and not kind.startswith("decimal("))
-    return next((f"{name} is {kinds[name]}, by whose values no run can choose rows" for name in found), "")
+    for name, kind in kinds.items():
+        if kind not in _BY_TEXT and not kind.startswith("decimal("):
+            return f"{name} is {kind}, by whose values no run can choose rows"
+    families = {name: _BY_TEXT.get(kind, "decimal") or kind for name, kind in kinds.items()}
+    other = next((name for name, family in families.items() if family != families[group]), "")
+    return other and f"{other} is {kinds[other]}, and {group} is {kinds[group]}: their values have other texts"
 
 
 def join_sources(sources: Mapping[str, DataFrame], spec: GoldSpec) -> DataFrame:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from functools import reduce
+
 import pytest
 from pyspark.errors import AnalysisException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from spark_jobs.transforms.groups import aggregate, unlisted_value
 from tests.support.documents.measures import READING_A_RESULT
@@ -35,7 +39,12 @@ def test_floats_are_no_values_by_which_groups_are_chosen(spark: SparkSession) ->
                 measures={"rows": "count(*)"},
             ),
         )
-        for group, given in (*((each, each) for each in "fdcbxsn"), ("CAST(f AS STRING)", "f"), ("round(f, 1)", "s"))
+        for group, given in (
+            *((each, each) for each in "fdcbxsn"),
+            ("CAST(f AS STRING)", "f"),
+            ("round(f, 1)", "s"),
+            ("n", "c"),
+        )
     }
     assert found == {
         ("f", "f"): "k is float, by whose values no run can choose rows",
@@ -43,5 +52,55 @@ def test_floats_are_no_values_by_which_groups_are_chosen(spark: SparkSession) ->
         ("x", "x"): "k is binary, by whose values no run can choose rows",
         ("CAST(f AS STRING)", "f"): "refresh_from.o is float, by whose values no run can choose rows",
         ("round(f, 1)", "s"): "k is float, by whose values no run can choose rows",
+        ("n", "c"): "refresh_from.o is decimal(2,2), and k is int: their values have other texts",
         **dict.fromkeys([(each, each) for each in "cbsn"], ""),
     }
+
+
+SAME_VALUES = [
+    ("s", "s"), ("n % 2 = 0", "n % 2 = 0"), ("n", "CAST(n AS BIGINT)"), ("CAST(n AS BIGINT)", "CAST(n AS SMALLINT)"),
+    ("c", "CAST(c AS DECIMAL(38,18))"), ("CAST(c AS DECIMAL(38,18))", "c"), ("CAST(c AS DECIMAL(38,20))", "c"),
+    ("to_date(at)", "CAST(at AS DATE)"), ("date_trunc('DAY', at)", "to_date(at)"), ("at", "at"),
+    ("to_date(at)", "date_trunc('DAY', at)"), ("CAST(at AS TIMESTAMP_NTZ)", "at"), ("to_json(struct(f, c, at))",) * 2,
+    ("hex(CAST(s AS BINARY))", "hex(CAST(s AS BINARY))"),
+]  # fmt: skip
+"""Groups, and what `refresh_from` gives of the same value in another type."""
+
+
+def test_groups_of_touched_values_are_those_of_all_rows_for_every_type(spark: SparkSession) -> None:
+    values = """
+        (1, 1.10, 0.1F, '', timestamp'2024-01-01 00:00:00'), (2, 1.1, 0.0F, 'a', timestamp'2024-01-01 10:00:00.5'),
+        (3, -0.01, -0.0F, "it's \\\\", timestamp'0001-01-01 00:00:00'), (4, 99999999.99, float('NaN'), 'A', NULL),
+        (4, 99999999.98, NULL, '01', timestamp'1582-10-04 23:59:59.999999'), (NULL, NULL, 1.5F, '1', NULL),
+        (-5, 0.00, 7.0F, NULL, timestamp'9999-12-31 23:59:59'), (1, 0, 1e10F, 'e\u0301', timestamp'1969-12-31 00:00:00')
+    """
+    rows = spark.sql(
+        f"SELECT CAST(n AS INT) n, CAST(c AS DECIMAL(10,2)) c, f, s, at FROM VALUES {values} AS v(n, c, f, s, at)"
+    )
+    keys = [text for pair in SAME_VALUES for text in pair]
+    texts = zip(*rows.selectExpr(*(f"CAST({text} AS STRING)" for text in keys), "n").collect(), strict=True)
+    *by_key, numbers = texts
+    results, expected = [], Counter()
+    for at, (group, given) in enumerate(SAME_VALUES):
+        spec = gold_spec(
+            sources={"o": {"table": "silver.orders"}},
+            refresh_by="k",
+            refresh_from={"o": given},
+            group_by={"k": group},
+            measures={"rows": "count(*)", "total": "sum(o.n)"},
+        )
+        assert not unlisted_value({"o": rows}, spec), given
+        touched = sorted({*by_key[2 * at + 1]}, key=str)[at % 2 :: 2]
+        results.append(
+            aggregate({"o": rows}, spec, touched).select(F.lit(at), F.col("k").cast("string"), "rows", "total")
+        )
+        for value, text, number in zip(by_key[2 * at], by_key[2 * at + 1], numbers, strict=True):
+            if text in touched:
+                expected[at, value, "rows"] += 1
+                expected[at, value, "total"] += number or 0
+    found = Counter()
+    for at, value, count, total in reduce(DataFrame.union, results).collect():
+        assert (at, value, "rows") not in found, "each group once"
+        found[at, value, "rows"], found[at, value, "total"] = count, total or 0
+    assert len(found) > 5 * len(SAME_VALUES)
+    assert found == expected
