@@ -14,9 +14,18 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.parsers.spark import SparkParser
 
 _MISREAD = (
-    "TO_CHAR", "LOG10", "INSTR", "UNIX_DATE", "PERCENTILE_CONT", "PERCENTILE_DISC", "PARSE_JSON",
+    "TO_CHAR", "LOG10", "INSTR", "UNIX_DATE", "PERCENTILE_CONT", "PERCENTILE_DISC", "PARSE_JSON", "DATE_FORMAT",
+    "FROM_UNIXTIME", "UNIX_TIMESTAMP", "TO_UNIX_TIMESTAMP", "TO_TIMESTAMP",
 )  # fmt: skip
 """The functions that sqlglot takes for others, such as `to_char(day, 'MM')` for a cast; it keeps others."""
+_KNOWN = frozenset((
+    "ADD_MONTHS", "DATE", "DATEADD", "DATE_ADD", "DATE_SUB", "DATE_TRUNC", "DAY", "DAYOFMONTH", "DAYOFWEEK",
+    "DAYOFYEAR", "FROM_UTC_TIMESTAMP", "HOUR", "LAST_DAY", "MINUTE", "MONTH", "QUARTER", "SECOND", "TIMESTAMP",
+    "TIMESTAMPADD", "TO_DATE", "TO_UTC_TIMESTAMP", "TRUNC", "WEEKOFYEAR", "YEAR",
+))  # fmt: skip
+"""The functions whose values `row_value` computes as Spark does."""
+_WITH_SYNTAX = frozenset(("CAST", "TRY_CAST", "EXTRACT", "OVERLAY", "POSITION", "SUBSTR", "SUBSTRING", "TRIM"))
+"""The functions that may have words between their arguments."""
 _UNITS = frozenset(("YEAR", "YYYY", "YY", "QUARTER", "MONTH", "MM", "MON", "WEEK"))
 """The units that Spark's `trunc` knows; a text of any other gives null, and sqlglot knows more of them."""
 _UNITS_OF_TIME = _UNITS | {"DAY", "DD", "HOUR", "MINUTE", "SECOND", "MILLISECOND", "MICROSECOND"}
@@ -40,12 +49,22 @@ def _truncation(name: str, unit_at: int, units: frozenset[str]) -> Callable[[lis
     return build
 
 
+def _to_date(arguments: list[exp.Expr]) -> exp.Expr:
+    if len(arguments) > 1:
+        return exp.Anonymous(this="TO_DATE", expressions=arguments)  # sqlglot takes YYYY for yyyy
+    return exp.TsOrDsToDate(this=arguments[0])
+
+
 class _SparkAsItIs(Spark):
     """sqlglot's Spark, where that reads another expression than Spark does."""
+
+    class Tokenizer(Spark.Tokenizer):
+        STRING_ESCAPES: ClassVar = ["\\", "'", '"']  # a doubled quote is a quote
 
     class Parser(SparkParser):
         FUNCTIONS: ClassVar = {
             **{name: build for name, build in SparkParser.FUNCTIONS.items() if name not in _MISREAD},
+            "TO_DATE": _to_date,
             "TRUNC": _truncation("TRUNC", 1, _UNITS),
             "DATE_TRUNC": _truncation("DATE_TRUNC", 0, _UNITS_OF_TIME),
         }
@@ -65,6 +84,19 @@ class _SparkAsItIs(Spark):
 
 
 SPARK = _SparkAsItIs()
+
+
+class _SparkTerms(_SparkAsItIs):
+    """The same, with each function by its own name but those of dates and times whose values are known."""
+
+    class Parser(_SparkAsItIs.Parser):
+        FUNCTIONS: ClassVar = {name: build for name, build in _SparkAsItIs.Parser.FUNCTIONS.items() if name in _KNOWN}
+        FUNCTION_PARSERS: ClassVar = {
+            name: parse for name, parse in SparkParser.FUNCTION_PARSERS.items() if name in _WITH_SYNTAX
+        }
+
+
+SPARK_TERMS = _SparkTerms()
 
 _AFTER_QUALIFY = (
     TokenType.WINDOW, TokenType.UNION, TokenType.INTERSECT, TokenType.EXCEPT, TokenType.ORDER_BY, TokenType.SORT_BY,
@@ -156,7 +188,7 @@ def without_qualify(text: str, tree: exp.Expr) -> str:
 def _without_last_qualify(text: str, kept: str, conditions: Sequence[exp.Expr]) -> str:
     tokens = SPARK.tokenize(text)
     at = max(place for place, token in enumerate(tokens) if token.token_type is TokenType.QUALIFY)
-    around = _places_around(tokens, at)
+    around = places_around(tokens, at)
     types = {place: tokens[place].token_type for place in around}
     select = max((place for place in around if place < at and types[place] is TokenType.SELECT), default=at)
     # In `a IS DISTINCT FROM b` it is an operator.
@@ -181,7 +213,7 @@ def _without_last_qualify(text: str, kept: str, conditions: Sequence[exp.Expr]) 
     return f"{before}SELECT * EXCEPT ({kept}) FROM ({inner}) WHERE {kept}{after}"
 
 
-def _places_around(tokens: Sequence[Token], at: int) -> list[int]:
+def places_around(tokens: Sequence[Token], at: int) -> list[int]:
     """Return the places of the tokens that stand within the same parentheses as one of them, and not deeper."""
     depth, depths = 0, []
     for token in tokens:

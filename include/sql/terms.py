@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from include.sql.spark_text import SPARK
+from include.sql.spark_text import SPARK_TERMS
 
 _SYNONYMS = {"YYYY": "YEAR", "YY": "YEAR", "MON": "MONTH", "MM": "MONTH", "DD": "DAY"}
 _NESTED = ("MICROSECOND", "MILLISECOND", "SECOND", "MINUTE", "HOUR", "DAY", "MONTH", "QUARTER", "YEAR")
@@ -55,7 +55,7 @@ def term_of(text: str, resolve: Resolve) -> exp.Expr | None:
     True
     """
     try:
-        tree = SPARK.parse(text)[0]
+        tree = SPARK_TERMS.parse(text)[0]
     except (SqlglotError, IndexError):
         return None
     if tree is None or tree.find(exp.Query):
@@ -179,6 +179,9 @@ def _normalized(node: exp.Expr, resolve: Callable[[tuple[str, ...]], str]) -> ex
         return exp.column(exp.to_identifier(name, quoted=True))
     for child in list(node.iter_expressions()):
         child.replace(_normalized(child, resolve))
+    node.comments = None
+    if isinstance(node, exp.Anonymous):
+        node.set("this", node.name.upper())
     return _simplified(node)
 
 
@@ -229,13 +232,8 @@ def _have_same_texts(one: str | None, other: str | None) -> bool:
 
 
 def _key(term: exp.Expr) -> str:
-    """Return the text of a term, with parentheses around each of its parts that has an operator."""
-    root = exp.Paren(this=term.copy())
-    for node in list(root.find_all(exp.Binary)):
-        paren = exp.Paren()
-        node.replace(paren)
-        paren.set("this", node)
-    return root.sql(dialect="spark", normalize_functions="upper")
+    """Return a text that is the same for the same tree: sqlglot writes different trees as one text."""
+    return repr(term)
 
 
 def _size(term: exp.Expr) -> int:

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
-from sqlglot import exp
+from sqlglot import ErrorLevel, exp
+from sqlglot.errors import UnsupportedError
 
 from include.sql.query.names import UntraceableError, short
 from include.sql.query.parentheses import outline, with_parentheses
@@ -182,7 +183,10 @@ def sql_of(value: exp.Expr) -> str:
     Raises:
         UntraceableError: it does not.
     """
-    text = with_parentheses(value).sql(dialect="spark")
+    try:
+        text = with_parentheses(value).sql(dialect="spark", unsupported_level=ErrorLevel.RAISE)
+    except UnsupportedError as error:
+        raise UntraceableError(f"{short(value)} cannot be written for Spark: {error}") from error
     again = query_of(f"SELECT {text} AS x").tree
     if again is None or outline(again.selects[0].unalias()) != outline(value):
         raise UntraceableError(f"{short(value)} cannot be written for one source")

@@ -68,7 +68,7 @@ def refresh_of_query(session: SparkSession, spec: GoldSpec, sources: Mapping[str
     if found.reason:
         return QueryRefresh((), {}, {})
     schema = rows_of_query(session, spec, sources).schema
-    if other := _read_otherwise(session, query_of(spec.query or "").spark_text):
+    if other := read_otherwise(session, query_of(spec.query or "").spark_text):
         way_out = "write parentheses around operations within others, or another function"
         return QueryRefresh(found.columns, {}, {}, f"the trace may read {other} in another way than Spark: {way_out}")
     kinds = [schema[column].dataType.simpleString() for column in found.columns]
@@ -179,7 +179,7 @@ def touched_rows_of_query(
     return rows_of_query(session, spec, read).where(is_touched(key_of(columns), touched))
 
 
-def _read_otherwise(session: SparkSession, text: str) -> str:
+def read_otherwise(session: SparkSession, text: str) -> str:
     """Return which part of a query Spark does not see in what sqlglot has read; empty if it sees the same query.
 
     Args:
