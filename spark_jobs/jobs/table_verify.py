@@ -42,7 +42,7 @@ def run(context: JobContext) -> JobReport:
     failure = comparison.failure
     refused = record_verification(spec, verdicts, failure, gates, is_whole=not context.args.sample)
     if not refused:
-        record_verified(spec.table, verdicts, context.ops)
+        record_verified(spec.table, verdicts, comparison.sources, context.ops)
     details = {name: getattr(comparison, name) for name in ("groups", "differing", "sources", "left_out")}
     left_out = (f"{spec.table}: {name} was not compared: {why}" for name, why in comparison.left_out.items())
     return JobReport(

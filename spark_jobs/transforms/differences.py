@@ -16,13 +16,16 @@ from include.contracts.spec.table_spec import GoldSpec
 TOLERANCES: dict[type[DataType], float] = {DoubleType: 1e-9, FloatType: 1e-6}
 """Type -> by which part of its size a value may differ, since a sum of such numbers depends on their order."""
 
+LEAST, GREATEST = "_least_", "_greatest_"
+"""Before the name of a column: between which values it may be, since a sum of doubles depends on their order."""
+
 
 def compare_groups(stored: DataFrame, computed: DataFrame, groups: Sequence[str], measures: Sequence[str]) -> DataFrame:
     """Return one row per group of either side, by group columns in which null is a value.
 
     Args:
         stored: the rows of the table.
-        computed: the rows that it should have.
+        computed: the rows that it should have, with the bounds (`LEAST`, `GREATEST`) of any measure.
         groups: the columns that identify a row.
         measures: the columns to compare.
 
@@ -32,14 +35,18 @@ def compare_groups(stored: DataFrame, computed: DataFrame, groups: Sequence[str]
         side lacks, or has twice.
     """
     types = {field.name: field.dataType for field in stored.schema.fields}
-    typed = computed.select(*(F.col(name).cast(types[name]).alias(name) for name in (*groups, *measures)))
+    bounds = {
+        field.name: field.dataType for field in computed.schema.fields if field.name.startswith((LEAST, GREATEST))
+    }
+    typed = computed.withColumns({name: F.col(f"`{name}`").cast(types[name]) for name in (*groups, *measures)})
+    unbounded = stored.select("*", *(F.lit(None).cast(kind).alias(name) for name, kind in bounds.items()))
     sides = [
         rows.select(
             *groups,
-            F.struct(F.lit(True).alias("_exists"), *measures).alias("_values"),
+            F.struct(F.lit(True).alias("_exists"), *measures, *bounds).alias("_values"),
             F.lit(is_stored).alias("_is_stored"),
         )
-        for rows, is_stored in ((stored, True), (typed, False))
+        for rows, is_stored in ((unbounded, True), (typed, False))
     ]
     is_stored = F.col("_is_stored")
     both = reduce(DataFrame.unionByName, sides).groupBy(*groups)
@@ -48,10 +55,13 @@ def compare_groups(stored: DataFrame, computed: DataFrame, groups: Sequence[str]
         F.first(F.when(~is_stored, F.col("_values")), ignorenulls=True).alias("_computed"),
         (F.count_if(is_stored) != F.count_if(~is_stored)).alias("_has_other_rows"),
     )
-    differing = [
-        F.when(~is_close(F.col(f"_stored.{name}"), F.col(f"_computed.{name}"), types[name]), F.lit(name))
-        for name in measures
-    ]
+    differing = []
+    for name in measures:
+        is_same = is_close(F.col(f"_stored.{name}"), F.col(f"_computed.{name}"), types[name])
+        if f"{LEAST}{name}" in bounds:
+            least, greatest = (F.col(f"_computed.{bound}{name}") for bound in (LEAST, GREATEST))
+            is_same |= _is_within(F.col(f"_stored.{name}"), least, greatest, types[name])
+        differing.append(F.when(~is_same, F.lit(name)))
     return grouped.select(
         "*",
         F.array_compact(F.array(*differing, F.lit(None).cast("string"))).alias("_differing"),
@@ -81,6 +91,18 @@ def is_close(one: Column, other: Column, data_type: DataType) -> Column:
     return same | F.coalesce((size < F.lit(float("inf"))) & is_near, F.lit(False))
 
 
+def _is_within(value: Column, least: Column, greatest: Column, data_type: DataType) -> Column:
+    """Return true where a number is between its bounds; of a list, all numbers between those at their places."""
+    if isinstance(data_type, ArrayType):
+        ends = F.zip_with(least, greatest, lambda one, other: F.struct(one.alias("least"), other.alias("greatest")))
+        within = F.zip_with(
+            value, ends, lambda each, end: _is_within(each, end.least, end.greatest, data_type.elementType)
+        )
+        return F.coalesce((F.size(value) == F.size(ends)) & F.forall(within, lambda each: each), F.lit(False))
+    is_finite = (least > F.lit(float("-inf"))) & (greatest < F.lit(float("inf")))
+    return F.coalesce(is_finite & value.cast("double").between(least, greatest), F.lit(False))
+
+
 def _both(one: Column, other: Column, are_close: Column) -> Column:
     """Return whether both values are null, or neither is and they are close."""
     return F.when(one.isNotNull() & other.isNotNull(), are_close).otherwise(one.isNull() & other.isNull())
@@ -97,6 +119,8 @@ def _entry_type(data_type: MapType) -> StructType:
 
 def as_groups(rows: DataFrame, groups: Sequence[str], measures: Sequence[str]) -> DataFrame:
     """Return rows that have no key as one row per group: of each measure the list of its values, the least first.
+
+    Bounds of measures stay bounds: if each value is between two others, so are the lists of all three in order.
 
     Args:
         rows: the rows; several may have the same groups.

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from pydantic import Field
+
 from include.catalog import Catalog
 from include.contracts.spec.table_spec import GoldSpec
 from include.control.changes.spec_changes import Effect
@@ -17,14 +21,16 @@ class Verified(StatePart):
 
     Attributes:
         version: the version that passed its gate with these rows.
+        sources: source table -> the version from which the rows were computed; empty in records of an earlier Millrace.
     """
 
     version: int
+    sources: dict[str, int] = Field(default_factory=dict)
 
 
-def record_verified(table: str, verdicts: Verdicts, ops: OpsTables) -> None:
-    """Record that the certified rows were compared, and do not differ."""
-    verified = Verified(table_id=verdicts.table_id, version=verdicts.passed[-1].version)
+def record_verified(table: str, verdicts: Verdicts, sources: Mapping[str, int], ops: OpsTables) -> None:
+    """Record that the certified rows were compared with these versions of the sources, and do not differ."""
+    verified = Verified(table_id=verdicts.table_id, version=verdicts.passed[-1].version, sources=dict(sources))
     ops.states.change(table, (Verified, lambda _: verified))
 
 
@@ -39,7 +45,7 @@ def why_not_due(spec: GoldSpec, catalog: Catalog, ops: OpsTables) -> str:
     if wrong and wrong.version == version:
         return f"{spec.table}: a verification has found version {version} wrong already"
     verified = ops.states.read(spec.table, Verified)
-    if verified == Verified(table_id=verdicts.table_id, version=version):
+    if verified and (verified.table_id, verified.version) == (verdicts.table_id, version):
         return f"{spec.table}: the rows of version {version} were verified already"
     batch = ops.ledger.last_recorded(spec.table, verdicts.table_id, Stream(spec.table).name, verdicts.certified)
     if batch is None:

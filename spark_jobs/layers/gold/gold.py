@@ -57,11 +57,11 @@ from spark_jobs.transforms.values.unstorable import require_storable
 
 
 class GoldAggregate:
-    """The `BatchWork` of a gold table."""
+    """The `BatchWork` of a gold table, by the spec of the job or another one of the table."""
 
-    def __init__(self, context: JobContext) -> None:
+    def __init__(self, context: JobContext, spec: GoldSpec | None = None) -> None:
         self._context = context
-        self._spec: GoldSpec = context.spec  # type: ignore[assignment]
+        self._spec: GoldSpec = spec or context.spec  # type: ignore[assignment]
         self._path = context.paths.table(self._spec.table)
         self._observations: dict[str, Observation] = {}
         self._refresh: QueryRefresh | None = None

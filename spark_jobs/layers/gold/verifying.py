@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,9 +26,11 @@ from include.sql.query_functions import DEPENDS_ON_ORDER
 from spark_jobs.delta_io.reads import read_version
 from spark_jobs.delta_io.row_writes import read_observation
 from spark_jobs.layers.gold.difference_causes import causes_of
+from spark_jobs.layers.gold.float_bounds import with_bounds
 from spark_jobs.layers.gold.gold import GoldAggregate
+from spark_jobs.layers.gold.sampling import sampled_values, text_of
 from spark_jobs.runtime.context import JobContext
-from spark_jobs.transforms.differences import as_groups, compare_groups
+from spark_jobs.transforms.differences import GREATEST, LEAST, as_groups, compare_groups
 from spark_jobs.transforms.stamps import STAMP_COLUMNS
 from spark_jobs.transforms.touched_rows import is_touched
 
@@ -135,25 +137,28 @@ class _Verification:
         """Return the differences between the version and a computation from scratch."""
         spec = self._spec
         stored = read_version(self._session, self._context.paths.table(spec.table), self._version)
-        computed = GoldAggregate(self._context).from_scratch(self._session, self._sources)
-        column = self._refreshed_column() if sample else ""
+        column, whole = self._refreshed_column() if sample else ("", ())
+        values = sampled_values(self._context, self._session, self._sources, stored, column, whole) if column else []
+        computed = with_bounds(self._from_scratch, spec)
         if column:
-            values = self._sampled(stored, column, sample)
-            is_inexact = _INEXACT.search(stored.schema[column].dataType.simpleString())  # equals no number in a text
-            value = f"CAST(`{column}` AS STRING)" if is_inexact else f"`{column}`"
-            stored, computed = (rows.where(is_touched(value, values)) for rows in (stored, computed))
+            computed = computed.withColumn(column, F.col(column).cast(stored.schema[column].dataType))
+            stored, computed = (rows.where(is_touched(text_of(column, rows), values)) for rows in (stored, computed))
         left_out = self._left_out()
         columns = [name for name in stored.columns if name not in (*STAMP_COLUMNS, *left_out)]
         if not columns:
             return Comparison(self._version, self._source_versions, 0, 0, (), left_out, column)
         # A query's rows have no key, so that all columns identify a row but those of inexact numbers and maps.
         groups = list(spec.group_by) or [
-            name for name in columns if not _INEXACT.search(stored.schema[name].dataType.simpleString())
+            name
+            for name in columns
+            if not _INEXACT.search(stored.schema[name].dataType.simpleString())
+            and f"{LEAST}{name}" not in computed.columns
         ]
         measures = [name for name in columns if name not in groups]
         before, after = stored, computed
         if not spec.group_by and measures:
-            before, after = (as_groups(rows, groups, measures) for rows in (stored, computed))
+            bounds = [name for name in computed.columns if name.startswith((LEAST, GREATEST))]
+            before, after = as_groups(stored, groups, measures), as_groups(computed, groups, [*measures, *bounds])
         observation = Observation()
         compared = compare_groups(before, after, groups, measures).observe(
             observation, F.count(F.lit(1)).alias("groups"), F.count_if("_is_different").alias("differing")
@@ -180,6 +185,9 @@ class _Verification:
         versions = (self._version, self._source_versions)
         return causes_of(self._session, self._context.paths, self._spec, frames, versions, stored, groups)
 
+    def _from_scratch(self, spec: GoldSpec) -> DataFrame:
+        return GoldAggregate(self._context, spec).from_scratch(self._session, self._sources)
+
     def _left_out(self) -> dict[str, str]:
         """Return the columns that cannot be compared, each with the reason."""
         spec = self._spec
@@ -190,22 +198,16 @@ class _Verification:
     def _columns_of_sources(self) -> dict[str, tuple[str, ...]]:
         return {alias: tuple(self._source(alias).columns) for alias in self._spec.sources}
 
-    def _refreshed_column(self) -> str:
-        """Return the first column by which a run selects rows; empty if each run computes all of them."""
-        spec = self._spec
-        stated = spec.refresh_columns or spec.query is None
-        columns = spec.refresh_columns if stated else refresh_of(spec, self._columns_of_sources()).columns
-        return next(iter(columns), "")
+    def _refreshed_column(self) -> tuple[str, Collection[str]]:
+        """Return the first column by which a run selects rows, and the aliases whose changes it cannot trace.
 
-    def _sampled(self, stored: DataFrame, column: str, number: int) -> list[str | None]:
-        """Return values of `refresh_by` of the table or its first source, other ones in each run."""
-        spec, alias = self._spec, next(iter(self._spec.sources))
-        values = stored.select(F.col(column).cast("string").alias("value"))
-        if alias in spec.refresh_from:
-            of_source = self._source(alias).select(F.expr(spec.refresh_from[alias]).cast("string").alias("value"))
-            values = values.union(of_source)
-        order = F.xxhash64("value", F.lit(self._context.args.run_id))
-        return [row["value"] for row in values.distinct().orderBy(order).limit(number).collect()]
+        The column is empty if each run computes all of them.
+        """
+        spec = self._spec
+        if spec.query is None:
+            return next(iter(spec.refresh_columns), ""), ()
+        found = refresh_of(spec, self._columns_of_sources())
+        return next(iter(spec.refresh_columns or found.columns), ""), found.whole
 
     def _source(self, alias: str) -> DataFrame:
         table = self._spec.sources[alias].table

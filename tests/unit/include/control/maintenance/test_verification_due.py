@@ -27,7 +27,7 @@ def test_the_rows_of_a_version_are_verified_once_and_never_those_of_another_spec
     ops.specs.record(SPEC, first.intent.table_id)
     judge(tmp_path, SPEC, first.version)
     assert not due(ops)
-    record_verified(GOLD, ops.gates.verdicts(GOLD), ops)
+    record_verified(GOLD, ops.gates.verdicts(GOLD), {}, ops)
     assert due(ops) == f"{GOLD}: the rows of version {first.version} were verified already"
     append(paths.table(GOLD))
     assert "were verified already" in due(ops), "no gate has passed the rows of another tool yet"
