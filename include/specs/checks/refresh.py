@@ -17,11 +17,11 @@ from include.contracts.spec.duration import UNBOUNDED
 from include.contracts.spec.nested_type import is_nested
 from include.contracts.spec.table_spec import AnySpec, GoldSpec, SilverSpec
 from include.specs.problem import Defect
-from include.sql.counter_example import counter_example
 from include.sql.expression import expression_of
 from include.sql.query.names import UntraceableError
 from include.sql.query.reach import in_words, reach_of_join, reach_of_window, sum_of
-from include.sql.terms import (
+from include.sql.values.counter_example import counter_example
+from include.sql.values.terms import (
     columns_of,
     conjuncts,
     equalities,

@@ -10,7 +10,7 @@ from include.sql.query.reach import in_words as reach_in_words
 from include.sql.query.reads import NO_LOOKBACK
 from include.sql.query.select_query import query_of
 from include.sql.query.trace import Trace, trace
-from include.sql.truncated_column import is_column, truncated_column
+from include.sql.values.truncated_column import is_column, truncated_column
 
 
 def refresh_of(spec: GoldSpec, columns: Mapping[str, tuple[str, ...] | None]) -> Trace:

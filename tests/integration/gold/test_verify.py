@@ -63,8 +63,8 @@ def test_a_stale_group_is_found_and_no_version_passes_until_the_table_is_compute
     ]
     cause, batch = report.notes
     assert cause == (
-        f"{GOLD}: refresh_from.o has another value than day in 13 joined rows: when such a row changes, its group is not "
-        "computed again"
+        f"{GOLD}: refresh_from.o has another value than day in 13 joined rows: when such a row changes, its group is "
+        "not computed again"
     )
     assert batch.startswith(f"{GOLD}: 1 row of the listed groups was written by batch 1 (version 1, ")
     assert batch.endswith(f"which read all rows of {SILVER} version 1")
@@ -113,7 +113,8 @@ def test_with_restore_the_rows_of_the_certified_version_come_back_until_then(sho
 MEASURES = {
     "revenue": "sum(o.amount)", "mean": "avg(o.amount / 3)", "total": "sum(cast(o.amount as float) / 7)",
     "none": "max(nullif(o.amount, o.amount))", "first_id": "first(o.order_id)", "upper_id": "upper(first_id)",
-    "nan": "max(double('NaN'))", "cancelled": "round(sum(if(o.amount % 2 = 0, 1e16D, 1 - 1e16D)), 0)", "counts": "map('a', count(*))",
+    "nan": "max(double('NaN'))", "cancelled": "round(sum(if(o.amount % 2 = 0, 1e16D, 1 - 1e16D)), 0)",
+    "counts": "map('a', count(*))",
 }  # fmt: skip
 
 

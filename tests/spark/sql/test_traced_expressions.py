@@ -12,7 +12,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from include.sql.query.trace import trace
-from include.sql.terms import is_same, term_of
+from include.sql.values.terms import is_same, term_of
 from spark_jobs.layers.gold.query import read_otherwise
 
 COLUMNS = {

@@ -6,8 +6,8 @@ import pytest
 import sqlglot
 
 from include.sql.clock_words import clock_words
-from include.sql.counter_example import CounterExample, counter_example
-from include.sql.terms import term_of
+from include.sql.values.counter_example import CounterExample, counter_example
+from include.sql.values.terms import term_of
 
 TIMES = ("day", "at")
 READING = [

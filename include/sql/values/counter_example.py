@@ -10,8 +10,8 @@ from itertools import product
 
 from sqlglot import exp
 
-from include.sql.row_value import Value, of_one_type, value_of
-from include.sql.terms import columns_of
+from include.sql.values.row_value import Value, of_one_type, value_of
+from include.sql.values.terms import columns_of
 
 _DAYS = ("2024-05-15", "2024-02-29", "2023-12-31", "2026-11-01", "1999-01-04", "2012-07-31", "2033-08-20", "2060-01-01")
 _HOURS = ("12:00:00", "00:00:00", "01:30:15", "23:59:59")

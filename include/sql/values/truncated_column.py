@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from include.sql.query_functions import WINDOWS_OF_TIME
-from include.sql.terms import Instant, instant_of, term_of
+from include.sql.values.terms import Instant, instant_of, term_of
 
 _LENGTH = re.compile(r"(\d{1,6}) (second|minute|hour|day|week)s?", re.IGNORECASE)
 

@@ -16,7 +16,7 @@ from zoneinfo import ZoneInfo
 
 from sqlglot import exp
 
-from include.sql.terms import unit_of
+from include.sql.values.terms import unit_of
 
 Value = datetime | Decimal | str | bool
 """A value of Spark SQL that is not null; a date is the time of its midnight."""
@@ -61,7 +61,7 @@ def value_of(term: exp.Expr, column: str, value: Value) -> Value:
     Raises:
         ArithmeticError, LookupError, ValueError: the value of the term is not known.
 
-    >>> from include.sql.terms import term_of
+    >>> from include.sql.values.terms import term_of
     >>> in_new_york = term_of("to_date(from_utc_timestamp(at, 'America/New_York'))", ".".join)
     >>> print(value_of(in_new_york, "at", datetime(2024, 5, 15, 1, 30)))
     2024-05-14 00:00:00
