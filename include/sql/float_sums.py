@@ -53,6 +53,9 @@ count(abs(CAST((o.amount) AS DOUBLE))) filter (where paid) * 2.220446049250313e-
     mean | `millrace_error_mean`
     """
     tokens = tokens_of(text)
+    if any(token.token_type is TokenType.SELECT for token in tokens):
+        return  # such a sum is over the rows of a subquery
+    end_of_comment = "\n" if "--" in text else ""
     for at, token in enumerate(tokens):
         name, is_called = token.text.lower(), at + 1 < len(tokens) and tokens[at + 1].token_type is TokenType.L_PAREN
         if at and tokens[at - 1].token_type is TokenType.DOT:
@@ -64,10 +67,10 @@ count(abs(CAST((o.amount) AS DOUBLE))) filter (where paid) * 2.220446049250313e-
             while end < len(tokens) and tokens[end].token_type in (TokenType.FILTER, TokenType.OVER):
                 end = _after_group(tokens, end + 1)
             rows = text[tokens[close - 1].end + 1 : tokens[end - 1].end + 1]
-            size = f"abs(CAST(({text[tokens[first].start : tokens[close - 1].start]}) AS DOUBLE))"
+            size = f"abs(CAST(({text[tokens[first].start : tokens[close - 1].start]}{end_of_comment}) AS DOUBLE))"
             error = f"{_ERRORS[name].format(size=size, rows=rows)} * {_EPSILON}"
             yield Sum(token.start, tokens[end - 1].end + 1, text[token.start : tokens[end - 1].end + 1], error)
-        elif not is_called and name in computed:
+        elif name in computed and not is_called and token.token_type is not TokenType.STRING:
             yield Sum(token.start, token.end + 1, token.text, f"`{error_column(name)}`")
 
 
@@ -76,7 +79,7 @@ def error_of(text: str, sums: Collection[Sum]) -> str:
     changes = []
     for each in sums:
         others = (f"{text[: each.start]}({each.text} {sign} {each.error}){text[each.end :]}" for sign in "+-")
-        both = ", ".join(f"abs(CAST(({other}) AS DOUBLE) - CAST(({text}) AS DOUBLE))" for other in others)
+        both = ", ".join(f"abs(CAST(({other}\n) AS DOUBLE) - CAST(({text}\n) AS DOUBLE))" for other in others)
         changes.append(f"coalesce(greatest({both}), 0D)")
     return f"({' + '.join(changes)}) * 1.001D"
 
@@ -91,15 +94,26 @@ def selected(query: str) -> tuple[Mapping[str, str], int]:
 
     There are none if several branches give the rows, or if duplicates are removed, which another column might keep.
 
+    >>> selected("SELECT a IS DISTINCT FROM b AS c, sum(x) AS n FROM f")
+    ({'c': 'a IS DISTINCT FROM b', 'n': 'sum(x)'}, 45)
+    >>> selected("SELECT sum(x) AS n FROM f UNION TABLE g")
+    ({}, 0)
+
     >>> selected("WITH x AS (SELECT 1 AS one) SELECT one, sum(one) AS n FROM x GROUP BY 1")
     ({'n': 'sum(one)'}, 53)
     """
     tokens = tokens_of(query)
     kinds = {place: tokens[place].token_type for place in places_around(tokens, 0)} if tokens else {}
     selects = [place for place, kind in kinds.items() if kind is TokenType.SELECT]
-    ends = [place for place, kind in kinds.items() if kind is TokenType.FROM and selects and place > selects[0]]
+    # In `a IS DISTINCT FROM b` it is an operator.
+    ends = [
+        place
+        for place, kind in kinds.items()
+        if kind is TokenType.FROM and kinds.get(place - 1) is not TokenType.DISTINCT and selects and place > selects[0]
+    ]
     after = tokens[selects[0] + 1].token_type if selects else TokenType.DISTINCT
-    if len(selects) != 1 or not ends or after in (TokenType.DISTINCT, TokenType.ALL, TokenType.HINT):
+    is_set = {TokenType.UNION, TokenType.INTERSECT, TokenType.EXCEPT} & {*kinds.values()}
+    if len(selects) != 1 or not ends or is_set or after in (TokenType.DISTINCT, TokenType.ALL, TokenType.HINT):
         return {}, 0
     commas = [place for place, kind in kinds.items() if kind is TokenType.COMMA and selects[0] < place < ends[0]]
     named = {}

@@ -55,7 +55,7 @@ def sampled_values(
         return [row["value"] for row in values.orderBy(order).limit(number).collect()]
 
     changed = {}
-    for alias in frames.keys() - whole:
+    for alias in (each for each in frames if each not in whole):
         after = looked.sources.get(spec.sources[alias].table, upto[alias]) if looked else upto[alias]
         rows = read_changed_rows(session, paths[alias], after, upto[alias]) if after < upto[alias] else None
         if rows is not None:
