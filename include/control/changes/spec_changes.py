@@ -38,6 +38,11 @@ class SpecChange:
     text: str
     needs_run: bool = False
 
+    @property
+    def computes_all_groups(self) -> bool:
+        """Whether the next batch of a gold table computes all groups for it, also those that no change touches."""
+        return self.needs_run and (self.key.startswith(MEASURES) or self.key in ("query", "sources", "lookback"))
+
     def __str__(self) -> str:
         return f"{self.key}: {self.text}"
 
@@ -48,15 +53,12 @@ MEASURES = "measures."
 VALUES = "values"
 """The key of the change that values are read by another rule."""
 
-COMPUTES_ALL_GROUPS = (MEASURES, "query")
-"""The prefixes of the keys whose changes make the next batch compute all groups of a gold table."""
-
 _REBUILD_KEYS = ("keys", "sequence_by", "stored_as_scd_type", "snapshot", "source_priority")
 """Keys on which every row of a table depends."""
 
 _RECOMPUTE_KEYS = (
     *("apply_as_deletes", "apply_as_truncates", "ignore_null_updates"),
-    *("track_history_column_list", "track_history_except_column_list", "lookback"),
+    *("track_history_column_list", "track_history_except_column_list"),
 )
 """Keys that affect how rows are computed from the source."""
 
@@ -65,7 +67,7 @@ _PROPERTY_KEYS = ("description", "maintenance", "delta", "zorder_by", "concurren
 
 _HANDLED_KEYS = frozenset(
     {"columns", "except_column_list", "partitioned_by", "group_by", "measures", "query", "sources", "expectations"}
-    | {"domain", "table", RULE}
+    | {"domain", "table", "lookback", RULE}
 )
 """Keys that other functions compare, or that only name the table."""
 
@@ -117,10 +119,11 @@ def sort_by_effect(changes: Iterable[SpecChange]) -> list[SpecChange]:
 def _columns(before: Document, now: Document) -> Iterator[SpecChange]:
     for name, new in now.get("columns", {}).items():
         old = before["columns"].get(name)
+        computed = Effect.REBUILD if name in _placing(now) else Effect.RECOMPUTE
         if old and name not in _stored(now) and old["type"] != new["type"]:
-            yield _changed(f"columns.{name}.type", Effect.RECOMPUTE, old["type"], new["type"])
+            yield _changed(f"columns.{name}.type", computed, old["type"], new["type"])
         for key, yaml_key, effect in (
-            ("expression", "from", Effect.RECOMPUTE),
+            ("expression", "from", computed),
             ("nullable", "nullable", Effect.APPLIED),
             ("description", "description", Effect.APPLIED),
         ):
@@ -129,7 +132,7 @@ def _columns(before: Document, now: Document) -> Iterator[SpecChange]:
                 yield replace(_changed(f"columns.{name}.{yaml_key}", effect, old[key], new[key]), needs_run=needs_run)
         for key in ValueReading.model_fields if old else ():
             if old.get(key) != new.get(key):
-                yield _changed(f"columns.{name}.{key}", Effect.RECOMPUTE, old.get(key), new.get(key))
+                yield _changed(f"columns.{name}.{key}", computed, old.get(key), new.get(key))
 
 
 def _values(before: Document, now: Document, converted: Collection[str]) -> list[SpecChange]:
@@ -153,13 +156,17 @@ def _groups(before: Document, now: Document) -> Iterator[SpecChange]:
         elif name not in new:
             yield SpecChange(f"{MEASURES}{name}", Effect.REBUILD, "gone from the spec; the table has it")
         elif old[name] != new[name]:
-            yield _changed(f"{MEASURES}{name}", Effect.RECOMPUTE, old[name], new[name])
+            yield _in_all_groups(f"{MEASURES}{name}", old[name], new[name])
     if (old := before.get("query")) != (new := now.get("query")) and old and new:
         yield _changed_query(old, new)
-    if "group_by" in now and (old := before.get("sources")) != (new := now.get("sources")):
-        changed = _changed("sources", Effect.RECOMPUTE, old, new)
-        text = f"sources: {changed.text}, from which the whole table is computed"
-        yield SpecChange("query", Effect.APPLIED, text, needs_run=True) if now.get("query") else changed
+    for key in ("sources", "lookback") if "group_by" in now else ():
+        if (old := before.get(key)) != (new := now.get(key)):
+            yield _in_all_groups(key, old, new)
+
+
+def _in_all_groups(key: str, old: Any, new: Any) -> SpecChange:
+    changed = _changed(key, Effect.APPLIED, old, new)
+    return replace(changed, text=f"{changed.text}, computed for all groups", needs_run=True)
 
 
 def _merge_sources(before: Document, now: Document) -> Iterator[SpecChange]:
@@ -173,7 +180,10 @@ def _merge_sources(before: Document, now: Document) -> Iterator[SpecChange]:
         return
     for earlier, source in zip(old, new, strict=False):
         if _own(earlier) != _own(source):
-            yield _changed(f"sources.{source['table']}", Effect.RECOMPUTE, _own(earlier), _own(source))
+            had, has = earlier["columns"], source["columns"]
+            moves_rows = any(had.get(name) != has.get(name) for name in _placing(now))
+            effect = Effect.REBUILD if moves_rows else Effect.RECOMPUTE
+            yield _changed(f"sources.{source['table']}", effect, _own(earlier), _own(source))
         if (had := earlier.get("partitions")) != (has := source.get("partitions")):
             key = f"sources.{source['table']}.partitions"
             yield replace(_changed(key, Effect.APPLIED, had, has), needs_run=True)
@@ -216,6 +226,11 @@ def _others(before: Document, now: Document) -> Iterator[SpecChange]:
         effect = Effect.REBUILD if key in _REBUILD_KEYS or is_source_table else Effect.APPLIED
         changed = _changed(key, Effect.RECOMPUTE if key in _RECOMPUTE_KEYS else effect, before.get(key), now.get(key))
         yield replace(changed, needs_run=key in _PROPERTY_KEYS)
+
+
+def _placing(document: Document) -> set[str]:
+    """Return the columns that find a row and order its events: with other values, no event meets its stored row."""
+    return {*document.get("keys", ()), *document.get("sequence_by", ())}
 
 
 def _stored(document: Document) -> list[str]:

@@ -10,7 +10,6 @@ from datetime import datetime
 from include.contracts.counted import counted
 from include.contracts.spec.table_spec import AnySpec, BronzeSpec, GoldSpec, SilverSpec
 from include.control.changes.spec_changes import (
-    COMPUTES_ALL_GROUPS,
     VALUES,
     Effect,
     SpecChange,
@@ -26,6 +25,7 @@ from include.control.ledger.states.measures import table_rows
 from include.control.log.batch import Winner
 from include.control.log.delta_log import latest_version
 from include.control.log.stored_tables import is_table, open_table
+from include.control.log.table_queries import query, text_literals
 from include.control.ops_tables import OpsTables
 from include.errors import MisfitError
 
@@ -71,8 +71,8 @@ class TableDiff:
 
     @property
     def computes_all_groups(self) -> bool:
-        """Whether the next batch of a gold table computes all groups: it has new measures, or another query."""
-        return any(change.needs_run and change.key.startswith(COMPUTES_ALL_GROUPS) for change in self.changes)
+        """Whether the next batch of a gold table computes all groups: some follow another spec, or an unknown one."""
+        return self.unknown or any(change.computes_all_groups for change in self.changes)
 
     @property
     def misfit(self) -> str:
@@ -135,14 +135,16 @@ def table_diff(spec: AnySpec, last: Winner | None, ops: OpsTables) -> TableDiff:
     earlier = {
         spec_hash: recomputes
         for spec_hash, document in specs.items()
-        if (recomputes := [each for each in spec_changes(document, now, converted) if each.effect is Effect.RECOMPUTE])
+        if (recomputes := [each for each in spec_changes(document, now, converted) if _gives_other_values(each)])
     }
-    outdated, rows = _outdated(spec, last.intent.table_id, earlier.keys(), ops) if earlier else ((), 0)
-    if outdated and not any(change.key == VALUES for change in changes):
+    is_all_computed = any(change.computes_all_groups for change in changes)
+    old = () if is_all_computed else earlier.keys()
+    outdated, rows = _outdated(spec, last.intent.table_id, old, ops) if old else ((), 0)
+    if rows and not any(change.key == VALUES for change in changes):
         changes += [each for recomputes in earlier.values() for each in recomputes if each.key == VALUES][:1]
-    if outdated and not any(change.effect is Effect.RECOMPUTE for change in changes):
+    if rows and not any(change.effect is Effect.RECOMPUTE for change in changes):
         changes.append(SpecChange("rows", Effect.RECOMPUTE, "an earlier spec has computed them"))
-    if not outdated and any(change.effect is Effect.RECOMPUTE for change in changes):
+    if not rows and any(change.effect is Effect.RECOMPUTE for change in changes):
         path = ops.paths.table(spec.table)
         rows = table_rows(path, latest_version(path))
     unknown = _is_unknown(spec, last, specs)
@@ -171,6 +173,10 @@ def changes_since(spec: AnySpec, last: Winner | None, ops: OpsTables) -> TableDi
     return TableDiff(spec.table, changes, unknown=_is_unknown(spec, last, specs))
 
 
+def _gives_other_values(change: SpecChange) -> bool:
+    return change.effect is Effect.RECOMPUTE or change.computes_all_groups
+
+
 def _is_unknown(spec: AnySpec, last: Winner, specs: Mapping[str, Document]) -> bool:
     return last.intent.spec_hash != spec.spec_hash and last.intent.spec_hash not in specs
 
@@ -191,7 +197,7 @@ def _changes(
 
 def _needs_no_batch(change: SpecChange) -> bool:
     """Return whether a run applies the change even if it loads nothing; measures and queries need a batch."""
-    return change.effect is Effect.APPLIED and not change.key.startswith(COMPUTES_ALL_GROUPS)
+    return change.effect is Effect.APPLIED and not change.computes_all_groups
 
 
 def _columns(spec: BronzeSpec | SilverSpec, now: Document, ops: OpsTables) -> list[SpecChange]:
@@ -226,34 +232,40 @@ def _converted(spec: AnySpec, now: Document, specs: Mapping[str, Document], ops:
 
 
 def _outdated(spec: AnySpec, table_id: str, old: Collection[str], ops: OpsTables) -> tuple[tuple[datetime, ...], int]:
-    """Return the intervals whose rows were last computed by one of the specs `old`, oldest first, and their rows."""
+    """Return the intervals whose rows were last computed by one of the specs `old`, oldest first, and their rows.
+
+    The groups of a gold table belong to no interval; each row names the batch that has computed it.
+    """
     ledger, rows = ops.ledger, Counter[datetime]()
+    batches = ledger.batches(spec.table, table_id, -1)
     if isinstance(spec, BronzeSpec):
-        batches = [batch for batch in ledger.batches(spec.table, table_id, -1) if batch.intent.spec_hash in old]
+        batches = [batch for batch in batches if batch.intent.spec_hash in old]
         applied = ledger.applied_rows(spec.table, {batch.token: batch.batch_seq for batch in batches})
         return tuple(sorted({batch.intent.interval_start for batch in batches})), applied or 0
-    for source in spec.source_tables if isinstance(spec, SilverSpec) else ():
+    if isinstance(spec, GoldSpec):
+        tokens = text_literals(batch.token for batch in batches if batch.intent.spec_hash in old)
+        counting = f"SELECT count(*) AS rows FROM stored WHERE _batch_token IN ({tokens})"
+        return (), query(open_table(ops.paths.table(spec.table)), counting)[0]["rows"] if tokens else 0
+    undone = {token for batch in batches for token in batch.intent.sources.undoes}
+    for source in spec.source_tables:
         if not is_table(ops.paths.table(source)):
             continue
-        last_spec, source_id = dict[datetime, str](), table_id_of(ops.paths.table(source))
-        source_batches = ledger.batches(source, source_id, -1)
-        for winner in ledger.batches(spec.table, table_id, -1):
-            for start in _computed_intervals(winner, source, source_id, source_batches):
-                last_spec[start] = winner.intent.spec_hash
-        for start in (start for start, spec_hash in last_spec.items() if spec_hash in old):
-            loads = {batch.token: batch.batch_seq for batch in source_batches if batch.intent.interval_start == start}
-            rows[start] += ledger.applied_rows(source, loads) or 0
+        last_spec, source_id = dict[str, str](), table_id_of(ops.paths.table(source))
+        loads = ledger.batches(source, source_id, -1)
+        for winner in (batch for batch in batches if batch.token not in undone):
+            last_spec |= {load.token: winner.intent.spec_hash for load in _read_loads(winner, source, source_id, loads)}
+        for load in (load for load in loads if last_spec.get(load.token) in old):
+            rows[load.intent.interval_start] += ledger.applied_rows(source, {load.token: load.batch_seq}) or 0
     return tuple(sorted(rows)), sum(rows.values())
 
 
-def _computed_intervals(winner: Winner, source: str, source_id: str, batches: list[Winner]) -> Iterator[datetime]:
-    """Yield the intervals whose rows a batch has read."""
-    sources = winner.intent.sources
-    if sources.replay or sources.restores is not None:
+def _read_loads(winner: Winner, source: str, source_id: str, loads: list[Winner]) -> Iterator[Winner]:
+    """Yield the batches of a source whose rows a batch has read: new ones, and with `reprocess` all of its interval."""
+    sources, start = winner.intent.sources, winner.intent.interval_start
+    if sources.replay or sources.restores is not None or sources.source_ids.get(source) != source_id:
         return
-    if sources.reprocess and source in sources.ranges:
-        yield winner.intent.interval_start
-    after, upto = sources.ranges.get(source, (0, 0)) if sources.source_ids.get(source) == source_id else (0, 0)
-    for batch in batches:
-        if (-1 if after is None else after) < batch.version <= upto:
-            yield batch.intent.interval_start
+    after, upto = sources.ranges[source]
+    for load in loads:
+        is_again = sources.reprocess and load.intent.interval_start == start
+        if load.version <= upto and (is_again or load.version > (-1 if after is None else after)):
+            yield load

@@ -65,7 +65,7 @@ def undo_refused(
         interval_start=interval.start,
         interval_end=interval.end,
         run_id=run_id,
-        spec_hash=spec.spec_hash,
+        spec_hash=last.intent.spec_hash if last else spec.spec_hash,  # of the rows that come back
         sources=sources.at_same_position(restores=certified, undoes=[batch.token for batch in undone]),
     )
     ledger.record_intent(intent)

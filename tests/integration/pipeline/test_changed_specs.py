@@ -99,9 +99,32 @@ def test_another_meaning_names_the_intervals_and_rows_that_follow_the_old_one(sh
         "silver.orders: recompute: columns.amount.from: now amount * 10. 2 intervals with 4 rows follow "
         "the old spec: lakehouse run --table silver.orders --reprocess --interval 2013-01-01 --to 2013-01-02",
     )
+    given(shop, BRONZE, [order(8, 8)], 1, "late.json")
+    given(shop, SILVER, [order(8, 80)], 1)
+    diff = found(shop, SILVER)
+    assert (diff.outdated, diff.rows) == ((day(1).start, day(2).start), 4), "a late file leaves the rows before it"
     assert shop.run(SILVER, 2, reprocess=True).exit_code is ExitCode.OK
     assert found(shop, SILVER).outdated == (day(1).start,)
-    assert shop.rows(SILVER, "order_id", "amount") == [("o1", 1), ("o2", 20), ("o9", 90)]
+    assert shop.rows(SILVER, "order_id", "amount") == [("o1", 1), ("o2", 20), ("o8", 80), ("o9", 90)]
+
+
+def test_a_changed_measure_is_computed_for_all_groups_also_after_a_restore_of_the_version_that_has_it(
+    shop: Lakehouse,
+) -> None:
+    changed = {"measures": {"orders": "count(*)", "revenue": "sum(o.amount) * 10"}}
+    before = shop.rows(GOLD, "day", "revenue")
+    too_many = {"expect_table_row_count_to_be_between": {"max_value": 1}, "action": "fail"}
+    shop.specs(gold_document(**changed, expectations=[too_many], on_refusal="restore"))
+    assert "The next run reads the refused batches again" in shop.run(GOLD, 2).message
+    assert shop.rows(GOLD, "day", "revenue") == before
+    shop.specs(gold_document(**changed))
+    given(shop, BRONZE, [order(3, 3, 3, of_day=3)], 3)
+    given(shop, SILVER, [order(3, 3, 3, of_day=3)], 3)
+
+    assert shop.run(GOLD, 3).exit_code is ExitCode.OK
+
+    assert [revenue for _, revenue in shop.rows(GOLD, "day", "revenue")] == [*(10 * old for _, old in before), 30]
+    assert found(shop, GOLD).changes == ()
 
 
 def test_what_every_row_stands_on_is_refused_and_the_way_out_is_named(shop: Lakehouse) -> None:

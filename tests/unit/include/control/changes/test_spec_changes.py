@@ -42,6 +42,14 @@ SILVER: dict[str, tuple[dict[str, Any], dict[str, Effect]]] = {
     "history": ({"stored_as_scd_type": 2}, {"stored_as_scd_type": REBUILD}),
     "source": ({"source": "bronze.others"}, {"source": REBUILD}),
     "meaning": ({"columns": columns(amount={"from": "amount * 2"})}, {"columns.amount.from": RECOMPUTE}),
+    "meaning of a key": (
+        {"columns": columns(order_id={"from": "upper(order_id)"})},
+        {"columns.order_id.from": REBUILD},
+    ),
+    "meaning of the order": (
+        {"columns": columns(event_seq={"from": "-event_seq", "round": "down"})},
+        {"columns.event_seq.from": REBUILD, "columns.event_seq.round": REBUILD},
+    ),
     "deletes": ({"apply_as_deletes": "amount = 0"}, {"apply_as_deletes": RECOMPUTE}),
     "rule": ({"expectations": [RULE]}, {"expectations": RECOMPUTE}),
     "gate": ({"expectations": [GATE]}, {"expectations": APPLIED}),
@@ -54,17 +62,20 @@ GOLD: dict[str, tuple[dict[str, Any], dict[str, Effect]]] = {
     "measure": ({"measures": {**gold_document()["measures"], "most": "max(o.amount)"}}, {"measures.most": APPLIED}),
     "other measure": (
         {"measures": {"orders": "count(o.day)", "revenue": "sum(o.amount)"}},
-        {"measures.orders": RECOMPUTE},
+        {"measures.orders": APPLIED},
     ),
     "no measure": ({"measures": {"orders": "count(*)"}}, {"measures.revenue": REBUILD}),
     "groups": ({"group_by": {"day": "date_add(o.day, 1)"}}, {"group_by": REBUILD}),
-    "rows": ({"sources": {"o": {"table": "silver.orders", "where": "amount > 0"}}}, {"sources": RECOMPUTE}),
+    "rows": ({"sources": {"o": {"table": "silver.orders", "where": "amount > 0"}}}, {"sources": APPLIED}),
+    "reach": ({"lookback": "7 days"}, {"lookback": APPLIED}),
 }
 
 
 A, B, C = ({"table": f"bronze.{name}"} for name in "abc")
 SOURCES: dict[str, tuple[list[Any], dict[str, Effect]]] = {
     "source with another column": ([A, {**B, "columns": {"amount": "cents"}}], {"sources.bronze.b": RECOMPUTE}),
+    "source with another key": ([A, {**B, "columns": {"order_id": "number"}}], {"sources.bronze.b": REBUILD}),
+    "source with another order": ([A, {**B, "columns": {"event_at": "at"}}], {"sources.bronze.b": REBUILD}),
     "source with deletes": (
         [A, {**B, "apply_as_deletes": "gone"}, C],
         {"sources.bronze.b": RECOMPUTE, "sources.bronze.c": APPLIED},
@@ -92,6 +103,11 @@ CHANGES: dict[str, tuple[AnySpec, AnySpec, dict[str, Effect]]] = {
         silver_spec(except_column_list=["day"], columns=columns(day={"type": "date"})),
         silver_spec(except_column_list=["day"], columns=columns(day={"type": "string"})),
         {"columns.day.type": RECOMPUTE},
+    ),
+    "type of the order, which is not stored": (
+        silver_spec(except_column_list=["event_seq"]),
+        silver_spec(except_column_list=["event_seq"], columns=columns(event_seq={"type": "string"})),
+        {"columns.event_seq.type": REBUILD},
     ),
     "landing": (
         bronze_spec(),
@@ -133,7 +149,9 @@ def test_of_a_key_with_parts_only_the_parts_that_differ_are_named() -> None:
     [change] = spec_changes(document_of(before), document_of(now))
     assert str(change) == "source: {'header': True} becomes {'header': False}"
     [change] = spec_changes(document_of(gold_spec()), document_of(gold_spec(**GOLD["rows"][0])))
-    assert str(change) == "sources: {'o': {'where': None}} becomes {'o': {'where': 'amount > 0'}}"
+    assert (
+        str(change) == "sources: {'o': {'where': None}} becomes {'o': {'where': 'amount > 0'}}, computed for all groups"
+    )
 
 
 def test_another_query_computes_the_table_again_unless_it_lacks_a_column_of_it() -> None:
@@ -146,12 +164,16 @@ def test_another_query_computes_the_table_again_unless_it_lacks_a_column_of_it()
     others = gold_query_spec(query="SELECT day, amount FROM o", sources={"o": {"table": "gold.large"}})
     [change] = spec_changes(document_of(before), document_of(others))
     text = "sources: {'o': {'table': 'silver.orders'}} becomes {'o': {'table': 'gold.large'}}"
-    assert str(change) == f"query: {text}, from which the whole table is computed"
+    assert str(change) == f"{text}, computed for all groups"
     assert (change.effect, change.needs_run) == (APPLIED, True)
 
 
 def test_several_changes_have_the_effects_of_each() -> None:
-    names = [name for name in SILVER if name not in ("comment", "nullable", "gate", "reading")]
+    names = [
+        name
+        for name in SILVER
+        if name not in ("comment", "nullable", "gate", "reading", "meaning of a key", "meaning of the order")
+    ]
     changes = {key: value for name in names for key, value in SILVER[name][0].items()}
     wanted = {key: effect for name in names for key, effect in SILVER[name][1].items()}
     assert effects(silver_spec(), silver_spec(**changes)) == wanted

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 
 from include.contracts.spec.table_spec import AnySpec
 from include.control.changes.staging import StagedDeletes, copy_ledger, copy_loads, remove_staging, staged_paths
@@ -25,7 +25,7 @@ from include.control.log.batch import BatchSources, FileFact, Stream, Winner
 from include.control.ops_tables import OpsTables
 from include.paths import LakehousePaths
 from tests.support.documents.specs import bronze_spec, gold_document, gold_spec, silver_document, silver_spec
-from tests.support.ledger.delta_tables import day, file_contents, intent_of, judge, load_batch
+from tests.support.ledger.delta_tables import day, file_contents, intent_of, judge, load_batch, sources_reading
 
 BRONZE, SILVER, GOLD = bronze_spec(), silver_spec(), gold_spec()
 MORE_MEASURES = {**gold_document()["measures"], "most": "max(o.amount)"}
@@ -45,11 +45,8 @@ def test_the_spec_of_the_last_batch_is_compared_and_a_new_measure_needs_a_run(tm
         "gold.revenue_daily: applied by the next run: measures.most: a new measure, computed for all groups",
     )
     where = gold_spec(sources={"o": {"table": "silver.orders", "where": "amount > 0"}})
-    (line,) = table_diff(where, last, ops).lines()
-    assert line.startswith("gold.revenue_daily: recompute: sources: ")
-    assert line.endswith(
-        "7 rows follow the old spec: lakehouse run --table gold.revenue_daily --reprocess --interval ..."
-    )
+    found = table_diff(where, last, ops)
+    assert (found.needs_run, found.computes_all_groups) == (True, True)
 
 
 def test_a_change_that_a_run_without_new_data_applied_is_not_named_again(tmp_path: Path) -> None:
@@ -58,11 +55,41 @@ def test_a_change_that_a_run_without_new_data_applied_is_not_named_again(tmp_pat
     sources = {"o": {"table": "silver.orders", "where": "amount > 0"}}
     changed = gold_spec(sources=sources, description="Revenue", owner="the shop", measures=MORE_MEASURES)
     before, wants = table_diff(changed, last, ops), ("description", "measures.most")
-    assert [change.key for change in before.changes if change.needs_run] == [*wants]
+    assert [change.key for change in before.changes if change.needs_run] == [*wants, "sources"]
     ops.specs.record(changed, last.intent.table_id)  # by a run
     after = table_diff(changed, last, ops)
-    assert [change.key for change in after.changes] == ["sources", "measures.most"]
+    assert [change.key for change in after.changes] == ["measures.most", "sources"]
     assert after.computes_all_groups, "no batch has computed it"
+
+
+def test_groups_that_an_older_spec_has_computed_are_counted_whatever_the_last_batch_followed(tmp_path: Path) -> None:
+    ops, batches = OpsTables(LakehousePaths(tmp_path)), [load_batch(tmp_path, spec) for spec in (GOLD, MORE)]
+    for spec in (GOLD, MORE):
+        ops.specs.record(spec, batches[0].intent.table_id)
+    tokens = [batch.token for batch in (batches[0], batches[0], batches[1])]
+    write_deltalake(
+        str(ops.paths.table(GOLD.table)), pa.table({"_batch_token": tokens}), mode="overwrite", schema_mode="overwrite"
+    )
+    assert table_diff(MORE, batches[1], ops).lines() == (
+        "gold.revenue_daily: recompute: rows: an earlier spec has computed them. 2 rows follow the old spec: "
+        "lakehouse run --table gold.revenue_daily --reprocess --interval ...",
+    )
+
+
+def test_a_reprocess_that_a_restore_has_undone_leaves_its_interval_on_the_old_spec(tmp_path: Path) -> None:
+    ops, column = OpsTables(LakehousePaths(tmp_path)), silver_document()["columns"]["amount"]
+    cents = silver_spec(columns={**silver_document()["columns"], "amount": {**column, "from": "amount * 100"}})
+    for _ in range(2):
+        load_batch(tmp_path, BRONZE)
+    load_batch(tmp_path, SILVER, sources=sources_reading(tmp_path, bronze__orders=(None, 2)))
+    at_end = sources_reading(tmp_path, bronze__orders=(2, 2))
+    again = load_batch(tmp_path, cents, sources=at_end.model_copy(update={"reprocess": True}))
+    for spec in (SILVER, cents):
+        ops.specs.record(spec, again.intent.table_id)
+    assert table_diff(cents, again, ops).outdated == (day(1).start,)
+    undoing = at_end.model_copy(update={"restores": 1, "undoes": (again.token,)})
+    undone = load_batch(tmp_path, SILVER, sources=undoing)
+    assert table_diff(cents, undone, ops).outdated == (day(1).start, day(2).start)
 
 
 def test_a_run_reads_all_batches_only_if_the_last_one_needs_a_recompute(
