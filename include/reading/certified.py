@@ -22,6 +22,7 @@ from include.contracts.spec.values import TABLE
 from include.contracts.time_format import MINUTE
 from include.control.gates.gates import Gates
 from include.control.gates.verdicts import equal_versions
+from include.control.ledger.resolution import table_id_at
 from include.control.log.delta_log import commit_mark
 from include.control.log.stored_tables import is_table, open_table, tables_in, torn_log
 from include.errors import MillraceError, NotReadyError, QueryError, UnknownNameError, first_line
@@ -194,12 +195,13 @@ def _certified_now(table: str, gates: Gates, paths: LakehousePaths) -> Certified
 
 
 def _certified_at(table: str, at: datetime, gates: Gates, paths: LakehousePaths) -> CertifiedTable | None:
-    earlier = (recorded for recorded in gates.newest_results(table) if recorded.at <= at and recorded.result.passed)
+    path = paths.table(table)
     # The certified version never moves back, so it is the highest and not the last one.
-    newest = max(earlier, key=lambda recorded: recorded.result.version, default=None)
+    earlier = sorted(gates.passed_until(table, at), key=lambda recorded: recorded.result.version, reverse=True)
+    newest = next((each for each in earlier if table_id_at(path, each.result.version) == each.result.table_id), None)
     if newest is None:
         return None
-    path, version = paths.table(table), newest.result.version
+    version = newest.result.version
     # A later version with the same rows can be read for longer.
     return CertifiedTable(table, path, equal_versions(path, (version,), version).versions[-1], newest.at)
 

@@ -179,6 +179,8 @@ def _undo(context: JobContext, request: RebuildRequest) -> JobReport:
             close_open_batch(each)
             switched[table] = undo_rebuild(each).version
     lines = [f"{table}: version {version} has the rows from before the rebuild" for table, version in switched.items()]
+    verdicts = [context.ops.gates.verdicts(table) for table in switched]
+    lines += [verdict.found_wrong.refused for verdict in verdicts if verdict and verdict.found_wrong]
     if stay := ", ".join(table for table in together if table not in undone):
         lines.append(f"still as rebuilt: {stay}; --undo --downstream undoes these as well")
     lines.append("The next run reads everything that has arrived since the rebuild.")
@@ -225,7 +227,7 @@ def _report(
     context: JobContext, outcome: Outcome, message: str, details: dict[str, Any], missing: Sequence[str] = ()
 ) -> JobReport:
     path = context.paths.table(context.spec.table)
-    gone = counted(len(missing), "landing file no longer exists", "landing files no longer exist")
+    gone = counted(len(missing), "loaded landing file no longer exists", "loaded landing files no longer exist")
     notes = (f"{gone}, such as {missing[0]}",) if missing else ()
     return JobReport(
         **reported_run(Job.TABLE_REBUILD, context.args),

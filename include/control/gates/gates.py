@@ -24,7 +24,7 @@ from deltalake.exceptions import TableNotFoundError
 from include.control.events.conditions import Span
 from include.control.gates.judged_figures import JudgedFigures, newer_figures
 from include.control.gates.result import GateResult
-from include.control.gates.verdicts import Verdicts, equal_versions, follow_log, summarize
+from include.control.gates.verdicts import Verdicts, equal_versions, follow_log, summarize, verdicts_on
 from include.control.ledger.ops_table import OpsTable
 from include.control.ledger.resolution import table_id
 from include.control.ledger.states.table_state import Change, TableStates
@@ -198,13 +198,22 @@ class Gates:
         for _, rows_of_version in groupby(rows, itemgetter("version")):
             yield GateResult.model_validate_json(next(rows_of_version)["result"])
 
-    def certificate_of(self, table: str, table_id: str, version: int) -> GateResult | None:
-        """Return the newest certificate of a table with another id, if `version` still has the certified rows."""
-        newest = next(self._passed_rows(table, table_id), None)
-        if newest is None:
+    def last_word_on(self, table: str, table_id: str, version: int) -> GateResult | None:
+        """Return the newest certificate of a table with another id, if `version` still has the certified rows.
+
+        If a verification has found these rows wrong, return its refusal instead.
+        """
+        results = [recorded.result for recorded in self.results_between(table, table_id, 0, None)]
+        verdicts = summarize(results) if results else None
+        if verdicts is None or not verdicts.same:
             return None
-        equal = equal_versions(self._paths.table(table), (newest["version"],), newest["version"])
-        return GateResult.model_validate_json(newest["result"]) if version in equal.versions else None
+        equal = equal_versions(self._paths.table(table), verdicts.same, verdicts.walked)
+        return (verdicts.found_wrong or verdicts.passed[-1]) if version in equal.versions else None
+
+    def passed_until(self, table: str, at: datetime) -> list[RecordedResult]:
+        """Return the results that passed until then, also of tables that a rebuild has replaced since."""
+        rows = self._events.find(table, ("recorded_at", "result"), passed=[True], recorded_at=Span(greatest=at))
+        return [RecordedResult(row["recorded_at"], GateResult.model_validate_json(row["result"])) for row in rows]
 
     def first_refusal(self, table: str, above: int) -> GateResult | None:
         """Return the refusal of the lowest version above `above`, or None."""
@@ -248,8 +257,7 @@ class Gates:
         path = self._paths.table(table)
         verdicts = follow_log(stored, path) if stored and stored.belong_to(path) else None
         if stored is None or verdicts is None:
-            results = [recorded.result for recorded in self.results(table)]
-            return follow_log(summarize(results), path) if results else None
+            return verdicts_on([recorded.result for recorded in self.results(table)], path)
         if verdicts.walked <= stored.upto:
             return verdicts
         later = self._select(table, version=Span(least=stored.upto + 1), table_id=[stored.table_id])

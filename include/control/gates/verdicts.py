@@ -65,12 +65,13 @@ class EqualVersions:
     Attributes:
         versions: these versions, ascending.
         upto: the newest version of the log that was read.
-        is_replaced: whether a rebuilt table was put in the place of this table in between (ADR 26).
+        replaced_at: the last version in between that a rebuild, or its undo, has made of another table (ADR 26); None
+            if there is none.
     """
 
     versions: tuple[int, ...]
     upto: int
-    is_replaced: bool = False
+    replaced_at: int | None = None
 
 
 def summarize(results: Sequence[GateResult], before: Verdicts | None = None) -> Verdicts:
@@ -96,6 +97,19 @@ def summarize(results: Sequence[GateResult], before: Verdicts | None = None) -> 
     )
 
 
+def verdicts_on(results: Sequence[GateResult], table: LakePath) -> Verdicts | None:
+    """Return the verdicts that follow from all results of the table that is at the path, oldest first; None if none do.
+
+    If a rebuild of it was undone, only results since then count: the undo has repeated the last one before.
+    """
+    if not results:
+        return None
+    verdicts = summarize(results)
+    replaced_at = equal_versions(table, verdicts.same, verdicts.walked).replaced_at
+    since = [result for result in results if replaced_at is None or result.version >= replaced_at]
+    return follow_log(summarize(since), table) if since else None
+
+
 def _found_wrong(results: Sequence[GateResult], wrong: GateResult | None) -> GateResult | None:
     for result in results:
         if result.is_verification:
@@ -108,7 +122,7 @@ def _found_wrong(results: Sequence[GateResult], wrong: GateResult | None) -> Gat
 def follow_log(verdicts: Verdicts, table: LakePath) -> Verdicts | None:
     """Return the verdicts after reading the rest of the log; None if a rebuilt table has replaced their table."""
     equal = equal_versions(table, verdicts.same, verdicts.walked)
-    if equal.is_replaced:
+    if equal.replaced_at is not None:
         return None
     if equal.upto == verdicts.walked and verdicts.mark:
         return verdicts
@@ -122,12 +136,12 @@ def equal_versions(table: LakePath, versions: Sequence[int], upto: int) -> Equal
     Later versions have the same rows after commits such as OPTIMIZE, and after a restore of one of them (ADR 18). A
     commit that is missing from the log may have changed rows. So a version above a gap counts only after a restore.
     """
-    equal, is_replaced = list(versions), False
+    equal, replaced_at = list(versions), None
     for commit in remaining_commits(table, upto):
         sources = commit.metadata.get("sources", {})
-        restored, is_replaced = sources.get("restores"), is_replaced or bool(sources.get("rebuild"))
+        restored, replaced_at = sources.get("restores"), commit.version if sources.get("rebuild") else replaced_at
         is_next = bool(equal) and equal[-1] == upto and commit.version == upto + 1
         if restored in equal if commit.changes_data else is_next:
             equal.append(commit.version)
         upto = commit.version
-    return EqualVersions(tuple(equal), upto, is_replaced)
+    return EqualVersions(tuple(equal), upto, replaced_at)

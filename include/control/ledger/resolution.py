@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+from deltalake.exceptions import DeltaError, TableNotFoundError
+
 from include.contracts.lake_path import LakePath
 from include.control.ledger.ledger import Ledger
 from include.control.log.batch import ONE_STREAM, Stream, StreamPosition, Winner, winner_of
 from include.control.log.delta_log import Commit, commits_after, latest_version, read_commit, remaining_commits
 from include.control.log.followed_tables import FollowedTable, newest_table
+from include.control.log.stored_tables import identity, open_table
 from include.control.storage.read_cache import clear_read_cache
 from include.errors import TornLogError
 
@@ -71,6 +74,22 @@ def table_id(table: LakePath) -> str:
         TableNotFoundError: there is no table at the path.
     """
     return newest_table(table).table_id
+
+
+def table_id_at(table: LakePath, version: int | None) -> str:
+    """Return the id of the table at a version: a rebuild replaces the table, and keeps its earlier versions.
+
+    It is empty without a table, and the id of now if the log does not have that version any more.
+    """
+    try:
+        newest = newest_table(table)
+        if version in (None, newest.version):
+            return newest.table_id
+        return identity(open_table(table, version=version, without_files=True))
+    except TableNotFoundError:
+        return ""
+    except (DeltaError, TornLogError):  # the table never had this version, or its log no longer has it
+        return table_id(table)
 
 
 def winner_at(table: LakePath, app_id: str, batch_seq: int, after: int) -> Winner | None:

@@ -90,6 +90,7 @@ class BatchSources(BaseModel):
     Attributes:
         ranges: source table -> (version already consumed, version to consume up to); None consumes from the start.
         source_ids: source table -> its Delta table id: a table that was created again starts at version 0 again.
+        rebuilt: the source tables that a rebuild has replaced since the last batch: all keys are computed again.
         references: table that the row rules of the table look into -> its certified version, as every attempt reads it.
         files: the number of source files (the list is in `ops.files`).
         files_digest: the digest of their paths and checksums.
@@ -116,6 +117,7 @@ class BatchSources(BaseModel):
 
     ranges: dict[str, tuple[int | None, int]] = Field(default_factory=dict)
     source_ids: dict[str, str] = Field(default_factory=dict)
+    rebuilt: tuple[str, ...] = ()
     references: dict[str, PinnedTable] = Field(default_factory=dict)
     files: int = 0
     files_digest: str = ""

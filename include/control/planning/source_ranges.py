@@ -7,19 +7,18 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from itertools import takewhile
 
-from deltalake.exceptions import DeltaError, TableNotFoundError
+from deltalake.exceptions import DeltaError
 
 from include.contracts.counted import counted
 from include.contracts.lake_path import LakePath
 from include.contracts.spec.table_spec import AnySpec, GoldSpec, SilverSpec
 from include.control.gates.gates import Gates
 from include.control.ledger.ledger import Ledger
-from include.control.ledger.resolution import table_id
+from include.control.ledger.resolution import table_id, table_id_at
 from include.control.log.batch import BatchSources, PinnedTable, StreamPosition
 from include.control.log.change_feed import changed_files, feed_spans
 from include.control.log.delta_log import commits_after, latest_version, remaining_commits
-from include.control.log.followed_tables import newest_table
-from include.control.log.stored_tables import identity, open_table
+from include.control.log.stored_tables import open_table
 from include.control.storage.stored_files import is_file
 from include.errors import BadInputError, NotReadyError, TornLogError
 from include.paths import LakehousePaths
@@ -174,7 +173,7 @@ def require_same_sources(sources: BatchSources, paths: LakehousePaths) -> None:
     pins = {table: (pinned, sources.ranges.get(table, (None, None))[1]) for table, pinned in sources.source_ids.items()}
     pins |= {table: (pin.table_id, pin.version) for table, pin in sources.references.items()}
     for table, (pinned, version) in pins.items():
-        current = _id_at(paths.table(table), version)
+        current = table_id_at(paths.table(table), version)
         if current != pinned:
             raise BadInputError(
                 f"{table} at {paths.table(table)} is not the table that this batch has read: its id was {pinned} and "
@@ -183,19 +182,6 @@ def require_same_sources(sources: BatchSources, paths: LakehousePaths) -> None:
                 "error comes again, the batch is committed and needs its old source: put the old folder back, and "
                 "build the table again only while no run is active.",
             )
-
-
-def _id_at(table: LakePath, version: int | None) -> str:
-    """Return the id of the table at a version: a rebuild replaces the table, and keeps its earlier versions."""
-    try:
-        newest = newest_table(table)
-        if version in (None, newest.version):
-            return newest.table_id
-        return identity(open_table(table, version=version, without_files=True))
-    except TableNotFoundError:
-        return ""
-    except (DeltaError, TornLogError):  # the table never had this version, or its log no longer has it
-        return table_id(table)
 
 
 def _require_readable(reader: str, table: str, path: LakePath, version: int) -> None:

@@ -126,7 +126,8 @@ class StagedBuild:
 
     def lost_files(self) -> list[str]:
         """Return the landing files that the table in use has loaded and the rebuilt table has not."""
-        return sorted(loaded_paths(self.context.ops, self.table) - loaded_paths(self.ops, self.table))
+        in_use, built = (_contents(ops, self.table).keys() for ops in (self.context.ops, self.ops))
+        return sorted(in_use - built)
 
     @property
     def id(self) -> str:
@@ -165,16 +166,10 @@ class StagedBuild:
             yield Interval(start=start, end=end)
 
 
-def loaded_paths(ops: OpsTables, table: str) -> set[str]:
-    """Return the landing files that a bronze table has loaded; none for silver and gold."""
-    if not table.startswith("bronze.") or not is_table(ops.paths.table(table)):
-        return set()
-    events = ops.ledger.file_events(table, table_id(ops.paths.table(table)))
-    return {row["path"] for row in events if row["event"] == FileEvent.LOADED}
-
-
 def missing_landing_files(context: JobContext, spec: AnySpec) -> list[str]:
     """Return the landing files that a bronze table has loaded and that do not exist any more.
+
+    A file that was delivered again, with rows in addition to the earlier ones, has only its last content.
 
     Raises:
         BadInputError: the table reads Kafka topics, which do not keep their messages.
@@ -184,5 +179,21 @@ def missing_landing_files(context: JobContext, spec: AnySpec) -> list[str]:
     if spec.reads_kafka:
         msg = f"{spec.table}: cannot be rebuilt, since Kafka topics do not keep their messages"
         raise BadInputError(msg, "Rebuild the tables that read it instead.")
-    place = landing_of(spec.landing_source.landing, context.args.landing)
-    return sorted(path for path in loaded_paths(context.ops, spec.table) if place.file_at(path) is None)
+    place, contents = landing_of(spec.landing_source.landing, context.args.landing), _contents(context.ops, spec.table)
+    gone = [path for path in contents if place.file_at(path) is None]
+    earlier = [f"{path} (an earlier content)" for path, several in contents.items() for _ in range(len(several) - 1)]
+    return sorted([*gone, *earlier])
+
+
+def _contents(ops: OpsTables, table: str) -> dict[str, set[str]]:
+    """Return path -> checksums of the contents whose rows a bronze table has."""
+    if not is_table(ops.paths.table(table)):
+        return {}
+    of_table, contents = table_id(ops.paths.table(table)), dict[str, set[str]]()
+    batches = ops.ledger.batches(table, of_table, -1)
+    replacing = {batch.token for batch in batches if batch.intent.sources.replaces_files}
+    for row in ops.ledger.file_events(table, of_table):
+        if row["event"] == FileEvent.LOADED:
+            earlier = set() if row["token"] in replacing else contents.get(row["path"], set())
+            contents[row["path"]] = {*earlier, row["checksum"]}
+    return contents

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
+from typing import Any
 
+from include.control.gates.verification import way_out
 from include.control.ledger.resolution import resolve, table_id
 from include.control.log.batch import UNDO, Stream, Winner
 from include.control.log.delta_log import latest_version
@@ -56,12 +58,15 @@ def undo_rebuild(context: JobContext) -> Winner:
         "sources": last.intent.sources.at_same_position(rebuild=f"{UNDO}{switch.intent.sources.rebuild}"),
     }
     intent = last.intent.model_copy(update=own)
-    certificate = ops.gates.certificate_of(table, earlier, before)
+    last_word = ops.gates.last_word_on(table, earlier, before)
     ops.ledger.record_intent(intent)
     expected = latest_version(path) + 1
-    if certificate:
-        batches = (f"{intent.stream}/{intent.batch_seq}",)
-        ops.gates.record(certificate.model_copy(update={"version": expected, "batches": batches}))
+    if last_word:
+        own_result: dict[str, Any] = {"version": expected, "batches": (f"{intent.stream}/{intent.batch_seq}",)}
+        if not last_word.passed:
+            of_version = f"{table} version {expected} refused: it has the rows of version {last_word.version}"
+            own_result["refused"] = f"{of_version}, which a verification found wrong\n{way_out(table)}"
+        ops.gates.record(last_word.model_copy(update=own_result))
     ops.ledger.record_committed([Winner(intent, expected)])
     winner = replace_rows(context, intent, position, path, before)
     if winner.version != expected:

@@ -78,6 +78,8 @@ def why_absent(spec: SilverSpec, intent: Intent, replaced: tuple[str, ...], *, h
         return f"the full snapshot from {intent.sources.snapshot_at:{MINUTE}} lacks them"
     if has_truncate:
         return "a truncate deletes them"
+    if rebuilt := intent.sources.rebuilt:
+        return f"{' and '.join(rebuilt)} was rebuilt without them"
     more = f" (and {len(replaced) - 1} more)" if len(replaced) > 1 else ""
     return f"{replaced[0]}{more} was delivered again without them" if replaced else "none of their events is left"
 

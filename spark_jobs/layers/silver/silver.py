@@ -96,7 +96,8 @@ class SilverMerge:
         has_waiting = bool(self.spec.snapshot and position.last_sources.waiting)
         if not changed_ranges(self.spec, certified, paths) and not reprocess and not has_waiting:
             return None
-        whole = certified.model_copy(update={"reprocess": reprocess})
+        rebuilt = self._rebuilt(certified.source_ids, position.last_sources.source_ids)
+        whole = certified.model_copy(update={"reprocess": reprocess, "rebuilt": rebuilt})
         # Each source up to the first version for which a person has allowed deletes, else the whole source.
         deletes, ranges = self._context.ops.deletes, dict[str, tuple[int | None, int]]()
         for source, (after, upto) in whole.ranges.items():
@@ -106,7 +107,8 @@ class SilverMerge:
         # Half of the retention, as for any reader of an old version: Delta refuses a version soon after its retention.
         retention = min(retention_of(self._context.catalog.spec(source)) for source in ranges)
         readable_since = self._context.now() - retention / 2
-        sources = allowed if reprocess else limit_batch(self.spec, allowed, paths, readable_since)
+        is_whole = reprocess or rebuilt
+        sources = allowed if is_whole else limit_batch(self.spec, allowed, paths, readable_since)
         if self.spec.snapshot:
             return self._plan_snapshots(position.last_sources, position.table_id, sources, allowed, whole)
         self.has_more = sources != whole
@@ -124,6 +126,8 @@ class SilverMerge:
                 require_own_partitions(self.spec, self._foreign_rows(session, intent))
             commit_no_change(session, self._path)
             return
+        if rebuilt := " and ".join(intent.sources.rebuilt):
+            self._context.notes.append(f"{self.spec.table}: all keys were computed again: {rebuilt} was rebuilt")
         with cached_reads():  # nothing of this is committed yet
             actions = self._row_actions.find(session, intent, latest_version(self._path))
             source = self._source.deleting_source(intent.sources)
@@ -171,7 +175,7 @@ class SilverMerge:
             grew = quarantine.run(open_session, partial(self._refused, winner))
         tombstones = tombstones_of(self.spec, paths, winner.intent.table_id)
         deletes = counts.deletes and not self.spec.snapshot
-        if deletes or (replaced and is_table(tombstones.path)):
+        if deletes or ((replaced or winner.intent.sources.rebuilt) and is_table(tombstones.path)):
             write_once(open_session, tombstones, winner, lambda session: self._write_tombstones(session, winner))
         rows = counts.to_row_counts()
         self._compare_with_commit(winner, rows)
@@ -184,6 +188,17 @@ class SilverMerge:
             refused = quarantined_by_reason(paths.quarantine(self.spec.table), winner, counts.quarantined)
             findings = merge_findings([Findings(refused=refused), findings])
         return Closing(rows, findings=findings, quarantine_grew=grew)
+
+    def _rebuilt(self, ids: Mapping[str, str], ids_before: Mapping[str, str]) -> tuple[str, ...]:
+        """Return the sources that a rebuild, or its undo, has replaced since the last batch.
+
+        Their events may have other keys and other values: the stored ones would supersede half of these by chance.
+        """
+        batches = self._context.ops.ledger.batches
+        replaced = [table for table, table_id in ids.items() if ids_before.get(table, table_id) != table_id]
+        return tuple(
+            table for table in replaced if any(each.intent.sources.rebuild for each in batches(table, ids[table], -1))
+        )
 
     def _foreign_rows(self, session: SparkSession, intent: Intent) -> Mapping[str, Any]:
         """Return the aggregates `foreign_partitions` of all rows from which keys are computed again."""

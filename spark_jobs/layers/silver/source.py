@@ -64,8 +64,9 @@ class SilverSource:
         return tuple(source.first_place for source in self._tables)
 
     def deleting_source(self, sources: BatchSources) -> str:
-        """Return the source that deletes keys without an event: the first one with a replaced file, else the first."""
-        return next((source.table for source in self._tables if source.replaced_files(sources)), self._tables[0].table)
+        """Return the source that deletes keys without an event: the first one with replaced rows, else the first."""
+        changed = (source.table for source in self._tables if source.has_replaced_rows(sources))
+        return next(changed, self._tables[0].table)
 
     def retracted_keys(self, session: SparkSession, intent: Intent, target_version: int) -> DataFrame | None:
         """Return the keys of rows that were removed from the source, one row per key.
@@ -75,7 +76,7 @@ class SilverSource:
         Returns:
             The keys; None if no row was removed, or if the batch reads a full snapshot.
         """
-        changed = [source for source in self._tables if source.replaced_files(intent.sources)]
+        changed = [source for source in self._tables if source.has_replaced_rows(intent.sources)]
         if self._spec.snapshot or not changed:
             return None
         removed = [(source.removed_rows(session, intent.sources), source.spec) for source in changed]

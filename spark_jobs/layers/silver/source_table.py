@@ -40,6 +40,10 @@ class SourceTable:
         after, upto = sources.ranges[self.table]
         return () if after is None else self._replaced_files(self.table, sources.source_ids[self.table], after, upto)
 
+    def has_replaced_rows(self, sources: BatchSources) -> bool:
+        """Whether rows that earlier batches have read do not count any more: of replaced files, or of all before."""
+        return self.table in sources.rebuilt or bool(self.replaced_files(sources))
+
     def replaced_places(self, sources: BatchSources) -> tuple[str, ...]:
         """Return the same files as the rows of the silver table name them in `_source`."""
         return tuple(place_in(self._name, file) for file in self.replaced_files(sources))

@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
-from deltalake import DeltaTable
 
 from include.catalog import load_catalog
 from include.contracts.job.contention import LeaseWait
+from include.contracts.job.report import CheckResult
 from include.control.changes.table_diff import table_diff
+from include.control.gates.verification import RULE, record_verification
 from include.control.leases.leases import Leases
 from include.control.ledger.ledger import Ledger
 from include.control.ledger.resolution import table_id
@@ -22,7 +25,8 @@ from include.control.log.stored_tables import open_table
 from include.control.ops_tables import OpsTables
 from include.control.planning.stream_positions import stream_position
 from include.errors import ExitCode, Outcome
-from tests.support.documents.specs import gold_document, silver_document
+from include.reading.certified import certified
+from tests.support.documents.specs import bronze_document, gold_document, silver_document
 from tests.support.given import given
 from tests.support.lakehouse import Lakehouse, copy_lakehouse, order
 from tests.support.ledger.delta_tables import file_contents
@@ -80,6 +84,7 @@ def test_the_new_table_takes_the_place_of_the_old_one_once_its_gate_passes_it_an
     assert not list(shop.paths.rebuilds.iterdir())
     write_shop_specs(shop, keys=["order_id", "day"])
     assert shop.run(SILVER, 2).outcome is Outcome.BAD_INPUT
+    at = datetime.now(UTC)
 
     report = shop.rebuild(SILVER, downstream=True)
 
@@ -88,26 +93,40 @@ def test_the_new_table_takes_the_place_of_the_old_one_once_its_gate_passes_it_an
     views = json.loads((tmp_path / "views" / "certified.json").read_text())
     assert {table: views[table]["version"] for table in (SILVER, GOLD)} == report.details["tables"]
     assert visible_rows(shop) == right_rows(2)
-    old = DeltaTable(str(shop.paths.table(SILVER)), version=versions[SILVER]).to_pyarrow_table()
+    old = certified(SILVER, shop.paths.root, at=at).arrow()
     assert sorted(old["order_id"].to_pylist()) == [row[0] for row in before[SILVER]]
     require_work_goes_on(shop)
 
 
 def test_files_that_are_gone_are_named_and_nothing_is_switched_unless_that_is_meant(shop: Lakehouse) -> None:
+    shop.change_spec(
+        BRONZE, lambda spec: {**spec, "source": {**spec["source"], "on_changed_file": "append_new_version"}}
+    )
+    given(shop, BRONZE, [order(6, 6)], 1, "a.json")
+    assert len(shop.rows(BRONZE, "order_id")) == len(DAYS[1]) + len(DAYS[2]) + 1
     (shop.folder / "landing" / "orders" / "date=2013-01-02" / "a.json").unlink()
     lake = file_contents(shop.paths.root)
     dry = shop.rebuild(BRONZE, dry_run=True)
-    assert dry.details == {"tables": [BRONZE], "gone": ["orders/date=2013-01-02/a.json"]}
+    gone = ["orders/date=2013-01-01/a.json (an earlier content)", "orders/date=2013-01-02/a.json"]
+    assert dry.details == {"tables": [BRONZE], "gone": gone}
     refused = shop.rebuild(BRONZE)
-    assert (refused.outcome, "orders/date=2013-01-02/a.json" in refused.message) == (Outcome.BAD_INPUT, True)
+    assert (refused.outcome, all(f"  {path}\n" in refused.message for path in gone)) == (Outcome.BAD_INPUT, True)
     assert file_contents(shop.paths.root) == lake
-    assert shop.rebuild(BRONZE, allow_missing=True).exit_code is ExitCode.OK
-    assert len(shop.rows(BRONZE, "order_id")) == len(DAYS[1])
+    rebuilt = shop.rebuild(BRONZE, allow_missing=True)
+    assert (rebuilt.exit_code, rebuilt.notes) == (
+        ExitCode.OK,
+        (f"2 loaded landing files no longer exist, such as {gone[0]}",),
+    )
+    assert shop.rows(BRONZE, "order_id") == [("o6",)]
 
 
 @pytest.mark.slow
 def test_tables_that_were_rebuilt_together_are_undone_together_and_go_on(shop: Lakehouse) -> None:
     before, own = visible_rows(shop), [table_id(shop.paths.table(table)) for table in TABLES]
+    gates, failure = OpsTables(shop.paths).gates, CheckResult(rule=RULE, passed=False, action="fail")
+    verdicts = gates.verdicts(GOLD)
+    assert verdicts
+    record_verification(load_catalog(shop.folder / "tables").spec(GOLD), verdicts, failure, gates, is_whole=True)
     versions = {table: latest_version(shop.paths.table(table)) for table in TABLES}
     write_shop_specs(shop, kind="bigint")
     assert shop.run(BRONZE, 2).outcome is Outcome.BAD_INPUT
@@ -126,19 +145,43 @@ def test_tables_that_were_rebuilt_together_are_undone_together_and_go_on(shop: L
     others = shop.rebuild(BRONZE, undo=True, downstream=True)
 
     assert set(others.details["tables"]) == {SILVER, GOLD}, others.message
+    assert f"it has the rows of version {verdicts.certified}, which a verification found wrong" in others.message
+    assert "rows_equal_their_sources" in shop.run(GOLD, 2).message
+    assert OpsTables(shop.paths).gates.certified(GOLD) is None
+    assert shop.run(GOLD, 2, reprocess=True).exit_code is ExitCode.OK
     assert (visible_rows(shop), [table_id(shop.paths.table(table)) for table in TABLES]) == (before, own)
     assert shop.rebuild(BRONZE, undo=True, downstream=True).outcome is Outcome.NOT_READY
     load_days(shop, 3)
     assert visible_rows(shop) == right_rows(3)
 
 
-@pytest.mark.faults
+@pytest.mark.slow
 def test_tables_below_one_that_was_rebuilt_alone_go_on_with_its_rows(shop: Lakehouse) -> None:
     before = visible_rows(shop)
-    assert shop.rebuild(BRONZE).exit_code is ExitCode.OK
-    assert shop.run(SILVER, 2).exit_code is ExitCode.OK
-    assert shop.run(GOLD, 2).exit_code is ExitCode.OK
-    assert visible_rows(shop) == before
+    for number in (1, 2):
+        others = [
+            {
+                "name": event["order_id"] and f"k{event['order_id'][1:]}",
+                "cents": event["amount"] and event["amount"] * 100,
+            }
+            for event in DAYS[number]
+        ]
+        shop.deliver(number, "a.json", [event | other for event, other in zip(DAYS[number], others, strict=True)])
+
+    def read_from(**fields: str) -> dict[str, Any]:
+        """Rebuild bronze alone, with columns that read these fields; then run the others."""
+        columns = {name: {**column, "from": fields.get(name, name)} for name, column in bronze["columns"].items()}
+        shop.specs({**bronze, "columns": columns})
+        assert shop.rebuild(BRONZE).exit_code is ExitCode.OK
+        shop.run_well(2, SILVER, GOLD)
+        return visible_rows(shop)
+
+    bronze = bronze_document(columns={**bronze_document()["columns"], "op": {"type": "string"}})
+    other = read_from(amount="cents", order_id="name")
+    assert [row[:2] for row in other[SILVER]] == [("k2", 700), ("k4", 200)]
+    assert (other["refused"], other["dead"]) == ([-100, 400], [{"order_id": "k1"}])
+    assert "all keys were computed again: bronze.orders was rebuilt" in " ".join(shop.reports[-2].notes)
+    assert read_from() == before
     load_days(shop, 3)
     assert visible_rows(shop) == right_rows(3)
 

@@ -89,3 +89,22 @@ def test_a_later_verification_without_a_difference_withdraws_it(
         if not has_state:
             TableStates(paths).change(TABLE, (Verdicts, lambda _: None))
         assert wrong_version(gates) == expected
+
+
+def test_an_undone_rebuild_brings_back_a_certificate_or_the_refusal_of_rows_that_were_found_wrong(
+    table: Path, table_id: str, gates: Gates
+) -> None:
+    certificate = verdict(table_id, passed := append(table))
+    gates.record(certificate)
+    assert gates.last_word_on(TABLE, table_id, passed) == certificate
+    assert gates.last_word_on(TABLE, table_id, append(table)) is None, "another version, which nobody has judged"
+    wrong = certificate.model_copy(update={"passed": False, "is_verification": True})
+    gates.record(wrong)
+    assert gates.last_word_on(TABLE, table_id, passed) == wrong
+    for rebuild in ("r1", "undo of r1"):
+        metadata = json.dumps({USER_METADATA_KEY: {"sources": {"rebuild": rebuild}}})
+        undone = append(table, user_metadata=metadata)
+    gates.record(wrong.model_copy(update={"version": undone}))
+    assert (gates.certified(TABLE), wrong_version(gates)) == (None, undone)
+    gates.record(verdict(table_id, later := append(table)))
+    assert (gates.certified(TABLE), wrong_version(gates)) == (later, None)
