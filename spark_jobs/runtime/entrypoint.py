@@ -30,6 +30,8 @@ OPS = ("batches", "files", "gates", "columns", "quarantine", "specs", "rebuilds"
 
 _UNRESOLVED = re.compile(r"with name ((?:`[^`]+`\.)*`(?P<column>[^`]+)`) cannot be resolved")
 
+_NO_FILE = re.compile(r"FILE_NOT_EXIST\].*?(?P<file>\S+\.parquet)", re.DOTALL)
+
 log = logging.getLogger("millrace")
 
 
@@ -72,6 +74,7 @@ def run_and_report(job: Job, run: RunJob, args: JobArgs, context: JobContext | N
         cause: MillraceError | None = disk_full_error(error, table, folders)
         if cause is None and context is not None:  # None if a setting of the environment is wrong
             cause = _missing_column_error(error, context) or unstorable_error(error, table)
+            cause = cause or _deleted_file_error(error, context)
         report = failure_report(job, args, cause or error, cause.outcome if cause else Outcome.FAILED)
     timed = {**report.timings_s, "total": round(time.monotonic() - started, 3)}
     report = report.model_copy(update={"timings_s": timed})
@@ -103,6 +106,21 @@ def _missing_column_error(error: Exception, context: JobContext) -> NotReadyErro
             way_out = f"Run {source} first: its next run adds the column, and its gate must pass it."
             return NotReadyError(f"{table}: {source} has no column {column} yet in the version that is read", way_out)
     return None
+
+
+def _deleted_file_error(error: Exception, context: JobContext) -> NotReadyError | None:
+    """Return the error to report if a file of a source is gone, from which its changes would be read; else None.
+
+    VACUUM keeps the files that the tables in the specs still need: it does not know one that was out of them.
+    """
+    if not isinstance(error, PySparkException) or not (match := _NO_FILE.search(str(error))):
+        return None
+    table, file = context.spec.table, match["file"]
+    source = next((name for name in context.spec.upstream_tables if f"/{name.replace('.', '/')}/" in file), None)
+    way_out = f"Was the table out of the specs while VACUUM ran? Then build it anew: lakehouse rebuild {table}"
+    return (
+        NotReadyError(f"{table}: a file of {source} that it has to read is gone: {file}", way_out) if source else None
+    )
 
 
 def failure_report(job: Job, args: JobArgs, error: BaseException, outcome: Outcome) -> JobReport:

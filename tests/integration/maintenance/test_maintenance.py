@@ -212,6 +212,22 @@ def test_vacuum_is_refused_while_a_reader_needs_an_expiring_version_and_then_del
     assert young.exists(), "its writer may still commit it"
 
 
+@pytest.mark.slow
+def test_a_table_that_was_out_of_the_specs_while_vacuum_ran_says_how_it_comes_back(shop: Lakehouse) -> None:
+    given(shop, SILVER, [order(1, 12, hour=2)], 3)
+    gone = [shop.paths.table(SILVER) / name for name in files(shop, SILVER) if name.startswith("_change_data/")]
+    assert gone, "the files from which gold would read the changes"
+    for file in gone:
+        file.unlink()
+    report = shop.run(GOLD, 3)
+    assert report.outcome is Outcome.NOT_READY, report.message
+    assert report.message.startswith(f"{GOLD}: a file of {SILVER} that it has to read is gone: ")
+    assert report.message.endswith(f"lakehouse rebuild {GOLD}")
+    assert shop.rebuild(GOLD).exit_code is ExitCode.OK
+    revenue, stored = shop.rows(GOLD, "revenue"), amounts(shop, SILVER, None)
+    assert sum(amount for (amount,) in revenue) == sum(amount for _, amount in stored)
+
+
 def test_a_retention_below_the_table_s_own_deletes_nothing(shop: Lakehouse, tmp_path: Path) -> None:
     old = aged(shop, tmp_path / "old", SILVER, upto=2, days=20)
     before = files(old, SILVER)
