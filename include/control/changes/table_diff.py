@@ -140,11 +140,13 @@ def table_diff(spec: AnySpec, last: Winner | None, ops: OpsTables) -> TableDiff:
     is_all_computed = any(change.computes_all_groups for change in changes)
     old = () if is_all_computed else earlier.keys()
     outdated, rows = _outdated(spec, last.intent.table_id, old, ops) if old else ((), 0)
-    if rows and not any(change.key == VALUES for change in changes):
+    has_old = bool(outdated or rows)
+    if has_old and not any(change.key == VALUES for change in changes):
         changes += [each for recomputes in earlier.values() for each in recomputes if each.key == VALUES][:1]
-    if rows and not any(change.effect is Effect.RECOMPUTE for change in changes):
+    if has_old and not any(change.effect is Effect.RECOMPUTE for change in changes):
         changes.append(SpecChange("rows", Effect.RECOMPUTE, "an earlier spec has computed them"))
-    if not rows and any(change.effect is Effect.RECOMPUTE for change in changes):
+    changes += _replaced_sources(last, ops)
+    if not has_old and any(change.effect is Effect.RECOMPUTE for change in changes):
         path = ops.paths.table(spec.table)
         rows = table_rows(path, latest_version(path))
     unknown = _is_unknown(spec, last, specs)
@@ -171,6 +173,12 @@ def changes_since(spec: AnySpec, last: Winner | None, ops: OpsTables) -> TableDi
     specs = ops.specs.of(spec.table, last.intent.table_id)
     changes = tuple(_changes(spec, last, specs, ops, _converted(spec, document_of(spec), specs, ops)))
     return TableDiff(spec.table, changes, unknown=_is_unknown(spec, last, specs))
+
+
+def _replaced_sources(last: Winner, ops: OpsTables) -> Iterator[SpecChange]:
+    for source, source_id in last.intent.sources.source_ids.items():
+        if is_table(path := ops.paths.table(source)) and table_id_of(path) != source_id:
+            yield SpecChange(source, Effect.APPLIED, "another table since the last batch, read from its beginning")
 
 
 def _gives_other_values(change: SpecChange) -> bool:

@@ -55,14 +55,17 @@ def made(shared: Lakehouse) -> Lakehouse:
     return shared
 
 
+def changes_of(shop: Lakehouse, table: str) -> list[str]:
+    ops, spec = OpsTables(shop.paths), load_catalog(shop.folder / "tables").spec(table)
+    position = stream_position(spec, shop.paths, ops.ledger)
+    assert position
+    return [change.key for change in table_diff(spec, position.last, ops).changes]
+
+
 def require_work_goes_on(shop: Lakehouse) -> None:
     """The rebuilt tables follow their specs and have read all that there is, and the third day of bronze ends right."""
-    ops = OpsTables(shop.paths)
     for table in TABLES:
-        spec = load_catalog(shop.folder / "tables").spec(table)
-        position = stream_position(spec, shop.paths, ops.ledger)
-        assert position is not None
-        assert table_diff(spec, position.last, ops).changes == ()
+        assert changes_of(shop, table) == []
         assert shop.run(table, 2).outcome is Outcome.NO_OP, "the new table has read all that there is"
     given_days(shop, 3)
     assert visible_rows(shop) == right_rows(3)
@@ -173,7 +176,9 @@ def test_tables_below_one_that_was_rebuilt_alone_go_on_with_its_rows(shop: Lakeh
         columns = {name: {**column, "from": fields.get(name, name)} for name, column in bronze["columns"].items()}
         shop.specs({**bronze, "columns": columns})
         assert shop.rebuild(BRONZE).exit_code is ExitCode.OK
+        assert changes_of(shop, SILVER) == [BRONZE]
         shop.run_well(2, SILVER, GOLD)
+        assert changes_of(shop, SILVER) == []
         return visible_rows(shop)
 
     bronze = bronze_document(columns={**bronze_document()["columns"], "op": {"type": "string"}})
