@@ -37,7 +37,7 @@ class SilverMachine:
         done: step -> number of its runs.
     """
 
-    STEPS = ("deliver", "replace", "load", "merge", "reprocess", "run_again", "optimize")
+    STEPS = ("deliver", "replace", "load", "merge", "reprocess", "run_again", "optimize", "rebuild")
 
     def __init__(
         self, shop: Lakehouse, tables: Sequence[SilverModel], content: Callable[[Random], list[Line]], chance: Random
@@ -117,6 +117,16 @@ class SilverMachine:
                 for table in (BRONZE, *sorted(self.merged)):
                     report = self.shop.run_well(1, table, job=Job.TABLE_OPTIMIZE)
                     self.done["optimize"] += report.outcome is Outcome.COMMITTED
+
+    def rebuild(self) -> None:
+        """Rebuild bronze alone, from the present content of the files of all days that it has loaded."""
+        if self.bronze:
+            assert self.shop.rebuild(BRONZE).outcome is Outcome.COMMITTED
+            days = {day for day, _ in self.bronze}
+            self.bronze = {file: lines for file, lines in self.landing.items() if file[0] in days}
+            self.merged.clear()
+            self._check_bronze()
+            self.done["rebuild"] += 1
 
     def late_days(self) -> list[int]:
         """Return the days with files whose present content bronze has not loaded."""
