@@ -35,9 +35,6 @@ def source_of(received: str) -> str:
     return str(json.loads(received)[SOURCE_TABLE])
 
 
-_DELIVERY_COLUMNS = [SOURCE_FILE, "_batch_seq"]
-"""These columns identify the delivery of a row: a landing file can be delivered several times."""
-
 
 class SilverReplays:
     """Read the rows that replays add to a silver table."""
@@ -139,6 +136,11 @@ class SilverReplays:
         frames = self._frames(session, replayed)
         for table, rows in frames.items():
             if still_in is not None and SOURCE_FILE in rows.columns:
-                deliveries = still_in[table].select(*_DELIVERY_COLUMNS).distinct()
-                frames[table] = rows.join(deliveries, _DELIVERY_COLUMNS, "left_semi")
+                # A landing file can be delivered several times; a rebuild gives all that it loads the same number.
+                batches = self._context.ops.ledger.batches(table, intent.sources.source_ids[table], -1)
+                rebuilt_in = max((batch.batch_seq for batch in batches if batch.intent.sources.rebuild), default=0)
+                delivered_in = F.greatest("_batch_seq", F.lit(rebuilt_in)).alias("_delivered_in")
+                deliveries = still_in[table].select(SOURCE_FILE, F.col("_batch_seq").alias("_delivered_in")).distinct()
+                numbered = rows.select("*", delivered_in).join(deliveries, [SOURCE_FILE, "_delivered_in"], "left_semi")
+                frames[table] = numbered.drop("_delivered_in")
         return self._checked(frames, intent.planned_at).where(is_accepted())

@@ -161,6 +161,7 @@ def test_tables_that_were_rebuilt_together_are_undone_together_and_go_on(shop: L
 @pytest.mark.slow
 def test_tables_below_one_that_was_rebuilt_alone_go_on_with_its_rows(shop: Lakehouse) -> None:
     before = visible_rows(shop)
+    write_shop_specs(shop, max_deleted_percent=20)
     for number in (1, 2):
         others = [
             {
@@ -176,8 +177,14 @@ def test_tables_below_one_that_was_rebuilt_alone_go_on_with_its_rows(shop: Lakeh
         columns = {name: {**column, "from": fields.get(name, name)} for name, column in bronze["columns"].items()}
         shop.specs({**bronze, "columns": columns})
         assert shop.rebuild(BRONZE).exit_code is ExitCode.OK
-        assert changes_of(shop, SILVER) == [BRONZE]
-        shop.run_well(2, SILVER, GOLD)
+        assert BRONZE in changes_of(shop, SILVER)
+        refused = shop.run(SILVER, 2)
+        assert (refused.outcome, f"{BRONZE} was rebuilt without them" in refused.message) == (
+            Outcome.DELETES_REFUSED,
+            True,
+        ), refused.message
+        shop.run_well(2, SILVER, allow_deletes="ann")
+        shop.run_well(2, GOLD)
         assert changes_of(shop, SILVER) == []
         return visible_rows(shop)
 
@@ -189,6 +196,12 @@ def test_tables_below_one_that_was_rebuilt_alone_go_on_with_its_rows(shop: Lakeh
     assert read_from() == before
     load_days(shop, 3)
     assert visible_rows(shop) == right_rows(3)
+    shop.replay(SILVER, assign={"amount": "abs(amount)"}, rows={"reason": "amount"})
+    fixed = shop.rows(SILVER, "order_id", "amount")
+    assert ("o3", 1) in fixed
+    assert shop.rebuild(BRONZE).exit_code is ExitCode.OK
+    shop.run_well(3, SILVER)
+    assert shop.rows(SILVER, "order_id", "amount") == fixed, "what a person has fixed stays"
 
 
 @pytest.mark.slow
