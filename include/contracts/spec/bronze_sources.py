@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import timedelta
 from typing import Annotated, Literal, Self
 
@@ -20,13 +21,16 @@ BATCH_SIZES = {
     "max_messages_per_batch",
     "min_bytes_per_file",
     "allowed_latency",
-    "fail_on_data_loss",
+    "accepted_losses",
 }
 """The settings that decide when a batch is made and how large it is, but not which rows the table gets."""
 
 
 FieldNames = Literal["exact", "any_case"]
 """How the names of fields are compared with those that a spec states."""
+
+_LOSS = r"^[\w.-]+(/\d+ \d+-\d+)? [\w-]+$"
+"""A partition with its lost offsets, or a topic, and Kafka's id of the topic."""
 
 _CSV_SETTINGS = ("delimiter", "quote", "escape", "header", "multi_line", "encoding")
 
@@ -149,8 +153,8 @@ class KafkaSource(StrictModel):
         min_bytes_per_file: messages that would make a smaller file wait for more, but no longer than `allowed_latency`.
         allowed_latency: how long after the last batch messages may wait for `min_bytes_per_file`: `<n> seconds`,
             `<n> minutes` or `<n> hours`.
-        fail_on_data_loss: whether the run fails when the broker deleted messages before they were read; if not, the run
-            reads the remaining messages and reports the loss.
+        accepted_losses: messages that the brokers deleted before they were read, without which runs go on, as the
+            error of a run names them: `topic/partition first-last id`, or `topic id`; any other loss fails the run.
     """
 
     kafka: str = Field(pattern=rf"^{NAME}$")
@@ -166,7 +170,7 @@ class KafkaSource(StrictModel):
     max_messages_per_batch: int = Field(default=1_000_000, gt=0)
     min_bytes_per_file: Bytes | None = None
     allowed_latency: Wait = Field(default=timedelta(minutes=10), json_schema_extra={"default": "10 minutes"})
-    fail_on_data_loss: bool = True
+    accepted_losses: tuple[Annotated[str, Field(pattern=_LOSS)], ...] = ()
 
     @model_validator(mode="after")
     def _settings_fit_one_another(self) -> Self:
@@ -188,6 +192,12 @@ class KafkaSource(StrictModel):
         if text is not None and (not isinstance(schema, dict) or schema.get("type") != "record"):
             raise ValueError('the values\' schema must be a record: {"type": "record", "name": ..., "fields": [...]}')
         return text
+
+    def reads(self, topic: str) -> bool:
+        """Return whether it names a topic; a pattern matches none of Kafka's own, such as `__consumer_offsets`."""
+        if self.topic_pattern:
+            return not topic.startswith("__") and bool(re.fullmatch(self.topic_pattern, topic))
+        return topic in self.topics
 
     @property
     def has_field_names(self) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from datetime import datetime
@@ -115,16 +114,14 @@ class KafkaCluster:
             consumer.close()
 
     def _topics_of(self, admin: AdminClient, source: KafkaSource, existing: Iterable[str]) -> list[str]:
-        """Return the source's topics; a pattern never matches Kafka's own topics, such as `__consumer_offsets`."""
-        visible = [topic for topic in existing if not topic.startswith("__")]
         if source.topic_pattern:
-            pattern = re.compile(source.topic_pattern)
-            return [topic for topic in visible if pattern.fullmatch(topic)]
+            return [topic for topic in existing if source.reads(topic)]
         if missing := [topic for topic in source.topics if topic not in set(existing)]:
             for answer in _described_topics(admin, missing).values():
                 error = answer.exception()
                 if isinstance(error, KafkaException) and error.args[0].code() in _REFUSALS:
                     raise error  # the topic may exist, but not for this user
+            visible = [topic for topic in existing if not topic.startswith("__")]
             raise BadInputError(
                 f"The Kafka cluster {self._name} has no topic {', '.join(missing)}; its topics are "
                 f"{', '.join(sorted(visible)) or 'none'}\nCorrect source.topics of the spec, or create the topic."

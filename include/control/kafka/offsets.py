@@ -34,20 +34,59 @@ class AvailableOffsets:
 
 
 @dataclass(frozen=True)
+class Loss:
+    """Messages of a partition that are gone, or a topic.
+
+    Attributes:
+        where: the topic, or `topic/partition`.
+        topic_id: Kafka's id of the topic that had the messages.
+        event: what happened, for people.
+        offsets: the first and the last offset; None for the whole topic.
+    """
+
+    where: str
+    topic_id: str
+    event: str
+    offsets: tuple[int, int] | None = None
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.event}"
+
+    @property
+    def key(self) -> str:
+        """The loss as `accepted_losses` of a spec states it."""
+        offsets = "{}-{} ".format(*self.offsets) if self.offsets else ""
+        return f"{self.where} {offsets}{self.topic_id}"
+
+    def is_accepted(self, source: KafkaSource) -> bool:
+        """Return whether the spec accepts it, alone or within a longer range of offsets."""
+        for text in source.accepted_losses:
+            where, *offsets, topic_id = text.split()
+            first, last = map(int, offsets[0].split("-")) if offsets else (0, 0)
+            lost = self.offsets or (0, 0)
+            if (where, topic_id) == (self.where, self.topic_id) and first <= lost[0] and lost[1] <= last:
+                return True
+        return False
+
+
+@dataclass(frozen=True)
 class OffsetPlan:
     """The messages of the next batch.
 
     Attributes:
         ranges: topic -> partition -> (first offset, last offset + 1). Partitions without new messages are included,
-            because the next batch starts where the ranges of the last batch end.
-        lost: messages that the brokers deleted before a batch had read them, one line per partition or topic.
+            because the next batch starts where the ranges of the last batch end; so are topics that the source no
+            longer reads.
+        topic_ids: topic -> its Kafka id; empty for a topic whose loss was accepted.
+        lost: messages that the brokers deleted before a batch had read them.
         later: number of offsets left for later batches.
         pins_start: whether the batch is committed even without a message, to record where the reading of a topic
             starts: it would otherwise move with the topic.
     """
 
     ranges: OffsetRanges = field(default_factory=dict)
-    lost: tuple[str, ...] = ()
+    topic_ids: dict[str, str] = field(default_factory=dict)
+    lost: tuple[Loss, ...] = ()
     later: int = 0
     pins_start: bool = False
 
@@ -76,30 +115,32 @@ def plan_offsets(source: KafkaSource, last: BatchSources, available: AvailableOf
     }
     left = {(topic, partition): available.end[topic][partition] - at for (topic, partition), (at, _) in resumed.items()}
     taken = _shares(left, source.max_messages_per_batch)
-    ranges: OffsetRanges = {}
+    carried = last.at_same_position()
+    ranges = {topic: spans for topic, spans in carried.offsets.items() if topic not in available.end}
+    gone = {topic: "" for topic in ranges if source.reads(topic)}
     for (topic, partition), (at, _) in resumed.items():
         ranges.setdefault(topic, {})[partition] = (at, at + taken[topic, partition])
     return OffsetPlan(
         ranges=ranges,
-        lost=(*_lost_topics(last, available), *(line for _, line in resumed.values() if line)),
+        topic_ids={**carried.topic_ids, **gone, **available.topic_ids},
+        lost=(*_lost_topics(source, last, available), *(loss for _, loss in resumed.values() if loss)),
         later=sum(left.values()) - sum(taken.values()),
         pins_start=source.starting_offsets != "earliest" and not last.offsets.keys() >= available.end.keys(),
     )
 
 
 def require_nothing_lost(spec: BronzeSpec, plan: OffsetPlan) -> None:
-    """Require that no unread message was deleted, unless the spec accepts that loss.
+    """Require that no unread message was deleted, but for the losses that the spec accepts.
 
     Raises:
         BadInputError: messages were lost; the error lists every partition.
     """
-    if plan.lost and spec.kafka_source.fail_on_data_loss:
-        lines = [f"  {line}" for line in plan.lost]
+    if losses := [loss for loss in plan.lost if not loss.is_accepted(spec.kafka_source)]:
         raise BadInputError(
             f"{spec.table}: Kafka messages are gone that were never read; nothing was loaded",
-            *lines,
-            "Deliver them again as new messages. To go on without them, set source.fail_on_data_loss: false until a "
-            "run has ended well.",
+            *(f"  {loss}" for loss in losses),
+            "Deliver them again as new messages. To go on without them, add to the source: accepted_losses: "
+            f"[{', '.join(loss.key for loss in losses)}]",
         )
 
 
@@ -118,32 +159,36 @@ def waits_for_more(source: KafkaSource, plan: OffsetPlan, last: Commit | None, n
 
 def _resume(
     source: KafkaSource, topic: str, partition: int, last: BatchSources, available: AvailableOffsets
-) -> tuple[int, str]:
-    """Return the offset to read from, and a line about the messages that were lost, or an empty text."""
+) -> tuple[int, Loss | None]:
+    """Return the offset to read from, and the messages that were lost."""
     first, end = available.first[topic][partition], available.end[topic][partition]
     if topic not in last.offsets:
         # A topic that a pattern matches later is read from its first offset, a named topic from `starting_offsets`.
-        return (first if source.topic_pattern and last.offsets else available.start[topic][partition]), ""
+        return (first if source.topic_pattern and last.offsets else available.start[topic][partition]), None
     if _is_another(topic, last, available):
-        return first, ""
+        return first, None
+    where, topic_id = f"{topic}/{partition}", available.topic_ids[topic]
     _, read_to = last.offsets[topic].get(partition, (0, 0))
     if read_to < first:
-        return first, f"{topic}/{partition}: the brokers deleted offsets {read_to} to {first - 1} before they were read"
+        event = f"the brokers deleted offsets {read_to} to {first - 1} before they were read"
+        return first, Loss(where, topic_id, event, (read_to, first - 1))
     if read_to > end:
-        return end, f"{topic}/{partition}: it ends at offset {end}, but was read up to {read_to}"
-    return read_to, ""
+        event = f"it ends at offset {end}, but was read up to {read_to}"
+        return end, Loss(where, topic_id, event, (end, read_to - 1))
+    return read_to, None
 
 
-def _lost_topics(last: BatchSources, available: AvailableOffsets) -> Iterator[str]:
-    for topic in last.offsets:
-        if topic not in available.end:
-            yield f"{topic}: there is no such topic any more"
-        elif _is_another(topic, last, available):
-            yield f"{topic}: it was deleted and created again; it is read from its start"
+def _lost_topics(source: KafkaSource, last: BatchSources, available: AvailableOffsets) -> Iterator[Loss]:
+    for topic in filter(source.reads, last.offsets):
+        topic_id = last.topic_ids.get(topic, "")
+        if topic_id and topic not in available.end:
+            yield Loss(topic, topic_id, "there is no such topic any more")
+        elif topic_id and _is_another(topic, last, available):
+            yield Loss(topic, topic_id, "it was deleted and created again; it is read from its start")
 
 
 def _is_another(topic: str, last: BatchSources, available: AvailableOffsets) -> bool:
-    return topic in last.offsets and last.topic_ids.get(topic) != available.topic_ids[topic]
+    return last.topic_ids.get(topic) != available.topic_ids[topic]
 
 
 def _shares(left: Mapping[tuple[str, int], int], limit: int) -> dict[tuple[str, int], int]:

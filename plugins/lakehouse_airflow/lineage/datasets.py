@@ -50,7 +50,7 @@ def names_of_source(source: BronzeSource, settings: Settings, topics: Iterable[s
     if isinstance(source, KafkaSource):
         first = settings.kafka[source.kafka]["bootstrap.servers"].split(",")[0].strip()
         host, _, port = first.rpartition("://")[2].rpartition(":")
-        return [Kafka(host, port, topic) for topic in source.topics or sorted(topics)]
+        return [Kafka(host, port, topic) for topic in source.topics or sorted(filter(source.reads, topics))]
     if url := bucket_url(source.landing):
         return [name_of(lake_path(url))]
     return [name_of(lake_path(settings.landing) / source.landing)]

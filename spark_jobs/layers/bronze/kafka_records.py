@@ -82,14 +82,14 @@ class KafkaRecords:
         available = self._cluster.available_offsets(source)
         self.offsets = plan_offsets(source, position.last_sources, available)
         require_nothing_lost(self._spec, self.offsets)
-        self._lost += self.offsets.lost
+        self._lost += map(str, self.offsets.lost)
         last = position.last
         commit = read_commit(self._context.paths.table(self._spec.table), last.version) if last else None
         waits = waits_for_more(source, self.offsets, commit, self._context.now())
         self._waiting = self.offsets.messages + self.offsets.later if waits else 0
         if self._waiting or not self.offsets.is_new:
             return None
-        return BatchPlan(BatchSources(offsets=self.offsets.ranges, topic_ids=dict(available.topic_ids)))
+        return BatchPlan(BatchSources(offsets=self.offsets.ranges, topic_ids=self.offsets.topic_ids))
 
     def read(self, session: SparkSession, spec: BronzeSpec, plan: BatchPlan) -> DataFrame:
         """Read the messages of the plan's offsets."""
@@ -141,7 +141,8 @@ class KafkaRecords:
     ) -> Mapping[str, FileRows]:
         """Write the offsets of the table to the brokers, for lag monitors; a failure is only logged."""
         try:
-            self._cluster.record_group_offsets(f"millrace.{self._spec.table}", plan.sources.offsets)
+            read = {topic: spans for topic, spans in plan.sources.offsets.items() if self._spec.kafka_source.reads(topic)}
+            self._cluster.record_group_offsets(f"millrace.{self._spec.table}", read)
         except KafkaException as error:
             log.warning("%s: the brokers did not take the group's offsets: %s", self._spec.table, error)
         return {}

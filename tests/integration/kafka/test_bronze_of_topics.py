@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from include.contracts.job.report import JobReport
 from include.contracts.row_status import RowStatus
 from include.control.log.delta_log import read_commit
 from include.errors import Outcome
@@ -88,11 +89,10 @@ def test_messages_before_the_start_and_those_of_aborted_transactions_are_no_loss
 
 
 @pytest.mark.slow
-def test_lost_messages_fail_the_run_unless_the_spec_goes_on_without_them_and_a_topic_created_again_is_another_one(
+def test_lost_messages_fail_the_run_unless_the_spec_accepts_them_and_a_topic_created_again_is_another_one(
     shop: Lakehouse, topic: KafkaTopic
 ) -> None:
-    strict, lenient = topic_document(topic), topic_document(topic, fail_on_data_loss=False)
-    shop.specs(strict)
+    shop.specs(topic_document(topic))
     topic.send(order(1, 1))
     shop.run(ORDERS)
     topic.send(order(2, 1), order(3, 1), order(4, 1))
@@ -101,8 +101,8 @@ def test_lost_messages_fail_the_run_unless_the_spec_goes_on_without_them_and_a_t
     refused = shop.run(ORDERS)
     assert (refused.outcome, refused.error_class) == (Outcome.BAD_INPUT, "BadInputError")
     assert f"{topic.name}/0: the brokers deleted offsets 1 to 2 before they were read" in refused.message
-    assert "fail_on_data_loss: false" in refused.message.splitlines()[-1]
-    shop.specs(lenient)
+    accepted = [accepted_loss(refused)]
+    shop.specs(topic_document(topic, accepted_losses=accepted))
     report = shop.run(ORDERS)
     assert [note for note in report.notes if note.startswith("lost: ")]
     assert placed(shop) == [("o1", 0, 0), ("o4", 0, 3)]
@@ -111,11 +111,37 @@ def test_lost_messages_fail_the_run_unless_the_spec_goes_on_without_them_and_a_t
     topic.delete()
     topic.create()
     topic.send(order(5, 1), order(6, 1))
-    shop.specs(strict)
-    assert f"{topic.name}: it was deleted and created again" in shop.run(ORDERS).message
-    shop.specs(lenient)
+    refused = shop.run(ORDERS)
+    assert f"{topic.name}: it was deleted and created again" in refused.message
+    shop.specs(topic_document(topic, accepted_losses=[*accepted, accepted_loss(refused)]))
     shop.run(ORDERS)
     assert placed(shop) == [("o1", 0, 0), ("o4", 0, 3), ("o5", 0, 0), ("o6", 0, 1)]
+
+
+def accepted_loss(refused: JobReport) -> str:
+    """Return the loss as the error of a run says that the spec accepts it."""
+    return refused.message.rpartition("accepted_losses: [")[2].removesuffix("]")
+
+
+def test_a_topic_that_leaves_the_spec_and_comes_back_is_read_on_and_was_no_loss(
+    shop: Lakehouse, topic: KafkaTopic
+) -> None:
+    more = KafkaTopic(topic.address, f"{topic.name}.more")
+    more.create()
+    both, without = (topic_document(topic, topics=topics) for topics in ([topic.name, more.name], [topic.name]))
+    topic.send(order(1, 1))
+    more.send(order(2, 1))
+    shop.specs(both)
+    assert shop.run(ORDERS).rows.read == 2
+    topic.send(order(3, 1))
+    more.send(order(4, 1))
+    shop.specs(without)
+    report = shop.run(ORDERS)
+    assert (report.rows.read, report.notes) == (1, ()), report.message
+    assert more.group_offsets("millrace.bronze.orders") == {0: 1}
+    shop.specs(both)
+    assert shop.run(ORDERS).rows.read == 1
+    assert [row[0] for row in placed(shop)] == ["o1", "o2", "o3", "o4"]
 
 
 def test_an_unreachable_broker_is_tried_again_and_is_named(

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from include.contracts.spec.bronze_sources import KafkaSource
+from include.contracts.spec.table_spec import BronzeSpec
 from include.control.kafka.offsets import (
     AvailableOffsets,
     OffsetPlan,
@@ -97,15 +98,49 @@ def test_a_large_partition_does_not_keep_small_ones_waiting() -> None:
 def test_whatever_was_lost_is_told(last: BatchSources, now: AvailableOffsets, lost: str) -> None:
     found = plan_offsets(source(), last, now)
     (told,) = found.lost
-    assert told.startswith(lost)
+    assert str(told).startswith(lost)
     assert found.is_new
     spec = bronze_spec(source={"kafka": "main", "topics": ["t"], "format": "json"})
-    with pytest.raises(
-        BadInputError, match=r"(?s)bronze\.orders: Kafka messages are gone.*" + lost[:3] + ".*fail_on_data_loss"
-    ):
+    with pytest.raises(BadInputError, match=r"(?s)bronze\.orders: Kafka messages are gone.*" + lost[:3]) as refused:
         require_nothing_lost(spec, found)
-    lenient = bronze_spec(source={"kafka": "main", "topics": ["t"], "format": "json", "fail_on_data_loss": False})
-    require_nothing_lost(lenient, found)
+    _, key = str(refused.value).split("accepted_losses: ")
+    require_nothing_lost(accepting(key.strip("[]")), found)
+
+
+def accepting(*losses: str) -> BronzeSpec:
+    source = {"kafka": "main", "topics": ["t"], "format": "json", "accepted_losses": losses}
+    return bronze_spec(source=source)
+
+
+def test_a_loss_is_accepted_by_its_topic_and_range_and_no_other_one_with_it() -> None:
+    found = plan_offsets(source(), after({0: (0, 5), 1: (0, 5)}), held({0: 9, 1: 9}, first={0: 7, 1: 8}))
+    assert [loss.key for loss in found.lost] == ["t/0 5-6 1", "t/1 5-7 1"]
+    require_nothing_lost(accepting("t/0 0-6 1", "t/1 5-7 1"), found)
+    for accepted in ("t/0 5-6 1",), ("t/0 5-6 1", "t/1 5-6 1"), ("t/0 5-6 1", "t/1 5-7 2"), ("t 1",):
+        with pytest.raises(BadInputError, match="t/1: the brokers deleted offsets 5 to 7"):
+            require_nothing_lost(accepting(*accepted), found)
+
+
+def test_a_topic_that_the_spec_leaves_out_is_no_loss_and_keeps_its_position_for_when_it_comes_back() -> None:
+    both = BatchSources(offsets={"t": {0: (0, 5)}, "b": {0: (0, 8)}}, topic_ids={"t": "1", "b": "2"})
+    left_out = plan_offsets(source(), both, held({0: 6}))
+    assert (left_out.lost, left_out.ranges) == ((), {"t": {0: (5, 6)}, "b": {0: (8, 8)}})
+    back = plan_offsets(
+        source(topics=["b"]),
+        BatchSources(offsets=left_out.ranges, topic_ids=left_out.topic_ids),
+        held({0: 9}, topic="b", known_as="2"),
+    )
+    assert (back.lost, back.ranges) == ((), {"b": {0: (8, 9)}, "t": {0: (6, 6)}})
+
+
+def test_a_matched_topic_that_is_gone_is_told_once_and_read_from_its_start_when_it_is_made_again() -> None:
+    pattern = source(topics=[], topic_pattern="t")
+    gone = plan_offsets(pattern, after({0: (0, 5)}), AvailableOffsets())
+    assert [loss.key for loss in gone.lost] == ["t 1"]
+    accepted = BatchSources(offsets=gone.ranges, topic_ids=gone.topic_ids)
+    assert not plan_offsets(pattern, accepted, AvailableOffsets()).is_new
+    again = plan_offsets(pattern, accepted, held({0: 3}, known_as="2"))
+    assert (again.lost, again.ranges) == ((), {"t": {0: (0, 3)}})
 
 
 def test_what_retention_deleted_after_it_was_read_is_no_loss() -> None:
