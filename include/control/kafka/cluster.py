@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from datetime import datetime
 from typing import Any
@@ -61,8 +61,12 @@ class KafkaCluster:
             raise SpecError(msg)
         return cls(name, clusters[name])
 
-    def available_offsets(self, source: KafkaSource) -> AvailableOffsets:
+    def available_offsets(self, source: KafkaSource, of: Collection[str] | None = None) -> AvailableOffsets:
         """Read the offsets of the source's topics that the brokers still have, up to the first open transaction.
+
+        Args:
+            source: the source.
+            of: other topics to look at, of which some may be gone.
 
         Raises:
             NotReadyError: no broker answers.
@@ -74,7 +78,8 @@ class KafkaCluster:
         admin = AdminClient(conf)
         try:
             topics = {name: topic.partitions for name, topic in admin.list_topics(timeout=_TIMEOUT_S).topics.items()}
-            partitions = {topic: sorted(topics[topic]) for topic in self._topics_of(admin, source, topics)}
+            wanted = self._topics_of(admin, source, topics, of)
+            partitions = {topic: sorted(topics[topic]) for topic in wanted if topic in topics}
             first = _offsets(admin, partitions, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
             end = _offsets(admin, partitions, OffsetSpec.latest())  # type: ignore[no-untyped-call]
             start = _start_offsets(admin, partitions, source, first, end)
@@ -113,20 +118,24 @@ class KafkaCluster:
         finally:
             consumer.close()
 
-    def _topics_of(self, admin: AdminClient, source: KafkaSource, existing: Iterable[str]) -> list[str]:
-        if source.topic_pattern:
+    def _topics_of(
+        self, admin: AdminClient, source: KafkaSource, existing: Collection[str], of: Collection[str] | None
+    ) -> Collection[str]:
+        if of is None and source.topic_pattern:
             return [topic for topic in existing if source.reads(topic)]
-        if missing := [topic for topic in source.topics if topic not in set(existing)]:
-            for answer in _described_topics(admin, missing).values():
-                error = answer.exception()
-                if isinstance(error, KafkaException) and error.args[0].code() in _REFUSALS:
-                    raise error  # the topic may exist, but not for this user
+        wanted = source.topics if of is None else of
+        missing = [topic for topic in wanted if topic not in existing]
+        for answer in _described_topics(admin, missing).values():
+            error = answer.exception()
+            if isinstance(error, KafkaException) and error.args[0].code() in _REFUSALS:
+                raise error  # the topic may exist, but not for this user
+        if missing and of is None:
             visible = [topic for topic in existing if not topic.startswith("__")]
             raise BadInputError(
                 f"The Kafka cluster {self._name} has no topic {', '.join(missing)}; its topics are "
                 f"{', '.join(sorted(visible)) or 'none'}\nCorrect source.topics of the spec, or create the topic."
             )
-        return list(source.topics)
+        return wanted
 
 
 def _start_offsets(

@@ -25,6 +25,7 @@ from spark_jobs.layers.bronze.column_drift import ColumnDrift
 from spark_jobs.layers.bronze.file_rows import added_files, lacking_files
 from spark_jobs.layers.bronze.kafka_records import KafkaRecords
 from spark_jobs.layers.bronze.landing_records import LandingRecords
+from spark_jobs.layers.bronze.lost_messages import counts_with_lost
 from spark_jobs.layers.bronze.rescued_fields import rescued_fields
 from spark_jobs.layers.dropped import DroppedRows, dropped_by_reason, dropped_rows
 from spark_jobs.layers.own_table import ensure_own_table, require_fitting_table
@@ -163,8 +164,12 @@ class BronzeIngest:
             earlier = BronzeIngest(planned, planned.spec)  # type: ignore[arg-type]
             earlier.spec = earlier.drift.effective_spec()
             return earlier.close(winner)
-        plan = BatchPlan(winner.intent.sources, self._context.ops.ledger.files_of(winner.intent))
+        whole = plan = BatchPlan(winner.intent.sources, self._context.ops.ledger.files_of(winner.intent))
+        if winner.token not in self._observations and not sources.replay:
+            plan = self.records.still_readable(whole)
         counts = self._count_records(winner, plan)
+        if plan != whole:
+            counts = counts_with_lost(self._context, winner, plan.sources, counts)
         rows = self._row_counts(winner, counts)
         if winner.intent.sources.replay:
             with self._context.open_session({}) as session:
@@ -175,10 +180,9 @@ class BronzeIngest:
         quarantine = QuarantineWrite(self._context.paths, winner, counts["quarantined"], replaced)
         refused_rows = partial(self._refused_rows, winner, plan)
         grew = quarantine.run(self._context.open_session, refused_rows)
-        record = record_columns(self.spec)
-        table = self._context.paths.table(self.spec.table)
+        added = added_files(self._context.paths.table(self.spec.table), winner)
         any_case = self.spec.source.field_names == "any_case"
-        rescued, repeated = rescued_fields(added_files(table, winner), winner, record, any_case)
+        rescued, repeated = rescued_fields(added, winner, record_columns(self.spec), any_case)
         self.drift.propose(self.spec, rescued)
         dropped: list[DroppedRows] = []
         if counts["dropped"]:
@@ -267,8 +271,6 @@ class BronzeIngest:
 
     def _count_records(self, winner: Winner, plan: BatchPlan) -> dict[str, int]:
         """Return the records read, quarantined and dropped, as observed during the write, or counted after a crash."""
-        if winner.token not in self._observations and not plan.sources.replay:
-            self.records.require_unchanged(plan)
         if isinstance(self.records, LandingRecords) and self._accepts_all(plan):
             return {"read": self.records.row_count(plan), "quarantined": 0, "dropped": 0}
         observation = self._observations.get(winner.token)

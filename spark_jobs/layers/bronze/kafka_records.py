@@ -107,22 +107,18 @@ class KafkaRecords:
         """Add the message's offset as `_position`."""
         return records.withColumn("_position", F.col("_offset"))
 
-    def require_unchanged(self, plan: BatchPlan) -> None:
-        """Check that the brokers still have the messages that a batch has read.
+    def still_readable(self, plan: BatchPlan) -> BatchPlan:
+        """Return the plan of a committed batch without the messages that the brokers have deleted since."""
+        topic_ids, offsets = plan.sources.topic_ids, plan.sources.offsets
+        available = self._cluster.available_offsets(self._spec.kafka_source, offsets)
 
-        Raises:
-            BadInputError: messages were deleted since, or the topic was created again.
-        """
-        available = self._cluster.available_offsets(self._spec.kafka_source)
-        for topic, partitions in plan.sources.offsets.items():
-            for partition, (first, end) in partitions.items():
-                oldest = available.first.get(topic, {}).get(partition, end)
-                if first < end and (oldest > first or available.topic_ids.get(topic) != plan.sources.topic_ids[topic]):
-                    raise BadInputError(
-                        f"{self._spec.table}: {topic}/{partition} no longer has offsets {first} to {end - 1}\n"
-                        "A batch has read and committed them before its driver died; its refused messages cannot be "
-                        "read any more. Restore the table to the version before that batch."
-                    )
+        def span(topic: str, partition: int, first: int, end: int) -> tuple[int, int]:
+            is_same = available.topic_ids.get(topic) == topic_ids[topic]
+            oldest = available.first[topic][partition] if is_same else end
+            return min(max(first, oldest), end), end
+
+        left = {topic: {at: span(topic, at, *ends) for at, ends in spans.items()} for topic, spans in offsets.items()}
+        return BatchPlan(plan.sources.model_copy(update={"offsets": left}))
 
     def blame(self, error: Exception, plan: BatchPlan, spec: BronzeSpec) -> None:
         """Name the message that does not fit a strict spec; no part of a topic can be left out.
@@ -141,7 +137,8 @@ class KafkaRecords:
     ) -> Mapping[str, FileRows]:
         """Write the offsets of the table to the brokers, for lag monitors; a failure is only logged."""
         try:
-            read = {topic: spans for topic, spans in plan.sources.offsets.items() if self._spec.kafka_source.reads(topic)}
+            offsets = plan.sources.offsets
+            read = {topic: offsets[topic] for topic in offsets if self._spec.kafka_source.reads(topic)}
             self._cluster.record_group_offsets(f"millrace.{self._spec.table}", read)
         except KafkaException as error:
             log.warning("%s: the brokers did not take the group's offsets: %s", self._spec.table, error)

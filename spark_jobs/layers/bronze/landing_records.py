@@ -154,13 +154,14 @@ class LandingRecords:
         """Return how many rows the plan's Parquet files have."""
         return sum(parquet_rows(LandingFile(self._landing, file.path)) for file in plan.files if file.size)
 
-    def require_unchanged(self, plan: BatchPlan) -> None:
-        """Check that the files still have the content that was loaded.
+    def still_readable(self, plan: BatchPlan) -> BatchPlan:
+        """Return the plan, if its files still have the content that was loaded.
 
         Raises:
             BadInputError: a file has other content, or does not exist any more.
         """
         require_as_loaded(self._spec, plan.files, self._landing, self._inspect_once)
+        return plan
 
     def blame(self, error: Exception, plan: BatchPlan, spec: BronzeSpec) -> None:
         """Remember what made a write fail, so that the next plan loads the other files, or reads a copy of this one.

@@ -144,6 +144,28 @@ def test_a_topic_that_leaves_the_spec_and_comes_back_is_read_on_and_was_no_loss(
     assert [row[0] for row in placed(shop)] == ["o1", "o2", "o3", "o4"]
 
 
+def test_a_batch_whose_driver_died_is_closed_without_the_messages_that_retention_took_since_and_says_how_many(
+    shop: Lakehouse, topic: KafkaTopic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop.specs({**topic_document(topic), "expectations": [AT_LEAST_0]})
+    topic.send(order(0, 1), "{broken", order(2, -7), order(3, -8), order(4, 1))
+    with monkeypatch.context() as dying:
+        dying.setattr(BronzeIngest, "close", lambda *_: pytest.fail("the driver dies"))
+        with pytest.raises(pytest.fail.Exception):
+            shop.run(ORDERS)
+    topic.expire(0, before=3)
+    topic.send(order(5, 1))
+    report = shop.run(ORDERS)
+    assert report.outcome is Outcome.COMMITTED, report.message
+    [note] = report.notes
+    assert note.startswith("up to 2 messages that were refused are in no quarantine"), note
+    assert f"{topic.name}/0 offsets 0 to 2" in note
+    assert [row.position for row in shop.waiting(ORDERS)] == [3]
+    assert [row[0] for row in placed(shop)] == ["o0", "o4", "o5"]
+    assert report.certified_version == report.version
+    assert shop.run(ORDERS).notes == ()
+
+
 def test_an_unreachable_broker_is_tried_again_and_is_named(
     shop: Lakehouse, topic: KafkaTopic, monkeypatch: pytest.MonkeyPatch
 ) -> None:
