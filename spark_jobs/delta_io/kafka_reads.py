@@ -6,9 +6,10 @@ import json
 from collections.abc import Mapping
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from include.contracts.spec.table_spec import BronzeSpec
-from include.control.log.batch import OffsetRanges
+from include.control.log.batch import BatchSources
 from include.errors import SpecError
 from spark_jobs.transforms.messages import message_rows
 
@@ -23,19 +24,19 @@ _LOGIN = {
 
 _NO_MESSAGES = (
     "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, "
-    "headers array<struct<key: string, value: binary>>"
+    "headers array<struct<key: string, value: binary>>, epoch int"
 )
-"""The columns of Spark's Kafka source that bronze uses."""
+"""The columns of Spark's Kafka source that bronze uses, and the epoch."""
 
 
-def read_messages(session: SparkSession, spec: BronzeSpec, conf: Mapping[str, str], ranges: OffsetRanges) -> DataFrame:
-    """Return the messages of `ranges` as bronze rows (see `message_rows`).
+def read_messages(session: SparkSession, spec: BronzeSpec, conf: Mapping[str, str], sources: BatchSources) -> DataFrame:
+    """Return the messages of a batch as bronze rows (see `message_rows`).
 
     A message that no longer exists fails the read: the planner reports lost messages.
     """
     spans = {
         topic: {partition: span for partition, span in partitions.items() if span[0] < span[1]}
-        for topic, partitions in ranges.items()
+        for topic, partitions in sources.offsets.items()
     }
     spans = {topic: partitions for topic, partitions in spans.items() if partitions}
     if not spans:
@@ -49,7 +50,15 @@ def read_messages(session: SparkSession, spec: BronzeSpec, conf: Mapping[str, st
         "endingOffsets": _bound(spans, 1),
         "includeHeaders": "true",
     }
-    return message_rows(session.read.format("kafka").options(**options).load(), spec)
+    epochs = {
+        f"{topic}/{partition}": F.lit(sources.epochs[topic][partition])
+        for topic in spans.keys() & sources.epochs.keys()
+        for partition in spans[topic]
+    }
+    by_partition = F.create_map(*(each for where, epoch in epochs.items() for each in (F.lit(where), epoch)))
+    known = F.try_element_at(by_partition, F.concat_ws("/", "topic", "partition")) if epochs else F.lit(None)
+    messages = session.read.format("kafka").options(**options).load()
+    return message_rows(messages.withColumn("epoch", F.coalesce(known.cast("int"), F.lit(0))), spec)
 
 
 def client_options(conf: Mapping[str, str]) -> dict[str, str]:

@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.avro.functions import from_avro
 
-from include.contracts.spec.bronze_sources import KafkaSource
+from include.contracts.spec.bronze_sources import EPOCH, KafkaSource
 from include.contracts.spec.record_fields import field_text
 from include.contracts.spec.table_spec import BronzeSpec
 from spark_jobs.transforms.record_parts import RecordColumns, record_columns
@@ -34,6 +34,7 @@ NULL_MESSAGE = "_null_message"
 ORIGIN = {
     "_topic": "string",
     "_partition": "int",
+    EPOCH: "int",
     "_offset": "bigint",
     "_timestamp": "timestamp",
     "_key": "binary",
@@ -58,7 +59,7 @@ def message_rows(messages: DataFrame, spec: BronzeSpec) -> DataFrame:
     """Make bronze rows from Kafka messages.
 
     Args:
-        messages: the columns of Spark's Kafka source.
+        messages: the columns of Spark's Kafka source, and `epoch`.
         spec: the bronze table; the value provides the columns that the source's `transforms` do not.
 
     Returns:

@@ -29,7 +29,11 @@ BATCH_SIZES = {
 FieldNames = Literal["exact", "any_case"]
 """How the names of fields are compared with those that a spec states."""
 
-_LOSS = r"^[\w.-]+(/\d+ \d+-\d+)? [\w-]+$"
+EPOCH = "_epoch"
+"""The column of a message's epoch, an int that sorts before its offset: a topic that is made again, or gets partitions,
+begins the next epoch. Null, as 0, in rows of an earlier Millrace."""
+
+_LOSS = r"^[\w.-]+(/\d+ \d+-\d+)? [\w+/-]+$"
 """A partition with its lost offsets, or a topic, and Kafka's id of the topic."""
 
 _CSV_SETTINGS = ("delimiter", "quote", "escape", "header", "multi_line", "encoding")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
+from include.contracts.spec.bronze_sources import EPOCH
 from include.contracts.spec.expectation import ROW_ACTIONS
 from include.contracts.spec.expectation_arguments import REFERENCES
 from include.contracts.spec.value_reading import ValueReading
@@ -103,6 +104,9 @@ def column_changes(now: Document, on_disk: Mapping[str, str], partitions: Sequen
             yield SpecChange(f"columns.{name}", Effect.APPLIED, text, needs_run=True)
         elif on_disk[name] != kind:
             yield _changed(f"columns.{name}.type", Effect.REBUILD, on_disk[name], kind)
+    if isinstance(now.get("source"), dict) and "kafka" in now["source"] and EPOCH not in on_disk:
+        text = "a new column (integer), null, which counts as 0, in the rows that are there"
+        yield SpecChange(f"columns.{EPOCH}", Effect.APPLIED, text, needs_run=True)
     for name in on_disk:
         if name not in declared and not name.startswith("_"):
             text = f"the table has it ({on_disk[name]}), the spec does not"

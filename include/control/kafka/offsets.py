@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -80,8 +80,11 @@ class OffsetPlan:
         topic_ids: topic -> its Kafka id; empty for a topic whose loss was accepted.
         lost: messages that the brokers deleted before a batch had read them.
         later: number of offsets left for later batches.
-        pins_start: whether the batch is committed even without a message, to record where the reading of a topic
-            starts: it would otherwise move with the topic.
+        pins_start: whether the batch is committed even without a message, to record where the reading of a topic, or of
+            its new partitions, starts: it would otherwise move with the topic.
+        epochs: topic -> partition -> epoch, for topics with any but 0.
+        unordered: topic that got partitions -> number of messages of its old partitions, if a key may have moved
+            between these before they were read.
     """
 
     ranges: OffsetRanges = field(default_factory=dict)
@@ -89,6 +92,13 @@ class OffsetPlan:
     lost: tuple[Loss, ...] = ()
     later: int = 0
     pins_start: bool = False
+    epochs: dict[str, dict[int, int]] = field(default_factory=dict)
+    unordered: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def sources(self) -> BatchSources:
+        """The sources of the batch."""
+        return BatchSources(offsets=self.ranges, topic_ids=self.topic_ids, epochs=self.epochs, unordered=self.unordered)
 
     @property
     def is_new(self) -> bool:
@@ -115,17 +125,33 @@ def plan_offsets(source: KafkaSource, last: BatchSources, available: AvailableOf
     }
     left = {(topic, partition): available.end[topic][partition] - at for (topic, partition), (at, _) in resumed.items()}
     taken = _shares(left, source.max_messages_per_batch)
+    grown = {(topic, at) for topic, at in left if topic in last.offsets and at not in last.offsets[topic]}
+    grown = {(topic, at) for topic, at in grown if not _is_another(topic, last, available)}
+    # The old partitions end their epoch before the new ones begin the next, since keys have moved to these.
+    behind = {topic for topic, at in left if (topic, at) not in grown and taken[topic, at] < left[topic, at]}
+    if early := {where for where in grown if where[0] in behind}:
+        taken = _shares({where: left[where] for where in left.keys() - early}, source.max_messages_per_batch)
     carried = last.at_same_position()
     ranges = {topic: spans for topic, spans in carried.offsets.items() if topic not in available.end}
     gone = {topic: "" for topic in ranges if source.reads(topic)}
-    for (topic, partition), (at, _) in resumed.items():
-        ranges.setdefault(topic, {})[partition] = (at, at + taken[topic, partition])
+    for (topic, partition), number in sorted(taken.items()):
+        at, _ = resumed[topic, partition]
+        ranges.setdefault(topic, {})[partition] = (at, at + number)
+    epochs = {topic: _epochs(topic, spans, last, available) for topic, spans in ranges.items()}
+    unordered = {
+        topic: sum(taken[topic, at] for at in last.offsets[topic])
+        for topic in sorted({topic for topic, _ in grown})
+        if len(last.offsets[topic]) > 1
+    }
     return OffsetPlan(
         ranges=ranges,
         topic_ids={**carried.topic_ids, **gone, **available.topic_ids},
         lost=(*_lost_topics(source, last, available), *(loss for _, loss in resumed.values() if loss)),
         later=sum(left.values()) - sum(taken.values()),
-        pins_start=source.starting_offsets != "earliest" and not last.offsets.keys() >= available.end.keys(),
+        pins_start=bool(grown - early)
+        or (source.starting_offsets != "earliest" and not last.offsets.keys() >= available.end.keys()),
+        epochs={topic: of_topic for topic, of_topic in epochs.items() if any(of_topic.values())},
+        unordered={topic: number for topic, number in unordered.items() if number},
     )
 
 
@@ -185,6 +211,16 @@ def _lost_topics(source: KafkaSource, last: BatchSources, available: AvailableOf
             yield Loss(topic, topic_id, "there is no such topic any more")
         elif topic_id and _is_another(topic, last, available):
             yield Loss(topic, topic_id, "it was deleted and created again; it is read from its start")
+
+
+def _epochs(topic: str, partitions: Collection[int], last: BatchSources, available: AvailableOffsets) -> dict[int, int]:
+    """Return the epoch of each partition: the next one where offsets start again, and of partitions that are new."""
+    before, ends = last.offsets.get(topic), available.end.get(topic)
+    newest = max(last.epochs.get(topic, {}).values(), default=0)
+    if before is None or ends is None:
+        return dict.fromkeys(partitions, newest)
+    starts_again = _is_another(topic, last, available) or any(end > ends[at] for at, (_, end) in before.items())
+    return {at: newest + (starts_again or at not in before) for at in partitions}
 
 
 def _is_another(topic: str, last: BatchSources, available: AvailableOffsets) -> bool:

@@ -98,6 +98,8 @@ class BatchSources(BaseModel):
         replaces_files: the files replace the rows that were loaded before from files of the same paths.
         offsets: the Kafka messages that it reads; the next batch starts at their end.
         topic_ids: topic -> its Kafka id: a topic that was created again starts at offset 0 again.
+        epochs: topic -> partition -> the epoch of its messages, which sorts before their offsets; missing for 0.
+        unordered: topic -> number of messages of which nobody knows whether they came before or after a growth.
         snapshot_at: the start of the interval whose full snapshot is the newest in the target.
         snapshots: the intervals whose full snapshots are added to a table with history, oldest first; empty if the
             batch recomputes the history from all snapshots.
@@ -125,6 +127,8 @@ class BatchSources(BaseModel):
     replaces_files: bool = False
     offsets: OffsetRanges = Field(default_factory=dict)
     topic_ids: dict[str, str] = Field(default_factory=dict)
+    epochs: dict[str, dict[int, int]] = Field(default_factory=dict)
+    unordered: dict[str, int] = Field(default_factory=dict)
     snapshot_at: Instant | None = None
     snapshots: tuple[Instant, ...] = ()
     waiting: tuple[Instant, ...] = ()
@@ -144,6 +148,7 @@ class BatchSources(BaseModel):
             source_ids=self.source_ids,
             offsets={topic: {at: (end, end) for at, (_, end) in spans.items()} for topic, spans in offsets},
             topic_ids=self.topic_ids,
+            epochs=self.epochs,
             snapshot_at=self.snapshot_at,
             waiting=self.waiting,
             **new,

@@ -15,7 +15,8 @@ from include.contracts.job.report import FileRows, JobReport
 from include.contracts.spec.table_spec import BronzeSpec
 from include.control.kafka.cluster import KafkaCluster
 from include.control.kafka.offsets import OffsetPlan, Offsets, plan_offsets, require_nothing_lost, waits_for_more
-from include.control.log.batch import BatchSources, StreamPosition, Winner
+from include.control.kafka.order import order_notes
+from include.control.log.batch import StreamPosition, Winner
 from include.control.log.delta_log import read_commit
 from include.errors import BadInputError
 from spark_jobs.delta_io.kafka_reads import read_messages
@@ -58,8 +59,9 @@ class KafkaRecords:
     @property
     def has_more(self) -> bool:
         """Whether messages from before the start of the run are left; later messages are not read in this run."""
+        planned = {(topic, at): end for topic, at, end in self._planned_ends()}
         return not self._waiting and any(
-            end < self._until.get(topic, {}).get(at, 0) for topic, at, end in self._planned_ends()
+            planned.get((topic, at), 0) < end for topic, ends in self._until.items() for at, end in ends.items()
         )
 
     def check_delivered(self) -> None:
@@ -89,11 +91,11 @@ class KafkaRecords:
         self._waiting = self.offsets.messages + self.offsets.later if waits else 0
         if self._waiting or not self.offsets.is_new:
             return None
-        return BatchPlan(BatchSources(offsets=self.offsets.ranges, topic_ids=self.offsets.topic_ids))
+        return BatchPlan(self.offsets.sources)
 
     def read(self, session: SparkSession, spec: BronzeSpec, plan: BatchPlan) -> DataFrame:
         """Read the messages of the plan's offsets."""
-        return read_messages(session, spec, self._cluster.conf, plan.sources.offsets)
+        return read_messages(session, spec, self._cluster.conf, plan.sources)
 
     def is_exempt(self) -> Column:
         """Return true for a null message: it has no values to check."""
@@ -135,7 +137,8 @@ class KafkaRecords:
     def close_batch(
         self, winner: Winner, plan: BatchPlan, counts: Mapping[str, int], dropped: Sequence[DroppedRows]
     ) -> Mapping[str, FileRows]:
-        """Write the offsets of the table to the brokers, for lag monitors; a failure is only logged."""
+        """Note messages of unknown order, and write the offsets to the brokers, for lag monitors, if they take them."""
+        self._context.notes.extend(order_notes(self._spec.table, plan.sources, self._context.catalog.specs.values()))
         try:
             offsets = plan.sources.offsets
             read = {topic: offsets[topic] for topic in offsets if self._spec.kafka_source.reads(topic)}

@@ -7,15 +7,22 @@ from typing import Any
 
 import pytest
 
+from include.catalog import load_catalog
 from include.contracts.job.report import JobReport
 from include.contracts.row_status import RowStatus
+from include.contracts.spec.bronze_sources import EPOCH
+from include.control.changes.table_diff import table_diff
+from include.control.ledger.resolution import table_id
 from include.control.log.delta_log import read_commit
+from include.control.ops_tables import OpsTables
 from include.errors import Outcome
 from spark_jobs.layers.bronze.bronze import BronzeIngest
+from spark_jobs.transforms.messages import ORIGIN
+from tests.support.documents.specs import silver_document
 from tests.support.kafka_topic import KafkaTopic, topic_document
 from tests.support.lakehouse import AT_LEAST_0, Lakehouse, order
 
-ORDERS = "bronze.orders"
+ORDERS, SILVER = "bronze.orders", "silver.orders"
 
 
 def placed(shop: Lakehouse) -> list[tuple[Any, ...]]:
@@ -164,6 +171,43 @@ def test_a_batch_whose_driver_died_is_closed_without_the_messages_that_retention
     assert [row[0] for row in placed(shop)] == ["o0", "o4", "o5"]
     assert report.certified_version == report.version
     assert shop.run(ORDERS).notes == ()
+
+
+def test_the_newest_event_of_a_key_wins_though_its_topic_was_made_again_and_got_partitions(
+    shop: Lakehouse, topic: KafkaTopic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    columns = {
+        "order_id": {"nullable": False},
+        "amount": {},
+        "epoch": {"type": "int", "from": "coalesce(_epoch, 0)"},
+        "sent": {"type": "bigint", "from": "_offset"},
+    }
+    by_epoch = silver_document(keys=["order_id"], sequence_by=["epoch", "sent"], columns=columns)
+    by_offset = {**by_epoch, "table": "silver.by_offset", "sequence_by": ["sent"]}
+    shop.specs(topic_document(topic), by_epoch, by_offset)
+    topic.send(order(1, 1), order(1, 2))
+    with monkeypatch.context() as earlier:
+        earlier.delitem(ORIGIN, EPOCH)
+        assert shop.run(ORDERS).notes == ()
+    spec, ops = load_catalog(shop.folder / "tables").spec(ORDERS), OpsTables(shop.paths)
+    planned = table_diff(spec, ops.ledger.last_committed(ORDERS, table_id(shop.paths.table(ORDERS)), "main"), ops)
+    assert [change.key for change in planned.changes] == ["columns._epoch"]
+
+    topic.delete()
+    topic.create()
+    topic.send(order(1, 3))
+    shop.specs(topic_document(topic, accepted_losses=[accepted_loss(shop.run(ORDERS))]))
+    report = shop.run(ORDERS)
+    [lost] = [note for note in report.notes if "later epoch" in note]
+    assert lost.startswith(f"{topic.name}: 1 message of a later epoch")
+    assert "older ones in silver.by_offset:" in lost
+
+    topic.grow(2)
+    topic.send(order(1, 4), partition=1)
+    assert shop.run(ORDERS).outcome is Outcome.COMMITTED
+    assert shop.rows(ORDERS, "_epoch", "_offset", "amount") == [(1, 0, 3), (2, 0, 4), (None, 0, 1), (None, 1, 2)]
+    assert shop.run(SILVER).outcome is Outcome.COMMITTED
+    assert shop.rows(SILVER, "order_id", "amount") == [("o1", "4")]
 
 
 def test_an_unreachable_broker_is_tried_again_and_is_named(

@@ -25,15 +25,15 @@ from tests.support.storage.landing_files import avro_of
 
 KAFKA = (
     "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, "
-    "headers array<struct<key: string, value: binary>>"
+    "headers array<struct<key: string, value: binary>>, epoch int"
 )
-"""The columns of Spark's Kafka source that are read."""
+"""The columns of Spark's Kafka source that are read, and the epoch."""
 
 
 def rows_of(spark: SparkSession, columns: dict[str, Any], *values: bytes | None, **source: Any) -> list[Row]:
     """Return the row of a message with each of these values."""
     spec = bronze_spec(source={"kafka": "main", "topics": ["orders"], **source}, columns=columns)
-    messages = [(None, value, "orders", 0, offset, None, None) for offset, value in enumerate(values)]
+    messages = [(None, value, "orders", 0, offset, None, None, 0) for offset, value in enumerate(values)]
     return sorted(message_rows(spark.createDataFrame(messages, KAFKA), spec).collect(), key=lambda row: row["_offset"])
 
 

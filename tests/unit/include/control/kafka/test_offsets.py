@@ -113,10 +113,12 @@ def accepting(*losses: str) -> BronzeSpec:
 
 
 def test_a_loss_is_accepted_by_its_topic_and_range_and_no_other_one_with_it() -> None:
-    found = plan_offsets(source(), after({0: (0, 5), 1: (0, 5)}), held({0: 9, 1: 9}, first={0: 7, 1: 8}))
-    assert [loss.key for loss in found.lost] == ["t/0 5-6 1", "t/1 5-7 1"]
-    require_nothing_lost(accepting("t/0 0-6 1", "t/1 5-7 1"), found)
-    for accepted in ("t/0 5-6 1",), ("t/0 5-6 1", "t/1 5-6 1"), ("t/0 5-6 1", "t/1 5-7 2"), ("t 1",):
+    found = plan_offsets(
+        source(), after({0: (0, 5), 1: (0, 5)}, "q/+"), held({0: 9, 1: 9}, first={0: 7, 1: 8}, known_as="q/+")
+    )
+    assert [loss.key for loss in found.lost] == ["t/0 5-6 q/+", "t/1 5-7 q/+"]
+    require_nothing_lost(accepting("t/0 0-6 q/+", "t/1 5-7 q/+"), found)
+    for accepted in ("t/0 5-6 q/+",), ("t/0 5-6 q/+", "t/1 5-6 q/+"), ("t/0 5-6 q/+", "t/1 5-7 q/-"), ("t q/+",):
         with pytest.raises(BadInputError, match="t/1: the brokers deleted offsets 5 to 7"):
             require_nothing_lost(accepting(*accepted), found)
 
@@ -159,6 +161,33 @@ def test_a_topic_that_a_spec_adds_starts_where_the_spec_says_and_one_that_came_t
     assert (named.ranges["new"], named.pins_start) == ({0: (8, 8)}, True)
     pattern = source(topics=[], topic_pattern=".*", starting_offsets="latest")
     assert plan_offsets(pattern, after({0: (0, 5)}), both).ranges["new"] == {0: (0, 8)}
+
+
+def test_offsets_that_start_again_are_of_the_next_epoch() -> None:
+    read = BatchSources(offsets={"t": {0: (0, 5)}}, topic_ids={"t": "1"}, epochs={"t": {0: 2}})
+    assert plan_offsets(source(), read, held({0: 6})).epochs == {"t": {0: 2}}
+    assert plan_offsets(source(), read, held({0: 6}, known_as="2")).epochs == {"t": {0: 3}}
+    assert plan_offsets(source(), read, held({0: 3})).epochs == {"t": {0: 3}}, "its newest messages were lost"
+    assert plan_offsets(source(), after({0: (0, 5)}), held({0: 6})).epochs == {}
+
+
+def test_new_partitions_begin_the_next_epoch_once_the_old_ones_are_read() -> None:
+    limited, grown = source(max_messages_per_batch=4), held({0: 8, 1: 7, 2: 3})
+    first = plan_offsets(limited, after({0: (0, 5), 1: (0, 5)}), grown)
+    assert first.ranges == {"t": {0: (5, 7), 1: (5, 7)}}
+    assert (first.epochs, first.unordered, first.later) == ({}, {"t": 4}, 4)
+    second = plan_offsets(limited, first.sources, grown)
+    assert second.ranges == {"t": {0: (7, 8), 1: (7, 7), 2: (0, 3)}}
+    assert (second.epochs, second.unordered) == ({"t": {0: 0, 1: 0, 2: 1}}, {"t": 1})
+    third = plan_offsets(limited, second.sources.at_same_position(), held({0: 9, 1: 7, 2: 3}))
+    assert (third.epochs, third.unordered) == ({"t": {0: 1, 1: 1, 2: 1}}, {})
+
+
+def test_the_growth_of_a_topic_is_pinned_when_it_is_seen_and_of_one_partition_no_order_is_unknown() -> None:
+    found = plan_offsets(source(), after({0: (0, 5)}), held({0: 5, 1: 0}))
+    assert (found.is_new, found.epochs) == (True, {"t": {0: 0, 1: 1}})
+    assert not plan_offsets(source(), found.sources, held({0: 5, 1: 0})).is_new
+    assert plan_offsets(source(), after({0: (0, 5)}), held({0: 8, 1: 0})).unordered == {}
 
 
 def test_few_messages_wait_until_the_latency_is_over() -> None:

@@ -1,0 +1,44 @@
+"""Notes about the order of Kafka messages, for people."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from include.contracts.counted import counted
+from include.contracts.spec.bronze_sources import EPOCH
+from include.contracts.spec.table_spec import AnySpec, SilverSpec
+from include.control.log.batch import BatchSources
+
+
+def order_notes(table: str, sources: BatchSources, specs: Iterable[AnySpec]) -> Iterator[str]:
+    """Yield a line about each topic whose messages in a batch have no known order, with their number.
+
+    Args:
+        table: the bronze table.
+        sources: those of the batch.
+        specs: of all tables. A silver table that orders rows by their offsets alone takes those of a later epoch for
+            older ones.
+    """
+    for topic, number in sources.unordered.items():
+        yield (
+            f"{topic}: it got partitions; {counted(number, 'message')} of its older ones came before or after that, so "
+            "that events of a key that has moved between these may be in the wrong order"
+        )
+    by_offset = [spec.table for spec in specs if isinstance(spec, SilverSpec) and _is_by_offset(spec, table)]
+    for topic, epochs in sources.epochs.items() if by_offset else ():
+        spans = sources.offsets[topic]
+        if number := sum(spans[at][1] - spans[at][0] for at, epoch in epochs.items() if epoch):
+            yield (
+                f"{topic}: {counted(number, 'message')} of a later epoch, whose offsets start again, may lose against "
+                f"older ones in {', '.join(by_offset)}: put {EPOCH} before _offset in its sequence_by"
+            )
+
+
+def _is_by_offset(spec: SilverSpec, table: str) -> bool:
+    """Return whether a table orders the rows of a bronze table by their offsets, but not by their epochs."""
+    if table not in spec.source_tables:
+        return False
+    columns = spec.of_source(table).columns
+    read = " ".join(columns[name].expression or name if name in columns else name for name in spec.sequence_by)
+    return bool(re.search(r"\b_offset\b", read)) and not re.search(rf"\b{EPOCH}\b", read)
