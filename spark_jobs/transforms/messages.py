@@ -25,24 +25,25 @@ from spark_jobs.transforms.records import (
     unreadable,
 )
 from spark_jobs.transforms.values.avro_values import UNION_OPTIONS, nanosecond_time, plain_value, readable_schema
+from spark_jobs.transforms.values.exact_values import in_range
 from spark_jobs.transforms.values.java_functions import with_java_functions
 from spark_jobs.transforms.values.nested_values import nested_as_json
 
 NULL_MESSAGE = "_null_message"
 """True for a message with a key and no value: in a compacted topic it means that the key is deleted."""
 
+_VALUE, _TIME = "_value", "_timestamp"
+
 ORIGIN = {
     "_topic": "string",
     "_partition": "int",
     EPOCH: "int",
     "_offset": "bigint",
-    "_timestamp": "timestamp",
+    _TIME: "timestamp",
     "_key": "binary",
     NULL_MESSAGE: "boolean",
 }
 """The columns, with types, that bronze stores of every message next to its value."""
-
-_VALUE = "_value"
 
 _END = b"end of the value"
 
@@ -65,7 +66,7 @@ def message_rows(messages: DataFrame, spec: BronzeSpec) -> DataFrame:
     Returns:
         The declared columns, `_rescued`, `_corrupt_record` and the origin columns. Where a format needs text and the
         value is not text, `_corrupt_record` has it in base64, and says so. In the row of a null message all columns
-        from the value are null.
+        from the value are null. A time outside of the years 1 to 9999 is null, and in `_rescued` in milliseconds.
     """
     source = spec.kafka_source
     columns, origin = record_columns(spec), origin_columns(source)
@@ -78,7 +79,11 @@ def message_rows(messages: DataFrame, spec: BronzeSpec) -> DataFrame:
         *(F.expr(sql).alias(name) for name, sql in source.transforms.items()),
     )
     rows = columns.declared(_PARSE[source.format](received, columns, spec))
-    return rows.select(*spec.columns, RESCUED, CORRUPT, *origin)
+    time, rescued = in_range(F.col(_TIME), "timestamp"), F.col(RESCUED)
+    lost = F.to_json(F.struct(F.unix_millis(_TIME).cast("string").alias(_TIME)))
+    with_time = F.coalesce(F.concat(F.regexp_replace(rescued, r"\}\z", ","), F.substring(lost, 2, 100)), lost)
+    checked = {RESCUED: F.when(time.isNull() & F.col(_TIME).isNotNull(), with_time).otherwise(rescued), _TIME: time}
+    return rows.withColumns(checked).select(*spec.columns, RESCUED, CORRUPT, *origin)
 
 
 def _json_rows(received: DataFrame, columns: RecordColumns, spec: BronzeSpec) -> DataFrame:

@@ -13,6 +13,7 @@ from typing import Any
 
 import fastavro
 from pyspark.sql import Row, SparkSession
+from pyspark.sql import functions as F
 
 from include.control.landing.formats.plain_copies import write_copy
 from include.control.landing.landing import LandingFile
@@ -152,6 +153,24 @@ def test_a_json_field_in_any_case_is_read_beside_a_column_of_the_message(spark: 
     source = {"format": "json", "field_names": "any_case", "transforms": {"id": "offset"}}
     [row] = rows_of(spark, columns, b'{"Id": "a", "x": 1}', **source)
     assert row[:4] == (0, "a", '{"x":"1"}', None)
+
+
+def test_a_time_of_a_message_that_no_reader_takes_is_null_and_kept_as_it_was_sent(spark: SparkSession) -> None:
+    spec = bronze_spec(source={"kafka": "main", "topics": ["orders"], "format": "json"}, columns={"id": {}})
+    values = [b'{"id": "a", "more": "}"}', b'{"id": "b"}', b"{", b'{"id": "c", "more": 1}']
+    times = [1735689600000000, -62135596800001, 1735689600000000, 253402300799999]
+    rows = [(None, value, "orders", 0, at, None, None, 0) for at, value in enumerate(values)]
+    messages = spark.createDataFrame(rows, KAFKA).withColumn(
+        "timestamp", F.timestamp_millis(F.element_at(F.array(*map(F.lit, times)), F.col("offset").cast("int") + 1))
+    )
+    read = sorted(message_rows(messages, spec).collect(), key=lambda row: row["_offset"])
+    assert [row["_timestamp"] and row["_timestamp"].year for row in read] == [None, None, None, 9999]
+    assert [json.loads(row["_rescued"]) for row in read] == [
+        {"more": "}", "_timestamp": "1735689600000000"},
+        {"_timestamp": "-62135596800001"},
+        {"_timestamp": "1735689600000000"},
+        {"more": "1"},
+    ]
 
 
 def test_raw_values_stay_bytes(spark: SparkSession) -> None:
