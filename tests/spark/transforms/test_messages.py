@@ -155,6 +155,30 @@ def test_a_json_field_in_any_case_is_read_beside_a_column_of_the_message(spark: 
     assert row[:4] == (0, "a", '{"x":"1"}', None)
 
 
+def test_numbers_and_repeated_fields_are_read_alike_however_the_names_of_fields_are_compared(
+    spark: SparkSession,
+) -> None:
+    columns = {
+        "id": {"type": "int"},
+        "part": {"type": "int", "from": "x.a"},
+        "whole": {"type": "struct<a:int,b:string>", "from": "y"},
+    }
+    numbers = [b'{"id":20.0}', b'{"id":2e1}', b'{"id":"20.0"}', b'{"id":20.5}', b'{"x":{"a":3.0},"y":{"a":4.0}}']
+    repeated = [
+        b'{"id":1,"id":2}', b'{"id":1,"id":"x"}', b'{"id":1,"id":null}', b'{"z":1,"z":2}', b'{"x":{"a":1,"a":2}}',
+        b'{"y":{"a":1,"a":2,"b":"c"}}', b'{"y":{"a":1,"c":1,"c":2}}', b'{"x":{"a":1},"x":{"a":2}}',
+    ]  # fmt: skip
+    exact, any_case = (
+        rows_of(spark, columns, *numbers, *repeated, format="json", field_names=names)
+        for names in ("exact", "any_case")
+    )
+    assert exact == any_case
+    assert [row["id"] for row in exact[:4]] == [20, 20, 20, None]
+    assert (exact[4]["part"], exact[4]["whole"]["a"]) == (3, 4)
+    assert [row["id"] for row in exact[5:8]] == [2, None, None]
+    assert [row["part"] for row in (exact[9], exact[12])] == [2, 2], "the last value counts"
+
+
 def test_a_time_of_a_message_that_no_reader_takes_is_null_and_kept_as_it_was_sent(spark: SparkSession) -> None:
     spec = bronze_spec(source={"kafka": "main", "topics": ["orders"], "format": "json"}, columns={"id": {}})
     values = [b'{"id": "a", "more": "}"}', b'{"id": "b"}', b"{", b'{"id": "c", "more": 1}']
