@@ -35,7 +35,6 @@ def source_of(received: str) -> str:
     return str(json.loads(received)[SOURCE_TABLE])
 
 
-
 class SilverReplays:
     """Read the rows that replays add to a silver table."""
 
