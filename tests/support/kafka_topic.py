@@ -33,11 +33,12 @@ class KafkaTopic:
     def admin(self) -> AdminClient:
         return AdminClient({"bootstrap.servers": self.address, **QUIET})
 
-    def create(self, partitions: int = 1) -> None:
-        """Create the topic; right after a deletion the broker refuses the name for a moment."""
+    def create(self, partitions: int = 1, config: Mapping[str, str] | None = None) -> None:
+        """Create the topic, with its settings; right after a deletion the broker refuses the name for a moment."""
         deadline = time.monotonic() + 10
         while True:
-            (creation,) = self.admin.create_topics([NewTopic(self.name, num_partitions=partitions)]).values()
+            topic = NewTopic(self.name, num_partitions=partitions, config=dict(config or {}))
+            (creation,) = self.admin.create_topics([topic]).values()
             if creation.exception() is None:
                 return
             if time.monotonic() > deadline:

@@ -126,8 +126,14 @@ class KafkaRecords:
         """Name the message that does not fit a strict spec; no part of a topic can be left out.
 
         Raises:
-            BadInputError: a message does not fit a strict spec.
+            BadInputError: a message does not fit a strict spec, or Spark cannot read its time.
         """
+        if "long overflow" in str(error) and "ARITHMETIC_OVERFLOW" not in str(error):  # not of an expression
+            raise BadInputError(
+                f"{self._spec.table}: a message has a time after the year 294247, which Spark cannot read",
+                "Nothing was loaded: correct its producer, such as one that sends nanoseconds; delete the messages "
+                "up to it at the brokers, and accept that loss as the next run names it.",
+            ) from error
         if drift := drift_of(error):
             raise BadInputError(
                 f"{self._spec.table}: a message of {drift[0]} has values that fit no column: {drift[1][:300]}\nNothing "

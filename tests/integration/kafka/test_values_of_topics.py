@@ -107,3 +107,20 @@ def test_a_strict_spec_fails_on_a_new_field_and_an_evolving_one_makes_it_a_colum
         (1, "o2", "red", None),
         (2, None, None, None),
     ]
+
+
+def test_a_time_that_spark_does_not_read_is_named_and_one_after_the_year_9999_is_kept(
+    shop: Lakehouse, topic: KafkaTopic
+) -> None:
+    far = KafkaTopic(topic.address, f"{topic.name}.far")
+    far.create(config={"message.timestamp.after.max.ms": str(2**63 - 1)})
+    shop.specs(topic_document(far))
+    far.send(order(1, 1), timestamp=1_735_689_600_000_000)
+    assert shop.run(ORDERS).outcome is Outcome.COMMITTED
+    assert [row[:2] for row in shop.rows(ORDERS, "order_id", "_timestamp", "_rescued")] == [("o1", None)]
+    far.send(order(2, 1), timestamp=1_735_689_600_000_000_000)
+    report = shop.run(ORDERS)
+    assert report.outcome is Outcome.BAD_INPUT
+    assert report.message.startswith(
+        "bronze.orders: a message has a time after the year 294247, which Spark cannot read"
+    )
