@@ -40,17 +40,26 @@ def require_fit(schema: StructType, rules: Sequence[Expectation]) -> None:
 def refusals(rules: Sequence[Expectation]) -> Column:
     """Return the rules that a row fails, in their order, as `array<struct<rule, action, reason>>`; never NULL.
 
+    A rule reads the clock in the row's column `CLOCK`.
+
     Raises:
         SpecError: a rule cannot be evaluated on a single row as it is written.
     """
     none = F.array().cast(REFUSALS_TYPE)
     if not rules:
         return none
-    failed = [(fails(rule), rule) for rule in rules]
+    failed = [(fails(_by_clock_of_row(rule)), rule) for rule in rules]
     each = [F.when(failure, refusal(rule.rule, rule.action, rule.reason)) for failure, rule in failed]
     refused = F.array_compact(F.array(*each))
     # Most rows fail nothing: for them Spark runs only the generated code of the condition, not the interpreted array.
     return F.when(reduce(operator.or_, [failure for failure, _ in failed]), refused.cast(REFUSALS_TYPE)).otherwise(none)
+
+
+def _by_clock_of_row(rule: Expectation) -> Expectation:
+    if rule.name != SQL:
+        return rule
+    arguments = {**rule.arguments, "condition": with_clock_column(rule.arguments["condition"])}
+    return rule.model_copy(update={"arguments": arguments})
 
 
 def refusal(rule: str, action: Action, reason: str | Column) -> Column:
@@ -101,7 +110,7 @@ _FAILURES: dict[str, Callable[..., Column]] = {
     "expect_column_pair_values_a_to_be_greater_than_b": lambda column_A, column_B, or_equal=False: (
         F.col(column_A) < F.col(column_B) if or_equal else F.col(column_A) <= F.col(column_B)
     ),
-    SQL: lambda condition: ~F.expr(with_clock_column(condition)),
+    SQL: lambda condition: ~F.expr(condition),
 }
 """Expectation -> function that returns a column: true for a row that fails it; false or NULL for other rows."""
 

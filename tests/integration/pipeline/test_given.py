@@ -61,7 +61,7 @@ def commits(paths: LakehousePaths, table: str) -> Any:
         assert commit
         log = Path(str(paths.table(table))) / f"_delta_log/{version:020d}.json"
         kinds = {kind for line in log.read_text().splitlines() for kind in json.loads(line)}
-        random = ("token", "table_id", "sources")
+        random = ("token", "table_id", "sources", "planned_at")
         metadata = {key: value for key, value in commit.metadata.items() if key not in random}
         found.append((kinds, commit.txns, metadata, commit.operation, commit.changed_rows))
     return found
