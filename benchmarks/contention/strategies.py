@@ -84,7 +84,7 @@ class Merging:
 
 def _batch(paths: LakehousePaths, stream: Stream, part: int, number: int) -> int:
     path = Path(paths.table(TABLE))
-    request = BatchRequest(path, stream, DAY, f"bench__{number}", "5bec", DAY.end)
+    request = BatchRequest(path, stream, DAY, f"bench__{number}", "5bec", lambda: DAY.end)
     result = BatchWriter(request, Merging(path, part), Ledger(paths), own_session).run(_leases(paths, str(number)))
     return len(result.lost)
 

@@ -85,7 +85,7 @@ def batch_request(context: JobContext, stream: Stream) -> BatchRequest:
         interval=context.args.interval,
         run_id=context.args.run_id,
         spec_hash=context.spec.spec_hash,
-        at=context.now(),
+        now=context.now,
     )
 
 

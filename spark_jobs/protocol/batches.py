@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
@@ -86,7 +86,8 @@ class BatchRequest:
         interval: the interval of the run.
         run_id: the run that asked for the batch.
         spec_hash: digest of the spec in force.
-        at: the time of the batch.
+        now: returns the present time. That of the plan is the batch's: what came while a run waited for the lease is
+            not from the future.
     """
 
     path: LakePath
@@ -94,7 +95,7 @@ class BatchRequest:
     interval: Interval
     run_id: str
     spec_hash: str
-    at: datetime
+    now: Callable[[], datetime]
 
 
 @dataclass
@@ -253,7 +254,7 @@ class BatchWriter:
             run_id=self._request.run_id,
             spec_hash=self._request.spec_hash,
             sources=plan.sources,
-            planned_at=self._request.at,
+            planned_at=self._request.now(),
         )
 
     def _commit(self, intent: Intent, plan: BatchPlan, position: StreamPosition) -> Winner:

@@ -94,13 +94,15 @@ class SourceTable:
         """
         after, upto = sources.ranges[self.table]
         appended = read_appended(session, self._path, after, upto)
-        every = self.rows(session, sources)
-        rows = every.where(self.has_arrived(sources)) if appended is None else self._named(appended)
+        if appended is None:
+            rows = self.rows(session, sources).where(self.has_arrived(sources))
+        else:
+            rows = self._named(appended)
         replaced = self.replaced_files(sources)
         if not replaced:
             return rows
         of_replaced = F.col(SOURCE_FILE).isin(*replaced)
-        return rows.where(~of_replaced).unionByName(every.where(of_replaced))
+        return rows.where(~of_replaced).unionByName(self.rows(session, sources).where(of_replaced))
 
     def _named(self, rows: DataFrame) -> DataFrame:
         return with_source_table(rows, self._name)

@@ -104,7 +104,7 @@ class Orders:
     def run(self, write: Write, *other_commits: ConflictingCommit) -> tuple[BatchResult, int]:
         """How the batch ended, and how often it was written; each of the other commits overtakes one try."""
         work = Overtaken(self.path, write, other_commits)
-        request = BatchRequest(self.path, STREAM, day(), "scheduled__2013-01-01", "5bec", day().end)
+        request = BatchRequest(self.path, STREAM, day(), "scheduled__2013-01-01", "5bec", lambda: day().end)
         return BatchWriter(request, work, Ledger(self.paths), own_session).run_unleased(), work.tries
 
     def rows(self) -> Rows:

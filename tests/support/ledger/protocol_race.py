@@ -124,7 +124,7 @@ def race(scheme: str, seed: int, lake: Path) -> tuple[int, bool]:
 
 def write_until_done(scheme: str, seed: int, lake: Path) -> None:
     ledger, chance = Ledger(LakehousePaths(lake)), random.Random(seed)
-    request = BatchRequest(table_in(lake, ORDERS), Stream(ORDERS), day(), f"writer {seed}", "hash", day().end)
+    request = BatchRequest(table_in(lake, ORDERS), Stream(ORDERS), day(), f"writer {seed}", "hash", lambda: day().end)
     while True:
         work = SCHEMES[scheme](lake, ledger, chance)
         with suppress(ConflictError):

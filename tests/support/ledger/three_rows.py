@@ -67,9 +67,10 @@ class ThreeRowLake:
         self.ledger = Ledger(LakehousePaths(root))
         self.work = ThreeRows(self.table)
         self.sessions: list[Conf] = []
+        self.now = day().end
 
     def writer(self, limits: ConflictSpec = DEFAULT_CONFLICTS) -> BatchWriter:
-        request = BatchRequest(self.table, ORDERS, day(), "manual__1", "5bec", day().end)
+        request = BatchRequest(self.table, ORDERS, day(), "manual__1", "5bec", lambda: self.now)
         return BatchWriter(request, self.work, self.ledger, self._open_session, limits)
 
     def run(self, limits: ConflictSpec = DEFAULT_CONFLICTS) -> BatchResult:

@@ -133,7 +133,7 @@ def metadata_without(footer: Footer, left_out: Collection[str]) -> pq.FileMetaDa
     """
     thrift, columns = _thrift(), columns_of_footer(footer)
     kept = [column for column in columns if column[0].name not in left_out]
-    is_kept = [column in kept for column in columns for part in column if not part.num_children]
+    is_kept = [column[0].name not in left_out for column in columns for part in column if not part.num_children]
     groups = [
         thrift.RowGroup(list(compress(group.columns, is_kept)), group.total_byte_size, group.num_rows)
         for group in footer.row_groups

@@ -48,6 +48,13 @@ def failing(error: Exception) -> Callable[[], None]:
     return fail
 
 
+def test_the_time_of_a_batch_is_that_of_its_plan_however_long_it_waits_for_the_lease(lake: ThreeRowLake) -> None:
+    writer = lake.writer()
+    lake.now += timedelta(hours=2)
+    writer.run_unleased()
+    assert [intent.planned_at for intent in lake.work.intents] == [day().end + timedelta(hours=2)]
+
+
 def test_a_batch_is_planned_recorded_committed_settled_and_closed(lake: ThreeRowLake) -> None:
     result = lake.run()
     winner = result.winner
