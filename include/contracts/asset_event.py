@@ -1,4 +1,4 @@
-"""The extra of the asset event that announces a certified version to DAGs."""
+"""What the asset events that announce a certified version to DAGs consist of."""
 
 from __future__ import annotations
 
@@ -7,6 +7,25 @@ from typing import Any
 
 from include.contracts.counted import counted
 from include.contracts.interval import Interval
+
+
+def by_interval(table: str) -> str:
+    """Return the name of the asset of a table whose events have the key of an interval.
+
+    >>> by_interval("silver.flights")
+    'silver.flights by interval'
+    """
+    return f"{table} by interval"
+
+
+def partition_key(interval: Interval) -> str:
+    """Return the key of an interval, as Airflow's partition mappers read it: its start in UTC.
+
+    >>> from include.contracts.interval import Interval
+    >>> partition_key(Interval(start="2013-01-01T00:00Z", end="2013-01-02T00:00Z"))
+    '2013-01-01T00:00:00'
+    """
+    return f"{interval.start:%Y-%m-%dT%H:%M:%S}"
 
 
 def event_extra(table: str, version: int | None, what: str, interval: Interval | None, **facts: Any) -> dict[str, Any]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Asset, AssetAlias
 from airflow.sdk.execution_time.context import InletEventsAccessor
 
+from include.contracts.asset_event import by_interval
 from include.contracts.job.args import WRITER_OF_LAYER
 
 if TYPE_CHECKING:
@@ -42,6 +43,19 @@ def table_asset(table: str) -> Asset:
     return Asset(name=table, uri=f"millrace://{layer}/{name}", group=layer)
 
 
+def interval_asset(table: str) -> Asset:
+    """Return the asset of `<layer>.<name>` for DAGs with a partitioned schedule: its events have an interval's key.
+
+    It is an asset of its own, since an event with a key starts no DAG that waits for the asset without partitions
+    (`AssetManager._queue_dagruns` of Airflow 3.3.2).
+
+    >>> interval_asset("silver.flights").name
+    'silver.flights by interval'
+    """
+    asset = table_asset(table)
+    return Asset(name=by_interval(table), uri=f"{asset.uri}/intervals", group=asset.group)
+
+
 def is_announced(context: Context, asset: Asset, version: int | None, *, by_any_run: bool = False) -> bool:
     """Whether an earlier event announced this version, for the run of `context` or, if asked, by any run.
 
@@ -58,15 +72,14 @@ def is_announced(context: Context, asset: Asset, version: int | None, *, by_any_
     return False
 
 
-def outlets_with_event(outlets: Sequence[Any], table: str | None) -> list[Any]:
-    """Return the outlets of a task that emits the event of `table`, and of no other table; None for no table at all.
+def outlets_with_events(outlets: Sequence[Any], emitted: Collection[Asset]) -> list[Any]:
+    """Return the outlets of a task that emits the events of these assets, and no other event of a table.
 
     Airflow emits an event for each asset among the outlets of a task that succeeded, and has no call to withhold one.
     A task runs on a copy of its operator, so that this changes no DAG.
     """
-    own = table_asset(table) if table else None
-    return [outlet for outlet in outlets if outlet == own or not _is_table(outlet)]
+    return [outlet for outlet in outlets if outlet in emitted or not _is_of_table(outlet)]
 
 
-def _is_table(outlet: Any) -> bool:
+def _is_of_table(outlet: Any) -> bool:
     return isinstance(outlet, Asset) and outlet.uri.startswith(_TABLES)

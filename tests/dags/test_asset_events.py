@@ -59,10 +59,12 @@ def report(version: int, *, moved: bool, table: str = TABLE) -> JobReport:
     )
 
 
-def extras(server: TestClient) -> list[dict[str, Any]]:
+def events(server: TestClient) -> list[dict[str, Any]]:
     query = {"name_pattern": TABLE, "order_by": "timestamp"}
-    found = server.get("/api/v2/assets/events", params=query, headers=login(server, "ann"))
-    return [event["extra"] for event in found.json()["asset_events"]]
+    found: list[dict[str, Any]] = server.get(
+        "/api/v2/assets/events", params=query, headers=login(server, "ann")
+    ).json()["asset_events"]
+    return found
 
 
 def test_a_certified_version_is_announced_once_with_its_day_and_rows(
@@ -71,13 +73,16 @@ def test_a_certified_version_is_announced_once_with_its_day_and_rows(
     Deliver(tmp_path / "landing")("a.json")
     spec = bronze_spec(table=TABLE, source={"landing": "orders", "files": "*", "format": "json"})
     version = commit_batch(tmp_path, tmp_path / "landing", spec, day(), RUN).version
-    paths, before = LakehousePaths(tmp_path), len(extras(server))
+    paths, before = LakehousePaths(tmp_path), len(events(server))
     by_password = AirflowAccess(url=url, login="dan", password=passwords["dan"])
     by_token = AirflowAccess(url=url, token=login(server, "dan")["Authorization"].removeprefix("Bearer "))
 
     line = "asset event: bronze.weather version 1 for 2013-01-01: 3 rows read, 2 rows applied, 1 row unchanged"
     assert announce([report(version, moved=True)], by_password, paths) == ([line], "")
-    (extra,) = extras(server)[before:]
+    plain, keyed = events(server)[before:]
+    assert [event["partition_key"] for event in (plain, keyed)] == [None, "2013-01-01T00:00:00"]
+    extra = plain["extra"]
+    assert keyed["extra"] == extra
     assert (extra["version"], extra["run_id"], extra["batch_seq"]) == (version, RUN, 1)
     assert extra["interval_start"] == "2013-01-01T00:00:00+00:00"
     assert extra["rows"] == {"read": 3, "applied": 2, "unchanged": 1}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from include.cli.facts import table_facts
 from include.settings import Settings
 from tests.e2e import trials
 from tests.e2e.days import FIRST, PATIENCE_S
+from tests.e2e.waiting import ended, wait_for
 
 pytestmark = pytest.mark.slow
 
@@ -38,8 +40,18 @@ def test_lakehouse_run_ends_in_the_same_tables_as_airflow_and_tells_it_of_them(
     own = lakehouse.model_copy(update={"root": tmp_path})
     for table, value in VALUES.items():
         assert trials.certified_rows(own, table, value) == [("a", 1), ("b", 2)]
-    events = api.get("/api/v2/assets/events", name_pattern=".judged_", order_by="-timestamp", limit=3)["asset_events"]
-    assert [event["extra"].get("from_rest_api") for event in events] == [True] * 3
+    events = api.get("/api/v2/assets/events", name_pattern=".judged_", order_by="-timestamp", limit=6)["asset_events"]
+    assert [event["extra"].get("from_rest_api") for event in events] == [True] * 6
+    assert Counter(event["partition_key"] for event in events) == {None: 3, f"{FIRST}T00:00:00": 3}
     assert {event["extra"]["summary"].partition(":")[0] for event in events} == {
         f"{table} version {table_facts(table, tmp_path).certified_version} for {FIRST}" for table in VALUES
     }
+
+
+def test_a_dag_with_a_partitioned_schedule_runs_for_the_day_of_each_event(killed_run: Run, api: AirflowApi) -> None:
+    assert killed_run.state == "success"
+    runs = f"/api/v2/dags/{trials.PARTITIONED}/dagRuns"
+    first = wait_for(lambda: api.get(runs, partition_key_pattern=str(FIRST))["dag_runs"])[0]
+    run = ended(api, Run.model_validate(first))
+    assert (run.state, run.run_type) == ("success", "asset_triggered")
+    assert api.get(f"{run.path}/taskInstances/send/xcomEntries/return_value")["value"] == f"the orders of {FIRST}"

@@ -81,6 +81,9 @@ class Note(BaseNotifier):
 _CHANGES = {"submitted": 'dag.get_task("bronze.submitted_readings_gate").conn_id = "spark_default"'}
 """Domain -> what stands after the DAG in its file. One task by spark-submit is enough: each starts a JVM."""
 
+PARTITIONED = "send_orders"
+"""An example of the documentation: a DAG that runs for each interval of a table, here of `gold.judged_totals`."""
+
 _DAG_FILE = '''"""A trial of the end-to-end tests: an Airflow DAG of the domain {domain}."""
 
 from datetime import UTC, datetime, timedelta
@@ -123,6 +126,8 @@ def add_dags(dags: Path) -> None:
     for domain, arguments in DOMAINS.items():
         around = {"callbacks": _CALLBACKS.get(domain, ""), "changes": _CHANGES.get(domain, "")}
         (dags / f"{domain}.py").write_text(_DAG_FILE.format(domain=domain, arguments=arguments, **around))
+    example = Path(f"docs/examples/{PARTITIONED}.py").read_text()
+    (dags / f"{PARTITIONED}.py").write_text(example.replace("bronze.orders", "gold.judged_totals"))
 
 
 def notes(landing: str) -> set[str]:

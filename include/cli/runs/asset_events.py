@@ -9,9 +9,9 @@ import httpx
 
 from include.airflow_api import airflow_api
 from include.contracts.airflow_access import AirflowAccess
-from include.contracts.asset_event import batch_extra
+from include.contracts.asset_event import batch_extra, by_interval, partition_key
 from include.contracts.job.report import JobReport
-from include.control.log.delta_log import read_commit
+from include.control.log.delta_log import Commit, read_commit
 from include.errors import first_line
 from include.paths import LakehousePaths
 
@@ -57,23 +57,26 @@ def create_events(api: httpx.Client, reports: Iterable[JobReport], paths: Lakeho
     for report in reports:
         of_table.setdefault(report.table, []).append(report)
     for table, of_this in of_table.items():
-        asset = _asset_id(api, table)
-        if asset is None:
+        # The pattern also matches longer names.
+        found = _ask(api, "GET", "/api/v2/assets", params={"name_pattern": table, "limit": 100})["assets"]
+        assets = {asset["name"]: asset["id"] for asset in found if asset["name"] in (table, by_interval(table))}
+        if not assets:
             yield f"no asset event for {table}: no DAG of this Airflow names it"
-            continue
-        moved = [report for report in of_this if report.certified_moved]
-        if not moved and _last_version(api, asset) != of_this[-1].certified_version:
-            moved = of_this[-1:]
-        for report in moved:
-            extra = _extra(report, paths)
-            _ask(api, "POST", "/api/v2/assets/events", json={"asset_id": asset, "extra": extra})
-            yield f"asset event: {extra['summary']}"
-
-
-def _asset_id(api: httpx.Client, table: str) -> int | None:
-    # The pattern also matches longer names.
-    assets = _ask(api, "GET", "/api/v2/assets", params={"name_pattern": table, "limit": 100})["assets"]
-    return next((asset["id"] for asset in assets if asset["name"] == table), None)
+        # First the asset of the table itself: only its events are worth a line.
+        for name, asset in sorted(assets.items()):
+            moved = [report for report in of_this if report.certified_moved]
+            if not moved and _last_version(api, asset) != of_this[-1].certified_version:
+                moved = of_this[-1:]
+            for report in moved:
+                version = report.certified_version
+                commit = None if version is None else read_commit(paths.table(table), version)
+                extra = _extra(report, commit)
+                if name == table:
+                    _ask(api, "POST", "/api/v2/assets/events", json={"asset_id": asset, "extra": extra})
+                    yield f"asset event: {extra['summary']}"
+                elif commit and commit.interval:
+                    event = {"asset_id": asset, "extra": extra, "partition_key": partition_key(commit.interval)}
+                    _ask(api, "POST", "/api/v2/assets/events", json=event)
 
 
 def _last_version(api: httpx.Client, asset: int) -> int | None:
@@ -82,13 +85,11 @@ def _last_version(api: httpx.Client, asset: int) -> int | None:
     return events[0]["extra"].get("version") if events else None
 
 
-def _extra(report: JobReport, paths: LakehousePaths) -> dict[str, Any]:
-    version = report.certified_version
-    commit = None if version is None else read_commit(paths.table(report.table), version)
+def _extra(report: JobReport, commit: Commit | None) -> dict[str, Any]:
     batch = commit.metadata if commit else {}
     facts = {"batch_seq": batch.get("batch_seq"), "run_id": batch.get("run_id")}
     rows = report.rows.model_dump() if report.certified_moved else {}
-    return batch_extra(report.table, version, commit.interval if commit else None, rows, **facts)
+    return batch_extra(report.table, report.certified_version, commit.interval if commit else None, rows, **facts)
 
 
 def _ask(api: httpx.Client, method: str, path: str, **arguments: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 
 from include.contracts.spec.table_spec import BronzeSpec, SilverSpec
 from include.specs.invalid_spec import MaybeInvalidSpec
-from lakehouse_airflow.assets import MAY_PROPOSE_COLUMNS, table_asset
+from lakehouse_airflow.assets import MAY_PROPOSE_COLUMNS, interval_asset, table_asset
 from lakehouse_airflow.factory.docs import files_doc, table_doc
 from lakehouse_airflow.operators.quality_gate import QualityGateOperator
 from lakehouse_airflow.operators.table_write import TableWriteOperator
@@ -52,7 +52,7 @@ def add_table(
         table=spec.table,
         # Airflow's graph of assets joins the inlets and outlets of one task, and this one publishes the table.
         inlets=[table_asset(table) for table in dict.fromkeys(spec.upstream_tables)],
-        outlets=[table_asset(spec.table)],
+        outlets=[table_asset(spec.table), interval_asset(spec.table)],
         **of_job,
     )
     write.set_upstream([gates[table] for table in dict.fromkeys(spec.upstream_tables) if table in gates])

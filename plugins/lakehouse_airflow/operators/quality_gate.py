@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowFailException
 
-from include.contracts.asset_event import batch_extra
+from include.contracts.asset_event import batch_extra, partition_key
 from include.contracts.interval import Interval
 from include.contracts.job.args import CheckedVersion, Job
 from include.contracts.job.spans import VERDICT, spans_line
 from include.contracts.job.task_result import TaskResult
 from include.errors import Outcome, SpecError
 from include.settings import Settings
-from lakehouse_airflow.assets import is_announced, outlets_with_event, table_asset
+from lakehouse_airflow.assets import interval_asset, is_announced, outlets_with_events, table_asset
 from lakehouse_airflow.hooks.store_access import prepare_process
 from lakehouse_airflow.intervals import label_interval, run_dates
 from lakehouse_airflow.left_failure import leave_failure
@@ -51,9 +51,9 @@ class QualityGateOperator(SparkJobOperator):
     version right after the commit, so this task mostly only reads the result; the gate's own job runs if there is no
     result for this version and the present rules (after a change of the spec, for example).
 
-    A failed gate is never retried. With the table's asset among its `outlets` the task emits an asset event, but only
-    if this run committed the version, or, without a writer upstream, if no event has announced it. The outlets of a
-    mapped gate name the assets of all its tables; each task emits the event of its own table.
+    A failed gate is never retried. With `table_asset` or `interval_asset` of the table among its `outlets` the task
+    emits an event of each, but only if this run committed the version, or, without a writer upstream, if no event has
+    announced it. The outlets of a mapped gate name the assets of all its tables; each task emits its own.
 
     :param specs: the folder with the table's spec, if it is not among those of `LAKEHOUSE_TABLES`: a table that another
         tool writes has its spec in a folder of its own, so that no run of Millrace writes it. (templated)
@@ -161,7 +161,7 @@ class QualityGateOperator(SparkJobOperator):
 
     def _nothing(self, interval: Interval, reason: str) -> dict[str, Any]:
         self.log.info("%s: %s", interval.label, reason)
-        self.outlets = outlets_with_event(self.outlets, None)
+        self.outlets = outlets_with_events(self.outlets, [])
         return TaskResult.of_nothing(reason).to_xcom()
 
     def _written(self, context: Context) -> TaskResult | None:
@@ -216,23 +216,24 @@ class QualityGateOperator(SparkJobOperator):
     def _announce(self, context: Context, interval: Interval, version: int | None, written: TaskResult | None) -> None:
         from include.control.log.delta_log import read_commit
 
-        asset = table_asset(self.table)
         commit = None if version is None else read_commit(prepare_process().paths.table(self.table), version)
         batch = commit.metadata if commit else {}
         # The writer's result does not say whether this run committed the version: its retry reports a no-op.
         is_own = batch.get("run_id") == context["run_id"] if written else commit is not None
-        is_new = is_own and asset in self.outlets
-        if is_new:
-            is_new = not is_announced(context, asset, version, by_any_run=written is None)
-        self.outlets = outlets_with_event(self.outlets, self.table if is_new else None)
-        if not is_new:
-            return
+        keyed = interval_asset(self.table)
+        new = [
+            asset
+            for asset in (table_asset(self.table), keyed)
+            if is_own and asset in self.outlets
+            if not is_announced(context, asset, version, by_any_run=written is None)
+        ]
+        self.outlets = outlets_with_events(self.outlets, new)
         if commit and commit.interval:
             interval = commit.interval
-        context["outlet_events"][asset].extra = batch_extra(
-            self.table,
-            version,
-            interval,
-            written.rows if written else {},
-            batch_seq=batch.get("batch_seq"),
-        )
+        rows = written.rows if written else {}
+        for asset in new:
+            context["outlet_events"][asset].extra = batch_extra(
+                self.table, version, interval, rows, batch_seq=batch.get("batch_seq")
+            )
+        if keyed in new:
+            context["outlet_events"][keyed].add_partitions(partition_key(interval))

@@ -11,7 +11,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from airflow.sdk import Asset
+from airflow.sdk.definitions.asset import AssetUniqueKey
 from airflow.sdk.exceptions import AirflowFailException
+from airflow.sdk.execution_time.context import OutletEventAccessor
 from deltalake import write_deltalake
 
 from include.contracts.job.args import CheckedVersion, Job, JobArgs
@@ -19,7 +21,7 @@ from include.contracts.job.report import CheckResult
 from include.contracts.job.task_result import TaskResult
 from include.errors import ConflictError, Outcome
 from include.paths import LakehousePaths
-from lakehouse_airflow.assets import table_asset
+from lakehouse_airflow.assets import interval_asset, table_asset
 from lakehouse_airflow.operators import quality_gate
 from lakehouse_airflow.operators.gate_decision import findings_in
 from lakehouse_airflow.operators.quality_gate import QualityGateOperator
@@ -29,7 +31,7 @@ from tests.support.ledger.small_lake import commit_batch, judge
 from tests.unit.plugins.lakehouse_airflow.operators.conftest import DAY, House
 
 MakeRun = Callable[..., dict[str, Any]]
-ASSET = table_asset("bronze.orders")
+ASSET, KEYED = table_asset("bronze.orders"), interval_asset("bronze.orders")
 RUN = "scheduled__2013-01-06T00:00:00+00:00"
 FORM = (
     "/lakehouse/trigger/gate_override?table=bronze.orders&version=1"
@@ -52,13 +54,13 @@ def earlier_events(monkeypatch: pytest.MonkeyPatch) -> set[int]:
     return versions
 
 
-OTHER, OTHER_TABLE = Asset("another_outlet"), table_asset("silver.orders")
+OTHER = Asset("another_outlet")
+OTHER_TABLE = [table_asset("silver.orders"), interval_asset("silver.orders")]
 
 
 def gate(**given: Any) -> QualityGateOperator:
-    return QualityGateOperator(
-        task_id="orders_gate", table="bronze.orders", outlets=[ASSET, OTHER, OTHER_TABLE], **given
-    )
+    outlets = [ASSET, KEYED, OTHER, *OTHER_TABLE]
+    return QualityGateOperator(task_id="orders_gate", table="bronze.orders", outlets=outlets, **given)
 
 
 def left(version: int | None, outcome: Outcome = Outcome.COMMITTED) -> dict[str, Any]:
@@ -69,7 +71,7 @@ def left(version: int | None, outcome: Outcome = Outcome.COMMITTED) -> dict[str,
 
 
 def events() -> dict[Any, Any]:
-    return {ASSET: SimpleNamespace(extra={})}
+    return {asset: OutletEventAccessor(key=AssetUniqueKey.from_asset(asset)) for asset in (ASSET, KEYED)}
 
 
 def passed_batch(house: House, run_id: str = RUN) -> int:
@@ -91,15 +93,20 @@ def test_a_passed_version_of_this_run_is_announced_with_interval_version_and_row
     checked = {"table": "bronze.orders", "version": version, "suite_hash": house.spec.suite_hash}
     assert context["ti"].pushed == {CHECKED_KEY: checked}
     assert links_of(task) == LINKS
-    assert task.outlets == [ASSET, OTHER]
-    assert emitted[ASSET].extra == {
-        "summary": f"bronze.orders version {version} for 2013-01-05: 1 row read, 1 row applied",
-        "interval_start": "2013-01-05T00:00:00+00:00",
-        "interval_end": "2013-01-06T00:00:00+00:00",
-        "version": version,
-        "rows": {"read": 1, "applied": 1},
-        "batch_seq": version,
-    }
+    assert task.outlets == [ASSET, KEYED, OTHER]
+    assert (emitted[ASSET].partition_keys, emitted[KEYED].partition_keys) == (set(), {"2013-01-05T00:00:00"})
+    assert (
+        emitted[KEYED].extra
+        == emitted[ASSET].extra
+        == {
+            "summary": f"bronze.orders version {version} for 2013-01-05: 1 row read, 1 row applied",
+            "interval_start": "2013-01-05T00:00:00+00:00",
+            "interval_end": "2013-01-06T00:00:00+00:00",
+            "version": version,
+            "rows": {"read": 1, "applied": 1},
+            "batch_seq": version,
+        }
+    )
 
 
 @pytest.mark.parametrize("maker", [RUN, "another run"])
@@ -108,7 +115,7 @@ def test_what_a_writer_found_done_is_announced_once_if_its_own_run_had_made_it(
 ) -> None:
     version, task = passed_batch(house, run_id=maker), gate()
     task.execute(run_of(left=left(version, Outcome.NO_OP), events=events()))
-    assert task.outlets == ([ASSET, OTHER] if maker == RUN else [OTHER]), "only the table's own event is withheld"
+    assert task.outlets == ([ASSET, KEYED, OTHER] if maker == RUN else [OTHER]), "only those of the table are withheld"
     earlier_events.add(version)
     cleared = gate()
     cleared.execute(run_of(left=left(version), events=events()))
@@ -172,7 +179,7 @@ def test_without_a_writer_upstream_it_decides_about_the_last_batch_and_announces
     version = passed_batch(house, run_id="lakehouse run")
     task, emitted = gate(), events()
     assert task.execute(run_of(left=upstream, events=emitted))["version"] == version
-    assert (task.outlets, emitted[ASSET].extra["version"]) == ([ASSET, OTHER], version)
+    assert (task.outlets, emitted[ASSET].extra["version"]) == ([ASSET, KEYED, OTHER], version)
     earlier_events.add(version)
     task.execute(run_of(left=upstream, events=events()))
     assert task.outlets == [OTHER]
