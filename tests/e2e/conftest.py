@@ -58,6 +58,9 @@ def api(stack: Stack) -> Iterator[AirflowApi]:
     with stack.api() as client:
         for dag_id in ("flights", "gate_override", "delete_approval", "table_rebuild", *trials.DOMAINS):
             client.wait_for_dag(dag_id)
+        # As every DAG that a user writes it is paused at first, and its events start nothing.
+        client.wait_for_dag(trials.PARTITIONED)
+        client.set_paused(trials.PARTITIONED, paused=False)
         yield client
 
 
