@@ -69,10 +69,19 @@ def _handle(context: JobContext, request: RebuildRequest) -> JobReport:
         if not is_table(context.paths.table(table)):
             raise NotReadyError(f"{table}: there is no table to rebuild; its next run creates it")
     missing = [path for table in tables for path in missing_landing_files(context, context.catalog.spec(table))]
+    plan = _report(
+        context, Outcome.NO_OP, _plan(context, tables, rebuild), {"tables": list(tables), "gone": missing}, missing
+    )
     if context.args.dry_run:
-        return _report(
-            context, Outcome.NO_OP, _plan(context, tables, rebuild), {"tables": list(tables), "gone": missing}, missing
-        )
+        return plan
+    if request.plan and not (rebuild and rebuild.run_id == context.args.run_id):
+        if context.ops.rebuilds.is_done_by(context.args.run_id, context.spec.table):
+            return _report(context, Outcome.NO_OP, "this run has rebuilt it; another one needs another approval", {})
+        if request.plan != plan.for_people:
+            raise BadInputError(
+                f"{context.spec.table}: the rebuild would do something else than what was approved",
+                f"Clear the task that reported the plan, with those after it: it asks again. Now it {plan.message}",
+            )
     if missing and not request.allow_missing:
         raise BadInputError(_missing_files_message(context.spec.table, missing))
     if rebuild is None:
@@ -195,7 +204,10 @@ def _of_table(context: JobContext, table: str, **more: Any) -> JobContext:
 
 def _plan(context: JobContext, tables: Sequence[str], rebuild: Rebuild | None) -> str:
     rows = {table: table_rows(path := context.paths.table(table), latest_version(path)) for table in tables}
-    names = ", ".join(f"{table} ({counted(number, 'row')} now)" for table, number in rows.items())
+    names = ", ".join(
+        f"{table} ({counted(number, 'row')} now) by its spec {context.catalog.spec(table).spec_hash[:8]}"
+        for table, number in rows.items()
+    )
     return f"would {'resume the rebuild of' if rebuild else 'rebuild'} {names}. Nothing was written: this is a dry run."
 
 

@@ -126,7 +126,7 @@ def test_an_override_runs_by_hand_only_and_needs_a_version_a_reason_and_an_appro
     for name in ("table", "version", "reason"):
         with pytest.raises(ParamValidationError):
             dag.params.get_param(name).resolve()
-    assert dag.get_task("approve").upstream_task_ids == {"refusal"}
+    assert dag.get_task("approve").upstream_task_ids == set()
     assert dag.get_task("override").upstream_task_ids == {"approve"}
     assert dag.get_task("run_again").upstream_task_ids == {"override"}
     assert dags["delete_approval"].get_task("run_again").upstream_task_ids == {"allow"}

@@ -33,7 +33,7 @@ def answer_all(api: AirflowApi, run: Run, options: Mapping[str, str]) -> dict[st
     first_seen: dict[tuple[str, int], float] = {}
 
     def has_ended() -> bool:
-        for question in _open_questions(api, run):
+        for question in open_questions(api, run):
             task = question["task_instance"]
             if task["pid"] and psutil.pid_exists(task["pid"]):
                 continue
@@ -48,7 +48,8 @@ def answer_all(api: AirflowApi, run: Run, options: Mapping[str, str]) -> dict[st
     return shown
 
 
-def _open_questions(api: AirflowApi, run: Run) -> list[dict[str, Any]]:
+def open_questions(api: AirflowApi, run: Run) -> list[dict[str, Any]]:
+    """What a run asks people, without what has been answered."""
     found: list[dict[str, Any]] = api.get(f"{run.path}/hitlDetails", response_received="false")["hitl_details"]
     return found
 

@@ -222,6 +222,11 @@ class JobReport(StrictModel):
         """The exit code of a job with this outcome."""
         return ExitCode.OK if self.outcome in (Outcome.COMMITTED, Outcome.NO_OP) else ExitCode[self.outcome.name]
 
+    @property
+    def for_people(self) -> str:
+        """The message and the notes, in paragraphs."""
+        return "\n\n".join((self.message, *self.notes))
+
     def save(self, path: Path) -> None:
         """Write the report to `path` whole or not at all."""
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -106,6 +106,8 @@ class RebuildRequest(RequestFile):
         cancel: give up the rebuild in progress instead; tables that were switched already stay switched.
         undo: restore the rows that the last rebuild replaced instead; with `downstream` those of all tables that it
             replaced.
+        plan: what a person has approved, in the words of a dry run; the rebuild is refused if it would do anything
+            else. Empty if nobody was asked.
         said_by: the person who asks.
         why: the reason, for the history of the table.
     """
@@ -115,5 +117,6 @@ class RebuildRequest(RequestFile):
     allow_missing: bool = False
     cancel: bool = False
     undo: bool = False
+    plan: str = ""
     said_by: str = ""
     why: str = ""

@@ -33,16 +33,21 @@ def override(spec: AnySpec, version: int, decision: Override, paths: LakehousePa
             f"{spec.table}: the override of version {version} has no reason",
             "An override needs a reason, for those who ask later why the version may be read.",
         )
+    if recorded := overridden_by(decision.run_id, spec, version, paths):
+        return recorded
     gates = Gates(paths)
-    recorded = gates.result(spec.table, version, spec.suite_hash)
-    if recorded and recorded.override and recorded.override.run_id == decision.run_id:
-        return recorded  # by an earlier try of this run, which was killed afterwards
     refusal = refusal_to_override(spec, version, paths, gates)
     checks = tuple(check.model_copy(update={"overridden": check.refuses}) for check in refusal.checks)
     result = refusal.model_copy(update={"passed": True, "refused": "", "checks": checks, "override": decision})
     if not gates.record_override(result):
         raise OverrideError(f"{spec.table}: somebody else has just let version {version} pass", _hint(spec.table))
     return result
+
+
+def overridden_by(run_id: str, spec: AnySpec, version: int, paths: LakehousePaths) -> GateResult | None:
+    """Return the result by which an earlier try of a run, which was killed afterwards, has let a version pass."""
+    recorded = Gates(paths).result(spec.table, version, spec.suite_hash)
+    return recorded if recorded and recorded.override and recorded.override.run_id == run_id else None
 
 
 def refusal_to_override(spec: AnySpec, version: int, paths: LakehousePaths, gates: Gates) -> GateResult:

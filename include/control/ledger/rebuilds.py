@@ -51,12 +51,14 @@ class Rebuild:
         table: the requested table.
         tables: the requested table and the downstream tables that are rebuilt with it, in build order.
         specs: the `spec_hash` of each of these tables at the start of the rebuild.
+        run_id: the run that started it.
     """
 
     id: str
     table: str
     tables: tuple[str, ...]
     specs: tuple[str, ...]
+    run_id: str
 
     def token(self, table: str) -> str:
         """Return the token of the batch that switches a table; it is the same for everybody who resumes the rebuild."""
@@ -79,18 +81,25 @@ class Rebuilds:
                     events[row["rebuild"]] = row
                 else:
                     events.pop(row["rebuild"], None)
-            rebuilds += [Rebuild(id_, table, tuple(row["tables"]), tuple(row["specs"])) for id_, row in events.items()]
+            rebuilds += [
+                Rebuild(id_, table, tuple(row["tables"]), tuple(row["specs"]), row["run_id"])
+                for id_, row in events.items()
+            ]
         return rebuilds
 
     def ended_ids(self, table: str) -> list[str]:
         """Return the ids of the ended rebuilds of a table; after a crash the folder of a rebuild may still exist."""
         return [row["rebuild"] for row in self._events.events(table) if row["event"] != RebuildEvent.STARTED]
 
+    def is_done_by(self, run_id: str, table: str) -> bool:
+        """Whether a run has ended a rebuild of a table."""
+        return bool(self._events.events(table, run_id=run_id, event=RebuildEvent.DONE))
+
     def start(
         self, table: str, tables: tuple[str, ...], specs: tuple[str, ...], request: RebuildRequest, run_id: str
     ) -> Rebuild:
         """Create a rebuild, and record its start."""
-        rebuild = Rebuild(new_token()[:12], table, tables, specs)
+        rebuild = Rebuild(new_token()[:12], table, tables, specs, run_id)
         self.record(RebuildEvent.STARTED, rebuild, request, run_id)
         return rebuild
 

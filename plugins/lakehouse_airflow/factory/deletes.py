@@ -9,8 +9,8 @@ from airflow.sdk import DAG, BaseNotifier
 from include.catalog import load_catalog
 from include.contracts.spec.table_spec import SilverSpec
 from include.settings import Settings
-from lakehouse_airflow.factory.forms import approval_after, approval_dag, run_again_after, version_form
-from lakehouse_airflow.operators.delete_approval import AllowDeletesOperator, AskedDeletesOperator
+from lakehouse_airflow.factory.forms import add_approval, approval_dag, run_again_after, version_form
+from lakehouse_airflow.operators.delete_approval import AllowDeletesOperator, DeleteApprovalOperator
 from lakehouse_airflow.ui.links import DELETES_DAG_ID
 
 _DOC = """Allows the deletes of **one** batch that are more than `max_deleted_percent` of its table: a full snapshot
@@ -40,7 +40,7 @@ def build_delete_approval_dag(
         tag="deletes",
         owner=owner,
     ) as dag:
-        approve = approval_after(AskedDeletesOperator(task_id="deletes"), approvers, notifiers)
+        approve = add_approval(DeleteApprovalOperator, approvers, notifiers)
         allow = AllowDeletesOperator(task_id="allow")
         approve.set_downstream(allow)
         run_again_after(allow)

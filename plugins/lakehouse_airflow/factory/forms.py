@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, TypeVar
 
 from airflow.sdk import DAG, BaseNotifier, BaseOperator, Param
 
@@ -10,6 +11,8 @@ from lakehouse_airflow.alerts.approval import ApprovalAlert
 from lakehouse_airflow.operators.second_person import APPROVE, SecondPersonApprovalOperator
 from lakehouse_airflow.operators.waiting_task import RunWaitingTaskOperator
 from lakehouse_airflow.retries import RETRIES, RETRY_DELAY
+
+Approval = TypeVar("Approval", bound=SecondPersonApprovalOperator)
 
 
 def approval_dag(dag_id: str, description: str, *, doc: str, tag: str, owner: str) -> DAG:
@@ -28,24 +31,23 @@ def approval_dag(dag_id: str, description: str, *, doc: str, tag: str, owner: st
     )
 
 
-def approval_after(
-    task: BaseOperator, approvers: Sequence[str], notifiers: Sequence[BaseNotifier]
-) -> SecondPersonApprovalOperator:
-    """Add the question whose `subject` and `body` a task returns.
+def add_approval(
+    kind: type[Approval], approvers: Sequence[str], notifiers: Sequence[BaseNotifier], **more: Any
+) -> Approval:
+    """Add the question of an approval.
 
     Args:
-        task: the task.
+        kind: the operator that knows what to ask.
         approvers: the Airflow users who may answer; if empty, all users with the right to answer required actions.
         notifiers: notifiers that are told of the question.
+        more: further arguments of the operator.
     """
-    approve = SecondPersonApprovalOperator(
+    return kind(
         task_id=APPROVE,
-        question_of=task.task_id,
         assigned_users=[{"id": name, "name": name} for name in approvers] or None,
         notifiers=ApprovalAlert(notifiers),
+        **more,
     )
-    task.set_downstream(approve)
-    return approve
 
 
 def run_again_after(task: BaseOperator) -> None:

@@ -9,8 +9,8 @@ from airflow.sdk import DAG, BaseNotifier
 from include.catalog import load_catalog
 from include.settings import Settings
 from lakehouse_airflow.assets import OVERRIDDEN_TABLE
-from lakehouse_airflow.factory.forms import approval_after, approval_dag, run_again_after, version_form
-from lakehouse_airflow.operators.gate_override import GateOverrideOperator, RefusalOperator
+from lakehouse_airflow.factory.forms import add_approval, approval_dag, run_again_after, version_form
+from lakehouse_airflow.operators.gate_override import GateOverrideOperator, OverrideApprovalOperator
 from lakehouse_airflow.ui.links import OVERRIDE_DAG_ID
 
 _DOC = """Lets **one** refused version of a table pass, once: readers use it from then on, and `ops.gates` records who
@@ -40,7 +40,7 @@ def build_gate_override_dag(
         tag="gates",
         owner=owner,
     ) as dag:
-        approve = approval_after(RefusalOperator(task_id="refusal"), approvers, notifiers)
+        approve = add_approval(OverrideApprovalOperator, approvers, notifiers)
         override = GateOverrideOperator(task_id="override", outlets=[OVERRIDDEN_TABLE])
         approve.set_downstream(override)
         # A task of its own: the cleared gate must find the event that the override emits at its end.

@@ -12,11 +12,10 @@ from include.contracts.job.column_fix import FIX_KINDS
 from include.contracts.job.requests import FormAction
 from include.contracts.spec.table_spec import GoldSpec
 from include.settings import Settings
-from lakehouse_airflow.alerts.approval import ApprovalAlert
 from lakehouse_airflow.assets import REPLAYED_TABLE
 from lakehouse_airflow.factory.defaults import EXECUTION_TIMEOUT, WRITE_PRIORITY, task_defaults
+from lakehouse_airflow.factory.forms import add_approval
 from lakehouse_airflow.operators.quarantine_replay import FixApprovalOperator, QuarantineReplayOperator
-from lakehouse_airflow.operators.second_person import APPROVE
 from lakehouse_airflow.retries import RETRIES, RETRY_DELAY
 from lakehouse_airflow.ui.links import REPLAY_DAG_ID
 
@@ -66,14 +65,8 @@ def build_quarantine_replay_dag(
         default_args=task_defaults(owner, execution_timeout, WRITE_PRIORITY),
     ) as dag:
         # A question has no time limit: a person may be away for the weekend.
-        approve = FixApprovalOperator(
-            task_id=APPROVE,
-            assigned_users=[{"id": name, "name": name} for name in approvers] or None,
-            notifiers=ApprovalAlert(notifiers),
-            execution_timeout=None,
-            retries=RETRIES,
-            retry_delay=RETRY_DELAY,
-        )
+        of_question = {"execution_timeout": None, "retries": RETRIES, "retry_delay": RETRY_DELAY}
+        approve = add_approval(FixApprovalOperator, approvers, notifiers, **of_question)
         approve.set_downstream(QuarantineReplayOperator(task_id="replay", conn_id=conn_id, outlets=[REPLAYED_TABLE]))
     # Set last: each task that is added later copies the Params, and copies take most of the parse time.
     dag.params.update(_form(tables))

@@ -11,8 +11,8 @@ from include.catalog import load_catalog
 from include.settings import Settings
 from lakehouse_airflow.assets import REBUILT_TABLE
 from lakehouse_airflow.factory.defaults import EXECUTION_TIMEOUT, WRITE_PRIORITY, task_defaults
-from lakehouse_airflow.factory.forms import approval_after, approval_dag, run_again_after, waiting_task_field
-from lakehouse_airflow.operators.table_rebuild import TableRebuildOperator
+from lakehouse_airflow.factory.forms import add_approval, approval_dag, run_again_after, waiting_task_field
+from lakehouse_airflow.operators.table_rebuild import DRY_RUN, RebuildApprovalOperator, TableRebuildOperator
 from lakehouse_airflow.ui.links import REBUILD_DAG_ID
 
 _DOC = """Rebuilds a table from its sources by its present spec, as a change of keys, types or partitions requires.
@@ -53,9 +53,8 @@ def build_table_rebuild_dag(
         tag="maintenance",
         owner=owner,
     ) as dag:
-        approve = approval_after(
-            TableRebuildOperator(task_id="dry_run", is_dry_run=True, **of_job), approvers, notifiers
-        )
+        approve = add_approval(RebuildApprovalOperator, approvers, notifiers)
+        approve.set_upstream(TableRebuildOperator(task_id=DRY_RUN, is_dry_run=True, **of_job))
         rebuild = TableRebuildOperator(task_id="rebuild", is_dry_run=False, outlets=[REBUILT_TABLE], **of_job)
         approve.set_downstream(rebuild)
         run_again_after(rebuild)

@@ -15,6 +15,11 @@ from include.contracts.airflow_access import AirflowAccess
 CONN_ID = "airflow_api"
 """The connection to Airflow itself: host (a URL), login and password of a user who may clear tasks."""
 
+HOW_TO_CONNECT = (
+    f"Create the connection {CONN_ID}: type Generic, the URL of Airflow as host, login and password of a user who may "
+    "read the answers to required actions, and clear tasks."
+)
+
 
 @contextmanager
 def own_airflow_api() -> Iterator[httpx.Client]:

@@ -10,7 +10,8 @@ from airflow.sdk.exceptions import AirflowFailException
 from include.contracts.counted import counted
 from include.contracts.time_format import MINUTE
 from lakehouse_airflow.hooks.store_access import prepare_process
-from lakehouse_airflow.operators.second_person import approved_by, who_asked
+from lakehouse_airflow.operators.question import Question
+from lakehouse_airflow.operators.second_person import SecondPersonApprovalOperator, approved_by, who_asked
 from lakehouse_airflow.operators.waiting_task import places, waiting_task, what_follows
 
 if TYPE_CHECKING:
@@ -19,31 +20,18 @@ if TYPE_CHECKING:
     from include.control.ledger.deletes import Deletes
 
 
-class AskedDeletesOperator(BaseOperator):
-    """Find the deletes that the form names, and return what a person must know to decide about them."""
+class DeleteApprovalOperator(SecondPersonApprovalOperator):
+    """Ask whether the deletes that the form names are allowed."""
 
-    def execute(self, context: Context) -> dict[str, str]:
-        """Return the `subject` and the `body` of the question.
+    ui_color = "#e8d5e0"
+
+    def question(self, context: Context) -> Question:
+        """Return what a person must know to decide.
 
         Raises:
             AirflowFailException: no run asked for such deletes, or a person has already allowed them.
         """
-        deletes, form = _requested_deletes(context), context["params"]
-        by, waiting = who_asked(context) or "the trigger of this run", waiting_task(context)
-        return {
-            "subject": f"Delete {deletes.keys:,} of {counted(deletes.of_keys, 'key')} of {deletes.table}?",
-            "body": "\n\n".join(
-                (
-                    deletes.summary,
-                    f"The batch that reads {deletes.source} up to version {deletes.source_version}, for the interval "
-                    f"from {deletes.interval_start:{MINUTE}}, deletes them; more keys need another approval.",
-                    f"Why they may be deleted, says {by}: **{form['reason']}**",
-                    places(deletes.table, waiting),
-                    f"**Approve**: the keys may be deleted. {what_follows(waiting)} **Reject**: nothing changes; have "
-                    "the source deliver again.",
-                )
-            ),
-        }
+        return _question(context, _requested_deletes(context))
 
 
 class AllowDeletesOperator(BaseOperator):
@@ -59,11 +47,26 @@ class AllowDeletesOperator(BaseOperator):
         """
         from include.control.ledger.deletes import DeleteRecords
 
-        who = approved_by(context)
         deletes, reason = _requested_deletes(context), context["params"]["reason"]
+        who = approved_by(context, _question(context, deletes))
         records = DeleteRecords(prepare_process().paths)
         records.record_allowed(deletes, said_by=who, reason=reason, run_id=context["run_id"])
         self.log.info("%s Allowed by %s. %s", deletes.summary, who, what_follows(waiting_task(context)))
+
+
+def _question(context: Context, deletes: Deletes) -> Question:
+    by, waiting = who_asked(context) or "the trigger of this run", waiting_task(context)
+    body = (
+        deletes.summary,
+        f"The batch that reads {deletes.source} up to version {deletes.source_version}, for the interval "
+        f"from {deletes.interval_start:{MINUTE}}, deletes them; more keys need another approval.",
+        f"Why they may be deleted, says {by}: **{context['params']['reason']}**",
+        places(deletes.table, waiting),
+        f"**Approve**: the keys may be deleted. {what_follows(waiting)} **Reject**: nothing changes; have the source "
+        "deliver again.",
+    )
+    subject = f"Delete {deletes.keys:,} of {counted(deletes.of_keys, 'key')} of {deletes.table}?"
+    return Question(subject, "\n\n".join(body))
 
 
 def _requested_deletes(context: Context) -> Deletes:

@@ -12,7 +12,8 @@ from include.contracts.asset_event import event_extra
 from include.errors import OverrideError, SpecError
 from lakehouse_airflow.assets import OVERRIDDEN_TABLE, is_announced, table_asset
 from lakehouse_airflow.hooks.store_access import prepare_process
-from lakehouse_airflow.operators.second_person import approved_by, who_asked
+from lakehouse_airflow.operators.question import Question
+from lakehouse_airflow.operators.second_person import SecondPersonApprovalOperator, approved_by, who_asked
 from lakehouse_airflow.operators.waiting_task import places, waiting_task, what_follows
 from lakehouse_airflow.ui.links import OVERRIDE_DAG_ID
 
@@ -56,46 +57,18 @@ def way_out(table: str, version: int | None, specs: str = "") -> str:
     )
 
 
-class RefusalOperator(BaseOperator):
-    """Find the refusal that the form names, and return what a person must know to decide about it."""
+class OverrideApprovalOperator(SecondPersonApprovalOperator):
+    """Ask whether the refused version that the form names may pass."""
 
-    def execute(self, context: Context) -> dict[str, str]:
-        """Return the `subject` and the `body` of the question.
+    ui_color = "#e8d5e0"
+
+    def question(self, context: Context) -> Question:
+        """Return what a person must know to decide.
 
         Raises:
             AirflowFailException: there is no such refusal; the message says which one there is.
         """
-        # Imported here: parsing a DAG file must not load the Delta reader.
-        from include.catalog import load_catalog
-        from include.control.gates.gates import Gates
-        from include.control.gates.overrides import refusal_to_override
-
-        settings, form = prepare_process(), context["params"]
-        paths, table, version = settings.paths, form["table"], form["version"]
-        try:
-            spec = load_catalog(settings.tables).spec(table)
-            refusal = refusal_to_override(spec, version, paths, Gates(paths))
-        except (SpecError, OverrideError) as error:
-            self.log.error("%s", error)
-            raise AirflowFailException(str(error)) from None
-        self.log.info("%s", refusal.refused)
-        by, waiting = who_asked(context) or "the trigger of this run", waiting_task(context)
-        refusing = [check for check in refusal.checks if check.refuses]
-        rules = [f"- `{check.bounded_rule}`: {check.reason or 'no reason stated'}" for check in refusing]
-        return {
-            "subject": f"Let version {version} of {table} pass, though its gate refused it?",
-            "body": "\n\n".join(
-                (
-                    *refusal.refused.split("\n"),
-                    "These rules refuse it:\n\n" + "\n".join(rules),
-                    places(table, waiting, has_samples=True),
-                    f"Why it may be read all the same, says {by}: **{form['reason']}**",
-                    "**Approve**: readers and the tables that read this one use this version from now on; your name "
-                    "and the reason stay with it. The rules check later versions again. "
-                    f"{what_follows(waiting)} **Reject**: everything stays as it is.",
-                )
-            ),
-        }
+        return _question(context)
 
 
 class GateOverrideOperator(BaseOperator):
@@ -110,20 +83,19 @@ class GateOverrideOperator(BaseOperator):
             AirflowFailException: nobody approved it, or the refusal does not exist any more.
         """
         from include.catalog import load_catalog
-        from include.control.gates.overrides import override
+        from include.control.gates.overrides import overridden_by, override
         from include.control.gates.result import Override
         from include.control.log.delta_log import read_commit
 
         settings, form = prepare_process(), context["params"]
         table, version, paths = form["table"], form["version"], settings.paths
-        approval = Override(
-            by=approved_by(context),
-            reason=form["reason"],
-            run_id=context["run_id"],
-            at=datetime.now(UTC),
-        )
         try:
-            result = override(load_catalog(settings.tables).spec(table), version, approval, paths)
+            spec = load_catalog(settings.tables).spec(table)
+            result = overridden_by(context["run_id"], spec, version, paths)
+            if result is None:
+                by = approved_by(context, _question(context))
+                approval = Override(by=by, reason=form["reason"], run_id=context["run_id"], at=datetime.now(UTC))
+                result = override(spec, version, approval, paths)
         except (SpecError, OverrideError) as error:
             self.log.error("%s", error)
             raise AirflowFailException(str(error)) from None
@@ -142,3 +114,31 @@ class GateOverrideOperator(BaseOperator):
         if not is_announced(context, table_asset(table), version):
             context["outlet_events"][OVERRIDDEN_TABLE].add(table_asset(table), extra=extra)
         return extra
+
+
+def _question(context: Context) -> Question:
+    # Imported here: parsing a DAG file must not load the Delta reader.
+    from include.catalog import load_catalog
+    from include.control.gates.gates import Gates
+    from include.control.gates.overrides import refusal_to_override
+
+    settings, form = prepare_process(), context["params"]
+    paths, table, version = settings.paths, form["table"], form["version"]
+    try:
+        refusal = refusal_to_override(load_catalog(settings.tables).spec(table), version, paths, Gates(paths))
+    except (SpecError, OverrideError) as error:
+        raise AirflowFailException(str(error)) from None
+    by, waiting = who_asked(context) or "the trigger of this run", waiting_task(context)
+    rules = [
+        f"- `{check.bounded_rule}`: {check.reason or 'no reason stated'}" for check in refusal.checks if check.refuses
+    ]
+    body = (
+        *refusal.refused.split("\n"),
+        "These rules refuse it:\n\n" + "\n".join(rules),
+        places(table, waiting, has_samples=True),
+        f"Why it may be read all the same, says {by}: **{form['reason']}**",
+        "**Approve**: readers and the tables that read this one use this version from now on; your name and the reason "
+        f"stay with it. The rules check later versions again. {what_follows(waiting)} **Reject**: everything stays as "
+        "it is.",
+    )
+    return Question(f"Let version {version} of {table} pass, though its gate refused it?", "\n\n".join(body))

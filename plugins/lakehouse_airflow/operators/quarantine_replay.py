@@ -5,21 +5,25 @@ If the form changes values, a second person is asked first.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowFailException
 
 from include.contracts.asset_event import event_extra
+from include.contracts.counted import counted
 from include.contracts.interval import Interval
 from include.contracts.job.args import Job
 from include.contracts.job.report import JobReport
-from include.contracts.job.requests import FormAction, RowFilter
+from include.contracts.job.requests import FormAction, QuarantineRequest, RowFilter
 from include.contracts.job.task_result import TaskResult
 from include.errors import Outcome
 from lakehouse_airflow.assets import REPLAYED_TABLE, table_asset
 from lakehouse_airflow.hooks.store_access import prepare_process
 from lakehouse_airflow.operators.quarantine.decision import decide_rows, give_up_file
 from lakehouse_airflow.operators.quarantine.form import action_of, read_request
+from lakehouse_airflow.operators.question import Question
 from lakehouse_airflow.operators.second_person import SecondPersonApprovalOperator, approved_by
 from lakehouse_airflow.operators.spark_job import SparkJobOperator
 
@@ -36,11 +40,8 @@ class FixApprovalOperator(SecondPersonApprovalOperator):
 
     ui_color = "#e8d5e0"
 
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(subject="Change quarantined rows?", **kwargs)
-
-    def execute(self, context: Context) -> Any:
-        """Ask, or go on at once.
+    def question(self, context: Context) -> Question | None:
+        """Return what a person must know to decide; None if no value is changed.
 
         Raises:
             AirflowFailException: the form does not say which rows, or how to fix them.
@@ -50,17 +51,9 @@ class FixApprovalOperator(SecondPersonApprovalOperator):
             return None
         request = read_request(context)
         if form["dry_run"] or not request.has_fixes:
-            self.log.info("No value is changed: nobody is asked.")
             return None
-        table, rows = form["table"], ", ".join(request.rows.ids) or request.rows.reason or "all that wait"
-        self.subject = f"Change quarantined rows of {table}, and replay them?"
-        self.body = (
-            f"**{request.said_by}** asks for: `{request.how}`\n\nRows: `{rows}`\n\n"
-            f"Why: {request.why or 'no reason given'}\n\n"
-            "**Approve**: the rows are changed, and go through the rules of their table; both names stay with them. "
-            "**Reject**: they stay as they are. A dry run of the same form says what would become of them."
-        )
-        return super().execute(context)
+        _, rows, _ = _waiting_rows(form["table"], request.rows)
+        return _question(form["table"], request, rows)
 
 
 class QuarantineReplayOperator(SparkJobOperator):
@@ -94,10 +87,12 @@ class QuarantineReplayOperator(SparkJobOperator):
         if action is FormAction.GIVE_UP:
             return self._decided(give_up_file(self.table, context))
         request = read_request(context)
-        if request.has_fixes and not dry_run:
-            who = approved_by(context)
+        selection, rows, interval = _waiting_rows(self.table, request.rows)
+        if rows and request.has_fixes and not dry_run:
+            who = approved_by(context, _question(self.table, request, rows))
             request = request.model_copy(update={"said_by": f"{request.said_by}, approved by {who}"})
-        selection, rows, interval = self._waiting_rows(request.rows)
+            # Exactly these: another row may come into quarantine before the job has started.
+            selection = selection.model_copy(update={"ids": tuple(row.id for row in rows)})
         request = request.model_copy(update={"rows": selection})
         for row in rows[:_SHOWN]:
             self.log.info("%s %s, tried %s times: %s", row.id, row.status, row.attempts, "; ".join(row.reasons))
@@ -120,27 +115,6 @@ class QuarantineReplayOperator(SparkJobOperator):
         self.log.info("%s", message)
         return TaskResult.of_nothing(message).to_xcom()
 
-    def _waiting_rows(self, selection: RowFilter) -> tuple[RowFilter, list[QuarantinedRow], Interval | None]:
-        """Return the selection with whole ids, its rows that wait, and the interval of their report, if any waits."""
-        # Imported here: parsing a DAG file must not load the Delta reader.
-        from include.catalog import load_catalog
-        from include.control.planning.complete_batches import replay_interval
-        from include.control.quarantine.row_ids import whole_id
-        from include.control.quarantine.rows import quarantined_rows
-        from include.control.quarantine.stored_rows import SUMMARY, StoredRows
-        from include.errors import SpecError
-
-        settings = prepare_process()
-        paths = settings.paths
-        try:
-            spec = load_catalog(settings.tables).spec(self.table)
-            ids = tuple(whole_id(self.table, prefix, paths) for prefix in selection.ids)
-        except SpecError as error:
-            raise AirflowFailException(str(error)) from None
-        whole = selection.model_copy(update={"ids": ids})
-        rows = quarantined_rows(StoredRows(self.table, paths), whole, SUMMARY)
-        return whole, rows, replay_interval(spec, rows, paths)
-
     def _announce(self, context: Context, report: JobReport, interval: Interval) -> None:
         """Trigger the DAGs that wait for the table, if readers may use a newer version of it."""
         if report.outcome is Outcome.COMMITTED and report.certified_moved:
@@ -154,3 +128,38 @@ class QuarantineReplayOperator(SparkJobOperator):
                     rows=report.table_rows,
                 ),
             )
+
+
+def _question(table: str, request: QuarantineRequest, rows: Sequence[QuarantinedRow]) -> Question:
+    number, ids = counted(len(rows), "quarantined row"), sorted(row.id for row in rows)
+    listed = ", ".join(f"`{each}`" for each in ids[:_SHOWN]) + (", …" if len(ids) > _SHOWN else "")
+    body = (
+        f"**{request.said_by}** asks for: `{request.how}`",
+        f"Rows: {listed} (all ids: `{sha256(' '.join(ids).encode()).hexdigest()[:16]}`)",
+        f"Why: {request.why or 'no reason given'}",
+        "**Approve**: these rows are changed, and go through the rules of their table; both names stay with them. "
+        "**Reject**: they stay as they are. A dry run of the same form says what would become of them.",
+    )
+    return Question(f"Change {number} of {table}, and replay?", "\n\n".join(body))
+
+
+def _waiting_rows(table: str, selection: RowFilter) -> tuple[RowFilter, list[QuarantinedRow], Interval | None]:
+    """Return the selection with whole ids, its rows that wait, and the interval of their report, if any waits."""
+    # Imported here: parsing a DAG file must not load the Delta reader.
+    from include.catalog import load_catalog
+    from include.control.planning.complete_batches import replay_interval
+    from include.control.quarantine.row_ids import whole_id
+    from include.control.quarantine.rows import quarantined_rows
+    from include.control.quarantine.stored_rows import SUMMARY, StoredRows
+    from include.errors import SpecError
+
+    settings = prepare_process()
+    paths = settings.paths
+    try:
+        spec = load_catalog(settings.tables).spec(table)
+        ids = tuple(whole_id(table, prefix, paths) for prefix in selection.ids)
+    except SpecError as error:
+        raise AirflowFailException(str(error)) from None
+    whole = selection.model_copy(update={"ids": ids})
+    rows = quarantined_rows(StoredRows(table, paths), whole, SUMMARY)
+    return whole, rows, replay_interval(spec, rows, paths)

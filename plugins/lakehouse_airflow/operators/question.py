@@ -2,38 +2,43 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from airflow.providers.standard.operators.hitl import ApprovalOperator
+
+from include.contracts.visible_text import visible
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
 
+class Question(NamedTuple):
+    """What a person is asked, as Markdown."""
+
+    subject: str
+    body: str
+
+
 class QuestionOperator(ApprovalOperator):
     """Ask a person to approve something. The text is shown as it is: no part of it is a template.
 
-    Airflow stores no NUL and a browser shows no other control character, so both are written as `\\x00`.
-
-    :param question_of: the task that returns the `subject` and the `body`; by default they are given here.
+    The question is `subject` and `body`, unless a subclass finds out in the run what there is to ask.
     """
 
     template_fields: ClassVar[tuple[str, ...]] = ()  # type: ignore[misc]  # Airflow declares it for each instance
 
-    def __init__(self, *, question_of: str = "", subject: str = "", **kwargs: Any) -> None:
+    def __init__(self, *, subject: str = "", **kwargs: Any) -> None:
         super().__init__(subject=subject, **kwargs)
-        self.question_of = question_of
+
+    def question(self, context: Context) -> Question | None:
+        """Return what to ask; None if nobody need be asked."""
+        return Question(self.subject, self.body or "")
 
     def execute(self, context: Context) -> Any:
         """Ask those who may answer."""
-        question = {"subject": self.subject, "body": self.body or ""}
-        if self.question_of:
-            question = context["ti"].xcom_pull(task_ids=self.question_of)
-        self.subject, self.body = _visible(question["subject"]), _visible(question["body"])
+        question = self.question(context)
+        if question is None:
+            self.log.info("Nobody is asked.")
+            return None
+        self.subject, self.body = map(visible, question)
         return super().execute(context)
-
-
-def _visible(text: str) -> str:
-    return "".join(
-        each if each.isprintable() or each in "\n\t" else each.encode("unicode_escape").decode() for each in text
-    )

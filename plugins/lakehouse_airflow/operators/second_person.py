@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
-from airflow.sdk.exceptions import AirflowFailException
+import httpx
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowNotFoundException
 
+from include.contracts.visible_text import visible
+from lakehouse_airflow.hooks.airflow_api import CONN_ID, HOW_TO_CONNECT, own_airflow_api
 from lakehouse_airflow.hooks.store_access import prepare_process
-from lakehouse_airflow.operators.question import QuestionOperator
+from lakehouse_airflow.operators.question import Question, QuestionOperator
+from lakehouse_airflow.ui.links import NOT_MAPPED
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -41,11 +46,7 @@ class SecondPersonApprovalOperator(QuestionOperator):
         asked_by, who = who_asked(context), (answer["responded_by_user"] or {}).get("name")
         is_own = bool(who) and who == asked_by and answer["chosen_options"] == [self.APPROVE]
         if is_own and prepare_process().second_person and (self._others(asked_by) or not self.assigned_users):
-            raise AirflowFailException(
-                f"{who} asked for this, and may not approve it.\n"
-                "Clear this task, and have somebody else answer; or let people approve their own requests "
-                "(LAKEHOUSE_SECOND_PERSON=false)."
-            )
+            raise AirflowFailException(own_approval(str(who)))
         return answer
 
     def _others(self, asked_by: str | None) -> list[Any]:
@@ -53,17 +54,59 @@ class SecondPersonApprovalOperator(QuestionOperator):
         return [user for user in self.assigned_users or () if asked_by not in (user["id"], user["name"])]
 
 
-def approved_by(context: Context) -> str:
-    """Return the name of the person who approved in the run's task `APPROVE`.
+def own_approval(who: str) -> str:
+    """Return why a person's approval of their own request does not count."""
+    return (
+        f"{who} asked for this, and may not approve it.\n"
+        f"Clear the task {APPROVE}, and have somebody else answer; or let people approve their own requests "
+        "(LAKEHOUSE_SECOND_PERSON=false)."
+    )
+
+
+def approved_by(context: Context, question: Question) -> str:
+    """Return the name of the person who approved exactly this in the run's task `APPROVE`.
+
+    Airflow's own record of the answer decides. What the task has returned proves nothing: whoever may edit XComs, or
+    mark a task as successful, can write it.
+
+    Args:
+        context: the context of a task after `APPROVE`.
+        question: what is to be done now, in the words of the question.
 
     Raises:
-        AirflowFailException: no person did.
+        AirflowFailException: nobody approved, or only the person who asked; or something else was approved.
+        AirflowException: Airflow's API does not answer.
     """
-    answer = context["ti"].xcom_pull(task_ids=APPROVE) or {}
+    answer = _recorded_answer(context)
     who = (answer.get("responded_by_user") or {}).get("name")
-    if not who:
-        raise AirflowFailException("Nobody approved this, and a person must. Trigger the DAG again.")
+    if not who or answer["chosen_options"] != [QuestionOperator.APPROVE]:
+        raise AirflowFailException("Nobody approved this, and a person must.\nTrigger the DAG again.")
+    if prepare_process().second_person and who == who_asked(context) and not answer["assigned_users"]:
+        raise AirflowFailException(own_approval(who))
+    if (answer["subject"], answer["body"]) != tuple(map(visible, question)):
+        raise AirflowFailException(
+            f"{who} approved something else than what there is to do now.\n"
+            f"Clear the task {APPROVE}: it asks again, and shows what there is now: {visible(question.subject)}"
+        )
     return str(who)
+
+
+def _recorded_answer(context: Context) -> dict[str, Any]:
+    """Return what Airflow has recorded about the question of the run, and about its answer; empty if none was asked."""
+    run = context["dag_run"]
+    place = f"/api/v2/dags/{quote(run.dag_id, safe='')}/dagRuns/{quote(run.run_id, safe='')}/taskInstances/{APPROVE}"
+    try:
+        with own_airflow_api() as api:
+            found = api.get(f"{place}/{NOT_MAPPED}/hitlDetails")
+            return {} if found.status_code == httpx.codes.NOT_FOUND else dict(found.raise_for_status().json())
+    except AirflowNotFoundException:
+        raise AirflowFailException(
+            f"Nobody knows who approved this: there is no connection {CONN_ID!r}.\n{HOW_TO_CONNECT}"
+        ) from None
+    except httpx.HTTPError as error:
+        raise AirflowException(
+            f"Airflow's API does not say who approved this: {error}\nCorrect the connection {CONN_ID}."
+        ) from None
 
 
 def who_asked(context: Context) -> str | None:

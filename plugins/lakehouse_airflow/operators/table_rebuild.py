@@ -12,7 +12,8 @@ from include.contracts.job.task_result import TaskResult
 from include.errors import Outcome
 from lakehouse_airflow.assets import REBUILT_TABLE, table_asset
 from lakehouse_airflow.intervals import label_interval, run_dates
-from lakehouse_airflow.operators.second_person import approved_by, who_asked
+from lakehouse_airflow.operators.question import Question
+from lakehouse_airflow.operators.second_person import SecondPersonApprovalOperator, approved_by, who_asked
 from lakehouse_airflow.operators.spark_job import SparkJobOperator
 from lakehouse_airflow.operators.waiting_task import places, waiting_task, what_follows
 
@@ -20,8 +21,21 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
 
+DRY_RUN, _PLAN = "dry_run", "plan"
+
+
+class RebuildApprovalOperator(SecondPersonApprovalOperator):
+    """Ask whether the plan that the run's task `DRY_RUN` has reported is carried out."""
+
+    ui_color = "#d5d8e8"
+
+    def question(self, context: Context) -> Question:
+        """Return what a person must know to decide."""
+        return _question(context)
+
+
 class TableRebuildOperator(SparkJobOperator):
-    """Rebuild the table of the form, or report the plan; a rebuild that ended early is continued.
+    """Rebuild the table of the form as approved, or report the plan; a rebuild that ended early is continued.
 
     The form's fields are Params of the run: `table`, `downstream`, `allow_deletes`, `allow_missing`, `why`, `task`. The
     parameters are those of `SparkJobOperator`, without table.
@@ -37,19 +51,20 @@ class TableRebuildOperator(SparkJobOperator):
         self.is_dry_run = is_dry_run
 
     def execute(self, context: Context) -> Any:
-        """Run the job, and announce the tables' new versions; a dry run returns the question for the approval.
+        """Run the job, and announce the tables' new versions; a dry run returns the plan.
 
         Raises:
-            AirflowFailException: nobody approved it.
+            AirflowFailException: nobody approved this plan, or the job would do something else by now.
             AirflowFailException, MillraceError, AirflowException: as `run_job_or_raise`.
         """
         form = context["params"]
-        asked_by = who_asked(context) or "the trigger of this run"
-        who = "" if self.is_dry_run else f", approved by {approved_by(context)}"
+        asked_by = _asked_by(context)
+        who = "" if self.is_dry_run else f", approved by {approved_by(context, _question(context))}"
         request = RebuildRequest(
             downstream=bool(form["downstream"]),
             allow_deletes=bool(form["allow_deletes"]),
             allow_missing=bool(form["allow_missing"]),
+            plan="" if self.is_dry_run else _plan(context),
             said_by=f"{asked_by}{who}",
             why=str(form["why"]),
         )
@@ -57,18 +72,34 @@ class TableRebuildOperator(SparkJobOperator):
         report = self.run_job_or_raise(context, interval, dry_run=self.is_dry_run, request=request)
         self.log.info("%s", report.message)
         if self.is_dry_run:
-            waiting = waiting_task(context)
-            body = [
-                report.message,
-                f"Why, says {asked_by}: **{form['why']}**",
-                *report.notes,
-                places(self.table, waiting),
-                f"**Approve**: the rows are replaced. {what_follows(waiting) if waiting else ''} "
-                "**Reject**: nothing changes.",
-            ]
-            return {"subject": f"Rebuild {self.table}?", "body": "\n\n".join(body)}
+            return {_PLAN: report.for_people}
         if report.outcome is Outcome.COMMITTED:
             for table, version in report.details["tables"].items():
                 extra = event_extra(table, version, "rebuilt", None)
                 context["outlet_events"][REBUILT_TABLE].add(table_asset(table), extra=extra)
         return TaskResult.of_report(report).to_xcom()
+
+
+def _question(context: Context) -> Question:
+    form, waiting = context["params"], waiting_task(context)
+    allowed = {
+        "allow_deletes": "It may delete any number of keys that earlier snapshots lack.",
+        "allow_missing": "It goes on without loaded landing files that do not exist any more.",
+    }
+    body = (
+        _plan(context),
+        *(text for field, text in allowed.items() if form[field]),
+        f"Why, says {_asked_by(context)}: **{form['why']}**",
+        places(form["table"], waiting),
+        f"**Approve**: the rows are replaced. {what_follows(waiting) if waiting else ''} **Reject**: nothing changes.",
+    )
+    return Question(f"Rebuild {form['table']}?", "\n\n".join(body))
+
+
+def _plan(context: Context) -> str:
+    """Return what the dry run has reported. It may have been edited since: the job compares it with its own plan."""
+    return str(context["ti"].xcom_pull(task_ids=DRY_RUN)[_PLAN])
+
+
+def _asked_by(context: Context) -> str:
+    return who_asked(context) or "the trigger of this run"

@@ -15,7 +15,7 @@ from airflow.sdk.exceptions import (
     AirflowSkipException,
 )
 
-from lakehouse_airflow.hooks.airflow_api import CONN_ID, own_airflow_api
+from lakehouse_airflow.hooks.airflow_api import CONN_ID, HOW_TO_CONNECT, own_airflow_api
 from lakehouse_airflow.ui.links import NOT_MAPPED, assets_path, data_docs_path, task_path, waiting_text
 
 if TYPE_CHECKING:
@@ -106,9 +106,7 @@ class RunWaitingTaskOperator(BaseOperator):
                 self._clear(api, task, context["params"]["table"])
         except AirflowNotFoundException:
             raise AirflowSkipException(
-                f"Clear {task} yourself, with the tasks after it: there is no connection {CONN_ID!r}.\n"
-                f"To have it done, create the connection {CONN_ID}: type Generic, the URL of Airflow as host, login "
-                "and password of a user who may clear tasks."
+                f"Clear {task} yourself, with the tasks after it: there is no connection {CONN_ID!r}.\n{HOW_TO_CONNECT}"
             ) from None
         except httpx.HTTPError as error:
             raise AirflowException(

@@ -85,7 +85,7 @@ def test_a_refused_row_is_found_fixed_and_replayed(person: Page, api: AirflowApi
     page.get_by_label("Dry run").uncheck()
     run = triggered(page, api)
     assert run.dag_id == "quarantine_replay"
-    assert answer_all(approver, run, {f"Change quarantined rows of {BRONZE}, and replay them?": "Approve"})
+    assert answer_all(approver, run, {f"Change 1 quarantined row of {BRONZE}, and replay?": "Approve"})
     assert ended(api, run).state == "success"
     page.goto(f"{LAKEHOUSE}/{BRONZE}/quarantine")
     expect(page.get_by_text("0 rows")).to_be_visible()

@@ -115,11 +115,15 @@ def test_files_that_are_gone_are_named_and_nothing_is_switched_unless_that_is_me
     refused = shop.rebuild(BRONZE)
     assert (refused.outcome, all(f"  {path}\n" in refused.message for path in gone)) == (Outcome.BAD_INPUT, True)
     assert file_contents(shop.paths.root) == lake
-    rebuilt = shop.rebuild(BRONZE, allow_missing=True)
+    other = shop.rebuild(BRONZE, allow_missing=True, plan=dry.for_people.replace("7 rows", "8 rows"))
+    assert (other.outcome, "else than what was approved" in other.message) == (Outcome.BAD_INPUT, True), other.message
+    rebuilt = shop.rebuild(BRONZE, allow_missing=True, plan=dry.for_people)
     assert (rebuilt.exit_code, rebuilt.notes) == (
         ExitCode.OK,
         (f"2 loaded landing files no longer exist, such as {gone[0]}",),
     )
+    again = shop.rebuild(BRONZE, allow_missing=True, plan=dry.for_people)
+    assert (again.outcome, "another one needs another approval" in again.message) == (Outcome.NO_OP, True)
     assert shop.rows(BRONZE, "order_id") == [("o6",)]
 
 

@@ -39,9 +39,9 @@ _WORK = {
     "TableMaintenanceOperator": Work.MAINTENANCE,
     **dict.fromkeys(
         (
-            *("SecondPersonApprovalOperator", "FixApprovalOperator", "ColumnApprovalOperator"),
-            *("RefusalOperator", "GateOverrideOperator", "AskedDeletesOperator", "AllowDeletesOperator"),
-            *("OpenQuestionsOperator", "RunWaitingTaskOperator"),
+            *("OverrideApprovalOperator", "DeleteApprovalOperator", "RebuildApprovalOperator", "FixApprovalOperator"),
+            *("GateOverrideOperator", "AllowDeletesOperator", "RunWaitingTaskOperator"),
+            *("OpenQuestionsOperator", "ColumnApprovalOperator"),
         ),
         Work.APPROVAL,
     ),

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import socket
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import httpx
 import pytest
 from airflow.sdk import DAG
 
@@ -18,7 +20,9 @@ from include.catalog import load_catalog
 from include.contracts.interval import Interval
 from include.contracts.job.args import Job
 from include.contracts.spec.table_spec import BronzeSpec
-from lakehouse_airflow.operators import spark_job
+from include.contracts.visible_text import visible
+from lakehouse_airflow.operators import second_person, spark_job
+from lakehouse_airflow.operators.question import QuestionOperator
 from lakehouse_airflow.operators.table_write import TableWriteOperator
 from tests.support.documents.specs import bronze_document, write_specs
 
@@ -140,6 +144,43 @@ def run_of() -> Callable[..., dict[str, Any]]:
             "outlet_events": given.get("events", {}),
         }
 
+    return make
+
+
+Record = Callable[..., dict[str, Any]]
+"""Answers the question of a run: `(context, operator, by, option)`; returns the context."""
+
+
+@pytest.fixture
+def record(monkeypatch: pytest.MonkeyPatch) -> Record:
+    """Return a function that asks what an operator asks, and keeps an answer as Airflow's API gives it."""
+    recorded: dict[str, dict[str, Any]] = {}
+
+    def find(request: httpx.Request) -> httpx.Response:
+        found = recorded.get(request.url.path)
+        return httpx.Response(200, json=found) if found else httpx.Response(404)
+
+    @contextmanager
+    def api() -> Iterator[httpx.Client]:
+        with httpx.Client(transport=httpx.MockTransport(find), base_url="http://airflow") as client:
+            yield client
+
+    def make(
+        context: dict[str, Any], operator: QuestionOperator, by: str | None = "ann", option: str = "Approve"
+    ) -> dict[str, Any]:
+        question = operator.question(context)
+        assert question is not None
+        place = f"/api/v2/dags/shop/dagRuns/{context['dag_run'].run_id}/taskInstances/{operator.task_id}/-1/hitlDetails"
+        recorded[place] = {
+            "subject": visible(question.subject),
+            "body": visible(question.body),
+            "chosen_options": [option] if by else None,
+            "responded_by_user": {"id": by, "name": by} if by else None,
+            "assigned_users": [],
+        }
+        return context
+
+    monkeypatch.setattr(second_person, "own_airflow_api", api)
     return make
 
 

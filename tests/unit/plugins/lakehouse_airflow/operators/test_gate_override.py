@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,17 +19,21 @@ from include.control.log.batch import BatchSources, Stream, Winner
 from include.paths import LakehousePaths
 from lakehouse_airflow.assets import OVERRIDDEN_TABLE, table_asset
 from lakehouse_airflow.operators import gate_override, quality_gate
-from lakehouse_airflow.operators.delete_approval import AllowDeletesOperator, AskedDeletesOperator
-from lakehouse_airflow.operators.gate_override import GateOverrideOperator, RefusalOperator, may_be_overridden, way_out
+from lakehouse_airflow.operators.delete_approval import AllowDeletesOperator, DeleteApprovalOperator
+from lakehouse_airflow.operators.gate_override import (
+    GateOverrideOperator,
+    OverrideApprovalOperator,
+    may_be_overridden,
+    way_out,
+)
 from lakehouse_airflow.operators.quality_gate import QualityGateOperator
 from tests.support.ledger.delta_tables import intent_of
 from tests.support.ledger.small_lake import commit_batch, judge
-from tests.unit.plugins.lakehouse_airflow.operators.conftest import DAY, House
+from tests.unit.plugins.lakehouse_airflow.operators.conftest import DAY, House, Record
 
 MakeRun = Callable[..., dict[str, Any]]
 ORDERS = "bronze.orders"
 RUN, OVERRIDE_RUN = "scheduled__2013-01-06T00:00:00+00:00", "manual__2013-01-07T09:00:00+00:00"
-ANN = {"responded_by_user": {"id": "1", "name": "ann"}}
 
 
 @pytest.fixture
@@ -55,13 +61,18 @@ def asked(run_of: MakeRun) -> Callable[..., dict[str, Any]]:
     added: list[tuple[Any, Any]] = []
     events = {OVERRIDDEN_TABLE: SimpleNamespace(add=lambda asset, extra: added.append((asset, extra)))}
 
-    def make(answer: dict[str, Any] | None = ANN, run_id: str = OVERRIDE_RUN, **values: Any) -> dict[str, Any]:
-        context = run_of(run_id, run_type="manual", left=answer, events=events)
+    def make(run_id: str = OVERRIDE_RUN, **values: Any) -> dict[str, Any]:
+        # As whoever may edit XComs could have it.
+        forged = {"responded_by_user": {"id": "1", "name": "eve"}, "chosen_options": ["Approve"]}
+        context = run_of(run_id, run_type="manual", left=forged, events=events)
         context["dag_run"].triggering_user_name = "bob"
         form = {"table": ORDERS, "version": 2, "reason": "a holiday", **values}
         return {**context, "params": form, "events": added}
 
     return make
+
+
+OVERRIDE, DELETE = OverrideApprovalOperator(task_id="approve"), DeleteApprovalOperator(task_id="approve")
 
 
 def override(context: dict[str, Any]) -> dict[str, Any]:
@@ -70,32 +81,41 @@ def override(context: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.usefixtures("refused")
 def test_the_question_says_version_rules_reason_and_what_an_answer_does(asked: Callable[..., dict[str, Any]]) -> None:
-    question = RefusalOperator(task_id="refusal").execute(asked())
-    assert question["subject"] == "Let version 2 of bronze.orders pass, though its gate refused it?"
+    question = OVERRIDE.question(asked())
+    assert question.subject == "Let version 2 of bronze.orders pass, though its gate refused it?"
     rule = "`expect_table_row_count_to_be_between(min_value=1)`: no empty days"
     for part in (rule, "says bob: **a holiday**", "**Reject**"):
-        assert part in question["body"]
-    assert "[bronze.orders](/assets?name_pattern=bronze.orders)" in question["body"]
-    assert "Then clear the task that waits" in question["body"]
-    body = RefusalOperator(task_id="refusal").execute(asked(task="shop/manual__1/bronze.orders_gate"))["body"]
+        assert part in question.body
+    assert "[bronze.orders](/assets?name_pattern=bronze.orders)" in question.body
+    assert "Then clear the task that waits" in question.body
+    body = OVERRIDE.question(asked(task="shop/manual__1/bronze.orders_gate")).body
     assert "[the task that waits](/dags/shop/runs/manual__1/tasks/bronze.orders_gate)" in body
     assert "[Data Docs with samples](/lakehouse/data-docs/shop/manual__1/bronze.orders)" in body
     assert "Then the task that waits runs again" in body
     for form, reason in (({"version": 1}, "passed its gate"), ({"version": 9}, "has no version 9")):
         with pytest.raises(AirflowFailException, match=reason):
-            RefusalOperator(task_id="refusal").execute(asked(**form))
+            OVERRIDE.question(asked(**form))
 
 
 @pytest.mark.usefixtures("announced")
 def test_an_approved_version_is_certified_in_the_name_of_who_approved_it_and_announced(
-    house: House, asked: Callable[..., dict[str, Any]], refused: Winner
+    house: House, asked: Callable[..., dict[str, Any]], record: Record, refused: Winner
 ) -> None:
     gates = Gates(LakehousePaths(house.root))
-    for nobody in (None, {"responded_by_user": None}):
-        with pytest.raises(AirflowFailException, match="Nobody approved this"):
-            override(asked(nobody))
+    with pytest.raises(AirflowFailException, match="Nobody approved this"):
+        override(asked())
+    for by, option, reason in (
+        (None, "Approve", "Nobody approved this"),
+        ("ann", "Reject", "Nobody approved this"),
+        ("bob", "Approve", "bob asked for this, and may not approve it"),
+    ):
+        with pytest.raises(AirflowFailException, match=reason):
+            override(record(asked(), OVERRIDE, by, option))
+    record(asked(reason="another one"), OVERRIDE)
+    with pytest.raises(AirflowFailException, match="ann approved something else than what there is to do now"):
+        override(asked())
     assert gates.certified(ORDERS) == 1
-    context = asked()
+    context = record(asked(), OVERRIDE)
     override(context)
     assert gates.certified(ORDERS) == refused.version == 2
     refusal = gates.override_in_force(ORDERS)
@@ -115,9 +135,9 @@ def test_an_approved_version_is_certified_in_the_name_of_who_approved_it_and_ann
 
 @pytest.mark.usefixtures("refused")
 def test_a_task_that_died_after_it_recorded_the_override_announces_it_when_retried(
-    house: House, asked: Callable[..., dict[str, Any]], announced: set[int]
+    house: House, asked: Callable[..., dict[str, Any]], record: Record, announced: set[int]
 ) -> None:
-    override(asked())
+    override(record(asked(), OVERRIDE))
     context = asked()
     override(context)
     assert len(context["events"]) == 2, "the first try ended before its event was made"
@@ -132,9 +152,9 @@ def test_a_task_that_died_after_it_recorded_the_override_announces_it_when_retri
 
 @pytest.mark.usefixtures("announced")
 def test_a_version_that_was_overtaken_while_the_question_stood_open_is_left_alone(
-    house: House, asked: Callable[..., dict[str, Any]], refused: Winner
+    house: House, asked: Callable[..., dict[str, Any]], record: Record, refused: Winner
 ) -> None:
-    RefusalOperator(task_id="refusal").execute(asked())
+    record(asked(), OVERRIDE)
     house.deliver("c.json")
     later = commit_batch(house.root, house.landing, house.spec, DAY, "the next run")
     judge(house.root, house.spec, later)
@@ -145,7 +165,7 @@ def test_a_version_that_was_overtaken_while_the_question_stood_open_is_left_alon
 
 @pytest.mark.usefixtures("announced")
 def test_the_cleared_gate_passes_and_says_by_whose_word(
-    run_of: MakeRun, asked: Callable[..., dict[str, Any]], refused: Winner
+    run_of: MakeRun, asked: Callable[..., dict[str, Any]], record: Record, refused: Winner
 ) -> None:
     left = TaskResult(outcome="committed", message="", table=ORDERS, version=refused.version).to_xcom()
     asset = table_asset(ORDERS)
@@ -157,7 +177,7 @@ def test_the_cleared_gate_passes_and_says_by_whose_word(
     assert first.startswith("bronze.orders version 2 refused: ")
     assert "the link Gate override of this task opens the form of the DAG gate_override" in first
     assert "lakehouse gate override bronze.orders --version 2 --reason ..." in first
-    override(asked())
+    override(record(asked(), OVERRIDE))
     result = gate.execute(context)
     assert (result["certified_version"], gate.outlets) == (2, [asset])
     assert result["message"].startswith("version 2 overridden by ann at ")
@@ -208,27 +228,33 @@ def allow(context: dict[str, Any]) -> None:
 
 @pytest.mark.usefixtures("records")
 def test_the_question_says_how_many_go_why_and_for_which_batch(asked: Callable[..., dict[str, Any]]) -> None:
-    question = AskedDeletesOperator(task_id="deletes").execute(asked(**FORM_OF_DELETES))
-    assert question["subject"] == "Delete 480 of 500 keys of silver.orders?"
-    assert "Then clear the task that waits" in question["body"]
+    question = DELETE.question(asked(**FORM_OF_DELETES))
+    assert question.subject == "Delete 480 of 500 keys of silver.orders?"
+    assert "Then clear the task that waits" in question.body
     for part in ("order_id=o1", "bronze.orders up to version 7", "says bob: **they are sold**", "**Reject**"):
-        assert part in question["body"]
+        assert part in question.body
 
 
 def test_what_is_approved_is_allowed_in_the_name_of_who_approved_it(
-    records: DeleteRecords, asked: Callable[..., dict[str, Any]]
+    records: DeleteRecords, asked: Callable[..., dict[str, Any]], record: Record
 ) -> None:
+    record(asked(**FORM_OF_DELETES), DELETE)
+    other = replace(DELETES, interval_start=DELETES.interval_start + timedelta(days=1), keys=499)
+    records.record_asked(other, "another run")
+    with pytest.raises(AirflowFailException, match="ann approved something else"):
+        allow(asked(**FORM_OF_DELETES))
+    records.record_allowed(other, said_by="cat", reason="", run_id="another approval")
     allow(asked(**FORM_OF_DELETES))
-    assert records.allowed_deletes("silver.orders", "id", "source") == [DELETES]
+    assert records.allowed_deletes("silver.orders", "id", "source") == [other, DELETES]
     with pytest.raises(AirflowFailException, match="no run asks to delete anything"):
         allow(asked(**FORM_OF_DELETES))
 
 
 def test_nothing_else_is_allowed_and_nothing_without_a_person(
-    records: DeleteRecords, asked: Callable[..., dict[str, Any]]
+    records: DeleteRecords, asked: Callable[..., dict[str, Any]], record: Record
 ) -> None:
     with pytest.raises(AirflowFailException, match="Runs ask at version 7"):
-        AskedDeletesOperator(task_id="deletes").execute(asked(**{**FORM_OF_DELETES, "version": 8}))
+        DELETE.question(asked(**{**FORM_OF_DELETES, "version": 8}))
     with pytest.raises(AirflowFailException, match="Nobody approved this"):
-        allow(asked({"responded_by_user": None}, **FORM_OF_DELETES))
+        allow(record(asked(**FORM_OF_DELETES), DELETE, by=None))
     assert records.allowed_deletes("silver.orders", "id", "source") == []

@@ -28,7 +28,7 @@ from lakehouse_airflow.assets import REPLAYED_TABLE, table_asset
 from lakehouse_airflow.operators.quarantine_replay import FixApprovalOperator, QuarantineReplayOperator
 from tests.support.ledger.delta_tables import day
 from tests.support.ledger.quarantine_rows import FIRST, quarantine, refused
-from tests.unit.plugins.lakehouse_airflow.operators.conftest import House
+from tests.unit.plugins.lakehouse_airflow.operators.conftest import House, Record
 
 MakeRun = Callable[..., dict[str, Any]]
 ORDERS = "bronze.orders"
@@ -50,9 +50,8 @@ def asked(house: House, run_of: MakeRun) -> Callable[..., dict[str, Any]]:
     added: list[tuple[Any, Any]] = []
     events = {REPLAYED_TABLE: SimpleNamespace(add=lambda asset, extra: added.append((asset, extra)))}
 
-    def make(approved_by: str = "", **values: Any) -> dict[str, Any]:
-        answer = {"responded_by_user": {"id": approved_by, "name": approved_by}} if approved_by else None
-        context = run_of(run_type="manual", logical_date=None, start=None, end=None, events=events, left=answer)
+    def make(**values: Any) -> dict[str, Any]:
+        context = run_of(run_type="manual", logical_date=None, start=None, end=None, events=events)
         context["dag_run"].triggering_user_name = "ann"
         return {**context, "params": {**FORM, **values}, "events": added}
 
@@ -72,15 +71,22 @@ def saved_request(task: QuarantineReplayOperator) -> tuple[JobArgs, QuarantineRe
 
 
 @pytest.mark.usefixtures("warm_server")
-def test_the_job_is_asked_for_what_the_form_says(house: House, asked: Callable[..., dict[str, Any]]) -> None:
+def test_the_job_is_asked_for_what_the_form_says(
+    house: House, asked: Callable[..., dict[str, Any]], record: Record
+) -> None:
     house.job(DONE, Job.QUARANTINE_REPLAY)
     task = replay()
     fix = {"set_column": " amount ", "set_how": "set", "set_value": "reflect('java.lang.System', 'getenv', 'KEY')"}
     form = {"ids": "r1, r2", **fix, "why": "so", "dry_run": False}
-    context = asked(approved_by="bob", **form)
+    with pytest.raises(AirflowFailException, match="Nobody approved this"):
+        replay().execute(asked(**form))
+    record(asked(**{**form, "ids": "r1"}), FixApprovalOperator(task_id="approve"), by="bob")
+    with pytest.raises(AirflowFailException, match="bob approved something else"):
+        replay().execute(asked(**form))
+    context = record(asked(**form), FixApprovalOperator(task_id="approve"), by="bob")
     assert task.execute(context)["rows"] == {"read": 1, "applied": 1, "inserted": 1}
     args, request = saved_request(task)
-    assert (request.rows.ids, request.why, request.said_by) == (("r1", "r2"), "so", "ann, approved by bob")
+    assert (request.rows.ids, request.why, request.said_by) == (("r2", "r1"), "so", "ann, approved by bob")
     assert request.fixes == {"amount": SetValue(value=fix["set_value"])}, "a literal, whatever it says"
     assert request.assign == {}, "a form has no expressions"
     assert (args.dry_run, args.table, args.interval.start) == (False, ORDERS, refused(1, of_day=2)["_interval_start"])
@@ -128,7 +134,10 @@ def test_a_dry_run_reports_the_action_of_each_row_and_none_of_its_values(
         ({}, "Which rows"),
         ({"ids": "r1 r9"}, "has no row 'r9'"),
         ({"ids": "r"}, "'r' is the beginning of"),
-        ({"ids": "r1", "set_column": "amount", "set_how": "set to null", "dry_run": False}, "Nobody approved"),
+        (
+            {"ids": "r1", "set_column": "amount", "set_how": "set to null", "dry_run": False},
+            "no connection 'airflow_api'",
+        ),
         ({"all_rows": True, "set_column": "amount"}, "fill in both fields"),
         ({"all_rows": True, "set_value": "5"}, "fill in both fields"),
         ({"all_rows": True, "set_column": "amount", "set_how": "set"}, "set needs the field Value"),
@@ -169,7 +178,7 @@ def test_a_second_person_is_asked_where_values_are_changed(
         task.execute(context)
     assert bool(told) is is_asked
     if is_asked:
-        assert told["subject"] == f"Change quarantined rows of {ORDERS}, and replay them?"
+        assert told["subject"] == f"Change 2 quarantined rows of {ORDERS}, and replay?"
         assert "**ann** asks for: `amount set to '{{ var.value.x }}'`" in told["body"]
 
 

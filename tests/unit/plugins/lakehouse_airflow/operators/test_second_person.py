@@ -24,10 +24,10 @@ from lakehouse_airflow.assets import REBUILT_TABLE, table_asset
 from lakehouse_airflow.operators.column_approval import ColumnApprovalOperator, OpenQuestionsOperator
 from lakehouse_airflow.operators.second_person import SecondPersonApprovalOperator
 from lakehouse_airflow.operators.table_maintenance import TableMaintenanceOperator
-from lakehouse_airflow.operators.table_rebuild import TableRebuildOperator
+from lakehouse_airflow.operators.table_rebuild import RebuildApprovalOperator, TableRebuildOperator
 from tests.support.documents.specs import bronze_document, write_specs
 from tests.support.ledger.small_lake import commit_batch
-from tests.unit.plugins.lakehouse_airflow.operators.conftest import DAY, House
+from tests.unit.plugins.lakehouse_airflow.operators.conftest import DAY, House, Record
 
 MakeRun = Callable[..., dict[str, Any]]
 ANN, BOB = ({"id": name, "name": name} for name in ("ann", "bob"))
@@ -68,10 +68,15 @@ def test_values_of_rows_in_a_question_are_no_template_and_their_control_characte
     value = "{{ 6 * 7 }} {{ \x00 \x1b[31m é"
     tasks = [
         ColumnApprovalOperator(task_id="approve", table=ORDERS, column="{{ 1 }}", kept=value),
-        SecondPersonApprovalOperator(task_id="approve", question_of="find"),
+        SecondPersonApprovalOperator(task_id="approve", subject=f"Let {value} pass?", body=value),
     ]
     for task in tasks:
-        context = {**run_of(run_type="manual", left={"subject": f"Let {value} pass?", "body": value}), "task": task}
+        context = {
+            **run_of(
+                run_type="manual",
+            ),
+            "task": task,
+        }
         context["task_instance"] = type("TaskInstance", (), {"id": "1"})
         task.render_template_fields(context)
         with pytest.raises(TaskAwaitingInput):
@@ -240,25 +245,29 @@ def task_of(*, is_dry_run: bool) -> TableRebuildOperator:
 def test_a_dry_run_gives_what_a_person_is_asked(house: House, rebuilding: dict[str, Any]) -> None:
     house.job(SAID, Job.TABLE_REBUILD)
     task = task_of(is_dry_run=True)
-    question = task.execute(rebuilding)
+    rebuilding["ti"].xcom_pull = lambda task_ids: {"dry_run": task.execute(rebuilding)}[task_ids]
+    question = RebuildApprovalOperator(task_id="approve").question(rebuilding)
     args = JobArgs.from_argv(task.application_args)
     assert (args.dry_run, args.table, task.job) == (True, SILVER, Job.TABLE_REBUILD)
     assert RebuildRequest.load(args.request) == RebuildRequest(downstream=True, said_by="ann", why="other keys")
-    assert question["subject"] == "Rebuild silver.orders?"
-    assert "would rebuild silver.orders" in question["body"]
-    assert "ann: **other keys**" in question["body"]
+    assert question.subject == "Rebuild silver.orders?"
+    assert "would rebuild silver.orders" in question.body
+    assert "ann: **other keys**" in question.body
     assert rebuilding["told"] == []
 
 
 @pytest.mark.usefixtures("warm_server")
-def test_each_table_that_was_switched_is_told_of(house: House, rebuilding: dict[str, Any]) -> None:
+def test_each_table_that_was_switched_is_told_of(house: House, rebuilding: dict[str, Any], record: Record) -> None:
     house.job(DONE, Job.TABLE_REBUILD)
-    rebuilding["ti"].xcom_pull = lambda task_ids: {"approve": {"responded_by_user": {"name": "eve"}}}[task_ids]
+    left = {"dry_run": {"plan": "would rebuild silver.orders"}}
+    rebuilding["ti"].xcom_pull = lambda task_ids: left[task_ids]
+    record(rebuilding, RebuildApprovalOperator(task_id="approve"), by="eve")
     task = task_of(is_dry_run=False)
     task.execute(rebuilding)
     args = JobArgs.from_argv(task.application_args)
     assert args.dry_run is False
-    assert RebuildRequest.load(args.request).said_by == "ann, approved by eve"
+    request = RebuildRequest.load(args.request)
+    assert (request.said_by, request.plan) == ("ann, approved by eve", "would rebuild silver.orders")
     assert [(asset, extra["version"]) for asset, extra in rebuilding["told"]] == [
         (table_asset(SILVER), 4),
         (table_asset(REVENUE), 7),
