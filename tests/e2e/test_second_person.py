@@ -61,7 +61,7 @@ def test_a_table_is_rebuilt_when_another_person_allows_it(
     run = api.trigger("table_rebuild", {**filled_in, "why": "values outgrow an int"})
     shown = approve_in_turn(api, approver, run, f"Rebuild {SILVER}?")
     assert f"would rebuild {SILVER} (2 rows now) by its spec " in shown
-    assert f"Why, says {USER}: **values outgrow an int**" in shown
+    assert f"Why, says {USER}: `values outgrow an int`" in shown
 
     after = table_facts(SILVER, lakehouse.root)
     assert after.version == after.certified_version == before.version + 1

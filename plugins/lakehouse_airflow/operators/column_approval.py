@@ -9,7 +9,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 
 from include.contracts.time_format import MINUTE
 from lakehouse_airflow.hooks.store_access import prepare_process
-from lakehouse_airflow.operators.question import QuestionOperator
+from lakehouse_airflow.operators.question import QuestionOperator, quoted
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -61,10 +61,10 @@ class ColumnApprovalOperator(QuestionOperator):
     ui_color = "#e8d5e0"
 
     def __init__(self, *, table: str, column: str, kept: str = "", **kwargs: Any) -> None:
-        place = f"`_rescued`: {kept}" if kept else "`_rescued`"
+        place = f"`_rescued`: {quoted(kept)}." if kept else "`_rescued`."
         body = (
-            f"Records of `{table}` have an undeclared field `{column}`. Its values are kept in "
-            f"{place}.\n\n**Approve**: from the next batch on it is a text column; existing rows "
+            f"Records of `{table}` have an undeclared field {quoted(column)}. Its values are kept in "
+            f"{place}\n\n**Approve**: from the next batch on it is a text column; existing rows "
             f"keep it in `_rescued`. **Reject**: it stays in `_rescued`, and nobody is asked again."
         )
         super().__init__(subject=f"Make {column} a column of {table}?", body=body, **kwargs)

@@ -10,7 +10,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from include.contracts.counted import counted
 from include.contracts.time_format import MINUTE
 from lakehouse_airflow.hooks.store_access import prepare_process
-from lakehouse_airflow.operators.question import Question
+from lakehouse_airflow.operators.question import Question, quoted
 from lakehouse_airflow.operators.second_person import SecondPersonApprovalOperator, approved_by, who_asked
 from lakehouse_airflow.operators.waiting_task import places, waiting_task, what_follows
 
@@ -57,10 +57,10 @@ class AllowDeletesOperator(BaseOperator):
 def _question(context: Context, deletes: Deletes) -> Question:
     by, waiting = who_asked(context) or "the trigger of this run", waiting_task(context)
     body = (
-        deletes.summary,
+        quoted(deletes.summary),
         f"The batch that reads {deletes.source} up to version {deletes.source_version}, for the interval "
         f"from {deletes.interval_start:{MINUTE}}, deletes them; more keys need another approval.",
-        f"Why they may be deleted, says {by}: **{context['params']['reason']}**",
+        f"Why they may be deleted, says {by}: {quoted(context['params']['reason'])}",
         places(deletes.table, waiting),
         f"**Approve**: the keys may be deleted. {what_follows(waiting)} **Reject**: nothing changes; have the source "
         "deliver again.",

@@ -12,7 +12,7 @@ from include.contracts.asset_event import event_extra
 from include.errors import OverrideError, SpecError
 from lakehouse_airflow.assets import OVERRIDDEN_TABLE, is_announced, table_asset
 from lakehouse_airflow.hooks.store_access import prepare_process
-from lakehouse_airflow.operators.question import Question
+from lakehouse_airflow.operators.question import Question, quoted
 from lakehouse_airflow.operators.second_person import SecondPersonApprovalOperator, approved_by, who_asked
 from lakehouse_airflow.operators.waiting_task import places, waiting_task, what_follows
 from lakehouse_airflow.ui.links import OVERRIDE_DAG_ID
@@ -130,13 +130,15 @@ def _question(context: Context) -> Question:
         raise AirflowFailException(str(error)) from None
     by, waiting = who_asked(context) or "the trigger of this run", waiting_task(context)
     rules = [
-        f"- `{check.bounded_rule}`: {check.reason or 'no reason stated'}" for check in refusal.checks if check.refuses
+        f"- {quoted(check.bounded_rule)}: {quoted(check.reason or 'no reason stated')}"
+        for check in refusal.checks
+        if check.refuses
     ]
     body = (
-        *refusal.refused.split("\n"),
+        quoted(refusal.refused),
         "These rules refuse it:\n\n" + "\n".join(rules),
         places(table, waiting, has_samples=True),
-        f"Why it may be read all the same, says {by}: **{form['reason']}**",
+        f"Why it may be read all the same, says {by}: {quoted(form['reason'])}",
         "**Approve**: readers and the tables that read this one use this version from now on; your name and the reason "
         f"stay with it. The rules check later versions again. {what_follows(waiting)} **Reject**: everything stays as "
         "it is.",

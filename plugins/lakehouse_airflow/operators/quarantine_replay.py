@@ -23,7 +23,7 @@ from lakehouse_airflow.assets import REPLAYED_TABLE, table_asset
 from lakehouse_airflow.hooks.store_access import prepare_process
 from lakehouse_airflow.operators.quarantine.decision import decide_rows, give_up_file
 from lakehouse_airflow.operators.quarantine.form import action_of, read_request
-from lakehouse_airflow.operators.question import Question
+from lakehouse_airflow.operators.question import Question, quoted
 from lakehouse_airflow.operators.second_person import SecondPersonApprovalOperator, approved_by
 from lakehouse_airflow.operators.spark_job import SparkJobOperator
 
@@ -134,9 +134,9 @@ def _question(table: str, request: QuarantineRequest, rows: Sequence[Quarantined
     number, ids = counted(len(rows), "quarantined row"), sorted(row.id for row in rows)
     listed = ", ".join(f"`{each}`" for each in ids[:_SHOWN]) + (", …" if len(ids) > _SHOWN else "")
     body = (
-        f"**{request.said_by}** asks for: `{request.how}`",
+        f"**{request.said_by}** asks for: {quoted(request.how)}",
         f"Rows: {listed} (all ids: `{sha256(' '.join(ids).encode()).hexdigest()[:16]}`)",
-        f"Why: {request.why or 'no reason given'}",
+        f"Why: {quoted(request.why or 'no reason given')}",
         "**Approve**: these rows are changed, and go through the rules of their table; both names stay with them. "
         "**Reject**: they stay as they are. A dry run of the same form says what would become of them.",
     )

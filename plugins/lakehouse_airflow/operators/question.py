@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from airflow.providers.standard.operators.hitl import ApprovalOperator
@@ -17,6 +18,20 @@ class Question(NamedTuple):
 
     subject: str
     body: str
+
+
+def quoted(text: str) -> str:
+    r"""Return text of others as Markdown that shows it as it is, line by line: no heading, no link, no picture.
+
+    >>> quoted("# Approved\n![a`b](https://example.com)")
+    '`# Approved`\n\n`` ![a`b](https://example.com) ``'
+    """
+    return "\n\n".join(_code(line) for line in visible(text).splitlines() if line.strip()) or "` `"
+
+
+def _code(line: str) -> str:
+    fence = "`" * (1 + max(map(len, re.findall("`+", line)), default=0))
+    return f"{fence} {line} {fence}" if "`" in line else f"{fence}{line}{fence}"
 
 
 class QuestionOperator(ApprovalOperator):

@@ -12,7 +12,7 @@ from include.contracts.job.task_result import TaskResult
 from include.errors import Outcome
 from lakehouse_airflow.assets import REBUILT_TABLE, table_asset
 from lakehouse_airflow.intervals import label_interval, run_dates
-from lakehouse_airflow.operators.question import Question
+from lakehouse_airflow.operators.question import Question, quoted
 from lakehouse_airflow.operators.second_person import SecondPersonApprovalOperator, approved_by, who_asked
 from lakehouse_airflow.operators.spark_job import SparkJobOperator
 from lakehouse_airflow.operators.waiting_task import places, waiting_task, what_follows
@@ -87,9 +87,9 @@ def _question(context: Context) -> Question:
         "allow_missing": "It goes on without loaded landing files that do not exist any more.",
     }
     body = (
-        _plan(context),
+        quoted(_plan(context)),
         *(text for field, text in allowed.items() if form[field]),
-        f"Why, says {_asked_by(context)}: **{form['why']}**",
+        f"Why, says {_asked_by(context)}: {quoted(form['why'])}",
         places(form["table"], waiting),
         f"**Approve**: the rows are replaced. {what_follows(waiting) if waiting else ''} **Reject**: nothing changes.",
     )

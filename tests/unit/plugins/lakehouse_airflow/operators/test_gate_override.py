@@ -83,8 +83,8 @@ def override(context: dict[str, Any]) -> dict[str, Any]:
 def test_the_question_says_version_rules_reason_and_what_an_answer_does(asked: Callable[..., dict[str, Any]]) -> None:
     question = OVERRIDE.question(asked())
     assert question.subject == "Let version 2 of bronze.orders pass, though its gate refused it?"
-    rule = "`expect_table_row_count_to_be_between(min_value=1)`: no empty days"
-    for part in (rule, "says bob: **a holiday**", "**Reject**"):
+    rule = "`expect_table_row_count_to_be_between(min_value=1)`: `no empty days`"
+    for part in (rule, "says bob: `a holiday`", "**Reject**"):
         assert part in question.body
     assert "[bronze.orders](/assets?name_pattern=bronze.orders)" in question.body
     assert "Then clear the task that waits" in question.body
@@ -231,7 +231,12 @@ def test_the_question_says_how_many_go_why_and_for_which_batch(asked: Callable[.
     question = DELETE.question(asked(**FORM_OF_DELETES))
     assert question.subject == "Delete 480 of 500 keys of silver.orders?"
     assert "Then clear the task that waits" in question.body
-    for part in ("order_id=o1", "bronze.orders up to version 7", "says bob: **they are sold**", "**Reject**"):
+    for part in (
+        "order_id=o1",
+        "bronze.orders up to version 7",
+        "says bob: `they are sold`",
+        "**Reject**",
+    ):
         assert part in question.body
 
 

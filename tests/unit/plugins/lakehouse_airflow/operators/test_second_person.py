@@ -175,7 +175,7 @@ def test_either_answer_is_kept_with_who_gave_it(
 ) -> None:
     task = ColumnApprovalOperator(task_id="approve", table=ORDERS, column="colour", kept='2 rows, such as "red"')
     assert task.subject == "Make colour a column of bronze.orders?"
-    assert '`_rescued`: 2 rows, such as "red".' in task.body
+    assert '`_rescued`: `2 rows, such as "red"`.' in task.body
     task.execute_complete({**run_of(ASKED_RUN), "task": task}, response(option))
     told = next(column for column in columns.of(ORDERS) if column.name == "colour")
     assert (told.state, told.said_by, told.run_id) == (state, "ann", ASKED_RUN)
@@ -252,7 +252,7 @@ def test_a_dry_run_gives_what_a_person_is_asked(house: House, rebuilding: dict[s
     assert RebuildRequest.load(args.request) == RebuildRequest(downstream=True, said_by="ann", why="other keys")
     assert question.subject == "Rebuild silver.orders?"
     assert "would rebuild silver.orders" in question.body
-    assert "ann: **other keys**" in question.body
+    assert "ann: `other keys`" in question.body
     assert rebuilding["told"] == []
 
 
