@@ -22,8 +22,17 @@ from include.errors import OverrideError
 from include.paths import LakehousePaths
 
 
-def override(spec: AnySpec, version: int, decision: Override, paths: LakehousePaths) -> GateResult:
+def override(
+    spec: AnySpec, version: int, decision: Override, paths: LakehousePaths, *, was_asked: bool = False
+) -> GateResult:
     """Let the refused `version` pass; if the same run has done it before, return its result.
+
+    Args:
+        spec: the spec of the table.
+        version: the version.
+        decision: who decided it, and why.
+        paths: the folders of the lakehouse.
+        was_asked: as of `refusal_to_override`.
 
     Raises:
         OverrideError: the decision has no reason, or `refusal_to_override` finds no refusal.
@@ -36,7 +45,7 @@ def override(spec: AnySpec, version: int, decision: Override, paths: LakehousePa
     if recorded := overridden_by(decision.run_id, spec, version, paths):
         return recorded
     gates = Gates(paths)
-    refusal = refusal_to_override(spec, version, paths, gates)
+    refusal = refusal_to_override(spec, version, paths, gates, was_asked=was_asked)
     checks = tuple(check.model_copy(update={"overridden": check.refuses}) for check in refusal.checks)
     result = refusal.model_copy(update={"passed": True, "refused": "", "checks": checks, "override": decision})
     if not gates.record_override(result):
@@ -50,8 +59,17 @@ def overridden_by(run_id: str, spec: AnySpec, version: int, paths: LakehousePath
     return recorded if recorded and recorded.override and recorded.override.run_id == run_id else None
 
 
-def refusal_to_override(spec: AnySpec, version: int, paths: LakehousePaths, gates: Gates) -> GateResult:
+def refusal_to_override(
+    spec: AnySpec, version: int, paths: LakehousePaths, gates: Gates, *, was_asked: bool = False
+) -> GateResult:
     """Return the refusal of `version` by the current rules, which a person may override.
+
+    Args:
+        spec: the spec of the table.
+        version: the version.
+        paths: the folders of the lakehouse.
+        gates: its gates.
+        was_asked: whether a person was asked about it when it was the newest; then a later refusal does not matter.
 
     Raises:
         OverrideError: there is no such version, or it passed, or a later one is certified or refused, or the rules have
@@ -63,7 +81,7 @@ def refusal_to_override(spec: AnySpec, version: int, paths: LakehousePaths, gate
         raise OverrideError(f"{table} was never built: there is no version to override.")
     if not 0 <= version <= newest:
         raise OverrideError(f"{table} has no version {version}: its newest is {newest}", _hint(table))
-    _require_newest_refusal(table, version, gates)
+    _require_refusal(table, version, gates, is_newest=not was_asked)
     restore = restoring_version(path, version)
     if restore is not None:
         raise OverrideError(
@@ -100,8 +118,8 @@ def override_note(table: str, verdicts: Verdicts | None) -> tuple[str, ...]:
     return (f"readers use version {result.version} of {table}, {result.override}; it had failed {failed}",)
 
 
-def _require_newest_refusal(table: str, version: int, gates: Gates) -> None:
-    """Raise if the version was not refused, or a later version has a result."""
+def _require_refusal(table: str, version: int, gates: Gates, *, is_newest: bool) -> None:
+    """Raise if the version was not refused, a later one is certified or, with `is_newest`, a later one was refused."""
     results = [recorded.result for recorded in gates.results(table)]
     passed = {result.version: result for result in results if result.passed}
     certified = max(passed, default=-1)
@@ -115,7 +133,7 @@ def _require_newest_refusal(table: str, version: int, gates: Gates) -> None:
     if version not in refused:
         others = f"refused are {', '.join(map(str, refused))}" if refused else "no version is refused"
         raise OverrideError(f"{table}: no gate has refused version {version}; {others}", _hint(table))
-    if version != refused[-1]:
+    if is_newest and version != refused[-1]:
         raise OverrideError(
             f"{table}: version {refused[-1]} came after {version}, and was refused too",
             f"It holds the batches of both: override version {refused[-1]} if both may be read. {_hint(table)}",

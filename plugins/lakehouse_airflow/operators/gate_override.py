@@ -68,7 +68,7 @@ class OverrideApprovalOperator(SecondPersonApprovalOperator):
         Raises:
             AirflowFailException: there is no such refusal; the message says which one there is.
         """
-        return _question(context)
+        return _question(context, was_asked=False)
 
 
 class GateOverrideOperator(BaseOperator):
@@ -93,9 +93,9 @@ class GateOverrideOperator(BaseOperator):
             spec = load_catalog(settings.tables).spec(table)
             result = overridden_by(context["run_id"], spec, version, paths)
             if result is None:
-                by = approved_by(context, _question(context))
+                by = approved_by(context, _question(context, was_asked=True))
                 approval = Override(by=by, reason=form["reason"], run_id=context["run_id"], at=datetime.now(UTC))
-                result = override(spec, version, approval, paths)
+                result = override(spec, version, approval, paths, was_asked=True)
         except (SpecError, OverrideError) as error:
             self.log.error("%s", error)
             raise AirflowFailException(str(error)) from None
@@ -116,7 +116,7 @@ class GateOverrideOperator(BaseOperator):
         return extra
 
 
-def _question(context: Context) -> Question:
+def _question(context: Context, *, was_asked: bool) -> Question:
     # Imported here: parsing a DAG file must not load the Delta reader.
     from include.catalog import load_catalog
     from include.control.gates.gates import Gates
@@ -125,7 +125,8 @@ def _question(context: Context) -> Question:
     settings, form = prepare_process(), context["params"]
     paths, table, version = settings.paths, form["table"], form["version"]
     try:
-        refusal = refusal_to_override(load_catalog(settings.tables).spec(table), version, paths, Gates(paths))
+        spec = load_catalog(settings.tables).spec(table)
+        refusal = refusal_to_override(spec, version, paths, Gates(paths), was_asked=was_asked)
     except (SpecError, OverrideError) as error:
         raise AirflowFailException(str(error)) from None
     by, waiting = who_asked(context) or "the trigger of this run", waiting_task(context)

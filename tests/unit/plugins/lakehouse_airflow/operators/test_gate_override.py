@@ -151,16 +151,24 @@ def test_a_task_that_died_after_it_recorded_the_override_announces_it_when_retri
 
 
 @pytest.mark.usefixtures("announced")
-def test_a_version_that_was_overtaken_while_the_question_stood_open_is_left_alone(
+def test_a_version_that_was_overtaken_while_the_question_stood_open_passes_unless_readers_use_a_later_one(
     house: House, asked: Callable[..., dict[str, Any]], record: Record, refused: Winner
 ) -> None:
     record(asked(), OVERRIDE)
     house.deliver("c.json")
     later = commit_batch(house.root, house.landing, house.spec, DAY, "the next run")
-    judge(house.root, house.spec, later)
-    with pytest.raises(AirflowFailException, match="readers use version 3, and never go back to 2"):
-        override(asked())
-    assert Gates(LakehousePaths(house.root)).certified(ORDERS) == later.version > refused.version
+    judge(house.root, house.spec, later, passed=False)
+    with pytest.raises(AirflowFailException, match="version 3 came after 2"):
+        OVERRIDE.question(asked())
+    override(asked())
+    assert Gates(LakehousePaths(house.root)).certified(ORDERS) == refused.version
+    record(asked("manual__3", version=later.version), OVERRIDE)
+    house.deliver("d.json")
+    latest = commit_batch(house.root, house.landing, house.spec, DAY, "the run after it")
+    judge(house.root, house.spec, latest)
+    with pytest.raises(AirflowFailException, match="readers use version 4, and never go back to 3"):
+        override(asked("manual__3", version=later.version))
+    assert Gates(LakehousePaths(house.root)).certified(ORDERS) == latest.version
 
 
 @pytest.mark.usefixtures("announced")
