@@ -26,7 +26,7 @@ def quoted(text: str) -> str:
     >>> quoted("# Approved\n![a`b](https://example.com)")
     '`# Approved`\n\n`` ![a`b](https://example.com) ``'
     """
-    return "\n\n".join(_code(line) for line in visible(text).splitlines() if line.strip()) or "` `"
+    return "\n\n".join(_code(line) for line in visible(text).split("\n") if line.strip()) or "` `"
 
 
 def _code(line: str) -> str:
