@@ -153,7 +153,7 @@ class SilverMachine:
         assert loaded == Counter(
             (name, *line.as_record().values()) for name, line in lines if isinstance(line, OrderRow)
         )
-        refused = Counter(row["record"] for row in self.shop.quarantine(BRONZE))
+        refused = Counter(row.record for row in self.shop.waiting(BRONZE))
         assert refused == Counter(line for _, line in lines if isinstance(line, str))
 
 
