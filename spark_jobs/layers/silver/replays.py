@@ -27,7 +27,7 @@ from spark_jobs.runtime.context import JobContext
 from spark_jobs.transforms.received import is_received
 from spark_jobs.transforms.refusals import is_accepted
 from spark_jobs.transforms.silver.origins import with_source_table
-from spark_jobs.transforms.silver.silver import fixed_rows
+from spark_jobs.transforms.silver.silver import fixed_rows, without_quarantining
 
 
 def source_of(received: str) -> str:
@@ -74,7 +74,7 @@ class SilverReplays:
         """
         if pinned is None:
             pinned = pin_references(self._spec, self._context.paths, self._context.ops.gates)
-        return self._references.judge(session, self._checked(self._frames(session, rows), at), pinned)
+        return self._references.judge(session, self._checked(self._frames(session, rows), at, self._spec), pinned)
 
     def read_replay(self, session: SparkSession, intent: Intent) -> DataFrame:
         """Return the rows of a replay, with their types and refusals."""
@@ -88,9 +88,9 @@ class SilverReplays:
             for table, of_table in self._by_source(rows).items()
         }
 
-    def _checked(self, frames: Mapping[str, DataFrame], at: datetime | None) -> DataFrame:
+    def _checked(self, frames: Mapping[str, DataFrame], at: datetime | None, by: SilverSpec) -> DataFrame:
         clock = F.lit(at or self._context.now()).cast("timestamp")
-        of_sources = ((rows.withColumn(CLOCK, clock), self._spec.of_source(table)) for table, rows in frames.items())
+        of_sources = ((rows.withColumn(CLOCK, clock), by.of_source(table)) for table, rows in frames.items())
         checked = (fixed_rows(rows, spec) for rows, spec in of_sources)
         return reduce(DataFrame.unionByName, checked)
 
@@ -121,6 +121,8 @@ class SilverReplays:
     ) -> DataFrame | None:
         """Return the accepted rows that earlier replays added to the table; None if there are none.
 
+        A row was accepted by the rules of its replay; the present ones may refuse it, but it is in no quarantine.
+
         Args:
             session: the batch's own.
             intent: the batch.
@@ -142,4 +144,4 @@ class SilverReplays:
                 deliveries = still_in[table].select(SOURCE_FILE, F.col("_batch_seq").alias("_delivered_in")).distinct()
                 numbered = rows.select("*", delivered_in).join(deliveries, [SOURCE_FILE, "_delivered_in"], "left_semi")
                 frames[table] = numbered.drop("_delivered_in")
-        return self._checked(frames, intent.planned_at).where(is_accepted())
+        return self._checked(frames, intent.planned_at, without_quarantining(self._spec)).where(is_accepted())

@@ -13,6 +13,8 @@ from pyspark.sql import functions as F
 from include.contracts.job.requests import RowFilter
 from include.contracts.row_status import PENDING, RowStatus
 from include.contracts.spec.table_spec import SilverSpec
+from include.control.changes.spec_changes import Effect, spec_changes
+from include.control.ledger.spec_history import document_of
 from include.control.log.batch import BatchSources, Intent
 from include.control.log.delta_log import latest_version
 from include.control.log.stored_tables import is_table
@@ -25,13 +27,15 @@ from spark_jobs.layers.received_rows import received_frame
 from spark_jobs.layers.silver.references import References
 from spark_jobs.layers.silver.replays import SilverReplays
 from spark_jobs.layers.silver.source_table import SourceTable, of_intervals
+from spark_jobs.protocol.secondary import belongs_to
 from spark_jobs.runtime.context import JobContext
 from spark_jobs.runtime.session import freeze
 from spark_jobs.transforms.received import RECEIVED, as_received, is_received
 from spark_jobs.transforms.refusals import is_quarantined
 from spark_jobs.transforms.silver.partitions import is_own
+from spark_jobs.transforms.silver.references import refuse_quarantined
 from spark_jobs.transforms.silver.retraction import with_recomputed_keys
-from spark_jobs.transforms.silver.silver import key_values, silver_rows
+from spark_jobs.transforms.silver.silver import key_values, silver_rows, without_quarantining
 
 
 class SilverSource:
@@ -213,17 +217,47 @@ class SilverSource:
             yield source, source.rows_of_batch(session, intent.sources, again)
 
     def all_rows(self, session: SparkSession, intent: Intent) -> DataFrame:
-        """Return all rows of the sources, of earlier replays, and of the batch if it is a replay."""
+        """Return all rows of the sources, of earlier replays, and of the batch if it is a replay.
+
+        A row that an earlier batch has read is refused if and only if it was refused then.
+        """
         require_same_sources(intent.sources, self._context.paths)
         bronze = {source.table: source.rows(session, intent.sources) for source in self._tables}
         rows = self._union(
-            self._judged(session, intent, source, bronze[source.table], has_earlier=True) for source in self._tables
+            self._judged_as_before(session, intent, source, bronze[source.table]) for source in self._tables
         )
         if (replayed := self.replays.read_earlier(session, intent, still_in=bronze)) is not None:
             rows = rows.unionByName(replayed.select(*rows.columns))
         if intent.sources.replay:
             rows = rows.unionByName(self.replays.read_replay(session, intent).select(*rows.columns))
         return rows
+
+    def _judged_as_before(
+        self, session: SparkSession, intent: Intent, source: SourceTable, bronze: DataFrame
+    ) -> DataFrame:
+        """Return bronze rows with refusals, those of earlier batches by the rules that these batches had.
+
+        Otherwise, after a change of rules, a row would be in the table and in quarantine, or in neither.
+        """
+        path = self._context.paths.quarantine(self._spec.table)
+        if not self._has_other_rules(intent):
+            return self._judged(session, intent, source, bronze, has_earlier=True)
+        is_read = source.has_arrived(intent.sources) | of_intervals(self.intervals_read_again(intent))
+        rows = self._judged(session, intent, source, bronze.where(is_read), has_earlier=True)
+        earlier = silver_rows(bronze.where(~is_read), without_quarantining(source.spec), _received(bronze))
+        if is_table(path):
+            stored = read_version(session, path, latest_version(path)).where(belongs_to(intent.table_id))
+            earlier = refuse_quarantined(earlier, stored.select(F.col("received").alias(RECEIVED)))
+        return rows.unionByName(earlier.drop(RECEIVED))
+
+    def _has_other_rules(self, intent: Intent) -> bool:
+        """Whether batches of the table followed specs that may have refused other rows."""
+        now = document_of(self._context.spec)
+        return any(
+            change.effect is Effect.RECOMPUTE
+            for earlier in self._context.ops.specs.of(intent.table, intent.table_id).values()
+            for change in spec_changes(earlier, now)
+        )
 
     def _judged(
         self,

@@ -51,6 +51,18 @@ def refuse_as_before(rows: DataFrame, rules: Sequence[Expectation], refused: Dat
     return rows
 
 
+def refuse_quarantined(rows: DataFrame, stored: DataFrame) -> DataFrame:
+    """Refuse the rows that are in quarantine, for whatever reason.
+
+    Args:
+        rows: rows with `_refusals` and `RECEIVED`.
+        stored: `RECEIVED` of the rows in quarantine.
+    """
+    joined = rows.join(stored.distinct().withColumn(_EXISTS, F.lit(True)), RECEIVED, "left")
+    refused = F.concat(REFUSALS, refusal_when(F.col(_EXISTS), "quarantine", "an earlier batch has refused it"))
+    return joined.withColumn(REFUSALS, refused).select(*rows.columns)
+
+
 def _is_reason_of(rule: Expectation, reason: Column) -> Column:
     return (reason == rule.rule) | reason.startswith(f"{rule.rule}: ")
 

@@ -75,6 +75,12 @@ def silver_rows(bronze: DataFrame, spec: SilverSpec, *more: Column) -> DataFrame
     )
 
 
+def without_quarantining(spec: SilverSpec) -> SilverSpec:
+    """Return the spec without the rules that put rows into quarantine, for rows on which a batch has decided before."""
+    rules = tuple(rule for rule in spec.expectations if rule.action is not Action.QUARANTINE)
+    return spec.model_copy(update={"expectations": rules})
+
+
 def key_values(bronze: DataFrame, spec: SilverSpec) -> list[Column]:
     """Return the keys of a bronze row; null where a value does not fit the key's type."""
     keys = {name: spec.columns[name] for name in spec.keys}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -92,6 +93,26 @@ def test_the_new_content_of_a_file_replaces_its_rows_in_both_layers(shop: Lakeho
     assert [(file.path[-6:], file.status, file.rows.written if file.rows else None) for file in states] == [
         ("a.json", FileStatus.LOADED, 2), ("b.json", FileStatus.LOADED, 3), ("w.json", FileStatus.LOADED, 1)
     ]  # fmt: skip
+
+
+def test_a_key_that_is_computed_again_has_the_rows_that_were_accepted_when_they_came(shop: Lakehouse) -> None:
+    def judge_by(*rules: dict[str, Any]) -> None:
+        shop.specs(silver_document(apply_as_deletes="op = 'delete'", expectations=list(rules)))
+
+    shop.deliver(1, "c.json", [order(1, -7, 12), order(6, 2, 2), order(7, 9, 9)])
+    shop.deliver(1, "d.json", [order(7, -2, 1)])
+    run(shop, *TABLES)
+    assert shop.replay(SILVER, assign={"amount": "if(order_id = 'o7', 2, amount)"}).rows.superseded == 1
+    judge_by()
+    shop.deliver(1, "a.json", SECOND)
+    run(shop, *TABLES)
+    assert amounts(shop) == {**AFTER_SECOND, "o6": 2, "o7": 9}
+    assert [json.loads(row.record)["amount"] for row in shop.waiting(SILVER)] == [-7], "it waits, and is in no table"
+    judge_by({"expect_column_values_to_be_between": {"column": "amount", "min_value": 4}, "action": "quarantine"})
+    shop.deliver(1, "c.json", [order(9, 9)])
+    run(shop, *TABLES)
+    assert amounts(shop) == {**AFTER_SECOND, "o7": 2, "o9": 9}, "o1, o6 and o7 have rows that are in no quarantine"
+    assert shop.waiting(SILVER) == []
 
 
 @pytest.mark.slow
