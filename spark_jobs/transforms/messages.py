@@ -27,7 +27,7 @@ from spark_jobs.transforms.records import (
 from spark_jobs.transforms.values.avro_values import UNION_OPTIONS, nanosecond_time, plain_value, readable_schema
 from spark_jobs.transforms.values.exact_values import in_range
 from spark_jobs.transforms.values.java_functions import with_java_functions
-from spark_jobs.transforms.values.nested_values import nested_as_json
+from spark_jobs.transforms.values.nested_values import json_union, nested_as_json
 
 NULL_MESSAGE = "_null_message"
 """True for a message with a key and no value: in a compacted topic it means that the key is deleted."""
@@ -81,8 +81,8 @@ def message_rows(messages: DataFrame, spec: BronzeSpec) -> DataFrame:
     rows = columns.declared(_PARSE[source.format](received, columns, spec))
     time, rescued = in_range(F.col(_TIME), "timestamp"), F.col(RESCUED)
     lost = F.to_json(F.struct(F.unix_millis(_TIME).cast("string").alias(_TIME)))
-    with_time = F.coalesce(F.concat(F.regexp_replace(rescued, r"\}\z", ","), F.substring(lost, 2, 100)), lost)
-    checked = {RESCUED: F.when(time.isNull() & F.col(_TIME).isNotNull(), with_time).otherwise(rescued), _TIME: time}
+    is_lost = time.isNull() & F.col(_TIME).isNotNull()
+    checked = {RESCUED: F.when(is_lost, json_union([rescued, lost])).otherwise(rescued), _TIME: time}
     return rows.withColumns(checked).select(*spec.columns, RESCUED, CORRUPT, *origin)
 
 

@@ -24,6 +24,7 @@ from spark_jobs.transforms.values.nested_values import (
     bound,
     elements_in,
     fields_in,
+    json_union,
     losses,
     read_as,
     result,
@@ -179,8 +180,7 @@ def with_parts(df: DataFrame, name: str, text: Column, parts: Parts, field_name:
         df, level = df.withColumns(read), below
     value = F.struct(*(leaves[column][VALUE].alias(column) for column in parts.columns))
     is_lost = F.greatest(*(leaf[MISFIT] for leaf in leaves.values()), F.lit(WHOLE)) != WHOLE
-    none = F.create_map().cast("map<string,string>")
-    every_loss = F.when(is_lost, F.map_concat(none, *(F.coalesce(each, none) for each in lost)))
+    every_loss = F.when(is_lost, json_union(lost))
     return df.withColumn(name, result(value, F.greatest(*misfits)).withField(LOST, every_loss))
 
 

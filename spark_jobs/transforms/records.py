@@ -17,6 +17,7 @@ from spark_jobs.transforms.values.exact_values import (
     exact_but_for_year,
     in_range,
     may_not_be_stored,
+    with_mark,
     with_null_values,
 )
 from spark_jobs.transforms.values.java_functions import java_function, with_java_functions
@@ -25,6 +26,7 @@ from spark_jobs.transforms.values.nested_values import (
     VALUE,
     WHOLE,
     fields_in,
+    json_union,
     losses,
     names_for_java,
     nested_as_json,
@@ -66,7 +68,7 @@ def parse_json(df: DataFrame, columns: RecordColumns, field_names: str) -> DataF
 
     Returns:
         The columns, `_rescued`, `_corrupt_record`, and the other columns of `df`. If an object
-        names a field twice, the last value counts.
+        has a field several times, the last value counts, and the others are in `_rescued`.
     """
     record = fields_in(_text_of_record(), columns.fields.values(), field_names == "any_case", _with_commas(columns))
     return _json_rows(with_java_functions(df).withColumn(_FIELDS, record), columns)
@@ -128,6 +130,7 @@ def parse_columns(
     """
     received = {name: kind for name, kind in df.dtypes if name in columns.kinds}
     raw = {name: F.col(name) if name in received else F.lit(None) for name in columns.kinds}
+    raw |= {name: with_mark(raw[name], is_number=False) for name in raw if name in sound and columns.has_commas(name)}
     texts = {field: (column, F.col(column)) for column, field in undeclared.items()}
     rescued = {field: text if column in sound else shown_text(text) for field, (column, text) in texts.items()}
     return _bronze_rows(df, columns, raw, received, rescued, F.col(CORRUPT), {*undeclared, CORRUPT}, sound)
@@ -158,7 +161,7 @@ def _read_column(name: str, value: Column, received: str, columns: RecordColumns
     if is_nested(kind) and (received != kind or columns.reading(name).null_values):
         text = (nested_as_json(value, received, None) if received == kind else value).cast("string")
         text = text if is_sound else shown_text(text)
-        lost = F.to_json(losses(text, read, kind, field_text(columns.fields.get(name, name)), columns.reading(name)))
+        lost = losses(text, read, kind, field_text(columns.fields.get(name, name)), columns.reading(name))
         is_lost = read[MISFIT] != WHOLE
         return _ReadColumn(read[VALUE], read_as(text, kind, columns.reading(name)), is_lost, lost, is_object=True)
     if received == kind and (is_sound or not may_not_be_stored(kind)):
@@ -198,13 +201,13 @@ def _bronze_rows(
         corrupt: the record as text, if it cannot be parsed.
         not_kept: the columns of `df` that the rows do not have.
         sound: the columns whose texts are known to be UTF-8.
-        more: map of further fields with their texts.
+        more: JSON of further fields with their texts.
     """
     df = with_java_functions(df)
     kept = [name for name in df.columns if name not in {*columns.kinds, *not_kept}]
     values = {name: F.lit(None).cast(kind) for name, kind in columns.kinds.items()}
-    lost = {field: (text.isNotNull(), text) for field, text in undeclared.items()}
-    objects = [] if more is None else [(more.isNotNull(), F.to_json(more))]
+    lost = dict[str, tuple[Column, Column]]()
+    objects = [] if more is None else [(more.isNotNull(), more)]
     before = dict[str, Column]()
     for name, kind in received.items():
         field, value = columns.fields.get(name, name), with_null_values(raw[name], columns.reading(name))
@@ -212,7 +215,7 @@ def _bronze_rows(
             text = value if name in sound else shown_text(value)
             df, at = with_parts(df, _read(name), text, columns.parts[name], field), F.col(_read(name))
             lost[field_text(field)] = at[MISFIT] != WHOLE, text
-            objects.append((at[LOST].isNotNull(), F.to_json(at[LOST])))
+            objects.append((at[LOST].isNotNull(), at[LOST]))
             values[name] = at[VALUE]
             continue
         column = _read_column(name, value, kind, columns, is_sound=name in sound)
@@ -225,6 +228,11 @@ def _bronze_rows(
             else:
                 lost[field_text(field)] = column.is_lost, column.shown
     rows = df.withColumns(before) if before else df
+    fields = {field: (text.isNotNull(), text) for field, text in undeclared.items()}
+    # A transform of Kafka messages may fill a column that has the name of an undeclared field.
+    of_same_name = [(is_there, text.alias(field)) for field, (is_there, text) in fields.items() if field in lost]
+    objects += [(is_there, F.to_json(F.struct(text))) for is_there, text in of_same_name]
+    lost = fields | lost
     rescue = F.when(corrupt.isNull(), _rescued(lost, objects))
     stored = (value.alias(name) for name, value in values.items())
     return rows.select(*stored, rescue.alias(RESCUED), corrupt.alias(CORRUPT), *kept)
@@ -246,9 +254,7 @@ def _rescued(lost: Mapping[str, tuple[Column, Column]], objects: Sequence[tuple[
     there = [F.when(is_there, json_object) for is_there, json_object in objects]
     if len(there) < 2:
         return there[0] if there else F.lit(None).cast("string")
-    fields = F.concat_ws(",", *(F.regexp_replace(each, r"\A\{|\}\z", "") for each in there))
-    is_any = _any([is_there for is_there, _ in objects])
-    return F.when(is_any, F.concat(F.lit("{"), fields, F.lit("}")))
+    return F.when(_any([is_there for is_there, _ in objects]), json_union(there))
 
 
 def _any(conditions: Sequence[Column]) -> Column:

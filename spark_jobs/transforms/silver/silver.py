@@ -21,7 +21,13 @@ from spark_jobs.transforms.refusals import clock_of, missing_values, no_refusal,
 from spark_jobs.transforms.silver.changes import row_hash
 from spark_jobs.transforms.silver.origins import origin
 from spark_jobs.transforms.silver.ties import FIXED_HASHES, GREATEST_HASH
-from spark_jobs.transforms.values.exact_values import can_be_stored, exact, may_not_be_stored, with_null_values
+from spark_jobs.transforms.values.exact_values import (
+    can_be_stored,
+    exact,
+    may_not_be_stored,
+    with_mark,
+    with_null_values,
+)
 from spark_jobs.transforms.values.java_functions import with_java_functions
 from spark_jobs.transforms.values.nested_values import (
     MISFIT,
@@ -131,12 +137,15 @@ def start_type(spec: SilverSpec) -> str:
 
 
 def _received(name: str, column: ColumnSpec) -> Column:
-    return with_null_values(F.expr(column.expression) if column.expression else F.col(name), column)
+    unmarked = column.model_copy(update={"decimal_comma": False})
+    return with_null_values(F.expr(column.expression) if column.expression else F.col(name), unmarked)
 
 
 def _exact(name: str, column: ColumnSpec, received: str) -> Column:
     """Return the value of a column without parts; null if it does not fit."""
     value = nested_as_json(_received(name, column), received, None)
+    if column.decimal_comma and received == "string":
+        value = with_mark(value, is_number=False)
     value = exact(value, "string" if is_nested(received) else received, column.type, column)
     # Bronze has no text that is not UTF-8, but bytes may be none, and SQL can make a text of them.
     may_be_bytes = column.type == "string" and (column.expression or received == "binary")
@@ -193,8 +202,8 @@ def _invalid_values(spec: SilverSpec, kinds: Mapping[str, str]) -> Column:
         elif kinds[name] == column.type and not column.null_values:
             is_invalid, shown = read[MISFIT] == OF_ANOTHER_TYPE, F.to_json(value)
         else:
-            lost = losses(_as_text(value, kinds[name]), read, column.type, name, column)
-            is_invalid, shown = read[MISFIT] == OF_ANOTHER_TYPE, F.to_json(lost)
+            shown = losses(_as_text(value, kinds[name]), read, column.type, name, column)
+            is_invalid = read[MISFIT] == OF_ANOTHER_TYPE
         reason = F.concat(F.lit(f"{name} is no {column.type}: "), F.substring(shown, 1, _MAX_VALUE_LENGTH))
         invalid.append(F.when(is_invalid, refusal(INVALID_VALUE, Action.QUARANTINE, reason)))
     return F.array_compact(F.array(*invalid).cast(REFUSALS_TYPE)) if invalid else no_refusal()

@@ -11,7 +11,7 @@ from typing import Any, TypeGuard
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, DataType, MapType, NumericType, StructType
+from pyspark.sql.types import ArrayType, DataType, MapType, NumericType, StringType, StructType
 
 from include.control.landing.formats.values import MAX_PRECISION
 from spark_jobs.transforms.values.exact_values import with_mark
@@ -71,10 +71,12 @@ def plain_value(value: Column, kind: DataType, with_commas: bool) -> tuple[Colum
     """Return a value with the value of each union and logical type in its place, and the Spark type of that.
 
     A union of several types becomes text, JSON if it has parts; within other values it becomes a variant. With commas,
-    a number there gets a mark, because it is not to be read like the texts of a column whose numbers have commas.
+    texts are those of `with_mark`, because a number there is not to be read like a text.
     """
     if _is_union(kind):
         return F.coalesce(*(_text(value[each.name], each.dataType, with_commas) for each in kind.fields)), "string"
+    if isinstance(kind, StringType):
+        return with_mark(value, is_number=False) if with_commas else value, "string"
     return _rebuilt(value, kind), "string" if _is_logical(kind) else kind.simpleString()
 
 
@@ -101,7 +103,7 @@ def _has_parts(kind: DataType) -> bool:
 def _text(member: Column, kind: DataType, with_commas: bool) -> Column:
     rebuilt = _rebuilt(member, kind)
     text = as_json(rebuilt) if _has_parts(kind) else rebuilt.cast("string")
-    return with_mark(text) if with_commas and isinstance(kind, NumericType) else text
+    return with_mark(text, isinstance(kind, NumericType)) if with_commas else text
 
 
 def _variant(member: Column, kind: DataType) -> Column:

@@ -28,9 +28,9 @@ _ZONE = r"(?:Z|UTC|GMT|UT)?(?:[+-][\d:]+)?"
 _INSTANT = _DAY + rf"(?:[ T]\d{{1,2}}(?::\d{{1,2}}(?::\d{{1,2}}(?:\.\d{{0,6}}0*)?)?)?\s*{_ZONE})?\s*$"
 _LONGER_INSTANT = _INSTANT.replace("{0,6}0*", "*")
 _MINUTES_AND_ZONE = r"([ T]\d{1,2}:\d{1,2})\s*(Z|UTC|[+-]\d\d:?\d\d)(?=\s*$)"
-_WITH_COMMA = r"^\s*[+-]?(?:\d+|\d{1,3}(?:\.\d{3})+)(?:,\d+)?\s*$"
+_WITH_COMMA = r"^\s*(?:[+-]?(?:\d+|\d{1,3}(?:\.\d{3})+)(?:,\d+)?|(?i:nan|[+-]?inf(?:inity)?))\s*$"
 _MARK = "\uffff"
-"""What a number begins with, if its column has `decimal_comma`; see `JsonTexts.java`. It is no character of a text."""
+"""What a number begins with, if its column has `decimal_comma`; another text that begins with it has one more."""
 
 _FIRST_YEAR, _AFTER_LAST_YEAR = "0001-01-01", "10000-01-01"
 _FIRST_DAY_NUMBER, _LAST_DAY_NUMBER = -719_162, 2_932_896
@@ -61,7 +61,7 @@ def exact_but_for_year(value: Column, received: str, kind: str, reading: ValueRe
     if {base, base_received} <= _NUMBERS and not reading.round:
         return _number(value, received, kind)
     text = sent.cast("string")
-    if reading.decimal_comma and received == "string":
+    if reading.decimal_comma and received == "string" and base in _NUMBERS:
         text = F.when(value.startswith(_MARK), sent).when(text.rlike(_WITH_COMMA), F.translate(text, ",.", "."))
     return _of_text(text, kind, reading.round or "unnecessary")
 
@@ -72,19 +72,19 @@ def with_null_values(value: Column, reading: ValueReading) -> Column:
     return F.when(~text.isin(*reading.null_values), value) if reading.null_values else value
 
 
-def with_mark(number: Column) -> Column:
-    """Return a number as text that is not read like a text with commas."""
-    return F.concat(F.lit(_MARK), number.cast("string"))
+def with_mark(text: Column, is_number: bool) -> Column:
+    """Return a text for a column whose numbers have commas, like `marked` of `JsonTexts.java`: a number has a mark."""
+    return F.concat(F.when(F.lit(is_number) | text.startswith(_MARK), _MARK).otherwise(""), text)
 
 
 def as_sent(text: Column, reading: ValueReading) -> Column:
-    """Return a text without the mark that a number has where those in texts have commas."""
+    """Return a text without the mark that it has where numbers in texts have commas."""
     return without_mark(text) if reading.decimal_comma else text
 
 
 def without_mark(text: Column) -> Column:
-    """Return a text without the mark of a number."""
-    return F.when(text.startswith(_MARK), F.regexp_replace(text, rf"^{_MARK}(?=[-\dNI])", "")).otherwise(text)
+    """Return a text without its mark."""
+    return F.when(text.startswith(_MARK), F.substring(text, 2, 2**31 - 1)).otherwise(text)
 
 
 def in_range(value: Column, kind: str) -> Column:
@@ -192,7 +192,8 @@ def _of_text(text: Column, kind: str, rounding: str) -> Column:
     if kind.startswith("decimal"):
         scale = int(kind.rstrip(")").partition(",")[2])
         length, point = F.length(text), F.instr(text, ".")
-        is_usual = (length <= _USUAL_LENGTH) & ((point == 0) | (length - point <= scale)) & ~is_scientific
+        is_ascii = F.octet_length(text) == length  # Java takes the digits of any script
+        is_usual = (length <= _USUAL_LENGTH) & ((point == 0) | (length - point <= scale)) & ~is_scientific & is_ascii
         return F.when(is_usual, read).otherwise(_rounded(text, scale, rounding).try_cast(kind))
     if kind in _SURE_DIGITS:
         is_short = (F.length(text) <= _SURE_DIGITS[kind]) & _is_digit(text, -1) & ~text.contains("x")

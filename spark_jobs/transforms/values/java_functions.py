@@ -7,14 +7,15 @@ from weakref import WeakSet
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-_RECORD = "struct<texts:array<string>,more:map<string,string>>"
+_RECORD = "struct<texts:array<string>,more:string>"
 _TYPES = {
     "JsonElements": "array<binary>",
     "JsonList": "array<string>",
-    "JsonLosses": "map<string,string>",
+    "JsonLosses": "string",
     "JsonMap": "map<string,string>",
     "JsonRecord": _RECORD,
     "JsonRecords": f"array<{_RECORD}>",
+    "JsonUnion": "string",
     "ExactDecimal": "string",
     "ExactDouble": "double",
     "WideDecimal": "string",

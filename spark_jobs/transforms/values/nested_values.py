@@ -60,7 +60,7 @@ def read_as(text: Column, kind: str, reading: ValueReading) -> Column:
 
 
 def losses(text: Column, read: Column, kind: str, path: str, reading: ValueReading) -> Column:
-    """Return map<string,string>: path of each part of a text that `read_as` has not read -> its text; null for none.
+    """Return JSON: path of each part of a text that `read_as` has not read -> its text; null for none.
 
     Args:
         text: what was read.
@@ -76,8 +76,13 @@ def losses(text: Column, read: Column, kind: str, path: str, reading: ValueReadi
     )
 
 
+def json_union(objects: Iterable[Column]) -> Column:
+    """Return one JSON object of the fields of several; a field with several texts has a JSON array of them."""
+    return java_function("JsonUnion", F.concat_ws("", *objects))
+
+
 def fields_in(text: Column, names: Iterable[str], any_case: bool = False, with_commas: Collection[str] = ()) -> Column:
-    """Return a struct of an object: `texts` of the fields, and a map `more` of others; null for other JSON.
+    """Return a struct of an object: `texts` of the fields, and `more`, JSON of the others; null for other JSON.
 
     Args:
         text: the JSON.

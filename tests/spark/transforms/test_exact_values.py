@@ -32,7 +32,7 @@ COLUMNS = {f"c{at}": kind for at, kind in enumerate(KINDS)}
 
 TRUE, FALSE = ("t", "true", "y", "yes", "1"), ("f", "false", "n", "no", "0")
 
-NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*")
+NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
 DAY = re.compile(r"\s*(\d{4})-(\d{1,2})-(\d{1,2})(?:[ T](.*?))?\s*")
 CLOCK = re.compile(r"(\d{1,2})(?::(\d{1,2})(?::(\d{1,2})(?:\.(\d*))?)?)? ?(Z|UTC|[+-]\d\d:\d\d)?")
 
@@ -148,7 +148,7 @@ ODD = st.sampled_from(
         "3.5e38", "NaN", "nan", "-Infinity", "inf", "true", "YES", "0", "1", "2024-06-30T12:00Z", "-0.0", "1.9",
         "19.999", "0.004", "9007199254740993", "0.30000000000000004", "1.000000000000000056e-01", "16777217",
         "9223372036854775808", "1e999999999", "1e-999999999", "12,5", "1.234,56", "null", "None", "x",
-        "-0e5", "-0.000000000000000000e+00",
+        "-0e5", "-0.000000000000000000e+00", "\uff11\uff12", "\u0663.\u0665",
     ]
 )  # fmt: skip
 TEXTS = st.one_of(NUMBERS, NUMBERS, TIMES, TIMES, ODD, st.text("0123456789+-.eE:TZ /,dfxXnaNi\t", max_size=12))
@@ -187,6 +187,29 @@ def test_a_text_is_stored_as_what_it_says_or_rescued(spark: SparkSession, exampl
         )
 
     check()
+
+
+def test_a_text_with_a_comma_is_a_number_and_no_other_text_is(spark: SparkSession) -> None:
+    reading = ValueReading(decimal_comma=True, null_values=("-",))
+    kinds = {"price": "decimal(9,2)", "ratio": "double", "ok": "boolean", "of": "struct<ratio:double,ok:boolean>"}
+    columns = RecordColumns(kinds, {name: name for name in kinds}, dict.fromkeys(kinds, reading))
+    numbers = {"1.234,5": 1234.5, " -0,5 ": -0.5, "NaN": math.nan, "-Infinity": -math.inf, "-": None}
+    others = ("\uff11,\uff15", "1.5", "\uffff5", "\uffff\uffff5", "\uffff-", "nano")
+    expected = {**numbers, **dict.fromkeys(others, None)}
+    records = [{"price": text, "ratio": text, "ok": True, "of": {"ratio": text, "ok": True}} for text in expected]
+    of_json = spark.createDataFrame([(json.dumps(record),) for record in records], f"{RECORD} string").coalesce(1)
+    lines = [
+        (text, text, "true", json.dumps(record["of"]), None) for text, record in zip(expected, records, strict=True)
+    ]
+    of_csv = spark.createDataFrame(lines, f"price string, ratio string, ok string, of string, {CORRUPT} string")
+    for frame in (parse_columns(of_csv.coalesce(1), columns, {}, list(kinds)), parse_json(of_json, columns, "exact")):
+        for (text, number), row in zip(expected.items(), frame.collect(), strict=True):
+            price = number if number is not None and math.isfinite(number) else None
+            assert row["price"] == price, text
+            assert all(same(ratio, number) for ratio in (row["ratio"], row["of"]["ratio"])), (text, row)
+            assert (row["ok"], row["of"]["ok"]) == (True, True)
+            lost = {"price", "ratio", "of.ratio"} if text in others else {"price"} if number is not price else set()
+            assert json.loads(row[RESCUED] or "{}") == dict.fromkeys(lost, text)
 
 
 def test_a_number_of_many_digits_takes_no_longer_than_another_text(spark: SparkSession) -> None:

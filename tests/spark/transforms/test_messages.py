@@ -177,6 +177,27 @@ def test_numbers_and_repeated_fields_are_read_alike_however_the_names_of_fields_
     assert (exact[4]["part"], exact[4]["whole"]["a"]) == (3, 4)
     assert [row["id"] for row in exact[5:8]] == [2, None, None]
     assert [row["part"] for row in (exact[9], exact[12])] == [2, 2], "the last value counts"
+    assert [json.loads(row["_rescued"]) for row in exact[5:]] == [
+        {"id": "1"}, {"id": '["x","1"]'}, {"id": "1"}, {"z": '["1","2"]'}, {"x": '{"a":1,"a":2}'},
+        {"y.a": "1"}, {"y.c": '["1","2"]'}, {"x": '{"a":1}'},
+    ]  # fmt: skip
+
+
+def test_a_column_of_the_message_and_an_undeclared_field_of_its_name_are_rescued_under_one_key(
+    spark: SparkSession,
+) -> None:
+    columns = {"id": {"type": "tinyint"}, "name": {}}
+    schema = {"type": "record", "name": "order", "fields": [{"name": n, "type": "string"} for n in ("id", "name")]}
+    of_json, of_avro = (
+        rows_of(spark, columns, value, format=kind, transforms={"id": "offset + 200"}, **more)
+        for kind, value, more in (
+            ("json", b'{"id": "7", "name": "a"}', {}),
+            ("avro", b"\x027\x02a", {"avro_schema": json.dumps(schema)}),
+        )
+    )
+    assert [row[:2] for row in (*of_json, *of_avro)] == [(None, "a")] * 2
+    pairs = [json.loads(row["_rescued"], object_pairs_hook=list) for row in (*of_json, *of_avro)]
+    assert [[(key, sorted(json.loads(texts))) for key, texts in each] for each in pairs] == [[("id", ["200", "7"])]] * 2
 
 
 def test_a_time_of_a_message_that_no_reader_takes_is_null_and_kept_as_it_was_sent(spark: SparkSession) -> None:

@@ -102,7 +102,31 @@ def test_a_text_that_utf_8_cannot_hold_is_rescued_as_json_has_it(spark: SparkSes
     assert (first["a"], first["b"], first["c"].asDict(), first["d"]) == (None, None, {"x": None}, None)
     assert json.loads(first[RESCUED]) == {**texts, "c.x": r'"\ud83d"'}
     assert (key["a"], json.loads(key[RESCUED])) == (None, {"a": r'{"\ud800":"y"}'})
-    assert (twice["d"], twice[RESCUED]) == ("y", None)
+    assert (twice["d"], json.loads(twice[RESCUED])) == ("y", {"d": r'"\ud800"'})
+
+
+def test_the_last_value_of_a_field_counts_and_the_earlier_ones_are_rescued(spark: SparkSession) -> None:
+    twice = '{"s": 1, "s": 2, "t": [1], "t": [2], "more": 3, "more": 4}'
+    kinds = {"one": "struct<s:int,t:array<int>>", "all": "array<struct<s:int>>", "map": "map<string,int>"}
+    first, same = parse(
+        spark,
+        kinds,
+        f'{{"one": {twice}, "all": [{twice}, {{"s": 1, "s": 2, "s": "x"}}], "map": {{"s": 1, "s": 2}}}}',
+        '{"one": {"s": 1, "s": 1, "t": null, "t": [2]}, "all": [{"s": null, "s": 1}], "map": {"s": 1, "s": 1}}',
+    )
+    assert (first["one"], first["all"], first["map"]) == (Row(s=2, t=[2]), [Row(s=2), Row(s=None)], None)
+    assert json.loads(first[RESCUED]) == {
+        "one.s": "1", "one.t": "[1]", "one.more": '["3","4"]', "map": '{"s":1,"s":2}',
+        "all[0].s": "1", "all[0].t": '["[1]","[2]"]', "all[0].more": '["3","4"]', "all[1].s": '["1","2","x"]',
+    }  # fmt: skip
+    assert tuple(same)[:4] == (Row(s=1, t=[2]), [Row(s=1)], {"s": 1}, None)
+    commas = RecordColumns(
+        {"a": "double", "b": "double"}, {"a": "a", "b": "b"}, dict.fromkeys("ab", ValueReading(decimal_comma=True))
+    )
+    line = '{"a": 1.5, "a": "2,5", "b": 1.5, "B": "\\uffff2"}'
+    [row] = parse_json_lines(spark.createDataFrame([(line,)], f"{RECORD} string"), commas, "any_case").collect()
+    assert row[:2] == (2.5, None)
+    assert json.loads(row[RESCUED]) == {"a": "1.5", "b": "1.5", "B": "\uffff2"}
 
 
 def test_a_part_of_a_file_s_value_is_null_if_its_text_means_that_there_is_none(spark: SparkSession) -> None:

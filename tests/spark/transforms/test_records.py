@@ -78,7 +78,10 @@ def test_a_value_goes_to_its_column_or_to_rescued(spark: SparkSession) -> None:
         ('{"Amount": 5}', {RESCUED: {"Amount": "5"}}),
         ('{"name": {"first": ["x"]}}', {"name": '{"first":["x"]}'}),
         ('{"name": null, "colour": null}', {RESCUED: {"colour": None}}),
-        ('{"amount": 1, "amount": 2, "colour": 3, "colour": 4}', {"amount": 2, RESCUED: {"colour": "4"}}),
+        (
+            '{"amount": 1, "amount": 2, "colour": 3, "colour": 4}',
+            {"amount": 2, RESCUED: {"amount": "1", "colour": '["3","4"]'}},
+        ),
         (f'{{"name": {INTEGER}, "offer": {INTEGER}}}', {"name": INTEGER, RESCUED: {"offer": INTEGER}}),
         ("{}", {}),
         # Lines that are nearly JSON lose no field either.
@@ -135,6 +138,10 @@ def test_a_field_in_any_case_is_read_and_two_that_collide_are_both_rescued(spark
         (
             '{"AMOUNT": 5, "amount": 6, "Day": "2013-01-31"}',
             {"day": "2013-01-31", RESCUED: {"AMOUNT": "5", "amount": "6"}},
+        ),
+        (
+            '{"AMOUNT": 5, "amount": 6, "AMOUNT": 7, "day": null, "Day": null}',
+            {RESCUED: {"AMOUNT": '["5","7"]', "amount": "6", "day": None, "Day": None}},
         ),
         ('{"AMOUNT": "many", "Colour": 1}', {RESCUED: {"amount": "many", "Colour": "1"}}),
         (f'{{"price": {PRICE}, "OFFER": {PRICE}}}', {"price": Decimal(PRICE), RESCUED: {"OFFER": PRICE}}),

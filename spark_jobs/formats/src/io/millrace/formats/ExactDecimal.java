@@ -22,7 +22,7 @@ public final class ExactDecimal implements UDF4<String, Integer, Integer, String
      */
     @Override
     public String call(String text, Integer power, Integer scale, String rounding) {
-        if (text == null || text.length() > MOST_DIGITS) {
+        if (text == null || text.length() > MOST_DIGITS || !isAscii(text)) {
             return null;
         }
         try {
@@ -41,5 +41,10 @@ public final class ExactDecimal implements UDF4<String, Integer, Integer, String
         } catch (ArithmeticException | NumberFormatException inexact) {
             return null;
         }
+    }
+
+    /** Returns whether a text has no character of another script: Java takes all digits for those of a number. */
+    static boolean isAscii(String text) {
+        return text.chars().allMatch(character -> character < 128);
     }
 }

@@ -25,7 +25,7 @@ public final class ExactDouble implements UDF2<String, Boolean, Double> {
      */
     @Override
     public Double call(String text, Boolean isFloat) {
-        if (text == null || text.length() > MOST_CHARACTERS) {
+        if (text == null || text.length() > MOST_CHARACTERS || !ExactDecimal.isAscii(text)) {
             return null;
         }
         String small = text.strip().toLowerCase(Locale.ROOT);

@@ -6,7 +6,6 @@ import java.io.IOException;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.HashSet;
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
@@ -26,12 +25,12 @@ public final class JsonRecords implements UDF3<String, String, Boolean, List<Row
      * Takes JSON objects apart.
      *
      * @param text the objects, with nothing but white space between them
-     * @param fields JSON array of the names of fields; if a field is in an object twice, its last value counts. A name in an
-     *     array of its own is of a field whose numbers have commas in strings, so that other numbers get a mark.
+     * @param fields JSON array of the names of fields; if a field is in an object several times, its last value counts. A
+     *     name in an array of its own is of a field whose numbers have commas in strings, so that other numbers get a mark.
      * @param anyCase whether names that differ only in upper and lower case are the same
-     * @return a row for each object: the texts of the fields, in their order, and a map of the other fields, by their
-     *     names as steps of a path, null if there are none. A field whose text UTF-8 cannot hold, and all fields that are one in any case, are in the map.
-     *     Null if the text is not that.
+     * @return a row for each object: the texts of the fields, in their order, and a JSON object of the other fields, by
+     *     their names as steps of a path, null if there are none. A field whose text UTF-8 cannot hold, all fields that
+     *     are one in any case, and the earlier values of a field, are in that. Null if the text is not that.
      */
     @Override
     public List<Row> call(String text, String fields, Boolean anyCase) throws IOException {
@@ -45,7 +44,7 @@ public final class JsonRecords implements UDF3<String, String, Boolean, List<Row
                 if (token != JsonToken.START_OBJECT) {
                     return null;
                 }
-                records.add(anyCase ? recordOfAnyCase(parser) : record(parser));
+                records.add(record(parser, anyCase));
             }
             return records;
         } catch (IOException malformed) {
@@ -76,51 +75,39 @@ public final class JsonRecords implements UDF3<String, String, Boolean, List<Row
         this.fields = fields;
     }
 
-    private Row record(JsonParser parser) throws IOException {
-        String[] texts = new String[places.size()];
-        Map<String, String> more = null;
+    private Row record(JsonParser parser, boolean anyCase) throws IOException {
+        String[] texts = new String[places.size()], names = new String[places.size()];
+        Set<Integer> ofSeveralNames = Set.of();
+        JsonObject more = new JsonObject();
         while (parser.nextToken() != JsonToken.END_OBJECT) {
             String name = parser.currentName();
             parser.nextToken();
-            Integer place = places.get(name);
+            String key = anyCase ? small(name) : name;
             boolean isHalf = JsonTexts.isHalf(parser);
-            String text = withCommas.contains(name) ? JsonTexts.marked(parser) : JsonTexts.of(parser);
-            if (place != null) {
-                texts[place] = isHalf ? null : text;
+            boolean hasCommas = withCommas.contains(key);
+            String text = hasCommas ? JsonTexts.marked(parser) : JsonTexts.of(parser);
+            Integer place = places.get(key);
+            if (place == null) {
+                more.add(JsonTexts.step(name), text);
+                continue;
             }
-            if (place == null || isHalf) {
-                more = more == null ? new LinkedHashMap<>() : more;
-                more.put(JsonTexts.step(name), text);
-            } else if (more != null) {
-                more.remove(JsonTexts.step(name));
+            boolean isOther = anyCase && names[place] != null && !names[place].equals(name);
+            if (isOther) {
+                ofSeveralNames = new HashSet<>(ofSeveralNames);
+                ofSeveralNames.add(place);
+            }
+            boolean isOfColumn = !isHalf && !ofSeveralNames.contains(place);
+            String earlier = texts[place];
+            if (isOther || earlier != null && !(isOfColumn && earlier.equals(text))) {
+                more.add(JsonTexts.step(names[place]), hasCommas ? JsonTexts.unmarked(earlier) : earlier);
+            }
+            names[place] = name;
+            texts[place] = isOfColumn ? text : null;
+            if (!isOfColumn) {
+                more.add(JsonTexts.step(name), hasCommas ? JsonTexts.unmarked(text) : text);
             }
         }
-        return RowFactory.create(texts, more == null || more.isEmpty() ? null : more);
-    }
-
-    private Row recordOfAnyCase(JsonParser parser) throws IOException {
-        Map<String, String> every = new LinkedHashMap<>();
-        Set<String> halves = new HashSet<>();
-        while (parser.nextToken() != JsonToken.END_OBJECT) {
-            String name = parser.currentName();
-            parser.nextToken();
-            boolean changes = JsonTexts.isHalf(parser) ? halves.add(name) : halves.remove(name);
-            boolean hasComma = withCommas.contains(small(name));
-            every.put(name, hasComma ? JsonTexts.marked(parser) : JsonTexts.of(parser));
-        }
-        Map<String, Integer> times = new HashMap<>();
-        every.keySet().forEach(name -> times.merge(small(name), 1, Integer::sum));
-        String[] texts = new String[places.size()];
-        Map<String, String> more = new LinkedHashMap<>();
-        every.forEach((name, text) -> {
-            Integer place = places.get(small(name));
-            if (place == null || times.get(small(name)) > 1 || halves.contains(name)) {
-                more.put(JsonTexts.step(name), text);
-            } else {
-                texts[place] = text;
-            }
-        });
-        return RowFactory.create(texts, more.isEmpty() ? null : more);
+        return RowFactory.create(texts, more.json());
     }
 
     private static String small(String name) {

@@ -28,7 +28,7 @@ final class JsonTexts {
                     .build())
             .build();
 
-    /** What a number begins with where those in texts have commas: it is not read like them. It is no character of a text. */
+    /** What a number begins with where those in texts have commas: it is not read like them. */
     private static final char MARK = '\uffff';
 
     /** The rule of {@code field_text} in Python, for names with other characters than letters, digits and _. */
@@ -55,9 +55,16 @@ final class JsonTexts {
         }
     }
 
-    /** Returns what {@code of} returns, a number with its mark. */
+    /** Returns what {@code of} returns, a number with its mark; another text that begins with the mark, with one more. */
     static String marked(JsonParser parser) throws IOException {
-        return parser.currentToken().isNumeric() ? MARK + parser.getText() : of(parser);
+        String text = of(parser);
+        boolean isMarked = parser.currentToken().isNumeric() || text != null && text.indexOf(MARK) == 0;
+        return isMarked ? MARK + text : text;
+    }
+
+    /** Returns what {@code of} returned of the value of which {@code marked} has returned a text. */
+    static String unmarked(String marked) {
+        return marked != null && marked.indexOf(MARK) == 0 ? marked.substring(1) : marked;
     }
 
     /** Returns the name of a field as a step of a path: in backticks, if it could mean something else. */
