@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import BinaryIO
 from uuid import uuid4
 
 import pyarrow as pa
-import pyarrow.csv
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from rich import box
 from rich.table import Table
@@ -20,6 +21,9 @@ from include.reading.duckdb_in_utc import duckdb_in_utc
 
 _TEXT = "{}::VARCHAR"
 _NESTED_TEXT = "CASE WHEN {0} IS NOT NULL THEN to_json({0})::VARCHAR END"
+_NO_JSON = re.compile(r'("(?:[^"\\]|\\.)*")|NaN|-?Infinity')
+"""A text, or a word that DuckDB writes for a number that JSON does not have."""
+
 _LEAST_WIDTH, _GAP = 20, 3
 
 
@@ -56,15 +60,34 @@ def result_table(rows: pa.Table, width: int) -> tuple[Table, list[str]]:
 
 
 def write_csv(rows: pa.RecordBatchReader, out: BinaryIO) -> None:
-    """Write rows as CSV with a header; NULL is nothing, an empty text is two quotes, a nested value is JSON."""
-    fields = [field if _is_number(field) else pa.field(field.name, pa.string()) for field in rows.schema]
-    with pyarrow.csv.CSVWriter(pa.PythonFile(out, mode="w"), pa.schema(fields)) as writer:
-        for batch in rows:
-            texts = _converted(batch, _TEXT, _NESTED_TEXT).columns
-            columns = [
-                own if _is_number(field) else text for field, own, text in zip(fields, batch, texts, strict=True)
-            ]
-            writer.write_table(pa.Table.from_arrays(columns, schema=pa.schema(fields)))
+    """Write rows as CSV with a header; NULL is nothing, an empty text is two quotes, a nested value is JSON.
+
+    Decimals have all their digits.
+    """
+    out.write(_csv_lines([pa.array([name]) for name in rows.schema.names], [False] * len(rows.schema)))
+    are_numbers = [_is_number(field) for field in rows.schema]
+    are_nested = [pa.types.is_nested(field.type) for field in rows.schema]
+    for batch in rows:
+        texts = (
+            pa.array([text and _strict_json(text) for text in texts.to_pylist()], pa.string()) if is_nested else texts
+            for texts, is_nested in zip(_converted(batch, _TEXT, _NESTED_TEXT).columns, are_nested, strict=True)
+        )
+        columns = [
+            # DuckDB writes other digits of a double, and pyarrow an exponent of a decimal.
+            own.cast(pa.string()) if is_number and not pa.types.is_decimal(own.type) else text
+            for own, text, is_number in zip(batch.columns, texts, are_numbers, strict=True)
+        ]
+        out.write(_csv_lines(columns, are_numbers))
+
+
+def _csv_lines(columns: list[pa.Array], are_numbers: list[bool]) -> bytes:
+    quote = pa.scalar('"')
+    values = [
+        text if is_number else pc.binary_join_element_wise(quote, pc.replace_substring(text, '"', '""'), quote, "")
+        for text, is_number in zip(columns, are_numbers, strict=True)
+    ]
+    lines = pc.binary_join_element_wise(*values, ",", null_handling="replace", null_replacement="").to_pylist()
+    return "".join(f"{line}\n" for line in lines).encode()
 
 
 def write_json(rows: pa.RecordBatchReader, out: BinaryIO) -> None:
@@ -120,11 +143,7 @@ def _converted(rows: pa.RecordBatch | pa.Table, expression: str, of_nested: str 
 def _strict_json(value: str | None) -> str:
     r"""Return a value in JSON of which every reader knows each word.
 
-    >>> _strict_json("[NaN, 1]"), _strict_json(None)
-    ('[null, 1]', 'null')
+    >>> _strict_json('[NaN, 1, -Infinity, "NaN \\" NaN"]'), _strict_json(None)
+    ('[null, 1, null, "NaN \\" NaN"]', 'null')
     """
-    if value is None:
-        return "null"
-    if "NaN" not in value and "Infinity" not in value:
-        return value
-    return json.dumps(json.loads(value, parse_constant=lambda _: None), ensure_ascii=False)
+    return "null" if value is None else _NO_JSON.sub(lambda found: found[1] or "null", value)

@@ -139,6 +139,8 @@ ODD = pa.table(
         "list": [[1.5, float("inf")], None],
         "price": pa.array([Decimal("12345678901234567890.10"), None], pa.decimal128(30, 2)),
         "at": pa.array([datetime(2013, 1, 1, tzinfo=UTC), None], pa.timestamp("us", "UTC")),
+        "tiny": pa.array([Decimal("0E-9"), Decimal("-1.2E-8")], pa.decimal128(20, 9)),
+        "both": [{"no": float("nan"), "text": 'NaN "NaN"', "exact": Decimal("12345678901234567.25")}, None],
         "select": [b"\x00\xff", b""],
     }
 )
@@ -151,16 +153,21 @@ def test_odd_values_are_written_in_each_form(lakehouse: Lakehouse, place: Mappin
     assert (first["text"], first["number"], first["list"]) == (ODD["text"][0].as_py(), None, [1.5, None])
     assert (first["at"], second["price"]) == ("2013-01-01 00:00:00+00", None)
     assert "12345678901234567890.1" in text
+    assert first["both"] == {"no": None, "text": 'NaN "NaN"', "exact": 12345678901234567.25}
+    assert "12345678901234567.25" in text
     table = pyarrow.csv.read_csv(
         io.BytesIO(lakehouse("query", "FROM silver.orders", "--csv").stdout_bytes),
         parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True),
         convert_options=pyarrow.csv.ConvertOptions(strings_can_be_null=True, quoted_strings_can_be_null=False),
     )
     assert table["text"].to_pylist() == ODD["text"].to_pylist()
+    assert json.loads(table["both"][0].as_py(), parse_constant=pytest.fail) == first["both"]
+    as_sent = lakehouse("query", "SELECT tiny, 1.5::DOUBLE AS d, 'x' AS t, NULL::INT AS n FROM silver.orders", "--csv")
+    assert as_sent.stdout.splitlines() == ['"tiny","d","t","n"', '0.000000000,1.5,"x",', '-0.000000012,1.5,"x",']
     file = tmp_path / "out.parquet"
     answer = lakehouse("query", "FROM silver.orders", "--parquet", str(file))
     assert (answer.exit_code, "wrote 2 rows" in answer.stdout) == (0, True)
-    assert pq.read_table(file).drop("number").equals(ODD.drop("number"))
+    assert pq.read_table(file).drop(["number", "both"]).equals(ODD.drop(["number", "both"]))
     assert {path.name for path in tmp_path.glob("*out.parquet*")} == {"out.parquet"}
 
 
