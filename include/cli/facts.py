@@ -69,7 +69,6 @@ def _facts(table: str, ops: OpsTables) -> TableFacts:
     if measures is None:
         return TableFacts(table)
     verdicts = ops.gates.verdicts(table)
-    override = verdicts.override_in_force if verdicts else None
     streams = ops.states.read(table, Streams)
     last = streams.newest if streams else None
     counts = count_by_status(StoredRows(table, ops.paths, ops.quarantine))
@@ -82,5 +81,5 @@ def _facts(table: str, ops: OpsTables) -> TableFacts:
         bytes=measures.size,
         quarantined=sum(counts[status] for status in PENDING),
         rescued=measures.rescued,
-        override=override.override if override else None,
+        override=verdicts.certified_by_hand if verdicts else None,
     )

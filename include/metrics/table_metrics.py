@@ -141,6 +141,11 @@ TABLE_METRICS = (
     ),
     _gauge("millrace_table_certified_version", "Version that readers use.", _itself, lambda table: table.certified),
     _gauge(
+        "millrace_table_certified_by_hand", "1 if a person has let that version pass, 0 if its gate has.",
+        lambda table: table.verdicts if table.certified is not None else None,
+        lambda verdicts: bool(verdicts.certified_by_hand),
+    ),
+    _gauge(
         "millrace_table_certified_lag_versions", "Versions by which readers are behind; all, if none is certified.",
         _itself, lambda table: table.certified_lag,
     ),

@@ -164,7 +164,7 @@ def test_an_approved_version_is_read_told_of_once_and_passes_its_gate(
     assert api.task(refused_run, f"{GOLD}_gate").state == "success"
     assert table_facts(GOLD, lakehouse.root).rows == 5
     assert versions_told(api).count(version) == 1, "nobody is told twice"
-    assert f"version {version} overridden by {APPROVER}" in "\n".join(api.log(api.task(refused_run, GATE)))
+    assert f"version {version} certified by hand by {APPROVER}" in "\n".join(api.log(api.task(refused_run, GATE)))
 
 
 def test_the_next_version_is_judged_by_the_rules_again(
@@ -174,5 +174,5 @@ def test_the_next_version_is_judged_by_the_rules_again(
     run = load_day("judged", FOURTH, [("g", 7)])
     assert (refused_run.dag_id, run.state) == (run.dag_id, "failed")
     first, *_ = api.log(api.task(run, GATE))
-    assert f"Version {overridden} was overridden by {APPROVER}" in first
+    assert f"Version {overridden} was certified by hand by {APPROVER}" in first
     assert table_facts(SILVER, lakehouse.root).certified_version == overridden

@@ -121,12 +121,15 @@ class Gates:
         views, damage = dict[str, View | None](), dict[str, Exception]()
         for table in tables:
             try:
-                path, version = self._paths.table(table), self.certified(table)
+                path, verdicts = self._paths.table(table), self.verdicts(table)
             except (MillraceError, OSError) as error:
                 damage[table] = error
                 continue
             place = str(path.absolute() if isinstance(path, Path) else path)
-            views[table] = None if version is None else View(table, place, version)
+            views[table] = None
+            if verdicts and verdicts.certified is not None:
+                by_hand = verdicts.certified_by_hand
+                views[table] = View(table, place, verdicts.certified, by_hand.who if by_hand else None)
         return views, damage
 
     def result(self, table: str, version: int, suite_hash: str) -> GateResult | None:

@@ -27,8 +27,13 @@ class Override(BaseModel):
     run_id: str
     at: Instant
 
+    @property
+    def who(self) -> str:
+        """Who made it, when and why."""
+        return f"by {self.by} at {self.at:{MINUTE}} UTC: {self.reason}"
+
     def __str__(self) -> str:
-        return f"overridden by {self.by} at {self.at:{MINUTE}} UTC: {self.reason}"
+        return f"certified by hand {self.who}"
 
 
 class GateResult(BaseModel):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from deltalake.exceptions import TableNotFoundError
 
 from include.contracts.lake_path import LakePath
-from include.control.gates.result import GateResult
+from include.control.gates.result import GateResult, Override
 from include.control.ledger.resolution import table_id
 from include.control.ledger.states.table_state import StatePart
 from include.control.log.delta_log import commit_mark, remaining_commits
@@ -46,6 +46,12 @@ class Verdicts(StatePart):
     def override_in_force(self) -> GateResult | None:
         """The override that lets readers use that version; None if the rules passed the version as well."""
         return self.passed[-1] if self.passed and all(result.override for result in self.passed) else None
+
+    @property
+    def certified_by_hand(self) -> Override | None:
+        """The decision of that override."""
+        result = self.override_in_force
+        return result.override if result else None
 
     def belong_to(self, table: LakePath) -> bool:
         """Return whether these are the verdicts on the table that is at the path now."""

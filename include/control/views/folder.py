@@ -21,7 +21,7 @@ from include.control.views.duckdb_file import delta_extension, update_duckdb_fil
 from include.control.views.scripts import View, duckdb_script, spark_script, trino_script
 
 INDEX = "certified.json"
-"""Table -> its path and certified version."""
+"""Table -> its path, its certified version, and who has certified that by hand."""
 
 DUCKDB_FILE = "lakehouse.duckdb"
 
@@ -81,7 +81,10 @@ def _write(folder: LakePath, views: list[View], *, is_new: bool) -> None:
         replace_file(folder / f"{engine}.sql", script(views).encode())
     if isinstance(folder, Path):
         _write_duckdb_file(folder / DUCKDB_FILE, views, is_new=is_new)
-    index = {view.table: {"path": view.path, "version": view.version} for view in views}
+    index = {
+        view.table: {"path": view.path, "version": view.version, "certified_by_hand": view.certified_by_hand}
+        for view in views
+    }
     replace_file(folder / INDEX, json.dumps(index, indent=2, ensure_ascii=False).encode())
 
 
@@ -104,6 +107,9 @@ def _write_duckdb_file(file: Path, views: list[View], *, is_new: bool) -> None:
 def _read(file: LakePath) -> dict[str, View]:
     try:
         entries = json_object(read_bytes(file))
-        return {table: View(table, str(entry["path"]), int(entry["version"])) for table, entry in entries.items()}
+        return {
+            table: View(table, str(entry["path"]), int(entry["version"]), entry["certified_by_hand"])
+            for table, entry in entries.items()
+        }
     except (FileNotFoundError, KeyError, TypeError, ValueError):
         return {}  # there is none, or somebody changed it: write everything again

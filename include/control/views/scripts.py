@@ -20,11 +20,13 @@ class View:
         table: the table, which is also the name of the view.
         path: its folder, as an absolute path, or its address in a bucket, `s3://...`.
         version: the version.
+        certified_by_hand: who has let it pass, when and why; None if its gate has passed it.
     """
 
     table: str
     path: str
     version: int
+    certified_by_hand: str | None = None
 
     def named(self, suffix: str = "", quote: str = '"') -> str:
         """Return the name in SQL, with the part after the dot quoted: it may be a keyword.

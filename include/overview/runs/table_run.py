@@ -52,6 +52,7 @@ class TableOutcome(StrEnum):
     RUNNING = "running"
     TO_COME = "not started"
     UNCHECKED = "not checked"
+    CERTIFIED_BY_HAND = "certified by hand"
     CERTIFIED = "certified"
     REPORTED = "dry run"
     MAINTAINED = "maintained"
@@ -215,7 +216,10 @@ def with_history(shown: TableRun, run: Run, ops: OpsTables) -> TableRun:
     if not _has_all(overview, run):
         shown = replace(shown, batches=ops.ledger.history.of_run(table, overview.table_id, run.run_id, recorded))
     shown = replace(shown, writes=ops.commits.of_run(table, run.run_id, recorded))
-    return replace(shown, result=_result(shown, overview, ops))
+    result, outcome = _result(shown, overview, ops), shown.outcome
+    if outcome is TableOutcome.CERTIFIED and result and result.override:
+        outcome = TableOutcome.CERTIFIED_BY_HAND
+    return replace(shown, result=result, outcome=outcome)
 
 
 def _table_run(run: Run, table: str, tasks: Sequence[RunTask], overview: TableOverview | None) -> TableRun:

@@ -14,6 +14,7 @@ class Condition(StrEnum):
     APPROVAL = "waits for approval"
     STALE = "stale"
     UNCHECKED = "not checked"
+    CERTIFIED_BY_HAND = "certified by hand"
     CERTIFIED = "certified"
     NEVER_RUN = "never run"
 

@@ -65,7 +65,8 @@ def overview_of(
 
 def holds_at(table: TableOverview, later: datetime) -> bool:
     """Whether the condition of a table is still right at a later time, if nothing has changed: rows become stale."""
-    return table.condition is not Condition.CERTIFIED or not table.freshness or later <= table.freshness.stale_at
+    is_certified = table.condition in (Condition.CERTIFIED, Condition.CERTIFIED_BY_HAND)
+    return not is_certified or not table.freshness or later <= table.freshness.stale_at
 
 
 def _is_settled(task: FailedTask, table: TableOverview) -> bool:
@@ -99,4 +100,5 @@ def _condition(table: TableOverview, now: datetime) -> tuple[Condition, datetime
         return Condition.UNCHECKED, min(unchecked, default=None)
     if freshness and now > freshness.stale_at:
         return Condition.STALE, freshness.stale_at
-    return Condition.CERTIFIED, closed.get(verdicts.upto)
+    by_hand = verdicts.certified_by_hand
+    return Condition.CERTIFIED_BY_HAND if by_hand else Condition.CERTIFIED, closed.get(verdicts.upto)

@@ -9,7 +9,7 @@ from datetime import datetime
 
 from include.contracts.spec.bronze_sources import LandingSource
 from include.contracts.spec.table_spec import AnySpec, BronzeSpec
-from include.control.gates.result import GateResult
+from include.control.gates.result import GateResult, Override
 from include.control.gates.verdicts import Verdicts
 from include.control.ledger.states.contention import Contention
 from include.control.ledger.states.failed_files import FailedFiles
@@ -87,6 +87,11 @@ class TableOverview:
     def certified(self) -> int | None:
         """The version that readers may use."""
         return self.verdicts.certified if self.verdicts else None
+
+    @property
+    def certified_by_hand(self) -> Override | None:
+        """The decision of a person because of which readers use that version; None if its gate passed it."""
+        return self.verdicts.certified_by_hand if self.verdicts else None
 
     @property
     def certified_lag(self) -> int | None:

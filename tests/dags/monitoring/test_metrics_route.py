@@ -125,7 +125,7 @@ def test_prometheus_scrapes_them_and_answers_queries(server: TestClient, token_f
             "silver.orders": 1
         }
         assert query(own, 'sum by (table) (millrace_table_condition{condition="refused"}) == 1') == {"silver.orders": 1}
-        assert query(own, 'sum(millrace_rows_total{action="applied", layer="bronze"})') == {"": 27}
+        assert query(own, 'sum(millrace_rows_total{action="applied", layer="bronze"})') == {"": 28}
     finally:
         prometheus.terminate()
         web.should_exit = True

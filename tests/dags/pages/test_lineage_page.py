@@ -90,11 +90,11 @@ def test_a_table_stands_below_the_table_of_its_layer_that_it_reads_with_a_line_b
 @pytest.mark.usefixtures("other_domain")
 def test_a_filter_leaves_tables_columns_and_what_is_beside_a_domain(server: TestClient) -> None:
     of_domain = show(server, f"{lineage_path()}?domain=other")
-    assert "2 of 10 tables" in of_domain.words
+    assert "2 of 11 tables" in of_domain.words
     assert ["orders", "certified", "shop"] in of_domain.rows, "labels is merged from it"
     found = show(server, f"{lineage_path()}?q=Label")
     assert lineage_path("silver.labels", "label") in found.links
-    assert "2 of 10 tables" in found.words
+    assert "2 of 11 tables" in found.words
     assert "No table fits this filter" in show(server, f"{lineage_path()}?q=nothing").words
 
 

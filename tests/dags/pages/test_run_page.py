@@ -55,6 +55,9 @@ SHOP = {
     "gold.revenue_daily": Ended("upstream_failed", {}),
     "bronze.bills": Ended("failed", {FAILED_KEY: LOST.to_xcom()}, tries=3),
     "bronze.bills_gate": Ended("upstream_failed", {}),
+    "bronze.allowed.files": Ended("success", {}),
+    "bronze.allowed": Ended("success", {"return_value": {**ORDERS.to_xcom(), "table": "bronze.allowed", "version": 1}}),
+    "bronze.allowed_gate": Ended("success", checked("bronze.allowed", 1)),
     "bronze.stale.files": Ended("deferred", {}, seconds=(4,)),
     "bronze.unchecked": Ended("running", {}, seconds=(4,)),
 }
@@ -107,13 +110,17 @@ def row(page: Shown, table: str) -> str:
 
 def test_each_table_says_how_the_run_ended_for_it_with_its_rows_and_its_time(server: TestClient) -> None:
     page = of_run(server)
-    assert "8 tables: 1 refused, 1 failed, 1 did not run, 1 waits, 1 running, 2 not started, 1 certified" in page.words
+    assert (
+        "9 tables: 1 refused, 1 failed, 1 did not run, 1 waits, 1 running, 2 not started, 1 certified by hand"
+        in page.words
+    )
     orders = row(page, "bronze.orders")
     assert "12 read: 12 applied" in orders, "the ledger knows better than a task that reports it a second time"
     assert "certified" in orders
     assert "write: 2 tries" in orders
     assert "planning 0.5 s, waiting for other writers 2.0 s, Spark 1.0 s, gate" in orders
     assert "waiting for files 6.0 s" in orders
+    assert f"version 1 certified by hand by {EVIL} at " in row(page, "bronze.allowed")
     silver = row(page, "silver.orders")
     assert "refused" in silver
     assert "expect_column_max_to_be_between(amount, max_value=9)" in silver

@@ -61,20 +61,22 @@ def test_downstream_tables_continue_with_the_overridden_version_and_the_rules_ju
     results = Gates(shop.paths).results(BRONZE)
     report = shop.run(BRONZE, 2, job=Job.QUALITY_GATE)
     assert (report.outcome, report.version, report.certified_version) == (Outcome.NO_OP, 2, 2)
-    assert "overridden by ann" in "".join(report.notes)
+    assert "certified by hand by ann" in "".join(report.notes)
     assert Gates(shop.paths).results(BRONZE) == results, "the gate's own job checks nothing"
 
     bronze, silver = run_intervals(interval_args(shop, "after").for_intervals([day(2)]))
 
     assert (bronze.exit_code, bronze.certified_version, bronze.certified_moved) == (ExitCode.OK, 2, False)
     [note] = bronze.notes
-    assert note.startswith("readers use version 2 of bronze.orders, overridden by ann at 2013-01-05 00:00 UTC")
+    assert note.startswith("readers use version 2 of bronze.orders, certified by hand by ann at 2013-01-05 00:00 UTC")
     assert (silver.outcome, silver.rows.read) == (Outcome.COMMITTED, 1)
     assert shop.rows(SILVER, "order_id") == [("o1",), ("o2",)]
     third = given(shop, BRONZE, [order(3, 3)], 3)
     assert (third.outcome, third.version, third.certified_version) == (Outcome.COMMITTED, 3, 2)
     assert "observed 3 (one at most); readers stay on version 2" in third.message
-    assert third.message.endswith("overridden by ann at 2013-01-05 00:00 UTC: a holiday; that covers no later version.")
+    assert third.message.endswith(
+        "certified by hand by ann at 2013-01-05 00:00 UTC: a holiday; that covers no later version."
+    )
     assert shop.run(SILVER, 3).outcome is Outcome.NO_OP, "what was let pass, and nothing more"
 
 

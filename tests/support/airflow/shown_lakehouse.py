@@ -7,6 +7,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from include.contracts.job.report import CheckResult
+from include.control.gates.overrides import override
+from include.control.gates.result import Override
 from include.control.ledger.deletes import DeleteRecords, Deletes
 from include.control.ledger.events import FileEvent
 from include.control.ledger.ledger import Ledger
@@ -36,19 +38,21 @@ FRESH = {"expect_table_to_be_fresh": {"column": "event_at", "max_age": "2 days"}
 
 
 def make_shown_lakehouse(root: Path, specs: Path) -> None:
-    """Write specs and a ledger: tables that are certified, refused, stale, not checked, waiting, never run, wrong."""
+    """Write specs and a ledger: certified tables (one by hand), refused, stale, waiting, not checked, new, wrong."""
     documents = {
         "orders": bronze_document(owner="shop-data", description=f"One row an order {EVIL}"),
         "bills": bronze_document("bronze.bills", owner=EVIL, on_drift="evolve", evolve="ask"),
         "stale": bronze_document("bronze.stale", expectations=[FRESH]),
         "unchecked": bronze_document("bronze.unchecked"),
+        "allowed": bronze_document("bronze.allowed"),
         "never": bronze_document("bronze.never"),
     }
     write_specs(specs, *documents.values(), silver_document(owner="shop-data"), gold_document())
     (specs / "bronze" / "shop" / "wrong.yaml").write_text(f'table: bronze.wrong\nowner: "{EVIL!s:.10}"\nsuorce: 1\n')
     paths = LakehousePaths(root)
     orders, silver = bronze_spec(), silver_spec()
-    for table in ("bronze.orders", "silver.orders", "bronze.bills", "bronze.stale", "bronze.unchecked"):
+    names = ("bills", "stale", "unchecked", "allowed")
+    for table in ("bronze.orders", "silver.orders", *(f"bronze.{name}" for name in names)):
         create_table_at(paths.table(table), CREATED)
     for rows in (5, 12, 7):
         file = FileFact(f"orders/{rows} {EVIL}.json", 9 * rows, 1, f"sum {rows}")
@@ -75,11 +79,13 @@ def make_shown_lakehouse(root: Path, specs: Path) -> None:
     )
     with recount_waiting(orders.table, table_id(paths.table(orders.table)), paths):
         pass
-    for name in ("bills", "stale", "unchecked"):
+    for name in names:
         spec = bronze_spec(table=f"bronze.{name}", expectations=[FRESH] if name == "stale" else [])
         version = load_batch(root, spec).version
-        if name == "bills":
-            judge(root, spec, version)
+        if name in ("bills", "allowed"):
+            judge(root, spec, version, passed=name == "bills")
+        if name == "allowed":
+            override(spec, version, Override(by=EVIL, reason=EVIL, run_id="run-1", at=CREATED), paths)
         if name == "stale":
             observed = (datetime.now(UTC) - timedelta(days=9)).isoformat()
             old = CheckResult(rule="expect_table_to_be_fresh(event_at)", action="warn", passed=True, observed=observed)

@@ -45,6 +45,7 @@ _FRAME = "frame"
 _COLOURS = {
     **dict.fromkeys((TableOutcome.REFUSED, TableOutcome.FAILED), "refused"),
     **dict.fromkeys((TableOutcome.BLOCKED, TableOutcome.WAITS, TableOutcome.UNCHECKED), "unchecked"),
+    TableOutcome.CERTIFIED_BY_HAND: "approval",
     **dict.fromkeys((TableOutcome.CERTIFIED, TableOutcome.MAINTAINED, TableOutcome.DECIDED), "certified"),
 }
 """Outcome -> the class of its colour."""

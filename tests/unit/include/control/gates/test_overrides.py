@@ -75,7 +75,7 @@ def test_the_refused_version_is_certified_and_the_decision_recorded(paths: Lakeh
     assert (check.rule, check.passed, check.overridden, check.refuses) == (RULE_NAME, False, True, False)
     [note] = override_note(TABLE, gates.verdicts(TABLE))
     assert note == (
-        "readers use version 2 of silver.orders, overridden by ann at 2013-01-05 10:00 UTC: a holiday; "
+        "readers use version 2 of silver.orders, certified by hand by ann at 2013-01-05 10:00 UTC: a holiday; "
         f"it had failed {RULE_NAME}"
     )
     rows = DeltaTable(str(paths.ops("gates"))).to_pyarrow_table().sort_by("recorded_at").to_pylist()
@@ -125,7 +125,7 @@ def test_only_the_newest_refused_version_can_be_overridden_and_only_once(paths: 
     assert gates.certified(TABLE) == 3
     refuse_override(paths, 2, "readers use version 3, and never go back to 2")
     again = decision("bob", run_id="manual__2")
-    refuse_override(paths, 3, "version 3 was overridden by ann at 2013-01-05 10:00 UTC: a holiday", by=again)
+    refuse_override(paths, 3, "version 3 was certified by hand by ann at 2013-01-05 10:00 UTC: a holiday", by=again)
 
 
 def test_an_override_needs_a_table_a_reason_the_rules_of_the_refusal_and_all_files(
@@ -156,7 +156,7 @@ def test_one_of_many_concurrent_overrides_wins(paths: LakehousePaths, gates: Gat
     assert [result.override.by for result in results if result.override] == winners
     assert len(winners) == 1
     others = [answer for answer in answers if answer not in winners]
-    assert all("overridden by" in answer or "somebody else" in answer for answer in others)
+    assert all("certified by hand by" in answer or "somebody else" in answer for answer in others)
 
 
 class Died(BaseException):

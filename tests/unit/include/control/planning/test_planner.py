@@ -162,7 +162,9 @@ def test_a_batch_is_complete_once_it_is_closed_and_judged_by_the_present_rules(
     override(BRONZE, unjudged.version, let, paths)
     assert last() == (True, "0 new of 1 file", 3, unjudged.version, unjudged.version)
     [note] = advise().notes
-    assert note.startswith("readers use version 3 of bronze.orders, overridden by ann at 2013-01-01 00:00 UTC: a holi")
+    assert note.startswith(
+        "readers use version 3 of bronze.orders, certified by hand by ann at 2013-01-01 00:00 UTC: a holi"
+    )
     table, intent = paths.table(BRONZE.table), intent_of(unjudged.intent.table_id, 4, stream=STREAM)
     committed = commit(table, intent)
     assert last() == (False, waiting, 4, committed.version, unjudged.version), "its driver died after the commit"

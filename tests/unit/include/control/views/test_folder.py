@@ -75,7 +75,7 @@ def test_the_views_move_with_the_certificate_and_not_with_a_refusal(paths: Lakeh
     with reader(paths.views / DUCKDB_FILE) as later:
         assert names(later) == "c"
     index = json.loads((paths.views / INDEX).read_text())
-    assert index[ORDERS] == {"path": str(paths.table(ORDERS)), "version": 2}
+    assert index[ORDERS] == {"path": str(paths.table(ORDERS)), "version": 2, "certified_by_hand": None}
     assert {path.name for path in paths.views.iterdir()} <= FILES | {".lock"}
     DeltaTable(str(paths.table(ORDERS))).optimize.z_order(["n"])
     Gates(paths).publish(ORDERS)

@@ -48,7 +48,7 @@ def test_the_views_move_with_the_certificate_even_if_a_writer_has_died(
     later = contents(bucket, paths.views)
     path = str(paths.table(ORDERS))
     index = json.loads(later[INDEX])
-    assert index[ORDERS] == {"path": path, "version": 2}
+    assert index[ORDERS] == {"path": path, "version": 2, "certified_by_hand": None}
     assert index.keys() == {ORDERS, "silver.other"}
     assert f"delta_scan('{path}', version => 2)" in later["duckdb.sql"]
     assert "VERSION AS OF 2;" in later["spark.sql"]

@@ -146,7 +146,7 @@ def test_a_task_that_died_after_it_recorded_the_override_announces_it_when_retri
     assert len(context["events"]) == 2
     results = Gates(LakehousePaths(house.root)).results(ORDERS)
     assert sum(1 for entry in results if entry.result.override) == 1
-    with pytest.raises(AirflowFailException, match=r"version 2 was overridden by ann at .*: a holiday"):
+    with pytest.raises(AirflowFailException, match=r"version 2 was certified by hand by ann at .*: a holiday"):
         override(asked(run_id="manual__2"))
 
 
@@ -188,7 +188,7 @@ def test_the_cleared_gate_passes_and_says_by_whose_word(
     override(record(asked(), OVERRIDE))
     result = gate.execute(context)
     assert (result["certified_version"], gate.outlets) == (2, [asset])
-    assert result["message"].startswith("version 2 overridden by ann at ")
+    assert result["message"].startswith("version 2 certified by hand by ann at ")
 
 
 def test_a_version_whose_predecessor_was_restored_is_to_be_run_again_and_not_to_be_overridden(

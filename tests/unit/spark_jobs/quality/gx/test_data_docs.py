@@ -157,7 +157,7 @@ def test_a_page_says_version_run_counts_reasons_and_who_overrode(tmp_path: Path)
     assert titles == ["silver.flights, data of 2013-01-04 (UTC), version 7"]
     for part in ("silver.flights", "version 7", RUN, "Failed", "50%", "it is the key", "it was"):
         assert part in page.text
-    assert "overridden by ann at 2013-01-05 10:00 UTC: a holiday" in page.text
+    assert "certified by hand by ann at 2013-01-05 10:00 UTC: a holiday" in page.text
 
 
 def test_any_text_stands_on_a_page_as_it_was_found(tmp_path: Path) -> None:
@@ -282,7 +282,7 @@ def test_an_override_makes_other_pages_and_removes_the_old_pages(args: DataDocsA
     after = build(args)
     assert after != before
     assert [folder.name for folder in args.folder.glob("*/")] == [after]
-    assert "overridden by ann" in (args.folder / after / "silver.orders.html").read_text()
+    assert "certified by hand by ann" in (args.folder / after / "silver.orders.html").read_text()
 
 
 def test_a_version_whose_log_is_gone_has_a_page_without_shares(args: DataDocsArgs, paths: LakehousePaths) -> None:
