@@ -8,9 +8,10 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
+from include.clock import utc_now
 from include.contracts.interval import Interval
 from include.contracts.job.task_result import TaskResult
-from include.overview.tables.failed_task import task_label
+from include.overview.tables.failed_task import FailedTask, task_label
 
 FAILED, BLOCKED, SKIPPED = "failed", "upstream_failed", "skipped"
 RUNNING = ("running", "restarting")
@@ -71,6 +72,12 @@ class RunTask:
     def label(self) -> str:
         """Its name, with its index if it is mapped."""
         return task_label(self.name or self.task_id, self.map_index)
+
+    @property
+    def as_failed(self) -> FailedTask:
+        """The same as a task that has failed, by now if it is not known when."""
+        at = self.ended or utc_now()
+        return FailedTask(self.dag_id, self.run_id, self.task_id, self.map_index, at, self.result, self.name)
 
     @property
     def is_running(self) -> bool:

@@ -11,7 +11,6 @@ from include.contracts.counted import counted
 from include.overview.attention import Action, Attention, Kind, attention_needed, failed_task_attention
 from include.overview.runs.run import Run
 from include.overview.runs.table_run import TROUBLE, UNFINISHED, TableOutcome, TableRun
-from include.overview.tables.failed_task import FailedTask
 from include.overview.tables.table_overview import TableOverview
 
 _BLOCKING = (Kind.WRONG_SPEC, Kind.REFUSED, Kind.APPROVAL, Kind.GIVEN_UP)
@@ -51,7 +50,7 @@ def _steps(shown: TableRun, now: datetime) -> Iterator[Attention]:
         return
     if shown.outcome in TROUBLE and shown.settled_by is None:
         items = [item for item in attention_needed([replace(overview, failed=())], now) if item.kind in _BLOCKING]
-        yield from items or _look_at_task(shown, overview, now)
+        yield from items or _look_at_task(shown, overview)
     waiting = overview.waiting.rows if overview.waiting else 0
     if (quarantined := shown.rows.quarantined) and waiting:
         cause = (
@@ -62,12 +61,11 @@ def _steps(shown: TableRun, now: datetime) -> Iterator[Attention]:
         yield Attention(overview, Kind.OLD_ROWS, cause, Action.REPLAY, since=since)
 
 
-def _look_at_task(shown: TableRun, overview: TableOverview, now: datetime) -> Iterator[Attention]:
+def _look_at_task(shown: TableRun, overview: TableOverview) -> Iterator[Attention]:
     if not shown.failed:
         return
     task = shown.failed[0]
     more = f", and {counted(len(shown.failed) - 1, 'more task')} of this table" if shown.failed[1:] else ""
     tries = f" after {counted(task.tries, 'try', 'tries')}" if task.tries > 1 else ""
-    at = task.ended or now
-    failed = FailedTask(task.dag_id, task.run_id, task.task_id, task.map_index, at, task.result, task.name)
-    yield failed_task_attention(replace(overview, failed=(failed,)), f"the task {task.label} failed{tries}{more}")
+    failure = f"the task {task.label} failed{tries}{more}"
+    yield failed_task_attention(replace(overview, failed=(task.as_failed,)), failure)

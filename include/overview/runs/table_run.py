@@ -23,6 +23,7 @@ from include.control.ops_tables import OpsTables
 from include.errors import Outcome
 from include.overview.failures import failure_cause
 from include.overview.runs.run import ASKING, BLOCKED, FAILED, SKIPPED, Run, RunTask, Work
+from include.overview.tables.overview_from_state import is_over
 from include.overview.tables.table_overview import TableOverview
 from include.overview.timeline import result_in_force
 from include.specs.links import upstream
@@ -136,11 +137,16 @@ class TableRun:
 
     @property
     def settled_by(self) -> int | None:
-        """The version that readers use now, if it is the refused one or newer; None if the refusal still stands."""
-        certified = self.overview.certified if self.overview and not self.is_of_earlier_table else None
-        if self.outcome is not TableOutcome.REFUSED or certified is None or self.version is None:
+        """The version that readers use now, if nothing is to be done about a refusal or failure any more; else None."""
+        overview = self.overview
+        if overview is None or overview.certified is None or self.is_of_earlier_table:
             return None
-        return certified if certified >= self.version else None
+        if self.outcome is TableOutcome.REFUSED:
+            is_settled = self.version is not None and overview.certified >= self.version
+        else:
+            failed = [task.as_failed for task in self.failed]
+            is_settled = self.outcome is TableOutcome.FAILED and all(is_over(task, overview) for task in failed)
+        return overview.certified if is_settled else None
 
     @property
     def failed(self) -> list[RunTask]:

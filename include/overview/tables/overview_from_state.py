@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from include.contracts.spec.table_spec import AnySpec
+from include.contracts.spec.table_spec import AnySpec, SilverSpec
 from include.control.gates.verdicts import Verdicts
 from include.control.ledger.states.contention import Contention
 from include.control.ledger.states.failed_files import FailedFiles
 from include.control.ledger.states.measures import Measures
-from include.control.ledger.states.recent_batches import RecentBatches
+from include.control.ledger.states.recent_batches import BatchKind, RecentBatches
 from include.control.ledger.states.streams import Streams
 from include.control.ledger.states.table_state import Part, TableState
 from include.control.ledger.states.totals import Totals
@@ -53,12 +53,8 @@ def overview_of(
     if isinstance(spec, InvalidSpec):
         return table
     freshness = freshness_of(spec, table.verdicts, table.last)
-    table = replace(
-        table,
-        freshness=freshness,
-        questions=still_open(questions, spec, streams),
-        failed=[task for task in failed if not _is_settled(task, table)],
-    )
+    table = replace(table, freshness=freshness, questions=still_open(questions, spec, streams))
+    table = replace(table, failed=[task for task in failed if not is_over(task, table)])
     condition, since = _condition(table, now)
     return replace(table, condition=condition, since=since)
 
@@ -69,16 +65,23 @@ def holds_at(table: TableOverview, later: datetime) -> bool:
     return not is_certified or not table.freshness or later <= table.freshness.stale_at
 
 
-def _is_settled(task: FailedTask, table: TableOverview) -> bool:
+def is_over(task: FailedTask, table: TableOverview) -> bool:
     """Return whether nothing is to be done about a failed task.
 
     Either it was about an earlier table of this name, or readers have the rows of the version that it refused, or newer
-    ones, by now. What bronze did not load does not depend on the table: no later run loads the files of that day.
+    ones, by now; or a later full snapshot was read, which nothing earlier holds up. What bronze did not load does not
+    depend on the table: no later run loads the files of that day.
     """
     refused, certified = task.refused_version, table.certified
     if table.created and task.at < table.created:
         return refused is not None or not table.table.startswith("bronze.")
-    return refused is not None and certified is not None and certified >= refused and not table.is_restored
+    if refused is not None:
+        return certified is not None and certified >= refused and not table.is_restored
+    if not (isinstance(table.spec, SilverSpec) and table.spec.snapshot) or table.questions.deletes:
+        return False
+    is_waiting = table.streams is not None and table.streams.sources.waiting
+    later = [batch for batch in table.batches if batch.at > task.at and batch.kind is BatchKind.LOAD]
+    return not is_waiting and certified is not None and any(batch.version <= certified for batch in later)
 
 
 def _condition(table: TableOverview, now: datetime) -> tuple[Condition, datetime | None]:

@@ -7,6 +7,7 @@ from datetime import timedelta
 
 from include.contracts.job.report import CheckResult, RowCounts
 from include.contracts.job.task_result import TaskResult
+from include.contracts.spec.table_spec import SilverSpec
 from include.control.gates.verdicts import Verdicts, summarize
 from include.control.ledger.deletes import Deletes
 from include.control.ledger.states.measures import Measures
@@ -29,6 +30,7 @@ from tests.support.ledger.gate_results import verdict
 SPEC = silver_spec(table=FLIGHTS.table)
 NOW = day(9).end
 NO_QUESTIONS = Questions()
+REFUSED_DELETES = TaskResult(outcome=Outcome.DELETES_REFUSED, message="3 of 4 keys")
 
 
 def state(*parts: StatePart) -> TableState:
@@ -74,6 +76,24 @@ def test_a_gate_that_failed_is_no_trouble_once_readers_have_the_rows_that_it_ref
     assert shown_after(refused_after_pass(), *two).failed == [gate, writer]
     assert shown_after(summarize(passed), *two, BatchSources()).failed == [writer]
     assert shown_after(summarize(passed), *two, BatchSources(restores=1)).failed == [gate, writer]
+
+
+def test_a_full_snapshot_that_was_refused_needs_nobody_once_a_later_one_is_certified() -> None:
+    spec = silver_spec(table=FLIGHTS.table, snapshot="full")
+    refused = FailedTask("flights", "run-1", FLIGHTS.table, -1, NOW + timedelta(days=1, hours=1), REFUSED_DELETES)
+    first, later = BatchSources(), BatchSources(snapshot_at=day(3).start)
+    waits = later.model_copy(update={"waiting": (day(2).start,)})
+
+    def failed_after(*sources: BatchSources, certified: int, spec: SilverSpec = spec) -> list[FailedTask]:
+        winner = Winner(intent_of("t", len(sources), sources=sources[-1]), len(sources))
+        parts = (summarize([verdict("t", certified)]), batches(*sources), advance_streams(winner, None, None))
+        return list(overview_of(spec, state(*parts, measures(1)), NO_QUESTIONS, (refused,), NOW).failed)
+
+    assert failed_after(first, certified=1) == [refused]
+    assert failed_after(first, later, certified=1) == [refused], "the later one is not certified"
+    assert failed_after(first, later, certified=2) == []
+    assert failed_after(first, waits, certified=2) == [refused], "the history still lacks it"
+    assert failed_after(first, later, certified=2, spec=SPEC) == [refused], "its rows were no snapshot"
 
 
 def test_a_task_that_failed_before_the_table_was_created_is_of_an_earlier_table() -> None:
