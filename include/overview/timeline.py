@@ -23,7 +23,8 @@ class VersionEntry:
         at: when it was closed or, for maintenance, recorded.
         batch: the batch that wrote it; None for maintenance.
         write: the waits and lost races of its writer, or the maintenance; None if there were none.
-        result: the newest result of its gate, an override before others; None if it was not checked.
+        result: the newest result of its gate, an override before others, or else of the later version that was checked
+            with it, as a run checks only the last of its batches; None if it was not checked.
     """
 
     version: int
@@ -38,14 +39,17 @@ def timeline(table: str, table_id: str, ops: OpsTables, upto: int | None = None,
     batches = list(islice(ops.ledger.history.closed(table, table_id, upto), limit))
     least = batches[-1].version if len(batches) == limit else 0
     results: dict[int, list[GateResult]] = defaultdict(list)
-    for recorded in ops.gates.results_between(table, table_id, least, upto):
+    covering: dict[str, list[GateResult]] = defaultdict(list)
+    for recorded in ops.gates.results_between(table, table_id, least, None if upto is None else upto + limit):
         results[recorded.result.version].append(recorded.result)
+        for name in recorded.result.batches:
+            covering[name].append(recorded.result)
     writes = ops.commits.between(table, least, upto)
     of_token = {write.token: write for write in writes if write.operation == BATCH}
-    entries = [
-        VersionEntry(batch.version, batch.at, batch, of_token.get(batch.token), result_in_force(results[batch.version]))
-        for batch in batches
-    ]
+    entries = []
+    for batch in batches:
+        judged = results[batch.version] or covering[f"{batch.stream}/{batch.batch_seq}"]
+        entries.append(VersionEntry(batch.version, batch.at, batch, of_token.get(batch.token), result_in_force(judged)))
     entries += [
         VersionEntry(write.version, write.at, write=write)
         for write in writes

@@ -103,8 +103,11 @@ def _dags_of(batch: RecentBatch, domain: str, publishing: Collection[str]) -> li
     Ids of scheduled runs are the same in each DAG. So the DAG that is named like the domain comes first only if it
     publishes the table; it is last if it does not, as after the table was moved to another DAG.
     """
-    own = {BatchKind.REPLAY: REPLAY_DAG_ID, BatchKind.REBUILD: REBUILD_DAG_ID}.get(batch.kind)
-    return [own] if own else [*sorted(publishing, key=lambda dag_id: dag_id != domain), domain]
+    if batch.kind is BatchKind.REBUILD:
+        return [REBUILD_DAG_ID]
+    of_table = [*sorted(publishing, key=lambda dag_id: dag_id != domain), domain]
+    # A run of the table itself replays rows that have waited for another table.
+    return [REPLAY_DAG_ID, *of_table] if batch.kind is BatchKind.REPLAY else of_table
 
 
 class DayRun(NamedTuple):

@@ -14,7 +14,7 @@ from include.control.ledger.events import FileEvent
 from include.control.ledger.ledger import Ledger
 from include.control.ledger.new_columns import ColumnState, NewColumns
 from include.control.ledger.resolution import table_id
-from include.control.log.batch import FileFact
+from include.control.log.batch import BatchSources, FileFact
 from include.control.quarantine.events import Decision, QuarantineEvents, RowEvent
 from include.control.quarantine.waiting import recount_waiting
 from include.paths import LakehousePaths
@@ -65,7 +65,7 @@ def make_shown_lakehouse(root: Path, specs: Path) -> None:
         rule="expect_column_max_to_be_between(amount)", action="fail", passed=False, reason=EVIL, observed=EVIL,
         expected={"max_value": 9}, samples=(EVIL,),
     )  # fmt: skip
-    version = load_batch(root, silver, rows=2).version
+    version = load_batch(root, silver, rows=2, sources=BatchSources(replay="rows that waited")).version
     why = f"silver.orders version {version} refused: amount observed {EVIL}\nReplay, or let it pass {EVIL}."
     judge(root, silver, version, passed=False, checks=(too_much,), refused=why)
     record = json.dumps({"order_id": EVIL, "amount": 10**20, EVIL: [EVIL]})
