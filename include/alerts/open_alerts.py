@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict
 
 from include.alerts.alert import Alert
 from include.alerts.shared_object import SharedObject
-from include.alerts.told import CLAIM_FOR
+from include.alerts.told import is_claimed
 from include.contracts.interval import Instant
 from include.overview.attention import Attention, Kind
 from include.paths import LakehousePaths
@@ -61,9 +61,8 @@ class OpenAlerts:
         def claimed(stored: dict[str, OpenAlert]) -> dict[str, OpenAlert]:
             due.clear()
             for key, sent in stored.items():
-                is_claimed = sent.claimed_at is not None and now - sent.claimed_at < CLAIM_FOR
                 is_gone = sent.alert.kind == Kind.WRONG_SPEC or sent.alert.table not in unknown
-                if is_gone and not is_claimed and not names & set(sent.causes):
+                if is_gone and not is_claimed(sent.claimed_at, now) and not names & set(sent.causes):
                     due[key] = sent
             return stored | {key: sent.model_copy(update={"claimed_at": now}) for key, sent in due.items()}
 

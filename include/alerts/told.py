@@ -18,7 +18,12 @@ from include.overview.attention import Attention
 from include.paths import LakehousePaths
 
 CLAIM_FOR = timedelta(minutes=10)
-"""A claim of a process that has died ends after this time."""
+"""A claim of a process that has died ends after this time; at once if its clock was further ahead."""
+
+
+def is_claimed(at: datetime | None, now: datetime) -> bool:
+    """Whether a claim of this time is in force."""
+    return at is not None and abs(now - at) < CLAIM_FOR
 
 
 class ToldCause(BaseModel):
@@ -107,5 +112,5 @@ def _due(
     """Return the cause if a notifier was not told of it and no other process is about to do so."""
     known = [causes.get(name, ToldCause()) for name in item.names]
     missing = tuple(name for name in notifiers if any(name not in cause.told for cause in known))
-    is_claimed = any(cause.claimed_at and now - cause.claimed_at < CLAIM_FOR for cause in known)
-    return DueAlert(item, missing) if missing and not is_claimed else None
+    claimed = any(is_claimed(cause.claimed_at, now) for cause in known)
+    return DueAlert(item, missing) if missing and not claimed else None

@@ -14,6 +14,7 @@ from include.contracts.lake_path import LakePath
 from include.control.ledger.deletes import DeleteRecords, Deletes
 from include.control.ledger.events import BATCHES, FILES, FileEvent
 from include.control.ledger.ledger import Ledger
+from include.control.ledger.new_columns import COLUMNS
 from include.control.ledger.ops_table import OpsTable
 from include.control.ledger.states.table_state import TableStates
 from include.control.log.stored_tables import is_table, open_table, options_of
@@ -92,8 +93,10 @@ def copy_ledger(live: LakehousePaths, staged: StagedPaths, others: Collection[st
         if is_table(live.ops(name)):
             _copy(live.ops(name), staged.ops(name), sorted(others))
     # The new columns of a table apply also to its rebuild. They are copied once: afterwards the rebuild adds its own.
-    if is_table(live.ops("columns")) and not is_table(staged.ops("columns")):
-        _copy(live.ops("columns"), staged.ops("columns"), sorted(staged.rebuilt))
+    if not is_table(staged.ops("columns")):
+        columns = OpsTable.of(live, "columns", COLUMNS)
+        earlier = [event for table in sorted(staged.rebuilt) for event in columns.events(table)]
+        OpsTable.of(staged, "columns", COLUMNS).append(earlier)
 
 
 def _copy(source: LakePath, target: LakePath, tables: Collection[str]) -> None:
@@ -101,7 +104,10 @@ def _copy(source: LakePath, target: LakePath, tables: Collection[str]) -> None:
     rows = QueryBuilder().register("stored", open_table(source)).execute(f"SELECT * FROM stored WHERE {condition}")
     if is_table(target):
         open_table(target).delete(condition)
-    write_deltalake(str(target), rows, mode="append", partition_by=["table"], storage_options=options_of(target))
+    options = options_of(target)
+    write_deltalake(
+        str(target), rows, mode="append", schema_mode="merge", partition_by=["table"], storage_options=options
+    )
     clear_read_cache()
 
 

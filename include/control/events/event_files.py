@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from include.contracts.lake_path import LakePath
 from include.contracts.time_format import ISO_MICROSECOND
 from include.control.events.conditions import Condition, may_meet
-from include.control.events.log_state import EventFile
+from include.control.events.log_state import AT_EPOCH, RECORDED_IN, EventFile
 from include.control.storage.arrow_files import open_for_arrow
 from include.control.storage.objects_on_s3 import object_store
 from include.errors import TornLogError, first_line
@@ -47,6 +47,11 @@ def write_events(folder: LakePath, indexed: Sequence[str], events: pa.Table) -> 
         stats = json.dumps(_statistics(of_table, indexed))
         files.append(EventFile(f"{part}/{name}", folder / part / name, table, len(body), now_ms(), stats))
     return files
+
+
+def recorded_in(events: pa.Table, version: int) -> pa.Table:
+    """Return events with the version of the table in which they are recorded."""
+    return events.append_column(RECORDED_IN, pa.repeat(pa.scalar(version, pa.int64()), len(events)))
 
 
 def now_ms() -> int:
@@ -85,11 +90,11 @@ def read_events(
         open_for_arrow(file) as content,
         pq.ParquetFile(content, buffer_size=_BUFFER, pre_buffer=False) as data,
     ):
-        columns = [name for name in schema.names if name != "table"]
+        columns = {*schema.names, *(["recorded_at"] if RECORDED_IN in schema.names else [])} - {"table"}
         groups = list(range(data.num_row_groups))
         if groups[1:]:  # the log has chosen a file with one group by the same ends
             groups = [at for at in groups if may_meet(conditions, _ends(data.metadata.row_group(at), conditions))]
-        for batch in data.iter_batches(_BATCH_SIZE, row_groups=groups, columns=columns, use_threads=False):
+        for batch in data.iter_batches(_BATCH_SIZE, row_groups=groups, columns=list(columns), use_threads=False):
             yield pa.record_batch([_column(batch, field, table) for field in schema], schema=schema)
 
 
@@ -126,10 +131,19 @@ def _ends(group: pq.RowGroupMetaData, names: Collection[str]) -> dict[str, tuple
     """Return the minimum and maximum of columns in a row group, without columns for which they are missing."""
     columns = [group.column(at) for at in range(group.num_columns)]
     statistics = {column.path_in_schema: column.statistics for column in columns if column.path_in_schema in names}
-    return {name: (values.min, values.max) for name, values in statistics.items() if values and values.has_min_max}
+    known = {name: values for name, values in statistics.items() if values and values.has_min_max}
+    return {
+        name: (values.min, values.max)
+        for name, values in known.items()
+        if name != RECORDED_IN or not values.null_count  # an event without it has a number of its own
+    }
 
 
 def _column(batch: pa.RecordBatch, field: pa.Field, table: str) -> pa.Array:
     if field.name == "table":
         return pa.repeat(pa.scalar(table), len(batch))
-    return batch.column(field.name).cast(field.type)
+    is_stored = field.name in batch.schema.names  # a later Millrace may have added the column
+    column = batch.column(field.name).cast(field.type) if is_stored else pa.nulls(len(batch), field.type)
+    if field.name != RECORDED_IN or not column.null_count:
+        return column
+    return pc.coalesce(column, pc.add(batch.column("recorded_at").cast(pa.int64()), AT_EPOCH))

@@ -4,6 +4,9 @@ delta-rs reads the log of a table twice to open it, and again around each write:
 seventy for a compaction. The columns of these tables never change, so that an append conflicts with no other commit and
 needs only two puts. A writer that replaces files, or appends under a key, reads the new commits before each further
 attempt. delta-rs creates the table.
+
+Each event carries the version of the commit that recorded it, and keeps it when files are compacted: that is the order
+of the events. So an attempt at another version writes the data file again.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
+from functools import partial
 from itertools import takewhile
 from math import inf
 from pathlib import Path
@@ -21,7 +25,7 @@ import pyarrow as pa
 
 from include.contracts.lake_path import LakePath
 from include.control.events.checkpoints import checkpoint_bytes, read_actions
-from include.control.events.event_files import now_ms, write_events
+from include.control.events.event_files import now_ms, recorded_in, write_events
 from include.control.events.log_state import Action, EventFile, LogState
 from include.control.storage.json_lines import json_lines
 from include.control.storage.objects_on_s3 import object_store
@@ -74,11 +78,10 @@ class EventLog:
 
     def append(self, events: pa.Table) -> int:
         """Append events in one commit, and return its version."""
-        adds = [file.add_action(changes_data=True) for file in write_events(self._path, self._indexed, events)]
         # A fresh last version has no clean-up after it: the next version is either free or taken.
         is_known = self._last >= 0 and not self._is_stale() and not self._under_lease
         version = self._last + 1 if is_known else self._last_version() + 1
-        while version == 0 or not self._put(version, APPEND, adds):
+        while version == 0 or not self._commit_events(version, APPEND, [], recorded_in(events, version)):
             if version == 0:
                 self._create()
             version = self._last_version() + 1
@@ -89,10 +92,9 @@ class EventLog:
         self._read()
         if key in self._state.keys:
             return None
-        files = write_events(self._path, self._indexed, events)
         txn = {"txn": {"appId": key, "version": 1, "lastUpdated": now_ms()}}
-        adds = [file.add_action(changes_data=True) for file in files]
-        return self._commit_while(lambda: key not in self._state.keys, APPEND, [txn, *adds], files)
+        numbered = partial(recorded_in, events)
+        return self._commit_while(lambda: key not in self._state.keys, APPEND, [txn], numbered)
 
     def replace(self, replaced: Collection[EventFile], events: pa.Table) -> int | None:
         """Replace data files by events, in one commit.
@@ -100,12 +102,25 @@ class EventLog:
         Returns:
             The version; None if another writer has replaced one of these files first, so that nothing was changed.
         """
-        files, at_ms = write_events(self._path, self._indexed, events), now_ms()
         changes_data = sum(file.rows for file in replaced) != len(events)
-        removes = [file.remove_action(at_ms, changes_data=changes_data) for file in replaced]
-        adds = [file.add_action(changes_data=changes_data) for file in files]
+        removes = [file.remove_action(now_ms(), changes_data=changes_data) for file in replaced]
         names = {file.name for file in replaced}
-        return self._commit_while(lambda: names <= self._state.files.keys(), REWRITE, [*removes, *adds], files)
+        are_there = lambda: names <= self._state.files.keys()  # noqa: E731
+        return self._commit_while(are_there, REWRITE, removes, lambda _: events, changes_data=changes_data)
+
+    def declare(self, columns: Sequence[Action]) -> None:
+        """Add columns that the table lacks, because an earlier Millrace created it; if a writer is first, do nothing.
+
+        Its data files stay as they are.
+        """
+        self._read()
+        metadata = self._state.metadata
+        schema = json.loads(metadata["schemaString"])
+        known = {field["name"] for field in schema["fields"]}
+        if new := [column for column in columns if column["name"] not in known]:
+            schema["fields"] += new
+            action = {"metaData": {**metadata, "schemaString": json.dumps(schema)}}
+            self._put(self._state.version + 1, "ADD COLUMNS", [action])
 
     def files(self) -> list[EventFile]:
         """Return the data files of the newest version; none if there is no table.
@@ -142,18 +157,34 @@ class EventLog:
         delete_files(self._log, [file.name for file in old if int(file.name[:20]) < floor])
 
     def _commit_while(
-        self, is_allowed: Callable[[], bool], operation: str, actions: Sequence[Action], files: Sequence[EventFile]
+        self,
+        is_allowed: Callable[[], bool],
+        operation: str,
+        actions: Sequence[Action],
+        events_in: Callable[[int], pa.Table],
+        *,
+        changes_data: bool = True,
     ) -> int | None:
-        """Commit after the version that was read, as long as its state allows it; otherwise delete the new files."""
+        """Commit the events of a version after the one that was read, as long as its state allows it."""
         while is_allowed():
             version = self._state.version + 1
             if version == 0:
                 self._create()
-            elif self._put(version, operation, actions):
+            elif self._commit_events(version, operation, actions, events_in(version), changes_data=changes_data):
                 return version
             self._read()
-        delete_files(self._path, [unquote(file.name) for file in files])
         return None
+
+    def _commit_events(
+        self, version: int, operation: str, actions: Sequence[Action], events: pa.Table, *, changes_data: bool = True
+    ) -> bool:
+        """Commit a version with events and other actions; if it is taken, delete the new data files, return false."""
+        files = write_events(self._path, self._indexed, events)
+        adds = [file.add_action(changes_data=changes_data) for file in files]
+        if self._put(version, operation, [*actions, *adds]):
+            return True
+        delete_files(self._path, [unquote(file.name) for file in files])
+        return False
 
     def _put(self, version: int, operation: str, actions: Sequence[Action]) -> bool:
         """Commit a version, and return whether it was free."""

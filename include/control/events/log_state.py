@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Any
 from urllib.parse import unquote
@@ -15,6 +15,15 @@ from include.contracts.lake_path import LakePath
 Action = dict[str, Any]
 """One line of a commit."""
 
+RECORDED_IN = "recorded_in"
+"""The column with the version of the table of events in which an event was recorded, which orders the events.
+
+No clock does: that of another machine may be wrong. An event from before there was this column counts as recorded in a
+version far below 0, which follows from the time at which it was recorded.
+"""
+
+AT_EPOCH = -(2**62)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TIMES = ("recorded_at", "interval_start")
 _PRECISION = timedelta(milliseconds=1)
 """The precision of times in delta-rs's statistics; it cuts off the rest."""
@@ -45,11 +54,16 @@ class EventFile:
         """The number of its events."""
         return int(self._statistics["numRecords"])
 
-    def ends(self, columns: Iterable[str]) -> dict[str, tuple[Any, Any]]:
+    def ends(self, columns: Collection[str]) -> dict[str, tuple[Any, Any]]:
         """Return the minimum and maximum of columns, without columns that have no statistics."""
         least, greatest = self._statistics.get("minValues", {}), self._statistics.get("maxValues", {})
         names = [name for name in columns if name in least and name in greatest]
-        return {name: (_value(name, least[name]), _value(name, greatest[name], _PRECISION)) for name in names}
+        ends = {name: (_value(name, least[name]), _value(name, greatest[name], _PRECISION)) for name in names}
+        is_of_before = RECORDED_IN in columns and self._statistics.get("nullCount", {}).get(RECORDED_IN, True)
+        if is_of_before and (times := self.ends(["recorded_at"])):
+            first, last = (AT_EPOCH + (at - _EPOCH) // timedelta(microseconds=1) for at in times["recorded_at"])
+            ends[RECORDED_IN] = first, ends.get(RECORDED_IN, (first, last))[1]
+        return ends
 
     @cached_property
     def _statistics(self) -> dict[str, Any]:
@@ -89,7 +103,7 @@ class LogState:
 
     def __init__(self, table: LakePath) -> None:
         self._table = table
-        self._metadata: Action = {}
+        self._table_actions: Action = {}
         self.version = -1
         self.files: dict[str, EventFile] = {}
         self.removed: dict[str, tuple[int, Action]] = {}
@@ -108,12 +122,17 @@ class LogState:
                 case "txn":
                     self.keys[content["appId"]] = content["version"]
                 case "protocol" | "metaData":
-                    self._metadata[kind] = content
+                    self._table_actions[kind] = content
         self.version = version
+
+    @property
+    def metadata(self) -> Action:
+        """The `metaData` of the table: its id, its schema, its configuration."""
+        return dict(self._table_actions["metaData"])
 
     def actions(self) -> Iterator[Action]:
         """Yield the actions of a checkpoint of this state."""
-        yield from ({kind: content} for kind, content in self._metadata.items())
+        yield from ({kind: content} for kind, content in self._table_actions.items())
         yield from ({"txn": {"appId": key, "version": number}} for key, number in self.keys.items())
         yield from (file.add_action(changes_data=False) for file in self.files.values())
         yield from ({"remove": {**action, "dataChange": False}} for _, action in self.removed.values())

@@ -22,6 +22,7 @@ import pyarrow as pa
 from deltalake.exceptions import TableNotFoundError
 
 from include.control.events.conditions import Span
+from include.control.events.log_state import RECORDED_IN
 from include.control.gates.judged_figures import JudgedFigures, newer_figures
 from include.control.gates.result import GateResult
 from include.control.gates.verdicts import Verdicts, equal_versions, follow_log, summarize, verdicts_on
@@ -166,8 +167,8 @@ class Gates:
     def newest_results(self, table: str) -> Iterator[RecordedResult]:
         """Yield the results and overrides of the table, newest first; read only as many as the caller takes."""
         this_table = self._table_id(table)
-        rows = self._events.descending(table, "recorded_at", ("result",), table_id=[this_table]) if this_table else ()
-        for row in rows:
+        columns, of_table = ("recorded_at", "result"), {"table_id": [this_table]}
+        for row in self._events.descending(table, RECORDED_IN, columns, **of_table) if this_table else ():
             yield RecordedResult(row["recorded_at"], GateResult.model_validate_json(row["result"]))
 
     def results_between(self, table: str, table_id: str, least: int, greatest: int | None) -> list[RecordedResult]:

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from include.control.events.conditions import Among
+from include.control.events.log_state import RECORDED_IN
 from include.control.ledger.event_queries import EventQuery
 from include.control.ledger.events import BATCHES, FILES, NO_TOKEN, BatchEvent, FileEvent
 from include.control.log.batch import FileFact
@@ -21,7 +22,7 @@ from include.control.log.batch import FileFact
 _CONTENT = ("size", "mtime_ns", "checksum")
 _PLANNED = pa.schema(
     [
-        FILES.field("recorded_at"),
+        pa.field(RECORDED_IN, pa.int64()),
         FILES.field("batch_seq"),
         ("token", pa.dictionary(pa.int32(), pa.string())),
         FILES.field("path"),
@@ -73,7 +74,7 @@ class LoadedFiles:
         """Return the loaded files with these paths, oldest first."""
         wanted = pa.array(paths, pa.string())
         planned = [files.filter(pc.is_in(files["path"], wanted)) for files in self.read_planned(paths)]
-        files = pa.concat_tables([_PLANNED.empty_table(), *planned]).sort_by("recorded_at")
+        files = pa.concat_tables([_PLANNED.empty_table(), *planned]).sort_by(RECORDED_IN)
         numbers = dict(zip(files["token"].to_pylist(), files["batch_seq"].to_pylist(), strict=True))
         won = pa.array({NO_TOKEN, *self.read_winners(numbers)}, pa.string())
         return files.filter(pc.is_in(files["token"].cast(pa.string()), won))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -13,7 +14,7 @@ from typing import Any, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import DeltaTable
+from deltalake import DeltaTable, Schema
 from deltalake.exceptions import CommitFailedError
 from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
@@ -22,7 +23,7 @@ from include.contracts.lake_path import LakePath
 from include.control.events.conditions import Among, Condition, Span, may_meet
 from include.control.events.event_files import read_events
 from include.control.events.event_log import EventLog
-from include.control.events.log_state import EventFile
+from include.control.events.log_state import RECORDED_IN, EventFile
 from include.control.leases.store import ledger_lease
 from include.control.ledger.event_queries import EventQuery
 from include.control.log.stored_tables import options_of
@@ -50,7 +51,9 @@ _CONFIGURATION = {
     "delta.deletedFileRetentionDuration": "interval 1 days",
 }
 
-_STATISTICS_COLUMNS = ("recorded_at", "event", "table_id", "batch_seq", "version", "path", "interval_start")
+_STATISTICS_COLUMNS = (
+    *(RECORDED_IN, "recorded_at", "event", "table_id", "batch_seq", "version", "path", "interval_start"),
+)
 """The columns with statistics in the log: minimum and maximum in each data file. Long texts would fill the log."""
 
 _PARTS = 16
@@ -83,7 +86,8 @@ class OpsSize:
 class OpsTable:
     """Events of one kind, partitioned by the table that they are about.
 
-    Data files never change. The results of queries are therefore cached for each data file, so that a repeated query
+    They are in the order in which they were committed, whatever the clocks of their writers said. Data files never
+    change. The results of queries are therefore cached for each data file, so that a repeated query
     reads only new files. The events themselves are not cached, since there may be millions. After some appends, the
     table compacts its files and deletes the files that were replaced earlier.
 
@@ -108,8 +112,9 @@ class OpsTable:
         self._keep = keep
         self._lease_store = lease_store
         self._clock = clock
-        self._schema = schema
-        self._indexed = [name for name in _STATISTICS_COLUMNS if name in schema.names]
+        self._recorded = schema
+        self._schema = schema.append(pa.field(RECORDED_IN, pa.int64()))
+        self._indexed = [name for name in _STATISTICS_COLUMNS if name in self._schema.names]
         self._log = EventLog(path, self._indexed, self._create, under_lease=lease_store is not None)
         self._results: dict[tuple[str, EventQuery], dict[LakePath, pa.Table]] = {}
 
@@ -141,7 +146,7 @@ class OpsTable:
 
     def _rows(self, events: Sequence[dict[str, Any]]) -> pa.Table:
         """Return the events as rows; an event without the time at which it was recorded is recorded now."""
-        return pa.Table.from_pylist([{"recorded_at": self._clock(), **event} for event in events], self._schema)
+        return pa.Table.from_pylist([{"recorded_at": self._clock(), **event} for event in events], self._recorded)
 
     def compact(self, table: str) -> bool:
         """Compact the small files about `table` if there are many, and return whether there were.
@@ -158,7 +163,7 @@ class OpsTable:
             batches = [batch for file in small for batch in read_events(file.path, self._schema, table)]
             events = pa.Table.from_batches(batches, self._schema)
             current = events.filter(pc.greater_equal(events["recorded_at"], limit)) if limit else events
-            self._log.replace([*small, *outdated], current.sort_by("recorded_at"))
+            self._log.replace([*small, *outdated], current.sort_by(RECORDED_IN))
             return True
 
     def _maintain(self, version: int) -> None:
@@ -166,6 +171,8 @@ class OpsTable:
         if version % _CHECKPOINT_INTERVAL:
             return
         try:
+            with ledger_lease(self._path, self._lease_store):
+                self._log.declare(json.loads(Schema.from_arrow(self._schema).to_json())["fields"])
             counts = Counter(file.table for file in self._log.files())
             tables = [table for table, count in counts.items() if count >= FILES_WORTH_COMPACTING]
             is_changed = any([self.compact(table) for table in tables])
@@ -260,14 +267,14 @@ class OpsTable:
         return query.evaluate(read_events(file.path, schema, file.table, conditions))
 
     def _query(self, columns: Sequence[str], where: Mapping[str, Collection[Any] | Span]) -> EventQuery:
-        fields = [field for field in self._schema if not columns or field.name in (*columns, "recorded_at")]
+        fields = [field for field in self._schema if not columns or field.name in (*columns, RECORDED_IN)]
         return EventQuery(pa.schema(fields), tuple(_conditions(where).items()))
 
     def _oldest_first(self, results: Sequence[pa.Table], columns: Sequence[str]) -> list[dict[str, Any]]:
         if not results:
             return []
         rows: list[dict[str, Any]] = (
-            pa.concat_tables(results).sort_by("recorded_at").select(columns or self._schema.names).to_pylist()
+            pa.concat_tables(results).sort_by(RECORDED_IN).select(columns or self._recorded.names).to_pylist()
         )
         return rows
 

@@ -157,6 +157,24 @@ def test_a_process_that_dies_while_it_tells_is_followed_by_another_one(run: Tell
     assert len(mail.alerts) == 1
 
 
+def test_a_process_that_dies_with_a_clock_a_day_ahead_holds_up_nobody(
+    run: Tell, resolve: Resolve, items: list[Attention]
+) -> None:
+    def die(_: Alert) -> None:
+        raise KeyboardInterrupt
+
+    mail = Inbox()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ToldAlerts, "settle", lambda *_: None)
+        with pytest.raises(KeyboardInterrupt):
+            run(items[:1], timedelta(days=1), mail=die)
+    run(items[:1], mail=mail)
+    with pytest.raises(KeyboardInterrupt):
+        resolve([], timedelta(days=1), mail=die)
+    resolve([], mail=mail)
+    assert [alert.is_resolved for alert in mail.alerts] == [False, True]
+
+
 def test_processes_at_the_same_time_tell_once_that_a_cause_is_there_and_that_it_is_gone(
     run: Tell, resolve: Resolve, items: list[Attention]
 ) -> None:
