@@ -14,6 +14,7 @@ from include.contracts.file_status import FileStatus
 from include.contracts.interval import Interval
 from include.contracts.spec.table_spec import BronzeSpec
 from include.contracts.time_format import SECOND
+from include.contracts.visible_text import visible
 from include.control.landing.file_states import FileState, file_states
 from include.control.landing.landing import Landing, landing_of
 from include.control.ledger.ledger import Ledger
@@ -91,7 +92,7 @@ def file_table(files: Iterable[FileState]) -> Table:
     """Return one row per file; the reason of a failure is below its name."""
     table = new_table("file", "status", "seen", *_NUMBERS, numbers=_NUMBERS)
     for file in files:
-        name = Text(f"{file.path}\n  {file.reason}" if file.reason else file.path)
+        name = Text(visible(f"{file.path}\n  {file.reason}" if file.reason else file.path))
         counts = (str(file.tries), count(file.batch_seq), count(file.version))
         rows = (count(getattr(file.rows, column)) if file.rows else MISSING for column in _NUMBERS[-4:])
         status = Text(file.status, style=_COLOUR.get(file.status, "red"))

@@ -54,11 +54,11 @@ class ErrorsToExitCodes(TyperGroup):
 
 
 def console(*, stderr: bool = False) -> Console:
-    """Return a console on stdout or stderr."""
-    from rich.console import Console
+    """Return a console on stdout or stderr, whose texts cannot command the terminal."""
+    from include.cli.listings.plain_console import PlainConsole
 
     stream = sys.stderr if stderr else sys.stdout
-    return Console(stderr=stderr, highlight=False, width=None if stream.isatty() else WIDTH_WITHOUT_TERMINAL)
+    return PlainConsole(stderr=stderr, highlight=False, width=None if stream.isatty() else WIDTH_WITHOUT_TERMINAL)
 
 
 def show(*parts: RenderableType) -> None:

@@ -24,6 +24,7 @@ from include.contracts.counted import counted
 from include.contracts.job.requests import RowFilter
 from include.contracts.row_status import PENDING, RowStatus
 from include.contracts.time_format import MINUTE
+from include.contracts.visible_text import visible
 from include.control.ledger.resolution import table_id
 from include.control.quarantine.ageing import ageing_note
 from include.control.quarantine.decisions import BEFORE, record_decision
@@ -188,7 +189,7 @@ def row_table(rows: Iterable[QuarantinedRow], waits: Mapping[str, Wait]) -> Tabl
         shown_status = Text(str(waits[row.id])) if row.id in waits else _status(row.status)
         status = (row.id, shown_status, count(row.attempts), count(row.batch_seq))
         origin = (Text(row.source or MISSING), count(row.position), _minute(row.first_seen))
-        table.add_row(*status, *origin, Text("\n".join(row.reasons)), Text(row.record))
+        table.add_row(*status, *origin, Text(visible("\n".join(row.reasons))), Text(visible(row.record)))
     return table
 
 
@@ -200,7 +201,7 @@ def histories(table: str, rows: Sequence[QuarantinedRow], settings: Settings) ->
     for row in rows:
         yield row_table([row], waits)
         state = "as it was fixed" if row.fix else "as it was received"
-        yield Text(f"{state}: {row.received or 'not kept by the version that refused it'}")
+        yield Text(visible(f"{state}: {row.received or 'not kept by the version that refused it'}"))
         yield _history(row, [event for event in events if event["row_id"] == row.id])
 
 

@@ -16,6 +16,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from include.contracts.visible_text import visible
 from include.errors import QueryError, first_line
 from include.reading.duckdb_in_utc import duckdb_in_utc
 
@@ -53,9 +54,9 @@ def result_table(rows: pa.Table, width: int) -> tuple[Table, list[str]]:
         fitting += used <= width or not fitting
     shown = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for field in list(rows.schema)[:fitting]:
-        shown.add_column(Text(field.name), justify="right" if _is_number(field) else "left", overflow="fold")
+        shown.add_column(Text(visible(field.name)), justify="right" if _is_number(field) else "left", overflow="fold")
     for row in zip(*columns[:fitting], strict=True):
-        shown.add_row(*(Text("NULL", style="dim") if value is None else Text(value) for value in row))
+        shown.add_row(*(Text("NULL", style="dim") if value is None else Text(visible(value)) for value in row))
     return shown, names[fitting:]
 
 
