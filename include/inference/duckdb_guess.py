@@ -7,9 +7,11 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from uuid import uuid4
 
 import duckdb
 import pyarrow as pa
+import pyarrow.parquet as pq
 from duckdb.sqltypes import DuckDBPyType
 
 from include.contracts.spec.bronze_sources import LandingSource
@@ -47,6 +49,9 @@ _ISO_ONLY = ", dateformat = '%Y-%m-%d', timestampformat = '%Y-%m-%d %H:%M:%S'"
 _ALL_VALUES = ", sample_size = -1, maximum_depth = 100"
 """The types of JSON follow from all values; what is deeper stays text."""
 
+_SPLIT = ("FLOAT", "DOUBLE")
+"""The stored types of which DuckDB reads the encoding BYTE_STREAM_SPLIT."""
+
 _ISO_DAY = r"^\s*[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}"
 _DECIMAL = re.compile(r"DECIMAL\((\d+),(\d+)\)")
 
@@ -56,7 +61,7 @@ def guess_of_files(reader: duckdb.DuckDBPyConnection, kind: str, delivered: list
     if kind == "json":
         return _guess_of_json(reader, delivered, scratch)
     if kind == "parquet":
-        return _guess_of(reader, kind, delivered, "", {})
+        return _guess_of(reader, kind, [_readable_copy(file, scratch) for file in delivered], "", {})
     settings = _dialect(reader, delivered)
     names = {"delimiter": "delim"}
     stated = "".join(f", {names.get(name, name)} = {quoted(str(value))}" for name, value in settings.items())
@@ -154,6 +159,26 @@ def _guess_of(
     types |= dict.fromkeys(texts & types.keys(), "string")
     remarks = {name: text for name, text in mixed_fields(alone).items() if types.get(name) == "string"}
     return Guess(types, settings, absent, relation, columns, tuple(unread), remarks)
+
+
+def _readable_copy(file: LocalCopy, scratch: Path) -> LocalCopy:
+    """Return a Parquet file, or a copy of it if DuckDB does not read how its numbers are stored, which runs do."""
+    try:
+        with file.path.open("rb") as stored:
+            content = parquet_file(stored).file
+            groups = map(content.metadata.row_group, range(content.metadata.num_row_groups))
+            chunks = (group.column(number) for group in groups for number in range(group.num_columns))
+            if not any(
+                "BYTE_STREAM_SPLIT" in chunk.encodings and chunk.physical_type not in _SPLIT for chunk in chunks
+            ):
+                return file
+            copy = scratch / f"{uuid4().hex}.parquet"
+            with pq.ParquetWriter(copy, content.schema_arrow) as writer:
+                for batch in content.iter_batches():
+                    writer.write_batch(batch)
+    except (ValueError, OSError, pa.ArrowException):
+        return file  # DuckDB names what is wrong
+    return replace(file, path=copy)
 
 
 def _parquet_rows(files: list[LocalCopy], alone: list[dict[str, str]]) -> tuple[str, set[str], list[str]]:

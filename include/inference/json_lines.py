@@ -23,6 +23,9 @@ _MOST_BRACKETS = 900
 _STEPS = np.zeros(256, np.int64)
 _STEPS[[*b"[{"]], _STEPS[[*b"]}"]] = 1, -1
 
+_DECODER = json.JSONDecoder()
+_NO_BLANK = re.compile(r"[^ \t\r\n]")
+
 _NUMBERED = re.compile(r"(.+)_\d+")
 """DuckDB's name for a field that differs from an earlier one only in upper and lower case."""
 
@@ -169,7 +172,7 @@ def _records(file: LocalCopy, unread: list[str]) -> Iterator[dict[str, Any]]:
     is_array = file.holds_array
     for number, found in _elements(file) if is_array else _lines(file):
         try:
-            yield _record(found)
+            yield from _objects(found)
         except (ValueError, RecursionError) as error:
             # The place in the error of a decoder is one within the line.
             cause = error.msg if isinstance(error, json.JSONDecodeError) else first_line(error)
@@ -187,27 +190,27 @@ def _lines(file: LocalCopy) -> Iterator[tuple[int, bytes]]:
 
 def _elements(file: LocalCopy) -> Iterator[tuple[int, object]]:
     with file.path.open("rb") as stored, open_unpacked(file.path.name, stored) as content:
-        yield from enumerate(_loaded(io.TextIOWrapper(content, encoding="utf-8-sig").read()), 1)
+        (elements,) = _values(io.TextIOWrapper(content, encoding="utf-8-sig").read())
+        yield from enumerate(elements, 1)
 
 
-def _record(found: object) -> dict[str, Any]:
-    """Return a record, which is an element of an array or the text of a line."""
-    value = _loaded(found.decode(), object_pairs_hook=_without_repetition) if isinstance(found, bytes) else found
-    if not isinstance(value, dict):
+def _objects(found: object) -> list[dict[str, Any]]:
+    """Return the records of an element of an array, or of the text of a line: one or several objects.
+
+    Of a field that is there several times the last value counts, as it does where a run reads it.
+    """
+    values = list(_values(found.decode())) if isinstance(found, bytes) else [found]
+    objects = [value for value in values if isinstance(value, dict)]
+    if len(objects) < len(values):
         raise ValueError("no JSON object")
-    return value
+    return objects
 
 
-def _loaded(text: str, **options: Any) -> Any:
+def _values(text: str) -> Iterator[Any]:
+    at = 0
     try:
-        return json.loads(text, **options)
+        while start := _NO_BLANK.search(text, at):
+            value, at = _DECODER.raw_decode(text, start.start())
+            yield value
     except RecursionError as error:
         raise ValueError("it is nested too deep") from error
-
-
-def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    values = dict(pairs)
-    if len(values) < len(pairs):
-        repeated = next(key for number, (key, _) in enumerate(pairs) if key in dict(pairs[:number]))
-        raise ValueError(f"two fields have the name {repeated}")
-    return values

@@ -133,6 +133,14 @@ def test_parquet_types_that_no_column_has_become_those_that_hold_their_values(tm
     assert kinds(inferred(tmp_path, "places")) == {"id": "int", "at": "binary"}
 
 
+def test_numbers_of_parquet_that_runs_read_and_duckdb_does_not_have_their_types(tmp_path: Path) -> None:
+    table = pa.table({"id": pa.array([1, 2], pa.int32()), "at": pa.array([0, 1], pa.timestamp("us", "UTC"))})
+    options = {"use_dictionary": False, "column_encoding": dict.fromkeys(table.column_names, "BYTE_STREAM_SPLIT")}
+    pq.write_table(table, put(tmp_path / "orders/a.parquet", b""), **options)
+    with guessed_source(LocalLanding(str(tmp_path)), "orders") as source:
+        assert (dict(source.rows.types), source.rows.count()) == ({"id": "int", "at": "timestamp"}, 2)
+
+
 def test_a_parquet_file_that_is_damaged_or_that_nothing_reads_is_named_and_left_out(tmp_path: Path) -> None:
     good = put(tmp_path / "orders/a.parquet", b"")
     pq.write_table(pa.table({"id": range(1000)}), good, compression="none", use_dictionary=False)

@@ -69,9 +69,10 @@ def test_a_file_that_cannot_be_unpacked_is_named_and_the_others_are_read(
 @given(
     lines=st.lists(
         st.one_of(
-            st.integers().map(lambda number: (json.dumps({"id": number}), True)),
-            st.sampled_from(['{"id": 1', "no", "[1, 2]", "17", '{"id": 1, "id": 2}', "\ufeff{}"]).map(
-                lambda text: (text, False)
+            st.integers().map(lambda number: (json.dumps({"id": number}), 1)),
+            st.sampled_from([('{"id": 1, "id": 2}', 1), ('{"id": 1} {"id": 2}\t{"id": 3}', 3)]),
+            st.sampled_from(['{"id": 1', "no", "[1, 2]", "17", '{"id": 1} x', '{"id": 1}[2]', "\ufeff{}"]).map(
+                lambda text: (text, 0)
             ),
         ),
         max_size=8,
@@ -79,18 +80,18 @@ def test_a_file_that_cannot_be_unpacked_is_named_and_the_others_are_read(
 )
 @settings(max_examples=20, deadline=None)
 def test_json_lines_that_are_no_records_are_left_out_each_by_its_number(
-    packed: Callable[[bytes], bytes], lines: list[tuple[str, bool]]
+    packed: Callable[[bytes], bytes], lines: list[tuple[str, int]]
 ) -> None:
-    lines = [('{"id": 5, "at": "2013-01-01"}', True), *lines]
+    lines = [('{"id": 5, "at": "2013-01-01"}', 1), *lines]
     suffix = {bytes: "", gzip.compress: ".gz", zstandard.compress: ".zst"}[packed]
     with TemporaryDirectory() as folder:
         text = "".join(f"{line}\n" for line, _ in lines)
         put(Path(folder) / f"orders/a.json{suffix}", packed(text.encode()))
         with guessed_source(LocalLanding(folder), "orders") as source:
             assert set(source.rows.types) == {"id", "at"}
-            assert source.rows.count() == sum(is_record for _, is_record in lines)
+            assert source.rows.count() == sum(records for _, records in lines)
             unread = source.guess.unread
-    wrong = [number for number, (_, is_record) in enumerate(lines, 1) if not is_record]
+    wrong = [number for number, (_, records) in enumerate(lines, 1) if not records]
     assert [re.search(r"line (\d+): (?!.*line \d)", each)[1] for each in unread] == list(map(str, wrong))
 
 
