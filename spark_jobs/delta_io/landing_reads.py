@@ -16,7 +16,13 @@ from include.contracts.lake_path import LakePath
 from include.contracts.spec.bronze_sources import LandingSource
 from include.contracts.spec.record_fields import field_text
 from include.contracts.spec.table_spec import BronzeSpec
-from include.control.landing.formats.plain_copies import COPY_OF, nanoseconds_column, value_column, variant_column
+from include.control.landing.formats.plain_copies import (
+    COPY_OF,
+    far_column,
+    nanoseconds_column,
+    value_column,
+    variant_column,
+)
 from include.control.landing.landing import Landing
 from include.control.log.batch import COPIED, JSON_ARRAY, MIXED_LINE_ENDS, FileFact
 from spark_jobs.delta_io import tables
@@ -123,10 +129,10 @@ def _read_group(
     undeclared = {name: field_text(field) for name, field in zip(names, columns, strict=True) if field not in readers}
     if spec.landing_source.format in ("parquet", "avro"):
         if layout.startswith(COPIED):
-            received, of_nanoseconds = _of_copies(
+            received, of_texts = _of_copies(
                 _copies(session, paths, len(names)), dict(zip(names, columns, strict=True)), record
             )
-            undeclared |= of_nanoseconds
+            undeclared |= of_texts
             origin = F.col(SOURCE_FILE), F.col(BLOCK_START)
         else:
             options = {**UNION_OPTIONS, "parquet.page.verify-checksum.enabled": "true"}
@@ -163,20 +169,22 @@ def _of_copies(
     """Return the values of copied files, and further columns -> the paths of what they have, in `_rescued`.
 
     A time with nanoseconds is cut to microseconds for a column of times, and rescued as a whole under another path.
-    For any other column, and for `_rescued`, it is text.
+    One that is too far for microseconds is rescued. For any other column, and for `_rescued`, both are text.
     """
-    values, of_nanoseconds, existing = list[Column](), dict[str, str](), set(copies.columns)
+    values, of_texts, existing = list[Column](), dict[str, str](), set(copies.columns)
     for number, (name, field) in enumerate(field_of.items()):
-        is_variant, rest = variant_column(number) in existing, nanoseconds_column(number)
+        is_variant = variant_column(number) in existing
         value = F.col(variant_column(number) if is_variant else value_column(number))
-        if rest in existing and record.kinds.get(name) in ("timestamp", "timestamp_ntz"):
-            values.append(F.col(rest))
-            of_nanoseconds[rest] = f"{field_text(field)}.nanoseconds"
-        elif rest in existing:
-            value = F.coalesce(F.col(rest), value.cast("string"))
+        below_of = {nanoseconds_column(number): ".nanoseconds", far_column(number): ""}
+        for rest, below in ((rest, below) for rest, below in below_of.items() if rest in existing):
+            if record.kinds.get(name) in ("timestamp", "timestamp_ntz", *(() if below else ("date",))):
+                values.append(F.col(rest))
+                of_texts[rest] = f"{field_text(field)}{below}"
+            else:
+                value = F.coalesce(F.col(rest), value.cast("string"))
         values.append(value.alias(name))
     origin = F.col(COPY_OF).alias(SOURCE_FILE), F.col("_metadata.file_block_start").alias(BLOCK_START)
-    return copies.select(*values, *origin), of_nanoseconds
+    return copies.select(*values, *origin), of_texts
 
 
 def _csv_options(source: LandingSource, layout: str) -> dict[str, str]:

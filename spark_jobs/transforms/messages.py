@@ -24,7 +24,7 @@ from spark_jobs.transforms.records import (
     parse_json,
     unreadable,
 )
-from spark_jobs.transforms.values.avro_values import UNION_OPTIONS, nanosecond_time, plain_value, readable_schema
+from spark_jobs.transforms.values.avro_values import UNION_OPTIONS, exact_time, plain_value, readable_schema
 from spark_jobs.transforms.values.exact_values import in_range
 from spark_jobs.transforms.values.java_functions import with_java_functions
 from spark_jobs.transforms.values.nested_values import json_union, nested_as_json
@@ -133,13 +133,13 @@ def _avro_rows(received: DataFrame, columns: RecordColumns, spec: BronzeSpec) ->
     for field in received_fields:
         name, received_value = names[field.name], F.col("_fields")[field.name]
         value, kind = plain_value(received_value, field.dataType, columns.has_commas(name))
-        if time := nanosecond_time(received_value, field.dataType):
-            (value, whole_text), kind = time, "timestamp"
-            if columns.kinds.get(name) == kind:
-                values.append(whole_text.alias(f"_nanoseconds_{name}"))
-                undeclared[f"_nanoseconds_{name}"] = f"{field_text(field.name)}.nanoseconds"
+        if time := exact_time(received_value, field.dataType):
+            (value, text, below), kind = time, "timestamp"
+            if columns.kinds.get(name) in (kind, *(() if below else ("date",))):
+                values.append(text.alias(f"_time_{name}"))
+                undeclared[f"_time_{name}"] = f"{field_text(field.name)}{below}"
             else:
-                value, kind = F.coalesce(whole_text, value.cast("string")), "string"
+                value, kind = F.coalesce(text, value.cast("string")), "string"
         values.append(nested_as_json(value, kind, columns.whole_kind(name)).alias(name))
     parsed = decoded.select("*", *values, broken.alias(CORRUPT)).drop("_fields", "_message")
     return parse_columns(parsed, columns, undeclared)

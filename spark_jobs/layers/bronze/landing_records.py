@@ -185,12 +185,14 @@ class LandingRecords:
         raise UnreadableFileError(f"{self._spec.table}: {first_line(error)}") from error
 
     def _leave_out(self, file: FileFact, defect: str, error: Exception) -> None:
-        """Let the next plan leave a file out, or read a copy of a Parquet file that Spark itself could not read."""
-        may_be_copied = self._spec.landing_source.format == "parquet" and not file.layout.startswith(COPIED)
+        """Let the next plan leave a file out, or read a copy of it if Spark itself could not read it."""
+        kind = self._spec.landing_source.format
+        # Spark Connect names no Avro file.
+        may_be_copied = (kind == "parquet" and named_file(error)) or (kind == "avro" and drift_of(error) is None)
         if trouble := storage_error_in(error):
             cause = f"{self._landing.location(file.path)}: Spark could not read it to its end ({trouble})"
             self._unreachable[file.path] = file, NotReadyError(cause)
-        elif may_be_copied and named_file(error):
+        elif may_be_copied and not file.layout.startswith(COPIED):
             self._only_copied.add(file.path)
         else:
             self._unreadable[file.path] = defect

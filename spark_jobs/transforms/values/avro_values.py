@@ -16,7 +16,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, NumericType, StringT
 from include.control.landing.formats.values import MAX_PRECISION
 from spark_jobs.transforms.values.exact_values import with_mark
 from spark_jobs.transforms.values.java_functions import java_function
-from spark_jobs.transforms.values.nested_values import as_json
+from spark_jobs.transforms.values.nested_values import EXACT_TIMES, as_json
 
 _UNION = "millrace_union_"
 """The start of the names of a union's fields: without it they are `member0` and so on, as a record may have them."""
@@ -80,12 +80,19 @@ def plain_value(value: Column, kind: DataType, with_commas: bool) -> tuple[Colum
     return _rebuilt(value, kind), "string" if _is_logical(kind) else kind.simpleString()
 
 
-def nanosecond_time(value: Column, kind: DataType) -> tuple[Column, Column] | None:
-    """Return a time with nanoseconds cut to microseconds, and its text if that loses digits; None for other types."""
-    if not _is_logical(kind) or kind.names[0] not in _NANOSECONDS:
+def exact_time(value: Column, kind: DataType) -> tuple[Column, Column, str] | None:
+    """Return a time as microseconds, its text if that loses digits or cannot hold it, and what the path of that adds.
+
+    None for types but times in nanoseconds, which are cut, and in milliseconds, which are null if they are too far.
+    """
+    if not _is_logical(kind) or kind.names[0] not in (*_NANOSECONDS, *_MILLIS):
         return None
-    nanos = value[kind.names[0]]
-    return F.timestamp_micros(_div(nanos, 1000)), F.when(nanos % 1000 != 0, _nanosecond_text(nanos))
+    stored = value[kind.names[0]]
+    if kind.names[0] in _NANOSECONDS:
+        lost = F.when(stored % 1000 != 0, _nanosecond_text(stored))
+        return F.timestamp_micros(_div(stored, 1000)), lost, ".nanoseconds"
+    time = _time_of_millis(stored)
+    return time, F.when(time.isNull(), stored.cast("string")), ""
 
 
 def _is_union(kind: DataType) -> TypeGuard[StructType]:
@@ -164,6 +171,14 @@ def _nanosecond_text(nanos: Column) -> Column:
     )
 
 
+def _time_of_millis(millis: Column) -> Column:
+    return F.timestamp_micros(F.try_multiply(millis, F.lit(1000)))
+
+
+def _millis_text(millis: Column, time_format: str) -> Column:
+    return F.coalesce(F.date_format(_time_of_millis(millis), time_format), millis.cast("string"))
+
+
 def _uuid_text(stored: Column) -> Column:
     return F.regexp_replace(F.lower(F.hex(stored)), "(.{8})(.{4})(.{4})(.{4})(.{12})", "$1-$2-$3-$4-$5")
 
@@ -180,10 +195,13 @@ _TEXTS: dict[tuple[str, str, int | None], Callable[[Column], Column]] = {
     ("long", "time-micros", None): _time_text,
     ("long", "timestamp-nanos", None): _nanosecond_text,
     ("long", "local-timestamp-nanos", None): _nanosecond_text,
+    ("long", "timestamp-millis", None): lambda millis: _millis_text(millis, EXACT_TIMES["timestampFormat"]),
+    ("long", "local-timestamp-millis", None): lambda millis: _millis_text(millis, EXACT_TIMES["timestampNTZFormat"]),
     ("fixed", "uuid", 16): _uuid_text,
     ("fixed", "duration", 12): _duration_text,
 }
-"""(Avro type, logical type, size) that Spark takes for numbers or bytes -> its value as text."""
+"""(Avro type, logical type, size) that Spark takes for numbers or bytes, or may not read -> its value as text."""
 
 _TEXT_OF = {_name_of(logical_type): text for (_, logical_type, _), text in _TEXTS.items()}
 _NANOSECONDS = [name for name in _TEXT_OF if name.endswith("nanos")]
+_MILLIS = [name for name in _TEXT_OF if name.endswith("timestamp_millis")]

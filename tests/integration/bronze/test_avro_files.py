@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -43,6 +44,9 @@ SOURCE = {"landing": "orders", "files": "*", "format": "avro"}
 DAY, AT = date(2013, 1, 1), datetime(2013, 1, 1, 1, 2, 3, 456789, tzinfo=UTC)
 TOTAL = Decimal("1234567890123456.0001")
 PLACE = {"type": "record", "name": "place", "fields": [{"name": "x", "type": ["null", "long"]}]}
+
+MILLIS = {"type": "long", "logicalType": "timestamp-millis"}
+TREE = {"type": "record", "name": "tree", "fields": [{"name": "of", "type": {"type": "array", "items": "tree"}}]}
 
 OF_A, OF_B = {**PLACE, "namespace": "a"}, {**PLACE, "namespace": "b", "fields": [{"name": "day", "type": "int"}]}
 """Two types with one short name."""
@@ -95,6 +99,14 @@ def files() -> dict[str, bytes]:
         "e.avro": avro(row(7, day=20130101), day="int"),
         "f.avro": avro(row(8, amount={"x": 1}), amount=PLACE),
         "g.avro": avro(row(9, a={"x": 1}, b={"day": 2}, c={"x": 3}), a=OF_A, b=OF_B, c="a.place"),
+        "h.avro": avro(
+            {**row(10), "event_at": 2**62, "a": 2**62, "b": [2**62, 1]},
+            row(11, a=0, b=[]),
+            event_at=MILLIS,
+            a=MILLIS,
+            b={"type": "array", "items": MILLIS},
+        ),
+        "i.avro": avro(row(12, tree={"of": [{"of": []}]}), tree=TREE),
         "parts.avro": of_parts(),
         "header.avro": b"Obj\x01 and no more",
         "record.avro": bytes(unreadable),
@@ -120,7 +132,7 @@ def test_values_arrive_as_their_writer_wrote_them_in_every_compression(loaded: L
 def test_damaged_files_are_named_and_the_others_load(loaded: Lakehouse) -> None:
     report = loaded.reports[-1]
     assert report.outcome is Outcome.BAD_INPUT
-    assert "4 of 18 files cannot be loaded" in report.message
+    assert "4 of 20 files cannot be loaded" in report.message
     assert "header.avro: not a sound Avro file (its header" in report.message
     for name, why in (
         ("record", ""),
@@ -131,9 +143,18 @@ def test_damaged_files_are_named_and_the_others_load(loaded: Lakehouse) -> None:
 
 
 def test_files_of_other_schemas_load_together_and_invalid_values_are_rescued(loaded: Lakehouse) -> None:
-    names = ["08:00.avro", *(f"{letter}.avro" for letter in "bcdefg")]
+    names = ["08:00.avro", *(f"{letter}.avro" for letter in "bcdefghi")]
+    far = [str(2**62), "1970-01-01T00:00:00.001000Z"]
     assert rows_of_file(loaded, names, "order_id", "amount", "day", "_rescued") == [
         ("o1", 1, DAY, None),
+        (
+            "o10",
+            10,
+            DAY,
+            f'{{"a":"{2**62}","b":{json.dumps(json.dumps(far, separators=(",", ":")))},"event_at":"{2**62}"}}',
+        ),
+        ("o11", 11, DAY, '{"a":"1970-01-01 00:00:00","b":"[]"}'),
+        ("o12", 12, DAY, '{"tree":"{\\"of\\": [{\\"of\\": []}]}"}'),
         ("o2", 2, DAY, '{"colour":"red","place":"{\\"x\\":null}"}'),
         ("o3", 3, DAY, None),
         ("o4", None, DAY, '{"amount":"many"}'),

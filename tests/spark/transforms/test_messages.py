@@ -105,10 +105,14 @@ def test_types_of_avro_that_spark_does_not_know_are_read_like_those_of_landing_f
         "extra": nanos,
         "wide": ["null", {"type": "bytes", "logicalType": "decimal", "precision": 50, "scale": 10}],
         "day": {"type": "int", "logicalType": "date"},
+        "sent": ["null", {"type": "long", "logicalType": "timestamp-millis"}],
+        "sent_day": {"type": "long", "logicalType": "timestamp-millis"},
+        "sent_all": {"type": "array", "items": {"type": "long", "logicalType": "local-timestamp-millis"}},
     }
     sound = {
         "clock": 65_000_001, "time": 65_000_000_001, "at": 1357027200123456789, "at_text": 1357027200123456000,
         "token": bytes(range(16)), "gap": struct.pack("<III", 14, 2, 4294967295), "extra": -1, "any": 0, "day": 3,
+        "sent": 2**62, "sent_day": 86_400_000, "sent_all": [2**62, 1],
         "wide": Decimal(f"-1{'0' * 38}.5"),
         "stops": [{"t": 0, "at": -1}, {"t": None, "at": 1000}], "tokens": {"a": bytes(range(16, 32)), "b": None},
     }  # fmt: skip
@@ -119,12 +123,13 @@ def test_types_of_avro_that_spark_does_not_know_are_read_like_those_of_landing_f
     records = [
         sound,
         odd,
-        {**sound, "time": None, "at": None, "wide": None, "any": "x"},
+        {**sound, "time": None, "at": None, "wide": None, "any": "x", "sent": None, "sent_day": 1, "sent_all": []},
         {**sound, "any": bytes(range(16))},
     ]
     columns = {name: {"type": "string"} for name in kinds if name != "extra"}
     columns |= {"at": {"type": "timestamp"}, "stops": {"type": "array<struct<t:string,at:timestamp>>"}}
     columns |= {"tokens": {"type": "map<string,string>"}, "day": {"type": "date"}}
+    columns |= {"sent": {"type": "timestamp"}, "sent_day": {"type": "date"}}
     file = avro_of(kinds, *records)
     schema = fastavro.reader(io.BytesIO(file)).metadata["avro.schema"]
 
@@ -145,6 +150,12 @@ def test_types_of_avro_that_spark_does_not_know_are_read_like_those_of_landing_f
     assert first["wide"] == f"-1{'0' * 38}.5000000000"
     assert first["tokens"] == {"a": "10111213-1415-1617-1819-1a1b1c1d1e1f", "b": None}
     assert json.loads(first["_rescued"])["at.nanoseconds"] == "2013-01-01 08:00:00.123456789"
+    assert (first["sent"], str(first["sent_day"]), json.loads(first["_rescued"])["sent"]) == (
+        None,
+        "1970-01-02",
+        str(2**62),
+    )
+    assert first["sent_all"] == f'["{2**62}","1970-01-01T00:00:00.001000"]'
     assert (second["any"], second["gap"]) == ('["23:59:59.999999"]', "P0M0DT60S")
 
 

@@ -17,11 +17,20 @@ _NESTED = (*_NAMED, "array", "map")
 _IRRELEVANT_KEYS = ("doc", "aliases", "default", "namespace", "order")
 
 
+HOLDS_ITSELF = "a type that contains this"
+"""What stands for a named type within itself: Spark reads no file with one."""
+
+
 class AvroField(NamedTuple):
     """A field of a file's records: its name, and its type with every named type replaced by its definition."""
 
     name: str
     kind: Any
+
+    @property
+    def holds_itself(self) -> bool:
+        """Whether a type in it contains itself: no column has such values but as JSON."""
+        return HOLDS_ITSELF in str(self.kind)
 
 
 def fields_of(schema: Any) -> tuple[AvroField, ...]:
@@ -74,6 +83,8 @@ def column_type(kind: Any) -> str:
     >>> [column_type({"type": "bytes", "logicalType": "decimal", "precision": n, "scale": 2}) for n in (9, 50, 1)]
     ['decimal(9,2)', 'string', 'binary']
     """
+    if HOLDS_ITSELF in str(kind):
+        return "string"
     if isinstance(kind, list):
         others = [part for part in kind if part != "null"]
         if len(others) == 1:
@@ -136,7 +147,7 @@ def _resolve(kind: Any, known: dict[str, Any], inside: tuple[str, ...], namespac
         # Java's Avro also finds a type without a namespace by its name.
         name = full if full in known or full in inside else kind
         if name in inside:
-            raise ValueError(f"its type {name} holds itself, which no column can; have the source deliver it flat")
+            return HOLDS_ITSELF
         return known.get(name, kind)
     name = ""
     if kind["type"] in _NAMED:

@@ -10,12 +10,13 @@ from decimal import Context, Decimal
 from itertools import islice
 from typing import Any, BinaryIO
 
+import numpy as np
 import pyarrow as pa
 
 from include.control.landing.formats.avro_files import open_avro
 from include.control.landing.formats.avro_schema import AvroField
 from include.control.landing.formats.parquet_files import METADATA
-from include.control.landing.formats.values import MAX_PRECISION, interval_text, uuid_text
+from include.control.landing.formats.values import MAX_PRECISION, MOST_MILLIS, interval_text, uuid_text
 
 _BATCH_ROWS = 10_000
 _EXACT = Context(prec=100_000)
@@ -31,7 +32,10 @@ def avro_columns(content: BinaryIO) -> Iterator[list[pa.Array]]:
         ValueError: the file cannot be read to its end.
     """
     fields, records = open_avro(content)
-    columns = [(field.name, *_column(field.kind, is_part=False)) for field in fields]
+    columns = [
+        (field.name, *((pa.string(), _text) if field.holds_itself else _column(field.kind, is_part=False)))
+        for field in fields
+    ]
     yield [pa.array([], kind) for _, kind, _ in columns]
     while batch := list(islice(records, _BATCH_ROWS)):
         try:
@@ -43,7 +47,7 @@ def avro_columns(content: BinaryIO) -> Iterator[list[pa.Array]]:
 
 def needs_copy(fields: tuple[AvroField, ...]) -> bool:
     """Return whether Spark refuses a file with these fields, or reads values of them as other numbers or as bytes."""
-    return any(field.name.lower() == METADATA or _is_odd(field.kind) for field in fields)
+    return any(field.name.lower() == METADATA or field.holds_itself or _is_odd(field.kind) for field in fields)
 
 
 def _is_odd(kind: Any) -> bool:
@@ -83,8 +87,8 @@ def _column(kind: Any, *, is_part: bool = True) -> Column:
         return pa.map_(pa.string(), part), lambda values: [(key, _or_null(values[key], of)) for key in values]
     if kind.get("logicalType") == "decimal":
         return _decimal(kind)
-    if not is_part and _logical(kind) in _NANOSECONDS:
-        return pa.timestamp("ns", _NANOSECONDS[_logical(kind)]), _same
+    if not is_part and _logical(kind) in _TIMES:
+        return _TIMES[_logical(kind)], _same
     plain = _LOGICAL.get(_logical(kind)) or _KNOWN.get(_logical(kind))
     return plain or (_TYPES[kind["type"]], _same)
 
@@ -141,6 +145,11 @@ def _timestamp_text(nanos: int) -> str:
     return f"{datetime(1970, 1, 1) + timedelta(seconds=seconds)}.{digits.removesuffix('000')}"  # noqa: DTZ001  a text
 
 
+def _millis_text(millis: int, zone: str) -> str:
+    """Return a time as Spark's JSON has it; the number, if a long does not hold its microseconds."""
+    return f"{np.datetime64(1000 * millis, 'us')}{zone}" if abs(millis) <= MOST_MILLIS else str(millis)
+
+
 _TYPES = {
     "null": pa.null(),
     "boolean": pa.bool_(),
@@ -164,7 +173,17 @@ _PYTHON: dict[str, type] = {
 }
 """Avro type -> the type of its values in Python."""
 
-_NANOSECONDS = {("long", "timestamp-nanos"): "UTC", ("long", "local-timestamp-nanos"): None}
+_NANOSECONDS = {
+    ("long", "timestamp-nanos"): pa.timestamp("ns", "UTC"),
+    ("long", "local-timestamp-nanos"): pa.timestamp("ns"),
+}
+_MILLIS = {
+    ("long", "timestamp-millis"): pa.timestamp("ms", "UTC"),
+    ("long", "local-timestamp-millis"): pa.timestamp("ms"),
+}
+_TIMES = {**_NANOSECONDS, **_MILLIS}
+"""Times that a copy may not have as microseconds, unless they are parts, which are text -> their types."""
+
 _LOGICAL: dict[tuple[str, str], Column] = {
     **dict.fromkeys(_NANOSECONDS, (pa.string(), _timestamp_text)),
     ("int", "time-millis"): (pa.string(), lambda millis: _time_text(1000 * millis)),
@@ -176,9 +195,9 @@ _LOGICAL: dict[tuple[str, str], Column] = {
 
 _KNOWN: dict[tuple[str, str], Column] = {
     ("int", "date"): (pa.date32(), _same),
-    ("long", "timestamp-millis"): (pa.timestamp("us", "UTC"), lambda millis: 1000 * millis),
+    ("long", "timestamp-millis"): (pa.string(), lambda millis: _millis_text(millis, "Z")),
     ("long", "timestamp-micros"): (pa.timestamp("us", "UTC"), _same),
-    ("long", "local-timestamp-millis"): (pa.timestamp("us"), lambda millis: 1000 * millis),
+    ("long", "local-timestamp-millis"): (pa.string(), lambda millis: _millis_text(millis, "")),
     ("long", "local-timestamp-micros"): (pa.timestamp("us"), _same),
 }
 """Those that it reads -> their columns."""

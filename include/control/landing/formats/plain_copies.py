@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from include.contracts.lake_path import LakePath
 from include.control.landing.formats.avro_values import avro_columns
 from include.control.landing.formats.parquet_values import parquet_columns
-from include.control.landing.formats.values import time_texts
+from include.control.landing.formats.values import MOST_MILLIS, time_texts
 from include.control.landing.landing import LandingFile
 from include.control.storage.arrow_files import arrow_place
 
@@ -41,6 +41,14 @@ def nanoseconds_column(number: int) -> str:
     Only a column of nanosecond times has one; it is null for all other times.
     """
     return f"nanoseconds_{number}"
+
+
+def far_column(number: int) -> str:
+    """Return the column of a copy with the milliseconds, as text, of times whose microseconds a long does not hold.
+
+    Only a column of millisecond times has one; it is null for all other times, which are microseconds.
+    """
+    return f"far_{number}"
 
 
 def write_copy(path: LandingFile, kind: str, target: LakePath) -> None:
@@ -71,6 +79,8 @@ def _batch(columns: list[pa.Array], path: str) -> pa.RecordBatch:
     for number, array in enumerate(columns):
         if pa.types.is_timestamp(array.type) and array.type.unit == "ns":
             arrays[value_column(number)], arrays[nanoseconds_column(number)] = _microseconds(array)
+        elif pa.types.is_timestamp(array.type) and array.type.unit == "ms":
+            arrays[value_column(number)], arrays[far_column(number)] = _of_millis(array)
         elif isinstance(array.type, pa.OpaqueType):
             arrays[variant_column(number)] = array.storage
         else:
@@ -88,6 +98,15 @@ def _microseconds(array: pa.Array) -> tuple[pa.Array, pa.Array]:
     floor = pc.subtract(quotients, pc.less(rest, 0).cast(pa.int64()))
     texts = pc.if_else(pc.not_equal(rest, 0), time_texts(array), pa.scalar(None, pa.string()))
     return floor.cast(pa.timestamp("us", array.type.tz and "UTC")), texts
+
+
+def _of_millis(array: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """Return millisecond times as microseconds, and the text of each number that is too great for that."""
+    numbers = array.cast(pa.int64())
+    fits = pc.and_(pc.less_equal(numbers, MOST_MILLIS), pc.greater_equal(numbers, -MOST_MILLIS))
+    micros = pc.multiply(pc.if_else(fits, numbers, pa.scalar(None, pa.int64())), 1000)
+    texts = pc.if_else(fits, pa.scalar(None, pa.string()), numbers.cast(pa.string()))
+    return micros.cast(pa.timestamp("us", array.type.tz and "UTC")), texts
 
 
 _COLUMNS_OF: dict[str, Callable[[BinaryIO], Iterator[list[pa.Array]]]] = {

@@ -12,6 +12,9 @@ import pyarrow.compute as pc
 MAX_PRECISION = 38
 """The most digits of a decimal of Spark."""
 
+MOST_MILLIS = 2**63 // 1000
+"""The most milliseconds whose microseconds a long holds; Spark reads no file with a farther time."""
+
 
 def time_texts(times: pa.Array) -> pa.Array:
     """Return times of a day, or timestamps as Spark writes them, in UTC; with nine digits if six do not suffice.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import zlib
 from base64 import b64decode, b64encode, b85decode
 from collections.abc import Callable
@@ -18,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow.parquet.encryption import CryptoFactory, EncryptionConfiguration, KmsClient, KmsConnectionConfig
 
-from include.control.landing.formats.plain_copies import nanoseconds_column, value_column, write_copy
+from include.control.landing.formats.plain_copies import far_column, nanoseconds_column, value_column, write_copy
 from include.control.landing.landing import LandingFile
 from include.control.landing.on_disk import LocalLanding
 from include.control.log.batch import COPIED
@@ -128,6 +129,39 @@ def test_every_type_of_avro_has_a_column_that_spark_reads(copied: Copied) -> Non
     assert row[nanoseconds_column(1)] == "2013-01-01 08:00:00.123456789"
     assert [each[value_column(10)] for each in rest] == [None, "00:00:00.000005", "5", "[5]"]
     assert {each[value_column(0)] for each in rest} == {None}
+
+
+def test_a_type_of_avro_that_holds_itself_is_json(copied: Copied, deliver: Deliver) -> None:
+    tree = {
+        "type": "record",
+        "name": "tree",
+        "fields": [{"name": "n", "type": "int"}, {"name": "of", "type": {"type": "array", "items": "tree"}}],
+    }
+    leaf = {"n": 2, "of": []}
+    content = avro_of(
+        {"id": "int", "tree": ["null", tree]}, {"id": 1, "tree": {"n": 1, "of": [leaf, leaf]}}, {"id": 2, "tree": None}
+    )
+    assert inspected(deliver, orders_spec_of("avro"), "a.avro", content).layout.startswith(COPIED)
+    copy = copied("avro", content)
+    assert copy[value_column(0)].to_pylist() == [1, 2]
+    whole, none = copy[value_column(1)].to_pylist()
+    assert (json.loads(whole), none) == ({"n": 1, "of": [leaf, leaf]}, None)
+
+
+@pytest.mark.parametrize("kind", ["avro", "parquet"])
+def test_a_time_whose_microseconds_a_long_does_not_hold_is_null_with_its_number_beside_it(
+    copied: Copied, kind: str
+) -> None:
+    numbers = [0, -1, None, 2**63 - 1, -(2**63) + 1, -9_223_372_036_854_775, 9_223_372_036_854_776]
+    if kind == "parquet":
+        content = parquet(pa.array(numbers, pa.timestamp("ms", "UTC")))
+    else:
+        content = avro_of({"v": ["null", MILLIS]}, *({"v": number} for number in numbers))
+    copy = copied(kind, content)
+    micros = copy[value_column(0)].cast(pa.int64()).to_pylist()
+    assert micros == [0, -1000, None, None, None, -9_223_372_036_854_775_000, None]
+    texts = copy[far_column(0)].to_pylist()
+    assert texts == [None, None, None, str(2**63 - 1), str(-(2**63) + 1), None, "9223372036854776"]
 
 
 @pytest.mark.parametrize(
