@@ -67,6 +67,14 @@ class BatchHistory:
             for row in closes
         ]
 
+    def last_rebuild(self, table: str, table_id: str, above: int = 0) -> Winner | None:
+        """Return the last batch, among those with a higher number than `above`, that a rebuild or its undo has made."""
+        event, numbers = [BatchEvent.COMMITTED], Span(above + 1)
+        rows = self._batches.descending(
+            table, "version", ("intent",), event=event, table_id=[table_id], batch_seq=numbers
+        )
+        return next((winner for winner in map(recorded_winner, rows) if winner.intent.sources.rebuild), None)
+
     def seconds(self, table: str, batches: Collection[RecentBatch]) -> list[float]:
         """Return the seconds from the intent of each of these batches to its close."""
         numbers, tokens = {batch.batch_seq for batch in batches}, {batch.token for batch in batches}

@@ -11,7 +11,6 @@ from include.control.ledger.resolution import resolve, table_id
 from include.control.log.batch import UNDO, Stream, Winner
 from include.control.log.delta_log import latest_version
 from include.control.log.stored_tables import identity, is_table, open_table
-from include.control.ops_tables import OpsTables
 from include.errors import NotReadyError
 from spark_jobs.layers.rebuild.switching import close_replacement, replace_rows
 from spark_jobs.runtime.context import JobContext
@@ -42,7 +41,7 @@ def undo_rebuild(context: JobContext) -> Winner:
     table, ops = context.spec.table, context.ops
     path, stream = context.paths.table(table), Stream(context.spec.table)
     position = resolve(path, stream, ops.ledger)
-    switch = _last_switch(ops, table, position.table_id)
+    switch = ops.ledger.history.last_rebuild(table, position.table_id)
     if switch is None or switch.intent.sources.rebuild.startswith(UNDO):
         raise NotReadyError(f"{table}: there is no rebuild to undo")
     before = switch.version - 1
@@ -78,10 +77,5 @@ def undo_rebuild(context: JobContext) -> Winner:
 def _last_rebuild(context: JobContext, table: str) -> str:
     """Return the id of the last rebuild of a table, `UNDO` before it if it was undone; empty without a rebuild."""
     path = context.paths.table(table)
-    switch = _last_switch(context.ops, table, table_id(path)) if is_table(path) else None
+    switch = context.ops.ledger.history.last_rebuild(table, table_id(path)) if is_table(path) else None
     return switch.intent.sources.rebuild if switch else ""
-
-
-def _last_switch(ops: OpsTables, table: str, id_: str) -> Winner | None:
-    switches = [batch for batch in ops.ledger.batches(table, id_, -1) if batch.intent.sources.rebuild]
-    return switches[-1] if switches else None

@@ -134,13 +134,15 @@ class SilverReplays:
             replayed = [row for row in replayed if source_of(row.received) in self._spec.source_tables]
         if not replayed:
             return None
-        frames = self._frames(session, replayed)
+        frames, by_source = self._frames(session, replayed), self._by_source(replayed)
         for table, rows in frames.items():
             if still_in is not None and SOURCE_FILE in rows.columns:
                 # A landing file can be delivered several times; a rebuild gives all that it loads the same number.
-                batches = self._context.ops.ledger.batches(table, intent.sources.source_ids[table], -1)
-                rebuilt_in = max((batch.batch_seq for batch in batches if batch.intent.sources.rebuild), default=0)
-                delivered_in = F.greatest("_batch_seq", F.lit(rebuilt_in)).alias("_delivered_in")
+                oldest = min(json.loads(row.received).get("_batch_seq") or 0 for row in by_source[table])
+                history, source_id = self._context.ops.ledger.history, intent.sources.source_ids[table]
+                rebuild = history.last_rebuild(table, source_id, above=oldest)
+                rebuilt_in = F.lit(rebuild.batch_seq if rebuild else 0)
+                delivered_in = F.greatest("_batch_seq", rebuilt_in).alias("_delivered_in")
                 deliveries = still_in[table].select(SOURCE_FILE, F.col("_batch_seq").alias("_delivered_in")).distinct()
                 numbered = rows.select("*", delivered_in).join(deliveries, [SOURCE_FILE, "_delivered_in"], "left_semi")
                 frames[table] = numbered.drop("_delivered_in")

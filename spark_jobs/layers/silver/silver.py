@@ -194,11 +194,9 @@ class SilverMerge:
 
         Their events may have other keys and other values: the stored ones would supersede half of these by chance.
         """
-        batches = self._context.ops.ledger.batches
+        last_rebuild = self._context.ops.ledger.history.last_rebuild
         replaced = [table for table, table_id in ids.items() if ids_before.get(table, table_id) != table_id]
-        return tuple(
-            table for table in replaced if any(each.intent.sources.rebuild for each in batches(table, ids[table], -1))
-        )
+        return tuple(table for table in replaced if last_rebuild(table, ids[table]))
 
     def _foreign_rows(self, session: SparkSession, intent: Intent) -> Mapping[str, Any]:
         """Return the aggregates `foreign_partitions` of all rows from which keys are computed again."""
