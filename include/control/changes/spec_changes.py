@@ -32,12 +32,14 @@ class SpecChange:
         effect: its effect on the table.
         text: the change in words.
         needs_run: whether a run has to change the table for it, even if its sources have nothing new.
+        by_rebuild: whether only a rebuild computes the rows again, although runs go on.
     """
 
     key: str
     effect: Effect
     text: str
     needs_run: bool = False
+    by_rebuild: bool = False
 
     @property
     def computes_all_groups(self) -> bool:
@@ -145,7 +147,7 @@ def _values(before: Document, now: Document, converted: Collection[str]) -> list
     if not names or before.get(RULE) == now.get(RULE):
         return []
     text = f"an earlier Millrace may have rounded, cut off or guessed values of {', '.join(names)}"
-    return [SpecChange(VALUES, Effect.RECOMPUTE, text)]
+    return [SpecChange(VALUES, Effect.RECOMPUTE, text, by_rebuild=not _placing(now).isdisjoint(names))]
 
 
 def _groups(before: Document, now: Document) -> Iterator[SpecChange]:

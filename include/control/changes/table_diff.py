@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import pairwise
 
 from include.contracts.counted import counted
 from include.contracts.spec.table_spec import AnySpec, BronzeSpec, GoldSpec, SilverSpec
@@ -24,7 +25,7 @@ from include.control.ledger.spec_history import RULE, Document, document_of
 from include.control.ledger.states.measures import table_rows
 from include.control.log.batch import Winner
 from include.control.log.delta_log import latest_version
-from include.control.log.stored_tables import is_table, open_table
+from include.control.log.stored_tables import TABLE_ID, is_table, open_table
 from include.control.log.table_queries import query, text_literals
 from include.control.ops_tables import OpsTables
 from include.errors import MisfitError
@@ -120,6 +121,8 @@ class TableDiff:
             text = counted(len(self.outdated), f"interval {rows} follows", f"intervals {rows} follow")
         if self.from_topics:
             return f". {text} the old spec, for good: topics delete their messages"
+        if any(change.by_rebuild for change in self.with_effect(effect)):
+            return f". Only a rebuild computes all rows again: lakehouse rebuild {self.table}"
         if self.table.startswith("bronze."):
             return f". {text} the old spec: lakehouse rebuild {self.table} --downstream"
         return f". {text} the old spec: lakehouse run --table {self.table} --reprocess --interval {days}"
@@ -145,7 +148,7 @@ def table_diff(spec: AnySpec, last: Winner | None, ops: OpsTables) -> TableDiff:
         changes += [each for recomputes in earlier.values() for each in recomputes if each.key == VALUES][:1]
     if has_old and not any(change.effect is Effect.RECOMPUTE for change in changes):
         changes.append(SpecChange("rows", Effect.RECOMPUTE, "an earlier spec has computed them"))
-    changes += _replaced_sources(last, ops)
+    changes += _replaced_sources(spec, last, ops)
     if not has_old and any(change.effect is Effect.RECOMPUTE for change in changes):
         path = ops.paths.table(spec.table)
         rows = table_rows(path, latest_version(path))
@@ -175,10 +178,19 @@ def changes_since(spec: AnySpec, last: Winner | None, ops: OpsTables) -> TableDi
     return TableDiff(spec.table, changes, unknown=_is_unknown(spec, last, specs))
 
 
-def _replaced_sources(last: Winner, ops: OpsTables) -> Iterator[SpecChange]:
+def _replaced_sources(spec: AnySpec, last: Winner, ops: OpsTables) -> Iterator[SpecChange]:
     for source, source_id in last.intent.sources.source_ids.items():
-        if is_table(path := ops.paths.table(source)) and table_id_of(path) != source_id:
+        if not is_table(path := ops.paths.table(source)):
+            continue
+        if table_id_of(path) != source_id:
             yield SpecChange(source, Effect.APPLIED, "another table since the last batch, read from its beginning")
+        elif isinstance(spec, SilverSpec) and TABLE_ID in open_table(path, without_files=True).metadata().configuration:
+            batches = (batch.intent.sources for batch in ops.ledger.batches(spec.table, last.intent.table_id, -1))
+            read = pairwise(sources for sources in batches if source in sources.source_ids)
+            switches = [now for before, now in read if before.source_ids[source] != now.source_ids[source]]
+            if switches and source not in switches[-1].rebuilt:
+                text = "an earlier Millrace merged its rebuild; rows may hold values from before"
+                yield SpecChange(source, Effect.RECOMPUTE, text, by_rebuild=True)
 
 
 def _gives_other_values(change: SpecChange) -> bool:
@@ -242,18 +254,17 @@ def _converted(spec: AnySpec, now: Document, specs: Mapping[str, Document], ops:
 def _outdated(spec: AnySpec, table_id: str, old: Collection[str], ops: OpsTables) -> tuple[tuple[datetime, ...], int]:
     """Return the intervals whose rows were last computed by one of the specs `old`, oldest first, and their rows.
 
-    The groups of a gold table belong to no interval; each row names the batch that has computed it.
+    Each row of bronze and gold names the batch that has computed it. The groups of gold belong to no interval.
     """
     ledger, rows = ops.ledger, Counter[datetime]()
     batches = ledger.batches(spec.table, table_id, -1)
-    if isinstance(spec, BronzeSpec):
-        batches = [batch for batch in batches if batch.intent.spec_hash in old]
-        applied = ledger.applied_rows(spec.table, {batch.token: batch.batch_seq for batch in batches})
-        return tuple(sorted({batch.intent.interval_start for batch in batches})), applied or 0
-    if isinstance(spec, GoldSpec):
-        tokens = text_literals(batch.token for batch in batches if batch.intent.spec_hash in old)
-        counting = f"SELECT count(*) AS rows FROM stored WHERE _batch_token IN ({tokens})"
-        return (), query(open_table(ops.paths.table(spec.table)), counting)[0]["rows"] if tokens else 0
+    if not isinstance(spec, SilverSpec):
+        if not (tokens := text_literals(batch.token for batch in batches if batch.intent.spec_hash in old)):
+            return (), 0
+        start = "_interval_start" if isinstance(spec, BronzeSpec) else "NULL"
+        counting = f"SELECT {start} AS start, count(*) AS rows FROM stored WHERE _batch_token IN ({tokens}) GROUP BY 1"
+        stored = query(open_table(ops.paths.table(spec.table)), counting)
+        return tuple(sorted(each["start"] for each in stored if each["start"])), sum(each["rows"] for each in stored)
     undone = {token for batch in batches for token in batch.intent.sources.undoes}
     for source in spec.source_tables:
         if not is_table(ops.paths.table(source)):

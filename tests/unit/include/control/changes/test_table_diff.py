@@ -1,9 +1,8 @@
-"""How a table differs from its spec by its ledger and its log, and the paths and the ledger of its rebuild."""
+"""How a table differs from its spec, by its ledger and its log."""
 
 from __future__ import annotations
 
 import shutil
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,24 +11,28 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from include.contracts.spec.table_spec import AnySpec
-from include.control.changes.staging import StagedDeletes, copy_ledger, copy_loads, remove_staging, staged_paths
+from include.control.changes.spec_changes import Effect
 from include.control.changes.table_diff import TableDiff, diff_for_run, table_diff
-from include.control.gates.gates import Gates
 from include.control.ledger import spec_history
-from include.control.ledger.deletes import DeleteRecords, Deletes, are_allowed
-from include.control.ledger.events import FileEvent
 from include.control.ledger.ledger import Ledger
-from include.control.ledger.resolution import resolve
 from include.control.ledger.spec_history import document_of
-from include.control.log.batch import BatchSources, FileFact, Stream, Winner
+from include.control.log.batch import Winner
+from include.control.log.stored_tables import TABLE_ID
 from include.control.ops_tables import OpsTables
 from include.paths import LakehousePaths
 from tests.support.documents.specs import bronze_spec, gold_document, gold_spec, silver_document, silver_spec
-from tests.support.ledger.delta_tables import day, file_contents, intent_of, judge, load_batch, sources_reading
+from tests.support.ledger.delta_tables import day, load_batch, sources_reading
 
 BRONZE, SILVER, GOLD = bronze_spec(), silver_spec(), gold_spec()
 MORE_MEASURES = {**gold_document()["measures"], "most": "max(o.amount)"}
 MORE = gold_spec(measures=MORE_MEASURES)
+
+
+def store_rows_of(ops: OpsTables, spec: AnySpec, *batches: Winner) -> None:
+    """Let the table have one row of each of these batches."""
+    rows = [{"n": 1, "_batch_token": each.token, "_interval_start": each.intent.interval_start} for each in batches]
+    path = str(ops.paths.table(spec.table))
+    write_deltalake(path, pa.Table.from_pylist(rows), mode="overwrite", schema_mode="overwrite")
 
 
 def test_the_spec_of_the_last_batch_is_compared_and_a_new_measure_needs_a_run(tmp_path: Path) -> None:
@@ -66,10 +69,7 @@ def test_groups_that_an_older_spec_has_computed_are_counted_whatever_the_last_ba
     ops, batches = OpsTables(LakehousePaths(tmp_path)), [load_batch(tmp_path, spec) for spec in (GOLD, MORE)]
     for spec in (GOLD, MORE):
         ops.specs.record(spec, batches[0].intent.table_id)
-    tokens = [batch.token for batch in (batches[0], batches[0], batches[1])]
-    write_deltalake(
-        str(ops.paths.table(GOLD.table)), pa.table({"_batch_token": tokens}), mode="overwrite", schema_mode="overwrite"
-    )
+    store_rows_of(ops, GOLD, batches[0], batches[0], batches[1])
     assert table_diff(MORE, batches[1], ops).lines() == (
         "gold.revenue_daily: recompute: rows: an earlier spec has computed them. 2 rows follow the old spec: "
         "lakehouse run --table gold.revenue_daily --reprocess --interval ...",
@@ -125,27 +125,65 @@ def test_rows_that_an_earlier_version_read_are_told_until_the_table_is_rebuilt(
 ) -> None:
     ops, source = OpsTables(LakehousePaths(tmp_path)), {"landing": "orders", "files": "*", "format": "parquet"}
     bronze = bronze_spec(columns={"n": {"type": "bigint"}}, source=source)
-    last = recorded_by_an_earlier_version(monkeypatch, tmp_path, bronze, rows=2)
+    first, last = recorded_by_an_earlier_version(monkeypatch, tmp_path, bronze), load_batch(tmp_path, bronze)
+    store_rows_of(ops, bronze, first, first, last)
     told = (
         "bronze.orders: recompute: values: an earlier Millrace may have rounded, cut off or guessed values of n. "
         "1 interval with 2 rows follows the old spec: lakehouse rebuild bronze.orders --downstream"
     )
-    found = diff_for_run(bronze, last, ops)
+    found = diff_for_run(bronze, first, ops)
     assert (found.lines(), found.needs_run, found.misfit) == ((told,), False, "")
-    last = load_batch(tmp_path, bronze, rows=3)
     ops.specs.record(bronze, last.intent.table_id)
     assert diff_for_run(bronze, last, ops).lines() == (), "a run tells it once"
     assert table_diff(bronze, last, ops).lines() == (told,)
-    shutil.rmtree(ops.paths.table(bronze.table))
-    rebuilt = load_batch(tmp_path, bronze)
-    ops.specs.record(bronze, rebuilt.intent.table_id)
-    assert table_diff(bronze, rebuilt, ops).lines() == ()
+    store_rows_of(ops, bronze, last)
+    assert table_diff(bronze, last, ops).lines() == (), "all files with old rows were delivered again"
+
+
+def test_a_key_that_an_earlier_version_read_needs_a_rebuild_and_runs_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    columns = {**silver_document()["columns"], "order_id": {"type": "bigint", "from": "order_id"}}
+    silver, ops = silver_spec(columns=columns), OpsTables(LakehousePaths(tmp_path))
+    last = recorded_by_an_earlier_version(monkeypatch, tmp_path, silver)
+    found = diff_for_run(silver, last, ops)
+    [told] = [line for line in found.lines() if "recompute" in line]
+    assert "values of order_id" in told
+    assert told.endswith(". Only a rebuild computes all rows again: lakehouse rebuild silver.orders")
+    assert not any(change.key == "values" for change in found.with_effect(Effect.REBUILD))
+
+
+def test_a_silver_table_into_which_an_earlier_version_merged_a_rebuild_is_told_until_its_own_rebuild(
+    tmp_path: Path,
+) -> None:
+    ops, path = OpsTables(LakehousePaths(tmp_path)), LakehousePaths(tmp_path).table(BRONZE.table)
+    load_batch(tmp_path, BRONZE)
+    before = sources_reading(tmp_path, bronze__orders=(None, 1))
+    load_batch(tmp_path, SILVER, sources=before)
+    DeltaTable(str(path)).alter.set_table_properties({TABLE_ID: "rebuilt"}, raise_if_not_exists=False)
+    after = before.model_copy(update={"source_ids": {BRONZE.table: "rebuilt"}})
+
+    def told(**more: Any) -> list[str]:
+        last = load_batch(tmp_path, SILVER, sources=after.model_copy(update=more))
+        ops.specs.record(SILVER, last.intent.table_id)
+        lines = table_diff(SILVER, last, ops).lines()
+        return [line for line in lines if "earlier Millrace merged its rebuild; rows may hold values" in line]
+
+    assert [line.split(". ")[-1] for line in told()] == [
+        "Only a rebuild computes all rows again: lakehouse rebuild silver.orders"
+    ]
+    assert len(told()) == 1, "later batches change nothing of it"
+    shutil.rmtree(ops.paths.table(SILVER.table))
+    assert told() == []
+    load_batch(tmp_path, SILVER, sources=before)
+    assert told(rebuilt=(BRONZE.table,)) == []
 
 
 def test_topics_are_not_read_again_so_that_their_rows_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source = {"kafka": "main", "topics": ["orders"], "format": "json"}
     kafka = bronze_spec(source=source, columns={"n": {"type": "bigint"}, "at": {"type": "date"}})
     last, ops = recorded_by_an_earlier_version(monkeypatch, tmp_path, kafka), OpsTables(LakehousePaths(tmp_path))
+    store_rows_of(ops, kafka, last)
     [line] = [line for line in table_diff(kafka, last, ops).lines() if "recompute" in line]
     assert line.endswith("1 interval with 1 row follows the old spec, for good: topics delete their messages")
 
@@ -193,83 +231,3 @@ def test_a_setting_that_an_upgrade_brings_is_no_change_of_a_spec(
     found = table_diff(GOLD, last, ops)
     assert (found.changes, found.unknown) == ((), False)
     assert [change.key for change in table_diff(MORE, last, ops).changes] == ["measures.most"]
-
-
-def test_the_tables_that_it_builds_are_in_its_folder_and_all_others_in_place() -> None:
-    staged = staged_paths(LakehousePaths(Path("/lake")), "r1", ["silver.orders"])
-    folder = "/lake/_millrace/rebuilds/r1"
-    assert staged.table("bronze.orders").as_posix() == "/lake/bronze/orders"
-    assert staged.quarantine("bronze.orders").as_posix() == "/lake/bronze_quarantine/orders"
-    assert staged.table("silver.orders").as_posix() == f"{folder}/silver/orders"
-    assert staged.quarantine("silver.orders").as_posix() == f"{folder}/silver_quarantine/orders"
-    assert staged.tombstones("silver.orders", "5b0e").as_posix() == f"{folder}/silver_tombstones/orders/5b0e"
-    assert staged.ops("gates").as_posix() == f"{folder}/ops/gates"
-    assert staged.leases.as_posix() == f"{folder}/_millrace/leases"
-
-
-def test_its_ledger_has_the_events_of_the_tables_that_it_reads_and_changes_nothing_of_the_lakehouse(
-    tmp_path: Path,
-) -> None:
-    live = LakehousePaths(tmp_path)
-    staged = staged_paths(live, "r1", [SILVER.table])
-    for versions in (1, 2):
-        winner = load_batch(tmp_path, BRONZE)
-        judge(tmp_path, BRONZE, winner.version)
-        lake = file_contents(tmp_path / "ops")
-        copy_ledger(live, staged, [BRONZE.table])
-        assert file_contents(tmp_path / "ops") == lake
-        assert Gates(staged).certified(BRONZE.table) == versions
-        position = resolve(staged.table(BRONZE.table), Stream(BRONZE.table), Ledger(staged))
-        assert position.last == winner
-    remove_staging(staged)
-    assert file_contents(tmp_path / "ops") == lake
-    assert not list(live.rebuilds.iterdir())
-
-
-def test_after_a_switch_its_ledger_has_the_events_of_the_lakehouse(tmp_path: Path) -> None:
-    live, winner = LakehousePaths(tmp_path), load_batch(tmp_path, BRONZE)
-    judge(tmp_path, BRONZE, winner.version)
-    staged = staged_paths(live, "r1", [SILVER.table])
-    for folder in ("bronze", "ops"):  # as if it were built here: the same id, and another history
-        shutil.copytree(tmp_path / folder, Path(staged.staging) / folder)
-    judge(Path(staged.staging), BRONZE, load_batch(Path(staged.staging), BRONZE).version)
-
-    copy_ledger(live, staged, [BRONZE.table])
-
-    assert Gates(staged).certified(BRONZE.table) == winner.version
-    assert resolve(staged.table(BRONZE.table), Stream(BRONZE.table), Ledger(staged)).last == winner
-
-
-def test_a_file_that_a_person_gave_up_stays_given_up(tmp_path: Path) -> None:
-    live, staged = LakehousePaths(tmp_path), staged_paths(LakehousePaths(tmp_path), "r1", [BRONZE.table])
-    table, broken = BRONZE.table, FileFact("orders/cut.json", 7, 1, "aa", "cut")
-    Ledger(live).record_files(FileEvent.FAILED, table, "old", day(1), [broken])
-    Ledger(live).record_files(FileEvent.GIVEN_UP, table, "old", day(1), [broken])
-    Ledger(staged).record_files(FileEvent.FAILED, table, "new", day(1), [broken])
-    for _ in range(2):
-        copy_loads(live, staged, table, ("old", "new"), 7)
-    (failure,) = Ledger(live).failures(table, "new").values()
-    assert (failure.given_up, failure.attempts) == (True, 2)
-
-
-@pytest.mark.parametrize("source_id", ["first source", "rebuilt source"])
-def test_deletes_that_a_person_allowed_are_allowed_in_a_rebuild(tmp_path: Path, source_id: str) -> None:
-    live, staged = LakehousePaths(tmp_path), staged_paths(LakehousePaths(tmp_path), "r1", [SILVER.table])
-    allowed = Deletes(SILVER.table, "old", day(2).start, BRONZE.table, "first source", 5, keys=9, of_keys=10)
-    DeleteRecords(live).record_allowed(allowed, said_by="ann", reason="meant", run_id="r")
-    intent = intent_of("rebuilt source", 12, stream=Stream(BRONZE.table), sources=BatchSources(rebuild="r"))
-    Ledger(live).record_committed([Winner(intent, 12)])
-    copy_ledger(live, staged, [BRONZE.table])
-
-    deletes = StagedDeletes(staged, DeleteRecords(live)).allowed_deletes(SILVER.table, "new", source_id)
-
-    def is_allowed(keys: int, start: datetime) -> bool:
-        version = 5 if source_id == "first source" else 12
-        return are_allowed(deletes, keys, version, version, start)
-
-    assert (is_allowed(9, day(2).start), is_allowed(10, day(2).start), is_allowed(9, day(3).start)) == (
-        True,
-        False,
-        False,
-    )
-    assert DeleteRecords(live).allowed_deletes(SILVER.table, "new", source_id) == []
