@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -15,6 +15,7 @@ from include.control.log.batch import Winner
 from include.control.log.delta_log import commit_time, latest_version
 from include.control.log.stored_tables import is_table, open_table
 from include.control.log.table_queries import query, text_literals, timestamp_literal
+from include.control.quarantine.events import QuarantineEvents
 from include.paths import LakehousePaths
 from spark_jobs.delta_io.reads import read_version
 from spark_jobs.delta_io.row_writes import append, replace_where
@@ -113,6 +114,10 @@ class QuarantineWrite:
         of_batch = in_texts("_batch_token", [self.winner.token])
         of_table = belongs_to(self.winner.intent.table_id)
         stored = read_version(refused.sparkSession, path, latest_version(path)).where(of_table)
+        if self.restarted:
+            intent, events = self.winner.intent, QuarantineEvents(self.paths)
+            decided = {event["row_id"] for event in events.events_of(intent.table, intent.table_id)}
+            events.copy_to_new_ids(intent.table, intent.table_id, new_ids(stored, refused, decided), intent.token)
         first = stored.groupBy("row_id").agg(F.min("first_seen").alias("_first"))
         rows = refused.join(first, "row_id", "left").withColumn("first_seen", F.coalesce("_first", "first_seen"))
         replace_where(rows.select(*SHAPE.columns), path, f"{of_table} AND ({' OR '.join([*outdated, of_batch])})")
@@ -131,6 +136,27 @@ class QuarantineWrite:
         of_table = f"{TABLE_ID} = {text_literals([self.winner.intent.table_id])}"
         sql = f"SELECT 1 FROM stored WHERE {of_table} AND ({' OR '.join(is_outdated)}) LIMIT 1"
         return bool(query(open_table(path), sql))
+
+
+def new_ids(stored: DataFrame, refused: DataFrame, ids: Collection[str]) -> dict[str, str]:
+    """Return id -> id in `refused`, for those of some stored rows that have another since a rebuild of their source.
+
+    The number of the batch that loaded a row is a part of its id, and a rebuild changes it.
+    """
+    if not ids:
+        return {}
+    content = F.regexp_replace("received", r'"_batch_seq":\d+,?', "")
+    same = F.to_json(F.struct("source", "position", content.alias("received")))
+    number = F.expr("row_number() OVER (PARTITION BY _same ORDER BY row_id)")
+    old, new = (
+        rows.join(others.select("row_id"), "row_id", "left_anti")
+        .where("received IS NOT NULL")
+        .select("row_id", same.alias("_same"))
+        .withColumn("_number", number)
+        for rows, others in ((stored.where(in_texts("row_id", ids)), refused), (refused, stored))
+    )
+    pairs = old.join(new.withColumnRenamed("row_id", "new_id"), ["_same", "_number"])
+    return {row["row_id"]: row["new_id"] for row in pairs.select("row_id", "new_id").collect()}
 
 
 def quarantine_of(table: str, paths: LakehousePaths) -> SecondaryTable:

@@ -6,7 +6,7 @@ id of the row. The state of a row follows from its events (`include.control.quar
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -144,14 +144,24 @@ class QuarantineEvents:
         changes = [event for event in RowEvent if event is not RowEvent.PLANNED]
         return self._events.find(table, columns, table_id=[table_id], event=changes)
 
-    def copy_decisions(self, table: str, earlier: str, table_id: str, key: str) -> None:
+    def copy_decisions(self, table: str, earlier: str, table_id: str, new_ids: Mapping[str, str], key: str) -> None:
         """Copy the decisions of people about rows of the table with the id `earlier` to its rebuild, once per key.
 
-        If the rebuild refuses a row again, the row has the same id, and stays fixed or discarded.
+        If the rebuild refuses a row again, the row stays fixed or discarded. It has the same id, or one of `new_ids`.
         """
         decided = (RowEvent.FIXED, RowEvent.DISCARDED, RowEvent.REOPENED)
         rows = [row for row in self.events_of(table, earlier) if row["event"] in decided]
-        self._events.append_once([{**row, "table_id": table_id} for row in rows], f"{key}/{table}/decided")
+        own = [{**row, "table_id": table_id, "row_id": new_ids.get(row["row_id"], row["row_id"])} for row in rows]
+        self._events.append_once(own, f"{key}/{table}/decided")
+
+    def copy_to_new_ids(self, table: str, table_id: str, new_ids: Mapping[str, str], key: str) -> None:
+        """Copy the events of rows that have other ids now (id -> new id), once per key; planned replays stay.
+
+        A replayed row stays loaded as it was planned, and need not be replayed again.
+        """
+        rows = [row for row in self.events_of(table, table_id) if row["event"] != RowEvent.PLANNED]
+        own = [{**row, "row_id": new_ids[row["row_id"]]} for row in rows if row["row_id"] in new_ids]
+        self._events.append_once(own, f"{key}/{table}/ids")
 
     def copy_staged(self, staged: QuarantineEvents, table: str, table_id: str, key: str) -> None:
         """Copy the events of rows that a staged rebuild refused, once per key."""

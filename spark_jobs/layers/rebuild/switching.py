@@ -28,7 +28,7 @@ from spark_jobs.layers.maintenance.maintenance import maintenance_conf
 from spark_jobs.layers.rebuild.staged_builds import StagedBuild
 from spark_jobs.layers.silver.tables import tombstones_of
 from spark_jobs.protocol.batches import commit_conf
-from spark_jobs.protocol.quarantine import quarantine_of
+from spark_jobs.protocol.quarantine import new_ids, quarantine_of
 from spark_jobs.protocol.secondary import belongs_to
 from spark_jobs.runtime.context import JobContext
 from spark_jobs.transforms.stamps import with_stamp
@@ -57,8 +57,7 @@ class Switch:
         position = resolve(path, Stream(table), ledger)
         intent, expected = self._intent(position), latest_version(path) + 1
         ledger.record_intent(intent)
-        self._copy_secondary_rows(intent)
-        context.ops.quarantine.copy_decisions(table, position.table_id, intent.table_id, self.build.rebuild.id)
+        self._copy_secondary_rows(intent, position.table_id)
         self._record(intent, position.table_id, expected)
         staged_version = self.build.ops.gates.certified(table)
         if staged_version is None:
@@ -90,14 +89,19 @@ class Switch:
         }
         return last.intent.model_copy(update=own)
 
-    def _copy_secondary_rows(self, intent: Intent) -> None:
-        """Copy refused rows and deleted keys to the secondary tables of the table in use."""
+    def _copy_secondary_rows(self, intent: Intent, old_id: str) -> None:
+        """Copy refused rows, with the decisions about them, and deleted keys to those of the table in use."""
         context, staged, table = self.build.context, self.build.paths, intent.table
         if is_table(staged.quarantine(table)):
             ensure_table(context.open_session, context.paths.quarantine(table), quarantine_of(table, staged).shape)
             with self._session() as session:
                 rows = _newest(session, staged.quarantine(table)).where(belongs_to(intent.table_id))
                 replace_where(rows, context.paths.quarantine(table), belongs_to(intent.table_id))
+                events = context.ops.quarantine
+                decided = {event["row_id"] for event in events.events_of(table, old_id)}
+                stored = _newest(session, context.paths.quarantine(table)).where(belongs_to(old_id))
+                ids = new_ids(stored, rows, decided)
+                events.copy_decisions(table, old_id, intent.table_id, ids, self.build.rebuild.id)
         if isinstance(self.spec, SilverSpec) and is_table(staged.tombstones(table, intent.table_id)):
             target = tombstones_of(self.spec, context.paths, intent.table_id)
             ensure_table(context.open_session, target.path, target.shape)

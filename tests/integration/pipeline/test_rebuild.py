@@ -14,6 +14,7 @@ import pytest
 from include.catalog import load_catalog
 from include.contracts.job.contention import LeaseWait
 from include.contracts.job.report import CheckResult
+from include.contracts.row_status import RowStatus
 from include.control.changes.table_diff import table_diff
 from include.control.gates.verification import RULE, record_verification
 from include.control.leases.leases import Leases
@@ -24,6 +25,7 @@ from include.control.log.delta_log import latest_version
 from include.control.log.stored_tables import open_table
 from include.control.ops_tables import OpsTables
 from include.control.planning.stream_positions import stream_position
+from include.control.quarantine.events import Decision, RowEvent
 from include.errors import ExitCode, Outcome
 from include.reading.certified import certified
 from tests.support.documents.specs import bronze_document, gold_document, silver_document
@@ -60,6 +62,10 @@ def changes_of(shop: Lakehouse, table: str) -> list[str]:
     position = stream_position(spec, shop.paths, ops.ledger)
     assert position
     return [change.key for change in table_diff(spec, position.last, ops).changes]
+
+
+def decisions(shop: Lakehouse) -> list[tuple[str, RowStatus]]:
+    return sorted((row.record, row.status) for row in shop.waiting(SILVER, *RowStatus))
 
 
 def require_work_goes_on(shop: Lakehouse) -> None:
@@ -201,11 +207,21 @@ def test_tables_below_one_that_was_rebuilt_alone_go_on_with_its_rows(shop: Lakeh
     load_days(shop, 3)
     assert visible_rows(shop) == right_rows(3)
     shop.replay(SILVER, assign={"amount": "abs(amount)"}, rows={"reason": "amount"})
-    fixed = shop.rows(SILVER, "order_id", "amount")
+    [no_id] = shop.waiting(SILVER)
+    silver_id, quarantine = table_id(shop.paths.table(SILVER)), OpsTables(shop.paths).quarantine
+    quarantine.record(RowEvent.DISCARDED, SILVER, silver_id, [no_id.id], Decision("ann", "no id", "run"))
+    fixed, decided = shop.rows(SILVER, "order_id", "amount"), decisions(shop)
     assert ("o3", 1) in fixed
+    assert {status for _, status in decided} == {RowStatus.REPLAYED, RowStatus.DISCARDED}
     assert shop.rebuild(BRONZE).exit_code is ExitCode.OK
     shop.run_well(3, SILVER)
+    assert no_id.id not in {row.id for row in shop.waiting(SILVER, *RowStatus)}, "it was loaded by another batch"
     assert shop.rows(SILVER, "order_id", "amount") == fixed, "what a person has fixed stays"
+    assert decisions(shop) == decided
+    assert shop.rebuild(BRONZE, downstream=True).exit_code is ExitCode.OK
+    assert {status for _, status in decisions(shop)} == {RowStatus.FIXED, RowStatus.DISCARDED}, (
+        "a rebuild reads what came"
+    )
 
 
 @pytest.mark.slow
