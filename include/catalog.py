@@ -186,7 +186,7 @@ def load_catalog(folder: Path) -> Catalog:
 
 def catalog_of_files(files: list[SpecFile], folder: Path, more: Iterable[SpecProblem] = ()) -> Catalog:
     """Check specs that were read from `folder`; `more` are problems of other files there."""
-    checks = [_check_file(file, folder) for file in files if file.document]
+    checks = [_check_within_limits(file, folder) for file in files if file.document]
     checked = {file.path: file for file, _, _ in checks}
     files = [checked.get(file.path, file) for file in files]
     file_of_table = _file_of_table(files, folder)
@@ -206,6 +206,17 @@ def catalog_of_files(files: list[SpecFile], folder: Path, more: Iterable[SpecPro
         invalid,
         {file.path: spec for file, spec, _ in checks if spec},
     )
+
+
+def _check_within_limits(file: SpecFile, folder: Path) -> tuple[SpecFile, AnySpec | None, list[SpecProblem]]:
+    """Return what `_check_file` does; one problem if a value, such as a type or SQL, is too deep to be parsed."""
+    try:
+        return _check_file(file, folder)
+    except RecursionError:
+        key, _ = max(file.document.items(), key=lambda item: len(re.findall(r"[(\[{<]", str(item[1]))))
+        defect = Defect((key,), "a value in it is too deep to be parsed", None, "write it with fewer brackets")
+        kept = {"table": file.document["table"]} if "table" in file.document else {}
+        return replace(file, document=kept), None, [file.problem(defect)]
 
 
 def _check_file(file: SpecFile, folder: Path) -> tuple[SpecFile, AnySpec | None, list[SpecProblem]]:

@@ -13,7 +13,7 @@ import yaml
 from yaml.constructor import ConstructorError
 
 from include.specs.problem import Defect, KeyPath, SpecProblem, key_text
-from include.specs.structure import drop_non_text_keys, find_repeated_keys, find_size_problem
+from include.specs.structure import drop_non_text_keys, find_depth_problem, find_repeated_keys, find_size_problem
 
 
 class SpecLoader(yaml.CSafeLoader):
@@ -104,6 +104,8 @@ def read_spec_file(path: Path) -> SpecFile:
     """Read one file; errors of the file and of its YAML go to `problems`."""
     try:
         text = path.read_text(encoding="utf-8")
+        if problem := find_depth_problem(path, text, SpecLoader):
+            return SpecFile(path, "", {}, (problem,))
         loader = SpecLoader(text)
         node = loader.get_single_node()
         if node and (problem := find_size_problem(path, node)):

@@ -13,7 +13,22 @@ from include.specs.problem import KeyPath, SpecProblem, key_text
 
 _MAX_DEPTH = 20
 _MAX_VALUES = 200_000
+_TOO_DEEP = "deeper or larger than any spec"
 _TEXT, _MERGE = "tag:yaml.org,2002:str", "tag:yaml.org,2002:merge"
+
+
+def find_depth_problem(path: Path, text: str, loader: type[yaml.CSafeLoader]) -> SpecProblem | None:
+    """Return why a text is too deep for a spec; None if it is not. To compose a very deep one ends the process.
+
+    Raises:
+        yaml.YAMLError: it is not YAML.
+    """
+    depth = 0
+    for event in yaml.parse(text, loader):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > _MAX_DEPTH + 1:
+            return SpecProblem(path, event.start_mark.line + 1, "", None, _TOO_DEEP, "leave it out")
+    return None
 
 
 def find_size_problem(path: Path, node: yaml.Node) -> SpecProblem | None:
@@ -26,7 +41,7 @@ def find_size_problem(path: Path, node: yaml.Node) -> SpecProblem | None:
             message = "the value contains itself through an alias"
             return SpecProblem(path, line, key_text(at), None, message, "write it out")
         if len(above) > _MAX_DEPTH or next(visits) > _MAX_VALUES:
-            return SpecProblem(path, line, key_text(at), None, "deeper or larger than any spec", "leave it out")
+            return SpecProblem(path, line, key_text(at), None, _TOO_DEEP, "leave it out")
         problems = (find(part, (*above, id(node)), (*at, *key)) for key, part in _parts(node))
         return next((problem for problem in problems if problem), None)
 

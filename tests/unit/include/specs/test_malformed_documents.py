@@ -8,6 +8,7 @@ from typing import Any
 import jsonschema
 import pytest
 
+from include.catalog import load_catalog
 from include.cli.authoring.infer import require_domain_name
 from include.errors import SpecError
 from include.settings import PROJECT
@@ -78,7 +79,7 @@ def test_a_wrong_folder_or_pattern_is_named(tmp_path: Path, source: dict[str, An
         ("? [a]\n: b\n", 4, "a key is text"),
         ("columns: &a\n  x: {y: *a}\n", 4, "columns.x.y: the value contains itself through an alias"),
         ("columns: &a [*a]\n", 4, "the value contains itself through an alias"),
-        ("keys: " + "[" * 40 + "]" * 40 + "\n", 4, "deeper or larger than any spec"),
+        ("keys: " + "[" * 60_000 + "]" * 60_000 + "\n", 4, "deeper or larger than any spec"),
         ("max_rows_per_batch: " + "9" * 5000 + "\n", 4, "is no int"),
         ("keys: !!bool x\n", 4, "'x' is no bool"),
         ("keys: !!timestamp x\n", 4, "could not determine a constructor"),
@@ -96,6 +97,32 @@ def test_yaml_that_is_no_document_is_named_with_its_line(tmp_path: Path, text: s
     found = [one for one in problems_of(tmp_path) if said in str(one)]
     assert len(found) == 1, problems_of(tmp_path)
     assert abs(found[0].line - line) <= (7 if "larger" in said else 1)
+
+
+def deep(opening: str, inside: str, closing: str) -> str:
+    return opening * 30_000 + inside + closing * 30_000
+
+
+AVRO = {"kafka": "main", "topics": ["t"], "format": "avro"}
+
+
+@pytest.mark.parametrize(
+    ("key", "document"),
+    [
+        ("columns", bronze_document("bronze.deep", columns={"a": {"type": deep("array<", "int", ">")}})),
+        (
+            "columns",
+            silver_document("silver.deep", columns={"order_id": {"type": "string", "from": deep("(", "a", ")")}}),
+        ),
+        ("source", bronze_document("bronze.deep", source={**AVRO, "avro_schema": deep("[", "", "]")})),
+    ],
+)
+def test_a_value_that_is_too_deep_to_be_parsed_stops_only_its_table(
+    tmp_path: Path, key: str, document: dict[str, Any]
+) -> None:
+    found = only_problem(write_specs(tmp_path, bronze_document(), document))
+    assert (found.key, "too deep to be parsed" in str(found)) == (key, True)
+    assert list(load_catalog(tmp_path).specs) == ["bronze.orders"]
 
 
 def test_a_folder_without_a_valid_name_is_no_domain(tmp_path: Path) -> None:
