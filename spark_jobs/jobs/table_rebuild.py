@@ -13,6 +13,7 @@ from include.contracts.counted import counted
 from include.contracts.job.args import Job
 from include.contracts.job.report import JobReport, reported_run
 from include.contracts.job.requests import RebuildRequest
+from include.contracts.row_status import RowStatus
 from include.control.changes.staging import remove_staging, staged_paths
 from include.control.leases.store import lakehouse_leases
 from include.control.ledger.rebuilds import Rebuild, RebuildEvent
@@ -22,6 +23,8 @@ from include.control.log.delta_log import latest_version
 from include.control.log.stored_tables import is_table
 from include.control.log.streams import NONE, concurrency_at, concurrency_of
 from include.control.maintenance.retention import retention_of
+from include.control.quarantine.rows import count_by_status
+from include.control.quarantine.stored_rows import StoredRows
 from include.errors import BadInputError, NotReadyError, Outcome
 from spark_jobs.jobs.run_intervals import RUN
 from spark_jobs.layers.rebuild.open_batches import close_open_batch
@@ -222,6 +225,14 @@ def _message(context: JobContext, winners: Sequence[Winner]) -> str:
             f"{table} was rebuilt: version {version} has {counted(after, 'row')}, the table before had {before:,}. The "
             f"old rows can be read as version {version - 1} until {kept_until:%Y-%m-%d}"
         )
+        waiting = count_by_status(StoredRows(table, context.paths, context.ops.quarantine))
+        if fixed := waiting[RowStatus.FIXED]:
+            wait = counted(fixed, "fixed row waits", "fixed rows wait")
+            lines.append(f"{wait} for the replay: lakehouse quarantine replay {table} --all")
+        if (refused := waiting[RowStatus.OPEN]) and (after or 0) < (before or 0):
+            lines.append(
+                f"{counted(refused, 'row waits', 'rows wait')} in quarantine: lakehouse quarantine show {table}"
+            )
     return "\n".join(lines)
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from include.contracts.job.args import Job
 from include.contracts.job.report import JobReport
-from include.contracts.job.requests import QuarantineRequest
+from include.contracts.job.requests import QuarantineRequest, RebuildRequest
 from include.contracts.row_status import RowStatus
 from include.errors import Outcome
 from tests.support.documents.specs import bronze_document, silver_document
@@ -67,6 +67,10 @@ def test_fixes_are_applied_in_turn_to_the_received_row_each_to_its_own_columns_a
         ("o2", 21, None, Decimal("12345678901234.123456"), first, datetime(2013, 1, 1, 8, 0, 0, 123456, UTC), None),
         ("o3", 30, 3, None, date(2013, 2, 3), datetime(2013, 1, 1, tzinfo=UTC), None),
     ]
+    rebuilt = shop.ask(Job.TABLE_REBUILD, SILVER, RebuildRequest())
+    assert "has 0 rows, the table before had 3" in rebuilt.message
+    assert f"3 fixed rows wait for the replay: lakehouse quarantine replay {SILVER} --all" in rebuilt.message
+    assert shop.replay(SILVER).rows.applied == 3
 
 
 def test_a_row_that_still_fails_says_so_and_a_dry_run_records_nothing(shop: Lakehouse) -> None:
