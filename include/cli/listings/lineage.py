@@ -32,7 +32,7 @@ class LineageItem:
         relation: `upstream`, `downstream` or `breaks`.
         steps: how many steps it is away, from 1; 0 for a place.
         table: its table; for what a source delivers, the files or topics.
-        column: its column; empty for the rows of the table, for a table, and for a place.
+        column: its column, with the part of it that is read; empty for the rows of the table, for a table, and for a place.
         how: what happens to the column, or what it is used for.
         text: the Spark SQL, the cast or the rule.
         key: the key path of a place in a spec.
@@ -115,7 +115,7 @@ def _columns(
     relation: str, steps: Iterable[Step], catalog: Catalog, above: str, number: int = 1
 ) -> Iterator[LineageItem]:
     for step in steps:
-        yield LineageItem(relation, number, step.table or _delivery(above, catalog), step.column, step.how, step.text)
+        yield LineageItem(relation, number, step.table or _delivery(above, catalog), step.path, step.how, step.text)
         yield from _columns(relation, step.steps, catalog, step.table, number + 1)
 
 

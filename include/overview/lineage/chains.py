@@ -38,6 +38,7 @@ class Step:
         uses: what happens from the one to the other, in the words of OpenLineage, such as `AGGREGATION`.
         text: the Spark SQL, the cast or the rule; empty for a column that stays as it is.
         steps: the same of this column.
+        path: its name, with the part of its value that is read.
     """
 
     table: str
@@ -45,6 +46,7 @@ class Step:
     uses: tuple[str, ...]
     text: str
     steps: tuple[Step, ...]
+    path: str
 
     @property
     def how(self) -> str:
@@ -68,9 +70,10 @@ class ColumnChains:
 
     def comes_from(self, table: str, column: str) -> tuple[Step, ...]:
         """Return the columns from which a column comes; none for a count of rows, or for what a source delivers."""
-        origins = _by_column((each.table, each.field, each) for each in self._origins(table).get(column, ()))
+        origins = _by_column((each.table, each.path, each) for each in self._origins(table).get(column, ()))
         return tuple(
-            Step(*place, _uses(every), _text(every), self.comes_from(*place)) for place, every in origins.items()
+            Step(of, every[0].field, _uses(every), _text(every), self.comes_from(of, every[0].field), path)
+            for (of, path), every in origins.items()
         )
 
     def goes_to(self, table: str, column: str) -> tuple[Step, ...]:
@@ -83,7 +86,7 @@ class ColumnChains:
             if (origin.table, origin.field) == (table, column)
         )
         return tuple(
-            Step(*place, _uses(every), _text(every), self.goes_to(*place) if place[1] != ROWS else ())
+            Step(*place, _uses(every), _text(every), self.goes_to(*place) if place[1] != ROWS else (), place[1])
             for place, every in found.items()
         )
 

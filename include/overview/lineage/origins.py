@@ -12,6 +12,7 @@ from itertools import chain
 
 from include.contracts.spec.change_data import SOURCE_TABLE
 from include.contracts.spec.expectation_arguments import COLUMN_ARGUMENTS, COLUMN_LIST_ARGUMENTS, SQL
+from include.contracts.spec.nested_type import type_at
 from include.contracts.spec.record_fields import paths_of, quoted
 from include.contracts.spec.table_spec import AnySpec, BronzeSpec, GoldSpec, SilverSpec
 from include.overview.columns import column_names
@@ -35,6 +36,7 @@ class Origin:
         subtype: what happens to it, in the words of OpenLineage, such as `IDENTITY` or `JOIN`.
         is_direct: whether its value becomes part of the column.
         text: the Spark SQL, the cast or the rule.
+        part: the names of the part of the column's value, if not all of it is read.
     """
 
     table: str
@@ -42,6 +44,12 @@ class Origin:
     subtype: str
     is_direct: bool
     text: str = ""
+    part: tuple[str, ...] = ()
+
+    @property
+    def path(self) -> str:
+        """The column, with the part of its value that is read, such as `properties.mag`."""
+        return ".".join((self.field, *self.part))
 
 
 def origins_of_columns(spec: AnySpec, specs: Mapping[str, AnySpec]) -> dict[str, list[Origin]]:
@@ -114,7 +122,8 @@ def of_sources(origins: Iterable[Origin], table: str, of_columns: Mapping[str, l
         for behind in of_sources(of_columns[origin.field], table, of_columns):
             is_direct = origin.is_direct and behind.is_direct
             subtype = origin.subtype if behind.is_direct and origin.subtype != Use.IDENTITY else behind.subtype
-            yield replace(behind, subtype=subtype, is_direct=is_direct, text=origin.text or behind.text)
+            part = (*behind.part, *origin.part) if behind.subtype == Use.IDENTITY else behind.part
+            yield replace(behind, subtype=subtype, is_direct=is_direct, text=origin.text or behind.text, part=part)
 
 
 @dataclass(frozen=True)
@@ -132,8 +141,8 @@ class _Names:
         """Yield the columns of an expression, each with its own use, or all as `subtype`, which decides about rows."""
         for name, use in expression_of(sql).uses:
             text = "" if use is Use.IDENTITY and not subtype else sql
-            for table, field in self._places(name, alias):
-                yield Origin(table, field, subtype or use, not subtype and use in _DIRECT, text)
+            for table, field, part in self._places(name, alias):
+                yield Origin(table, field, subtype or use, not subtype and use in _DIRECT, text, part)
 
     def of_place(self, place: Place) -> Origin:
         """Return a column that a query names."""
@@ -152,10 +161,10 @@ class _Names:
         """Return the type of a column of the source of a bronze or silver table: text where it is not known."""
         source = self.specs.get(origin.table)
         column = source.columns.get(origin.field) if isinstance(source, BronzeSpec) else None
-        return column.type if column else "string"
+        return type_at(column.type, origin.part) if column else "string"
 
-    def _places(self, name: tuple[str, ...], alias: str) -> Iterator[tuple[str, str]]:
-        """Yield the table and the column that a name means; none if that is not known."""
+    def _places(self, name: tuple[str, ...], alias: str) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+        """Yield the table, the column and the part of it that a name means; none if that is not known."""
         sources = self._sources
         if name == (SOURCE_TABLE,) and isinstance(self.spec, SilverSpec):
             return
@@ -166,13 +175,13 @@ class _Names:
             source = self.specs.get(table)
             for column in column_names(source) if source else ():
                 if column.lower() == name[0].lower():
-                    yield table, column
+                    yield table, column, name[1:]
                     return
         own = next((column for column in self.earlier if column.lower() == name[0].lower()), "")
         if own and not alias and not isinstance(self.spec, BronzeSpec):
-            yield self.spec.table, own
+            yield self.spec.table, own, name[1:]
         elif len(candidates) == 1:
-            yield candidates[0], name[0]
+            yield candidates[0], name[0], name[1:]
 
     @property
     def _sources(self) -> dict[str, str]:
@@ -185,7 +194,7 @@ def _of_stored_column(spec: BronzeSpec | SilverSpec, name: str, names: _Names) -
     column = spec.columns[name]
     for origin in names.of_sql(_sql_of(spec, name)):
         is_cast = origin.subtype == Use.IDENTITY and origin.table != spec.table and names.type_of(origin) != column.type
-        field = origin.field if origin.field.isidentifier() else quoted(origin.field)
+        field = ".".join(each if each.isidentifier() else quoted(each) for each in (origin.field, *origin.part))
         text = f"cast({field} as {column.type})" if is_cast else origin.text
         yield replace(origin, subtype=Use.TRANSFORMATION if is_cast else origin.subtype, text=text)
 
@@ -196,7 +205,7 @@ def _behind_columns(
     """Yield what columns of the table, such as its keys, come from, all as `subtype`."""
     for name in names:
         for origin in of_columns.get(name, ()):
-            yield Origin(origin.table, origin.field, subtype, False, text)
+            yield replace(origin, subtype=subtype, is_direct=False, text=text)
 
 
 def _sql_of(spec: BronzeSpec | SilverSpec, name: str) -> str:

@@ -37,7 +37,7 @@ def _input_fields(origins: Iterable[Origin], sources: Mapping[str, Sequence[Data
     for origin in dict.fromkeys(origins):
         kind = "DIRECT" if origin.is_direct else "INDIRECT"
         for dataset in sources.get(origin.table, ()):
-            found.setdefault((dataset.get_namespace(), dataset.get_name(), origin.field), []).append(
+            found.setdefault((dataset.get_namespace(), dataset.get_name(), origin.path), []).append(
                 facet.Transformation(type=kind, subtype=str(origin.subtype), description=origin.text)
             )
     return [

@@ -6,7 +6,7 @@ from include.catalog import load_catalog
 from include.contracts.spec.table_spec import AnySpec
 from include.overview.lineage.chains import ROWS, ColumnChains, Step
 from include.overview.lineage.origins import DELIVERED
-from tests.support.documents.specs import SHIPPED, bronze_spec, gold_spec, silver_spec
+from tests.support.documents.specs import SHIPPED, bronze_document, bronze_spec, gold_spec, silver_document, silver_spec
 
 TEXT = {"type": "string"}
 
@@ -28,6 +28,25 @@ def test_a_column_goes_to_columns_and_decides_about_rows() -> None:
         ("gold.delay_by_weather", ROWS, "joins or merges rows"),
         ("silver.weather", ROWS, "joins or merges rows"),
     ]
+
+
+def test_a_part_of_a_column_is_named_and_the_parts_behind_it_are_joined() -> None:
+    place = {"type": "struct<mag:double,at:struct<x:double>>", "from": "event.properties"}
+    bronze = bronze_spec(columns={**bronze_document()["columns"], "properties": place})
+    columns = {"mag": {"type": "double", "from": "properties.mag"}, "at": {"type": "string", "from": "properties.at"}}
+    columns |= {"x": {"type": "int", "from": "at.x"}}
+    silver = silver_spec(columns={**silver_document()["columns"], **columns})
+    found = chains(bronze, silver)
+    of = {name: found.comes_from(silver.table, name) for name in columns}
+    assert [(step.path, step.how, step.text) for step in of["mag"][0].all_steps] == [
+        ("properties.mag", "as it is", ""),
+        ("event.properties", "computed", f"cast(event.properties as {place['type']})"),
+    ]
+    assert [(step.table, step.path, step.text) for step in of["at"]] == [
+        (bronze.table, "properties.at", "cast(properties.at as string)")
+    ]
+    [own] = of["x"]
+    assert (own.table, own.column, own.path) == (silver.table, "at", "at.x")
 
 
 def test_a_column_is_followed_through_gold_tables_that_read_gold_tables() -> None:
