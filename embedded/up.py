@@ -11,15 +11,18 @@ from rich.console import Console
 from rich.table import Table
 
 from embedded.address import Address
+from embedded.airflow.standalone import NAME as AIRFLOW
 from embedded.airflow.standalone import USER
 from embedded.errors import StackError
 from embedded.home import DEFAULT_HOME, Home
 from embedded.serve import NAME
-from embedded.servers.postgres import folders_opened_to_others
+from embedded.servers.postgres import Postgres, folders_opened_to_others
+from embedded.spark.server import NAME as SPARK
 from embedded.stack_processes import recorded, spawn
 from include.settings import PROJECT
 
-PATIENCE_S = 300
+LATE_S = 60
+"""After so many seconds, and again after as many, it says what runs so far."""
 
 
 class NotUpError(StackError):
@@ -28,6 +31,8 @@ class NotUpError(StackError):
 
 def up(home: Home, console: Console) -> Address:
     """Start the stack of `home` unless it runs, and wait until it is ready.
+
+    A slow machine may need minutes: then it says what runs so far, and waits on.
 
     Raises:
         NotUpError: the stack did not come up.
@@ -41,15 +46,30 @@ def up(home: Home, console: Console) -> Address:
         spawn(home, NAME, [sys.executable, "-m", "embedded.serve", str(home.path)], os.environ, cwd=PROJECT)
     else:
         console.print("The local stack runs already.")
-    deadline = time.monotonic() + PATIENCE_S
+    began, told_s = time.monotonic(), LATE_S
     with console.status("Waiting for PostgreSQL, Airflow and the Spark server (half a minute)"):
         while not home.ready.exists():
-            if recorded(home, NAME) is None or time.monotonic() > deadline:
+            if recorded(home, NAME) is None:
                 lines = (home.logs / f"{NAME}.log").read_text().strip().split("\n")
                 msg = "\n".join(["The local stack did not come up:", *lines[-3:], f"All logs: {home.logs}"])
                 raise NotUpError(msg)
+            if (waited_s := time.monotonic() - began) > told_s:
+                told_s += LATE_S
+                console.print(_progress(home, waited_s))
             time.sleep(0.2)
     return Address.model_validate_json(home.address.read_text())
+
+
+def _progress(home: Home, waited_s: float) -> str:
+    parts = {"PostgreSQL": Postgres(home).process(), "Airflow": recorded(home, AIRFLOW)}
+    if "AIRFLOW_CONN_SPARK_DEFAULT" not in os.environ:
+        parts["the Spark server"] = recorded(home, SPARK)
+    runs = [f"{name} {'runs' if process else 'does not run yet'}" for name, process in parts.items()]
+    last = (home.logs / f"{NAME}.log").read_text().strip().rpartition("\n")[2]
+    return (
+        f"Not ready after {waited_s:.0f} s: {', '.join(runs)}.{f' Last line of its log: {last}' if last else ''}\n"
+        "It goes on, also without this command, which may be repeated; `make down` stops it."
+    )
 
 
 def print_address(home: Home, address: Address, console: Console) -> None:

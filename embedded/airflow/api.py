@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import date, datetime
@@ -10,6 +11,8 @@ from typing import Any
 from pydantic import BaseModel
 
 from embedded.airflow.http import AirflowApiError, AirflowHttp
+
+log = logging.getLogger(__name__)
 
 RUN_END_STATES = frozenset({"success", "failed"})
 TASK_END_STATES = RUN_END_STATES | {"upstream_failed", "skipped", "removed"}
@@ -61,13 +64,17 @@ class AirflowApi(AirflowHttp):
         """Wait until every component has sent a heartbeat after `since`; older heartbeats came from an earlier Airflow.
 
         Raises:
-            AirflowApiError: `alive` returns False, or Airflow is not ready within five minutes.
+            AirflowApiError: `alive` returns False, or Airflow is not ready within 15 minutes.
         """
-        deadline = time.monotonic() + 300
+        began, told_s = time.monotonic(), 0.0
         while missing := self._without_heartbeat(since):
-            if not alive() or time.monotonic() > deadline:
+            waited_s = time.monotonic() - began
+            if not alive() or waited_s > 900:
                 msg = f"Airflow did not start; no heartbeat of: {', '.join(missing)}"
                 raise AirflowApiError(msg)
+            if waited_s > told_s + 30:
+                told_s = waited_s
+                log.warning("Airflow starts; no heartbeat yet of: %s", ", ".join(missing))
             time.sleep(0.25)
 
     def wait_for_dag(self, dag_id: str) -> None:

@@ -32,7 +32,7 @@ class LineageItem:
         relation: `upstream`, `downstream` or `breaks`.
         steps: how many steps it is away, from 1; 0 for a place.
         table: its table; for what a source delivers, the files or topics.
-        column: its column, with the part of it that is read; empty for the rows of the table, for a table, and for a place.
+        column: its column, with the part that is read; empty for the rows of the table, for a table, and for a place.
         how: what happens to the column, or what it is used for.
         text: the Spark SQL, the cast or the rule.
         key: the key path of a place in a spec.
