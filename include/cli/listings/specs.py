@@ -14,6 +14,7 @@ from include.cli.listings.as_json import json_array, show_listing
 from include.cli.views import new_table
 from include.contracts.counted import counted
 from include.contracts.spec.table_spec import AnySpec, BronzeSpec, GoldSpec, SilverQuerySpec, SilverSpec
+from include.control.kafka.order import sequence_notes
 from include.errors import SpecError
 from include.overview.columns import column_names
 from include.specs.checks.refresh import unproved_refreshes
@@ -70,7 +71,8 @@ def show_specs(folder: Path, *, as_json: bool) -> None:
     facts, summary = spec_facts(catalog), f"{counted(len(catalog.specs), 'table')} in {folder}: every spec is fine."
     refreshes = [f"{fact.table}: {fact.refresh}" for fact in facts if fact.refresh]
     gold = (spec for spec in catalog.specs.values() if isinstance(spec, GoldSpec))
-    notes = (f"note: {note}" for spec in gold for note in unproved_refreshes(spec, catalog.specs))
+    unproved = (note for spec in gold for note in unproved_refreshes(spec, catalog.specs))
+    notes = [f"note: {note}" for note in (*unproved, *sequence_notes(catalog.specs))]
     show_listing(facts, lambda: spec_table(facts), *refreshes, summary, *notes, as_json=as_json)
 
 

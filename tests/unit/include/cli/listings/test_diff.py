@@ -26,10 +26,15 @@ def test_it_counts_the_values_that_an_earlier_version_made_of_what_did_not_fit(
         earlier.setattr(BronzeSpec, "converted_columns", ())
         last = load_batch(settings.root, spec)
         SpecHistory(LakehousePaths(settings.root)).record(spec, last.intent.table_id)
-    write_deltalake(str(path), pa.table({"n": [1.0, float("inf")]}), mode="overwrite", schema_mode="overwrite")
+    rows = {
+        "n": [1.0, float("inf")],
+        "_batch_token": [last.token] * 2,
+        "_interval_start": [last.intent.interval_start] * 2,
+    }
+    write_deltalake(str(path), pa.table(rows), mode="overwrite", schema_mode="overwrite")
     write_specs(settings.tables, bronze_document(columns={"n": {"type": "double"}}))
     output = " ".join(lakehouse("diff", "bronze.orders").stdout.split())
-    assert "guessed values of n; n is infinite in 1 row. 1 interval with 1 row follows the old spec: " in output
+    assert "guessed values of n; n is infinite in 1 row. 1 interval with 2 rows follows the old spec: " in output
 
 
 def test_it_names_the_effects_of_a_changed_spec_and_writes_nothing(lakehouse: Lakehouse, settings: Settings) -> None:
