@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
-from itertools import count
+from itertools import accumulate, count
 from pathlib import Path
 
 import yaml
@@ -13,6 +14,9 @@ from include.specs.problem import KeyPath, SpecProblem, key_text
 
 _MAX_DEPTH = 20
 _MAX_VALUES = 200_000
+_MAX_BRACKETS = 100
+"""How deep the brackets of SQL or JSON may be nested: those who parse it need several calls for each."""
+
 _TOO_DEEP = "deeper or larger than any spec"
 _TEXT, _MERGE = "tag:yaml.org,2002:str", "tag:yaml.org,2002:merge"
 
@@ -27,7 +31,8 @@ def find_depth_problem(path: Path, text: str, loader: type[yaml.CSafeLoader]) ->
     for event in yaml.parse(text, loader):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if depth > _MAX_DEPTH + 1:
-            return SpecProblem(path, event.start_mark.line + 1, "", None, _TOO_DEEP, "leave it out")
+            line = event.start_mark.line + 1 if event.start_mark else 1
+            return SpecProblem(path, line, "", None, _TOO_DEEP, "leave it out")
     return None
 
 
@@ -40,12 +45,19 @@ def find_size_problem(path: Path, node: yaml.Node) -> SpecProblem | None:
         if id(node) in above:
             message = "the value contains itself through an alias"
             return SpecProblem(path, line, key_text(at), None, message, "write it out")
-        if len(above) > _MAX_DEPTH or next(visits) > _MAX_VALUES:
+        is_deep = len(above) > _MAX_DEPTH or (isinstance(node, yaml.ScalarNode) and _depth(node.value) > _MAX_BRACKETS)
+        if is_deep or next(visits) > _MAX_VALUES:
             return SpecProblem(path, line, key_text(at), None, _TOO_DEEP, "leave it out")
         problems = (find(part, (*above, id(node)), (*at, *key)) for key, part in _parts(node))
         return next((problem for problem in problems if problem), None)
 
     return find(node, (), ())
+
+
+def _depth(text: str) -> int:
+    """Return how deep the brackets of a text are nested."""
+    steps = (1 if bracket in "([{" else -1 for bracket in re.findall(r"[(\[{)\]}]", text))
+    return max(accumulate(steps), default=0)
 
 
 def drop_non_text_keys(path: Path, node: yaml.Node, at: KeyPath = ()) -> Iterator[SpecProblem]:
