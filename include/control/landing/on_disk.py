@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Callable, Iterator, Mapping
@@ -36,7 +37,18 @@ class LocalLanding:
         return f"{self._root}/{path}"
 
     def name_defect(self, path: str) -> str:
-        """Return an empty text: Spark reads a file of any name."""
+        """Return why a link is not followed, which a supplier could let lead to any file of this machine; else nothing.
+
+        Spark reads a file of any name.
+        """
+        try:
+            place = os.path.realpath(self.location(path), strict=True)
+        except FileNotFoundError:
+            return ""  # it went away
+        except OSError as error:
+            return f"it is a link that cannot be followed ({error.strerror}): deliver the file itself"
+        if os.path.commonpath((place, os.path.realpath(self._root))) != os.path.realpath(self._root):
+            return "it is a link to a place outside of the landing root: deliver the file itself"
         return ""
 
     def files(self, folder: str, is_selected: Callable[[str], bool]) -> Iterator[FileFact] | None:
@@ -59,10 +71,10 @@ class LocalLanding:
         """Return a file with its size and time; None if it does not exist any more, or is no file."""
         try:
             with _translate_errors(self.location(path)):
-                status = os.stat(self.location(path))
+                status = _status(self.location(path))
         except FileNotFoundError:
             return None
-        if not stat.S_ISREG(status.st_mode):
+        if not (stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode)):
             return None
         return FileFact(path=path, size=status.st_size, mtime_ns=status.st_mtime_ns)
 
@@ -82,6 +94,16 @@ class LocalLanding:
                     cause = f"the name of a landing file is no UTF-8 text: {os.fsencode(path)!r}"
                     raise BadInputError(cause, "Rename it, or move it away.") from error
                 yield path
+
+
+def _status(location: str) -> os.stat_result:
+    """Return the status of a file; that of a link itself if it leads to itself, which is a defect and no wait."""
+    try:
+        return os.stat(location)
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        return os.lstat(location)
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from deltalake import DeltaTable
 
 from include.contracts.job.report import FileRows
 from include.control.landing.file_states import file_states
+from include.control.landing.on_disk import LocalLanding
 from include.control.ledger.ledger import Ledger
 from include.errors import ExitCode, Outcome
 from spark_jobs.jobs import bronze_ingest
@@ -119,7 +120,10 @@ def test_a_large_delivery_is_loaded_in_bounded_batches_and_a_broken_file_fails_a
     ]
 
 
-def test_a_delivery_is_waited_for_until_each_file_is_there_can_be_read_and_is_complete(lakehouse: Lakehouse) -> None:
+def test_a_delivery_is_waited_for_until_each_file_is_there_can_be_read_and_is_complete(
+    lakehouse: Lakehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(LocalLanding, "name_defect", lambda *_: "")  # for a link that stands for a file
     missing = lakehouse.run(ORDERS)
     assert (missing.outcome, missing.exit_code) == (Outcome.NOT_READY, ExitCode.NOT_READY)
     assert "has not delivered yet" in missing.message

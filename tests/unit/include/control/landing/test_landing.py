@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from include.contracts.spec.table_spec import BronzeSpec
+from include.control.landing.inspection import inspect
 from include.control.landing.landing import interval_folder, is_unchanged
 from include.control.landing.on_disk import LocalLanding
 from include.control.log.batch import FileFact
@@ -84,6 +85,27 @@ def test_a_file_whose_name_is_no_utf_8_text_is_an_error_that_names_it(landing: P
     os.rename(folder / "a.json", os.fsencode(folder) + b"/M\xe1laga.json")
     with pytest.raises(BadInputError, match=r"no UTF-8 text: b'.*M\\xe1laga\.json'\nRename it"):
         list_files(orders_spec_of("json"), LocalLanding(str(landing)), day())
+
+
+def test_a_link_out_of_the_landing_root_and_one_to_itself_are_defects_and_one_within_is_read(
+    tmp_path: Path, landing: Path, deliver: Deliver
+) -> None:
+    (tmp_path / "elsewhere.json").write_text('{"order_id": "not of this source"}')
+    folder = deliver("whole.json").parent
+    for name, target in {
+        "out": tmp_path / "elsewhere.json",
+        "loop": "loop.json",
+        "within": folder / "whole.json",
+    }.items():
+        (folder / f"{name}.json").symlink_to(target)
+    place, spec = LocalLanding(str(landing)), orders_spec_of("json")
+    defects = {Path(file.path).stem: inspect(file, place, spec, ()).defect for file in list_files(spec, place, day())}
+    assert defects == {
+        "loop": "it is a link that cannot be followed (Too many levels of symbolic links): deliver the file itself",
+        "out": "it is a link to a place outside of the landing root: deliver the file itself",
+        "whole": "",
+        "within": "",
+    }
 
 
 @pytest.mark.parametrize(
