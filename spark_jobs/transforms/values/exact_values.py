@@ -131,7 +131,7 @@ def _time(value: Column, received: str, kind: str, reading: ValueReading) -> Col
     if reading.epoch:
         return _since_1970(text, kind, reading)
     if reading.format:
-        return _of_instant(F.coalesce(*(F.try_to_timestamp(text, F.lit(each)) for each in reading.format)), kind)
+        return _of_instant(F.coalesce(*(_of_pattern(text, each) for each in reading.format)), kind)
     if kind == "date":
         read = text.try_cast(kind)
         return F.when((read.cast("string") == text) | text.rlike(_MIDNIGHT), read)
@@ -139,6 +139,13 @@ def _time(value: Column, received: str, kind: str, reading: ValueReading) -> Col
     full = F.when(text.rlike(_MINUTES_AND_ZONE), F.regexp_replace(text, _MINUTES_AND_ZONE, "$1:00$2")).otherwise(text)
     full = F.when(text.rlike(_LONGER_INSTANT if reading.round == "down" else _INSTANT), full)
     return F.when(_is_usual_instant(text), text).otherwise(full).try_cast(kind)
+
+
+def _of_pattern(text: Column, pattern: str) -> Column:
+    instant = F.try_to_timestamp(text, F.lit(pattern))
+    if "VV" not in pattern:
+        return instant
+    return F.when(instant.isNotNull() & ~java_function("SkippedTime", text, F.lit(pattern)), instant)
 
 
 def _is_usual_instant(text: Column) -> Column:

@@ -18,6 +18,7 @@ _TYPES = {
     "JsonUnion": "string",
     "ExactDecimal": "string",
     "ExactDouble": "double",
+    "SkippedTime": "boolean",
     "WideDecimal": "string",
 }
 """Class of `spark_jobs/formats` -> the Spark type of its results."""

@@ -20,6 +20,7 @@ from include.contracts.spec.value_reading import ValueReading
 from spark_jobs.transforms.record_parts import RecordColumns
 from spark_jobs.transforms.records import CORRUPT, RECORD, RESCUED, parse_columns, parse_json
 from spark_jobs.transforms.values.exact_values import exact
+from spark_jobs.transforms.values.java_functions import with_java_functions
 from tests.support.examples import few_or_many, many, settings_for
 from tests.support.spark.shared_server import GENERATED_CODE
 
@@ -210,6 +211,25 @@ def test_a_text_with_a_comma_is_a_number_and_no_other_text_is(spark: SparkSessio
             assert (row["ok"], row["of"]["ok"]) == (True, True)
             lost = {"price", "ratio", "of.ratio"} if text in others else {"price"} if number is not price else set()
             assert json.loads(row[RESCUED] or "{}") == dict.fromkeys(lost, text)
+
+
+def test_a_time_that_the_clock_of_its_zone_skips_is_none(spark: SparkSession) -> None:
+    patterns = ("yyyy-MM-dd HH:mm VV", "yyyy-MM-dd'T'HH VV", "d MMM yyyy h:mm a VV")
+    times = {
+        "2024-03-31 02:30 Europe/Berlin": None,
+        "2024-03-31 01:59 Europe/Berlin": "2024-03-31 00:59:00",
+        "2024-03-31 03:00 europe/berlin": "2024-03-31 01:00:00",
+        "2024-03-31T02 Europe/Berlin": None,
+        "2024-03-31T02 Europe/Athens": "2024-03-31 00:00:00",
+        "31 Mar 2024 2:30 AM Europe/Berlin": None,
+        "31 mar 2024 2:30 pm Europe/Berlin": "2024-03-31 12:30:00",
+        "2024-03-31 02:30 +01:00": "2024-03-31 01:30:00",
+        "2024-10-27 02:30 Europe/Berlin": "2024-10-27 00:30:00",
+    }
+    texts = with_java_functions(spark.createDataFrame([(text,) for text in times], "text string").coalesce(1))
+    reading = ValueReading(format=patterns)
+    read = texts.select(exact(F.col("text"), "string", "timestamp", reading).cast("string")).collect()
+    assert [value for (value,) in read] == list(times.values())
 
 
 def test_a_number_of_many_digits_takes_no_longer_than_another_text(spark: SparkSession) -> None:
