@@ -138,11 +138,11 @@ def _read_group(
             options = {**UNION_OPTIONS, "parquet.page.verify-checksum.enabled": "true"}
             received = reader.format(spec.landing_source.format).options(**options).load(paths).toDF(*names)
         fields = [field for field in received.schema if field.name not in (SOURCE_FILE, BLOCK_START)]
-        plain = {
-            field.name: plain_value(F.col(field.name), field.dataType, record.has_commas(field.name))
-            for field in fields
-        }
-        values = [nested_as_json(*plain[name], record.whole_kind(name)).alias(name) for name in plain]
+        values = list[Column]()
+        for field in fields:
+            sent = F.col(field.name), field.dataType
+            plain = plain_value(*sent, record.has_commas(field.name))
+            values.append(nested_as_json(*plain, record.whole_kind(field.name), sent).alias(field.name))
         received = received.select(*values, F.lit(None).cast("string").alias(CORRUPT), *origin)
     else:
         schema = StructType([StructField(name, StringType()) for name in (*names, CORRUPT)])

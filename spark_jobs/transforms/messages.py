@@ -140,7 +140,8 @@ def _avro_rows(received: DataFrame, columns: RecordColumns, spec: BronzeSpec) ->
                 undeclared[f"_time_{name}"] = f"{field_text(field.name)}{below}"
             else:
                 value, kind = F.coalesce(text, value.cast("string")), "string"
-        values.append(nested_as_json(value, kind, columns.whole_kind(name)).alias(name))
+        sent = received_value, field.dataType
+        values.append(nested_as_json(value, kind, columns.whole_kind(name), sent).alias(name))
     parsed = decoded.select("*", *values, broken.alias(CORRUPT)).drop("_fields", "_message")
     return parse_columns(parsed, columns, undeclared)
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable
+from functools import reduce
+from operator import and_
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructType
 
 from include.contracts.spec.nested_type import is_nested, nested_type
 from include.contracts.spec.value_reading import ValueReading
@@ -26,6 +29,10 @@ EXACT_TIMES = {
     "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
 }
 """Options of JSON: Spark's default format leaves microseconds out."""
+
+
+Sent = tuple[Column, DataType]
+"""A value and its type."""
 
 
 def read_as(text: Column, kind: str, reading: ValueReading) -> Column:
@@ -107,23 +114,41 @@ def _map_in(text: Column, with_commas: bool) -> Column:
     return java_function("JsonMap", text, F.lit(with_commas))
 
 
-def nested_as_json(value: Column, received: str, declared: str | None) -> Column:
+def nested_as_json(value: Column, received: str, declared: str | None, sent: Sent | None = None) -> Column:
     """Return a struct, array or map as JSON, as JSON records have it; unchanged if it has the type of its column.
 
-    JSON would hide bytes that are no UTF-8: a value with such a text becomes its bytes, which are no JSON. Only in a
-    value that also has binary parts nobody can tell them apart; there JSON has U+FFFD.
+    JSON would hide bytes that are no UTF-8: a value with such a text becomes its bytes, which are no JSON.
 
     Args:
         value: what a Parquet or Avro file or message has.
         received: its Spark type.
         declared: the type of the column that reads it; None for an undeclared field.
+        sent: the value as Spark reads it, and its type; needed where it may also have binary parts.
     """
     if not is_nested(received) or received == declared:
         return value
+    if sent and ("binary" in received or "variant" in received):
+        return F.when(_are_texts(*sent), as_json(value)).otherwise(sent[0].cast("string"))
     if "string" not in received or "binary" in received:
         return as_json(value)
     text = value.cast("string")
     return F.when(F.is_valid_utf8(text), as_json(value)).otherwise(text)
+
+
+def _are_texts(value: Column, kind: DataType) -> Column:
+    """Return whether each text in a value is UTF-8; true for null."""
+    if isinstance(kind, StringType):
+        are_texts = F.is_valid_utf8(value)
+    elif isinstance(kind, ArrayType):
+        are_texts = F.forall(value, lambda part: _are_texts(part, kind.elementType))
+    elif isinstance(kind, MapType):
+        keys = F.forall(F.map_keys(value), lambda key: _are_texts(key, kind.keyType))
+        are_texts = keys & F.forall(F.map_values(value), lambda part: _are_texts(part, kind.valueType))
+    elif isinstance(kind, StructType):
+        are_texts = reduce(and_, (_are_texts(value[part.name], part.dataType) for part in kind.fields), F.lit(True))
+    else:
+        return F.lit(True)
+    return F.coalesce(are_texts, F.lit(True))
 
 
 def as_json(value: Column) -> Column:

@@ -199,11 +199,13 @@ def test_values_of_types_that_no_column_has_become_json(spark: SparkSession) -> 
         "of_any": ("named_struct('of', parse_json('[1,{\"a\":null}]'), 's', 'x')", '{"of":[1,{"a":null}],"s":"x"}'),
         "of_union": (f"named_struct('of', {union}, 's', 'x')", '{"of":"u","s":"x"}'),
         "replacement_character": ("array('\ufffd')", '["\ufffd"]'),
-        "bytes": ("named_struct('s', 'x', 'bytes', X'FF')", '{"s":"x","bytes":"/w=="}'),
+        "bytes": ("named_struct('s', '\ufffd', 'bytes', X'FF')", '{"s":"\ufffd","bytes":"/w=="}'),
+        "bytes_below": ("map(1, array(named_struct('a b', 'x', 'c', X'FF')))", '{"1":[{"a b":"x","c":"/w=="}]}'),
     }
     frame = spark.sql("SELECT " + ", ".join(f"{value} AS {name}" for name, (value, _) in values.items()))
     plain = {field.name: plain_value(F.col(field.name), field.dataType, False) for field in frame.schema}
-    row = frame.select(*(nested_as_json(*plain[name], None).alias(name) for name in plain)).first()
+    sent = {field.name: (F.col(field.name), field.dataType) for field in frame.schema}
+    row = frame.select(*(nested_as_json(*plain[name], None, sent[name]).alias(name) for name in plain)).first()
     assert row is not None
     assert row.asDict() == {name: text for name, (_, text) in values.items()}
 
@@ -218,15 +220,22 @@ def test_bytes_that_are_no_utf8_are_rescued_and_not_stored_as_text(spark: SparkS
         "of_bytes": "X'636166E9'",
         "undeclared": text,
     }
+    values["beside_bytes"] = f"array(named_struct('s', {text}, 'b', X'FF'), null)"
     values |= dict.fromkeys(("of_another_type", "as_text", "more"), values["inside"])
     columns = ", ".join(f"{value} AS {name}" for name, value in values.items())
     frame = spark.sql(f"SELECT {columns}, CAST(NULL AS STRING) AS {CORRUPT}")
     kinds = {"name": "string", "whole": kind, "inside": kind, "below": kind, "of_bytes": "string"}
     kinds |= {"of_another_type": "struct<tags:array<string>>", "as_text": "string"}
     nested = {name: kinds.get(name) for name, type_ in frame.dtypes if "<" in type_}
-    received = dict(frame.dtypes)
-    frame = frame.withColumns({name: nested_as_json(F.col(name), received[name], of) for name, of in nested.items()})
-    rows = parse_columns(frame, RecordColumns(kinds, {"name": "Name"}), {"undeclared": "a field", "more": "more"})
+    received, schema = dict(frame.dtypes), frame.schema
+    frame = frame.withColumns(
+        {
+            name: nested_as_json(F.col(name), received[name], of, (F.col(name), schema[name].dataType))
+            for name, of in nested.items()
+        }
+    )
+    undeclared = {"undeclared": "a field", "more": "more", "beside_bytes": "beside bytes"}
+    rows = parse_columns(frame, RecordColumns(kinds, {"name": "Name"}), undeclared)
     (row,) = map(present, rows.collect())
     assert row == {
         "whole": Row(tags=["a", None], of={"k": "v"}),
@@ -235,6 +244,7 @@ def test_bytes_that_are_no_utf8_are_rescued_and_not_stored_as_text(spark: SparkS
             "of_bytes": in_base64(b"caf\xe9"),
             "a field": in_base64(b"caf\xe9"),
             **dict.fromkeys(("inside", "of_another_type", "as_text", "more"), in_base64(b"{[a, caf\xe9], {k -> v}}")),
+            "beside bytes": in_base64(b"[{caf\xe9, \xff}, null]"),
             "below": in_base64(b"{[a], {caf\xe9 -> v}}"),
         },
     }
