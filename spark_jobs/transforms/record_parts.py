@@ -106,13 +106,13 @@ class RecordColumns:
             return ""
         name = {self.fields.get(name, name): name for name in self.kinds}.get(str(field_name), "")
         if name not in self.parts:
-            return type_at(self.kinds.get(name, ""), path)
+            return _fitting(type_at(self.kinds.get(name, ""), path), self.reading(name))
         if not path:
             paths = (path_text((field_name, *below)) for below, _ in self.parts[name].columns.values())
             return f"{PARTS} {', '.join(paths)}"
         read = (
-            type_at(kind, path[len(above) :])
-            for above, kind in self.parts[name].columns.values()
+            _fitting(type_at(kind, path[len(above) :]), self.reading(column))
+            for column, (above, kind) in self.parts[name].columns.items()
             if tuple(path[: len(above)]) == above
         )
         return next(read, "")
@@ -127,6 +127,13 @@ class RecordColumns:
             for name in (self.parts[column].columns if column in self.parts else (column,))
         ]
         return rows.select(*columns)
+
+
+def _fitting(kind: str, reading: ValueReading) -> str:
+    """Return what fits a type, for a person."""
+    if kind in ("date", "timestamp") and reading.epoch:
+        return f"{kind} as a number of {reading.epoch} since 1970"
+    return "date or midnight in UTC" if kind == "date" and not reading.format else kind
 
 
 def record_columns(spec: BronzeSpec) -> RecordColumns:

@@ -19,7 +19,7 @@ from include.contracts.spec.record_fields import field_text
 from include.control.log.batch import FileFact, Winner
 from spark_jobs.layers.bronze.file_rows import lacking_files, rows_of_files
 from spark_jobs.layers.bronze.rescued_fields import rescued_fields
-from spark_jobs.transforms.record_parts import RecordColumns
+from spark_jobs.transforms.record_parts import RecordColumns, record_columns
 from tests.support.documents.specs import bronze_spec
 from tests.support.ledger.delta_tables import intent_of
 from tests.support.texts import texts
@@ -117,6 +117,24 @@ def test_a_lost_part_of_a_value_is_told_from_a_part_that_nobody_declared(tmp_pat
     assert [(each.field, each.type, each.rows) for each in rescued] == [
         ("`a[1]`", "", 1), ("`b.c`", "int", 1), ("items[].colour", "", 1), ("items[].price", "decimal(10,2)", 1)
     ]  # fmt: skip
+
+
+def test_a_note_says_which_value_fits_a_date_or_time() -> None:
+    spec = bronze_spec(
+        columns={
+            "changed": {"type": "timestamp", "epoch": "ms"},
+            "day": {"type": "date"},
+            "paid": {"type": "date", "format": "dd.MM.yyyy"},
+            "due": {"type": "date", "epoch": "days", "from": "terms.due"},
+        }
+    )
+    fits = map(record_columns(spec).fit_of, ("changed", "day", "paid", "terms.due"))
+    assert list(fits) == [
+        "timestamp as a number of ms since 1970",
+        "date or midnight in UTC",
+        "date",
+        "date as a number of days since 1970",
+    ]
 
 
 def test_a_note_names_each_column_that_does_not_fit_and_all_fields_without_a_column() -> None:
