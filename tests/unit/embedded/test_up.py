@@ -24,6 +24,7 @@ from tests.support.waiting import wait_for
 def test_a_start_that_is_late_says_what_runs_and_that_it_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.delenv("AIRFLOW_CONN_SPARK_DEFAULT", raising=False)
     monkeypatch.setattr(module, "LATE_S", 0.3)
     home, said = Home(tmp_path), io.StringIO()
     home.prepare()
