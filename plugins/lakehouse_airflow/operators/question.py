@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import re
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from airflow.providers.standard.operators.hitl import ApprovalOperator
+from airflow.sdk.exceptions import AirflowFailException
 
+from include.clock import utc_now
 from include.contracts.visible_text import visible
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
+
+
+_UNTIL = "answer_until"
+"""The XCom with the end of a question's time-out."""
 
 
 class Question(NamedTuple):
@@ -37,7 +44,8 @@ def _code(line: str) -> str:
 class QuestionOperator(ApprovalOperator):
     """Ask a person to approve something. The text is shown as it is: no part of it is a template.
 
-    The question is `subject` and `body`, unless a subclass finds out in the run what there is to ask.
+    The question is `subject` and `body`, unless a subclass finds out in the run what there is to ask. Airflow takes answers
+    until its scheduler looks for time-outs the next time; here an answer after the time-out counts for nothing.
     """
 
     template_fields: ClassVar[tuple[str, ...]] = ()  # type: ignore[misc]  # Airflow declares it for each instance
@@ -56,4 +64,23 @@ class QuestionOperator(ApprovalOperator):
             self.log.info("Nobody is asked.")
             return None
         self.subject, self.body = map(visible, question)
+        if self.response_timeout:
+            context["ti"].xcom_push(_UNTIL, (utc_now() + self.response_timeout).isoformat())
         return super().execute(context)
+
+    def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
+        """Take the answer of a person, or the default after the time-out.
+
+        Raises:
+            AirflowFailException: a person answered after the time-out.
+            HITLTriggerEventError, HITLTimeoutError: as `ApprovalOperator`.
+        """
+        if self.response_timeout and (person := event.get("responded_by_user")):
+            of_this = {"task_ids": self.task_id, "map_indexes": context["ti"].map_index}
+            until = context["ti"].xcom_pull(key=_UNTIL, **of_this)
+            if until and event["responded_at"] > datetime.fromisoformat(until):
+                raise AirflowFailException(
+                    f"{person['name']} answered after the time-out of {self.response_timeout}: that counts for nothing"
+                    "\nClear this task to ask again."
+                )
+        return super().execute_complete(context, event)

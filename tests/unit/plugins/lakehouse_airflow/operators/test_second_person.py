@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
@@ -22,6 +22,7 @@ from include.paths import LakehousePaths
 from lakehouse_airflow.alerts.approval import ApprovalAlert
 from lakehouse_airflow.assets import REBUILT_TABLE, table_asset
 from lakehouse_airflow.operators.column_approval import ColumnApprovalOperator, OpenQuestionsOperator
+from lakehouse_airflow.operators.question import QuestionOperator
 from lakehouse_airflow.operators.second_person import SecondPersonApprovalOperator
 from lakehouse_airflow.operators.table_maintenance import TableMaintenanceOperator
 from lakehouse_airflow.operators.table_rebuild import RebuildApprovalOperator, TableRebuildOperator
@@ -83,6 +84,27 @@ def test_values_of_rows_in_a_question_are_no_template_and_their_control_characte
             task.execute(context)
         assert "{{ 6 * 7 }} {{ \\x00 \\x1b[31m é" in detail["body"]
         assert "{{" in detail["subject"]
+
+
+@pytest.mark.parametrize("kind", [SecondPersonApprovalOperator, ColumnApprovalOperator])
+def test_an_answer_after_the_time_out_counts_for_nothing(
+    house: House, run_of: MakeRun, monkeypatch: pytest.MonkeyPatch, kind: type[QuestionOperator]
+) -> None:
+    monkeypatch.setattr(hitl, "upsert_hitl_detail", lambda **_: None)
+    left: dict[str, str] = {}
+    of_kind = {"table": ORDERS, "column": "colour"} if kind is ColumnApprovalOperator else {"subject": "?"}
+    task = kind(task_id="approve", response_timeout=timedelta(hours=1), **of_kind)
+    context = {**run_of(run_type="manual"), "task": task, "task_instance": SimpleNamespace(id="1")}
+    context["ti"] = SimpleNamespace(map_index=-1, xcom_push=left.__setitem__, xcom_pull=lambda key, **_: left.get(key))
+    with pytest.raises(TaskAwaitingInput):
+        task.execute(context)
+    event = {"chosen_options": ["Approve"], "params_input": {}, "responded_by_user": {"id": "bob", "name": "bob"}}
+    asked_at = datetime.now(UTC)
+    with pytest.raises(AirflowFailException, match=r"bob answered after the time-out of 1:00:00: .*nothing\nClear"):
+        task.execute_complete(context, {**event, "responded_at": asked_at + timedelta(minutes=61)})
+    assert NewColumns(LakehousePaths(house.root)).of(ORDERS, ColumnState.APPROVED) == []
+    answer = task.execute_complete(context, {**event, "responded_at": asked_at + timedelta(minutes=59)})
+    assert answer["chosen_options"] == ["Approve"]
 
 
 @pytest.mark.parametrize(
