@@ -209,7 +209,7 @@ def refresh_in_words(spec: AnySpec, specs: Mapping[str, AnySpec]) -> str:
     if spec.query is None:
         later = "all later values" if spec.reach == UNBOUNDED else f"the {spec.lookback} after it"
         return f"refreshed by {spec.refreshed_group} and {later}"
-    return in_words(refresh_of_query(spec, specs))
+    return in_words(refresh_of_query(spec, specs), spec.query)
 
 
 def refresh_of_query(spec: GoldSpec, specs: Mapping[str, AnySpec]) -> Trace:

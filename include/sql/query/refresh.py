@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
+
+from sqlglot import TokenType, exp
+from sqlglot.errors import SqlglotError
 
 from include.contracts.spec.duration import UNBOUNDED
 from include.contracts.spec.table_spec import GoldSpec
+from include.sql.query.fields import normalized
+from include.sql.query.names import UntraceableError
+from include.sql.query.parentheses import without_parentheses
 from include.sql.query.reach import in_words as reach_in_words
-from include.sql.query.reads import NO_LOOKBACK
+from include.sql.query.reads import NO_LOOKBACK, as_one_text, sql_of
 from include.sql.query.select_query import query_of
 from include.sql.query.trace import Trace, trace
+from include.sql.spark_text import parse_spark, places_around, tokens_of
 from include.sql.values.truncated_column import is_column, truncated_column
 
 
@@ -39,8 +47,8 @@ def lookback_of(spec: GoldSpec, columns: Mapping[str, tuple[str, ...] | None]) -
     return "" if found.reason else reach_in_words(found.reach)
 
 
-def in_words(refresh: Trace) -> str:
-    """Return how a table is refreshed, and why.
+def in_words(refresh: Trace, query: str = "") -> str:
+    """Return how a table is refreshed, and why, with the words of the query where it has a traced value.
 
     >>> in_words(Trace(("day",), {"f": ("`day`",), "w": ("`day`",)}, {"d": "no value of d is joined to f.day"}))
     'refreshed by day, traced through f: day, w: day; whole if d changes: no value of d is joined to f.day'
@@ -48,19 +56,55 @@ def in_words(refresh: Trace) -> str:
     'computed whole: LIMIT is not traced'
     >>> in_words(Trace(("name",), {"f": ("UPPER(`name`)",)}, parts={"f": (("UPPER(`name`)",),)}))
     'refreshed by name, traced through f: UPPER(name); each refresh reads all files of f'
+    >>> query = "SELECT upper(f.`name`) AS name, count(*) AS n FROM f GROUP BY 1"
+    >>> in_words(trace(query, "name", {"f": ("name",)}), query).partition("; ")[0]
+    'refreshed by name, traced through f: upper(f.`name`)'
     """
     if refresh.reason:
         return f"computed whole: {refresh.reason}"
-    values = (f"{alias}: {' and '.join(texts)}" for alias, texts in refresh.expressions.items())
+    own, values = _own_words(query), list[str]()
+    for alias, texts in refresh.expressions.items():
+        of_alias = refresh.parts.get(alias) or tuple((text,) for text in texts)
+        shown = (tuple(own.get(text, text.replace("`", "")) for text in each) for each in of_alias)
+        values.append(f"{alias}: {' and '.join(map(as_one_text, shown))}")
     later = {NO_LOOKBACK: "", UNBOUNDED: " and all later values"}
     more = later.get(refresh.lookback, f" and {reach_in_words(refresh.lookback)} after it")
-    text = f"refreshed by {', '.join(refresh.columns)}{more}, traced through {', '.join(values)}".replace("`", "")
+    text = f"refreshed by {', '.join(refresh.columns)}{more}, traced through {', '.join(values)}"
     for alias, parts in refresh.parts.items():
         if alias not in refresh.lookups and not all(any(map(_chooses_files, part)) for part in parts):
             text += f"; each refresh reads all files of {alias}"
     for alias, lookups in refresh.lookups.items():
         text += f"; if {alias} changes, found by {' or '.join(map(str, lookups))}"
     return text + "".join(f"; whole if {alias} changes: {why}" for alias, why in refresh.whole.items())
+
+
+def _own_words(query: str) -> dict[str, str]:
+    """Return what each SELECT of a query computes: the expression as a trace has it -> the words of the query."""
+    tokens, words = tokens_of(query), dict[str, str]()
+    for at in (at for at, token in enumerate(tokens) if token.token_type is TokenType.SELECT):
+        around = [place for place in places_around(tokens, at) if place > at]
+        types = {place: tokens[place].token_type for place in around}
+        # In `a IS DISTINCT FROM b` it is an operator.
+        froms = (place for place in around if types[place] is TokenType.FROM)
+        ends = [place for place in froms if types.get(place - 1) is not TokenType.DISTINCT]
+        end = ends[0] if ends else max(types, default=at) + 1
+        first = at + 1 if types.get(at + 1) is TokenType.DISTINCT else at
+        commas = [place for place in around if place < end and types[place] is TokenType.COMMA]
+        for before, after in pairwise([first, *commas, end]):
+            text = query[tokens[before].end + 1 : tokens[after - 1].end + 1]
+            try:
+                tree = parse_spark(f"SELECT {text}")[0]
+                if isinstance(tree, exp.Select) and isinstance(tree.selects[0], exp.Alias):
+                    value = normalized(without_parentheses(tree)).selects[0].unalias().unnest()
+                    for column in value.find_all(exp.Column):
+                        column.set("table", None)
+                    own = tokens_of(text)
+                    last = own[-3 if own[-2].token_type is TokenType.ALIAS else -2]
+                    if not isinstance(value, exp.Column):
+                        words.setdefault(sql_of(value), " ".join(text[own[0].start : last.end + 1].split()))
+            except (SqlglotError, UntraceableError):
+                continue
+    return words
 
 
 def _chooses_files(text: str) -> bool:

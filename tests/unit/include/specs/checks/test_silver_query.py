@@ -264,9 +264,9 @@ def test_a_check_says_how_the_table_is_refreshed_and_why(tmp_path: Path) -> None
 
     assert words(query=LAST_ORDERS) == "refreshed by day, traced through o: day"
     windows = "SELECT window(event_at, '1 hour').start AS h, count(*) AS n FROM o GROUP BY 1"
-    assert words(query=windows) == "refreshed by h, traced through o: WINDOW(event_at, '1 hour')['start']"
+    assert words(query=windows) == "refreshed by h, traced through o: window(event_at, '1 hour').start"
     by_text = words(query="SELECT date_format(day, 'yyyy-MM') AS month, count(*) AS n FROM o GROUP BY 1")
-    assert by_text.endswith("DATE_FORMAT(day, 'yyyy-MM'); each refresh reads all files of o")
+    assert by_text.endswith("o: date_format(day, 'yyyy-MM'); each refresh reads all files of o")
     running = LAST_ORDERS.replace("PARTITION BY day ORDER BY", "ORDER BY day,")
     text = words(query=running, refresh_by="day", lookback="unbounded")
     assert text == "refreshed by day and all later values, traced through o: day"
