@@ -93,8 +93,7 @@ class EventLog:
         if key in self._state.keys:
             return None
         txn = {"txn": {"appId": key, "version": 1, "lastUpdated": now_ms()}}
-        numbered = partial(recorded_in, events)
-        return self._commit_while(lambda: key not in self._state.keys, APPEND, [txn], numbered)
+        return self._commit_while(lambda: key not in self._state.keys, APPEND, [txn], partial(recorded_in, events))
 
     def replace(self, replaced: Collection[EventFile], events: pa.Table) -> int | None:
         """Replace data files by events, in one commit.
@@ -105,8 +104,9 @@ class EventLog:
         changes_data = sum(file.rows for file in replaced) != len(events)
         removes = [file.remove_action(now_ms(), changes_data=changes_data) for file in replaced]
         names = {file.name for file in replaced}
-        are_there = lambda: names <= self._state.files.keys()  # noqa: E731
-        return self._commit_while(are_there, REWRITE, removes, lambda _: events, changes_data=changes_data)
+        return self._commit_while(
+            lambda: names <= self._state.files.keys(), REWRITE, removes, lambda _: events, changes_data=changes_data
+        )
 
     def declare(self, columns: Sequence[Action]) -> None:
         """Add columns that the table lacks, because an earlier Millrace created it; if a writer is first, do nothing.

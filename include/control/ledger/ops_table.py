@@ -52,7 +52,14 @@ _CONFIGURATION = {
 }
 
 _STATISTICS_COLUMNS = (
-    *(RECORDED_IN, "recorded_at", "event", "table_id", "batch_seq", "version", "path", "interval_start"),
+    RECORDED_IN,
+    "recorded_at",
+    "event",
+    "table_id",
+    "batch_seq",
+    "version",
+    "path",
+    "interval_start",
 )
 """The columns with statistics in the log: minimum and maximum in each data file. Long texts would fill the log."""
 
@@ -86,8 +93,9 @@ class OpsSize:
 class OpsTable:
     """Events of one kind, partitioned by the table that they are about.
 
-    They are in the order in which they were committed, whatever the clocks of their writers said. Data files never
-    change. The results of queries are therefore cached for each data file, so that a repeated query
+    They are in the order in which they were committed, whatever the clocks of their writers said (ADR 58).
+
+    Data files never change. The results of queries are therefore cached for each data file, so that a repeated query
     reads only new files. The events themselves are not cached, since there may be millions. After some appends, the
     table compacts its files and deletes the files that were replaced earlier.
 
