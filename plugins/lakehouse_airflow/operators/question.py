@@ -44,8 +44,8 @@ def _code(line: str) -> str:
 class QuestionOperator(ApprovalOperator):
     """Ask a person to approve something. The text is shown as it is: no part of it is a template.
 
-    The question is `subject` and `body`, unless a subclass finds out in the run what there is to ask. Airflow takes answers
-    until its scheduler looks for time-outs the next time; here an answer after the time-out counts for nothing.
+    The question is `subject` and `body`, unless a subclass finds out in the run what there is to ask. Airflow takes
+    answers until its scheduler looks for time-outs the next time; here an answer after the time-out counts for nothing.
     """
 
     template_fields: ClassVar[tuple[str, ...]] = ()  # type: ignore[misc]  # Airflow declares it for each instance
@@ -76,8 +76,8 @@ class QuestionOperator(ApprovalOperator):
             HITLTriggerEventError, HITLTimeoutError: as `ApprovalOperator`.
         """
         if self.response_timeout and (person := event.get("responded_by_user")):
-            of_this = {"task_ids": self.task_id, "map_indexes": context["ti"].map_index}
-            until = context["ti"].xcom_pull(key=_UNTIL, **of_this)
+            task = context["ti"]
+            until = task.xcom_pull(key=_UNTIL, task_ids=self.task_id, map_indexes=task.map_index)
             if until and event["responded_at"] > datetime.fromisoformat(until):
                 raise AirflowFailException(
                     f"{person['name']} answered after the time-out of {self.response_timeout}: that counts for nothing"
