@@ -53,11 +53,12 @@ class AnyDrivers(ABC):
         dies: str = NOWHERE,
         job: Job | None = None,
         request: RequestFile | None = None,
+        reprocess: bool = False,
         **signal_: int,
     ) -> DriverEnd:
         """Run the table's writer, or `job`, for day `number`; it dies at the place `dies`."""
         asked = {"request": request.save(lakehouse.folder / "reports" / "request.json")} if request else {}
-        args = lakehouse.args(table, number, **asked)
+        args = lakehouse.args(table, number, reprocess=reprocess, **asked)
         args.report.unlink(missing_ok=True)
         end = self._job(job or WRITER_OF_LAYER[table.partition(".")[0]], args, dies, **signal_)
         return replace(end, report=JobReport.load(args.report))

@@ -177,9 +177,10 @@ def tombstones(shop: Lakehouse, table: str) -> dict[str | None, tuple[tuple[Any,
     return by_key((row["order_id"], (_in_hours(row["_sequence"]), row["_source_hash"])) for row in rows)
 
 
-def differences(stored: Mapping[str, Any], expected: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
+def differences(stored: Mapping[Any, Any], expected: Mapping[Any, Any]) -> dict[Any, tuple[Any, Any]]:
     """Return key -> (stored, expected) for each key in which they differ."""
-    pairs = {key: (stored.get(key), expected.get(key)) for key in sorted(stored.keys() | expected.keys())}
+    keys = sorted(stored.keys() | expected.keys(), key=repr)
+    pairs = {key: (stored.get(key), expected.get(key)) for key in keys}
     return {key: pair for key, pair in pairs.items() if pair[0] != pair[1]}
 
 
