@@ -217,7 +217,9 @@ def _parquet_content(path: LandingFile, source: LandingSource) -> Content:
         raise ValueError(f"{path.name} is not a Parquet file; the spec's source.format is {source.format}")
     with path.open() as content:
         file = parquet_file(content)
-        return Content(_readable_names(file.columns), layout_of(file), file.unread)
+        layout = layout_of(file)
+        unread = {**file.unread, **(file.not_copied if layout.startswith(COPIED) else {})}
+        return Content(_readable_names(file.columns), layout, unread)
 
 
 def parquet_rows(path: LandingFile) -> int:

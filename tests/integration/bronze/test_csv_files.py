@@ -44,6 +44,7 @@ FILES = {
     "08:00.csv.gz": gzip.compress(b"order_id,amount\n2,6\n"),
     "a.csv.zst": zstandard.compress("\n".join(CSV).encode()),
     "values.csv": b"amount,order_id,colour\n5,o1,red\n5,o2\n5,o3,red,extra\n",
+    "quotes.csv": b'order_id,label,amount\n"q1" ,"a"x, "5"\n"q2","a""b"\t,"6" \n',
     "fields.csv": of_fields(),
     **{name: mixed(ends) for name, ends in MIXED_ENDS.items()},
 }
@@ -64,7 +65,7 @@ def test_values_are_read_as_their_writer_wrote_them(loaded: Lakehouse) -> None:
 
 def test_text_of_another_encoding_is_not_loaded_with_marks_in_its_place(loaded: Lakehouse) -> None:
     assert loaded.reports[-1].outcome is Outcome.BAD_INPUT
-    assert "1 of 10 files cannot be loaded" in loaded.reports[-1].message
+    assert "1 of 11 files cannot be loaded" in loaded.reports[-1].message
     assert "latin.csv: not UTF-8 text" in loaded.reports[-1].message
 
 
@@ -77,6 +78,11 @@ def test_rows_with_too_few_or_too_many_values_are_quarantined(loaded: Lakehouse)
     assert rows_of_file(loaded, "values.csv", "order_id", "amount", "_rescued") == [("o1", 5, '{"colour":"red"}')]
     assert sorted(row["record"] for row in loaded.quarantine(ORDERS)) == ["5,o2", "5,o3,red,extra"]
     assert loaded.reports[-1].rows.quarantined == 2
+
+
+def test_blanks_after_a_quoted_value_are_none_of_it_and_other_text_makes_it_no_quoted_one(loaded: Lakehouse) -> None:
+    rows = rows_of_file(loaded, "quotes.csv", *COLUMNS, "_rescued")
+    assert rows == [("q1", None, '"a"x', '{"amount":" \\"5\\""}'), ("q2", 6, 'a"b', None)]
 
 
 def test_values_are_in_the_columns_that_name_their_fields(loaded: Lakehouse) -> None:

@@ -15,7 +15,10 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from thriftpy2.protocol.compact import TCompactProtocol
+from thriftpy2.transport import TMemoryBuffer
 
+from include.control.landing.formats.parquet_footers import read_footer
 from include.errors import Outcome
 from tests.support.lakehouse import Lakehouse
 from tests.support.storage.landing_files import (
@@ -90,6 +93,23 @@ def of_arrow(compression: str = "snappy", **columns: pa.Array) -> bytes:
     return stored.getvalue()
 
 
+def with_variant_in(column: str) -> bytes:
+    """A file with VARIANT values within structs, which DuckDB and Arrow do not write, beside times of a day."""
+    binary = pa.array([b"\x01\x00\x00"])
+    variant = pa.StructArray.from_arrays([binary, binary], names=["metadata", "value"])
+    box = pa.StructArray.from_arrays([variant], names=["v"])
+    plain = of_arrow(order_id=pa.array(["o1"]), clock=pa.array([45_296_000_000], pa.time64("us")), **{column: box})
+    footer, stored = read_footer(io.BytesIO(plain)), TMemoryBuffer()
+    kind = next(type(element.logicalType) for element in footer.schema if element.logicalType)
+    next(element for element in footer.schema if element.name == "v").logicalType = kind(
+        VARIANT=kind.thrift_spec[16][2]()
+    )
+    footer.write(TCompactProtocol(stored))
+    content = stored.getvalue()
+    before = len(plain) - 8 - int.from_bytes(plain[-8:-4], "little")
+    return plain[:before] + content + len(content).to_bytes(4, "little") + b"PAR1"
+
+
 NANOSECONDS = pa.array([1357027200123456789, 1357027200123456000, -1], pa.timestamp("ns"))
 SUMS = pa.array([Decimal("12.5"), Decimal(10) ** 39], pa.decimal256(50, 10))
 LIKE_NAMES = pa.StructArray.from_arrays([pa.array([1]), pa.array([2])], names=["size", "Size"])
@@ -110,6 +130,9 @@ ODD_FILES = {
     "variant beside.parquet": of_duckdb(
         "'o1' AS order_id, TIME '12:34:56' AS clock, {'a': [1, 2]}::VARIANT AS token, 'y'::VARIANT AS more"
     ),
+    "variant within.parquet": with_variant_in("box"),
+    "variant within token.parquet": with_variant_in("token"),
+    "far.parquet": of_arrow(at=pa.array([2**62], pa.timestamp("ms", "UTC"))),
     "polars.parquet": of_polars(order_id=[1 << 100]),
     "polars total.parquet": of_polars(total=[1 << 100], order_id=["o5"], clock=["8 h"]),
     "like names.parquet": of_arrow(order_id=pa.array(["o1"]), parcel=LIKE_NAMES),
@@ -146,11 +169,11 @@ def loaded(shared: Lakehouse) -> Lakehouse:
 def test_a_file_that_breaks_only_when_read_is_blamed_and_the_others_load(loaded: Lakehouse) -> None:
     report = loaded.reports[-1]
     assert report.outcome is Outcome.BAD_INPUT
-    assert "6 of 25 files cannot be loaded, the others are loaded" in report.message
+    assert "7 of 28 files cannot be loaded, the others are loaded" in report.message
     assert "bad.parquet: it cannot be read to its end (" in report.message
     assert "damaged.parquet: it cannot be read to its end (could not verify page integrity, CRC" in report.message
     assert len(rows_of_file(loaded, "good.parquet", "order_id")) == 5000
-    assert (report.rows.read, report.rows.applied, report.rows.quarantined) == (5029, 5029, 0)
+    assert (report.rows.read, report.rows.applied, report.rows.quarantined) == (5031, 5031, 0)
 
 
 def test_files_with_different_types_for_a_column_load_together(loaded: Lakehouse) -> None:
@@ -199,8 +222,11 @@ def test_nested_values_of_the_declared_type_and_of_another_one_load_together(loa
     ]
 
 
+UNREAD = ("polars.parquet", "like names.parquet", "variant within token.parquet")
+
+
 def test_types_codecs_and_encodings_that_spark_does_not_read_are_read_exactly_or_told(loaded: Lakehouse) -> None:
-    names = [name for name in ODD_FILES if name not in ("polars.parquet", "like names.parquet")]
+    names = [name for name in ODD_FILES if name not in UNREAD]
     rows = {
         name: [
             (*row, json.loads(rescued or "{}"))
@@ -220,6 +246,9 @@ def test_types_codecs_and_encodings_that_spark_does_not_read_are_read_exactly_or
     assert rows["variant.parquet"] == [(None, None, "x", 1.5, None, {})]
     assert rows["variant alone.parquet"] == [(None, None, "z", None, None, {})]
     assert rows["variant beside.parquet"] == [(None, "12:34:56.000000", '{"a":[1,2]}', None, None, {"more": "y"})]
+    cause = "not read: VARIANT values within others, in a file that Spark does not read"
+    assert rows["variant within.parquet"] == [(None, "12:34:56.000000", *(None,) * 3, {"box": cause})]
+    assert rows["far.parquet"] == [(None, *nothing, {"at": str(2**62)})]
     cause = "not read: bytes of a type that only its writer knows"
     assert rows["polars total.parquet"] == [(None, "8 h", None, None, None, {"total": cause})]
     assert rows["brotli.parquet"] == [
@@ -233,4 +262,5 @@ def test_a_file_that_no_reader_can_read_is_named_with_the_cause(loaded: Lakehous
     assert states["polars.parquet"].startswith(
         "failed: its column order_id (bytes of a type that only its writer knows)"
     )
+    assert states["variant within token.parquet"].startswith("failed: its column token (VARIANT values within others")
     assert states["like names.parquet"].startswith("failed: [COLUMN_ALREADY_EXISTS] The column `size` already exists")

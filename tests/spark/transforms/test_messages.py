@@ -47,11 +47,12 @@ def avro_message(schema: str, record: dict[str, Any]) -> bytes:
 
 def test_csv_values_are_read_by_the_order_of_the_columns(spark: SparkSession) -> None:
     columns = {"id": {"type": "string"}, "amount": {"type": "int"}, "name": {"type": "string"}}
-    values = b'a;5;"x;y"', b"b;many;z", b"c"
-    first, second, short = rows_of(spark, columns, *values, format="csv", delimiter=";")
+    values = b'a;5;"x;y"', b"b;many;z", b"c", b'"a" ;5;"x" ', b'"a"x;5; "y"'
+    first, second, short, blanks, more = rows_of(spark, columns, *values, format="csv", delimiter=";")
     assert first[:5] == ("a", 5, "x;y", None, None)
     assert second[:5] == ("b", None, "z", '{"amount":"many"}', None)
     assert short["_corrupt_record"] == "c"
+    assert (blanks[:3], more[:3]) == (("a", 5, "x"), ('"a"x', 5, ' "y"')), "blanks after a quoted value are none of it"
 
 
 def test_an_avro_value_is_one_record_of_its_schema_and_nothing_else(spark: SparkSession) -> None:

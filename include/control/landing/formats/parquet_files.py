@@ -69,15 +69,15 @@ class ParquetContent:
 
     @property
     def variants(self) -> tuple[str, ...]:
-        """The columns of VARIANT values, which Spark reads, and Arrow takes for structs of bytes.
+        """The columns of VARIANT values, which Spark reads, and Arrow takes for structs of bytes."""
+        return tuple(column.name for column, *_ in columns_of_footer(self.footer) if _is_variant(column))
 
-        Raises:
-            ValueError: such values are within structs or lists.
-        """
+    @property
+    def not_copied(self) -> dict[str, str]:
+        """The columns with VARIANT values within structs or lists, which no copy can have, each with the cause."""
         columns = columns_of_footer(self.footer)
-        if within := [column.name for column, *parts in columns if any(map(_is_variant, parts))]:
-            raise ValueError(f"Spark cannot read it, and nothing else reads the VARIANT values within {within[0]}")
-        return tuple(column.name for column, *_ in columns if _is_variant(column))
+        within = (column.name for column, *parts in columns if any(map(_is_variant, parts)))
+        return dict.fromkeys(within, "VARIANT values within others, in a file that Spark does not read")
 
 
 def _is_variant(element: Any) -> bool:
@@ -137,11 +137,7 @@ def is_unknown_to_spark(leaf: pq.ColumnSchema) -> bool:
 
 
 def layout_of(content: ParquetContent) -> str:
-    """Return a digest of the column types, after `COPIED` if Spark cannot read the file itself.
-
-    Raises:
-        ValueError: a copy of it cannot have its VARIANT values.
-    """
+    """Return a digest of the column types, after `COPIED` if Spark cannot read the file itself."""
     file, packing = content.file, packing_of_columns(content.footer)
     leaves = leaves_of(file)
     is_odd = any(map(is_unknown_to_spark, leaves)) or any(name.lower() == METADATA for name in content.columns)

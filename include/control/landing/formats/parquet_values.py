@@ -13,11 +13,13 @@ import pyarrow.parquet as pq
 
 from include.control.landing.formats.parquet_files import (
     is_unknown_to_spark,
+    layout_of,
     leaves_of,
     logical_type,
     parquet_file,
 )
 from include.control.landing.formats.values import interval_text, time_texts, uuid_text
+from include.control.log.batch import COPIED
 
 _MAX_BATCH_ROWS, _MAX_BATCH_BYTES = 1 << 16, 1 << 26
 
@@ -25,20 +27,23 @@ _MAX_BATCH_ROWS, _MAX_BATCH_BYTES = 1 << 16, 1 << 26
 def parquet_columns(content: BinaryIO) -> Iterator[list[pa.Array]]:
     """Yield the columns of a Parquet file with types that Spark reads, batch by batch, after an empty one.
 
-    VARIANT values are opaque: the structs in which they are stored. A column that Arrow cannot read is the cause, as
-    text.
+    VARIANT values are opaque: the structs in which they are stored. A column that cannot be read is the cause, as text.
 
     Raises:
-        ValueError: Arrow cannot read the file to its end, or it has VARIANT values within other ones.
+        ValueError: Arrow cannot read the file to its end, or it has VARIANT values within others, and only a value that
+            Spark cannot read made a copy necessary.
     """
     opened = parquet_file(content)
+    if opened.not_copied and not layout_of(opened).startswith(COPIED):
+        raise ValueError("Spark cannot read it, and nothing else reads the VARIANT values within its columns")
     stored, variants = leaves_of(opened.file), opened.variants
     for batch in _batches(opened.file):
         leaves, arrays = iter(stored), dict[str, pa.Array]()
         for name, array in zip(batch.schema.names, batch.columns, strict=True):
             own = list(islice(leaves, _leaf_count(array.type)))
-            arrays[name] = _opaque(array) if name in variants else _column(array, own)
-        for name, cause in opened.unread.items():
+            if name not in opened.not_copied:
+                arrays[name] = _opaque(array) if name in variants else _column(array, own)
+        for name, cause in {**opened.unread, **opened.not_copied}.items():
             arrays[name] = pa.repeat(f"not read: {cause}", batch.num_rows)
         yield [arrays[name] for name in opened.columns]
 
