@@ -76,8 +76,8 @@ class QuestionOperator(ApprovalOperator):
             HITLTriggerEventError, HITLTimeoutError: as `ApprovalOperator`.
         """
         if self.response_timeout and (person := event.get("responded_by_user")):
-            task = context["ti"]
-            until = task.xcom_pull(key=_UNTIL, task_ids=self.task_id, map_indexes=task.map_index)
+            ti = context["ti"]
+            until = ti.xcom_pull(self.task_id, key=_UNTIL, map_indexes=ti.map_index)
             if until and event["responded_at"] > datetime.fromisoformat(until):
                 raise AirflowFailException(
                     f"{person['name']} answered after the time-out of {self.response_timeout}: that counts for nothing"

@@ -95,7 +95,9 @@ def test_an_answer_after_the_time_out_counts_for_nothing(
     of_kind = {"table": ORDERS, "column": "colour"} if kind is ColumnApprovalOperator else {"subject": "?"}
     task = kind(task_id="approve", response_timeout=timedelta(hours=1), **of_kind)
     context = {**run_of(run_type="manual"), "task": task, "task_instance": SimpleNamespace(id="1")}
-    context["ti"] = SimpleNamespace(map_index=-1, xcom_push=left.__setitem__, xcom_pull=lambda key, **_: left.get(key))
+    context["ti"] = SimpleNamespace(
+        map_index=-1, xcom_push=left.__setitem__, xcom_pull=lambda _, key, **__: left.get(key)
+    )
     with pytest.raises(TaskAwaitingInput):
         task.execute(context)
     event = {"chosen_options": ["Approve"], "params_input": {}, "responded_by_user": {"id": "bob", "name": "bob"}}
