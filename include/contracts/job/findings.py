@@ -42,10 +42,14 @@ class RefusedRows(StrictModel):
 
 
 class Ties(StrictModel):
-    """Keys with several different events of the same sequence; the samples are written `key=value at sequence`."""
+    """Keys with several different events of the same sequence; the samples are written `key=value at sequence`.
+
+    Those of a full snapshot have the sequence of its interval.
+    """
 
     keys: int = 0
     samples: tuple[str, ...] = ()
+    of_snapshot: bool = False
 
 
 class AbsentKeys(StrictModel):
@@ -166,11 +170,18 @@ See: lakehouse quarantine show silver.flights 3fa8c1d200b7e6aa
             )
         if self.ties.keys:
             keys = counted(self.ties.keys, "key has", "keys have")
-            yield (
-                f"{keys} different events of the same sequence, such as {'; '.join(self.ties.samples)}. The same event "
-                "always wins, in any order of arrival, but the source does not say which is right: name a further "
-                "column in sequence_by that orders them, or ask the source to deliver such a column."
-            )
+            such, wins = f"such as {'; '.join(self.ties.samples)}", "always wins, in any order of arrival"
+            if self.ties.of_snapshot:
+                yield (
+                    f"{keys} different rows in one full snapshot, {such}. The same row {wins}, but the source does not "
+                    "say which is right: ask it to deliver each key once."
+                )
+            else:
+                yield (
+                    f"{keys} different events of the same sequence, {such}. The same event {wins}, but the source does "
+                    "not say which is right: name a further column in sequence_by that orders them, or ask the source "
+                    "to deliver such a column."
+                )
         for absent in self.absent:
             keys = counted(absent.keys, "key was", "keys were")
             yield f"{keys} deleted, of {absent.of_keys:,}: {absent.why}, such as {', '.join(absent.samples)}"
@@ -204,7 +215,11 @@ def merge_findings(findings: Iterable[Findings]) -> Findings:
     samples = tuple(sample for batch in batches for sample in batch.ties.samples)[:MAX_SAMPLES]
     return Findings(
         refused=merge_by_reason(refused for batch in batches for refused in batch.refused),
-        ties=Ties(keys=sum(batch.ties.keys for batch in batches), samples=samples),
+        ties=Ties(
+            keys=sum(batch.ties.keys for batch in batches),
+            samples=samples,
+            of_snapshot=any(batch.ties.of_snapshot for batch in batches),
+        ),
         absent=tuple(absent for batch in batches for absent in batch.absent),
         unreadable=tuple(unreadable for batch in batches for unreadable in batch.unreadable),
         lacking=tuple(file for batch in batches for file in batch.lacking),

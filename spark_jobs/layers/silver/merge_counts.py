@@ -47,7 +47,14 @@ class MergeCounts:
     findings: Findings = field(default_factory=Findings)
 
     @classmethod
-    def of(cls, totals: Mapping[str, Any], rows: DataFrame, actions: DataFrame, keys: Sequence[str]) -> MergeCounts:
+    def of(
+        cls,
+        totals: Mapping[str, Any],
+        rows: DataFrame,
+        actions: DataFrame,
+        keys: Sequence[str],
+        of_snapshot: bool = False,
+    ) -> MergeCounts:
         """Count the rows of a batch by action, in one Spark job.
 
         Args:
@@ -55,6 +62,7 @@ class MergeCounts:
             rows: the rows with refusals, cached.
             actions: the rows with `_action`, cached.
             keys: the key columns.
+            of_snapshot: whether the rows are those of full snapshots.
         """
         columns = {
             "rows": F.count(F.lit(1)),
@@ -69,7 +77,8 @@ class MergeCounts:
         if any(row["tied"] for row in counts):
             tied = tied_keys(actions, keys)
             samples = tied.sort("description").limit(MAX_SAMPLES).collect()
-            ties = Ties(keys=tied.count(), samples=tuple(row["description"] for row in samples))
+            described = tuple(row["description"] for row in samples)
+            ties = Ties(keys=tied.count(), samples=described, of_snapshot=of_snapshot)
         findings = Findings(refused=refused, ties=ties)
         deletes = sum(row["deletes"] for row in counts)
         read, quarantined, dropped, accepted = (totals[name] for name in ("read", "quarantined", "dropped", "accepted"))

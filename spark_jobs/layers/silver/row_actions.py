@@ -212,7 +212,7 @@ class RowActions:
             actions = freeze(self._periods_of_snapshots(rows.checked, due, keys, target, follows=follows))
         else:
             actions = freeze(self._of_newest_snapshot(rows.checked, keys, target, intent))
-        counts = MergeCounts.of(totals, rows.checked, actions, spec.keys)
+        counts = MergeCounts.of(totals, rows.checked, actions, spec.keys, of_snapshot=True)
         absent: tuple[AbsentKeys, ...] = ()
         if due is not None:
             absent = tuple(absent_from_snapshots(due, keys, spec, self._source, intent)) if counts.deletes else ()

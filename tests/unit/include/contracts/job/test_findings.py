@@ -33,6 +33,8 @@ def test_a_line_names_the_command_that_shows_a_row_the_source_of_dropped_rows_an
     ]
     assert tie.startswith("silver.orders: 2 keys have different events of the same sequence, such as id=1")
     assert "sequence_by" in tie
+    [tie] = Findings(ties=ties.model_copy(update={"of_snapshot": True})).lines("silver.orders")
+    assert ("sequence" in tie, "ask it to deliver each key once" in tie) == (False, True)
 
 
 def test_many_reasons_share_a_line_after_the_most_frequent() -> None:
