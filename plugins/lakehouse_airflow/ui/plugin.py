@@ -23,6 +23,26 @@ class LazyPages:
         await app({**scope, AIRFLOW: scope.get("app")}, receive, send)
 
 
+class RedirectToLakehouse:
+    """Leads from `/lakehouse` to the list of all tables; without the slash Airflow's own pages would answer.
+
+    Args:
+        app: the application behind it.
+    """
+
+    def __init__(self, app: Any) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Any, receive: Callable[[], Awaitable[Any]], send: Callable[..., Any]) -> None:
+        """Answer one request, or hand it on."""
+        app = self._app
+        if scope["type"] == "http" and scope["path"].removeprefix(scope.get("root_path", "")).rstrip("/") == URL_PREFIX:
+            from starlette.responses import RedirectResponse
+
+            app = RedirectResponse(lakehouse_path("tables"))
+        await app(scope, receive, send)
+
+
 class MillracePlugin(AirflowPlugin):
     """All pages under `/lakehouse`, their entry *Lakehouse* in the menu *Browse*, and the glossary in *Docs*.
 
@@ -37,6 +57,9 @@ class MillracePlugin(AirflowPlugin):
     name = "millrace"
     fastapi_apps = [  # noqa: RUF012
         {"app": LazyPages(), "url_prefix": URL_PREFIX, "name": "Millrace"}
+    ]
+    fastapi_root_middlewares = [  # noqa: RUF012
+        {"middleware": RedirectToLakehouse, "name": "Millrace"}
     ]
     external_views = [  # noqa: RUF012
         {"name": "Lakehouse", "href": lakehouse_path("tables"), "destination": "nav", "category": "browse"},

@@ -90,6 +90,12 @@ def test_a_filter_and_an_order_choose_the_tables(server: TestClient, query: str,
     assert body[-len(tables) :] == tables if tables else "No table fits" in str(page.rows)
 
 
+@pytest.mark.parametrize("path", ["/lakehouse", "/lakehouse/"])
+def test_the_short_address_leads_to_the_page(server: TestClient, path: str) -> None:
+    answer = server.get(path, follow_redirects=False)
+    assert (answer.status_code, answer.headers["location"]) == (307, PAGE)
+
+
 def test_a_lakehouse_that_cannot_be_read_says_why(server: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAKEHOUSE_TABLES", "/nowhere")
     answer = server.get(PAGE, headers=login(server, "ann"))
