@@ -26,6 +26,7 @@ class Outcome(StrEnum):
     DISK_FULL = "disk_full"
     INCONSISTENT = "inconsistent"
     DELETES_REFUSED = "deletes_refused"
+    WRONG_RUN = "wrong_run"
     FAILED = "failed"
 
 

@@ -15,6 +15,7 @@ _CAUSES = {
     Outcome.DISK_FULL: "a disk was full",
     Outcome.INCONSISTENT: "the ledger and the table contradict each other",
     Outcome.DELETES_REFUSED: "it would have deleted more than the spec allows",
+    Outcome.WRONG_RUN: "the dates or the form of its run do not say what to load",
 }
 """How a job has ended -> why, without values of rows."""
 
@@ -23,6 +24,7 @@ _WAYS_OUT = {
     Outcome.NOT_READY: "Clear it when the data has arrived.",
     Outcome.SPARK_UNAVAILABLE: "Clear it when Spark runs again.",
     Outcome.DISK_FULL: "Free space, then clear it.",
+    Outcome.WRONG_RUN: "Trigger the DAG again with a Day, and delete this run: cleared, it has the same dates again.",
 }
 """How a job has ended -> what helps."""
 

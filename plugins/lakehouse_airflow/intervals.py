@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk.exceptions import AirflowFailException
 
 from include.contracts.interval import Interval
+from include.errors import Outcome
 from include.specs.problem import did_you_mean
 
 if TYPE_CHECKING:
@@ -27,6 +28,13 @@ CLOCK = ("scheduled", BACKFILL)
 EXAMPLE_DAY = date(2013, 1, 5)
 
 _DELETE_RUN = "Delete this run (on its page, or DELETE /api/v2/dags/<dag>/dagRuns/<run>)"
+_SAME_DATES = f"{_DELETE_RUN}: cleared, it has the same dates again"
+
+
+class WrongRunError(AirflowFailException):
+    """Raised when the dates or the form of a run do not say what it loads: another run must take its place."""
+
+    outcome = Outcome.WRONG_RUN
 
 
 @dataclass(frozen=True)
@@ -69,13 +77,13 @@ def run_dates(context: Context) -> RunDates:
     """Return the dates of the run of `context`.
 
     Raises:
-        AirflowFailException: its configuration has a key that is no field of the DAG's form. Airflow ignores it.
+        WrongRunError: its configuration has a key that is no field of the DAG's form. Airflow ignores it.
     """
     run = context["dag_run"]
     fields = list(context["dag"].params)
     for key in run.conf or {}:
         if key not in fields:
-            raise AirflowFailException(
+            raise WrongRunError(
                 f"The configuration of this run has {key!r}, which is no field of the DAG's form.\n"
                 f"{did_you_mean(key, fields)}\nTrigger it again. A key that other tasks read needs a Param of the DAG."
             )
@@ -98,7 +106,7 @@ def interval_of(dates: RunDates, *, may_span: bool = False) -> Interval:
         may_span: whether the interval may span those of several asset events.
 
     Raises:
-        AirflowFailException: the dates do not determine it; the message says what to type.
+        WrongRunError: the dates do not determine it; the message says what to type.
     """
     if dates.run_type in CLOCK:
         return _scheduled_interval(dates)
@@ -121,13 +129,13 @@ def due_interval(
         last_day: the last UTC day with data; None for no limit.
 
     Raises:
-        AirflowFailException: the dates do not determine it, or a person triggered the run for a day without data.
+        WrongRunError: the dates do not determine it, or a person triggered the run for a day without data.
     """
     dates = run_dates(context)
     interval = interval_of(dates, may_span=not table.startswith("bronze."))
     reason = outside_data(interval, first_day, last_day)
     if reason and dates.is_manual:
-        raise AirflowFailException(f"{table}: {reason}. Trigger it again with a Day inside the data.")
+        raise WrongRunError(f"{table}: {reason}. Trigger it again with a Day inside the data.")
     return reason or interval
 
 
@@ -157,16 +165,16 @@ def label_interval(dates: RunDates, now: datetime) -> Interval:
 
 def _scheduled_interval(dates: RunDates) -> Interval:
     if dates.day:
-        raise AirflowFailException(
+        raise WrongRunError(
             f"A {dates.run_type} run carries its own date, so it takes no Day ({dates.day}): "
             "leave `day` out of its configuration, or trigger that one day by hand."
         )
     if dates.start is None or dates.end is None or dates.end <= dates.start:
-        raise AirflowFailException(
+        raise WrongRunError(
             f"This {dates.run_type} run has no data interval: give its DAG a CronDataIntervalTimetable."
         )
     if dates.logical_date not in (None, dates.start):
-        raise AirflowFailException(
+        raise WrongRunError(
             f"This {dates.run_type} run has the date {dates.logical_date:%Y-%m-%d}, but an interval that starts on "
             f"{dates.start:%Y-%m-%d}: it was triggered by hand, and a backfill has taken it over.\n"
             f"{_DELETE_RUN}, then backfill {dates.logical_date:%Y-%m-%d} again."
@@ -178,7 +186,7 @@ def _day_interval(day: str) -> Interval:
     try:
         start = _midnight(date.fromisoformat(day))
     except ValueError:
-        raise AirflowFailException(f"Day is {day!r}, which is not a date: write it like {EXAMPLE_DAY}.") from None
+        raise WrongRunError(f"Day is {day!r}, which is not a date: write it like {EXAMPLE_DAY}.") from None
     return Interval(start=start, end=start + timedelta(days=1))
 
 
@@ -186,13 +194,13 @@ def _event_interval(events: tuple[Mapping[str, Any], ...], *, may_span: bool) ->
     spans = {(event.get("interval_start"), event.get("interval_end")) for event in events}
     intervals = sorted((str(start), str(end)) for start, end in spans if start and end)
     if not intervals or (len(intervals) < len(spans) and not may_span):
-        raise AirflowFailException(
+        raise WrongRunError(
             "An asset event that triggered this run has no interval (a person or another tool created it): "
             f"trigger this DAG by hand with {_day_input(EXAMPLE_DAY)}."
         )
     if len(intervals) > 1 and not may_span:
         days = ", ".join(start[:10] for start, _ in intervals)
-        raise AirflowFailException(
+        raise WrongRunError(
             f"The asset events that triggered this run are for different intervals ({days}): "
             f"trigger this DAG by hand once for each of them, first with {_day_input(intervals[0][0][:10])}."
         )
@@ -202,14 +210,14 @@ def _event_interval(events: tuple[Mapping[str, Any], ...], *, may_span: bool) ->
 
 def _manual_interval(dates: RunDates) -> Interval:
     if dates.logical_date is None or dates.start is None or dates.end is None:
-        raise AirflowFailException(f"This run has no date: trigger it again with {_day_input(EXAMPLE_DAY)}.")
+        raise WrongRunError(f"This run has no date: trigger it again with {_day_input(EXAMPLE_DAY)}.\n{_SAME_DATES}.")
     if dates.start == dates.logical_date:
         return Interval(start=dates.start, end=dates.end)
-    raise AirflowFailException(
+    raise WrongRunError(
         f"Which day is this run for? It was triggered by hand for {dates.logical_date:%Y-%m-%d} without a Day, and the "
         f"interval that Airflow infers from that starts on {dates.start:%Y-%m-%d}, another day. "
         f"Trigger it again with {_day_input(dates.logical_date.date())}, or with the other day if that one was meant."
-        + (f"\n{_DELETE_RUN}: while it exists, Airflow schedules none for that date." if dates.occupied else "")
+        f"\n{_SAME_DATES}" + ("; while it exists, Airflow schedules none for that date." if dates.occupied else ".")
     )
 
 

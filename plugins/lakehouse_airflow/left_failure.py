@@ -11,6 +11,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowSkipException
 from include.contracts.job.report import JobReport
 from include.contracts.job.task_result import TaskResult
 from include.errors import MillraceError, Outcome
+from lakehouse_airflow.intervals import WrongRunError
 from lakehouse_airflow.retries import GOOD
 from lakehouse_airflow.ui.links import FAILED_KEY
 
@@ -38,8 +39,8 @@ def leave_failure(task: BaseOperator, context: Context) -> Iterator[None]:
         if report is None or report.outcome in GOOD:
             is_ours = isinstance(error, MillraceError | AirflowException)
             # An error of Airflow that forbids a retry stands for one of ours.
-            origin = error if isinstance(error, MillraceError) else error.__context__
-            outcome = origin.outcome if isinstance(origin, MillraceError) else Outcome.FAILED
+            origin = error if isinstance(error, MillraceError | WrongRunError) else error.__context__
+            outcome = origin.outcome if isinstance(origin, MillraceError | WrongRunError) else Outcome.FAILED
             decision: GateDecision | None = getattr(task, "decision", None)
             refused = decision.version if decision and not decision.passed else None
             result = TaskResult(
