@@ -44,7 +44,8 @@ class Attempt:
 
     @cached_property
     def winner(self) -> Winner:
-        sources = BatchSources(replay="r" if self.is_replay else "", replaces_files=len(self.files) > 1)
+        replay, rebuild = ("r" if is_one else "" for is_one in (self.is_replay, self.stream == "rebuild"))
+        sources = BatchSources(replay=replay, rebuild=rebuild, replaces_files=len(self.files) > 1)
         intent = intent_of(self.table_id, self.seq, stream=Stream(TABLE, self.stream), sources=sources)
         interval = day(self.day)
         intent = intent.model_copy(update={"interval_start": interval.start, "interval_end": interval.end})
@@ -115,6 +116,10 @@ class AllOfHistory:
         of_stream = (row for row in self.committed if row["stream"] == stream and row["version"] <= upto)
         return max(((row["batch_seq"], row["version"]) for row in of_stream), default=None)
 
+    def last_rebuild(self, above: int) -> int | None:
+        rebuilds = (row for row in self.committed if row["stream"] == "rebuild" and row["batch_seq"] > above)
+        return max((row["version"] for row in rebuilds), default=None)
+
     def of_intervals(self, starts: list[datetime]) -> set[str]:
         of_files = (row for row in self.committed if '"replay":"r"' not in row["intent"])
         return {row["token"] for row in of_files if row["interval_start"] in starts}
@@ -149,6 +154,8 @@ def test_the_ledger_returns_the_same_as_a_model_that_reads_all_events(
     for stream in ("main", "rebuild"):
         last = ledger.last_recorded(TABLE, "id", stream, upto)
         assert (last and (last.batch_seq, last.version)) == every.last(stream, upto)
+    rebuild = ledger.history.last_rebuild(TABLE, "id", after)
+    assert (rebuild and rebuild.version) == every.last_rebuild(after)
     numbers = [number for stream in ("main", "rebuild") if (found := every.last(stream, upto)) for number in found[:1]]
     assert ledger.newest_number(TABLE, "id", upto) == max(numbers, default=0)
     for attempt in (event for event in events if isinstance(event, Attempt)):
