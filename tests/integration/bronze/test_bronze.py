@@ -134,7 +134,7 @@ def test_a_delivery_is_waited_for_until_each_file_is_there_can_be_read_and_is_co
 
     report = lakehouse.run(ORDERS)
 
-    assert (report.outcome, report.rows.read, report.certified_version) == (Outcome.NOT_READY, 1, report.version), report.message
+    assert (report.outcome, report.rows.read, report.certified_version) == (Outcome.NOT_READY, 1, report.version)
     assert report.message.startswith("bronze.orders: 1 of 2 files could not be read")
     ledger, table_id = Ledger(lakehouse.paths), report.table_id
     assert [state.status for state in file_states(ledger, ORDERS, table_id)] == ["loaded", "unreachable"]
