@@ -20,6 +20,7 @@ from tests.support.any_change.changing_tables import BRONZE, GOLD, HISTORY, LAST
 from tests.support.any_change.landing import Landing
 from tests.support.killed_drivers import places as at
 from tests.support.killed_drivers.drivers import AnyDrivers, DriverEnd
+from tests.support.killed_drivers.scenarios import AFTER_COMMIT_OF_REPLAY, BEFORE_COMMIT_OF_REPLAY
 from tests.support.killed_drivers.steps import Step, steps_of
 from tests.support.lakehouse import Lakehouse
 from tests.support.silver.silver_models import differences
@@ -30,19 +31,13 @@ STEPS = {
     **{"fix": 2, "replay": 1, "rebuild": 2, "undo": 2, "refuse": 2},
 }
 """Step -> its share."""
-REPLAY_PLACES = (
-    *(at.FIXES_RECORDED, at.BEFORE_PINNING, at.ROWS_PINNED, Step.INTENT, Step.COMMIT, Step.RECORDED),
-    *(at.REFUSALS_RECORDED, at.OUTCOME_RECORDED, Step.CLOSED, Step.CERTIFICATE),
-)
+REPLAY_PLACES = (*BEFORE_COMMIT_OF_REPLAY, Step.COMMIT, Step.RECORDED, *AFTER_COMMIT_OF_REPLAY)
 
 
 class ChangingShop:
-    """One bronze, two silver and two gold tables, and what the model says of each of their versions.
+    """One bronze, two silver and two gold tables of an empty lakehouse, and what the model says of each version.
 
-    Args:
-        shop: an empty lakehouse.
-        drivers: what runs jobs: nearly always the first.
-        chance: what chooses.
+    Jobs are run by one of `drivers`, nearly always by the first; `chance` chooses.
 
     Attributes:
         states: table -> version -> what the model says of this version and of the next ones without an entry.
@@ -72,12 +67,12 @@ class ChangingShop:
             for day in DAYS:
                 self._deliver(*self.landing.new_file(day))
             self._write_specs()
-            self._run_all(kill=False)
+            self.run_all(kill=False)
             for step in self.chance.choices(list(STEPS), weights=STEPS.values(), k=steps):
                 self.trace.append(step)
                 getattr(self, step)()
                 self.done[step] += 1
-            self._run_all(kill=False)
+            self.run_all(kill=False)
             for table in GOLD:
                 assert self.shop.run_well(1, table, job=Job.TABLE_VERIFY).details.get("differing", 0) == 0
         except AssertionError as error:
@@ -89,16 +84,18 @@ class ChangingShop:
         self._deliver(*self.landing.new_file(self.chance.choice(DAYS)))
 
     def replace(self) -> None:
-        """Deliver a file again, with half of its lines and with others."""
+        """Deliver a file again, with half of its lines and with others; an open batch needs it as it was."""
+        self._run(BRONZE, 1, kill=False)
         self._deliver(*self.landing.changed_file())
 
     def run(self) -> None:
         """Run a table for a day."""
         self._run(self.chance.choice(TABLES), self.chance.choice(DAYS))
 
-    def run_all(self) -> None:
+    def run_all(self, *, kill: bool = True) -> None:
         """Run all days and tables."""
-        self._run_all()
+        for table, day in [*((BRONZE, day) for day in DAYS), *((table, 1) for table in TABLES[1:])]:
+            self._run(table, day, kill=kill)
 
     def reprocess(self) -> None:
         """Read a day again."""
@@ -133,10 +130,10 @@ class ChangingShop:
         """Undo the last rebuild of a table."""
         if not (tables := sorted(self.rebuilt.keys() - GOLD)):
             return
-        table = self.chance.choice(tables)
-        state, number = self._state(table, self.rebuilt.pop(table)), self._number()
+        table, stamp = self.chance.choice(tables), self._number()
+        state = self._state(table, self.rebuilt.pop(table))
         if table == BRONZE:
-            state = replace(state, rows=frozenset(replace(row, stamp=number) for row in state.rows))
+            state = replace(state, rows=frozenset(replace(row, stamp=stamp) for row in state.rows))
         else:
             self.specs.of[table] = state.spec
             self._write_specs()
@@ -155,10 +152,6 @@ class ChangingShop:
     def _deliver(self, file: model.File, lines: model.Lines) -> None:
         self.trace.append(f"  {file}: {[line if isinstance(line, str) else tuple(line) for line in lines]}")
         self.shop.deliver(*file, [line if isinstance(line, str) else line._asdict() for line in lines])
-
-    def _run_all(self, *, kill: bool = True) -> None:
-        for table, day in [*((BRONZE, day) for day in DAYS), *((table, 1) for table in TABLES[1:])]:
-            self._run(table, day, kill=kill)
 
     def _run(self, table: str, day: int, *, again: bool = False, kill: bool = True, is_refused: bool = False) -> None:
         """Run a table; its driver may die, and its next run ends what it has left."""
@@ -194,9 +187,8 @@ class ChangingShop:
                 states.append([first, *states][-1].load(files, self.specs.most, self._number()))
         return states
 
-    def _merged(self, table: str, again: int | None = None) -> model.Silver:
-        merged: model.Silver = self._state(table).merge(self._certified(BRONZE), self.specs.of[table], again)
-        return merged
+    def _merged(self, table: str, again: int | None = None) -> Any:
+        return self._state(table).merge(self._certified(BRONZE), self.specs.of[table], again)
 
     def _computed(self, table: str) -> tuple[Any, ...]:
         source, specs = self._certified(SOURCE[table]), self.specs
@@ -220,12 +212,10 @@ class ChangingShop:
         assert end.code == ExitCode.OK, end.output
         now = {row: row.fixed(is_fixed) for row, is_fixed in tried.items()}
         passed = {row: is_fixed for row, is_fixed in tried.items() if not self._is_refused(table, now[row])}
-        if table in SILVER:
-            new = state.replay(passed, self.specs.of[table])
+        if table == BRONZE:
+            new = state.replay([now[row] for row in passed], self._number()) if passed else state
         else:
-            load = self._number()
-            loaded = {replace(now[row], load=load, stamp=load) for row in passed}
-            new = replace(state, rows=state.rows | loaded, last=load) if passed else state
+            new = state.replay(passed, self.specs.of[table])
         for row, is_fixed in tried.items():
             status = RowStatus.REPLAYED if row in passed else RowStatus.OPEN
             self.statuses[table, state.id, row, state.refused[row]] = status, is_fixed
@@ -276,7 +266,7 @@ class ChangingShop:
         return self.drivers[self.chance.random() < 0.1], self.chance.choice(places)
 
     def _count_kill(self, drivers: AnyDrivers) -> None:
-        self.done.update(["killed", *(["killed by a signal"] if drivers is not self.drivers[0] else [])])
+        self.done["killed" if drivers is self.drivers[0] else "killed by a signal"] += 1
 
     def _compare(self, table: str, state: Any) -> None:
         """Take this as the state of the newest version, and compare it with the table."""

@@ -90,6 +90,10 @@ class Bronze:
             last=number,
         )
 
+    def replay(self, rows: Iterable[Row], number: int) -> Bronze:
+        """Return bronze after load `number`, of rows of its quarantine."""
+        return replace(self, rows=self.rows | {replace(row, load=number, stamp=number) for row in rows}, last=number)
+
 
 class SilverSpec(NamedTuple):
     """What changes in a silver spec: the least amount, the ops that delete, the factor of amounts, the length of the

@@ -115,7 +115,7 @@ def _slowed(frame: DataFrame, die: Die, which: str = "") -> DataFrame:
 
 
 def _has_event(event: FileEvent | RowEvent) -> Condition:
-    return lambda _, events: bool(events) and events[0]["event"] == event
+    return lambda _, events: bool(events) and events[0].get("event") == event
 
 
 def _has_result(_: object, events: Sequence[dict[str, object]]) -> bool:
