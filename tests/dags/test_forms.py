@@ -74,12 +74,12 @@ def test_a_link_opens_the_form_with_all_but_the_reason_filled_in(server: TestCli
     form = Form(page)
     assert form.values == {**FORM, "reason": ""}
     assert form.action == "gate_override", "it is sent to this very page"
-    assert form.links == ["/", lakehouse, table, table]
+    assert form.links == ["#content", "/", lakehouse, table, table]
     assert "script" not in form.tags
     assert "form-action 'self'" in page.headers["content-security-policy"]
     for link, links in ((PAGE, [lakehouse]), (f"{PAGE}?table=silver.unknown", [table_path("silver.unknown")] * 2)):
         form = Form(server.get(link, headers=headers))
-        assert (form.values["table"], form.links) == ("", ["/", lakehouse, *links]), "none is chosen"
+        assert (form.values["table"], form.links) == ("", ["#content", "/", lakehouse, *links]), "none is chosen"
 
 
 def test_sending_the_form_starts_a_run_in_the_name_of_the_user_and_leads_to_it(

@@ -6,7 +6,7 @@ The page asks Airflow's public API for the fields and for the run, in the name o
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from html import escape
 from json import JSONDecodeError
@@ -16,12 +16,22 @@ from urllib.parse import parse_qs, quote
 from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 from markdown_it import MarkdownIt
+from markupsafe import Markup
 from starlette import status
+from starlette.concurrency import run_in_threadpool
 
+from include.clock import utc_now
+from include.errors import MillraceError
+from include.overview.attention import attention_needed
+from include.overview.columns import column_names
+from include.overview.lakehouse import no_failed_tasks
+from include.overview.tables.table_overview import TableOverview
+from include.specs.invalid_spec import InvalidSpec
+from lakehouse_airflow.pages.reader import lakehouse
+from lakehouse_airflow.pages.rendering import page
 from lakehouse_airflow.ui.airflow_requests import OF_THIS_SITE, REFUSED, ask_airflow, content, dag_details, reason
-from lakehouse_airflow.ui.links import lakehouse_path, run_path, table_path
+from lakehouse_airflow.ui.links import DELETES_DAG_ID, run_path
 from lakehouse_airflow.ui.rights import MAY_READ_LOGS
-from lakehouse_airflow.ui.web_page import html_page
 
 _MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable("table")
 
@@ -35,7 +45,7 @@ async def show_form(dag_id: str, request: Request) -> Response:
     Raises:
         HTTPException: as Airflow's API: there is no such DAG, or the user may not read it.
     """
-    return _form_page(await dag_details(request, dag_id), request.query_params)
+    return await _form_page(await dag_details(request, dag_id), request.query_params)
 
 
 @router.post("/trigger/{dag_id}", dependencies=[OF_THIS_SITE])
@@ -52,36 +62,56 @@ async def trigger(dag_id: str, request: Request) -> Response:
     body = {"logical_date": None, "conf": conf}
     answer = await ask_airflow(request, "POST", f"/api/v2/dags/{quote(dag_id, safe='')}/dagRuns", json=body)
     if answer.status_code in REFUSED:
-        return _form_page(details, form, reason(answer))
+        return await _form_page(details, form, reason(answer))
     run_id = content(answer)["dag_run_id"]
     return RedirectResponse(run_path(dag_id, run_id), status.HTTP_303_SEE_OTHER)
 
 
-def _form_page(details: Mapping[str, Any], values: Mapping[str, str], problem: str = "") -> Response:
-    fields = "".join(_field(name, param, values.get(name)) for name, param in details["params"].items())
-    about = _MARKDOWN.render(details["doc_md"] or "")
-    title, table = str(details["dag_display_name"]), values.get("table", "")
-    above = {table: table_path(table)} if table else {}
-    back = next(iter(above.values()), lakehouse_path("tables"))
-    body = (
-        f"<h1>{escape(title)}</h1>"
-        + (f"<p role='alert'><strong>{escape(problem)}</strong></p>" if problem else "")
-        + f"<form method='post' action='{escape(quote(details['dag_id'], safe=''))}'>{fields}"
-        + f"<p><button>Trigger</button> <a href='{escape(back)}'>Cancel</a></p></form>"
-        + f"<p>Then Airflow shows the run; its tab <i>Lakehouse</i> says what it did.</p><hr>{about}"
+async def _form_page(details: Mapping[str, Any], values: Mapping[str, str], problem: str = "") -> Response:
+    table = values.get("table", "")
+    overview = await run_in_threadpool(_overview, table) if table else None
+    lists = _known_values(overview, details["dag_id"]) if overview else {}
+    fields = (_field(name, param, values.get(name), lists.get(name, ())) for name, param in details["params"].items())
+    return page(
+        "trigger.html",
+        status.HTTP_400_BAD_REQUEST if problem else status.HTTP_200_OK,
+        dag=details,
+        table=table,
+        problem=problem,
+        overview=overview,
+        items=attention_needed([overview], utc_now()) if overview else (),
+        fields=Markup("".join(fields)),
+        about=Markup(_MARKDOWN.render(details["doc_md"] or "")),
     )
-    return html_page(title, body, status.HTTP_400_BAD_REQUEST if problem else status.HTTP_200_OK, above)
 
 
-def _field(name: str, param: Mapping[str, Any], stated: str | None) -> str:
+def _overview(table: str) -> TableOverview | None:
+    """Return the table as it is now; None if nothing is known: the form works without its numbers."""
+    with suppress(MillraceError), lakehouse() as reader:
+        return reader.read_table(table, utc_now(), no_failed_tasks)
+    return None
+
+
+def _known_values(table: TableOverview, dag_id: str) -> dict[str, Sequence[str]]:
+    """Return field of a form -> the values that it offers for the table; others may be typed as well."""
+    asked = [str(deletes.source_version) for deletes in table.questions.deletes]
+    refused = [str(table.verdicts.upto)] if table.refusal and table.verdicts else []
+    return {
+        "version": asked if dag_id == DELETES_DAG_ID else refused,
+        "set_column": () if isinstance(table.spec, InvalidSpec) else column_names(table.spec),
+        "file": [file.path for file in table.failed_files.files] if table.failed_files else (),
+    }
+
+
+def _field(name: str, param: Mapping[str, Any], stated: str | None, known: Sequence[str]) -> str:
     schema, default = param["schema"], param["value"]
     value = stated if stated is not None else "" if default is None else str(default)
     title, about = schema.get("title") or name, schema.get("description_md") or param.get("description") or ""
     label = f"<label for='{escape(name)}'>{escape(title)}</label>"
-    return f"<div>{label}{_input(name, schema, value)}<div>{_MARKDOWN.renderInline(about)}</div></div>"
+    return f"<div>{label}{_input(name, schema, value, known)}<small>{_MARKDOWN.renderInline(about)}</small></div>"
 
 
-def _input(name: str, schema: Mapping[str, Any], value: str) -> str:
+def _input(name: str, schema: Mapping[str, Any], value: str, known: Sequence[str]) -> str:
     named = f"id='{escape(name)}' name='{escape(name)}'"
     if "enum" in schema:
         texts = ["" if option is None else str(option) for option in schema["enum"]]
@@ -93,8 +123,13 @@ def _input(name: str, schema: Mapping[str, Any], value: str) -> str:
         return f"<select{required} {named}>{''.join(options)}</select>"
     if _is(schema, "boolean"):
         return f"<input type='checkbox' {named}{' checked' if value.lower() == 'true' else ''}>"
+    offered = "".join(f"<option value='{escape(each)}'>" for each in known)
+    listed = f" list='{escape(name)}-list'" if known else ""
+    suggested = f"<datalist id='{escape(name)}-list'>{offered}</datalist>" if known else ""
     if _is(schema, "integer"):
-        return f"<input type='number' required {named} value='{escape(value)}'>"
+        return f"<input type='number' required {named}{listed} value='{escape(value)}'>{suggested}"
+    if known:
+        return f"<input type='text' {named}{listed} value='{escape(value)}'>{suggested}"
     required = " required" if schema.get("minLength") else ""
     return f"<textarea rows='1' {named}{required}>{escape(value)}</textarea>"
 

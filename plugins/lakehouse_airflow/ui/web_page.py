@@ -17,12 +17,9 @@ _HEADERS = {
 _STYLE = (
     ":root{color-scheme:light dark} body{background:Canvas;color:CanvasText;"
     "max-width:60em;margin:2em auto;padding:0 1em;font:15px/1.45 Inter,system-ui,sans-serif} "
-    "textarea{field-sizing:content} "
-    "td,th{padding:.3em;text-align:left} label{display:block;margin-top:1em;font-weight:bold} "
-    "input,select,textarea,button{font:inherit;margin:.2em 0;padding:.3em} "
+    "td,th{padding:.3em;text-align:left} "
     "a{color:LinkText;overflow-wrap:anywhere} :focus-visible{outline:2px solid;outline-offset:2px} "
-    "img{max-width:100%} td,th{overflow-wrap:anywhere} "
-    "input[type=text],input[type=number],textarea{width:100%;box-sizing:border-box}"
+    "img{max-width:100%} td,th{overflow-wrap:anywhere}"
 )
 
 

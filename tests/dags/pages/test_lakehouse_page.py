@@ -96,6 +96,24 @@ def test_the_short_address_leads_to_the_page(server: TestClient, path: str) -> N
     assert (answer.status_code, answer.headers["location"]) == (307, PAGE)
 
 
+def test_a_form_repeats_the_numbers_that_it_decides_on_and_offers_what_is_known(
+    server: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    override, deletes = (trigger_path(dag_id, table="silver.orders") for dag_id in ("gate_override", "delete_approval"))
+    page = show(server, override)
+    page.require_own_html()
+    assert "silver.orders refused Rows 11 Certified version 1 newest 2 Rows in quarantine 0" in page.words
+    assert "silver.orders version 2 refused: expect_column_max_to_be_between(amount, max_value=9)" in page.words
+    headers = login(server, "bob")
+    texts = [server.get(form, headers=headers).text for form in (override, deletes)]
+    offered = [re.findall(r"<option value='(\d+)'>", text) for text in texts]
+    assert offered == [["2"], ["99"]]
+    replay = server.get(trigger_path("quarantine_replay", table="bronze.orders"), headers=headers).text
+    assert "<option value='event_at'>" in replay
+    monkeypatch.setenv("LAKEHOUSE_TABLES", "/nowhere")
+    assert "Trigger" in show(server, override).words, "the form works without the numbers"
+
+
 def test_a_lakehouse_that_cannot_be_read_says_why(server: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAKEHOUSE_TABLES", "/nowhere")
     answer = server.get(PAGE, headers=login(server, "ann"))
