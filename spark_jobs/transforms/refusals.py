@@ -13,6 +13,9 @@ from include.errors import SpecError
 from spark_jobs.quality.rules.conditions import condition_error
 from spark_jobs.quality.rules.row_clock import CLOCK, reads_clock, with_clock_column
 from spark_jobs.quality.rules.row_rules import REFUSALS, REFUSALS_TYPE, refusal, refusals, require_fit
+from spark_jobs.transforms.records import is_no_text
+
+_BYTES_OF = {"json": "UTF-8 text", "csv": "UTF-8 text"}
 
 
 def clock_of(rules: Sequence[Expectation], at: Column) -> list[Column]:
@@ -59,10 +62,24 @@ def row_counts() -> list[Column]:
     ]
 
 
-def refusal_when(condition: Column, rule: str, reason: str) -> Column:
-    """Return one quarantining refusal where `condition` is true, and none where it is false or null."""
-    refused = F.array(refusal(rule, Action.QUARANTINE, reason)).cast(REFUSALS_TYPE)
+def refusal_when(condition: Column, rule: str, reason: str, action: Action = Action.QUARANTINE) -> Column:
+    """Return one refusal where `condition` is true, and none where it is false or null."""
+    refused = F.array(refusal(rule, action, reason)).cast(REFUSALS_TYPE)
     return F.when(condition, refused).otherwise(no_refusal())
+
+
+def unparsed(record: str, kind: str) -> Column:
+    """Return the refusal of a record of a format that could not be parsed, by the column that has its text, or null.
+
+    A JSON `null` is dropped: Debezium writes one after each delete.
+    """
+    text, bytes_of = F.col(record), _BYTES_OF.get(kind, kind)
+    reason = F.when(is_no_text(text), f"its bytes are no {bytes_of}, and are shown in base64")
+    malformed = refusal("malformed record", Action.QUARANTINE, reason.otherwise(f"it cannot be parsed as {kind}"))
+    tombstone = refusal("null record", Action.DROP, "it has no values, as a tombstone")
+    is_null = F.lit(kind == "json") & (F.btrim(text, F.lit(" \t\r\n")) == "null")
+    refused = F.when(is_null, F.array(tombstone)).otherwise(F.array(malformed))
+    return F.when(text.isNotNull(), refused.cast(REFUSALS_TYPE)).otherwise(no_refusal())
 
 
 def no_refusal() -> Column:

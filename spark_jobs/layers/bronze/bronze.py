@@ -38,7 +38,7 @@ from spark_jobs.quality.rules.row_rules import refusals
 from spark_jobs.runtime.context import JobContext
 from spark_jobs.transforms.received import RECEIVED, as_received, is_received, with_row_id
 from spark_jobs.transforms.record_parts import record_columns
-from spark_jobs.transforms.records import CORRUPT, RESCUED, is_no_text
+from spark_jobs.transforms.records import CORRUPT, RESCUED
 from spark_jobs.transforms.refusals import (
     clock_of,
     is_accepted,
@@ -46,8 +46,8 @@ from spark_jobs.transforms.refusals import (
     missing_values,
     no_refusal,
     reasons,
-    refusal_when,
     row_counts,
+    unparsed,
     with_refusals,
 )
 from spark_jobs.transforms.sql_texts import in_texts
@@ -55,8 +55,6 @@ from spark_jobs.transforms.stamps import STAMP_COLUMNS, with_stamp
 from spark_jobs.transforms.values.unstorable import refused_partition_texts, refused_values
 
 INTERVAL_START = "_interval_start"
-_MALFORMED = "malformed record"
-_BYTES_OF = {"json": "UTF-8 text", "csv": "UTF-8 text"}
 
 
 def bronze_shape(spec: BronzeSpec, origin: Mapping[str, str]) -> TableShape:
@@ -247,16 +245,11 @@ class BronzeIngest:
         """Add the refusals of each record, as of a time; `more` are further ones."""
         required = tuple(name for name, column in self.spec.columns.items() if not column.nullable)
         malformed = F.col(CORRUPT).isNotNull()
-        no_text, kind = is_no_text(F.col(CORRUPT)), self.spec.source.format
-        unparsed = (
-            refusal_when(malformed & ~no_text, _MALFORMED, f"it cannot be parsed as {kind}"),
-            refusal_when(no_text, _MALFORMED, f"its bytes are no {_BYTES_OF.get(kind, kind)}, and are shown in base64"),
-        )
         of_texts = refused_partition_texts(self._partition_texts)
         of_values = (missing_values(required), *of_texts, refusals(self.spec.row_rules), *more)
         parts = (F.when(malformed | self.records.is_exempt(), no_refusal()).otherwise(part) for part in of_values)
         records = records.select("*", *clock_of(self.spec.row_rules, F.lit(at)))
-        return with_refusals(records, self.spec.row_rules, *unparsed, *parts)
+        return with_refusals(records, self.spec.row_rules, unparsed(CORRUPT, self.spec.source.format), *parts)
 
     def _accepts_all(self, plan: BatchPlan) -> bool:
         """Whether no rule can refuse a record, and the source states the number of records."""

@@ -15,9 +15,10 @@ from include.contracts.spec.nested_type import is_nested, scalar_types
 from include.contracts.spec.table_spec import SilverSpec
 from spark_jobs.quality.rules.row_clock import CLOCK
 from spark_jobs.quality.rules.row_rules import REFUSALS_TYPE, refusal, refusals
+from spark_jobs.transforms.messages import NULL_MESSAGE
 from spark_jobs.transforms.received import IS_FIXED, ROW_ID
 from spark_jobs.transforms.records import RESCUED, shown_text
-from spark_jobs.transforms.refusals import clock_of, missing_values, no_refusal, with_refusals
+from spark_jobs.transforms.refusals import clock_of, missing_values, no_refusal, refusal_when, with_refusals
 from spark_jobs.transforms.silver.changes import row_hash
 from spark_jobs.transforms.silver.origins import origin
 from spark_jobs.transforms.silver.ties import FIXED_HASHES, GREATEST_HASH
@@ -69,6 +70,7 @@ def silver_rows(bronze: DataFrame, spec: SilverSpec, *more: Column) -> DataFrame
         _is_true(spec.apply_as_truncates).alias("_is_truncate"),
         row_hash(source_columns(bronze), nested_columns(bronze)).alias("_source_hash"),
         _invalid_values(spec, kinds).alias("_invalid_values"),
+        (F.col(NULL_MESSAGE) if NULL_MESSAGE in bronze.columns else F.lit(False)).alias("_is_null_message"),
         *origin(bronze),
         *clock_of(_own_rules(spec), F.col(CLOCK if CLOCK in bronze.columns else "_ingested_at")),
         *more,
@@ -77,7 +79,7 @@ def silver_rows(bronze: DataFrame, spec: SilverSpec, *more: Column) -> DataFrame
         {"_sequence": sequence(spec), "_content_hash": row_hash(spec.stored_columns, spec.nested_columns)}
     )
     return with_refusals(ordered, _own_rules(spec), *_refusals(spec)).drop(
-        "_invalid_values", "_is_truncate", CLOCK, *map(_read, spec.columns)
+        "_invalid_values", "_is_null_message", "_is_truncate", CLOCK, *map(_read, spec.columns)
     )
 
 
@@ -219,14 +221,22 @@ def _own_rules(spec: SilverSpec) -> list[Expectation]:
 
 
 def _refusals(spec: SilverSpec) -> list[Column]:
-    """Check the sequence of every row, the keys except of a truncate, and all rules except of a delete."""
+    """Check the sequence of every row, the keys except of a truncate, and all rules except of a delete.
+
+    A null message without a key says nothing: Debezium sends one after each delete.
+    """
     needed = tuple(dict.fromkeys((*spec.keys, *spec.sequence_by)))
     missing = missing_values(needed)
     if spec.apply_as_truncates:
         missing = F.when(F.col("_is_truncate"), missing_values(spec.sequence_by)).otherwise(missing)
+    has_no_key = F.array_contains(F.array(*(F.col(name).isNull() for name in spec.keys)), True)
+    is_tombstone = F.col("_is_null_message") & ~F.col("_is_delete") & has_no_key
+    dropped = refusal_when(is_tombstone, "null message", "it has no values and no key, as a tombstone", Action.DROP)
+    missing = F.when(is_tombstone, dropped).otherwise(missing)
     required = tuple(name for name, column in spec.columns.items() if not column.nullable and name not in needed)
     texts = [name for name in spec.partitioned_by if spec.columns[name].type == "string"]
     lost = refused_partition_texts(name for name in texts if name in needed)
     lost_values = refused_partition_texts(name for name in texts if name not in needed)
     of_values = (F.col("_invalid_values"), missing_values(required), *lost_values, refusals(_own_rules(spec)))
-    return [missing, *lost, *(F.when(F.col("_is_delete"), no_refusal()).otherwise(part) for part in of_values)]
+    is_unchecked = F.col("_is_delete") | is_tombstone
+    return [missing, *lost, *(F.when(is_unchecked, no_refusal()).otherwise(part) for part in of_values)]

@@ -129,7 +129,9 @@ def test_arrays_and_lines_in_the_same_folder_follow_the_same_rules(loaded: Lakeh
     assert rows_of_file(loaded, ["08:00.json", "08:00.json.zst"], "order_id", "amount", "_rescued") == [
         ("[{o3]", None, None), ("o1", 1, '{"remark":"1.10000000000000000000001"}'), ("o2", 2, None)
     ]  # fmt: skip
-    assert refused(loaded, "08:00.json") == [(2, "5"), (3, "null")]
+    assert refused(loaded, "08:00.json") == [(2, "5")], "a null has no values"
+    [dropped] = [each for each in loaded.reports[-1].findings.refused if each.action == "drop"]
+    assert (dropped.reason, dropped.rows) == ("null record: it has no values, as a tombstone", 1)
 
 
 def test_an_unparsable_line_is_quarantined_and_an_invalid_value_is_rescued(loaded: Lakehouse) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pyspark.sql import SparkSession
 
 from spark_jobs.transforms.silver.silver import silver_rows
@@ -31,3 +33,19 @@ def test_bytes_that_are_no_text_are_refused_and_texts_that_mean_nothing_are_null
     ]  # fmt: skip
     assert (fine["name"], fine["tags"], fine["price"], fine["_refusals"]) == ("ok", ["y"], 1.5, [])
     assert (none["price"], none["_refusals"]) == (None, [])
+
+
+def test_a_null_message_without_a_key_is_dropped_by_name_unless_it_is_a_delete(spark: SparkSession) -> None:
+    columns = {"order_id": {"type": "string", "nullable": False}, "amount": {"type": "int", "nullable": False}}
+    bronze = spark.sql(
+        "SELECT *, 'a' AS _source_file, timestamp'2025-01-01' AS _interval_start FROM VALUES "
+        "(cast(null as string), cast(null as int), true), (null, 1, false) AS bronze(order_id, amount, _null_message)"
+    )
+
+    def refusals(**more: Any) -> list[list[tuple[str, str]]]:
+        rows = silver_rows(bronze, silver_spec(sequence_by=[], columns=columns, **more)).orderBy("amount").collect()
+        return [[(each["action"], each["reason"]) for each in row["_refusals"]] for row in rows]
+
+    missing = [("quarantine", "order_id is null")]
+    assert refusals() == [[("drop", "it has no values and no key, as a tombstone")], missing]
+    assert refusals(apply_as_deletes="_null_message") == [missing, missing], "a delete of nobody knows which key"
