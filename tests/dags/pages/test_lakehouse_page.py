@@ -96,6 +96,7 @@ def test_the_short_address_leads_to_the_page(server: TestClient, path: str) -> N
     assert (answer.status_code, answer.headers["location"]) == (307, PAGE)
 
 
+@pytest.mark.usefixtures("database")
 def test_a_form_repeats_the_numbers_that_it_decides_on_and_offers_what_is_known(
     server: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
