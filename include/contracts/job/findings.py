@@ -93,12 +93,14 @@ class RescuedValues(StrictModel):
         type: the type of the column that reads the field, or `PARTS` with their paths; empty if no column is declared
             for the field.
         rows: the number of rows with such a value.
+        earlier: the number of those whose column has a value: a later one of the same field in the same record.
         samples: some of the values, as text.
     """
 
     field: str
     type: str = ""
     rows: int
+    earlier: int = 0
     samples: tuple[str | None, ...] = ()
 
 
@@ -243,9 +245,10 @@ def merge_by_reason(refused: Iterable[RefusedRows]) -> tuple[RefusedRows, ...]:
 def _merge_by_field(rescued: Iterable[RescuedValues]) -> tuple[RescuedValues, ...]:
     merged: dict[str, RescuedValues] = {}
     for values in rescued:
-        earlier = merged.get(values.field, values.model_copy(update={"rows": 0, "samples": ()}))
+        earlier = merged.get(values.field, values.model_copy(update={"rows": 0, "earlier": 0, "samples": ()}))
         samples = tuple(dict.fromkeys((*earlier.samples, *values.samples)))[:MAX_SAMPLES]
-        merged[values.field] = values.model_copy(update={"rows": earlier.rows + values.rows, "samples": samples})
+        counts = {"rows": earlier.rows + values.rows, "earlier": earlier.earlier + values.earlier}
+        merged[values.field] = values.model_copy(update={**counts, "samples": samples})
     return tuple(merged[field] for field in sorted(merged))
 
 
@@ -262,11 +265,15 @@ def _rescued_texts(rescued: Iterable[RescuedValues]) -> Iterator[str]:
     undeclared: list[RescuedValues] = []
     for values in rescued:
         if values.type:
-            rows = counted(values.rows, "row has a value", "rows have a value")
             samples = ", ".join(repr(sample)[:_MAX_SAMPLE_CHARACTERS] for sample in values.samples)
             lost = f"that is no {values.type}: null there, kept in _rescued"
             more = f"with more than {values.type}: kept whole in _rescued"
-            yield f"{rows} of {values.field} {more if values.type.startswith(PARTS) else lost}: {samples}"
+            if values.rows > values.earlier:
+                rows = counted(values.rows - values.earlier, "row has a value", "rows have a value")
+                yield f"{rows} of {values.field} {more if values.type.startswith(PARTS) else lost}: {samples}"
+            if values.earlier:
+                rows = counted(values.earlier, "row has", "rows have")
+                yield f"{rows} {values.field} several times: the last value counts, _rescued has the others: {samples}"
         else:
             undeclared.append(values)
     if undeclared:

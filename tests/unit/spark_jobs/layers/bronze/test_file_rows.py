@@ -148,6 +148,25 @@ def test_a_note_names_each_column_that_does_not_fit_and_all_fields_without_a_col
     )
 
 
+@pytest.mark.parametrize("name", ["amount", "AMOUNT"])
+def test_an_earlier_value_of_a_repeated_field_is_told_from_one_that_does_not_fit(tmp_path: Path, name: str) -> None:
+    winner, path = Winner(intent_of("mine"), 1), tmp_path / "a.parquet"
+    values = {name: "1"}, {name: "1"}, {"amount": "x"}, {name: "7", "colour": "red"}
+    texts = [*map(json.dumps, values), None]
+    columns = {"_rescued": texts, "_batch_token": [winner.token] * 5, "column_0": pa.array([2, 3, None, 8, 9])}
+    pq.write_table(pa.table(columns), path)
+    rescued, _ = rescued_fields([path], winner, columns_of({"amount": "int"}), any_case=name != "amount")
+    assert [(each.field, each.rows, each.earlier) for each in rescued] == [("amount", 4, 3), ("colour", 1, 0)]
+    found = Findings(rescued=rescued)
+    misfit, several, _ = merge_findings([found, found]).lines("bronze.orders")
+    assert misfit.startswith(
+        "bronze.orders: 2 rows have a value of amount that is no int: null there, kept in _rescued"
+    )
+    assert several == (
+        "bronze.orders: 6 rows have amount several times: the last value counts, _rescued has the others: '1', 'x', '7'"
+    )
+
+
 def test_two_fields_for_one_column_are_no_values_of_another_type(tmp_path: Path) -> None:
     winner = Winner(intent_of("mine"), 1)
     values: list[dict[str, str]] = [
