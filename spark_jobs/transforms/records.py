@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
 from include.contracts.spec.nested_type import is_nested
 from include.contracts.spec.record_fields import field_text
@@ -155,11 +156,15 @@ class _ReadColumn:
     is_object: bool = False
 
 
-def _read_column(name: str, value: Column, received: str, columns: RecordColumns, is_sound: bool) -> _ReadColumn:
+def _read_column(
+    name: str, value: Column, received: str, columns: RecordColumns, is_sound: bool, schema: StructType
+) -> _ReadColumn:
     """Read a value that is received as a Spark type; `is_sound` says that it is a text, and UTF-8."""
     kind, read = columns.kinds[name], F.col(_read(name))
+    if is_nested(kind):
+        as_it_is = nested_as_json(value, received, None, (value, schema[name].dataType)) if received == kind else value
     if is_nested(kind) and (received != kind or columns.reading(name).null_values):
-        text = (nested_as_json(value, received, None) if received == kind else value).cast("string")
+        text = as_it_is.cast("string")
         text = text if is_sound else shown_text(text)
         lost = losses(text, read, kind, field_text(columns.fields.get(name, name)), columns.reading(name))
         is_lost = read[MISFIT] != WHOLE
@@ -168,9 +173,7 @@ def _read_column(name: str, value: Column, received: str, columns: RecordColumns
         return _ReadColumn(value)
     if is_nested(kind):
         stored = F.when(can_be_stored(value, kind), value)
-        return _ReadColumn(
-            read, stored, value.isNotNull() & read.isNull(), shown_text(nested_as_json(value, received, None))
-        )
+        return _ReadColumn(read, stored, value.isNotNull() & read.isNull(), shown_text(as_it_is))
     typed = exact_but_for_year(value, received, kind, columns.reading(name))
     if kind == "string":
         typed = F.when(can_be_stored(typed, kind), typed)
@@ -203,7 +206,7 @@ def _bronze_rows(
         sound: the columns whose texts are known to be UTF-8.
         more: JSON of further fields with their texts.
     """
-    df = with_java_functions(df)
+    df, schema = with_java_functions(df), df.schema
     kept = [name for name in df.columns if name not in {*columns.kinds, *not_kept}]
     values = {name: F.lit(None).cast(kind) for name, kind in columns.kinds.items()}
     lost = dict[str, tuple[Column, Column]]()
@@ -218,7 +221,7 @@ def _bronze_rows(
             objects.append((at[LOST].isNotNull(), at[LOST]))
             values[name] = at[VALUE]
             continue
-        column = _read_column(name, value, kind, columns, is_sound=name in sound)
+        column = _read_column(name, value, kind, columns, name in sound, schema)
         values[name] = column.value
         if column.read is not None:
             before[_read(name)] = column.read
