@@ -28,9 +28,20 @@ class AvroField(NamedTuple):
     kind: Any
 
     @property
-    def holds_itself(self) -> bool:
-        """Whether a type in it contains itself: no column has such values but as JSON."""
-        return HOLDS_ITSELF in str(self.kind)
+    def is_refused(self) -> bool:
+        """Whether a type in it contains itself, or has fields that differ only in case: Spark reads no such file."""
+        return HOLDS_ITSELF in str(self.kind) or _has_like_names(self.kind)
+
+
+def _has_like_names(kind: Any) -> bool:
+    if isinstance(kind, list):
+        return any(map(_has_like_names, kind))
+    if not isinstance(kind, dict):
+        return False
+    fields = kind.get("fields", ())
+    names = {field["name"].lower() for field in fields}
+    parts = [field["kind"] for field in fields] + [kind.get(key) for key in ("type", "items", "values")]
+    return len(names) < len(fields) or any(map(_has_like_names, parts))
 
 
 def fields_of(schema: Any) -> tuple[AvroField, ...]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from base64 import b64encode
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from decimal import Context, Decimal
@@ -16,7 +14,7 @@ import pyarrow as pa
 from include.control.landing.formats.avro_files import open_avro
 from include.control.landing.formats.avro_schema import AvroField
 from include.control.landing.formats.parquet_files import METADATA
-from include.control.landing.formats.values import MAX_PRECISION, MOST_MILLIS, interval_text, uuid_text
+from include.control.landing.formats.values import MAX_PRECISION, MOST_MILLIS, interval_text, json_text, uuid_text
 
 _BATCH_ROWS = 10_000
 _EXACT = Context(prec=100_000)
@@ -33,7 +31,7 @@ def avro_columns(content: BinaryIO) -> Iterator[list[pa.Array]]:
     """
     fields, records = open_avro(content)
     columns = [
-        (field.name, *((pa.string(), _text) if field.holds_itself else _column(field.kind, is_part=False)))
+        (field.name, *((pa.string(), _text) if field.is_refused else _column(field.kind, is_part=False)))
         for field in fields
     ]
     yield [pa.array([], kind) for _, kind, _ in columns]
@@ -47,7 +45,7 @@ def avro_columns(content: BinaryIO) -> Iterator[list[pa.Array]]:
 
 def needs_copy(fields: tuple[AvroField, ...]) -> bool:
     """Return whether Spark refuses a file with these fields, or reads values of them as other numbers or as bytes."""
-    return any(field.name.lower() == METADATA or field.holds_itself or _is_odd(field.kind) for field in fields)
+    return any(field.name.lower() == METADATA or field.is_refused or _is_odd(field.kind) for field in fields)
 
 
 def _is_odd(kind: Any) -> bool:
@@ -114,13 +112,7 @@ def _union(parts: list[Any]) -> Column:
 
 
 def _text(value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    return json.dumps(value, ensure_ascii=False, default=_text_of_part)
-
-
-def _text_of_part(value: Any) -> str:
-    return b64encode(value).decode() if isinstance(value, bytes) else str(value)
+    return value if isinstance(value, str) else json_text(value)
 
 
 def _decimal(kind: dict[str, Any]) -> Column:

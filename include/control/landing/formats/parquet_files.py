@@ -136,11 +136,23 @@ def is_unknown_to_spark(leaf: pq.ColumnSchema) -> bool:
     return not is_known or kind.get("timeUnit") == "nanoseconds"
 
 
+def has_like_names(kind: pa.DataType) -> bool:
+    """Return whether names of parts in one struct differ in nothing but case: Spark refuses every file with such ones.
+
+    >>> has_like_names(pa.list_(pa.struct({"size": pa.int32(), "Size": pa.int32()})))
+    True
+    """
+    parts = [kind.field(number) for number in range(kind.num_fields)]
+    names = [part.name.lower() for part in parts] if pa.types.is_struct(kind) else []
+    return len(set(names)) < len(names) or any(has_like_names(part.type) for part in parts)
+
+
 def layout_of(content: ParquetContent) -> str:
     """Return a digest of the column types, after `COPIED` if Spark cannot read the file itself."""
     file, packing = content.file, packing_of_columns(content.footer)
     leaves = leaves_of(file)
     is_odd = any(map(is_unknown_to_spark, leaves)) or any(name.lower() == METADATA for name in content.columns)
+    is_odd |= any(map(has_like_names, file.schema_arrow.types))
     is_copied = is_odd or content.unread or packing.codecs - _CODECS or packing.encodings - _ENCODINGS
     kinds = [[str(kind) for kind in file.schema_arrow.types], [leaf.physical_type for leaf in leaves]]
     return (COPIED if is_copied else "") + digest([*kinds, content.variants if is_copied else ()])

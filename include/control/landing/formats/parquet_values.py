@@ -12,13 +12,14 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from include.control.landing.formats.parquet_files import (
+    has_like_names,
     is_unknown_to_spark,
     layout_of,
     leaves_of,
     logical_type,
     parquet_file,
 )
-from include.control.landing.formats.values import interval_text, time_texts, uuid_text
+from include.control.landing.formats.values import interval_text, json_text, time_texts, uuid_text
 from include.control.log.batch import COPIED
 
 _MAX_BATCH_ROWS, _MAX_BATCH_BYTES = 1 << 16, 1 << 26
@@ -62,8 +63,29 @@ def _batches(file: pq.ParquetFile) -> Iterator[pa.RecordBatch]:
 
 
 def _column(array: pa.Array, leaves: list[pq.ColumnSchema]) -> pa.Array:
+    if has_like_names(array.type):
+        plain = _plain(array, iter(leaves))
+        return pa.array(map(_json, plain.cast(_shown(plain.type))), pa.string())
     is_nanoseconds = pa.types.is_timestamp(array.type) and array.type.unit == "ns"
     return array if is_nanoseconds or not any(map(_is_odd, leaves)) else _plain(array, iter(leaves))
+
+
+def _json(value: pa.Scalar) -> str | None:
+    try:
+        return json_text(value.as_py()) if value.is_valid else None
+    except UnicodeDecodeError as error:
+        return f"not read: {error}"
+
+
+def _shown(kind: pa.DataType) -> pa.DataType:
+    """Return a type in which dates and times are texts, because Python has none beyond the year 9999."""
+    if pa.types.is_struct(kind):
+        return pa.struct([(part.name, _shown(part.type)) for part in kind.fields])
+    if pa.types.is_map(kind):
+        return pa.map_(_shown(kind.key_type), _shown(kind.item_type))
+    if _is_list(kind):
+        return pa.list_(_shown(kind.value_type))
+    return pa.string() if pa.types.is_temporal(kind) else kind
 
 
 def _opaque(array: pa.Array) -> pa.Array:

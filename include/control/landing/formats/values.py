@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import struct
+from base64 import b64encode
 from decimal import Decimal
+from typing import Any
 from uuid import UUID
 
 import pyarrow as pa
@@ -47,3 +50,16 @@ def interval_text(stored: bytes) -> str:
     months, days, millis = struct.unpack("<III", stored)
     seconds = (Decimal(millis) / 1000).normalize()
     return f"P{months}M{days}DT{seconds:f}S"
+
+
+def json_text(value: Any) -> str:
+    """Return a value with parts as JSON: bytes in base64, what JSON does not have as text.
+
+    >>> json_text({"of": [b"\\xff", Decimal("1.50"), None]})
+    '{"of": ["/w==", "1.50", null]}'
+    """
+    return json.dumps(value, ensure_ascii=False, default=_text_of_part)
+
+
+def _text_of_part(value: Any) -> str:
+    return b64encode(value).decode() if isinstance(value, bytes) else str(value)

@@ -149,6 +149,32 @@ def test_a_type_of_avro_that_holds_itself_is_json(copied: Copied, deliver: Deliv
 
 
 @pytest.mark.parametrize("kind", ["avro", "parquet"])
+def test_a_value_with_parts_whose_names_differ_only_in_case_is_json(
+    copied: Copied, deliver: Deliver, kind: str
+) -> None:
+    values = [[{"size": 1, "Size": "a"}, None], None]
+    if kind == "parquet":
+        part = pa.struct({"size": pa.int32(), "Size": pa.string()})
+        content = parquet(pa.array(values, pa.list_(part)))
+    else:
+        fields = [{"name": "size", "type": "int"}, {"name": "Size", "type": "string"}]
+        items = ["null", {"type": "record", "name": "part", "fields": fields}]
+        content = avro_of({"v": ["null", {"type": "array", "items": items}]}, *({"v": value} for value in values))
+    assert inspected(deliver, orders_spec_of(kind), f"a.{kind}", content).layout.startswith(COPIED)
+    whole, none = copied(kind, content)[value_column(0)].to_pylist()
+    assert (json.loads(whole), none) == (values[0], None)
+
+
+def test_a_text_that_is_not_utf8_hides_only_the_value_that_has_it(copied: Copied) -> None:
+    texts = pa.array([b"\xff", b"a"]).view(pa.string())
+    of, far = pa.array([5, 2**60], pa.timestamp("us")), pa.array([[5], [3_000_000]], pa.list_(pa.date32()))
+    parts = pa.StructArray.from_arrays([texts, of, far], names=["v", "V", "days"])
+    broken, whole = copied("parquet", parquet(parts))[value_column(0)].to_pylist()
+    assert broken.startswith("not read: 'utf-8' codec can't decode byte 0xff")
+    assert json.loads(whole)["days"] == ["10183-09-21"]
+
+
+@pytest.mark.parametrize("kind", ["avro", "parquet"])
 def test_a_time_whose_microseconds_a_long_does_not_hold_is_null_with_its_number_beside_it(
     copied: Copied, kind: str
 ) -> None:
