@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 
 from include.contracts.counted import counted
@@ -23,6 +24,7 @@ MAX_REASONS = 3
 
 _MAX_SAMPLE_CHARACTERS = 60
 _MAX_FIELDS = 20
+_QUOTED, _A_PART = re.compile("`(?:[^`]|``)+`"), re.compile(r"[.\[]")
 
 
 class RefusedRows(StrictModel):
@@ -267,6 +269,8 @@ def _rescued_texts(rescued: Iterable[RescuedValues]) -> Iterator[str]:
         if values.type:
             samples = ", ".join(repr(sample)[:_MAX_SAMPLE_CHARACTERS] for sample in values.samples)
             lost = f"that is no {values.type}: null there, kept in _rescued"
+            if _A_PART.search(_QUOTED.sub("", values.field)):
+                lost = f"that is no {values.type}, or not the last of its name: not stored, kept in _rescued"
             more = f"with more than {values.type}: kept whole in _rescued"
             if values.rows > values.earlier:
                 rows = counted(values.rows - values.earlier, "row has a value", "rows have a value")

@@ -139,6 +139,11 @@ def test_a_note_says_which_value_fits_a_date_or_time() -> None:
 
 def test_a_note_names_each_column_that_does_not_fit_and_all_fields_without_a_column() -> None:
     number = RescuedValues(field="flight_number", type="int", rows=1, samples=("abc\u2028",))
+    price = RescuedValues(field="items[].price", type="int", rows=1, samples=("x",))
+    assert Findings(rescued=(price,)).lines("bronze.flights") == (
+        "bronze.flights: 1 row has a value of items[].price that is no int, or not the last of its name: not stored, "
+        "kept in _rescued: 'x'",
+    )
     colour = RescuedValues(field="colour", rows=1200, samples=("red",))
     both = merge_findings([Findings(rescued=(number, colour)), Findings(rescued=(number, colour))])
     assert both.lines("bronze.flights") == (
