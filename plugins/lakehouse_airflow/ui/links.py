@@ -117,7 +117,8 @@ def form_path(dag_id: str, task: Any, table: str, **fields: Any) -> str:
 
 def trigger_path(dag_id: str, **fields: Any) -> str:
     """Return the path of the form of a DAG with these fields filled in."""
-    return f"{_path(f'{URL_PREFIX}/trigger', dag_id)}?{urlencode(fields)}"
+    path = _path(f"{URL_PREFIX}/trigger", dag_id)
+    return f"{path}?{urlencode(fields)}" if fields else path
 
 
 def quarantine_form_path(table: str, action: str = "", **fields: str) -> str:

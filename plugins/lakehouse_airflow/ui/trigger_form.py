@@ -30,7 +30,7 @@ from include.specs.invalid_spec import InvalidSpec
 from lakehouse_airflow.pages.reader import lakehouse
 from lakehouse_airflow.pages.rendering import page
 from lakehouse_airflow.ui.airflow_requests import OF_THIS_SITE, REFUSED, ask_airflow, content, dag_details, reason
-from lakehouse_airflow.ui.links import DELETES_DAG_ID, run_path
+from lakehouse_airflow.ui.links import DELETES_DAG_ID, run_path, trigger_path
 from lakehouse_airflow.ui.rights import MAY_READ_LOGS
 
 _MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable("table")
@@ -76,6 +76,7 @@ async def _form_page(details: Mapping[str, Any], values: Mapping[str, str], prob
         "trigger.html",
         status.HTTP_400_BAD_REQUEST if problem else status.HTTP_200_OK,
         dag=details,
+        action=trigger_path(details["dag_id"]),
         table=table,
         problem=problem,
         overview=overview,

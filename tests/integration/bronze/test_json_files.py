@@ -155,8 +155,10 @@ def test_the_report_and_the_ledger_count_what_was_rescued_and_quarantined(loaded
     )
     found = {(one.field, one.type, one.rows, one.samples) for one in report.findings.rescued}
     assert found >= {
-        ("amount", "int", 1, ("many",)), ("colour", "", 1, ("red",)), ("day", "date", 1, ("2013-13-45",))
-    }  # fmt: skip
+        ("amount", "int", 1, ("many",)),
+        ("colour", "", 1, ("red",)),
+        ("day", "date or midnight in UTC", 1, ("2013-13-45",)),
+    }
     assert "bronze.orders: 1 row has a value of amount that is no int: null there, kept in _rescued: 'many'" in (
         report.notes
     )
