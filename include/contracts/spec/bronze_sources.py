@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from datetime import timedelta
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 
@@ -195,6 +196,8 @@ class KafkaSource(StrictModel):
             raise ValueError(f"an Avro schema is JSON, this is not ({error})") from error
         if text is not None and (not isinstance(schema, dict) or schema.get("type") != "record"):
             raise ValueError('the values\' schema must be a record: {"type": "record", "name": ..., "fields": [...]}')
+        if like := next(_like_names(schema), None):
+            raise ValueError(f"its fields {' and '.join(like)} differ only in case, and Spark takes them for one")
         return text
 
     def reads(self, topic: str) -> bool:
@@ -212,6 +215,18 @@ class KafkaSource(StrictModel):
     def label(self) -> str:
         """The cluster and its topics, for people."""
         return f"Kafka {self.kafka}: {self.topic_pattern or ', '.join(self.topics)}"
+
+
+def _like_names(schema: Any) -> Iterator[list[str]]:
+    """Yield the fields of a record, within an Avro schema, whose names differ only in upper and lower case."""
+    if isinstance(schema, list):
+        yield from (like for part in schema for like in _like_names(part))
+    elif isinstance(schema, dict):
+        fields = schema["fields"] if isinstance(schema.get("fields"), list) else []
+        names = [str(field.get("name")) for field in fields if isinstance(field, dict)]
+        of_name = {name.lower(): [each for each in names if each.lower() == name.lower()] for name in names}
+        yield from (like for like in of_name.values() if len(like) > 1)
+        yield from (like for key in ("type", "items", "values", "fields") for like in _like_names(schema.get(key)))
 
 
 def _source_kind(source: object) -> str:

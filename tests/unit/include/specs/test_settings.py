@@ -21,6 +21,10 @@ def with_order_id(column: dict[str, Any]) -> dict[str, Any]:
     return {"columns": {**silver_document()["columns"], "order_id": column}}
 
 
+LIKE_NAMES = """{"type": "record", "name": "order", "fields": [{"name": "parcel", "type": ["null", {"type": "record",
+    "name": "parcel", "fields": [{"name": "size", "type": "int"}, {"name": "Size", "type": "int"}]}]}]}"""
+
+
 @pytest.mark.parametrize(
     ("changes", "key", "message", "fix"),
     [
@@ -167,6 +171,7 @@ def test_the_size_of_batches_does_not_change_the_spec_hash() -> None:
         ({**KAFKA, "topics": []}, "source", "either topics", ""),
         ({**KAFKA, "format": "avro"}, "source", "avro_schema go together", ""),
         ({**KAFKA, "format": "avro", "avro_schema": "{"}, "source.avro_schema", "an Avro schema is JSON", ""),
+        ({**KAFKA, "format": "avro", "avro_schema": LIKE_NAMES}, "source.avro_schema", "size and Size differ only", ""),
         ({**KAFKA, "format": "avro", "avro_schema": '"int"'}, "source.avro_schema", "must be a record", ""),
         ({**KAFKA, "starting_offsets": "yesterday"}, "source.starting_offsets", "write earliest, latest, or an", ""),
         ({**KAFKA, "starting_offsets": "2013-01-01"}, "source.starting_offsets", "an instant with its zone", ""),
