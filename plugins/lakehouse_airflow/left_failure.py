@@ -26,8 +26,8 @@ def leave_failure(task: BaseOperator, context: Context) -> Iterator[None]:
     """Leave the error of the block, unless the report of the task's job has left more about it.
 
     Args:
-        task: a task about a table, with the attribute `table`; also `report` if it runs a job, `decision` if it is a
-            gate.
+        task: a task about a table, with the attribute `table`, or the table is in the form of the run; also `report` if
+            it runs a job, `decision` if it is a gate.
         context: its context.
     """
     try:
@@ -47,7 +47,7 @@ def leave_failure(task: BaseOperator, context: Context) -> Iterator[None]:
                 outcome=outcome if refused is None else Outcome.GATE_FAILED,
                 version=refused,
                 message=str(error) if is_ours else f"{type(error).__name__}: {error}",
-                table=task.table,  # type: ignore[attr-defined]
+                table=getattr(task, "table", "") or context["params"].get("table", ""),
             )
             context["ti"].xcom_push(FAILED_KEY, result.to_xcom())
         raise

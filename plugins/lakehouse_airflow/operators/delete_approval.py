@@ -10,6 +10,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from include.contracts.counted import counted
 from include.contracts.time_format import MINUTE
 from lakehouse_airflow.hooks.store_access import prepare_process
+from lakehouse_airflow.left_failure import leave_failure
 from lakehouse_airflow.operators.question import Question, quoted
 from lakehouse_airflow.operators.second_person import SecondPersonApprovalOperator, approved_by, who_asked
 from lakehouse_airflow.operators.waiting_task import places, waiting_task, what_follows
@@ -45,6 +46,10 @@ class AllowDeletesOperator(BaseOperator):
         Raises:
             AirflowFailException: nobody approved them, or no run asks for such deletes any more.
         """
+        with leave_failure(self, context):
+            self._allow(context)
+
+    def _allow(self, context: Context) -> None:
         from include.control.ledger.deletes import DeleteRecords
 
         deletes, reason = _requested_deletes(context), context["params"]["reason"]

@@ -12,6 +12,7 @@ from include.contracts.asset_event import event_extra
 from include.errors import OverrideError, SpecError
 from lakehouse_airflow.assets import OVERRIDDEN_TABLE, is_announced, table_asset
 from lakehouse_airflow.hooks.store_access import prepare_process
+from lakehouse_airflow.left_failure import leave_failure
 from lakehouse_airflow.operators.question import Question, quoted
 from lakehouse_airflow.operators.second_person import SecondPersonApprovalOperator, approved_by, who_asked
 from lakehouse_airflow.operators.waiting_task import places, waiting_task, what_follows
@@ -82,6 +83,10 @@ class GateOverrideOperator(BaseOperator):
         Raises:
             AirflowFailException: nobody approved it, or the refusal does not exist any more.
         """
+        with leave_failure(self, context):
+            return self._override(context)
+
+    def _override(self, context: Context) -> dict[str, Any]:
         from include.catalog import load_catalog
         from include.control.gates.overrides import overridden_by, override
         from include.control.gates.result import Override

@@ -21,6 +21,7 @@ from include.contracts.job.task_result import TaskResult
 from include.errors import Outcome
 from lakehouse_airflow.assets import REPLAYED_TABLE, table_asset
 from lakehouse_airflow.hooks.store_access import prepare_process
+from lakehouse_airflow.left_failure import leave_failure
 from lakehouse_airflow.operators.quarantine.decision import decide_rows, give_up_file
 from lakehouse_airflow.operators.quarantine.form import action_of, read_request
 from lakehouse_airflow.operators.question import Question, quoted
@@ -83,6 +84,10 @@ class QuarantineReplayOperator(SparkJobOperator):
                 the gate refused the version of the replay.
             MillraceError, AirflowException: as `run_job_or_raise`.
         """
+        with leave_failure(self, context):
+            return self._replay(context)
+
+    def _replay(self, context: Context) -> Any:
         action, dry_run = action_of(context), bool(context["params"]["dry_run"])
         if action is FormAction.GIVE_UP:
             return self._decided(give_up_file(self.table, context))

@@ -11,6 +11,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException, Airfl
 from include.contracts.visible_text import visible
 from lakehouse_airflow.hooks.airflow_api import CONN_ID, HOW_TO_CONNECT, own_airflow_api
 from lakehouse_airflow.hooks.store_access import prepare_process
+from lakehouse_airflow.left_failure import leave_failure
 from lakehouse_airflow.operators.question import Question, QuestionOperator
 from lakehouse_airflow.ui.links import NOT_MAPPED
 
@@ -31,9 +32,10 @@ class SecondPersonApprovalOperator(QuestionOperator):
 
     def execute(self, context: Context) -> Any:
         """Ask those who may answer."""
-        if prepare_process().second_person and (others := self._others(who_asked(context))):
-            self.assigned_users = others
-        return super().execute(context)
+        with leave_failure(self, context):
+            if prepare_process().second_person and (others := self._others(who_asked(context))):
+                self.assigned_users = others
+            return super().execute(context)
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
         """Accept or refuse the answer.
@@ -42,7 +44,10 @@ class SecondPersonApprovalOperator(QuestionOperator):
             AirflowFailException: the person who asked has approved it.
             HITLTriggerEventError, HITLTimeoutError: as `ApprovalOperator`.
         """
-        answer = super().execute_complete(context, event)
+        with leave_failure(self, context):
+            return self._accepted(context, super().execute_complete(context, event))
+
+    def _accepted(self, context: Context, answer: Any) -> Any:
         asked_by, who = who_asked(context), (answer["responded_by_user"] or {}).get("name")
         is_own = bool(who) and who == asked_by and answer["chosen_options"] == [self.APPROVE]
         if is_own and prepare_process().second_person and (self._others(asked_by) or not self.assigned_users):

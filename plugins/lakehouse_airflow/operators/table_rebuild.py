@@ -12,6 +12,7 @@ from include.contracts.job.task_result import TaskResult
 from include.errors import Outcome
 from lakehouse_airflow.assets import REBUILT_TABLE, table_asset
 from lakehouse_airflow.intervals import label_interval, run_dates
+from lakehouse_airflow.left_failure import leave_failure
 from lakehouse_airflow.operators.question import Question, quoted
 from lakehouse_airflow.operators.second_person import SecondPersonApprovalOperator, approved_by, who_asked
 from lakehouse_airflow.operators.spark_job import SparkJobOperator
@@ -57,6 +58,10 @@ class TableRebuildOperator(SparkJobOperator):
             AirflowFailException: nobody approved this plan, or the job would do something else by now.
             AirflowFailException, MillraceError, AirflowException: as `run_job_or_raise`.
         """
+        with leave_failure(self, context):
+            return self._rebuild(context)
+
+    def _rebuild(self, context: Context) -> Any:
         form = context["params"]
         asked_by = _asked_by(context)
         who = "" if self.is_dry_run else f", approved by {approved_by(context, _question(context))}"

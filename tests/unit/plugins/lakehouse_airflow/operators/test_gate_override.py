@@ -27,6 +27,7 @@ from lakehouse_airflow.operators.gate_override import (
     way_out,
 )
 from lakehouse_airflow.operators.quality_gate import QualityGateOperator
+from lakehouse_airflow.ui.links import FAILED_KEY
 from tests.support.ledger.delta_tables import intent_of
 from tests.support.ledger.small_lake import commit_batch, judge
 from tests.unit.plugins.lakehouse_airflow.operators.conftest import DAY, House, Record
@@ -109,8 +110,11 @@ def test_an_approved_version_is_certified_in_the_name_of_who_approved_it_and_ann
         ("ann", "Reject", "Nobody approved this"),
         ("bob", "Approve", "bob asked for this, and may not approve it"),
     ):
+        context = record(asked(), OVERRIDE, by, option)
         with pytest.raises(AirflowFailException, match=reason):
-            override(record(asked(), OVERRIDE, by, option))
+            override(context)
+        left = context["ti"].pushed[FAILED_KEY]
+        assert (left["table"], reason in left["message"]) == (ORDERS, True), "the page of the run says why"
     record(asked(reason="another one"), OVERRIDE)
     with pytest.raises(AirflowFailException, match="ann approved something else than what there is to do now"):
         override(asked())
