@@ -20,7 +20,7 @@ from include.control.ledger.states.recent_batches import (
     newest_batches,
 )
 from include.control.ledger.states.totals import Totals, add_batch
-from include.control.log.batch import Intent, Winner
+from include.control.log.batch import ONE_STREAM, Intent, Winner
 
 
 class BatchHistory:
@@ -74,6 +74,12 @@ class BatchHistory:
             table, "version", ("intent",), event=event, table_id=[table_id], batch_seq=numbers
         )
         return next((winner for winner in map(recorded_winner, rows) if winner.intent.sources.rebuild), None)
+
+    def numbered(self, table: str, numbers: Collection[int]) -> dict[int, Winner]:
+        """Return the batches with these numbers under any id of the table, without those of staged rebuilds."""
+        columns, event = ("version", "intent", "batch_seq"), [BatchEvent.COMMITTED]
+        rows = self._batches.find(table, columns, event=event, batch_seq=numbers, stream=[ONE_STREAM])
+        return {row["batch_seq"]: recorded_winner(row) for row in rows}
 
     def seconds(self, table: str, batches: Collection[RecentBatch]) -> list[float]:
         """Return the seconds from the intent of each of these batches to its close."""

@@ -14,7 +14,8 @@ from pyspark.sql.types import StructType
 from include.contracts.job.report import RowCounts
 from include.contracts.spec.change_data import SOURCE_TABLE
 from include.contracts.spec.table_spec import SilverSpec
-from include.control.log.batch import Intent, PinnedTable, Winner
+from include.control.ledger.replaced_loads import replaced_loads
+from include.control.log.batch import BatchSources, Intent, PinnedTable, Winner
 from include.control.log.delta_log import latest_version
 from include.control.planning.source_ranges import pin_references
 from include.control.quarantine.events import ReceivedRow
@@ -134,16 +135,33 @@ class SilverReplays:
             replayed = [row for row in replayed if source_of(row.received) in self._spec.source_tables]
         if not replayed:
             return None
-        frames, by_source = self._frames(session, replayed), self._by_source(replayed)
-        for table, rows in frames.items():
-            if still_in is not None and SOURCE_FILE in rows.columns:
-                # A landing file can be delivered several times; a rebuild gives all that it loads the same number.
-                oldest = min(json.loads(row.received).get("_batch_seq") or 0 for row in by_source[table])
-                history, source_id = self._context.ops.ledger.history, intent.sources.source_ids[table]
-                rebuild = history.last_rebuild(table, source_id, above=oldest)
-                rebuilt_in = F.lit(rebuild.batch_seq if rebuild else 0)
-                delivered_in = F.greatest("_batch_seq", rebuilt_in).alias("_delivered_in")
-                deliveries = still_in[table].select(SOURCE_FILE, F.col("_batch_seq").alias("_delivered_in")).distinct()
-                numbered = rows.select("*", delivered_in).join(deliveries, [SOURCE_FILE, "_delivered_in"], "left_semi")
-                frames[table] = numbered.drop("_delivered_in")
+        frames = {
+            table: self._still_in(session, intent.sources, table, rows, still_in[table] if still_in else None)
+            for table, rows in self._by_source(replayed).items()
+        }
         return self._checked(frames, intent.planned_at, without_quarantining(self._spec)).where(is_accepted())
+
+    def _still_in(
+        self,
+        session: SparkSession,
+        sources: BatchSources,
+        table: str,
+        rows: Sequence[ReceivedRow],
+        bronze: DataFrame | None,
+    ) -> DataFrame:
+        """Return replayed rows of a source; if its rows are given, those of deliveries that it contains."""
+        schema = self.received_schema(session, table)
+        if bronze is None or SOURCE_FILE not in schema.names:
+            return received_frame(session, rows, schema)
+        # A landing file can be delivered several times; a rebuild gives all that it loads the same number.
+        fields = [json.loads(row.received) for row in rows]
+        loads = [(of_row.get("_batch_seq") or 0, of_row.get(SOURCE_FILE) or "") for of_row in fields]
+        ledger, source_id, (_, upto) = self._context.ops.ledger, sources.source_ids[table], sources.ranges[table]
+        rebuild = ledger.history.last_rebuild(table, source_id, above=min(number for number, _ in loads))
+        if rebuild:
+            gone = replaced_loads(ledger, table, source_id, loads, upto)
+            rows = [row for row, load in zip(rows, loads, strict=True) if load not in gone]
+        delivered_in = F.greatest("_batch_seq", F.lit(rebuild.batch_seq if rebuild else 0)).alias("_delivered_in")
+        deliveries = bronze.select(SOURCE_FILE, F.col("_batch_seq").alias("_delivered_in")).distinct()
+        numbered = received_frame(session, rows, schema).select("*", delivered_in)
+        return numbered.join(deliveries, [SOURCE_FILE, "_delivered_in"], "left_semi").drop("_delivered_in")

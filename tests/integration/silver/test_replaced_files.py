@@ -115,6 +115,33 @@ def test_a_key_that_is_computed_again_has_the_rows_that_were_accepted_when_they_
     assert shop.waiting(SILVER) == []
 
 
+@pytest.mark.parametrize(
+    "replaced_by",
+    [
+        "a batch",
+        pytest.param("a batch, and its content came back", marks=pytest.mark.slow),
+        pytest.param("the rebuild", marks=pytest.mark.slow),
+    ],
+)
+def test_a_fixed_row_that_went_with_its_file_does_not_come_back_by_a_rebuild(shop: Lakehouse, replaced_by: str) -> None:
+    shop.deliver(1, "c.json", [order(8, -2)])
+    run(shop, *TABLES)
+    assert shop.replay(SILVER, assign={"amount": "-amount"}).rows.applied == 2
+    assert amounts(shop) == {"o1": 5, "o2": 7, "o3": 1, "o5": 2, "o8": 2}
+    shop.deliver(1, "a.json", SECOND)
+    if replaced_by != "the rebuild":
+        run(shop, *TABLES)
+        assert amounts(shop) == {**AFTER_SECOND, "o8": 2}, "o3 went with its file"
+    after = AFTER_SECOND
+    if replaced_by == "a batch, and its content came back":
+        shop.deliver(1, "a.json", FIRST)
+        run(shop, *TABLES)
+        after = {"o1": 5, "o2": 7, "o5": 2}
+    assert shop.rebuild(BRONZE).outcome is Outcome.COMMITTED
+    run(shop, SILVER)
+    assert amounts(shop) == {**after, "o8": 2}, "c.json still has what it had"
+
+
 @pytest.mark.slow
 def test_without_a_change_feed_every_key_is_computed_again(shop: Lakehouse) -> None:
     shop.specs(bronze(maintenance={"change_data_feed": False}))
