@@ -45,7 +45,7 @@ class ExitCode(IntEnum):
     DISK_FULL = 16
     INCONSISTENT = 17
     DELETES_REFUSED = 18
-    WRONG_RUN = WRONG_USAGE
+    WRONG_RUN = 19
 
 
 HOPELESS = frozenset(

@@ -23,6 +23,7 @@ _BY_SEVERITY = (
     ExitCode.GATE_FAILED,
     ExitCode.DELETES_REFUSED,
     ExitCode.BAD_INPUT,
+    ExitCode.WRONG_RUN,
     ExitCode.WRONG_USAGE,
     ExitCode.BAD_SPEC,
     ExitCode.DISK_FULL,
