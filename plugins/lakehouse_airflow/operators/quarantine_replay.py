@@ -140,7 +140,7 @@ def _question(table: str, request: QuarantineRequest, rows: Sequence[Quarantined
     listed = ", ".join(f"`{each}`" for each in ids[:_SHOWN]) + (", …" if len(ids) > _SHOWN else "")
     body = (
         f"**{request.said_by}** asks for: {quoted(request.how)}",
-        f"Rows: {listed} (all ids: `{sha256(' '.join(ids).encode()).hexdigest()[:16]}`)",
+        f"Rows: {listed} (checksum of all ids: `{sha256(' '.join(ids).encode()).hexdigest()[:16]}`)",
         f"Why: {quoted(request.why or 'no reason given')}",
         "**Approve**: these rows are changed, and go through the rules of their table; both names stay with them. "
         "**Reject**: they stay as they are. A dry run of the same form says what would become of them.",
