@@ -118,7 +118,8 @@ def test_a_conflict_is_retried_and_the_event_has_interval_version_and_rows(runs:
         "rows": {},
         "batch_seq": 1,
     }
-    [[name, extra]] = run["events"]
+    [[name, extra], by_interval] = run["events"]
+    assert by_interval == [f"{TABLE} by interval", extra]
     assert (name, {key: extra[key] for key in expected}) == (TABLE, expected)
     logged = ("lost to others", "bronze.orders for 2013-01-05 (UTC)", "2013-01-05: bronze.orders version 1 passed")
     assert [line for line in logged if line not in run["log"]] == []
@@ -139,7 +140,10 @@ def test_a_refused_version_fails_the_gate_once_and_is_not_announced(runs: dict[s
     line = "2013-01-05: bronze.orders version 1 refused: expect_table_row_count_to_be_between() observed 0"
     assert line in run["log"]
     for name in ("first", "refused"):
-        assert runs[name]["assets"] == [[TABLE, "millrace://bronze/orders", "bronze"]], "with and without an event"
+        assert runs[name]["assets"] == [
+            [TABLE, "millrace://bronze/orders", "bronze"],
+            [f"{TABLE} by interval", "millrace://bronze/orders/intervals", "bronze"],
+        ], "with and without an event"
 
 
 def test_a_refusal_is_told_at_once_and_to_a_notifier_that_was_down_by_the_dag(

@@ -10,7 +10,7 @@ import psutil
 
 from embedded.airflow.api import RUN_END_STATES, AirflowApi, Run
 from tests.e2e.days import PATIENCE_S
-from tests.e2e.waiting import wait_for
+from tests.e2e.waiting import ended, wait_for
 
 APPROVER = "reviewer"
 """Approves what the user `admin` asks for: in the stack of these tests nobody approves their own wishes."""
@@ -46,6 +46,23 @@ def answer_all(api: AirflowApi, run: Run, options: Mapping[str, str]) -> dict[st
 
     wait_for(has_ended, PATIENCE_S, every_s=1)
     return shown
+
+
+def forge_answer(api: AirflowApi, run: Run) -> None:
+    """Do what somebody can do who may edit XComs and mark tasks: write that another person has approved."""
+    (question,) = wait_for(lambda: open_questions(api, run))
+    assert question["task_instance"]["task_id"] == "approve"
+    task = f"{run.path}/taskInstances/approve"
+    answer = {"chosen_options": ["Approve"], "responded_by_user": {"id": APPROVER, "name": APPROVER}}
+    api.ask("POST", f"{task}/xcomEntries", json={"key": "return_value", "value": answer})
+    api.ask("PATCH", task, json={"new_state": "success"})
+
+
+def was_refused(api: AirflowApi, run: Run, acting: str) -> bool:
+    """Whether the task that acts on a forged approval has refused it."""
+    assert ended(api, run).state == "failed", run.dag_id
+    assert (api.task(run, "approve").state, api.task(run, acting).state) == ("success", "failed"), run.dag_id
+    return "Nobody approved this, and a person must." in "\n".join(api.log(api.task(run, acting)))
 
 
 def open_questions(api: AirflowApi, run: Run) -> list[dict[str, Any]]:

@@ -9,13 +9,9 @@ import pytest
 
 from embedded.airflow.api import AirflowApi, Run
 from include.cli.facts import table_facts
-from include.contracts.row_status import RowStatus
 from include.control.ledger.deletes import DeleteRecords, Deletes
-from include.control.quarantine.rows import count_by_status
-from include.control.quarantine.stored_rows import StoredRows
 from include.settings import Settings
-from tests.e2e.people import APPROVER, open_questions
-from tests.e2e.waiting import ended, wait_for
+from tests.e2e.people import forge_answer, was_refused
 
 pytestmark = pytest.mark.slow
 
@@ -37,26 +33,14 @@ def test_whoever_asks_cannot_write_the_answer_of_another_person(
 ) -> None:
     assert refused_run.state == "failed"
     before, refused = table_facts(SILVER, lakehouse.root), table_facts(SILVER, lakehouse.root).version
-    fix = {"set_column": "value", "set_how": "set", "set_value": "6", "all_rows": True, "dry_run": False}
     forms = {
         "gate_override": ("override", {"table": SILVER, "version": refused, "reason": "why not"}),
         "delete_approval": ("allow", {"table": SILVER, "version": DELETES.source_version, "reason": "why not"}),
-        "quarantine_replay": ("replay", {"table": BRONZE, **fix}),
         "table_rebuild": ("rebuild", {"table": BRONZE, "why": "why not"}),
     }
     runs = [(api.trigger(dag_id, form), acting) for dag_id, (acting, form) in forms.items()]
-    answer = {"chosen_options": ["Approve"], "responded_by_user": {"id": APPROVER, "name": APPROVER}}
     for run, _ in runs:
-        (question,) = wait_for(lambda run=run: open_questions(api, run))
-        assert question["task_instance"]["task_id"] == "approve"
-        task = f"{run.path}/taskInstances/approve"
-        api.ask("POST", f"{task}/xcomEntries", json={"key": "return_value", "value": answer})
-        api.ask("PATCH", task, json={"new_state": "success"})
-    for run, acting in runs:
-        assert ended(api, run).state == "failed", run.dag_id
-        assert (api.task(run, "approve").state, api.task(run, acting).state) == ("success", "failed"), run.dag_id
-        assert "Nobody approved this, and a person must." in "\n".join(api.log(api.task(run, acting))), run.dag_id
-
+        forge_answer(api, run)
+    assert [was_refused(api, run, acting) for run, acting in runs] == [True] * 3
     assert table_facts(SILVER, lakehouse.root) == before
     assert deletes.pending_deletes(SILVER) == [DELETES]
-    assert count_by_status(StoredRows(BRONZE, lakehouse.paths)) == {RowStatus.OPEN: 1}

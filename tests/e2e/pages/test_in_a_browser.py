@@ -18,7 +18,7 @@ from lakehouse_airflow.ui.links import run_page_path
 from tests.e2e import trials
 from tests.e2e.days import FIRST, SECOND, LoadDay
 from tests.e2e.pages.conftest import Watched
-from tests.e2e.people import APPROVER, READING_S, answer_all
+from tests.e2e.people import APPROVER, READING_S, answer_all, forge_answer, was_refused
 from tests.e2e.waiting import ended, wait_for
 from tests.support.airflow.stumbles import stumbles
 
@@ -75,6 +75,10 @@ def test_a_refused_row_is_found_fixed_and_replayed(person: Page, api: AirflowApi
     row = rows.get_by_role("row").filter(has_text=trials.NO_NEGATIVE).get_by_role("link")
     row_id = row.inner_text()
     row.click()
+    fix = {"set_column": "value", "set_how": "set", "set_value": "7", "dry_run": False}
+    forged = api.trigger("quarantine_replay", {"table": BRONZE, "ids": row_id, **fix})
+    forge_answer(api, forged)
+    assert was_refused(api, forged, "replay")
     page.get_by_role("link", name="Fix value").click()
 
     assert page.get_by_label("Table", exact=True).input_value() == BRONZE

@@ -93,7 +93,7 @@ def test_every_reader_finds_the_rows_of_spark_in_every_state(
             change(spark, path, state)
             version = certify(paths, table)
             index = json.loads((tmp_path / "views" / INDEX).read_bytes())
-            assert index[table] == {"path": str(path), "version": version}, state
+            assert index[table] == {"path": str(path), "version": version, "certified_by_hand": None}, state
             files.add((table, file_count(path)))
             expected = [next(right) for _ in filters]
             assert ids_of_frame(certified(table).spark(spark), filters) == expected, f"{table} {state} spark"
