@@ -118,7 +118,7 @@ def test_a_conflict_is_retried_and_the_event_has_interval_version_and_rows(runs:
         "rows": {},
         "batch_seq": 1,
     }
-    [[name, extra], by_interval] = run["events"]
+    [[name, extra], by_interval] = sorted(run["events"])
     assert by_interval == [f"{TABLE} by interval", extra]
     assert (name, {key: extra[key] for key in expected}) == (TABLE, expected)
     logged = ("lost to others", "bronze.orders for 2013-01-05 (UTC)", "2013-01-05: bronze.orders version 1 passed")
