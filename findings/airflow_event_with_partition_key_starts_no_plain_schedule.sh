@@ -1,12 +1,12 @@
 #!/bin/sh
-# Version: Airflow 3.3.2. An asset event with a partition key, and a DAG with schedule=[asset].
+# Version: Airflow 3.3.2, its standard provider 1.21.0. An asset event with a partition key, and a DAG with schedule=[asset].
 # Expected: the DAG starts, as with each event of the asset: what it waits for knows nothing of keys.
 # Seen: only an event without a key is queued for the DAG. One with a key is for partitioned schedules alone.
 set -eu
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 python3 -m venv "$folder/venv"
-"$folder/venv/bin/pip" install --quiet apache-airflow==3.3.2 apache-airflow-providers-standard
+"$folder/venv/bin/pip" install --quiet apache-airflow==3.3.2 apache-airflow-providers-standard==1.21.0
 export AIRFLOW_HOME="$folder" AIRFLOW__CORE__LOAD_EXAMPLES=False AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION=False
 mkdir "$folder/dags"
 cat >"$folder/dags/waiting.py" <<'PY'
@@ -19,7 +19,7 @@ PY
 export PATH="$folder/venv/bin:$PATH"
 { airflow db migrate && airflow dags reserialize; } >"$folder/log" 2>&1 || { cat "$folder/log"; exit 1; }
 
-pip list --format freeze | grep -E "^apache-airflow=="
+pip list --format freeze | grep -E "^apache-airflow(-providers-standard)?=="
 echo "expected: 1 run queued by an event without a key, 1 by an event with one"
 python - 2>>"$folder/log" <<'PY'
 from airflow.assets.manager import AssetManager

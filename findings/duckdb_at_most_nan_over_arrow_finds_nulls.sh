@@ -9,6 +9,7 @@ python3 -m venv "$folder/venv"
 "$folder/venv/bin/pip" install --quiet duckdb==1.5.5 pyarrow==25.0.0
 
 "$folder/venv/bin/pip" list --format freeze | grep -iE "^(duckdb|pyarrow)=="
+echo "expected: x <= NaN in 3 rows of 4, x > 1 in 2, x IN (0.0, 7.0) in 1, over Arrow as in DuckDB's own table"
 "$folder/venv/bin/python" - "$folder" <<'PY'
 import sys
 
@@ -31,6 +32,6 @@ for predicate, expected, wrong in (
     own, over_arrow = (
         con.execute(f"SELECT count(*) FROM {table} WHERE {predicate}").fetchone()[0] for table in ("own", "arrow")
     )
-    print(f"{predicate}: expected {own}, seen {over_arrow}")
+    print(f"seen: {predicate} in {own} rows of the own table, in {over_arrow} over Arrow")
     assert (own, over_arrow) == (expected, wrong), "changed"
 PY
