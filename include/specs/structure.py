@@ -14,6 +14,9 @@ from include.specs.problem import KeyPath, SpecProblem, key_text
 
 _MAX_DEPTH = 20
 _MAX_VALUES = 200_000
+_SAFE_SIZE = 10_000
+"""How deep a text may be that libyaml composes; it ended the process at 60,000."""
+
 _MAX_BRACKETS = 100
 """How deep the brackets of SQL or JSON may be nested: those who parse it need several calls for each."""
 
@@ -24,11 +27,13 @@ _TEXT, _MERGE = "tag:yaml.org,2002:str", "tag:yaml.org,2002:merge"
 def find_depth_problem(path: Path, text: str, loader: type[yaml.CSafeLoader]) -> SpecProblem | None:
     """Return why a text is too deep for a spec; None if it is not. To compose a very deep one ends the process.
 
+    A text without so many characters is no such one, and is not read twice: each DAG file reads all specs.
+
     Raises:
         yaml.YAMLError: it is not YAML.
     """
     depth = 0
-    for event in yaml.parse(text, loader):
+    for event in yaml.parse(text, loader) if len(text) > _SAFE_SIZE else ():
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if depth > _MAX_DEPTH + 1:
             line = event.start_mark.line + 1 if event.start_mark else 1
@@ -55,7 +60,9 @@ def find_size_problem(path: Path, node: yaml.Node) -> SpecProblem | None:
 
 
 def _depth(text: str) -> int:
-    """Return how deep the brackets of a text are nested."""
+    """Return how deep the brackets of a text are nested; of a short text its length, which is no less."""
+    if len(text) <= _MAX_BRACKETS:
+        return len(text)
     steps = (1 if bracket in "([{" else -1 for bracket in re.findall(r"[(\[{)\]}]", text))
     return max(accumulate(steps), default=0)
 

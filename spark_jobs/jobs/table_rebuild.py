@@ -72,14 +72,14 @@ def _handle(context: JobContext, request: RebuildRequest) -> JobReport:
         if not is_table(context.paths.table(table)):
             raise NotReadyError(f"{table}: there is no table to rebuild; its next run creates it")
     missing = [path for table in tables for path in missing_landing_files(context, context.catalog.spec(table))]
-    plan = _report(
-        context, Outcome.NO_OP, _plan(context, tables, rebuild), {"tables": list(tables), "gone": missing}, missing
-    )
-    if context.args.dry_run:
-        return plan
-    if request.plan and not (rebuild and rebuild.run_id == context.args.run_id):
-        if context.ops.rebuilds.is_done_by(context.args.run_id, context.spec.table):
+    is_resumed = rebuild is not None and rebuild.run_id == context.args.run_id
+    if context.args.dry_run or (request.plan and not is_resumed):
+        if request.plan and context.ops.rebuilds.is_done_by(context.args.run_id, context.spec.table):
             return _report(context, Outcome.NO_OP, "this run has rebuilt it; another one needs another approval", {})
+        gone = {"tables": list(tables), "gone": missing}
+        plan = _report(context, Outcome.NO_OP, _plan(context, tables, rebuild), gone, missing)
+        if context.args.dry_run:
+            return plan
         if request.plan != plan.for_people:
             raise BadInputError(
                 f"{context.spec.table}: the rebuild would do something else than what was approved",

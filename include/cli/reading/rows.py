@@ -82,6 +82,10 @@ def write_csv(rows: pa.RecordBatchReader, out: BinaryIO) -> None:
 
 
 def _csv_lines(columns: list[pa.Array], are_numbers: list[bool]) -> bytes:
+    """Return lines of CSV of these texts; only those of numbers have no quotes.
+
+    Python's writer does not tell NULL from an empty text before 3.12, and pyarrow's quotes a decimal that is a text.
+    """
     quote = pa.scalar('"')
     values = [
         text if is_number else pc.binary_join_element_wise(quote, pc.replace_substring(text, '"', '""'), quote, "")

@@ -62,6 +62,7 @@ def create_events(api: httpx.Client, reports: Iterable[JobReport], paths: Lakeho
         assets = {asset["name"]: asset["id"] for asset in found if asset["name"] in (table, by_interval(table))}
         if not assets:
             yield f"no asset event for {table}: no DAG of this Airflow names it"
+        commits = dict[int | None, Commit | None]()
         # First the asset of the table itself: only its events are worth a line.
         for name, asset in sorted(assets.items()):
             moved = [report for report in of_this if report.certified_moved]
@@ -69,7 +70,9 @@ def create_events(api: httpx.Client, reports: Iterable[JobReport], paths: Lakeho
                 moved = of_this[-1:]
             for report in moved:
                 version = report.certified_version
-                commit = None if version is None else read_commit(paths.table(table), version)
+                if version is not None and version not in commits:
+                    commits[version] = read_commit(paths.table(table), version)
+                commit = commits.get(version)
                 extra = _extra(report, commit)
                 if name == table:
                     _ask(api, "POST", "/api/v2/assets/events", json={"asset_id": asset, "extra": extra})

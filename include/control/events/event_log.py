@@ -15,7 +15,6 @@ import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
-from functools import partial
 from itertools import takewhile
 from math import inf
 from pathlib import Path
@@ -81,7 +80,7 @@ class EventLog:
         # A fresh last version has no clean-up after it: the next version is either free or taken.
         is_known = self._last >= 0 and not self._is_stale() and not self._under_lease
         version = self._last + 1 if is_known else self._last_version() + 1
-        while version == 0 or not self._commit_events(version, APPEND, [], recorded_in(events, version)):
+        while version == 0 or not self._append_at(version, events):
             if version == 0:
                 self._create()
             version = self._last_version() + 1
@@ -93,7 +92,9 @@ class EventLog:
         if key in self._state.keys:
             return None
         txn = {"txn": {"appId": key, "version": 1, "lastUpdated": now_ms()}}
-        return self._commit_while(lambda: key not in self._state.keys, APPEND, [txn], partial(recorded_in, events))
+        return self._commit_while(
+            lambda: key not in self._state.keys, lambda version: self._append_at(version, events, [txn])
+        )
 
     def replace(self, replaced: Collection[EventFile], events: pa.Table) -> int | None:
         """Replace data files by events, in one commit.
@@ -102,11 +103,17 @@ class EventLog:
             The version; None if another writer has replaced one of these files first, so that nothing was changed.
         """
         changes_data = sum(file.rows for file in replaced) != len(events)
-        removes = [file.remove_action(now_ms(), changes_data=changes_data) for file in replaced]
+        # The events keep their numbers, so that these files fit any version.
+        files, at_ms = write_events(self._path, self._indexed, events), now_ms()
         names = {file.name for file in replaced}
-        return self._commit_while(
-            lambda: names <= self._state.files.keys(), REWRITE, removes, lambda _: events, changes_data=changes_data
+        actions = [file.remove_action(at_ms, changes_data=changes_data) for file in replaced]
+        actions += [file.add_action(changes_data=changes_data) for file in files]
+        version = self._commit_while(
+            lambda: names <= self._state.files.keys(), lambda version: self._put(version, REWRITE, actions)
         )
+        if version is None:
+            delete_files(self._path, [unquote(file.name) for file in files])
+        return version
 
     def declare(self, columns: Sequence[Action]) -> None:
         """Add columns that the table lacks, because an earlier Millrace created it; if a writer is first, do nothing.
@@ -156,32 +163,21 @@ class EventLog:
         floor = max((at for at in checkpoints if at <= self._state.version - _COMMITS_KEPT), default=0)
         delete_files(self._log, [file.name for file in old if int(file.name[:20]) < floor])
 
-    def _commit_while(
-        self,
-        is_allowed: Callable[[], bool],
-        operation: str,
-        actions: Sequence[Action],
-        events_in: Callable[[int], pa.Table],
-        *,
-        changes_data: bool = True,
-    ) -> int | None:
-        """Commit the events of a version after the one that was read, as long as its state allows it."""
+    def _commit_while(self, is_allowed: Callable[[], bool], commit: Callable[[int], bool]) -> int | None:
+        """Commit the version after the one that was read, as long as its state allows it; return it."""
         while is_allowed():
             version = self._state.version + 1
             if version == 0:
                 self._create()
-            elif self._commit_events(version, operation, actions, events_in(version), changes_data=changes_data):
+            elif commit(version):
                 return version
             self._read()
         return None
 
-    def _commit_events(
-        self, version: int, operation: str, actions: Sequence[Action], events: pa.Table, *, changes_data: bool = True
-    ) -> bool:
-        """Commit a version with events and other actions; if it is taken, delete the new data files, return false."""
-        files = write_events(self._path, self._indexed, events)
-        adds = [file.add_action(changes_data=changes_data) for file in files]
-        if self._put(version, operation, [*actions, *adds]):
+    def _append_at(self, version: int, events: pa.Table, actions: Sequence[Action] = ()) -> bool:
+        """Commit events with the number of a version as this version, and return whether it was free."""
+        files = write_events(self._path, self._indexed, recorded_in(events, version))
+        if self._put(version, APPEND, [*actions, *(file.add_action(changes_data=True) for file in files)]):
             return True
         delete_files(self._path, [unquote(file.name) for file in files])
         return False

@@ -22,34 +22,34 @@ from include.errors import OverrideError
 from include.paths import LakehousePaths
 
 
-def override(
-    spec: AnySpec, version: int, decision: Override, paths: LakehousePaths, *, was_asked: bool = False
-) -> GateResult:
+def override(spec: AnySpec, version: int, decision: Override, paths: LakehousePaths) -> GateResult:
     """Let the refused `version` pass; if the same run has done it before, return its result.
-
-    Args:
-        spec: the spec of the table.
-        version: the version.
-        decision: who decided it, and why.
-        paths: the folders of the lakehouse.
-        was_asked: as of `refusal_to_override`.
 
     Raises:
         OverrideError: the decision has no reason, or `refusal_to_override` finds no refusal.
     """
-    if not decision.reason.strip():
-        raise OverrideError(
-            f"{spec.table}: the override of version {version} has no reason",
-            "An override needs a reason, for those who ask later why the version may be read.",
-        )
     if recorded := overridden_by(decision.run_id, spec, version, paths):
         return recorded
     gates = Gates(paths)
-    refusal = refusal_to_override(spec, version, paths, gates, was_asked=was_asked)
+    return let_pass(refusal_to_override(spec, version, paths, gates), decision, gates)
+
+
+def let_pass(refusal: GateResult, decision: Override, gates: Gates) -> GateResult:
+    """Record that a person lets the version of a refusal pass, and return the result.
+
+    Raises:
+        OverrideError: the decision has no reason, or another person was first.
+    """
+    table, version = refusal.table, refusal.version
+    if not decision.reason.strip():
+        raise OverrideError(
+            f"{table}: the override of version {version} has no reason",
+            "An override needs a reason, for those who ask later why the version may be read.",
+        )
     checks = tuple(check.model_copy(update={"overridden": check.refuses}) for check in refusal.checks)
     result = refusal.model_copy(update={"passed": True, "refused": "", "checks": checks, "override": decision})
     if not gates.record_override(result):
-        raise OverrideError(f"{spec.table}: somebody else has just let version {version} pass", _hint(spec.table))
+        raise OverrideError(f"{table}: somebody else has just let version {version} pass", _hint(table))
     return result
 
 

@@ -47,7 +47,8 @@ class LocalLanding:
             return ""  # it went away
         except OSError as error:
             return f"it is a link that cannot be followed ({error.strerror}): deliver the file itself"
-        if os.path.commonpath((place, os.path.realpath(self._root))) != os.path.realpath(self._root):
+        root = os.path.realpath(self._root)
+        if os.path.commonpath((place, root)) != root:
             return "it is a link to a place outside of the landing root: deliver the file itself"
         return ""
 

@@ -21,6 +21,8 @@ from lakehouse_airflow.ui.links import OVERRIDE_DAG_ID
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
+    from include.control.gates.result import GateResult
+
 
 def may_be_overridden(table: str, version: int | None, specs: str = "") -> bool:
     """Whether the DAG's form can let a refused version pass; the arguments are those of `way_out`."""
@@ -69,7 +71,18 @@ class OverrideApprovalOperator(SecondPersonApprovalOperator):
         Raises:
             AirflowFailException: there is no such refusal; the message says which one there is.
         """
-        return _question(context, was_asked=False)
+        # Imported here: parsing a DAG file must not load the Delta reader.
+        from include.catalog import load_catalog
+        from include.control.gates.gates import Gates
+        from include.control.gates.overrides import refusal_to_override
+
+        settings, form = prepare_process(), context["params"]
+        try:
+            spec = load_catalog(settings.tables).spec(form["table"])
+            refusal = refusal_to_override(spec, form["version"], settings.paths, Gates(settings.paths))
+        except (SpecError, OverrideError) as error:
+            raise AirflowFailException(str(error)) from None
+        return _question(context, refusal)
 
 
 class GateOverrideOperator(BaseOperator):
@@ -88,7 +101,8 @@ class GateOverrideOperator(BaseOperator):
 
     def _override(self, context: Context) -> dict[str, Any]:
         from include.catalog import load_catalog
-        from include.control.gates.overrides import overridden_by, override
+        from include.control.gates.gates import Gates
+        from include.control.gates.overrides import let_pass, overridden_by, refusal_to_override
         from include.control.gates.result import Override
         from include.control.log.delta_log import read_commit
 
@@ -98,9 +112,11 @@ class GateOverrideOperator(BaseOperator):
             spec = load_catalog(settings.tables).spec(table)
             result = overridden_by(context["run_id"], spec, version, paths)
             if result is None:
-                by = approved_by(context, _question(context, was_asked=True))
+                gates = Gates(paths)
+                refusal = refusal_to_override(spec, version, paths, gates, was_asked=True)
+                by = approved_by(context, _question(context, refusal))
                 approval = Override(by=by, reason=form["reason"], run_id=context["run_id"], at=datetime.now(UTC))
-                result = override(spec, version, approval, paths, was_asked=True)
+                result = let_pass(refusal, approval, gates)
         except (SpecError, OverrideError) as error:
             self.log.error("%s", error)
             raise AirflowFailException(str(error)) from None
@@ -121,19 +137,8 @@ class GateOverrideOperator(BaseOperator):
         return extra
 
 
-def _question(context: Context, *, was_asked: bool) -> Question:
-    # Imported here: parsing a DAG file must not load the Delta reader.
-    from include.catalog import load_catalog
-    from include.control.gates.gates import Gates
-    from include.control.gates.overrides import refusal_to_override
-
-    settings, form = prepare_process(), context["params"]
-    paths, table, version = settings.paths, form["table"], form["version"]
-    try:
-        spec = load_catalog(settings.tables).spec(table)
-        refusal = refusal_to_override(spec, version, paths, Gates(paths), was_asked=was_asked)
-    except (SpecError, OverrideError) as error:
-        raise AirflowFailException(str(error)) from None
+def _question(context: Context, refusal: GateResult) -> Question:
+    form, table = context["params"], refusal.table
     by, waiting = who_asked(context) or "the trigger of this run", waiting_task(context)
     rules = [
         f"- {quoted(check.bounded_rule)}: {quoted(check.reason or 'no reason stated')}"
@@ -149,4 +154,4 @@ def _question(context: Context, *, was_asked: bool) -> Question:
         f"stay with it. The rules check later versions again. {what_follows(waiting)} **Reject**: everything stays as "
         "it is.",
     )
-    return Question(f"Let version {version} of {table} pass, though its gate refused it?", "\n\n".join(body))
+    return Question(f"Let version {refusal.version} of {table} pass, though its gate refused it?", "\n\n".join(body))
