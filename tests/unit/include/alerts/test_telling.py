@@ -141,10 +141,12 @@ def test_many_causes_at_once_are_one_message_and_told(run: Tell, items: list[Att
     assert "and 5 more" in alert.text
 
 
-def test_a_process_that_dies_while_it_tells_is_followed_by_another_one(run: Tell, items: list[Attention]) -> None:
-    def die(_: Alert) -> None:
-        raise KeyboardInterrupt
+def die(_: Alert) -> None:
+    """A notifier during which its process dies."""
+    raise KeyboardInterrupt
 
+
+def test_a_process_that_dies_while_it_tells_is_followed_by_another_one(run: Tell, items: list[Attention]) -> None:
     mail = Inbox()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ToldAlerts, "settle", lambda *_: None)
@@ -160,9 +162,6 @@ def test_a_process_that_dies_while_it_tells_is_followed_by_another_one(run: Tell
 def test_a_process_that_dies_with_a_clock_a_day_ahead_holds_up_nobody(
     run: Tell, resolve: Resolve, items: list[Attention]
 ) -> None:
-    def die(_: Alert) -> None:
-        raise KeyboardInterrupt
-
     mail = Inbox()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ToldAlerts, "settle", lambda *_: None)
