@@ -16,8 +16,8 @@ def run(context: JobContext) -> JobReport:
         BadInputError: the fix cannot be computed.
         NotReadyError: there is no table yet.
     """
-    request, (_, layer) = request_of(context), layer_of(context)
-    return check_report(context, Job.QUARANTINE_FIX, request, fix_rows(context, layer, request))
+    request, (work_of, layer) = request_of(context), layer_of(context)
+    return check_report(context, Job.QUARANTINE_FIX, request, fix_rows(context, work_of, layer, request))
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ def run(context: JobContext) -> JobReport:
     """
     request, (work_of, layer) = request_of(context), layer_of(context)
     if request.has_fixes or context.args.dry_run:
-        tried = fix_rows(context, layer, request)
+        tried = fix_rows(context, work_of, layer, request)
         if context.args.dry_run:
             return check_report(context, Job.QUARANTINE_REPLAY, request, tried)
     replays = {

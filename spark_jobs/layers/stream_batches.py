@@ -68,9 +68,23 @@ def finish_streams(context: JobContext, work_of: WorkOfStream, newest: Winner | 
     Raises:
         LeaseLostError: another run, which has committed such a batch, did not close it in time.
     """
+    if newest and concurrency_of(context.spec) != NONE:
+        _finish(context, work_of, newest)
+
+
+def finish_table(context: JobContext, work_of: WorkOfStream) -> None:
+    """Close all batches of the job's table whose writers died: the rows that they refused are in quarantine then.
+
+    Raises:
+        LeaseLostError: another run, which has committed such a batch, did not close it in time.
+    """
+    position = stream_position(context.spec, context.paths, context.ops.ledger)
+    if position and position.last:
+        _finish(context, work_of, position.last)
+
+
+def _finish(context: JobContext, work_of: WorkOfStream, newest: Winner) -> None:
     table, ops = context.spec.table, context.ops
-    if concurrency_of(context.spec) == NONE or newest is None:
-        return
     for batch in unclosed_batches(table, newest.version, context.paths, ops.ledger, ops.gates):
         stream = Stream(table, batch.intent.stream)
         batch_writer(context, batch_request(context, stream), work_of(stream)).finish(context.leases)

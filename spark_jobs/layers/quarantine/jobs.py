@@ -22,6 +22,7 @@ from spark_jobs.layers.received_rows import MAX_ROWS
 from spark_jobs.layers.silver.replays import SilverReplays
 from spark_jobs.layers.silver.streams import merges_of
 from spark_jobs.layers.silver.tables import silver_shape
+from spark_jobs.layers.stream_batches import finish_table
 from spark_jobs.runtime.context import JobContext
 
 MAX_SHOWN = 20
@@ -59,14 +60,24 @@ def layer_of(context: JobContext) -> tuple[WorkOfStream, RowChecker]:
     raise BadInputError(f"{spec.table} refuses no row: it is computed from its sources, fix the rows there")
 
 
-def fix_rows(context: JobContext, layer: RowChecker, request: QuarantineRequest) -> list[CheckedRow]:
+def fix_rows(
+    context: JobContext, work_of: WorkOfStream, layer: RowChecker, request: QuarantineRequest
+) -> list[CheckedRow]:
     """Fix the requested rows, if the request has a fix, and check them by the table's rules.
 
-    A dry run writes nothing.
+    A dry run writes nothing. Otherwise the rows that a dead driver has refused are requested rows too.
+
+    Args:
+        context: the job's.
+        work_of: closes a batch whose writer died.
+        layer: the checker of the table's received rows.
+        request: which rows, and the fix.
 
     Raises:
         BadInputError: the fix cannot be computed.
     """
+    if not context.args.dry_run:
+        finish_table(context, work_of)
     rows = pending_rows(context, request)
     if not rows:
         return []

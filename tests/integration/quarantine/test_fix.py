@@ -16,6 +16,8 @@ from include.contracts.row_status import RowStatus
 from include.errors import Outcome
 from tests.support.documents.specs import bronze_document, silver_document
 from tests.support.given import given
+from tests.support.killed_drivers.drivers import OwnProcess
+from tests.support.killed_drivers.steps import Step
 from tests.support.lakehouse import AT_LEAST_0, Lakehouse, order
 
 BRONZE, SILVER = "bronze.orders", "silver.orders"
@@ -71,6 +73,15 @@ def test_fixes_are_applied_in_turn_to_the_received_row_each_to_its_own_columns_a
     assert "has 0 rows, the table before had 3" in rebuilt.message
     assert f"3 fixed rows wait for the replay: lakehouse quarantine replay {SILVER} --all" in rebuilt.message
     assert shop.replay(SILVER).rows.applied == 3
+
+
+def test_the_rows_that_a_dead_driver_has_not_yet_put_into_quarantine_are_fixed_too(shop: Lakehouse) -> None:
+    shop.deliver(2, "2.json", [order(4, -4, event_at=AT)])
+    assert shop.run(BRONZE, 2).outcome is Outcome.COMMITTED
+    assert OwnProcess().run(shop, SILVER, 2, dies=Step.COMMIT).code < 0
+    assert len(shop.waiting(SILVER)) == 3, "the row is not there yet"
+    report = fix(shop, assign={"amount": "abs(amount)"}, rows={"reason": "amount"})
+    assert "3 rows fixed: 3 pass all rules now" in report.message, report.message
 
 
 def test_a_row_that_still_fails_says_so_and_a_dry_run_records_nothing(shop: Lakehouse) -> None:
