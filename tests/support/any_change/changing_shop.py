@@ -183,7 +183,20 @@ class ChangingShop:
         return states
 
     def _merged(self, table: str, again: int | None = None) -> Any:
-        return self._state(table).merge(self._certified(BRONZE), self.specs.of[table], again)
+        before, bronze = self._state(table), self._certified(BRONZE)
+        after = before.merge(bronze, self.specs.of[table], again)
+        if before.read[0] != bronze.id:
+            self._decided_before(table, before, after)
+        return after
+
+    def _decided_before(self, table: str, before: Any, after: Any) -> None:
+        """Take over what was decided about the refused rows of a table; of a rebuilt one, only that they are fixed."""
+        decided = {row.origin: self._status(table, before, row) for row in before.refused}
+        for row, stamp in after.refused.items():
+            status, is_fixed = decided.get(row.origin, (RowStatus.OPEN, False))
+            if before.id != after.id:
+                status = RowStatus.FIXED if is_fixed else RowStatus.OPEN
+            self.statuses[table, after.id, row, stamp] = status, is_fixed
 
     def _computed(self, table: str) -> tuple[Any, ...]:
         source, specs = self._certified(SOURCE[table]), self.specs
@@ -195,8 +208,6 @@ class ChangingShop:
         table = self.chance.choice((BRONZE, *SILVER))
         if self._is_misfit(table):
             return
-        if assign:  # The refused rows of an open batch come after the fix.
-            self._run(table, 1, kill=False)
         state = self._state(table)
         waiting = {row: self._status(table, state, row) for row in state.refused}
         tried = {
@@ -231,19 +242,12 @@ class ChangingShop:
                 days = {day for day, _ in old.files}
                 files = {file: new for file, new in self.landing.files.items() if file[0] in days}
                 new = model.Bronze(id=number).load(files, self.specs.most, number)
-                # An id has the number of the batch: where it is the same, a fix outlives the rebuild.
-                found = changing_tables.stored(self.shop, each)["refused"]
-                places = {row.origin for (_, _, row, _), (_, is_fixed) in self.statuses.items() if is_fixed}
-                for row, stamp in new.refused.items():
-                    if row.origin in places and (RowStatus.FIXED, row.file[1], row.line.event_seq) in found:
-                        self.statuses[each, number, row, stamp] = RowStatus.FIXED, True
+                self._decided_before(each, old, new)
             elif each in GOLD:
                 new = self._computed(each)
             else:
                 new = model.Silver(old.keeps_history, id=number).merge(self._certified(BRONZE), self.specs.of[each])
-                for row, stamp in new.refused.items():
-                    if self.statuses.get((each, old.id, row, stamp), (RowStatus.OPEN, False))[1]:
-                        self.statuses[each, number, row, stamp] = RowStatus.FIXED, True
+                self._decided_before(each, old, new)
             self.states[each] |= dict.fromkeys(switches, new)
             self._compare(each, new)
 

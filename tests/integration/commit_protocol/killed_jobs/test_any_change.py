@@ -15,13 +15,11 @@ from tests.support.killed_drivers.drivers import Drivers, OwnProcess
 from tests.support.lakehouse import Lakehouse
 
 STEPS_OF_EACH = 50
-OPEN = "the model forgets what was decided about rows of silver when bronze is rebuilt"
-SEEDS = [pytest.param(1, marks=pytest.mark.xfail(strict=False, reason=OPEN)), *range(2, 7)]
 
 
 @pytest.mark.faults
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", range(1, 7))
 def test_whatever_happens_each_table_has_what_a_model_in_plain_python_says(
     drivers: Drivers, tmp_path: Path, seed: int
 ) -> None:
