@@ -68,6 +68,8 @@ class QuarantineWrite:
             another table than before: the earlier refused rows of it are removed. Empty for all rows.
         own: how `source` begins in the rows that batches of the stream refuse, if other streams refuse others:
             `read_again` concerns no other rows.
+        decided: the ids of earlier rows of `restarted` whose decisions go on: the refused rows with their content have
+            other ids.
     """
 
     paths: LakehousePaths
@@ -77,6 +79,7 @@ class QuarantineWrite:
     read_again: Sequence[datetime] = ()
     restarted: Sequence[str] = ()
     own: Sequence[str] = ()
+    decided: Collection[str] = ()
 
     def run(self, open_session: OpenSession, refused: Callable[[SparkSession, datetime], DataFrame]) -> int | None:
         """Commit the change to the quarantine once; start no Spark job where there is nothing to change.
@@ -114,10 +117,13 @@ class QuarantineWrite:
         of_batch = in_texts("_batch_token", [self.winner.token])
         of_table = belongs_to(self.winner.intent.table_id)
         stored = read_version(refused.sparkSession, path, latest_version(path)).where(of_table)
-        if self.restarted:
-            intent, events = self.winner.intent, QuarantineEvents(self.paths)
-            decided = {event["row_id"] for event in events.events_of(intent.table, intent.table_id)}
-            events.copy_to_new_ids(intent.table, intent.table_id, new_ids(stored, refused, decided), intent.token)
+        if self.decided:
+            intent, events, ids = (
+                self.winner.intent,
+                QuarantineEvents(self.paths),
+                new_ids(stored, refused, self.decided),
+            )
+            events.copy_to_new_ids(intent.table, intent.table_id, ids, intent.token)
         first = stored.groupBy("row_id").agg(F.min("first_seen").alias("_first"))
         rows = refused.join(first, "row_id", "left").withColumn("first_seen", F.coalesce("_first", "first_seen"))
         replace_where(rows.select(*SHAPE.columns), path, f"{of_table} AND ({' OR '.join([*outdated, of_batch])})")

@@ -21,13 +21,16 @@ def replaced_loads(
     """
     contents = ledger.loaded_files(table, table_id).facts({path for _, path in loads})
     present = {(file.path, file.checksum) for file in contents}
+    since_rebuild = {*ledger.replaced_files(table, table_id, -1, upto)}
     gone = set[tuple[int, str]]()
     for number, batch in ledger.history.numbered(table, {number for number, _ in loads}).items():
         paths = {path for at, path in loads if at == number}
-        replaced = ledger.replaced_files(table, batch.intent.table_id, batch.version, upto)
+        replaced = {*ledger.replaced_files(table, batch.intent.table_id, batch.version, upto)}
+        if batch.intent.table_id != table_id:
+            replaced |= since_rebuild
         # A replay of bronze, a rebuild and an undo list no files: they stamp rows of the last content.
         loaded = ledger.loaded_files(table, batch.intent.table_id).last_of(paths)
         loaded |= {file.path: file for file in ledger.files_of(batch.intent)}
         others = {path for path in paths & loaded.keys() if (path, loaded[path].checksum) not in present}
-        gone |= {(number, path) for path in others | (paths & {*replaced})}
+        gone |= {(number, path) for path in others | (paths & replaced)}
     return gone

@@ -12,6 +12,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from include.contracts.job.report import RowCounts
+from include.contracts.job.requests import RowFilter
+from include.contracts.row_status import RowStatus
 from include.contracts.spec.change_data import SOURCE_TABLE
 from include.contracts.spec.table_spec import SilverSpec
 from include.control.ledger.replaced_loads import replaced_loads
@@ -19,6 +21,7 @@ from include.control.log.batch import BatchSources, Intent, PinnedTable, Winner
 from include.control.log.delta_log import latest_version
 from include.control.planning.source_ranges import pin_references
 from include.control.quarantine.events import ReceivedRow
+from include.control.quarantine.stored_rows import WHOLE, StoredRows
 from spark_jobs.delta_io.landing_reads import SOURCE_FILE
 from spark_jobs.delta_io.reads import read_version
 from spark_jobs.layers.received_rows import received_frame, record_outcome, refused_again
@@ -154,14 +157,32 @@ class SilverReplays:
         if bronze is None or SOURCE_FILE not in schema.names:
             return received_frame(session, rows, schema)
         # A landing file can be delivered several times; a rebuild gives all that it loads the same number.
-        fields = [json.loads(row.received) for row in rows]
-        loads = [(of_row.get("_batch_seq") or 0, of_row.get(SOURCE_FILE) or "") for of_row in fields]
-        ledger, source_id, (_, upto) = self._context.ops.ledger, sources.source_ids[table], sources.ranges[table]
-        rebuild = ledger.history.last_rebuild(table, source_id, above=min(number for number, _ in loads))
+        lowest = min(number for number, _ in _loads(rows))
+        rebuild = self._context.ops.ledger.history.last_rebuild(table, sources.source_ids[table], above=lowest)
         if rebuild:
-            gone = replaced_loads(ledger, table, source_id, loads, upto)
-            rows = [row for row, load in zip(rows, loads, strict=True) if load not in gone]
+            rows = self._of_present_files(sources, table, rows)
         delivered_in = F.greatest("_batch_seq", F.lit(rebuild.batch_seq if rebuild else 0)).alias("_delivered_in")
         deliveries = bronze.select(SOURCE_FILE, F.col("_batch_seq").alias("_delivered_in")).distinct()
         numbered = received_frame(session, rows, schema).select("*", delivered_in)
         return numbered.join(deliveries, [SOURCE_FILE, "_delivered_in"], "left_semi").drop("_delivered_in")
+
+    def decided_rows(self, sources: BatchSources) -> set[str]:
+        """Return the ids of the rows that somebody has decided about, or tried, without those of replaced files."""
+        stored = StoredRows(self._spec.table, self._context.paths)
+        rows = [row.received_row for row in stored.with_events(RowFilter(statuses=tuple(RowStatus)), WHOLE)]
+        by_source = self._by_source(rows) if rows else {}
+        own = {table: of_table for table, of_table in by_source.items() if table in sources.ranges}
+        return {row.id for table, of_table in own.items() for row in self._of_present_files(sources, table, of_table)}
+
+    def _of_present_files(self, sources: BatchSources, table: str, rows: Sequence[ReceivedRow]) -> list[ReceivedRow]:
+        """Return the rows whose landing files have the content that they came with; rows of other sources all."""
+        ledger, source_id, (_, upto) = self._context.ops.ledger, sources.source_ids[table], sources.ranges[table]
+        loads = _loads(rows)
+        gone = replaced_loads(ledger, table, source_id, loads, upto)
+        return [row for row, load in zip(rows, loads, strict=True) if load not in gone]
+
+
+def _loads(rows: Sequence[ReceivedRow]) -> list[tuple[int, str]]:
+    """Return for each row the number of the batch that loaded it, and its landing file; empty for none."""
+    fields = [json.loads(row.received) for row in rows]
+    return [(of_row.get("_batch_seq") or 0, of_row.get(SOURCE_FILE) or "") for of_row in fields]

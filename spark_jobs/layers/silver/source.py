@@ -13,8 +13,6 @@ from pyspark.sql import functions as F
 from include.contracts.job.requests import RowFilter
 from include.contracts.row_status import PENDING, RowStatus
 from include.contracts.spec.table_spec import SilverSpec
-from include.control.changes.spec_changes import Effect, spec_changes
-from include.control.ledger.spec_history import document_of
 from include.control.log.batch import BatchSources, Intent
 from include.control.log.delta_log import latest_version
 from include.control.log.stored_tables import is_table
@@ -24,18 +22,17 @@ from include.control.quarantine.rows import quarantined_rows
 from include.control.quarantine.stored_rows import StoredRows
 from spark_jobs.delta_io.reads import read_version
 from spark_jobs.layers.received_rows import received_frame
+from spark_jobs.layers.silver.earlier_rows import EarlierRows, read_again, received_of
 from spark_jobs.layers.silver.references import References
 from spark_jobs.layers.silver.replays import SilverReplays
 from spark_jobs.layers.silver.source_table import SourceTable, of_intervals
-from spark_jobs.protocol.secondary import belongs_to
 from spark_jobs.runtime.context import JobContext
 from spark_jobs.runtime.session import freeze
-from spark_jobs.transforms.received import RECEIVED, as_received, is_received
+from spark_jobs.transforms.received import RECEIVED
 from spark_jobs.transforms.refusals import is_quarantined
 from spark_jobs.transforms.silver.partitions import is_own
-from spark_jobs.transforms.silver.references import refuse_quarantined
 from spark_jobs.transforms.silver.retraction import with_recomputed_keys
-from spark_jobs.transforms.silver.silver import key_values, silver_rows, without_quarantining
+from spark_jobs.transforms.silver.silver import key_values, silver_rows
 
 
 class SilverSource:
@@ -50,6 +47,7 @@ class SilverSource:
         self._spec = spec
         self._tables = [SourceTable(context, spec, table) for table in spec.source_tables]
         self._references = References(context, spec)
+        self._earlier = EarlierRows(context, spec)
         self.replays = SilverReplays(context, spec)
         # Every step of a batch reads these; for certified versions they do not change in the meantime.
         self._intervals = cache(context.ops.ledger.intervals)
@@ -122,7 +120,7 @@ class SilverSource:
             rows = self.replays.read_replay(session, intent)
         else:
             require_same_sources(intent.sources, self._context.paths)
-            again = bool(self.intervals_read_again(intent))
+            again = bool(read_again(intent))
             rows = self._union(
                 self._judged(session, intent, source, bronze, has_earlier=again)
                 for source, bronze in self._bronze_rows(session, intent)
@@ -148,9 +146,9 @@ class SilverSource:
 
     def refused_rows(self, session: SparkSession, intent: Intent) -> DataFrame:
         """Return the rows that a batch puts into quarantine, each with its bronze row in `_received`."""
-        again = bool(self.intervals_read_again(intent))
+        again = bool(read_again(intent))
         received = (
-            self._judged(session, intent, source, bronze, _received(bronze), has_earlier=again)
+            self._judged(session, intent, source, bronze, received_of(bronze), has_earlier=again)
             for source, bronze in self._bronze_rows(session, intent)
         )
         return self._union(received).where(is_quarantined())
@@ -201,18 +199,9 @@ class SilverSource:
         )
         return {batch.intent.interval_start for batch in batches} | set(sources.released)
 
-    def intervals_read_again(self, intent: Intent) -> tuple[datetime, ...]:
-        """Return the intervals whose rows a batch reads from the source completely, also rows that were read before."""
-        sources = intent.sources
-        if sources.replay:
-            return ()
-        if sources.snapshot_at:
-            return tuple({sources.snapshot_at, *sources.released})
-        return (intent.interval_start,) if sources.reprocess else ()
-
     def _bronze_rows(self, session: SparkSession, intent: Intent) -> Iterator[tuple[SourceTable, DataFrame]]:
         """Yield each source with its new rows, and all its rows of the intervals that are read again."""
-        again = self.intervals_read_again(intent)
+        again = read_again(intent)
         for source in self._tables:
             yield source, source.rows_of_batch(session, intent.sources, again)
 
@@ -235,29 +224,12 @@ class SilverSource:
     def _judged_as_before(
         self, session: SparkSession, intent: Intent, source: SourceTable, bronze: DataFrame
     ) -> DataFrame:
-        """Return bronze rows with refusals, those of earlier batches by the rules that these batches had.
-
-        Otherwise, after a change of rules, a row would be in the table and in quarantine, or in neither.
-        """
-        path = self._context.paths.quarantine(self._spec.table)
-        if not self._has_other_rules(intent):
+        """Return bronze rows with refusals, those of earlier batches by the rules that these batches had."""
+        if not self._earlier.have_other_rules(intent):
             return self._judged(session, intent, source, bronze, has_earlier=True)
-        is_read = source.has_arrived(intent.sources) | of_intervals(self.intervals_read_again(intent))
+        is_read = source.has_arrived(intent.sources) | of_intervals(read_again(intent))
         rows = self._judged(session, intent, source, bronze.where(is_read), has_earlier=True)
-        earlier = silver_rows(bronze.where(~is_read), without_quarantining(source.spec), _received(bronze))
-        if is_table(path):
-            stored = read_version(session, path, latest_version(path)).where(belongs_to(intent.table_id))
-            earlier = refuse_quarantined(earlier, stored.select(F.col("received").alias(RECEIVED)))
-        return rows.unionByName(earlier.drop(RECEIVED))
-
-    def _has_other_rules(self, intent: Intent) -> bool:
-        """Whether batches of the table followed specs that may have refused other rows."""
-        now = document_of(self._context.spec)
-        return any(
-            change.effect is Effect.RECOMPUTE
-            for earlier in self._context.ops.specs.of(intent.table, intent.table_id).values()
-            for change in spec_changes(earlier, now)
-        )
+        return rows.unionByName(self._earlier.judged(session, intent, source, bronze.where(~is_read)))
 
     def _judged(
         self,
@@ -277,8 +249,8 @@ class SilverSource:
         if not has_earlier:
             return self._references.judge(session, silver_rows(bronze, source.spec, *more), intent.sources.references)
         arrived = source.has_arrived(intent.sources)
-        new = silver_rows(bronze.where(arrived), source.spec, _received(bronze))
-        earlier = silver_rows(bronze.where(~arrived), source.spec, _received(bronze))
+        new = silver_rows(bronze.where(arrived), source.spec, received_of(bronze))
+        earlier = silver_rows(bronze.where(~arrived), source.spec, received_of(bronze))
         judged = self._references.judge(session, new, intent.sources.references)
         rows = judged.unionByName(self._references.judge_as_before(session, earlier, intent))
         return rows if more else rows.drop(RECEIVED)
@@ -286,7 +258,3 @@ class SilverSource:
     @staticmethod
     def _union(frames: Iterable[DataFrame]) -> DataFrame:
         return reduce(DataFrame.unionByName, frames)
-
-
-def _received(bronze: DataFrame) -> Column:
-    return as_received(filter(is_received, bronze.columns)).alias(RECEIVED)

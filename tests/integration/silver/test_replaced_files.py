@@ -12,6 +12,7 @@ from deltalake import DeltaTable
 from include.contracts.file_status import FileStatus
 from include.contracts.job.args import Job
 from include.contracts.job.findings import Findings
+from include.contracts.row_status import RowStatus
 from include.control.landing.file_states import file_states
 from include.control.ledger.ledger import Ledger
 from include.errors import Outcome
@@ -21,6 +22,7 @@ from tests.support.silver.silver_models import tombstones
 
 BRONZE, SILVER = TABLES = ("bronze.orders", "silver.orders")
 NUMBERED = {"expect_column_values_to_not_be_null": {"column": "event_seq"}, "action": "drop", "reason": "no number"}
+AT_LEAST_4 = {"expect_column_values_to_be_between": {"column": "amount", "min_value": 4}}
 FIRST = [
     order(1, 5, 8),
     order(2, 7, 8),
@@ -34,6 +36,10 @@ REFUSED_TOO = [order(2, -8, 9), "{also broken"]
 SECOND = [order(2, 8, 6), order(6, 1, 1)]
 AFTER_SECOND = {"o1": 3, "o2": 8, "o4": 9, "o5": 2, "o6": 1}
 """The older event of b.json counts again, o2 has an older event now, and o4 has no delete any more."""
+
+
+def judge_by(shop: Lakehouse, *rules: dict[str, Any]) -> None:
+    shop.specs(silver_document(apply_as_deletes="op = 'delete'", expectations=list(rules)))
 
 
 def amounts(shop: Lakehouse) -> dict[str, int]:
@@ -96,23 +102,37 @@ def test_the_new_content_of_a_file_replaces_its_rows_in_both_layers(shop: Lakeho
 
 
 def test_a_key_that_is_computed_again_has_the_rows_that_were_accepted_when_they_came(shop: Lakehouse) -> None:
-    def judge_by(*rules: dict[str, Any]) -> None:
-        shop.specs(silver_document(apply_as_deletes="op = 'delete'", expectations=list(rules)))
-
     shop.deliver(1, "c.json", [order(1, -7, 12), order(6, 2, 2), order(7, 9, 9)])
     shop.deliver(1, "d.json", [order(7, -2, 1)])
     run(shop, *TABLES)
     assert shop.replay(SILVER, assign={"amount": "if(order_id = 'o7', 2, amount)"}).rows.superseded == 1
-    judge_by()
+    judge_by(shop)
     shop.deliver(1, "a.json", SECOND)
     run(shop, *TABLES)
     assert amounts(shop) == {**AFTER_SECOND, "o6": 2, "o7": 9}
     assert [json.loads(row.record)["amount"] for row in shop.waiting(SILVER)] == [-7], "it waits, and is in no table"
-    judge_by({"expect_column_values_to_be_between": {"column": "amount", "min_value": 4}, "action": "quarantine"})
+    judge_by(shop, {**AT_LEAST_4, "action": "quarantine"})
     shop.deliver(1, "c.json", [order(9, 9)])
     run(shop, *TABLES)
     assert amounts(shop) == {**AFTER_SECOND, "o7": 2, "o9": 9}, "o1, o6 and o7 have rows that are in no quarantine"
     assert shop.waiting(SILVER) == []
+
+
+def test_a_key_that_is_computed_again_lacks_the_rows_that_were_dropped_when_they_came(shop: Lakehouse) -> None:
+    judge_by(shop, {**AT_LEAST_0, "action": "drop"})
+    shop.deliver(1, "c.json", [order(1, -7, 12)])
+    run(shop, *TABLES)
+    assert shop.reports[-1].rows.dropped == 1
+    judge_by(shop, AT_LEAST_0, {**AT_LEAST_4, "action": "drop"})
+    shop.deliver(1, "a.json", SECOND)
+    run(shop, *TABLES)
+    assert amounts(shop) == {"o1": 3, "o2": 8, "o4": 9, "o5": 2}, "o1 had 3 before there was a rule, and o6 came after"
+    shop.run_well(1, SILVER, reprocess=True)
+    assert [json.loads(row.record)["amount"] for row in shop.waiting(SILVER)] == [-7]
+    judge_by(shop)
+    shop.deliver(1, "c.json", [order(8, 8)])
+    run(shop, *TABLES)
+    assert amounts(shop) == {"o2": 8, "o4": 9, "o5": 2, "o8": 8}, "by the rules that read it last, o1 has no row"
 
 
 @pytest.mark.parametrize(
@@ -143,6 +163,15 @@ def test_a_fixed_row_that_went_with_its_file_does_not_come_back_by_a_rebuild(sho
 
 
 @pytest.mark.slow
+def test_a_fixed_row_that_comes_again_with_another_content_of_its_file_waits_again(shop: Lakehouse) -> None:
+    assert shop.replay(SILVER, assign={"amount": "2"}).rows.applied == 1
+    shop.rebuild(BRONZE)
+    shop.deliver(1, "a.json", [*SECOND, order(3, -1, 8)])
+    run(shop, *TABLES)
+    assert amounts(shop) == AFTER_SECOND, "the fixed row went with its file"
+    assert [json.loads(row.record)["amount"] for row in shop.waiting(SILVER, RowStatus.OPEN)] == [-1]
+
+
 def test_without_a_change_feed_every_key_is_computed_again(shop: Lakehouse) -> None:
     shop.specs(bronze(maintenance={"change_data_feed": False}))
     shop.deliver(1, "a.json", SECOND)
