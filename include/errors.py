@@ -159,6 +159,10 @@ class SparkUnavailableError(MillraceError):
     exit_code = ExitCode.SPARK_UNAVAILABLE
 
 
+class SparkDiedError(SparkUnavailableError):
+    """Raised when the Spark server died, or was restarted, while it worked for this process."""
+
+
 class DiskFullError(MillraceError):
     """Raised when a disk has no space left for a write; after space is freed, the same run continues."""
 

@@ -1,10 +1,27 @@
-"""What an error of Spark says, without the stack traces of its JVM, which the driver's log has."""
+"""What an error of Spark says: its cause without the stack traces of its JVM, and whether a process of Spark died."""
 
 from __future__ import annotations
 
 import re
 
+from py4j.protocol import Py4JNetworkError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
+
+from include.errors import SparkDiedError
+
 _CAUSE = re.compile(r"^(?:Caused by)?: [\w.$]+(?:: |$)|\(TID \d+\) \([^()]*\): (?:[\w.$]+: )?", re.MULTILINE)
+_DEAD_EXECUTOR = re.compile(r"exited caused by one of the running tasks|java\.lang\.OutOfMemoryError")
+"""What Spark says of an executor that ended at its task, or whose task got no memory."""
+
+_RESTARTED_SERVER = (
+    "INVALID_HANDLE.SESSION_CHANGED",
+    "INVALID_HANDLE.SESSION_CLOSED",
+    "INVALID_HANDLE.SESSION_NOT_FOUND",
+    "NO_ACTIVE_SESSION",
+    "RESPONSE_ALREADY_RECEIVED",
+)
+"""The client's error conditions when another server answers than the one it began with."""
+
 _TRACE = re.compile(r"^\s+at \S+\(|^JVM stacktrace:|^Driver stacktrace:", re.MULTILINE)
 
 
@@ -34,3 +51,25 @@ def cause_of(error: BaseException) -> str:
     'KeyError'
     """
     return cause_in(str(error)) or type(error).__name__
+
+
+def is_server_gone(error: BaseException) -> bool:
+    """Whether the Spark Connect server died, or was restarted and does not have the session."""
+    # Only the errors of the client have it, which a driver with a Spark of its own need not import.
+    status = getattr(error, "getGrpcStatusCode", None)
+    if status and status().name == "UNAVAILABLE":
+        return True
+    return isinstance(error, PySparkException) and (error.getCondition() or "") in _RESTARTED_SERVER
+
+
+def is_death(error: BaseException) -> bool:
+    """Whether the Spark server, the JVM of this driver or an executor died at its work.
+
+    >>> is_death(RuntimeError("ExecutorLostFailure (executor 1 exited caused by one of the running tasks) Reason: ..."))
+    True
+    >>> is_death(RuntimeError("[DIVIDE_BY_ZERO] Division by zero."))
+    False
+    """
+    if isinstance(error, SparkDiedError | Py4JNetworkError | ConnectionRefusedError) or is_server_gone(error):
+        return True
+    return bool(_DEAD_EXECUTOR.search(str(error)))

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from benchmarks.cost import Cost
 from benchmarks.loaded_files import DAY, TABLE, commit, create, spec_of, table_of
+from include.control.landing.earlier_runs import EarlierRuns
 from include.control.landing.ingest import FilePlan, plan_files
 from include.control.landing.inspection import inspect
 from include.control.landing.landing import Landing, landing_of
@@ -41,9 +42,8 @@ def main(folder: Path) -> None:
 
 def _plan(folder: Path, ledger: Ledger, landing: Landing, read_file: ReadFile) -> FilePlan:
     of_table = TABLE, table_id(table_of(folder))
-    failures = partial(ledger.failures, *of_table)
-    loaded = ledger.loaded_files(*of_table)
-    return plan_files(spec_of(folder), landing, DAY, loaded, lambda paths: failures(path=paths), read_file)
+    loaded, earlier = ledger.loaded_files(*of_table), EarlierRuns(*of_table, ledger)
+    return plan_files(spec_of(folder), landing, DAY, loaded, earlier, read_file)
 
 
 if __name__ == "__main__":

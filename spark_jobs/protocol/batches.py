@@ -33,6 +33,7 @@ from spark_jobs.delta_io.conflict_policy import Remedy, WriteKind, remedy_of
 from spark_jobs.delta_io.conflicts import Conflict, conflict_of, is_lost_with_an_executor
 from spark_jobs.delta_io.contest import Contest
 from spark_jobs.delta_io.tables import OpenSession
+from spark_jobs.spark_errors import is_death
 
 log = logging.getLogger(__name__)
 
@@ -228,7 +229,8 @@ class BatchWriter:
         self.result.attempts += 1
         intent = self._intent(position, plan)
         self._ledger.record_intent(intent, plan.files)
-        winner = self._contest.retrying(_SamePlanAgainError)(self._commit, intent, plan, position)
+        with self._ledger.attempts.outlived(intent, is_death):
+            winner = self._contest.retrying(_SamePlanAgainError)(self._commit, intent, plan, position)
         self._ledger.record_committed([winner])
         self.result.winner, self.result.committed = winner, True
         self._close(winner)
@@ -282,8 +284,7 @@ class BatchWriter:
                 "Nothing was lost. Its frames were built from another session than the batch's own: build them from it."
             )
             return MillraceError(msg)
-        conflict = conflict_of(failure)
-        if conflict is None:
+        if (conflict := conflict_of(failure)) is None:
             return failure
         self._contest.lose(find_lost_race(conflict.value, str(failure), self._request.path, position.version))
         is_void = remedy_of(WriteKind.BATCH, conflict) is Remedy.PLAN_AGAIN

@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any, cast
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from include.errors import MillraceError, SparkUnavailableError
+from include.errors import MillraceError, SparkDiedError, SparkUnavailableError
 from include.spark_conf import LOG_STORES, SESSION
 from include.spark_location import require_server
+from spark_jobs.spark_errors import is_server_gone
 
 if TYPE_CHECKING:
     from pyspark.sql.connect.client import DefaultChannelBuilder
@@ -31,15 +32,6 @@ client's default of ten minutes would be lost time."""
 RELEASE_TIMEOUT_S = 5
 """How long the client waits for the server to release results that were read. Sometimes such a request has no answer at
 the end of a session; without a deadline the driver would never end (Spark 4.1.3, like SPARK-55362)."""
-
-_RESTARTED_SERVER = (
-    "INVALID_HANDLE.SESSION_CHANGED",
-    "INVALID_HANDLE.SESSION_CLOSED",
-    "INVALID_HANDLE.SESSION_NOT_FOUND",
-    "NO_ACTIVE_SESSION",
-    "RESPONSE_ALREADY_RECEIVED",
-)
-"""The client's error conditions when another server answers than the one it began with."""
 
 _open_sessions: list[SparkSession] = []
 """This driver's open sessions on a Spark Connect server; a killed driver asks the server to stop their work."""
@@ -53,7 +45,8 @@ def own_session(conf: Mapping[str, str]) -> Iterator[SparkSession]:
     frame of another session commits without a txn, a token or an error.
 
     Raises:
-        SparkUnavailableError: the Spark Connect server does not answer, or died while it worked for the session.
+        SparkUnavailableError: the Spark Connect server does not answer.
+        SparkDiedError: it died while it worked for the session.
         MillraceError: the session lacks the log stores, without which acknowledged commits can be lost.
     """
     settings = {**SESSION, **conf}
@@ -62,12 +55,12 @@ def own_session(conf: Mapping[str, str]) -> Iterator[SparkSession]:
         require_log_stores(session)
         yield session
     except PySparkException as error:
-        if not (_remote() and _server_is_gone(error)):
+        if not (_remote() and is_server_gone(error)):
             raise
         # No server is left to release the session: a try would take as long again.
         session.release_session_on_close = False  # type: ignore[attr-defined]
         where, cause = _without_token(os.environ["SPARK_REMOTE"]), error.getCondition() or "it does not answer"
-        raise SparkUnavailableError(
+        raise SparkDiedError(
             f"Spark Connect at {where} died, or was restarted, while it worked for this job ({cause})\n"
             "Nothing is lost: start it (`make up`), then retry."
         ) from error
@@ -179,15 +172,6 @@ def _end(session: SparkSession) -> None:
     _open_sessions.remove(session)
     session.stop()
     cast(Any, session).client.close = lambda: None
-
-
-def _server_is_gone(error: PySparkException) -> bool:
-    """Whether the server died, or was restarted and does not have the session."""
-    from pyspark.errors.exceptions.connect import SparkConnectGrpcException
-
-    if (error.getCondition() or "") in _RESTARTED_SERVER:
-        return True
-    return isinstance(error, SparkConnectGrpcException) and error.getGrpcStatusCode().name == "UNAVAILABLE"
 
 
 def _without_token(remote: str) -> str:

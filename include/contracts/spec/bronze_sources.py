@@ -85,8 +85,8 @@ class LandingSource(StrictModel):
         min_age: how old a file must be, `<n> seconds`, `<n> minutes` or `<n> hours`; a younger file may be unfinished,
             and waits.
         wait: how long a sensor or a deferrable task in Airflow waits for files that are not there yet.
-        max_attempts_per_file: the number of runs that a file fails if it cannot be loaded; later runs continue without
-            it, until it is delivered again or replayed.
+        max_attempts_per_file: the number of runs that a file fails if it cannot be loaded, or kills whatever loads it;
+            later runs continue without it, until it is delivered again or replayed.
         max_files_per_batch: the most files that a batch loads; the run makes further batches until all are loaded.
         max_bytes_per_batch: the most bytes that a batch loads, such as `10 GiB`; it loads at least one file.
     """

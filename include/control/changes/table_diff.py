@@ -274,7 +274,7 @@ def _outdated(spec: AnySpec, table_id: str, old: Collection[str], ops: OpsTables
         for winner in (batch for batch in batches if batch.token not in undone):
             last_spec |= {load.token: winner.intent.spec_hash for load in _read_loads(winner, source, source_id, loads)}
         for load in (load for load in loads if last_spec.get(load.token) in old):
-            rows[load.intent.interval_start] += ledger.applied_rows(source, {load.token: load.batch_seq}) or 0
+            rows[load.intent.interval_start] += ledger.history.applied_rows(source, {load.token: load.batch_seq}) or 0
     return tuple(sorted(rows)), sum(rows.values())
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from include.contracts.file_status import FileStatus
 from include.contracts.interval import Interval
 from include.contracts.job.report import FileRows
-from include.control.ledger.events import FileEvent
+from include.control.ledger.events import NO_TOKEN, FileEvent
 from include.control.ledger.ledger import Ledger
 
 _STATUS_WITHOUT_BATCH = {
@@ -33,7 +33,7 @@ class FileState:
         interval: the interval that last planned it.
         size: bytes.
         checksum: SHA-256 of the content, or the entity tag of an object in a bucket.
-        tries: how often it was planned, or failed.
+        tries: how often it was planned, or failed without that.
         changed_at: when the last of its events was recorded.
         batch_seq: the batch that loaded it, also if it changed and failed afterwards.
         version: the table version of that batch.
@@ -95,6 +95,7 @@ def _state(events: list[dict[str, Any]], versions: Mapping[str, int]) -> FileSta
         closed = [event for event in winners if event["event"] == FileEvent.LOADED and event["token"] == token]
         rows = {name: closed[-1][f"rows_{name}"] for name in FileRows.model_fields} if closed else None
         batch = {"batch_seq": winners[-1]["batch_seq"], "version": versions[token], "rows": rows and FileRows(**rows)}
+    tries = [event["token"] for event in events if event["event"] in (FileEvent.PLANNED, FileEvent.FAILED)]
     status = _STATUS_WITHOUT_BATCH.get(last["event"], FileStatus.PLANNED)
     return FileState(
         path=last["path"],
@@ -103,7 +104,7 @@ def _state(events: list[dict[str, Any]], versions: Mapping[str, int]) -> FileSta
         interval=Interval(start=last["interval_start"], end=last["interval_end"]),
         size=last["size"],
         checksum=last["checksum"],
-        tries=sum(event["event"] in (FileEvent.PLANNED, FileEvent.FAILED) for event in events),
+        tries=tries.count(NO_TOKEN) + len({*tries} - {NO_TOKEN}),
         changed_at=events[-1]["recorded_at"],
         reason=last["reason"] or "",
         **batch,

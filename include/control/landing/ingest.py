@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from include.contracts.interval import Interval
 from include.contracts.spec.bronze_sources import LandingSource
 from include.contracts.spec.table_spec import BronzeSpec
+from include.control.landing.earlier_runs import EarlierRuns
 from include.control.landing.landing import Landing, interval_files, is_as_listed, is_unchanged
 from include.control.landing.matching import ReadFile, match_files, split_by_age
 from include.control.ledger.events import Failure
@@ -56,17 +57,27 @@ def plan_files(
     landing: Landing,
     interval: Interval,
     loaded: LoadedFiles,
-    failures: Callable[[Collection[str]], Mapping[str, Failure]],
+    earlier: EarlierRuns,
     read_file: ReadFile,
 ) -> FilePlan:
     """Compare the interval's landing files with the ledger, and read the new files of the next batch.
+
+    Files that may have killed a driver are loaded after all others, in small batches.
+
+    Args:
+        spec: the table's spec.
+        landing: the landing root.
+        interval: the interval.
+        loaded: the files that the table has loaded.
+        earlier: the failures and the dead attempts of earlier runs.
+        read_file: reads a file.
 
     Raises:
         NotReadyError: the interval's folder does not exist, or the storage delivered none of several files in a row.
         BadInputError: a file that was loaded before has another content now.
     """
     source = spec.landing_source
-    matched = match_files(interval_files(spec, landing, interval), loaded, failures, source, read_file)
+    matched = match_files(interval_files(spec, landing, interval), loaded, earlier.failures, source, read_file)
     young, settled = split_by_age(matched.unread, source)
     reader = _Reader(read_file)
     if source.on_changed_file == "reject":
@@ -74,11 +85,14 @@ def plan_files(
         if changed:
             raise _changed_file_error(spec, changed, loaded)
     unreachable = {file.path for file in reader.unreachable}
-    # Files that were loaded before come first: where they replace rows, they are a batch of their own.
-    fresh = sorted(
-        (file for file in settled if file.path not in unreachable), key=lambda file: file.path not in matched.renewed
-    )
-    whole, growing = _read_one_batch(fresh, source, landing, reader)
+
+    def order(file: FileFact) -> tuple[bool, float, bool]:
+        # Files that were loaded before come first: where they replace rows, they are a batch of their own.
+        largest = earlier.largest_batches.get(file.path, math.inf)
+        return file.path not in matched.renewed, -largest, file.path in earlier.died_alone
+
+    fresh = sorted((file for file in settled if file.path not in unreachable), key=order)
+    whole, growing = _read_one_batch(fresh, source, earlier.largest_batches, landing, reader)
     read = len(whole) + len(growing) + len(reader.unreachable) - len(unreachable)
     sound = [file for file in whole if not file.defect]
     replacing = [file for file in sound if file.path in matched.renewed] if source.replaces else []
@@ -145,14 +159,22 @@ def _attempts(file: FileFact, failures: Mapping[str, Failure]) -> int:
 
 
 def _read_one_batch(
-    files: Sequence[FileFact], source: LandingSource, landing: Landing, reader: _Reader
+    files: Sequence[FileFact],
+    source: LandingSource,
+    largest: Mapping[str, int],
+    landing: Landing,
+    reader: _Reader,
 ) -> tuple[list[FileFact], list[FileFact]]:
-    """Read files until the sound ones fill a batch: return (whole files, files that changed while they were read)."""
+    """Read files until the sound ones fill a batch: return (whole files, files that changed while they were read).
+
+    `largest` says of some files that a batch with them has no others, and how many of them it has at most.
+    """
     whole: list[FileFact] = []
     growing: list[FileFact] = []
     count, size, max_size = 0, 0, source.max_bytes_per_batch or math.inf
+    most, piece = source.max_files_per_batch, None
     for file in files:
-        if count >= source.max_files_per_batch or (count and size + file.size > max_size):
+        if count and (count >= most or largest.get(file.path) != piece or size + file.size > max_size):
             break
         content = reader.read(file)
         if content is None:
@@ -162,7 +184,8 @@ def _read_one_batch(
             continue
         whole.append(content)
         if not content.defect:
-            count, size = count + 1, size + file.size
+            count, size, piece = count + 1, size + file.size, largest.get(file.path)
+            most = min(source.max_files_per_batch, piece or source.max_files_per_batch)
     return whole, growing
 
 

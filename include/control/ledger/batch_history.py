@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from datetime import datetime
 from itertools import groupby, islice
 from operator import itemgetter
@@ -55,6 +55,25 @@ class BatchHistory:
             recorded: when they were closed, so that little history is read.
         """
         return self._closed(table, table_id, run_id=[run_id], recorded_at=recorded)
+
+    def closed_before(self, table: str, table_id: str, stream: str, instant: datetime) -> int:
+        """Return the last batch that, like all earlier batches, was closed before an instant; 0 if there is none."""
+        of_stream: dict[str, Collection[Any]] = {
+            "event": [BatchEvent.CLOSED],
+            "table_id": [table_id],
+            "stream": [stream],
+        }
+        since = self._batches.find(table, ("batch_seq",), **of_stream, recorded_at=Span(least=instant))
+        upto = min((row["batch_seq"] - 1 for row in since), default=None)
+        before = self._batches.descending(table, "batch_seq", ("batch_seq",), upto, **of_stream)
+        return next((row["batch_seq"] for row in before), 0)
+
+    def applied_rows(self, table: str, batches: Mapping[str, int]) -> int | None:
+        """Return the total of the rows that batches (token -> number) applied; None if one of them is not closed."""
+        conditions = {"event": [BatchEvent.CLOSED], "token": batches.keys(), "batch_seq": set(batches.values())}
+        events = self._batches.find(table, ("token", "rows"), **conditions)
+        rows = {row["token"]: RowCounts.model_validate_json(row["rows"]).applied for row in events}
+        return sum(rows.values()) if rows.keys() == batches.keys() else None
 
     def _closed(self, table: str, table_id: str, **where: Collection[Any] | Span) -> list[RecentBatch]:
         """Return the closed batches that meet conditions, in the order of their versions."""

@@ -87,9 +87,14 @@ class Failure:
 
 
 class BatchEvent(StrEnum):
-    """The events of an attempt, in this order."""
+    """The events of an attempt, in this order; one that has failed has no further event.
+
+    An attempt without a further event goes on, or its driver died. Only attempts to load landing files record that they
+    have failed.
+    """
 
     INTENT = "intent"
+    FAILED = "failed"
     COMMITTED = "committed"
     CLOSED = "closed"
 
@@ -99,7 +104,8 @@ class FileEvent(StrEnum):
 
     - planned: an attempt loads the file; it is loaded if the token of the attempt wins.
     - loaded: a batch has loaded the file, with these row counts.
-    - failed: the file cannot be loaded, which counts as an attempt.
+    - failed: the file cannot be loaded, which counts as an attempt. With a token: the driver of that attempt, or its
+      Spark, died while it loaded this file alone.
     - replayed: a person wants another attempt, although earlier attempts failed.
     - given_up: a person wants no further attempt; the reason holds the person's name.
     - unreachable: the storage did not deliver the file, which counts as no attempt.
@@ -133,9 +139,14 @@ def file_event(event: FileEvent, intent: Intent, file: FileFact) -> dict[str, An
     return {**intent.model_dump(include=_INTENT_COLUMNS), **_file_columns(event, file)}
 
 
-def batchless_event(event: FileEvent, table: str, table_id: str, interval: Interval, file: FileFact) -> dict[str, Any]:
-    """Return the row of `ops.files` for a file that belongs to no batch."""
-    of_table = {"table": table, "table_id": table_id, "stream": "", "batch_seq": None, "token": NO_TOKEN}
+def batchless_event(
+    event: FileEvent, table: str, table_id: str, interval: Interval, file: FileFact, died: Intent | None = None
+) -> dict[str, Any]:
+    """Return the row of `ops.files` for a file that belongs to no batch; it may name the attempt that died with it."""
+    attempt: dict[str, Any] = {"stream": "", "batch_seq": None, "token": NO_TOKEN}
+    if died:
+        attempt = died.model_dump(include={*attempt})
+    of_table = {"table": table, "table_id": table_id, **attempt}
     of_interval = {"interval_start": interval.start, "interval_end": interval.end}
     return {**of_table, **of_interval, **_file_columns(event, file), "reason": file.defect}
 
@@ -173,13 +184,13 @@ def failures_of(events: Iterable[dict[str, Any]], winners: Collection[str]) -> d
     failed: dict[str, Failure] = {}
     for row in events:
         path, before = row["path"], failed.get(row["path"])
-        if row["event"] == FileEvent.FAILED:
+        if row["token"] in winners:  # Also after its death was counted: the server went on, and committed.
+            failed.pop(path, None)
+        elif row["event"] == FileEvent.FAILED:
             file, start = file_fact(row), row["interval_start"]
             earlier = before if before and before.file.checksum == file.checksum else Failure(file, attempts=0)
             at = row["recorded_at"]
             failed[path] = replace(earlier, file=file, attempts=earlier.attempts + 1, interval_start=start, at=at)
-        elif row["token"] in winners:
-            failed.pop(path, None)
         elif before and row["event"] == FileEvent.REPLAYED:
             failed[path] = replace(before, attempts=0, given_up=False)
         elif before and row["event"] == FileEvent.GIVEN_UP:

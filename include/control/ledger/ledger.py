@@ -21,6 +21,7 @@ from include.clock import utc_now
 from include.contracts.interval import Interval
 from include.contracts.job.report import FileRows, RowCounts
 from include.control.events.conditions import Span
+from include.control.ledger.attempts import Attempts
 from include.control.ledger.batch_history import BatchHistory
 from include.control.ledger.events import (
     BATCHES,
@@ -56,6 +57,7 @@ class Ledger:
     Attributes:
         paths: the folders of the lakehouse.
         history: summaries of closed batches.
+        attempts: the attempts without a commit.
     """
 
     def __init__(self, paths: LakehousePaths) -> None:
@@ -64,6 +66,7 @@ class Ledger:
         self._batches = OpsTable.of(paths, "batches", BATCHES)
         self._files = OpsTable.of(paths, "files", FILES)
         self.history = BatchHistory(self._batches)
+        self.attempts = Attempts(self._batches, self._files)
         self._last_recorded: tuple[str, tuple[FileFact, ...]] = ("", ())
         self._intent_at: dict[str, datetime] = {}
 
@@ -125,10 +128,19 @@ class Ledger:
         return failed_files(intent.table_id, self.failures(intent.table, intent.table_id))
 
     def record_files(
-        self, event: FileEvent, table: str, table_id: str, interval: Interval, files: Iterable[FileFact]
+        self,
+        event: FileEvent,
+        table: str,
+        table_id: str,
+        interval: Interval,
+        files: Iterable[FileFact],
+        died: Intent | None = None,
     ) -> None:
-        """Record an event of files of an interval that belongs to no batch; the `defect` of a file is the reason."""
-        events = [batchless_event(event, table, table_id, interval, file) for file in files]
+        """Record an event of files of an interval that belongs to no batch; the `defect` of a file is the reason.
+
+        The files failed because of the attempt `died`, if there is one.
+        """
+        events = [batchless_event(event, table, table_id, interval, file, died) for file in files]
         if not events or event not in (FileEvent.FAILED, FileEvent.GIVEN_UP, FileEvent.REPLAYED):
             return self._files.append(events)
         with tolerate_state_errors(table):  # Whoever dies after the event leaves no wrong number.
@@ -161,14 +173,6 @@ class Ledger:
         rows = self._batches.descending(table, "batch_seq", columns, table_id=[table_id], event=event)
         return next((row["batch_seq"] for row in rows if row["version"] <= upto), 0)
 
-    def closed_before(self, table: str, table_id: str, stream: str, instant: datetime) -> int:
-        """Return the last batch that, like all earlier batches, was closed before an instant; 0 if there is none."""
-        of_stream = _of_stream(BatchEvent.CLOSED, table_id, stream)
-        since = self._batches.find(table, ("batch_seq",), **of_stream, recorded_at=Span(least=instant))
-        upto = min((row["batch_seq"] - 1 for row in since), default=None)
-        before = self._batches.descending(table, "batch_seq", ("batch_seq",), upto, **of_stream)
-        return next((row["batch_seq"] for row in before), 0)
-
     def closed_rows(self, winner: Winner) -> RowCounts | None:
         """Return the row counts of a batch whose secondary writes are complete; otherwise None."""
         intent = winner.intent
@@ -178,13 +182,6 @@ class Ledger:
             return end.rows
         rows = self._batches.find(intent.table, ("rows",), **_of(BatchEvent.CLOSED, intent))
         return RowCounts.model_validate_json(rows[-1]["rows"]) if rows else None
-
-    def applied_rows(self, table: str, batches: Mapping[str, int]) -> int | None:
-        """Return the total of the rows that batches (token -> number) applied; None if one of them is not closed."""
-        conditions = {"event": [BatchEvent.CLOSED], "token": batches.keys(), "batch_seq": set(batches.values())}
-        events = self._batches.find(table, ("token", "rows"), **conditions)
-        rows = {row["token"]: RowCounts.model_validate_json(row["rows"]).applied for row in events}
-        return sum(rows.values()) if rows.keys() == batches.keys() else None
 
     def files_of(self, intent: Intent) -> tuple[FileFact, ...]:
         """Return the files of an intent."""

@@ -70,11 +70,23 @@ class LoadedFiles:
         checksums = self._of([file.path])["checksum"].to_pylist()
         return file.checksum in (checksums[-1:] if only_last else checksums)
 
+    def open_attempts(self, paths: Collection[str]) -> dict[str, tuple[str, int]]:
+        """Return path -> token and number of the last attempt that planned it, without those that won."""
+        planned = self._planned(paths)
+        columns = (planned[name].to_pylist() for name in ("path", "token", "batch_seq"))
+        last = {path: (token, number) for path, token, number in zip(*columns, strict=True) if token != NO_TOKEN}
+        won = self.read_winners(dict(last.values()))
+        return {path: attempt for path, attempt in last.items() if attempt[0] not in won}
+
     def _of(self, paths: Collection[str]) -> pa.Table:
         """Return the loaded files with these paths, oldest first."""
-        wanted = pa.array(paths, pa.string())
-        planned = [files.filter(pc.is_in(files["path"], wanted)) for files in self.read_planned(paths)]
-        files = pa.concat_tables([_PLANNED.empty_table(), *planned]).sort_by(RECORDED_IN)
+        files = self._planned(paths)
         numbers = dict(zip(files["token"].to_pylist(), files["batch_seq"].to_pylist(), strict=True))
         won = pa.array({NO_TOKEN, *self.read_winners(numbers)}, pa.string())
         return files.filter(pc.is_in(files["token"].cast(pa.string()), won))
+
+    def _planned(self, paths: Collection[str]) -> pa.Table:
+        """Return the planned and seen files with these paths, oldest first."""
+        wanted = pa.array(paths, pa.string())
+        planned = [files.filter(pc.is_in(files["path"], wanted)) for files in self.read_planned(paths)]
+        return pa.concat_tables([_PLANNED.empty_table(), *planned]).sort_by(RECORDED_IN)

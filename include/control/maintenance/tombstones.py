@@ -57,7 +57,9 @@ def old_tombstones(spec: AnySpec, paths: LakehousePaths, ledger: Ledger, now: da
     last = position.last if position else None
     if last is None or not is_table(path := paths.tombstones(spec.table, last.intent.table_id)):
         return OldTombstones(retain)
-    upto = ledger.closed_before(spec.table, last.intent.table_id, last.intent.stream, now - RETENTION.parse(retain))
+    upto = ledger.history.closed_before(
+        spec.table, last.intent.table_id, last.intent.stream, now - RETENTION.parse(retain)
+    )
     keys = _count_keys(path, spec.keys, upto) if upto else 0
     return OldTombstones(retain, keys, upto, None if ledger.closed_rows(last) else last.batch_seq)
 

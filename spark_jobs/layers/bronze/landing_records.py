@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import cache, partial
@@ -15,12 +15,13 @@ from include.contracts.counted import counted
 from include.contracts.job.report import FileRows, JobReport
 from include.contracts.lake_path import LakePath
 from include.contracts.spec.table_spec import BronzeSpec
+from include.control.landing.earlier_runs import EarlierRuns
 from include.control.landing.formats.plain_copies import write_copy
 from include.control.landing.ingest import FilePlan, plan_files, require_as_loaded
 from include.control.landing.inspection import inspect, parquet_rows
 from include.control.landing.landing import LandingFile, interval_files, landing_of
 from include.control.landing.matching import given_up_notes
-from include.control.ledger.events import Failure, FileEvent
+from include.control.ledger.events import FileEvent
 from include.control.log.batch import COPIED, BatchSources, FileFact, StreamPosition, Winner, files_digest
 from include.control.storage.stored_files import delete_files, files_in
 from include.errors import BadInputError, MillraceError, NotReadyError, StorageError, first_line
@@ -34,7 +35,7 @@ from spark_jobs.layers.dropped import DroppedRows, dropped_by_source
 from spark_jobs.layers.quarantined import quarantined_of_files
 from spark_jobs.protocol.batches import BatchPlan
 from spark_jobs.runtime.context import JobContext
-from spark_jobs.spark_errors import cause_of
+from spark_jobs.spark_errors import cause_of, is_death
 from spark_jobs.transforms.drift import drift_of
 from spark_jobs.transforms.records import with_line_position
 
@@ -62,8 +63,7 @@ class LandingRecords:
         self._copies: dict[str, LakePath] = {}
         self._unreachable: dict[str, tuple[FileFact, NotReadyError | StorageError]] = {}
         self._recorded: set[FileFact] = set()
-        self._failures_read: set[str] = set()
-        self._failures: dict[str, Failure] = {}
+        self._earlier: dict[str, EarlierRuns] = {}
 
     @property
     def has_more(self) -> bool:
@@ -80,13 +80,15 @@ class LandingRecords:
 
     def plan(self, position: StreamPosition) -> BatchPlan | None:
         """Plan to load the next new files of the interval; record the files that are left out, and why."""
+        table, ledger = self._spec.table, self._context.ops.ledger
+        earlier = self._earlier.setdefault(position.table_id, EarlierRuns(table, position.table_id, ledger))
         try:
             self.files = plan_files(
                 self._spec,
                 self._landing,
                 self._context.args.interval,
-                self._context.ops.ledger.loaded_files(self._spec.table, position.table_id),
-                partial(self._earlier_failures, position.table_id),
+                ledger.loaded_files(table, position.table_id),
+                earlier,
                 self._inspect,
             )
         finally:
@@ -96,13 +98,6 @@ class LandingRecords:
         digest = files_digest(new)
         sources = BatchSources(files=len(new), files_digest=digest, replaces_files=replaces, more_files=more)
         return BatchPlan(sources, new) if new else None
-
-    def _earlier_failures(self, table_id: str, paths: Collection[str]) -> Mapping[str, Failure]:
-        """Return the failures of files before the run: a failure in the run counts once, however often it plans."""
-        new = set(paths) - self._failures_read
-        self._failures |= self._context.ops.ledger.failures(self._spec.table, table_id, path=new) if new else {}
-        self._failures_read |= new
-        return self._failures
 
     def read(self, session: SparkSession, spec: BronzeSpec, plan: BatchPlan) -> DataFrame:
         """Read the records of the plan's files; `spec` has the columns that drift has added.
@@ -171,6 +166,8 @@ class LandingRecords:
         Raises:
             UnreadableFileError: it is a file of the plan.
         """
+        if is_death(error):
+            return
         if not any(file.path in self._unreadable or file.path in self._unreachable for file in plan.files):
             path, defect = self._path_and_defect(error)
             failing = {file: defect for file in plan.files if file.path == path}
@@ -228,7 +225,8 @@ class LandingRecords:
 
         The run ends as bad input if a file was broken, else as not ready if a file was unreachable or unfinished.
         """
-        notes = (*report.notes, *given_up_notes(self.files.given_up))
+        of_deaths = (note for earlier in self._earlier.values() for note in earlier.notes)
+        notes = (*report.notes, *of_deaths, *given_up_notes(self.files.given_up))
         # The ledger has the status of files of earlier runs.
         statuses = {
             **{file.path: "loaded" for file in self.files.new},

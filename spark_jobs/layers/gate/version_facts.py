@@ -26,7 +26,9 @@ def version_facts(context: JobContext, version: int, certified: int | None) -> d
     """
     table = context.paths.table(context.spec.table)
     facts = {IN_TABLE: table_rows(table, version)}
-    applied = context.ops.ledger.applied_rows(context.spec.table, _batches_of_the_run(table, version, certified))
+    applied = context.ops.ledger.history.applied_rows(
+        context.spec.table, _batches_of_the_run(table, version, certified)
+    )
     return facts if applied is None else {**facts, APPLIED: applied}
 
 

@@ -44,7 +44,7 @@ def drivers_of_doomed(doomed: SparkServer, tmp_path: Path) -> Iterator[Drivers]:
 def test_a_driver_whose_server_dies_says_so_in_time_and_the_next_one_ends_the_batch_at_a_server_started(
     drivers_of_doomed: Drivers, doomed: SparkServer, clean: Clean, tmp_path: Path, when: str
 ) -> None:
-    batch, shop = clean("first files"), copy_lakehouse(clean("first files").before, tmp_path / "shop")
+    batch, shop = clean("first file"), copy_lakehouse(clean("first file").before, tmp_path / "shop")
     with ThreadPoolExecutor(1) as pool:
         dead = pid_of(doomed)
         ending = pool.submit(drivers_of_doomed.run, shop, BRONZE, dies=IN_THE_WRITE, victim=dead)

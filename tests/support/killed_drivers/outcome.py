@@ -50,7 +50,7 @@ def outcome(paths: LakehousePaths, table: str) -> dict[str, Any]:
 
 
 def lost_attempts(paths: LakehousePaths, table: str) -> list[str]:
-    """Return the ledger's events of the attempts that did not become a batch: only their intents, if all is right."""
+    """Return the ledger's events of the attempts that did not become a batch: no commit of theirs, if all is right."""
     tokens = _tokens(paths.table(table)).values()
     return [row["event"] for row in Ledger(paths)._batches.events(table) if row["token"] not in tokens]
 

@@ -31,6 +31,7 @@ from spark_jobs.layers.rebuild import switching, undoing
 from spark_jobs.layers.rebuild.staged_builds import StagedBuild
 from spark_jobs.layers.silver import silver
 from spark_jobs.protocol import quarantine
+from spark_jobs.protocol.batches import BatchPlan
 from tests.support.killed_drivers.steps import Step
 
 NOWHERE = "nowhere"
@@ -114,6 +115,22 @@ def _slowed(frame: DataFrame, die: Die, which: str = "") -> DataFrame:
     return frame.where(f"CASE WHEN {which or f'{key} = {SLOW_ROW[key]!r}'} THEN {wait} ELSE true END")
 
 
+def _when_loaded(name: str) -> Arrange:
+    """Let each job die that loads a landing file of this name, alone or with others."""
+
+    def arrange(patches: pytest.MonkeyPatch, die: Die) -> None:
+        write = bronze.BronzeIngest.write
+
+        def write_or_die(work: Any, session: SparkSession, intent: Intent, plan: BatchPlan) -> None:
+            if any(file.path.endswith(f"/{name}") for file in plan.files):
+                die()
+            write(work, session, intent, plan)
+
+        patches.setattr(bronze.BronzeIngest, "write", write_or_die)
+
+    return arrange
+
+
 def _has_event(event: FileEvent | RowEvent) -> Condition:
     return lambda _, events: bool(events) and events[0].get("event") == event
 
@@ -175,6 +192,8 @@ FILES_PLANNED = _place(
     "between the planned files and the intent", _after(OpsTable, "append", _has_event(FileEvent.PLANNED))
 )
 IN_THE_WRITE = _place("while the server writes", _slow_down_the_write)
+KILLER = "killer.json"
+KILLER_LOADED = _place(f"when it loads {KILLER}", _when_loaded(KILLER))
 FILES_LOADED = _place(
     "between the rows of the files and the closing", _after(OpsTable, "append", _has_event(FileEvent.LOADED))
 )

@@ -93,7 +93,7 @@ def last_batches(settings: Settings, _: Catalog, number: int) -> None:
     assert last.version == number
     assert ledger.newest_number(*of_table, number) == number
     assert ledger.replaced_files(*of_table, number - 2, number) == ()
-    assert ledger.closed_before(*of_table, "main", datetime.now(UTC) + timedelta(days=1)) == number
+    assert ledger.history.closed_before(*of_table, "main", datetime.now(UTC) + timedelta(days=1)) == number
 
 
 def an_old_interval(settings: Settings, _: Catalog, __: int) -> None:

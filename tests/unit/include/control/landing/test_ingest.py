@@ -4,60 +4,21 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from include.control.landing.ingest import FilePlan, plan_files, require_as_loaded
+from include.control.landing.ingest import FilePlan, require_as_loaded
 from include.control.landing.inspection import inspect
-from include.control.landing.matching import ReadFile
 from include.control.landing.on_disk import LocalLanding
 from include.control.ledger.events import FileEvent
 from include.control.ledger.ledger import Ledger
-from include.control.log.batch import FileFact, Stream, Winner
+from include.control.log.batch import FileFact
 from include.errors import BadInputError, ExitCode, NotReadyError
 from tests.support.deliveries import Deliver
-from tests.support.documents.specs import bronze_spec
-from tests.support.ledger.delta_tables import day, file_contents, intent_of
-
-SPEC = bronze_spec()
-ORDERS = Stream("bronze.orders")
-
-
-@dataclass(frozen=True)
-class Feed:
-    """The deliveries of orders, and the ledger of the table that loads them."""
-
-    deliver: Deliver
-    ledger: Ledger
-
-    @property
-    def place(self) -> LocalLanding:
-        return LocalLanding(str(self.deliver.landing))
-
-    def plan(self, table_id: str = "id", read_file: ReadFile | None = None, **source: object) -> FilePlan:
-        """Plan the next batch of the first day; `source` changes the spec's source."""
-        spec = bronze_spec(source={**SPEC.source.model_dump(), **source})
-        loaded = self.ledger.loaded_files(spec.table, table_id)
-        failures = partial(self.ledger.failures, spec.table, table_id)
-        reads = read_file or partial(inspect, landing=self.place, spec=spec)
-        return plan_files(spec, self.place, day(1), loaded, lambda paths: failures(path=paths), reads)
-
-    def load(self, batch_seq: int = 1, **source: object) -> tuple[FileFact, ...]:
-        new = self.plan(**source).new
-        intent = intent_of("id", batch_seq, stream=ORDERS)
-        self.ledger.record_intent(intent, new)
-        self.ledger.record_committed([Winner(intent, batch_seq)])
-        return new
-
-    def record(self, event: FileEvent, files: tuple[FileFact, ...]) -> None:
-        self.ledger.record_files(event, SPEC.table, "id", day(1), files)
-
-
-def file_names(files: tuple[FileFact, ...]) -> list[str]:
-    return [Path(file.path).name for file in files]
+from tests.support.ledger.delta_tables import file_contents
+from tests.support.ledger.landing_feed import SPEC, Feed, file_names
 
 
 @pytest.fixture
@@ -74,7 +35,7 @@ def test_files_are_new_until_a_winner_of_the_table_has_loaded_them(feed: Feed, t
     first = feed.plan()
     assert (file_names(first.new), first.broken, first.loaded) == (["a.json", "b.json"], (), 0)
     assert all(len(file.checksum) == 64 for file in first.new)
-    feed.ledger.record_intent(intent_of("id", stream=ORDERS), first.new)
+    feed.attempt(first.new, ends_with=ValueError)
     assert feed.plan().new == first.new, "the attempt has not won"
     loaded = feed.load()
     assert feed.plan() == FilePlan(loaded=2)

@@ -113,10 +113,10 @@ def test_closing_a_batch_records_its_rows_and_those_of_each_file_and_applied_row
     assert (loaded, len(events)) == ({"a.json": (4, 3), "b.json": (1, 0)}, 5)
     assert (ledger.closed_rows(first), ledger.closed_rows(second)) == (rows, None)
     both = {winner.token: winner.batch_seq for winner in (first, second)}
-    assert ledger.applied_rows("bronze.orders", {first.token: first.batch_seq}) == 3
-    assert ledger.applied_rows("bronze.orders", both) is None
+    assert ledger.history.applied_rows("bronze.orders", {first.token: first.batch_seq}) == 3
+    assert ledger.history.applied_rows("bronze.orders", both) is None
     ledger.record_closed(second, RowCounts(read=4, applied=4))
-    assert ledger.applied_rows("bronze.orders", both) == 7
+    assert ledger.history.applied_rows("bronze.orders", both) == 7
 
 
 def test_a_file_that_failed_keeps_its_last_defect_until_another_delivery_is_loaded(ledger: Ledger) -> None:

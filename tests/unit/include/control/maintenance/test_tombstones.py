@@ -97,6 +97,6 @@ def test_the_last_batch_closed_before_an_instant_precedes_all_batches_closed_lat
         instants.append(datetime.now(UTC))
     for done, instant in enumerate(instants):
         sound = [seq for seq in closings[:done] if not any(later <= seq for later in closings[done:])]
-        assert ledger.closed_before(FLIGHTS.table, "id", FLIGHTS.name, instant) == max(sound, default=0)
+        assert ledger.history.closed_before(FLIGHTS.table, "id", FLIGHTS.name, instant) == max(sound, default=0)
     for other in (("silver.other", "id", "main"), (FLIGHTS.table, "re-created", "main"), (FLIGHTS.table, "id", "b")):
-        assert ledger.closed_before(*other, instants[-1]) == 0
+        assert ledger.history.closed_before(*other, instants[-1]) == 0

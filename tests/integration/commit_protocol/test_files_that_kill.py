@@ -1,0 +1,70 @@
+"""A landing file that kills each driver that loads it: it is found and given up, and all other files are loaded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from embedded.spark.server import SparkServer
+from include.cli.replay import record_replays, replays
+from include.contracts.file_status import FileStatus
+from include.control.ledger.states.failed_files import FailedFiles
+from include.control.ledger.states.table_state import TableStates
+from include.errors import Outcome
+from include.settings import Settings
+from tests.support.documents.specs import bronze_document
+from tests.support.killed_drivers.batches import assert_killed, run_successfully, succeeded
+from tests.support.killed_drivers.drivers import OwnProcess
+from tests.support.killed_drivers.outcome import states_of_files
+from tests.support.killed_drivers.places import KILLER, KILLER_LOADED
+from tests.support.lakehouse import Lakehouse, order
+
+BRONZE = "bronze.orders"
+FOLDER = "orders/date=2013-01-01"
+
+
+@pytest.fixture
+def shop(server: SparkServer, tmp_path: Path) -> Lakehouse:
+    shop = Lakehouse(tmp_path / "shop")
+    shop.specs(bronze_document())
+    for number, name in enumerate(("a.json", KILLER, "z.json"), start=1):
+        shop.deliver(1, name, [order(number, number), "{broken"])
+    return shop
+
+
+def status_of(shop: Lakehouse) -> dict[str, tuple[FileStatus, int, int | None]]:
+    """Return name -> status, tries and batch of each file."""
+    return {
+        Path(each.path).name: (each.status, each.tries, each.batch_seq) for each in states_of_files(shop.paths, BRONZE)
+    }
+
+
+def test_the_files_beside_one_that_kills_are_loaded_and_it_is_given_up_after_max_attempts(shop: Lakehouse) -> None:
+    assert_killed(OwnProcess().run(shop, BRONZE, dies=KILLER_LOADED))
+    assert {status for status, *_ in status_of(shop).values()} == {FileStatus.PLANNED}
+
+    loaded, waiting = {"a.json": (FileStatus.LOADED, 2, 1)}, FileStatus.PLANNED
+    for alone in (1, 2, 3):
+        assert_killed(OwnProcess().run(shop, BRONZE, dies=KILLER_LOADED))
+        status = status_of(shop)
+        assert {**status, **loaded, KILLER: (waiting, 1 + alone, None)} == status
+        loaded["z.json"], waiting = (FileStatus.LOADED, 2, 2), FileStatus.FAILED
+    assert shop.rows(BRONZE, "order_id") == [("o1",), ("o3",)]
+    assert len(shop.quarantine(BRONZE)) == 2
+
+    report = succeeded(OwnProcess().run(shop, BRONZE, dies=KILLER_LOADED))
+    assert report.outcome is Outcome.NO_OP
+    assert (
+        f"{FOLDER}/{KILLER} was given up after 3 attempts (the driver or its Spark died while it loaded this file "
+        "alone, in the run test of day 1); `lakehouse replay` tries it again"
+    ) in report.notes
+    [failed] = TableStates(shop.paths).read(BRONZE, FailedFiles).files
+    assert (failed.path, failed.attempts) == (f"{FOLDER}/{KILLER}", 3)
+
+    settings = Settings(root=shop.folder / "lake", tables=shop.folder / "tables")
+    record_replays(replays([f"{FOLDER}/{KILLER}"], settings), settings)
+    assert run_successfully(OwnProcess(), shop, BRONZE).outcome is Outcome.COMMITTED
+    assert shop.rows(BRONZE, "order_id") == [("o1",), ("o2",), ("o3",)]
+    assert len(shop.quarantine(BRONZE)) == 3
+    assert TableStates(shop.paths).read(BRONZE, FailedFiles).files == ()
