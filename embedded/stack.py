@@ -144,7 +144,7 @@ class Stack:
 
     @cached_property
     def _watch(self) -> SparkWatch:
-        return SparkWatch(self.spark, self.environment())
+        return SparkWatch(self.spark, self.environment(), self.settings.paths)
 
 
 def stop_parts(home: Home) -> None:

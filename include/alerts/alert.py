@@ -9,7 +9,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from include.overview.attention import Attention
+    from include.alerts.down_servers import Cause
 
 _MOST_LINES = 20
 
@@ -76,12 +76,20 @@ class Alert:
         return f"{escape(text, quote=False)}\n<{escape(self.link, quote=False)}|Open the page>"
 
 
-def alert_of(item: Attention, link: Callable[[str], str]) -> Alert:
-    """Return the message about a cause; `link` returns the address of the page of a table."""
+def alert_of(item: Cause, link: Callable[[str], str], all_tables: str) -> Alert:
+    """Return the message about a cause.
+
+    Args:
+        item: the cause.
+        link: returns the address of the page of a table.
+        all_tables: the address of the page of all tables.
+    """
+    if item.table is None:
+        return Alert(_digest([item]), item.kind, "", "", "", "", item.cause, "", item.way_out, all_tables)
     spec = item.table.spec
     return Alert(
         key=_digest([item]),
-        kind=item.kind.value,
+        kind=str(item.kind),
         table=spec.table,
         domain=spec.domain,
         layer=spec.layer,
@@ -93,14 +101,19 @@ def alert_of(item: Attention, link: Callable[[str], str]) -> Alert:
     )
 
 
-def digest_of(items: Sequence[Attention], link: str) -> Alert:
+def digest_of(items: Sequence[Cause], link: str) -> Alert:
     """Return one message about many causes at once; it names the first of them."""
-    lines = [f"{item.table.table}: {item.kind.value}: {item.cause}" for item in items[:_MOST_LINES]]
+    lines = [_line(item) for item in items[:_MOST_LINES]]
     more = [f"and {len(items) - _MOST_LINES:,} more"] if len(items) > _MOST_LINES else []
     cause = "\n".join((f"{len(items):,} causes need a person:", *lines, *more))
     return Alert(_digest(items), "several", "", "", "", "", cause, "", "", link)
 
 
-def _digest(items: Sequence[Attention]) -> str:
+def _line(item: Cause) -> str:
+    about = f"{item.table.table}: " if item.table else ""
+    return f"{about}{item.kind}: {item.cause}"
+
+
+def _digest(items: Sequence[Cause]) -> str:
     names = "\n".join(name for item in items for name in item.names)
     return hashlib.sha256(names.encode()).hexdigest()[:16]

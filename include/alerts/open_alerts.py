@@ -9,10 +9,11 @@ from datetime import datetime
 from pydantic import BaseModel, ConfigDict
 
 from include.alerts.alert import Alert
+from include.alerts.down_servers import Cause
 from include.alerts.shared_object import SharedObject
 from include.alerts.told import is_claimed
 from include.contracts.interval import Instant
-from include.overview.attention import Attention, Kind
+from include.overview.attention import Kind
 from include.paths import LakehousePaths
 
 Notify = Callable[[Alert], None]
@@ -47,7 +48,7 @@ class OpenAlerts:
         if sent:
             self._open.change(OpenAlert, lambda stored: {**stored, **sent})
 
-    def claim(self, items: Sequence[Attention], now: datetime) -> list[OpenAlert]:
+    def claim(self, items: Sequence[Cause], now: datetime) -> list[OpenAlert]:
         """Return the messages whose causes are all gone; until `settle`, no other process gets them.
 
         Args:
@@ -55,7 +56,7 @@ class OpenAlerts:
             now: the time.
         """
         names = {name for item in items for name in item.names}
-        unknown = {item.table.table for item in items if item.kind is Kind.WRONG_SPEC}
+        unknown = {item.table.table for item in items if item.table and item.kind == Kind.WRONG_SPEC}
         due: dict[str, OpenAlert] = {}
 
         def claimed(stored: dict[str, OpenAlert]) -> dict[str, OpenAlert]:
@@ -81,7 +82,7 @@ class OpenAlerts:
 
 
 def tell_resolved(
-    items: Sequence[Attention], notifiers: Mapping[str, Notify], alerts: OpenAlerts, now: datetime
+    items: Sequence[Cause], notifiers: Mapping[str, Notify], alerts: OpenAlerts, now: datetime
 ) -> dict[str, Exception]:
     """Tell each notifier (name -> function) once that the causes of a message are gone.
 

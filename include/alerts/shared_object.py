@@ -25,6 +25,11 @@ class SharedObject:
         self._objects = object_store(paths.alerts)
         self._name = name
 
+    def read(self, kind: type[Entry]) -> dict[str, Entry]:
+        """Return the entries; none if there is no such object."""
+        stored = self._objects.get(self._name)
+        return _read(TypeAdapter(dict[str, kind]), stored.body) if stored else {}  # type: ignore[valid-type]
+
     def change(self, kind: type[Entry], change: Callable[[dict[str, Entry]], dict[str, Entry]]) -> None:
         """Replace the entries by what `change` returns for them; it may be called several times.
 

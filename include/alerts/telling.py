@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from include.alerts.alert import Alert, alert_of, digest_of
+from include.alerts.down_servers import Cause
 from include.alerts.open_alerts import Notify, OpenAlert, OpenAlerts
 from include.alerts.told import DueAlert, ToldAlerts
-from include.overview.attention import Attention
 
 MOST_MESSAGES = 10
 """If more causes are new at the same time, one message is about all of them."""
@@ -37,7 +37,7 @@ class Told:
 
 
 def tell(
-    items: Sequence[Attention],
+    items: Sequence[Cause],
     notifiers: Mapping[str, Notify],
     told: ToldAlerts,
     sent: OpenAlerts,
@@ -84,4 +84,4 @@ def _messages(due: Sequence[DueAlert], links: Links) -> list[tuple[Alert, Sequen
     """Return each message with the causes that it is about."""
     if len(due) > MOST_MESSAGES:
         return [(digest_of([each.item for each in due], links.all_tables), due)]
-    return [(alert_of(each.item, links.table), [each]) for each in due]
+    return [(alert_of(each.item, links.table, links.all_tables), [each]) for each in due]

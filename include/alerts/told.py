@@ -12,9 +12,9 @@ from datetime import datetime, timedelta
 
 from pydantic import BaseModel, ConfigDict
 
+from include.alerts.down_servers import Cause
 from include.alerts.shared_object import SharedObject
 from include.contracts.interval import Instant
-from include.overview.attention import Attention
 from include.paths import LakehousePaths
 
 CLAIM_FOR = timedelta(minutes=10)
@@ -48,7 +48,7 @@ Causes = dict[str, ToldCause]
 class DueAlert:
     """A cause that this process has claimed, with the notifiers that were not told of it yet."""
 
-    item: Attention
+    item: Cause
     notifiers: tuple[str, ...]
 
 
@@ -59,7 +59,7 @@ class ToldAlerts:
         self._causes = SharedObject(paths, "told")
 
     def claim(
-        self, items: Sequence[Attention], notifiers: Collection[str], now: datetime, *, forget: bool
+        self, items: Sequence[Cause], notifiers: Collection[str], now: datetime, *, forget: bool
     ) -> list[DueAlert]:
         """Return the causes that some notifiers were not told of; until `settle`, no other process gets them.
 
@@ -106,9 +106,7 @@ class ToldAlerts:
         self._causes.change(ToldCause, settled)
 
 
-def _due(
-    item: Attention, notifiers: Collection[str], causes: Mapping[str, ToldCause], now: datetime
-) -> DueAlert | None:
+def _due(item: Cause, notifiers: Collection[str], causes: Mapping[str, ToldCause], now: datetime) -> DueAlert | None:
     """Return the cause if a notifier was not told of it and no other process is about to do so."""
     known = [causes.get(name, ToldCause()) for name in item.names]
     missing = tuple(name for name in notifiers if any(name not in cause.told for cause in known))

@@ -15,8 +15,8 @@ from lakehouse_airflow.ui.links import lakehouse_path, table_path, url_of
 
 if TYPE_CHECKING:
     from include.alerts.alert import Alert
+    from include.alerts.down_servers import Cause
     from include.alerts.telling import Told
-    from include.overview.attention import Attention
 
 
 def tell_all(
@@ -29,6 +29,7 @@ def tell_all(
         SpecError, MillraceError: the lakehouse cannot be read.
     """
     # Imported here: parsing a DAG file must not load the Delta reader.
+    from include.alerts.down_servers import DownServers
     from include.alerts.open_alerts import OpenAlerts, tell_resolved
     from include.clock import utc_now
     from include.overview.attention import attention_needed
@@ -36,7 +37,7 @@ def tell_all(
 
     settings, now = prepare_process(), utc_now()
     tables = LakehouseReader(settings.paths, settings.tables).read(now, no_failed_tasks)
-    items = attention_needed(tables, now)
+    items: list[Cause] = [*DownServers(settings.paths).at(now), *attention_needed(tables, now)]
     told = _tell(items, notifiers, context, forget=True)
     failures = tell_resolved(items, _senders(resolved_notifiers, context), OpenAlerts(settings.paths), now)
     return _alerts_of(told, failures)
@@ -55,7 +56,7 @@ def tell_refusal(table: str, notifiers: Sequence[BaseNotifier], context: Mapping
 
 
 def _tell(
-    items: Sequence[Attention], notifiers: Sequence[BaseNotifier], context: Mapping[str, Any], *, forget: bool
+    items: Sequence[Cause], notifiers: Sequence[BaseNotifier], context: Mapping[str, Any], *, forget: bool
 ) -> Told:
     from include.alerts.open_alerts import OpenAlerts
     from include.alerts.telling import Links, tell

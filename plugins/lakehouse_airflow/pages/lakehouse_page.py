@@ -13,11 +13,13 @@ from airflow.api_fastapi.core_api.security import GetUserDep
 from fastapi import Request
 from fastapi.responses import HTMLResponse
 
+from include.alerts.down_servers import DownServers
 from include.clock import utc_now
 from include.contracts.spec.values import layer_order
 from include.overview.attention import attention_needed
 from include.overview.tables.condition import SEVERITY
 from include.overview.tables.table_overview import TableOverview
+from include.settings import Settings
 from lakehouse_airflow.pages.airflow_dags import dags_of_items, domains_with_dag, existing_runs
 from lakehouse_airflow.pages.failed_tasks import failed_tasks, items_for
 from lakehouse_airflow.pages.reader import lakehouse
@@ -66,6 +68,7 @@ def lakehouse_page(
     now = utc_now()
     with lakehouse() as reader:
         tables = reader.read(now, partial(failed_tasks, session))
+        servers = DownServers(Settings().absolute().paths).at(now)
     chosen = {"domain": domain, "layer": layer, "state": state, "owner": owner}
     shown = [table for table in tables if _matches(table, q.strip().lower(), chosen)]
     shown.sort(key=_SORTS.get(sort, lambda table: (table.spec.domain, layer_order(table.spec.layer), table.table)))
@@ -74,6 +77,7 @@ def lakehouse_page(
     part = shown[first : first + _ROWS]
     return page(
         "lakehouse.html",
+        servers=servers,
         items=items_for(items[:_ITEMS], request, user),
         dags=dags_of_items(session, items[:_ITEMS]),
         more_items=max(len(items) - _ITEMS, 0),

@@ -5,11 +5,15 @@ from __future__ import annotations
 import gc
 import re
 from contextlib import ExitStack
+from datetime import timedelta
 
 import pytest
 from fastapi.testclient import TestClient
 
+from include.alerts.down_servers import DownServer, DownServers
+from include.clock import utc_now
 from include.overview.lakehouse import LakehouseReader
+from include.settings import Settings
 from lakehouse_airflow.pages import reader
 from lakehouse_airflow.pages.reader import MOST_AT_ONCE
 from lakehouse_airflow.ui.links import lakehouse_path, table_path, trigger_path
@@ -41,6 +45,21 @@ def test_each_table_has_its_condition_and_its_facts(server: TestClient) -> None:
     missing = {table: fact for table, of_table in facts.items() for fact in of_table if fact not in page.row(table)}
     assert missing == {}
     assert page.row("bronze.never") == "bronze.never never run"
+
+
+def test_a_spark_server_that_rests_is_told_above_all_else_also_with_a_filter(server: TestClient) -> None:
+    now, servers = utc_now(), DownServers(Settings().absolute().paths)
+    down = DownServer(name="s", restarts=10, since=now, again_at=now + timedelta(minutes=40), log=f"{EVIL}.log")
+    servers.add(down)
+    try:
+        for page in (show(server, PAGE), show(server, f"{PAGE}?q=nothing")):
+            page.require_own_html()
+            assert page.words.index(f"no Spark server {down.cause} {down.way_out}") < page.words.index(
+                "Lineage of tables"
+            )
+    finally:
+        servers.remove(down.name)
+    assert "no Spark server" not in show(server, PAGE).words
 
 
 def test_what_needs_a_person_stands_on_top_with_the_action_that_helps(server: TestClient) -> None:

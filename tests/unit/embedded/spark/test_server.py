@@ -1,8 +1,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
@@ -11,7 +14,10 @@ import pytest
 from embedded.home import Home, free_port
 from embedded.spark.probe import answers
 from embedded.spark.server import SparkServer
-from embedded.spark.watch import RESTARTS, SparkWatch
+from embedded.spark.watch import RESTARTS_PER_HOUR, SparkWatch
+from include.alerts.down_servers import DownServers
+from include.clock import utc_now
+from include.paths import LakehousePaths
 from include.spark_conf import LOG_STORES
 from tests.support.waiting import wait_for
 
@@ -57,13 +63,11 @@ def test_neither_a_closed_port_nor_a_server_of_another_kind_answers() -> None:
 class DyingServer:
     """A server that dies `deaths` times, and counts its starts."""
 
+    home: Home
     deaths: int
     starts: int = 0
-    settled: threading.Event = field(default_factory=threading.Event)
 
     def is_alive(self) -> bool:
-        if self.starts >= self.deaths:
-            self.settled.set()
         return self.starts >= self.deaths
 
     def start(self, env: Mapping[str, str]) -> None:
@@ -71,12 +75,58 @@ class DyingServer:
         self.starts += 1
 
 
-@pytest.mark.parametrize(("deaths", "starts"), [(0, 0), (1, 1), (RESTARTS + 5, RESTARTS)])
-def test_a_dead_server_is_started_again_a_few_times_and_no_more(deaths: int, starts: int) -> None:
-    server = DyingServer(deaths)
-    watch = SparkWatch(server, {"A": "b"}, every_s=0.01)
-    watch.start()
-    # The watch ends by itself when it gives up.
-    wait_for(lambda: server.settled.is_set() or "spark-watch" not in [thread.name for thread in threading.enumerate()])
-    watch.stop()
-    assert server.starts == starts
+@pytest.fixture
+def watched(tmp_path: Path) -> Iterator[Callable[[int], Watched]]:
+    with ExitStack() as stack:
+
+        def watched(deaths: int) -> Watched:
+            paths, seconds = LakehousePaths(tmp_path / "lake"), [0.0]
+            server = DyingServer(Home(tmp_path / "home"), deaths)
+            watch = SparkWatch(server, {"A": "b"}, paths, every_s=0.01, clock=lambda: seconds[0])
+            watch.start()
+            stack.callback(watch.stop)
+            return Watched(server, watch, DownServers(paths), seconds)
+
+        yield watched
+
+
+@dataclass
+class Watched:
+    """A server with its watch, whose clock is `seconds[0]`, and what the lakehouse shows of it."""
+
+    server: DyingServer
+    watch: SparkWatch
+    shown: DownServers
+    seconds: list[float]
+
+
+@pytest.mark.parametrize("deaths", [0, 1, RESTARTS_PER_HOUR])
+def test_a_dead_server_is_started_again(watched: Callable[[int], Watched], deaths: int) -> None:
+    its = watched(deaths)
+    wait_for(lambda: its.server.starts == deaths)
+    time.sleep(0.05)
+    assert (its.server.starts, its.shown.at(utc_now())) == (deaths, [])
+
+
+def test_a_server_that_dies_too_often_within_an_hour_rests_and_people_are_told(
+    watched: Callable[[int], Watched], caplog: pytest.LogCaptureFixture
+) -> None:
+    its = watched(RESTARTS_PER_HOUR + 2)
+    wait_for(lambda: its.shown.at(utc_now()))
+    assert its.server.starts == RESTARTS_PER_HOUR
+    [down] = its.shown.at(utc_now())
+    [error] = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+    assert error.startswith(f"the Spark server was started {RESTARTS_PER_HOUR} times within an hour and died again")
+    assert down.again_at - down.since == timedelta(hours=1)
+    assert its.shown.at(down.again_at + timedelta(hours=1)) == [], "nobody is left who would start it"
+
+    its.seconds[0] = 3600.5
+    wait_for(lambda: its.server.is_alive() and not its.shown.at(utc_now()))
+    assert its.server.starts == RESTARTS_PER_HOUR + 2, "the restarts of an hour ago do not count"
+
+
+def test_a_watch_that_is_stopped_leaves_nothing_to_show(watched: Callable[[int], Watched]) -> None:
+    its = watched(RESTARTS_PER_HOUR + 1)
+    wait_for(lambda: its.shown.at(utc_now()))
+    its.watch.stop()
+    assert its.shown.at(utc_now()) == []

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from include.alerts.alert import Alert
+from include.alerts.down_servers import DownServer
 from include.alerts.open_alerts import OpenAlerts, tell_resolved
 from include.alerts.telling import MOST_MESSAGES, Links, Told, tell
 from include.alerts.told import CLAIM_FOR, ToldAlerts
@@ -222,3 +223,22 @@ def test_a_wrong_spec_resolves_nothing_of_its_table(run: Tell, resolve: Resolve,
     assert pager.alerts == []
     resolve([], pager=pager)
     assert pager.tables == [refused.table.table]
+
+
+def test_a_server_that_is_down_is_told_without_a_table_and_resolved_when_it_runs(
+    run: Tell, resolve: Resolve, items: list[Attention]
+) -> None:
+    mail = Inbox()
+    down = DownServer(name="/srv/.home", restarts=10, since=NOW, again_at=NOW + timedelta(minutes=40), log="spark.log")
+    for _ in range(2):
+        run([down, items[0]], mail=mail)
+    assert mail.tables == ["", items[0].table.table]
+    [alert] = mail.alerts[:1]
+    assert alert.text == (
+        f"The lakehouse: no Spark server\n{down.cause}\n{down.way_out}\nhttps://airflow/lakehouse/tables"
+    )
+    resolve([items[0]], mail=mail)
+    assert mail.alerts[-1].title == "Resolved: The lakehouse: no Spark server"
+
+    run([down, *items] * 2, later=timedelta(minutes=1), more=(inbox := Inbox()))
+    assert any(f"no Spark server: {down.cause}" in alert.cause for alert in inbox.alerts)
