@@ -42,7 +42,7 @@ def main(folder: Path) -> None:
 
 def _plan(folder: Path, ledger: Ledger, landing: Landing, read_file: ReadFile) -> FilePlan:
     of_table = TABLE, table_id(table_of(folder))
-    loaded, earlier = ledger.loaded_files(*of_table), EarlierRuns(*of_table, ledger)
+    loaded, earlier = ledger.loaded_files(*of_table), EarlierRuns(*of_table, ledger, [])
     return plan_files(spec_of(folder), landing, DAY, loaded, earlier, read_file)
 
 

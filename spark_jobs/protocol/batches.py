@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
@@ -40,10 +41,11 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class BatchPlan:
-    """What a batch will read: its pinned sources and, for bronze, the files."""
+    """What a batch will read: its pinned sources and, for bronze, the files; `lease` is held while it is written."""
 
     sources: BatchSources
     files: tuple[FileFact, ...] = ()
+    lease: AbstractContextManager[object] = field(default_factory=nullcontext, compare=False)
 
 
 @dataclass(frozen=True)
@@ -228,8 +230,8 @@ class BatchWriter:
             return self.result
         self.result.attempts += 1
         intent = self._intent(position, plan)
-        self._ledger.record_intent(intent, plan.files)
-        with self._ledger.attempts.outlived(intent, is_death):
+        with plan.lease, self._ledger.attempts.outlived(intent, is_death):
+            self._ledger.record_intent(intent, plan.files)
             winner = self._contest.retrying(_SamePlanAgainError)(self._commit, intent, plan, position)
         self._ledger.record_committed([winner])
         self.result.winner, self.result.committed = winner, True
@@ -279,16 +281,14 @@ class BatchWriter:
     def _error_without_commit(self, intent: Intent, failure: Exception | None, position: StreamPosition) -> Exception:
         """Return the error to raise after a write that left no commit: the failure itself, or one that retries."""
         if failure is None:
-            msg = (
-                f"{intent.table}: the write of batch {intent.batch_seq} ended without an error and without a commit\n"
-                "Nothing was lost. Its frames were built from another session than the batch's own: build them from it."
+            return MillraceError(
+                f"{intent.table}: the write of batch {intent.batch_seq} ended without an error and without a commit",
+                "Nothing was lost. Its frames were built from another session than the batch's own: build them there.",
             )
-            return MillraceError(msg)
         if (conflict := conflict_of(failure)) is None:
             return failure
         self._contest.lose(find_lost_race(conflict.value, str(failure), self._request.path, position.version))
-        is_void = remedy_of(WriteKind.BATCH, conflict) is Remedy.PLAN_AGAIN
-        return _PlanAgainError() if is_void else _SamePlanAgainError()
+        return _PlanAgainError() if remedy_of(WriteKind.BATCH, conflict) is Remedy.PLAN_AGAIN else _SamePlanAgainError()
 
 
 def commit_conf(intent: Intent) -> dict[str, str]:

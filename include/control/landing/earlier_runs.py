@@ -30,16 +30,21 @@ class EarlierRuns:
     Attributes:
         largest_batches: path of a file of an attempt that died -> how many of these files a batch has at most.
         died_alone: the paths of those that were alone in it.
-        notes: what the run does because of the deaths, for its report.
+
+    Args:
+        table: the table.
+        table_id: its Delta table id.
+        ledger: the ledger.
+        notes: gets what the run does because of the deaths, for its report.
     """
 
-    def __init__(self, table: str, table_id: str, ledger: Ledger) -> None:
+    def __init__(self, table: str, table_id: str, ledger: Ledger, notes: list[str]) -> None:
         self._table = table
         self._table_id = table_id
         self._ledger = ledger
         self.largest_batches: dict[str, int] = {}
         self.died_alone: set[str] = set()
-        self.notes: list[str] = []
+        self._notes = notes
         self._read: set[str] = set()
         self._failures: dict[str, Failure] = {}
 
@@ -74,7 +79,7 @@ class EarlierRuns:
 
     def _note(self, note: str) -> None:
         log.warning("%s: %s", self._table, note)
-        self.notes.append(note)
+        self._notes.append(note)
 
 
 def largest_batch(files: int) -> int:

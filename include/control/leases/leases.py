@@ -32,6 +32,9 @@ MIN_PAUSE_S, MAX_PAUSE_S, PAUSES_PER_WAIT = 0.02, 1.0, 200
 An attempt is a few requests to a bucket.
 """
 
+SUSPECTS = "suspects"
+"""The name in place of a table's in the lease of suspects."""
+
 log = logging.getLogger(__name__)
 
 
@@ -77,6 +80,14 @@ class Leases:
             LeaseLostError: the lease was not free in time; the message names the holder.
         """
         return self._hold(table, WHOLE_TABLE, waits_for=WHOLE_TABLE)
+
+    def suspects(self) -> AbstractContextManager[LeaseWait]:
+        """Hold the lease of files that may have killed a driver, of all tables: none takes others with it.
+
+        Raises:
+            LeaseLostError: the lease was not free in time; the message names the holder.
+        """
+        return self._hold(SUSPECTS, WHOLE_TABLE, waits_for=WHOLE_TABLE)
 
     def waiting_batches(self, table: str) -> str:
         """Return the runs that wait for a stream of the table, joined by commas; empty if there are none."""

@@ -80,14 +80,14 @@ class LandingRecords:
 
     def plan(self, position: StreamPosition) -> BatchPlan | None:
         """Plan to load the next new files of the interval; record the files that are left out, and why."""
-        table, ledger = self._spec.table, self._context.ops.ledger
-        earlier = self._earlier.setdefault(position.table_id, EarlierRuns(table, position.table_id, ledger))
+        ledger, of_table = self._context.ops.ledger, (self._spec.table, position.table_id)
+        earlier = self._earlier.setdefault(position.table_id, EarlierRuns(*of_table, ledger, self._context.notes))
         try:
             self.files = plan_files(
                 self._spec,
                 self._landing,
                 self._context.args.interval,
-                ledger.loaded_files(table, position.table_id),
+                ledger.loaded_files(*of_table),
                 earlier,
                 self._inspect,
             )
@@ -97,6 +97,9 @@ class LandingRecords:
         more = bool(self.files.later or self.files.unfinished or self.files.unreachable)
         digest = files_digest(new)
         sources = BatchSources(files=len(new), files_digest=digest, replaces_files=replaces, more_files=more)
+        if any(file.path in earlier.largest_batches for file in new):
+            # One that kills takes the Spark server from other suspects too, whose deaths would count.
+            return BatchPlan(sources, new, self._context.leases.suspects())
         return BatchPlan(sources, new) if new else None
 
     def read(self, session: SparkSession, spec: BronzeSpec, plan: BatchPlan) -> DataFrame:
@@ -225,8 +228,7 @@ class LandingRecords:
 
         The run ends as bad input if a file was broken, else as not ready if a file was unreachable or unfinished.
         """
-        of_deaths = (note for earlier in self._earlier.values() for note in earlier.notes)
-        notes = (*report.notes, *of_deaths, *given_up_notes(self.files.given_up))
+        notes = (*report.notes, *given_up_notes(self.files.given_up))
         # The ledger has the status of files of earlier runs.
         statuses = {
             **{file.path: "loaded" for file in self.files.new},

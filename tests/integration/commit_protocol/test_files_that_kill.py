@@ -9,9 +9,11 @@ import pytest
 from embedded.spark.server import SparkServer
 from include.cli.replay import record_replays, replays
 from include.contracts.file_status import FileStatus
+from include.control.leases.leases import Leases
 from include.control.ledger.states.failed_files import FailedFiles
 from include.control.ledger.states.table_state import TableStates
-from include.errors import Outcome
+from include.control.storage.objects_on_s3 import object_store
+from include.errors import ExitCode, Outcome
 from include.settings import Settings
 from tests.support.documents.specs import bronze_document
 from tests.support.killed_drivers.batches import assert_killed, run_successfully, succeeded
@@ -68,3 +70,19 @@ def test_the_files_beside_one_that_kills_are_loaded_and_it_is_given_up_after_max
     assert shop.rows(BRONZE, "order_id") == [("o1",), ("o2",), ("o3",)]
     assert len(shop.quarantine(BRONZE)) == 3
     assert TableStates(shop.paths).read(BRONZE, FailedFiles).files == ()
+
+
+@pytest.mark.slow
+def test_of_the_files_that_may_have_killed_a_driver_one_is_loaded_at_a_time_in_the_whole_lakehouse(
+    shop: Lakehouse,
+) -> None:
+    shop.change_spec(BRONZE, lambda spec: {**spec, "conflicts": {"wait_for_lease": "1 seconds"}})
+    assert_killed(OwnProcess().run(shop, BRONZE, dies=KILLER_LOADED))
+    shop.deliver(1, "new.json", [order(4, 4)])
+    with Leases(object_store(shop.paths.leases), "a run of bronze.bills").suspects():
+        waits = OwnProcess().run(shop, BRONZE)
+    assert waits.code is ExitCode.CONFLICT
+    assert "The lease suspects.table was not free within 1 s: held by a run of bronze.bills" in waits.output
+    assert shop.rows(BRONZE, "order_id") == [("o4",)], "a file that killed nobody does not wait"
+    assert status_of(shop)["a.json"] == (FileStatus.PLANNED, 1, None), "the wait is no attempt"
+    assert run_successfully(OwnProcess(), shop, BRONZE).outcome is Outcome.COMMITTED

@@ -38,7 +38,10 @@ class Feed:
     def plan(self, table_id: str = "id", read_file: ReadFile | None = None, **source: object) -> FilePlan:
         """Plan the next batch of the first day; `source` changes the spec's source."""
         spec = bronze_spec(source={**SPEC.source.model_dump(), **source})
-        loaded, earlier = self.ledger.loaded_files(spec.table, table_id), EarlierRuns(spec.table, table_id, self.ledger)
+        loaded, earlier = (
+            self.ledger.loaded_files(spec.table, table_id),
+            EarlierRuns(spec.table, table_id, self.ledger, []),
+        )
         reads = read_file or partial(inspect, landing=self.place, spec=spec)
         return plan_files(spec, self.place, day(1), loaded, earlier, reads)
 
