@@ -48,6 +48,10 @@ LAUNCH = {
     "spark.executorEnv.TZ": "UTC",
     # Hadoop finds its other codecs itself; its own codec for .zst needs a native library that pip's pyspark lacks.
     "spark.hadoop.io.compression.codecs": "io.millrace.formats.ZstdCodec",
+    # A cancelled task that goes on for two minutes, as in an endless loop, ends its executor, or the warm server:
+    # otherwise it would keep its core for ever.
+    "spark.task.reaper.enabled": "true",
+    "spark.task.reaper.killTimeout": "120s",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "WARN",

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
+from threading import Timer
 
 import pytest
+from pyspark.errors import PySparkException
 
 from embedded.airflow.standalone import clean_environment
-from embedded.spark.server import SparkServer
+from embedded.home import Home, free_port
+from embedded.spark.server import NAME, SparkServer
+from embedded.stack_processes import stop
 from include.driver_environment import TOKEN
-from include.settings import PROJECT
+from include.settings import PROJECT, Settings
 from spark_jobs.runtime.session import own_session
+from tests.support.waiting import wait_for
 
 CONNECT = "from spark_jobs.runtime.session import own_session\nwith own_session({}): pass"
 
@@ -41,3 +47,40 @@ def test_over_a_private_network_without_tls_it_answers_only_clients_with_its_tok
     monkeypatch.setenv("SPARK_REMOTE", other_host["SPARK_REMOTE"])
     with own_session({}) as session:
         assert session.range(3).count() == 3
+
+
+PATIENCE_S = 5
+
+
+class ImpatientServer(SparkServer):
+    """A server that gives a cancelled task a few seconds to end."""
+
+    def argv(self) -> list[str]:
+        """Return its command line."""
+        patience = "spark.task.reaper.killTimeout="
+        return [f"{patience}{PATIENCE_S}s" if part.startswith(patience) else part for part in super().argv()]
+
+
+@pytest.mark.slow
+def test_it_ends_if_a_cancelled_task_does_not_so_that_no_core_is_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = Home(tmp_path / "home")
+    home.prepare()
+    server = ImpatientServer(home, Settings().jars, free_port())
+    loop = "id"
+    for name in "abc":  # 20,000 ** 3 steps within one record, where Spark does not look whether it was interrupted
+        loop = f"aggregate(sequence(1, 20000), 0L, ({name}, x{name}) -> ({name} + x{name} + {loop}) % 1000003)"
+    try:
+        server.start(clean_environment())
+        for name, value in server.client_env().items():
+            monkeypatch.setenv(name, value)
+        with own_session({}) as session:
+            endless = session.range(1).selectExpr(loop).write.format("noop").mode("overwrite")
+            Timer(PATIENCE_S, session.interruptAll).start()
+            with pytest.raises(PySparkException, match="OPERATION_CANCELED"):
+                endless.save()
+        wait_for(lambda: not server.is_alive())
+        assert "the server ends, to be started again" in (home.logs / "spark.log").read_text()
+    finally:
+        stop(home, NAME, patience_s=15)

@@ -1,5 +1,7 @@
 package io.millrace.connect;
 
+import java.util.concurrent.TimeUnit;
+import org.apache.spark.SparkContext;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.connect.service.SparkConnectService;
 import org.apache.spark.sql.connect.service.SparkConnectService$;
@@ -14,13 +16,32 @@ import org.apache.spark.sql.connect.service.SparkConnectService$;
  */
 public final class ConnectServer {
 
+    private static final String PATIENCE = "spark.task.reaper.killTimeout";
+
     private ConnectServer() {}
 
-    /** Serves until the process is told to end; address and port are settings of Spark Connect. */
+    /**
+     * Serves until the process is told to end; address and port are settings of Spark Connect.
+     *
+     * <p>A cancelled task that does not end within {@code spark.task.reaper.killTimeout} would keep its core for ever.
+     * Then an executor of a cluster ends by itself (Spark's own reaper), and a server with tasks of its own ends here.
+     */
     public static void main(String[] arguments) throws InterruptedException {
         SparkSession session = SparkSession.builder().getOrCreate();
-        SparkConnectService.start(session.sparkContext());
-        SparkConnectService$.MODULE$.server().awaitTermination();
+        SparkContext context = session.sparkContext();
+        LostTasks lost = new LostTasks();
+        if (context.isLocal()) {
+            context.addSparkListener(lost);
+        }
+        long patience = context.conf().getTimeAsMs(PATIENCE, "120s");
+        SparkConnectService.start(context);
+        while (!SparkConnectService$.MODULE$.server().awaitTermination(1, TimeUnit.SECONDS)) {
+            if (lost.anyLongerThan(patience)) {
+                System.err.println("A task did not end within " + patience / 1000 + " s after it was cancelled, and keeps"
+                        + " its core: the server ends, to be started again. The lines above say what the task does.");
+                Runtime.getRuntime().halt(1);
+            }
+        }
         session.stop();
     }
 }
