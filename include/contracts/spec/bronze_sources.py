@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Discriminator, Field, Tag, field_validator, model_validator
+from pydantic import ByteSize, Discriminator, Field, Tag, field_validator, model_validator
 
 from include.contracts.spec.values import NAME, Bytes, Character, ColumnName, Pattern, StartingOffsets, Wait
 from include.contracts.strict_model import StrictModel
@@ -23,6 +23,7 @@ BATCH_SIZES = {
     "min_bytes_per_file",
     "allowed_latency",
     "accepted_losses",
+    "limits",
 }
 """The settings that decide when a batch is made and how large it is, but not which rows the table gets."""
 
@@ -59,6 +60,32 @@ class WaitSpec(StrictModel):
         return interval
 
 
+class FileLimits(StrictModel):
+    """The most that one landing file may ask of those who read it; a file that asks for more is broken.
+
+    Attributes:
+        record: the size of a record, unpacked: a line of JSON, a record of a CSV file (in characters).
+        header: the size of the header of a CSV file, in characters.
+        columns: the number of columns of a CSV file.
+        expansion: how many times its size a compressed file has unpacked; a small one may have the size of a `record`.
+    """
+
+    record: Bytes = Field(default=ByteSize(16 << 20), json_schema_extra={"default": "16 MiB"})
+    header: Bytes = Field(default=ByteSize(1 << 20), json_schema_extra={"default": "1 MiB"})
+    columns: int = Field(default=10_000, gt=0)
+    expansion: int = Field(default=500, gt=0)
+
+    def over(self, limit: str, found: str) -> ValueError:
+        """Return the error of a file over a limit.
+
+        >>> print(FileLimits().over("columns", "40000 columns"))
+        it has 40000 columns, and source.limits.columns is 10000; correct the file or raise the limit
+        """
+        value = getattr(self, limit)
+        text = value.human_readable(separator=" ") if isinstance(value, ByteSize) else value
+        return ValueError(f"it has {found}, and source.limits.{limit} is {text}; correct the file or raise the limit")
+
+
 class LandingSource(StrictModel):
     """The place and the form of the files that a source system delivers.
 
@@ -89,6 +116,7 @@ class LandingSource(StrictModel):
             later runs continue without it, until it is delivered again or replayed.
         max_files_per_batch: the most files that a batch loads; the run makes further batches until all are loaded.
         max_bytes_per_batch: the most bytes that a batch loads, such as `10 GiB`; it loads at least one file.
+        limits: the most that one file may ask of those who read it.
     """
 
     landing: str
@@ -108,6 +136,7 @@ class LandingSource(StrictModel):
     max_attempts_per_file: int = Field(default=3, gt=0)
     max_files_per_batch: int = Field(default=1000, gt=0)
     max_bytes_per_batch: Bytes | None = None
+    limits: FileLimits = FileLimits()
 
     @model_validator(mode="after")
     def _csv_settings_fit(self) -> Self:

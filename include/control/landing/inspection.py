@@ -2,35 +2,32 @@
 
 from __future__ import annotations
 
-import codecs
-import csv
 import hashlib
 import io
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from itertools import islice
 from types import MappingProxyType
-from typing import Any, BinaryIO, NamedTuple
+from typing import NamedTuple
 
 from include.contracts.spec.bronze_sources import LandingSource
 from include.contracts.spec.record_fields import fields_among, fields_of, path_text, paths_of, quoted
 from include.contracts.spec.table_spec import BronzeSpec
 from include.control.landing.formats.avro_files import MAGIC, read_avro
 from include.control.landing.formats.avro_values import needs_copy
-from include.control.landing.formats.compression import PackingCheck, open_unpacked, packing_of
+from include.control.landing.formats.compression import PackingCheck, packing_of, unpacked
+from include.control.landing.formats.csv_files import read_csv
 from include.control.landing.formats.json_arrays import is_array, require_array
 from include.control.landing.formats.parquet_files import digest, layout_of, parquet_file
+from include.control.landing.formats.record_sizes import JsonSizes
 from include.control.landing.landing import Landing, LandingFile
-from include.control.log.batch import COPIED, JSON_ARRAY, MIXED_LINE_ENDS, FileFact
+from include.control.log.batch import COPIED, JSON_ARRAY, FileFact
 from include.errors import first_line
 
 _CHUNK = 1 << 20
 
-# Values may have any length; the default limit of Python's reader is 128 KiB.
-csv.field_size_limit(2**31 - 1)
 _JSON_LINES_READ = 20
+_MAX_NAMES, _MAX_DEFECT = 20, 1_000
 _PARQUET_MAGIC, _ENCRYPTED_MAGIC = b"PAR1", b"PARE"
 
 
@@ -56,11 +53,17 @@ def inspect(file: FileFact, landing: Landing, spec: BronzeSpec, needed: Collecti
         return replace(file, defect=defect)
     path = LandingFile(landing, file.path)
     try:
-        checksum, defect = _checksum_and_defect(path, file.checksum)
+        checksum, defect = _checksum_and_defect(path, file, spec.landing_source)
         content, misfit = _content(path, spec, needed) if file.size and not defect else (Content(), "")
     except FileNotFoundError:
         return replace(file, checksum="", defect="it went away while it was read")
-    return replace(file, checksum=checksum, defect=defect or misfit, columns=content.columns, layout=content.layout)
+    defect = _bounded(defect or misfit)
+    return replace(file, checksum=checksum, defect=defect, columns=content.columns, layout=content.layout)
+
+
+def _bounded(defect: str) -> str:
+    """Return a defect without its middle if it is long: its names are those of the file."""
+    return defect if len(defect) <= _MAX_DEFECT else f"{defect[: _MAX_DEFECT // 2]} ... {defect[-_MAX_DEFECT // 3 :]}"
 
 
 def _content(path: LandingFile, spec: BronzeSpec, needed: Collection[str]) -> tuple[Content, str]:
@@ -81,7 +84,8 @@ def _content(path: LandingFile, spec: BronzeSpec, needed: Collection[str]) -> tu
     defect = dict.fromkeys(field for name, field in missing.items() if not found or name in needed)
     if not defect or not content.columns:
         return content, ""
-    columns = ", ".join(content.columns)
+    more = f" and {len(content.columns) - _MAX_NAMES} more" if len(content.columns) > _MAX_NAMES else ""
+    columns = ", ".join(content.columns[:_MAX_NAMES]) + more
     paths = [path_text(path) for name, path in paths_of(spec).items() if name in missing and len(path) > 1]
     likely = [f"; from: {quoted(path)!r} reads the field of this name" for path in paths if path in content.columns]
     text = f"has no column {', '.join(defect)}; its columns are {columns}: correct the file or the spec"
@@ -97,26 +101,34 @@ def columns_of(path: LandingFile, source: LandingSource) -> tuple[str, ...]:
     return _CONTENT_OF[source.format](path, source).columns
 
 
-def _checksum_and_defect(path: LandingFile, tag: str) -> tuple[str, str]:
-    """Return (the digest of the stored bytes, the defect of their compression).
+def _checksum_and_defect(path: LandingFile, file: FileFact, source: LandingSource) -> tuple[str, str]:
+    """Return (the digest of the stored bytes, the defect of their compression, or of the lines of a JSON file).
 
-    If there is an entity tag, it is the digest, and only compressed files are read to their end.
+    If there is an entity tag, it is the digest, and only files that must be are read to their end.
     """
-    digest, packing = hashlib.sha256(), PackingCheck(path.name)
+    tag, limits, defect = file.checksum, source.limits, ""
+    digest, packing, sizes = hashlib.sha256(), PackingCheck(path.name, file.size, limits), JsonSizes(limits)
+    is_json = source.format == "json"
+    is_read = not tag or packing_of(path.name) or (is_json and file.size > limits.record)
     with path.open() as stream:
         while chunk := stream.read(_CHUNK):
             digest.update(chunk)
-            packing.feed(chunk)
-            if tag and not packing_of(path.name):
+            try:
+                for piece in packing.feed(chunk) if not defect else ():
+                    if is_json:
+                        sizes.feed(piece)
+            except ValueError as error:
+                defect = first_line(error)
+            if not is_read or (tag and defect):
                 break
-    return tag or digest.hexdigest(), packing.defect()
+    return tag or digest.hexdigest(), defect or packing.defect()
 
 
 def _json_content(path: LandingFile, source: LandingSource) -> Content:
     """Return the layout; of JSON lines, refuse only a file in which no line can be an object."""
-    with _open(path) as stream:
+    with unpacked(path) as stream:
         has_array = is_array(io.TextIOWrapper(stream, encoding="utf-8-sig", errors="replace"))
-    with _open(path) as stream:
+    with unpacked(path) as stream:
         if has_array:
             require_array(io.TextIOWrapper(stream, encoding="utf-8-sig"))
             return Content(layout=JSON_ARRAY)
@@ -132,84 +144,7 @@ def _json_content(path: LandingFile, source: LandingSource) -> Content:
 def _csv_content(path: LandingFile, source: LandingSource) -> Content:
     if _head(path).startswith(_PARQUET_MAGIC):
         raise ValueError(f"Parquet data under the name {path.name}; the spec's source.format is {source.format}")
-    line_ends, last = _line_ends(path, source), [""]
-    with _open(path) as stream:
-        lines = _clean_lines(_text(stream, source, newline=""), last)
-        try:
-            header = next(csv.reader(lines, **_csv_dialect(source)), [])
-        except csv.Error as error:
-            raise ValueError(
-                f"{path.name} does not begin with a CSV header ({error}); the spec's source.format is {source.format}"
-            ) from error
-    # A column with an empty or repeated name is named by its number.
-    names = (name if name and name not in header[:at] else f"column {at + 1}" for at, name in enumerate(header))
-    return Content(tuple(names), _record_end(path, source, line_ends, _end_of(last[0])))
-
-
-def _record_end(path: LandingFile, source: LandingSource, line_ends: set[str], header_end: str) -> str:
-    """Return the layout of a CSV file: the end of its records.
-
-    A single carriage return is text, unless it ends the header.
-
-    Raises:
-        ValueError: records end in several ways, and values contain line ends: Spark cannot distinguish them.
-    """
-    ends = line_ends if header_end == "\r" else line_ends - {"\r"}
-    if len(ends) > 1:
-        last, counts = [""], Counter[str]()
-        with _open(path) as stream:
-            lines = _text(stream, source, newline="" if header_end == "\r" else "\n")
-            records = csv.reader(_clean_lines(lines, last), **_csv_dialect(source))
-            counts.update(_end_of(last[0]) for _ in records)
-        ends = counts.keys() - {""}
-        values_have_ends = records.line_num > counts.total() or line_ends - ends
-        if len(ends) > 1 and (values_have_ends or source.encoding.startswith("UTF-16")):
-            raise ValueError(
-                "its records end in several ways, and values hold line ends too; have it delivered with one kind"
-            )
-    return MIXED_LINE_ENDS if len(ends) > 1 else "".join(ends - {"\n"})
-
-
-def _text(stream: BinaryIO, source: LandingSource, newline: str) -> io.TextIOWrapper:
-    return io.TextIOWrapper(stream, encoding=source.encoding.replace("UTF-8", "UTF-8-sig"), newline=newline)
-
-
-def _clean_lines(lines: Iterable[str], last: list[str]) -> Iterator[str]:
-    """Yield lines without the carriage returns that Python's reader refuses; keep the current line in `last`."""
-    for last[0] in lines:
-        end = _end_of(last[0])
-        yield last[0].removesuffix(end).replace("\r", " ") + end
-
-
-def _end_of(line: str) -> str:
-    return next((end for end in ("\r\n", "\n", "\r") if line.endswith(end)), "")
-
-
-def _csv_dialect(source: LandingSource) -> dict[str, Any]:
-    """Return the CSV options of the source as arguments of Python's reader."""
-    doubled = source.escape == source.quote
-    escape = None if doubled else source.escape
-    return {"delimiter": source.delimiter, "quotechar": source.quote, "doublequote": doubled, "escapechar": escape}
-
-
-def _line_ends(path: LandingFile, source: LandingSource) -> set[str]:
-    """Return the line ends of a file, within quotes or not, after reading all of it.
-
-    Raises:
-        ValueError: it is no text of the source's encoding: Spark would replace the wrong bytes silently.
-    """
-    decoder = io.IncrementalNewlineDecoder(codecs.getincrementaldecoder(source.encoding)(), translate=False)
-    with _open(path) as stream:
-        try:
-            while chunk := stream.read(_CHUNK):
-                decoder.decode(chunk)
-            decoder.decode(b"", final=True)
-        except UnicodeDecodeError as error:
-            raise ValueError(
-                f"not {source.encoding} text ({error.reason}); correct source.encoding of the spec, or the file"
-            ) from error
-    line_ends = decoder.newlines or ()
-    return {line_ends} if isinstance(line_ends, str) else set(line_ends)
+    return Content(*read_csv(path, source))
 
 
 def _parquet_content(path: LandingFile, source: LandingSource) -> Content:
@@ -253,14 +188,8 @@ def _readable_names(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def _head(path: LandingFile) -> bytes:
-    with _open(path) as stream:
+    with unpacked(path) as stream:
         return stream.read(4)
-
-
-@contextmanager
-def _open(path: LandingFile) -> Iterator[BinaryIO]:
-    with path.open() as stored, open_unpacked(path.name, stored) as content:
-        yield content
 
 
 _CONTENT_OF = {"json": _json_content, "csv": _csv_content, "parquet": _parquet_content, "avro": _avro_content}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any, NamedTuple, cast
 
 import fastavro
@@ -56,8 +57,8 @@ def fields_of(schema: Any) -> tuple[AvroField, ...]:
         fields = tuple(AvroField(**field) for field in _resolve(schema, {}, (), "")["fields"])
     except (KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(f"its schema is no Avro schema ({error!r}); have it delivered again") from error
-    names = [field.name.lower() for field in fields]
-    if repeated := [field.name for field in fields if names.count(field.name.lower()) > 1]:
+    counts = Counter(field.name.lower() for field in fields)
+    if repeated := [field.name for field in fields if counts[field.name.lower()] > 1]:
         raise ValueError(f"its columns {', '.join(repeated)} differ by nothing but case, and Spark takes them for one")
     return fields
 

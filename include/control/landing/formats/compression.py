@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import gzip
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, BinaryIO, cast
 
 import zstandard
 
-_STEP = 1 << 14
-"""Bytes that are unpacked at once: zstd may expand them several thousand times."""
+from include.contracts.spec.bronze_sources import FileLimits
+from include.control.landing.landing import LandingFile
+
+_STEP = 1 << 11
+"""Bytes that are unpacked at once: zstd may expand them to 32,768 times as many."""
 
 UNPACKING_ERRORS = (OSError, EOFError, zlib.error, zstandard.ZstdError)
 """What reading a file raises whose compression is broken."""
@@ -63,22 +67,44 @@ def open_unpacked(name: str, stored: BinaryIO) -> BinaryIO:
     return cast(BinaryIO, packing.open(stored)) if packing else stored
 
 
+@contextmanager
+def unpacked(path: LandingFile) -> Iterator[BinaryIO]:
+    """Open the content of a landing file."""
+    with path.open() as stored, open_unpacked(path.name, stored) as content:
+        yield content
+
+
 class PackingCheck:
     """Checks the compression of one file while its bytes are read."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, size: int, limits: FileLimits) -> None:
         self._name = name
         self._packing = packing_of(name)
+        self._size, self._limits = size, limits
+        self._unpacked = 0
         self._member: Any = None
         self._head = b""
         self._defect = ""
 
-    def feed(self, chunk: bytes) -> None:
-        """Take the next bytes of the file."""
+    def feed(self, chunk: bytes) -> Iterator[bytes]:
+        """Take the next bytes of the file, and yield them unpacked.
+
+        Raises:
+            ValueError: the file is over a limit.
+        """
         self._head = self._head or chunk[:4]
+        if not self._packing:
+            yield chunk
+            return
         for start in range(0, len(chunk), _STEP):
-            if self._packing and not self._defect:
-                self._unpack(self._packing, chunk[start : start + _STEP])
+            if self._defect:
+                return
+            for piece in self._unpack(self._packing, chunk[start : start + _STEP]):
+                self._unpacked += len(piece)
+                if self._unpacked > max(self._limits.record, self._limits.expansion * self._size):
+                    found = f"more than {self._unpacked // self._size} times its size of {self._size} bytes unpacked"
+                    raise self._limits.over("expansion", found)
+                yield piece
 
     def defect(self) -> str:
         """Return why the file cannot be loaded, after all of it was fed; empty for a sound file."""
@@ -89,13 +115,13 @@ class PackingCheck:
             return f"truncated {self._packing.name}: the file ends before its data does; have it delivered again"
         return self._defect
 
-    def _unpack(self, packing: Packing, data: bytes) -> None:
+    def _unpack(self, packing: Packing, data: bytes) -> Iterator[bytes]:
         """Decompress bytes that may contain the end of one member and the start of the next."""
         try:
             while data:
                 if self._member is None or self._member.eof:
                     self._member = packing.member()
-                self._member.decompress(data)
+                yield self._member.decompress(data)
                 data = self._member.unused_data
         except (zlib.error, zstandard.ZstdError) as error:
             self._defect = f"not a sound {packing.name} file ({error}); have it delivered again"
