@@ -103,6 +103,12 @@ class QueryError(MillraceError):
     exit_code = ExitCode.WRONG_USAGE
 
 
+class ApprovalError(MillraceError):
+    """Raised when a command would do what a second person has to approve."""
+
+    exit_code = ExitCode.WRONG_USAGE
+
+
 class OverrideError(BadInputError):
     """Raised when there is no refusal to override, or the refused version is not the newest."""
 

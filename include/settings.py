@@ -34,8 +34,9 @@ class Settings(BaseSettings):
         jars: folder of the jars every Spark session runs with.
         s3_connection: the Airflow connection with the credentials of the bucket of the tables; empty if the environment
             has them. Only Airflow's tasks use it.
-        second_person: whether a gate override, a delete approval or a change of quarantined values needs the approval
-            of a person other than the one who asked for it, if several people may approve.
+        second_person: whether a gate override, many deletes, a rebuild or a change of quarantined values needs the
+            approval of a person other than the one who asked for it, if several people may approve; the command line
+            asks nobody, and then refuses them. If it is not set, Airflow asks, and the command line acts alone.
         kafka: Kafka cluster -> its client's settings with librdkafka's names, as JSON:
             `{"main": {"bootstrap.servers": "broker:9092"}}`. They may hold secrets, so they are never shown.
         airflow: the Airflow to which `lakehouse run` announces certified versions, as JSON:
@@ -59,7 +60,7 @@ class Settings(BaseSettings):
     tables: Folder = PROJECT / "include" / "tables"
     jars: Folder = PROJECT / ".jars"
     s3_connection: str = ""
-    second_person: bool = True
+    second_person: bool | None = None
     kafka: dict[str, dict[str, str]] = Field(default_factory=dict, repr=False)
     airflow: AirflowAccess | None = None
     metrics_token: SecretStr = SecretStr("")
@@ -69,6 +70,11 @@ class Settings(BaseSettings):
     def paths(self) -> LakehousePaths:
         """The folders of the lakehouse."""
         return LakehousePaths(self.root, lease_store=self.lease_store, views=self.views)
+
+    @property
+    def asks_second_person(self) -> bool:
+        """Whether Airflow asks a second person."""
+        return self.second_person is not False
 
     @property
     def run_paths(self) -> RunPaths:
@@ -89,5 +95,5 @@ class Settings(BaseSettings):
         """Return the environment variables that give another process the same settings."""
         places = {name: str(place) for name, place in self.absolute() if isinstance(place, Path | S3Path | str)}
         names = ("kafka", "second_person", "keep_runs_days", "keep_commits_days")
-        others = {name: json.dumps(getattr(self, name)) for name in names}
+        others = {name: json.dumps(value) for name in names if (value := getattr(self, name)) is not None}
         return {f"LAKEHOUSE_{name.upper()}": value for name, value in (places | others).items()}

@@ -5,7 +5,6 @@ Commands import what they need when they run, so that `lakehouse --help` answers
 
 from __future__ import annotations
 
-from getpass import getuser
 from pathlib import Path
 from typing import Annotated
 
@@ -128,6 +127,7 @@ def run(
     ] = False,
 ) -> None:
     """Run all layers, interval by interval in one Spark driver, with the jobs of Airflow; or follow their sources."""
+    from include.cli.runs.deciding_alone import AskingDag, decided_alone
     from include.cli.runs.intervals import follow_selection, run_selection
     from include.cli.selection import select, today
     from include.settings import Settings
@@ -141,7 +141,7 @@ def run(
     if follow:
         raise typer.Exit(follow_selection(selection, settings))
     options = {"reprocess": reprocess, "skip_missing": skip_missing}
-    person = getuser() if allow_deletes else ""
+    person = decided_alone(AskingDag.DELETES, settings) if allow_deletes else ""
     raise typer.Exit(run_selection(selection, settings, **options, allow_deletes=person))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
@@ -11,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from include.cli.catalog import command_catalog
+from include.cli.runs.deciding_alone import AskingDag, decided_alone
 from include.cli.selection import new_run_id
 from include.cli.views import MISSING, new_table
 from include.contracts.job.report import CheckResult
@@ -96,10 +96,11 @@ def override_refusal(table: str, version: int, reason: str, settings: Settings) 
 
     Raises:
         SpecError: a spec is wrong, or there is no such table.
+        ApprovalError: a second person has to approve it.
         OverrideError: there is no such refusal.
     """
     spec, now = command_catalog(settings.tables).spec(table), datetime.now(UTC)
-    decision = Override(by=getpass.getuser(), reason=reason, run_id=new_run_id(now), at=now)
+    decision = Override(by=decided_alone(AskingDag.OVERRIDE, settings), reason=reason, run_id=new_run_id(now), at=now)
     result = override(spec, version, decision, settings.paths)
     failed = [check.bounded_rule for check in result.checks if check.overridden]
     return [

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import sys
 from enum import StrEnum
-from getpass import getuser
 from pathlib import Path
 from typing import Annotated
 
@@ -97,7 +96,6 @@ def rebuild(
         allow_missing=allow_missing,
         cancel=cancel,
         undo=undo,
-        said_by=getuser(),
         why=why,
     )
     raise typer.Exit(rebuild_table(table, request, Settings(), dry_run=dry_run))

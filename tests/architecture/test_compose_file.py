@@ -65,6 +65,8 @@ def test_a_team_gets_each_part_of_airflow_and_spark(services: dict[str, Service]
     assert services["spark-worker"]["deploy"]["replicas"] >= 2
     assert {name for name, service in services.items() if service.get("profiles")} == {"kafka", "lakehouse"}
     assert services["lakehouse"]["environment"]["SPARK_REMOTE"] == REMOTE, "the server that tasks use"
+    for name in ("airflow-scheduler", "airflow-triggerer", "lakehouse"):
+        assert services[name]["environment"]["LAKEHOUSE_SECOND_PERSON"] == "true", "a team has a second person"
     preloaded = {f"AIRFLOW__SCHEDULER__{name}": value for name, value in FORKED_TASKS.items()}
     assert preloaded.items() <= services["airflow-scheduler"]["environment"].items(), "as in the local stack"
 

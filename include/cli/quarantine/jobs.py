@@ -12,6 +12,7 @@ from rich.text import Text
 from include.cli.catalog import command_catalog
 from include.cli.output import show
 from include.cli.quarantine.listing import Days, require_selection, require_status, row_filter
+from include.cli.runs.deciding_alone import AskingDag, decided_alone
 from include.cli.runs.intervals import run_selection
 from include.cli.runs.job import run_and_show
 from include.cli.runs.reports import note_lines, report_table
@@ -88,8 +89,11 @@ def run_request(table: str, request: QuarantineRequest, settings: Settings, job:
     """Run the job in its own driver, and show how it ended.
 
     Raises:
+        ApprovalError: it changes values, and a second person has to approve that.
         SparkUnavailableError: there is no Spark to start.
     """
+    if request.has_fixes and not dry_run:
+        request = request.model_copy(update={"said_by": decided_alone(AskingDag.FIX, settings)})
     paths, spec = settings.paths, command_catalog(settings.tables).spec(table)
     interval = replay_interval(spec, quarantined_rows(StoredRows(table, paths), request.rows, SUMMARY), paths)
     if interval is None:

@@ -12,6 +12,7 @@ from rich.text import Text
 from include.cli.catalog import command_catalog
 from include.cli.listings.as_json import show_listing
 from include.cli.output import console, show, show_problem
+from include.cli.runs.deciding_alone import AskingDag, alone, decided_alone
 from include.cli.runs.driver import run_job
 from include.cli.runs.reports import ending, failure_lines, note_lines
 from include.cli.selection import new_run_id, parse_intervals, today
@@ -72,13 +73,19 @@ def run_and_show(
 
 
 def rebuild_table(table: str, request: RebuildRequest, settings: Settings, *, dry_run: bool) -> ExitCode:
-    """Start, resume or cancel the rebuild of a table in its own driver, and show how it ended.
+    """Start, resume, cancel or undo the rebuild of a table in its own driver, and show how it ended.
+
+    Nobody need approve a cancel or an undo: no form offers them.
 
     Raises:
+        ApprovalError: a second person has to approve the rebuild.
         SpecError: a spec is wrong, or there is no such table.
         SparkUnavailableError: there is no Spark to start.
     """
     command_catalog(settings.tables).spec(table)
+    asks_nobody = dry_run or request.cancel or request.undo
+    person = alone() if asks_nobody else decided_alone(AskingDag.REBUILD, settings)
+    request = request.model_copy(update={"said_by": person})
     (interval,) = parse_intervals(today())
     return run_and_show(table, settings, interval, request, Job.TABLE_REBUILD, _show, "rebuilding it", dry_run=dry_run)
 

@@ -33,7 +33,7 @@ class SecondPersonApprovalOperator(QuestionOperator):
     def execute(self, context: Context) -> Any:
         """Ask those who may answer."""
         with leave_failure(self, context):
-            if prepare_process().second_person and (others := self._others(who_asked(context))):
+            if prepare_process().asks_second_person and (others := self._others(who_asked(context))):
                 self.assigned_users = others
             return super().execute(context)
 
@@ -50,7 +50,7 @@ class SecondPersonApprovalOperator(QuestionOperator):
     def _accepted(self, context: Context, answer: Any) -> Any:
         asked_by, who = who_asked(context), (answer["responded_by_user"] or {}).get("name")
         is_own = bool(who) and who == asked_by and answer["chosen_options"] == [self.APPROVE]
-        if is_own and prepare_process().second_person and (self._others(asked_by) or not self.assigned_users):
+        if is_own and prepare_process().asks_second_person and (self._others(asked_by) or not self.assigned_users):
             raise AirflowFailException(own_approval(str(who)))
         return answer
 
@@ -86,7 +86,7 @@ def approved_by(context: Context, question: Question) -> str:
     who = (answer.get("responded_by_user") or {}).get("name")
     if not who or answer["chosen_options"] != [QuestionOperator.APPROVE]:
         raise AirflowFailException("Nobody approved this, and a person must.\nTrigger the DAG again.")
-    if prepare_process().second_person and who == who_asked(context) and not answer["assigned_users"]:
+    if prepare_process().asks_second_person and who == who_asked(context) and not answer["assigned_users"]:
         raise AirflowFailException(own_approval(who))
     if (answer["subject"], answer["body"]) != tuple(map(visible, question)):
         raise AirflowFailException(

@@ -88,7 +88,7 @@ def test_an_error_has_the_exit_code_of_its_outcome_unless_a_person_used_a_comman
     assert len(found) > 15
     assert all(issubclass(kind, MillraceError) for kind in found.values())
     others = {name for name, kind in found.items() if kind.exit_code.name != kind.outcome.name}
-    assert others == {"UnknownNameError", "QueryError"}
+    assert others == {"UnknownNameError", "QueryError", "ApprovalError"}
     inconsistent = {name for name, kind in found.items() if kind.outcome is Outcome.INCONSISTENT}
     assert inconsistent == {"TornLogError", "ConservationError"}
 

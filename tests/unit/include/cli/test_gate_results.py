@@ -79,15 +79,15 @@ def test_a_person_overrides_a_refusal_once_and_each_place_says_that_it_is_certif
     assert f"readers use version 2 from now on, though it failed {rule}" in answer.stdout
     assert gates.certified(ORDERS) == 2
     [line] = [line for line in lakehouse("gate", "show", ORDERS).stdout.splitlines() if "certified by hand" in line]
-    assert "ann" in line
+    assert "ann (nobody else was asked)" in line
     assert "a holiday" in line
     [line] = [line for line in lakehouse("tables").stdout.splitlines() if ORDERS in line]
-    assert ("certified by hand by ann" in line, "not certified" in line) == (True, False)
+    assert ("certified by hand by ann (nobody else was asked)" in line, "not certified" in line) == (True, False)
     numbers = lakehouse("metrics").stdout
     assert re.search(f'millrace_table_certified_by_hand{{.*table="{ORDERS}"}} 1.0\n', numbers)
     assert lakehouse("views", "--write", str(tmp_path / "views")).exit_code == 0
     index = json.loads((tmp_path / "views" / "certified.json").read_text())
-    assert re.fullmatch(r"by ann at .* UTC: a holiday", index[ORDERS]["certified_by_hand"])
+    assert re.fullmatch(r"by ann \(nobody else was asked\) at .* UTC: a holiday", index[ORDERS]["certified_by_hand"])
     again = lakehouse("gate", "override", ORDERS, "--version", "2", "--reason", "a holiday")
     assert (again.exit_code, "version 2 was certified by hand by" in again.stderr) == (ExitCode.BAD_INPUT, True)
     assert sum(1 for recorded in gates.results(ORDERS) if recorded.result.override) == 1
