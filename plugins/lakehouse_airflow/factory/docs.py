@@ -20,7 +20,7 @@ def domain_doc(domain: str, specs: Iterable[MaybeInvalidSpec]) -> str:
         "table | what it is | reads", ((_link(spec.table), _description(spec), _reads(spec)) for spec in specs)
     )
     words = f"The [glossary]({glossary_path()}) explains words such as batch, gate, certified version and quarantine."
-    return "\n\n".join([f"The tables of **{domain}**, in the order they are built.", tables, words])
+    return _without_pictures("\n\n".join([f"The tables of **{domain}**, in the order they are built.", tables, words]))
 
 
 def table_doc(spec: MaybeInvalidSpec, owner: str = "") -> str:
@@ -32,7 +32,7 @@ def table_doc(spec: MaybeInvalidSpec, owner: str = "") -> str:
     """
     if isinstance(spec, InvalidSpec):
         problems = [f"- {problem}" for problem in spec.problems]
-        return "\n".join(["**Its spec is wrong**, so it does not run:", "", *problems])
+        return _without_pictures("\n".join(["**Its spec is wrong**, so it does not run:", "", *problems]))
     rules = [band for rule in spec.expectations for band in rule.bands]
     fresh = [f"`{_rule_text(rule)}`, else {rule.action}" for rule in rules if rule.name == _FRESHNESS]
     facts = {
@@ -49,7 +49,7 @@ def table_doc(spec: MaybeInvalidSpec, owner: str = "") -> str:
             (f"`{_rule_text(band)}`", band.action, band.reason) for rule in spec.expectations for band in rule.bands
         )
         parts += ["### Rules", _table("rule | if it fails | why", rows)]
-    return "\n\n".join(part for part in parts if part)
+    return _without_pictures("\n\n".join(part for part in parts if part))
 
 
 def files_doc(spec: MaybeInvalidSpec, of_table: str) -> str:
@@ -67,6 +67,11 @@ def files_doc(spec: MaybeInvalidSpec, of_table: str) -> str:
 spec). It takes no worker while it waits. In a backfill it looks once. If it fails, clear it with the tasks after it
 when the source has delivered."""
     return f"{wait}\n\n{of_table}"
+
+
+def _without_pictures(page: str) -> str:
+    """Return a page with its pictures as text: the browser of a reader would load them from anywhere."""
+    return page.replace("![", r"!\[")
 
 
 def _link(table: str) -> str:

@@ -55,8 +55,7 @@ class SparkJobOperator(BaseOperator):
     :param retry_policy: which errors are retried, and when; `TypedRetryPolicy` has a back-off for each kind of error.
     """
 
-    template_fields: Sequence[str] = ("table", "application", "application_args", "conf", "env_vars")
-    overwrite_rtif_after_execution = False
+    template_fields: Sequence[str] = ("table", "conf", "env_vars")
     ui_color = "#e7d9b8"
     operator_extra_links: Sequence[BaseOperatorLink] = (TableLink(), RunLink())
     job: Job
@@ -151,8 +150,6 @@ class SparkJobOperator(BaseOperator):
             request=request.save(files.report.with_suffix(".request.json")) if request else None,
             sample=sample,
         )
-        # Airflow then shows the command line that follows under Rendered Templates.
-        self.overwrite_rtif_after_execution = True
         self.application = str(PROJECT / self.job.application)
         self.application_args = arguments.to_argv()
         self._driver_log = DriverLog(files.driver_log)

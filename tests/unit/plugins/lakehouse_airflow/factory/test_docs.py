@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from markdown_it import MarkdownIt
+
+from include.specs.invalid_spec import InvalidSpec
+from include.specs.problem import SpecProblem
 from lakehouse_airflow.factory.docs import domain_doc, table_doc
 from tests.support.documents.specs import bronze_spec, gold_query_spec, gold_spec, silver_spec
 
@@ -41,6 +47,17 @@ def test_the_page_of_a_table_says_what_it_is_what_each_column_means_and_each_rul
     assert f"| freshness | {fail}, else fail; {warn}, else warn |" in page
     assert f"| {warn} | warn |  |" in page, "the narrower band is a rule of its own"
     assert "no rule checks the age" in table_doc(GOLD)
+
+
+def test_a_picture_in_a_text_of_a_spec_is_shown_as_text() -> None:
+    picture = "![seen](https://example.com/p.png)"
+    columns = {**COLUMNS, "event_seq": {"type": "int", "description": picture}}
+    silver = silver_spec(description=picture, columns=columns, expectations=[{**RULE, "reason": picture}])
+    problem = SpecProblem(Path("orders.yaml"), 1, "keys", picture, "unknown column", "did you mean 'order_id'?")
+    invalid = InvalidSpec("silver.orders", "shop", (problem,))
+    for page, pictures in ((table_doc(silver), 3), (domain_doc("shop", [silver]), 1), (table_doc(invalid), 1)):
+        html = MarkdownIt("commonmark").enable("table").render(page)
+        assert ("<img" in html, html.count("![seen](")) == (False, pictures)
 
 
 def test_the_page_of_a_domain_is_a_table_whatever_is_in_the_descriptions() -> None:
