@@ -13,7 +13,6 @@ from lakehouse_airflow.ui.web_page import html_page
 
 _FOLDER = PROJECT / "docs"
 _PICTURES = (".png", ".svg")
-_PICTURE_HEADERS = {"Content-Security-Policy": "default-src 'none'", "X-Content-Type-Options": "nosniff"}
 router = APIRouter(dependencies=[MAY_READ_LOGS])
 
 
@@ -28,6 +27,6 @@ def read_documentation(page: str) -> Response:
     if not file.is_relative_to(_FOLDER) or file.suffix not in (".md", *_PICTURES) or not file.is_file():
         raise HTTPException(status.HTTP_404_NOT_FOUND, "there is no such page of docs/")
     if file.suffix in _PICTURES:
-        return FileResponse(file, headers=_PICTURE_HEADERS)
+        return FileResponse(file)
     body = MarkdownIt("commonmark", {"html": False}).enable("table").render(file.read_text(encoding="utf-8"))
     return html_page(file.stem, body)

@@ -52,6 +52,11 @@ i { font-style: normal; }
   body .text-warning { color: #facc15 !important; }
 }
 """
+_POLICY = (
+    '<meta http-equiv="Content-Security-Policy" '
+    "content=\"default-src 'none'; style-src 'self' file: 'unsafe-inline'; base-uri 'none'; form-action 'none'\">"
+)
+"""For a page that a person opens from a folder: it has no web server that would send a policy."""
 _INDEX_PAGE = """<!DOCTYPE html>
 <html><head><title>{title}</title><meta charset="UTF-8"></head>
 <body><div class="container-fluid p-5"><h4>{title}</h4>
@@ -93,11 +98,11 @@ def write_pages(run_id: str, tables: Sequence[CheckedTable], folder: Path) -> No
         folder: the folder of the pages.
     """
     for table in tables:
-        page = _with_styles(_page(run_id, table))
+        page = _with_styles_and_policy(_page(run_id, table))
         (folder / f"{table.recorded.result.table}.html").write_text(page, encoding="utf-8")
     lines = "".join(_index_line(table) for table in tables)
     index = _INDEX_PAGE.format(title=escape(f"Data Docs of {run_id}"), rows=lines)
-    (folder / INDEX).write_text(_with_styles(index), encoding="utf-8")
+    (folder / INDEX).write_text(_with_styles_and_policy(index), encoding="utf-8")
     # The pages need Bootstrap 4, which Spark's own pages have.
     [jar] = Path(str(files("pyspark"))).glob("jars/spark-core_*.jar")
     with zipfile.ZipFile(jar) as archive:
@@ -145,6 +150,6 @@ def _index_line(table: CheckedTable) -> str:
     return f'<tr><td><a href="{result.table}.html">{result.table}</a></td>{cells}</tr>'
 
 
-def _with_styles(page: str) -> str:
+def _with_styles_and_policy(page: str) -> str:
     first, last = (f'<link rel="stylesheet" href="{name}">' for name in STYLES)
-    return page.replace("<head>", f"<head>{first}", 1).replace("</head>", f"{last}</head>", 1)
+    return page.replace("<head>", f"<head>{_POLICY}{first}", 1).replace("</head>", f"{last}</head>", 1)

@@ -87,6 +87,24 @@ def test_a_browser_gets_the_reason_of_a_refusal_as_a_page(server: TestClient) ->
         assert reason in answer.text
 
 
+def test_no_answer_lets_a_browser_load_anything_from_elsewhere(server: TestClient) -> None:
+    own = {"'none'", "'self'", "'unsafe-inline'"}
+    answers = [
+        server.request(method, path, headers={**headers, **user}, follow_redirects=False)
+        for path in (*PATHS, f"{URL_PREFIX}/nothing", f"{URL_PREFIX}/docs/pictures/flow.svg", GLOSSARY)
+        for method in ("GET", "POST")
+        for headers in ({}, BROWSER)
+        for user in ({}, login(server, "ann"))
+    ]
+    assert {200, 307, 401, 403, 404, 405} <= {answer.status_code for answer in answers}
+    for answer in answers:
+        policy = [rule.split() for rule in answer.headers.get("content-security-policy", "").split(";")]
+        assert ["default-src", "'none'"] in policy, (answer.status_code, answer.url)
+        assert {source for _, *sources in policy for source in sources} <= own
+        assert ["frame-ancestors", "'self'"] in policy
+        assert answer.headers["x-content-type-options"] == "nosniff"
+
+
 def test_no_page_about_tables_or_runs_is_made_in_the_event_loop() -> None:
     places = ("/tables", "/lineage", "/runs", "/pages", "/backfill-plan")
     routes = [route for route in app.routes if route.path.startswith(places)]
