@@ -79,7 +79,9 @@ def quarantine_show(
     json: Annotated[bool, typer.Option("--json", help="As JSON lines, to edit for `fix --rows`.")] = False,
 ) -> None:
     """Show quarantined rows: their origin, why they were refused, and their status; by id with their history."""
+    from include.cli.catalog import command_catalog
     from include.cli.quarantine.listing import edit_lines, histories, row_filter, row_table, waits_of
+    from include.control.quarantine.fixable_columns import fixable_columns
     from include.control.quarantine.rows import count_rows, newest_rows, quarantined_rows
     from include.control.quarantine.stored_rows import StoredRows
     from include.settings import Settings
@@ -88,7 +90,8 @@ def quarantine_show(
     selected = row_filter(table, settings, ids or (), (interval, to), reason, statuses)
     rows = StoredRows(table, settings.paths)
     if json:
-        typer.echo("\n".join(edit_lines(quarantined_rows(rows, selected))))
+        columns = fixable_columns(command_catalog(settings.tables).specs.get(table), settings.paths)
+        typer.echo("\n".join(edit_lines(quarantined_rows(rows, selected), columns)))
     elif ids:
         show(*histories(table, quarantined_rows(rows, selected), settings))
     else:

@@ -29,6 +29,7 @@ from include.control.ledger.resolution import table_id
 from include.control.quarantine.ageing import ageing_note
 from include.control.quarantine.decisions import BEFORE, record_decision
 from include.control.quarantine.events import Decision, QuarantineEvents, RowEvent
+from include.control.quarantine.fixable_columns import FixableColumns, is_fixable, with_nulls
 from include.control.quarantine.row_ids import whole_id
 from include.control.quarantine.rows import Refusal, count_by_status, quarantined_rows, refusals
 from include.control.quarantine.stored_rows import SUMMARY, QuarantinedRow, StoredRows
@@ -40,9 +41,6 @@ from include.specs.invalid_spec import InvalidSpec
 BY_HAND = "lakehouse quarantine"
 Days = tuple[str | None, str | None]
 """The values of `--interval` and `--to`."""
-
-_EDITABLE = ("_rescued", "_corrupt_record")
-"""Columns of received content that no spec declares: values that fit no column, records that could not be parsed."""
 
 _COLOURS = {
     RowStatus.OPEN: "yellow", RowStatus.FIXED: "cyan", RowStatus.REPLAYED: "green", RowStatus.DISCARDED: "dim"
@@ -205,11 +203,11 @@ def histories(table: str, rows: Sequence[QuarantinedRow], settings: Settings) ->
         yield _history(row, [event for event in events if event["row_id"] == row.id])
 
 
-def edit_lines(rows: Iterable[QuarantinedRow]) -> Iterator[str]:
-    """Yield the rows as JSON lines for editing, with the columns that may be changed."""
+def edit_lines(rows: Iterable[QuarantinedRow], columns: FixableColumns) -> Iterator[str]:
+    """Yield the rows as JSON lines for editing, with the columns that may be changed, also those without a value."""
     for row in rows:
-        received = json.loads(row.received or "{}", parse_float=_exact)
-        record = {name: value for name, value in received.items() if not name.startswith("_") or name in _EDITABLE}
+        received = with_nulls(json.loads(row.received or "{}", parse_float=_exact), columns)
+        record = {name: value for name, value in received.items() if is_fixable(name)}
         line = {"id": row.id, "status": row.status.value, "reasons": row.reasons, "record": record}
         yield json.dumps(line, ensure_ascii=False)
 

@@ -93,6 +93,8 @@ def test_rows_lead_to_the_form_that_is_filled_in(server: TestClient) -> None:
     fix = trigger_path(REPLAY_DAG_ID, table="bronze.orders", ids="r1", set_column="amount", set_how="set")
     assert fix in page.links
     assert page.row("amount") == "amount 100000000000000000000 Fix amount"
+    assert page.row("day") == "day null Fix day", "the row was received without a value"
+    assert fix.replace("amount", "day") in page.links
     assert "reopened <script>" in page.words, "the history names who decided"
     assert trigger_path(REPLAY_DAG_ID, table="bronze.orders", action="discard rows", ids="r1") in page.links
 

@@ -11,6 +11,7 @@ from include.contracts.job.requests import FormAction, RowFilter
 from include.contracts.row_status import PENDING, RowStatus
 from include.contracts.spec.table_spec import BronzeSpec, SilverSpec
 from include.control.quarantine.events import RowEvent
+from include.control.quarantine.fixable_columns import FixableColumns, fixable_columns, with_nulls
 from include.control.quarantine.rows import count_rows, newest_rows
 from include.control.quarantine.stored_rows import QuarantinedRow, StoredRows
 from include.control.quarantine.waits import Wait, wait_of
@@ -43,7 +44,8 @@ def _values(shown: ShownTable) -> Mapping[str, Any]:
             return values
         if row_id := shown.query.get("row", ""):
             history = row_history(rows, row_id)
-            of_row = _row_values(table, history) if history else {"row": None}
+            columns = fixable_columns(spec, ops.paths)
+            of_row = _row_values(table, history, columns) if history else {"row": None}
             listed = [history.row] if history else []
             return {**values, "row_id": row_id, **of_row, "waits": _waits(spec, listed, shown.now)}
         of_list = _list_values(rows, shown.query)
@@ -70,7 +72,7 @@ def _list_values(rows: StoredRows, query: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def _row_values(table: str, history: RowHistory) -> dict[str, Any]:
+def _row_values(table: str, history: RowHistory, columns: FixableColumns) -> dict[str, Any]:
     """Return the values for a single row, with a link to the form for each column that can be fixed."""
     row = history.row
     waits = row.status in PENDING
@@ -82,7 +84,7 @@ def _row_values(table: str, history: RowHistory) -> dict[str, Any]:
                 value,
                 form(table, ids=row.id, set_column=name, set_how="set") if waits and name[:1] != "_" else "",
             )
-            for name, value in _columns(row.received or row.record)
+            for name, value in _columns(row.received or row.record, columns)
         ],
         "events": [
             ("pinned to a replay" if event["event"] == RowEvent.PLANNED else event["event"], event)
@@ -94,13 +96,13 @@ def _row_values(table: str, history: RowHistory) -> dict[str, Any]:
     }
 
 
-def _columns(record: str) -> list[tuple[str, str]]:
+def _columns(record: str, columns: FixableColumns) -> list[tuple[str, str]]:
     """Return the columns of a row with their values as JSON; none for a text that could not be parsed."""
     try:
         parsed = json.loads(record, parse_float=str, parse_int=str)
     except (ValueError, RecursionError):
         return []
-    items = parsed.items() if isinstance(parsed, dict) else ()
+    items = with_nulls(parsed, columns).items() if isinstance(parsed, dict) else ()
     return [(name, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)) for name, value in items]
 
 

@@ -6,7 +6,9 @@ import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -101,13 +103,32 @@ def test_exported_json_lines_can_be_read_as_edited_rows(record: dict[str, str], 
         replace(ROW, id=f"r{number}", reasons=tuple(reasons), received=json.dumps(record, ensure_ascii=number == 1))
         for number in (1, 2)
     ]
-    shown = "\n".join(edit_lines(rows))
+    shown = "\n".join(edit_lines(rows, lambda _: ()))
     editable = {"_rescued", "_corrupt_record"}
     expected = {name: value for name, value in record.items() if not name.startswith("_") or name in editable}
     assert [(row.id, json.loads(row.line)["record"]) for row in edited_rows(shown)] == [
         ("r1", expected),
         ("r2", expected),
     ]
+
+
+def test_exported_rows_have_the_columns_without_a_value(lakehouse: Lakehouse, settings: Settings) -> None:
+    paths = settings.paths
+    DeltaTable.create(str(paths.table("bronze.orders")), pa.schema([("_offset", pa.int64()), ("colour", pa.string())]))
+    unparsed = refused(2, "not a record", received='{"_corrupt_record":"{[b"}')
+    quarantine(paths, "bronze.orders", refused(1, NO_KEY, received='{"amount":"7","_offset":1}'), unparsed)
+    quarantine(paths, ORDERS, refused(1, TOO_LOW, received='{"order_id":"7"}'))
+    shown = {
+        table: [
+            json.loads(line)["record"]
+            for line in lakehouse("quarantine", "show", table, "--json").stdout.split("\n")
+            if line
+        ]
+        for table in ("bronze.orders", ORDERS)
+    }
+    nulls = dict.fromkeys(("order_id", "day", "event_at", "event_seq", "colour"))
+    assert shown["bronze.orders"] == [{"amount": "7", **nulls}, {"_corrupt_record": "{[b"}]
+    assert shown[ORDERS] == [{"order_id": "7", "colour": None}], "silver receives what bronze stores"
 
 
 def test_a_discarded_row_is_not_pending_until_it_is_reopened(lakehouse: Lakehouse, paths: LakehousePaths) -> None:
