@@ -40,6 +40,7 @@ class Action(StrEnum):
     OVERRIDE = "let this version pass"
     ALLOW_DELETES = "allow the deletes"
     DECIDE_COLUMNS = "decide about the columns"
+    REBUILD = "rebuild the table"
     LOOK = "look at the task"
     RUN = "look at the runs"
     REPLAY = "work the quarantine"
@@ -157,7 +158,7 @@ def failed_task_attention(table: TableOverview, failure: str) -> Attention:
         table,
         Kind.FAILED,
         f"{failure}: {why}" if why else failure,
-        Action.LOOK,
+        Action.REBUILD if newest.result and newest.result.is_misfit else Action.LOOK,
         failure_way_out(newest.result),
         since=newest.at,
         message=failure_message(newest.result),

@@ -9,7 +9,7 @@ _CAUSES = {
     Outcome.NOT_READY: "what it reads was not there yet",
     Outcome.CONFLICT: "other writers came first until its retries were used up",
     Outcome.GATE_FAILED: "a gate refused the version",
-    Outcome.BAD_INPUT: "its input cannot be loaded, or its table does not fit the spec",
+    Outcome.BAD_INPUT: "its input cannot be loaded",
     Outcome.BAD_SPEC: "a spec is wrong",
     Outcome.SPARK_UNAVAILABLE: "Spark did not answer",
     Outcome.DISK_FULL: "a disk was full",
@@ -38,6 +38,8 @@ def failure_cause(result: TaskResult | None) -> str:
     >>> failure_cause(None)
     'it left no report, because its process was ended or died'
     """
+    if result is not None and result.is_misfit:
+        return "its table does not fit the spec"
     return _ENDED if result is None else _CAUSES.get(result.outcome, "")
 
 

@@ -10,7 +10,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowSkipException
 
 from include.contracts.job.report import JobReport
 from include.contracts.job.task_result import TaskResult
-from include.errors import MillraceError, Outcome
+from include.errors import MillraceError, MisfitError, Outcome
 from lakehouse_airflow.intervals import WrongRunError
 from lakehouse_airflow.retries import GOOD
 from lakehouse_airflow.ui.links import FAILED_KEY
@@ -48,6 +48,7 @@ def leave_failure(task: BaseOperator, context: Context) -> Iterator[None]:
                 version=refused,
                 message=str(error) if is_ours else f"{type(error).__name__}: {error}",
                 table=getattr(task, "table", "") or context["params"].get("table", ""),
+                is_misfit=isinstance(origin, MisfitError),
             )
             context["ti"].xcom_push(FAILED_KEY, result.to_xcom())
         raise

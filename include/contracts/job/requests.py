@@ -13,7 +13,7 @@ from typing import Self
 from pydantic import Field
 
 from include.contracts.interval import Instant
-from include.contracts.job.column_fix import ColumnFix
+from include.contracts.job.column_fix import ColumnFix, Copy
 from include.contracts.row_status import PENDING, RowStatus
 from include.contracts.strict_model import StrictModel
 
@@ -82,6 +82,16 @@ class QuarantineRequest(RequestFile):
     def has_fixes(self) -> bool:
         """Whether the request changes rows; else they are retried unchanged."""
         return bool(self.assign or self.fixes or self.edited)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that it names, to change or to copy them; not those of edited rows.
+
+        >>> QuarantineRequest(fixes={"amount": Copy(value="price")}).columns
+        ('amount', 'price')
+        """
+        copied = (fix.value for fix in self.fixes.values() if isinstance(fix, Copy))
+        return (*self.assign, *self.fixes, *copied)
 
     @property
     def how(self) -> str:

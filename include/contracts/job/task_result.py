@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from include.contracts.job.findings import RefusedRows, merge_by_reason, without_value
 from include.contracts.job.report import JobReport
 from include.contracts.job.spans import WAITED
-from include.errors import Outcome
+from include.errors import MisfitError, Outcome
 
 MOST_REASONS = 20
 """The most frequent reasons of refused rows that a result names."""
@@ -29,6 +29,7 @@ class TaskResult(BaseModel):
         rows: the row counts that are not 0.
         refused: the refused rows by reason, the most frequent first, without values and samples.
         seconds: the spans of the task and its job, as `TaskSpans` has them.
+        is_misfit: whether it failed because only a rebuild makes the table fit its spec.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -42,6 +43,7 @@ class TaskResult(BaseModel):
     rows: dict[str, int] = Field(default_factory=dict)
     refused: tuple[RefusedRows, ...] = ()
     seconds: dict[str, float] = Field(default_factory=dict)
+    is_misfit: bool = False
 
     @classmethod
     def of_report(cls, report: JobReport) -> Self:
@@ -54,7 +56,13 @@ class TaskResult(BaseModel):
         )
         waited = {WAITED: report.waited_s} if report.waited_s else {}
         refused = merge_by_reason(plain)[:MOST_REASONS]
-        return cls(**fields, rows=counts, refused=refused, seconds={**report.timings_s, **waited})
+        return cls(
+            **fields,
+            rows=counts,
+            refused=refused,
+            seconds={**report.timings_s, **waited},
+            is_misfit=report.error_class == MisfitError.__name__,
+        )
 
     @classmethod
     def of_nothing(cls, reason: str) -> Self:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cache
 from typing import Any
 
@@ -10,11 +10,16 @@ from include.contracts.spec.change_data import SOURCE_TABLE
 from include.contracts.spec.table_spec import AnySpec, BronzeSpec, SilverSpec
 from include.control.log.stored_tables import is_table, open_table
 from include.control.quarantine.rescued import RESCUED
+from include.errors import BadInputError
 from include.paths import LakehousePaths
 from include.specs.invalid_spec import InvalidSpec
+from include.specs.problem import did_you_mean
 
 _UNPARSED = "_corrupt_record"
 """The column with the text of a record that could not be parsed, which has no other one."""
+
+UNDECLARED = (RESCUED, _UNPARSED)
+"""The columns with content of the source that no spec declares."""
 
 FixableColumns = Callable[[str], Sequence[str]]
 """Returns the columns of a source, the empty text for those of all sources of a table."""
@@ -42,7 +47,17 @@ def fixable_columns(spec: AnySpec | InvalidSpec | None, paths: LakehousePaths) -
 
 def is_fixable(name: str) -> bool:
     """Whether a column of a received row has content that a person may fix, and does not say when or whence it came."""
-    return not name.startswith("_") or name in (RESCUED, _UNPARSED)
+    return not name.startswith("_") or name in UNDECLARED
+
+
+def require_fixable(names: Iterable[str], columns: Collection[str]) -> None:
+    """Check the columns that a person names, before anything is fixed.
+
+    Raises:
+        BadInputError: a row has no such column.
+    """
+    if unknown := next((name for name in names if name not in columns), None):
+        raise BadInputError(f"a row as it was received has no column {unknown!r}: {did_you_mean(unknown, columns)}")
 
 
 def with_nulls(received: dict[str, Any], columns: FixableColumns) -> dict[str, Any]:

@@ -45,7 +45,7 @@ class FixApprovalOperator(SecondPersonApprovalOperator):
         """Return what a person must know to decide; None if no value is changed.
 
         Raises:
-            AirflowFailException: the form does not say which rows, or how to fix them.
+            AirflowFailException: the form does not say which rows, or how to fix them; or they have no such column.
         """
         form = context["params"]
         if action_of(context) is FormAction.GIVE_UP:
@@ -53,8 +53,8 @@ class FixApprovalOperator(SecondPersonApprovalOperator):
         request = read_request(context)
         if form["dry_run"] or not request.has_fixes:
             return None
-        _, rows, _ = _waiting_rows(form["table"], request.rows)
-        return _question(form["table"], request, rows)
+        _, rows, _ = _waiting_rows(form["table"], request)
+        return _question(form["table"], request, rows) if rows else None
 
 
 class QuarantineReplayOperator(SparkJobOperator):
@@ -92,7 +92,7 @@ class QuarantineReplayOperator(SparkJobOperator):
         if action is FormAction.GIVE_UP:
             return self._decided(give_up_file(self.table, context))
         request = read_request(context)
-        selection, rows, interval = _waiting_rows(self.table, request.rows)
+        selection, rows, interval = _waiting_rows(self.table, request)
         if rows and request.has_fixes and not dry_run:
             who = approved_by(context, _question(self.table, request, rows))
             request = request.model_copy(update={"said_by": f"{request.said_by}, approved by {who}"})
@@ -148,23 +148,25 @@ def _question(table: str, request: QuarantineRequest, rows: Sequence[Quarantined
     return Question(f"Change {number} of {table}, and replay?", "\n\n".join(body))
 
 
-def _waiting_rows(table: str, selection: RowFilter) -> tuple[RowFilter, list[QuarantinedRow], Interval | None]:
+def _waiting_rows(table: str, request: QuarantineRequest) -> tuple[RowFilter, list[QuarantinedRow], Interval | None]:
     """Return the selection with whole ids, its rows that wait, and the interval of their report, if any waits."""
     # Imported here: parsing a DAG file must not load the Delta reader.
     from include.catalog import load_catalog
     from include.control.planning.complete_batches import replay_interval
+    from include.control.quarantine.fixable_columns import UNDECLARED, fixable_columns, require_fixable
     from include.control.quarantine.row_ids import whole_id
     from include.control.quarantine.rows import quarantined_rows
     from include.control.quarantine.stored_rows import SUMMARY, StoredRows
-    from include.errors import SpecError
+    from include.errors import BadInputError, SpecError
 
     settings = prepare_process()
     paths = settings.paths
     try:
         spec = load_catalog(settings.tables).spec(table)
-        ids = tuple(whole_id(table, prefix, paths) for prefix in selection.ids)
-    except SpecError as error:
+        ids = tuple(whole_id(table, prefix, paths) for prefix in request.rows.ids)
+        require_fixable(request.columns, [*fixable_columns(spec, paths)(""), *UNDECLARED])
+    except (SpecError, BadInputError) as error:
         raise AirflowFailException(str(error)) from None
-    whole = selection.model_copy(update={"ids": ids})
+    whole = request.rows.model_copy(update={"ids": ids})
     rows = quarantined_rows(StoredRows(table, paths), whole, SUMMARY)
     return whole, rows, replay_interval(spec, rows, paths)

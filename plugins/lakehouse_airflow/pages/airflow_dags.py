@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain
@@ -12,11 +12,14 @@ from airflow.api_fastapi.common.db.common import SessionDep
 from airflow.models.asset import AssetModel, TaskOutletAssetReference
 from airflow.models.dag import DagModel
 from airflow.models.dagrun import DagRun
+from airflow.models.taskinstance import TaskInstance
 from sqlalchemy import and_, or_, select
 
 from include.control.ledger.states.recent_batches import BatchKind, RecentBatch
 from include.overview.attention import Action, Attention
+from include.overview.runs.run import ASKING
 from lakehouse_airflow.assets import table_asset
+from lakehouse_airflow.pages.paths import FORMS
 from lakehouse_airflow.ui.links import REBUILD_DAG_ID, REPLAY_DAG_ID
 
 Runs = dict[tuple[str, str], tuple[str, str]]
@@ -38,6 +41,48 @@ class WaitingDag:
     name: str
     is_paused: bool
     missing: tuple[str, ...]
+
+
+class OpenQuestion(NamedTuple):
+    """A task in which the DAG of a form asks a person, and nobody has answered.
+
+    Attributes:
+        dag_id: its DAG.
+        run_id: its run.
+        task_id: the task.
+        map_index: its index if it is mapped, else -1.
+        form: the values of the form.
+        asked_by: who has triggered the run; empty if no person has.
+    """
+
+    dag_id: str
+    run_id: str
+    task_id: str
+    map_index: int
+    form: Mapping[str, Any]
+    asked_by: str
+
+
+class WhereToAct(NamedTuple):
+    """What Airflow knows of the items that need a person.
+
+    Attributes:
+        dags: table -> the DAGs that publish it, for the items whose action is to look at their runs.
+        questions: the questions that wait for an answer, the newest first.
+    """
+
+    dags: Mapping[str, Sequence[str]]
+    questions: Sequence[OpenQuestion]
+
+    def question(self, item: Attention) -> OpenQuestion | None:
+        """Return the question in which somebody has asked for the action of an item; None if nobody has."""
+        about = {"table": item.table.table, **item.fields}
+        about.pop("task", None)
+        return next((each for each in self.questions if self._is_about(each, FORMS.get(item.action), about)), None)
+
+    @staticmethod
+    def _is_about(question: OpenQuestion, dag_id: str | None, about: Mapping[str, Any]) -> bool:
+        return question.dag_id == dag_id and all(question.form.get(name) == value for name, value in about.items())
 
 
 def current_dag(session: SessionDep, dag_id: str) -> DagModel | None:
@@ -67,9 +112,24 @@ def publishing_dags(session: SessionDep, tables: Collection[str]) -> dict[str, l
     return dags
 
 
-def dags_of_items(session: SessionDep, items: Iterable[Attention]) -> dict[str, list[str]]:
-    """Return table -> the DAGs that publish it, for the items whose action is to look at their runs."""
-    return publishing_dags(session, {item.table.table for item in items if item.action is Action.RUN})
+def where_to_act(session: SessionDep, items: Collection[Attention]) -> WhereToAct:
+    """Return what Airflow knows of some items that need a person."""
+    dags = publishing_dags(session, {item.table.table for item in items if item.action is Action.RUN})
+    return WhereToAct(dags, _open_questions(session) if any(item.action in FORMS for item in items) else ())
+
+
+def _open_questions(session: SessionDep) -> list[OpenQuestion]:
+    ti = TaskInstance
+    query = (
+        select(ti.dag_id, ti.run_id, ti.task_id, ti.map_index, DagRun.conf, DagRun.triggering_user_name)
+        .join(DagRun, and_(DagRun.dag_id == ti.dag_id, DagRun.run_id == ti.run_id))
+        .where(ti.state == ASKING, ti.dag_id.in_(FORMS.values()))
+        .order_by(ti.start_date.desc())
+    )
+    return [
+        OpenQuestion(row.dag_id, row.run_id, row.task_id, row.map_index, row.conf or {}, row.triggering_user_name or "")
+        for row in session.execute(query)
+    ]
 
 
 def existing_runs(session: SessionDep, batches: Iterable[tuple[str, str, RecentBatch]]) -> Runs:

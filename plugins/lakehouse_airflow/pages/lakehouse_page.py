@@ -20,7 +20,7 @@ from include.overview.attention import attention_needed
 from include.overview.tables.condition import SEVERITY
 from include.overview.tables.table_overview import TableOverview
 from include.settings import Settings
-from lakehouse_airflow.pages.airflow_dags import dags_of_items, domains_with_dag, existing_runs
+from lakehouse_airflow.pages.airflow_dags import domains_with_dag, existing_runs, where_to_act
 from lakehouse_airflow.pages.failed_tasks import failed_tasks, items_for
 from lakehouse_airflow.pages.reader import lakehouse
 from lakehouse_airflow.pages.rendering import page
@@ -79,7 +79,7 @@ def lakehouse_page(
         "lakehouse.html",
         servers=servers,
         items=items_for(items[:_ITEMS], request, user),
-        dags=dags_of_items(session, items[:_ITEMS]),
+        where=where_to_act(session, items[:_ITEMS]),
         more_items=max(len(items) - _ITEMS, 0),
         groups=[("", part)] if sort in _SORTS and part else _by_domain(part),
         shown=len(shown),

@@ -8,11 +8,11 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from include.overview.attention import Action, Attention
-from include.overview.runs.run import RunTask
 from lakehouse_airflow.ui.links import (
     DELETES_DAG_ID,
     MAINTENANCE_DAG_ID,
     OVERRIDE_DAG_ID,
+    REBUILD_DAG_ID,
     REPLAY_DAG_ID,
     REQUIRED_ACTIONS,
     airflow_path,
@@ -49,9 +49,10 @@ __all__ = [
     "task_path",
 ]
 
-_FORMS = {
+FORMS = {
     Action.OVERRIDE: OVERRIDE_DAG_ID,
     Action.ALLOW_DELETES: DELETES_DAG_ID,
+    Action.REBUILD: REBUILD_DAG_ID,
     Action.REPLAY: REPLAY_DAG_ID,
 }
 """Action -> the DAG whose form carries it out."""
@@ -59,7 +60,7 @@ _FORMS = {
 _TABS = {Action.FIX_SPEC: "spec", Action.DELIVER: "files", Action.RUN: "versions"}
 """Action -> the tab of the table that says more about it; the last one if Airflow knows no DAG of the table."""
 
-APPROVALS = (Action.OVERRIDE, Action.ALLOW_DELETES)
+APPROVALS = (Action.OVERRIDE, Action.ALLOW_DELETES, Action.REBUILD)
 """The actions whose form names the task that then runs again."""
 
 
@@ -81,8 +82,8 @@ def action_path(item: Attention, dags: Mapping[str, Sequence[str]]) -> str:
         item: what needs a person.
         dags: table -> the DAGs that publish it, for the items about runs.
     """
-    if item.action in _FORMS:
-        return trigger_path(_FORMS[item.action], **{"table": item.table.table, **_waiting_task(item), **item.fields})
+    if item.action in FORMS:
+        return trigger_path(FORMS[item.action], **{"table": item.table.table, **_waiting_task(item), **item.fields})
     if item.action is Action.DECIDE_COLUMNS:
         return airflow_path(REQUIRED_ACTIONS)
     if item.action is Action.LOOK:
@@ -100,7 +101,7 @@ def _waiting_task(item: Attention) -> dict[str, str]:
     return {"task": waiting_text(item.table.failed[0])} if item.action in APPROVALS and item.table.failed else {}
 
 
-def question_path(task: RunTask) -> str:
+def question_path(task: Any) -> str:
     """Return where a person answers what a task asks."""
     return f"{task_path(task)}/{REQUIRED_ACTIONS}"
 

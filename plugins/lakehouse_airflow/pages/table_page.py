@@ -14,7 +14,7 @@ from starlette import status
 from include.clock import utc_now
 from include.control.ledger.states.recent_batches import RecentBatch
 from include.overview.attention import attention_needed
-from lakehouse_airflow.pages.airflow_dags import Runs, dags_of_items, existing_runs
+from lakehouse_airflow.pages.airflow_dags import Runs, existing_runs, where_to_act
 from lakehouse_airflow.pages.failed_tasks import failed_tasks, items_for
 from lakehouse_airflow.pages.reader import lakehouse
 from lakehouse_airflow.pages.rendering import page
@@ -66,7 +66,7 @@ def tab_page(table: str, tab: str, request: Request, user: GetUserDep, session: 
         tabs=tabs,
         tab=shown,
         items=items_for(items, request, user),
-        dags=dags_of_items(session, items),
+        where=where_to_act(session, items),
         may_see_rows=subject.may_see_rows,
         **values,
     )

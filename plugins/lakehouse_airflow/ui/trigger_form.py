@@ -6,13 +6,15 @@ The page asks Airflow's public API for the fields and for the run, in the name o
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 from html import escape
 from json import JSONDecodeError
 from typing import Any
 from urllib.parse import parse_qs, quote
 
+from airflow.api_fastapi.common.db.common import SessionDep
 from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 from markdown_it import MarkdownIt
@@ -21,35 +23,46 @@ from starlette import status
 from starlette.concurrency import run_in_threadpool
 
 from include.clock import utc_now
+from include.contracts.counted import counted
+from include.contracts.job.findings import without_value
+from include.contracts.job.requests import FormAction, RowFilter
+from include.contracts.row_status import PENDING, RowStatus
+from include.contracts.time_format import MINUTE
+from include.control.ops_tables import OpsTables
+from include.control.quarantine.fixable_columns import fixable_columns
+from include.control.quarantine.rows import newest_rows, refusals
+from include.control.quarantine.stored_rows import StoredRows
 from include.errors import MillraceError
 from include.overview.attention import attention_needed
-from include.overview.columns import column_names
-from include.overview.lakehouse import no_failed_tasks
 from include.overview.tables.table_overview import TableOverview
-from include.specs.invalid_spec import InvalidSpec
+from lakehouse_airflow.pages.failed_tasks import failed_tasks
 from lakehouse_airflow.pages.reader import lakehouse
 from lakehouse_airflow.pages.rendering import page
 from lakehouse_airflow.ui.airflow_requests import OF_THIS_SITE, REFUSED, ask_airflow, content, dag_details, reason
-from lakehouse_airflow.ui.links import DELETES_DAG_ID, run_path, trigger_path
+from lakehouse_airflow.ui.links import DELETES_DAG_ID, REPLAY_DAG_ID, run_path, trigger_path, waiting_text
 from lakehouse_airflow.ui.rights import MAY_READ_LOGS
 
+_Lists = Mapping[str, Mapping[str, str]]
+"""Field of a form -> each value that it offers, others may be typed as well -> what is said about the value."""
+
+_OFFERED_ROWS = 50
 _MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable("table")
 
 router = APIRouter(dependencies=[MAY_READ_LOGS])
 
 
 @router.get("/trigger/{dag_id}")
-async def show_form(dag_id: str, request: Request) -> Response:
+async def show_form(dag_id: str, request: Request, session: SessionDep) -> Response:
     """Return the form of a DAG; the query has the values of its fields by their names.
 
     Raises:
         HTTPException: as Airflow's API: there is no such DAG, or the user may not read it.
     """
-    return await _form_page(await dag_details(request, dag_id), request.query_params)
+    return await _form_page(session, await dag_details(request, dag_id), request.query_params)
 
 
 @router.post("/trigger/{dag_id}", dependencies=[OF_THIS_SITE])
-async def trigger(dag_id: str, request: Request) -> Response:
+async def trigger(dag_id: str, request: Request, session: SessionDep) -> Response:
     """Start a run with the values of the form and lead to it; if Airflow refuses them, show the form with the reason.
 
     Raises:
@@ -62,21 +75,22 @@ async def trigger(dag_id: str, request: Request) -> Response:
     body = {"logical_date": None, "conf": conf}
     answer = await ask_airflow(request, "POST", f"/api/v2/dags/{quote(dag_id, safe='')}/dagRuns", json=body)
     if answer.status_code in REFUSED:
-        return await _form_page(details, form, reason(answer))
+        return await _form_page(session, details, form, reason(answer))
     run_id = content(answer)["dag_run_id"]
     return RedirectResponse(run_path(dag_id, run_id), status.HTTP_303_SEE_OTHER)
 
 
-async def _form_page(details: Mapping[str, Any], values: Mapping[str, str], problem: str = "") -> Response:
-    table = values.get("table", "")
-    overview = await run_in_threadpool(_overview, table) if table else None
-    lists = _known_values(overview, details["dag_id"]) if overview else {}
-    fields = (_field(name, param, values.get(name), lists.get(name, ())) for name, param in details["params"].items())
+async def _form_page(
+    session: SessionDep, details: Mapping[str, Any], values: Mapping[str, str], problem: str = ""
+) -> Response:
+    table, dag_id = values.get("table", ""), details["dag_id"]
+    overview, lists = await run_in_threadpool(_known, session, table, dag_id, values.get("action", ""))
+    fields = (_field(name, param, values.get(name), lists.get(name, {})) for name, param in details["params"].items())
     return page(
         "trigger.html",
         status.HTTP_400_BAD_REQUEST if problem else status.HTTP_200_OK,
         dag=details,
-        action=trigger_path(details["dag_id"]),
+        action=trigger_path(dag_id),
         table=table,
         problem=problem,
         overview=overview,
@@ -86,25 +100,44 @@ async def _form_page(details: Mapping[str, Any], values: Mapping[str, str], prob
     )
 
 
-def _overview(table: str) -> TableOverview | None:
-    """Return the table as it is now; None if nothing is known: the form works without its numbers."""
+def _known(session: SessionDep, table: str, dag_id: str, action: str) -> tuple[TableOverview | None, _Lists]:
+    """Return the table as it is now, and what the form offers; nothing if it is not known: the form works without."""
     with suppress(MillraceError), lakehouse() as reader:
-        return reader.read_table(table, utc_now(), no_failed_tasks)
-    return None
+        overview = reader.read_table(table, utc_now(), partial(failed_tasks, session)) if table else None
+        if overview is not None:
+            with reader.ledger() as ops:
+                of_rows = _rows_to_offer(overview, ops, action) if dag_id == REPLAY_DAG_ID else {}
+            return overview, {**of_rows, **_known_values(overview, dag_id)}
+    return None, {}
 
 
-def _known_values(table: TableOverview, dag_id: str) -> dict[str, Sequence[str]]:
-    """Return field of a form -> the values that it offers for the table; others may be typed as well."""
-    asked = [str(deletes.source_version) for deletes in table.questions.deletes]
-    refused = [str(table.verdicts.upto)] if table.refusal and table.verdicts else []
+def _known_values(table: TableOverview, dag_id: str) -> _Lists:
+    asked = {str(each.source_version): f"{each.keys:,} of {each.of_keys:,} keys" for each in table.questions.deletes}
+    refused = {str(table.verdicts.upto): "refused"} if table.refusal and table.verdicts else {}
+    files = table.failed_files.files if table.failed_files else ()
     return {
         "version": asked if dag_id == DELETES_DAG_ID else refused,
-        "set_column": () if isinstance(table.spec, InvalidSpec) else column_names(table.spec),
-        "file": [file.path for file in table.failed_files.files] if table.failed_files else (),
+        "file": {file.path: counted(file.attempts, "attempt") for file in files},
+        "task": {waiting_text(task): f"failed at {task.at:{MINUTE}} UTC" for task in table.failed},
     }
 
 
-def _field(name: str, param: Mapping[str, Any], stated: str | None, known: Sequence[str]) -> str:
+def _rows_to_offer(table: TableOverview, ops: OpsTables, action: str) -> _Lists:
+    """Return the rows, reasons and columns of a quarantine, for those that wait, or were discarded and may be reopened.
+
+    No label has a value of a row: more people may open the form.
+    """
+    statuses = (RowStatus.DISCARDED,) if action == FormAction.REOPEN else PENDING
+    rows = StoredRows(table.table, ops.paths, ops.quarantine)
+    newest = newest_rows(rows, RowFilter(statuses=statuses), _OFFERED_ROWS)
+    return {
+        "ids": {row.id: "; ".join(map(without_value, row.reasons)) for row in newest},
+        "reason": {refusal.reason: counted(refusal.rows, "row") for refusal in refusals(rows, statuses)},
+        "set_column": dict.fromkeys(fixable_columns(table.spec, ops.paths)(""), ""),
+    }
+
+
+def _field(name: str, param: Mapping[str, Any], stated: str | None, known: Mapping[str, str]) -> str:
     schema, default = param["schema"], param["value"]
     value = stated if stated is not None else "" if default is None else str(default)
     title, about = schema.get("title") or name, schema.get("description_md") or param.get("description") or ""
@@ -112,7 +145,7 @@ def _field(name: str, param: Mapping[str, Any], stated: str | None, known: Seque
     return f"<div>{label}{_input(name, schema, value, known)}<small>{_MARKDOWN.renderInline(about)}</small></div>"
 
 
-def _input(name: str, schema: Mapping[str, Any], value: str, known: Sequence[str]) -> str:
+def _input(name: str, schema: Mapping[str, Any], value: str, known: Mapping[str, str]) -> str:
     named = f"id='{escape(name)}' name='{escape(name)}'"
     if "enum" in schema:
         texts = ["" if option is None else str(option) for option in schema["enum"]]
@@ -124,7 +157,7 @@ def _input(name: str, schema: Mapping[str, Any], value: str, known: Sequence[str
         return f"<select{required} {named}>{''.join(options)}</select>"
     if _is(schema, "boolean"):
         return f"<input type='checkbox' {named}{' checked' if value.lower() == 'true' else ''}>"
-    offered = "".join(f"<option value='{escape(each)}'>" for each in known)
+    offered = "".join(f"<option value='{escape(each)}'>{escape(about)}</option>" for each, about in known.items())
     listed = f" list='{escape(name)}-list'" if known else ""
     suggested = f"<datalist id='{escape(name)}-list'>{offered}</datalist>" if known else ""
     if _is(schema, "integer"):

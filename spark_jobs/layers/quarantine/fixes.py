@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pyspark.errors import PySparkException
@@ -11,15 +11,14 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, StructType
 
 from include.contracts.counted import counted
-from include.contracts.job.column_fix import Copy
 from include.contracts.job.requests import QuarantineRequest
 from include.contracts.spec.nested_type import is_nested
 from include.contracts.spec.value_reading import AS_WRITTEN
 from include.control.quarantine.edited_rows import EditedRow, edited_rows
 from include.control.quarantine.events import ReceivedRow
+from include.control.quarantine.fixable_columns import require_fixable
 from include.control.quarantine.stored_rows import QuarantinedRow
 from include.errors import BadInputError, first_line
-from include.specs.problem import did_you_mean
 from spark_jobs.layers.bronze.bronze import BronzeIngest
 from spark_jobs.layers.received_rows import received_frame
 from spark_jobs.layers.silver.replays import SilverReplays
@@ -105,8 +104,7 @@ def check_rows(session: SparkSession, layer: RowChecker, rows: Sequence[Received
 
 def _assigned_values(schema: StructType, request: QuarantineRequest) -> dict[str, Change]:
     """Return column -> its change, from expressions of the command line or operations of a form."""
-    copied = [fix.value for fix in request.fixes.values() if isinstance(fix, Copy)]
-    _require_columns(schema, [*request.assign, *request.fixes, *copied])
+    require_fixable(request.columns, editable_columns(schema))
     expressions = {name: Change(_closed(name, sql)) for name, sql in request.assign.items()}
     return expressions | {
         name: Change(fixed_value(name, fix), is_lost=loses_value(name, fix)) for name, fix in request.fixes.items()
@@ -125,8 +123,8 @@ def _edited_values(
     session: SparkSession, frame: DataFrame, schema: StructType, edits: Sequence[EditedRow]
 ) -> tuple[dict[str, Change], DataFrame]:
     """Return column -> its change, from edited rows, and the rows joined with their edited values."""
-    _require_columns(schema, {name for edit in edits for name in edit.columns})
     columns = editable_columns(schema)
+    require_fixable({name for edit in edits for name in edit.columns}, columns)
     lines = [(edit.id, edit.line, list(edit.columns)) for edit in edits]
     edited = session.createDataFrame(lines, f"{ROW_ID} string, _line string, {_EDITED} array<string>")
     texts = fields_in(fields_in(F.col("_line"), ["record"])["texts"][0], columns)["texts"]
@@ -178,13 +176,6 @@ def _fitting(value: Column, given: str, kind: str) -> Column:
         read = read_as(nested_as_json(value, given, kind).cast("string"), kind, AS_WRITTEN)
         fitting = F.when(read[MISFIT] == WHOLE, read[VALUE])
     return F.when(can_be_stored(fitting, kind), fitting) if may_not_be_stored(kind) else fitting
-
-
-def _require_columns(schema: StructType, names: Iterable[str]) -> None:
-    columns = editable_columns(schema)
-    if unknown := [name for name in names if name not in columns]:
-        msg = f"a row as it was received has no column {unknown[0]!r}: {did_you_mean(unknown[0], columns)}"
-        raise BadInputError(msg)
 
 
 def _require_valid(invalid_values: Mapping[str, Sequence[str]]) -> None:

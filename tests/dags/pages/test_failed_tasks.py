@@ -10,6 +10,7 @@ from airflow.models.dagrun import DagRun
 from airflow.models.renderedtifields import RenderedTaskInstanceFields
 from airflow.models.xcom import XComModel
 from airflow.utils.state import DagRunState
+from airflow.utils.types import DagRunType
 from fastapi.testclient import TestClient
 from sqlalchemy.orm import Session
 
@@ -19,12 +20,21 @@ from include.overview.attention import Action, Attention, Kind
 from include.overview.tables.failed_task import FailedTask
 from include.overview.tables.table_overview import TableOverview
 from lakehouse_airflow.pages.paths import action_path
-from lakehouse_airflow.ui.links import FAILED_KEY, OVERRIDE_DAG_ID, dag_path, lakehouse_path, table_path, trigger_path
+from lakehouse_airflow.ui.links import (
+    FAILED_KEY,
+    OVERRIDE_DAG_ID,
+    REBUILD_DAG_ID,
+    dag_path,
+    lakehouse_path,
+    table_path,
+    trigger_path,
+)
 from tests.dags.pages.conftest import deny
+from tests.support.airflow.logins import login
 from tests.support.airflow.shop_runs import HAND_WRITTEN
 from tests.support.airflow.shown_lakehouse import EVIL
 from tests.support.airflow.shown_page import Shown, show
-from tests.support.airflow.shown_runs import add_dags, add_run
+from tests.support.airflow.shown_runs import Ended, add_dags, add_run
 from tests.support.documents.specs import bronze_spec, silver_spec
 
 NOW = datetime.now(UTC)
@@ -88,7 +98,7 @@ def test_a_failed_task_says_why_and_what_it_has_said_to_who_may_see_values_of_ro
     XComModel.set(FAILED_KEY, broken.to_xcom(), **place, session=database)
     database.commit()
     text = tables(server).words
-    why = "its input cannot be loaded, or its table does not fit the spec"
+    why = "its input cannot be loaded"
     assert f"{why} weather.csv: line 7 has {EVIL} Deliver it again." in text
     assert "Deliver it again. Its log says more." not in text, "one way out is enough"
     assert "the task bronze.planes failed in the run scheduled__of_march: it left no report" in text
@@ -98,6 +108,30 @@ def test_a_failed_task_says_why_and_what_it_has_said_to_who_may_see_values_of_ro
     assert why in text
     assert "line 7" not in text
     assert f"{why} Its log says more." in text
+
+
+def test_a_table_that_does_not_fit_its_spec_leads_to_the_form_that_rebuilds_it(
+    server: TestClient, database: Session, run: DagRun
+) -> None:
+    misfit = TaskResult(outcome=Outcome.BAD_INPUT, message="silver.flights: does not fit its spec", is_misfit=True)
+    end_task(run, database, "silver.flights", "failed")
+    place = {"dag_id": run.dag_id, "run_id": run.run_id, "task_id": "silver.flights"}
+    XComModel.set(FAILED_KEY, misfit.to_xcom(), **place, session=database)
+    database.commit()
+    form = trigger_path(REBUILD_DAG_ID, table="silver.flights", task=f"flights/{RUN}/silver.flights")
+    page = tables(server)
+    assert f"in the run {RUN}: its table does not fit the spec" in page.words
+    assert form in page.links
+    offered = server.get(form, headers=login(server, "bob")).text
+    assert f"<option value='flights/{RUN}/silver.flights'>failed at " in offered
+    asked = {"table": "silver.flights", "why": "keys"}
+    waiting = {"approve": Ended("awaiting_input", {}, seconds=(4,))}
+    question = add_run(database, REBUILD_DAG_ID, "manual__r", waiting, conf=asked, kind=DagRunType.MANUAL)
+    page = tables(server)
+    assert form not in page.links, "nobody need ask twice"
+    assert f"/dags/{REBUILD_DAG_ID}/runs/manual__r/tasks/approve/required_actions" in page.links
+    database.delete(question)
+    end_task(run, database, "silver.flights", "success")
 
 
 def test_a_failed_task_of_a_hand_written_dag_is_found_by_the_table_that_it_works_on(

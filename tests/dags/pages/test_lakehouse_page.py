@@ -8,7 +8,11 @@ from contextlib import ExitStack
 from datetime import timedelta
 
 import pytest
+from airflow.models.dagrun import DagRun
+from airflow.utils.types import DagRunType
 from fastapi.testclient import TestClient
+from sqlalchemy import select
+from sqlalchemy.orm import Session
 
 from include.alerts.down_servers import DownServer, DownServers
 from include.clock import utc_now
@@ -20,6 +24,7 @@ from lakehouse_airflow.ui.links import lakehouse_path, table_path, trigger_path
 from tests.support.airflow.logins import login
 from tests.support.airflow.shown_lakehouse import EVIL
 from tests.support.airflow.shown_page import Shown, show
+from tests.support.airflow.shown_runs import Ended, add_run
 
 pytestmark = pytest.mark.usefixtures("shown_lakehouse")
 
@@ -78,6 +83,26 @@ def test_what_needs_a_person_stands_on_top_with_the_action_that_helps(server: Te
     assert {table_path("bronze.orders", "quarantine"), table_path("silver.orders", "quality")} <= set(links)
 
 
+@pytest.mark.usefixtures("database")
+def test_what_somebody_has_asked_for_leads_to_the_question(server: TestClient, database: Session) -> None:
+    form = trigger_path("gate_override", table="silver.orders", version=2)
+    waiting = {"approve": Ended("awaiting_input", {}, seconds=(4,))}
+    for version in (1, 2):
+        conf = {"table": "silver.orders", "version": version, "reason": EVIL, "task": None}
+        run = add_run(database, "gate_override", f"manual__{version}", waiting, conf=conf, kind=DagRunType.MANUAL)
+        run.triggering_user_name = EVIL
+        database.commit()
+    for path in (PAGE, table_path("silver.orders")):
+        page = show(server, path)
+        page.require_own_html()
+        assert "/dags/gate_override/runs/manual__2/tasks/approve/required_actions" in page.links
+        assert f"Answer the question {EVIL} has asked: let this version pass?" in page.words
+        assert [link for link in page.links if link.startswith((form, "/dags/gate_override/runs/manual__1"))] == []
+    for run in database.scalars(select(DagRun).where(DagRun.dag_id == "gate_override")):
+        database.delete(run)
+    database.commit()
+
+
 def test_a_page_loads_nothing_from_elsewhere_and_no_text_of_a_person_becomes_html(server: TestClient) -> None:
     for query in ("", f"?q={EVIL}", f"?sort={EVIL}&domain={EVIL}&state={EVIL}"):
         answer = server.get(PAGE + query, headers=login(server, "ann"))
@@ -126,10 +151,15 @@ def test_a_form_repeats_the_numbers_that_it_decides_on_and_offers_what_is_known(
     assert "silver.orders version 2 refused: expect_column_max_to_be_between(amount, max_value=9)" in page.words
     headers = login(server, "bob")
     texts = [server.get(form, headers=headers).text for form in (override, deletes)]
-    offered = [re.findall(r"<option value='(\d+)'>", text) for text in texts]
-    assert offered == [["2"], ["99"]]
+    offered = [re.findall(r"<option value='(\d+)'>(.*?)</option>", text) for text in texts]
+    assert offered == [[("2", "refused")], [("99", "3 of 4 keys")]]
     replay = server.get(trigger_path("quarantine_replay", table="bronze.orders"), headers=headers).text
-    assert "<option value='event_at'>" in replay
+    lists = dict(re.findall(r"<datalist id='(\w+)-list'>(.*?)</datalist>", replay))
+    assert set(lists) == {"ids", "reason", "set_column", "file"}
+    assert "<option value='event_at'>" in lists["set_column"]
+    assert re.findall("<option value='(r.)'>rule: &lt;script&gt;", lists["ids"]) == ["r0", "r1", "r2", "r3"]
+    assert "'>4 rows</option>" in lists["reason"]
+    assert 'formmethod="get"' in replay, "another table can be looked up"
     monkeypatch.setenv("LAKEHOUSE_TABLES", "/nowhere")
     assert "Trigger" in show(server, override).words, "the form works without the numbers"
 

@@ -19,7 +19,7 @@ from airflow.utils.types import DagRunTriggeredByType, DagRunType
 from sqlalchemy.orm import Session
 
 DAY = datetime(2013, 1, 2, tzinfo=UTC)
-_VALID = {"table": "bronze.weather", "why": "a test"}
+_VALID = {"table": "bronze.weather", "why": "a test", "version": 0, "reason": "a test"}
 """What the forms of dags/ accept when a run is made: they know the tables of flights alone."""
 
 START = datetime.now(UTC) - timedelta(minutes=10)

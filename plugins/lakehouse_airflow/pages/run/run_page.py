@@ -26,7 +26,7 @@ from include.overview.runs.run import Run, Work
 from include.overview.runs.run_overview import answer, next_steps
 from include.overview.runs.table_run import TableOutcome, TableRun, table_runs, with_history
 from include.overview.runs.time_split import TimeSplit, add_up, time_split
-from lakehouse_airflow.pages.airflow_dags import dags_of_items
+from lakehouse_airflow.pages.airflow_dags import where_to_act
 from lakehouse_airflow.pages.failed_tasks import items_for
 from lakehouse_airflow.pages.paths import APPROVALS
 from lakehouse_airflow.pages.reader import lakehouse
@@ -98,7 +98,7 @@ def run_page(
         answer=answer(run, shown.tables),
         problem=shown.problem,
         items=items_for(steps[:_ITEMS], request, user),
-        dags=dags_of_items(session, steps[:_ITEMS]),
+        where=where_to_act(session, steps[:_ITEMS]),
         more_items=max(len(steps) - _ITEMS, 0),
         is_done=bool(run.ended),
         has_replayed=any(batch.kind is BatchKind.REPLAY for each in shown.part for batch in each.batches),

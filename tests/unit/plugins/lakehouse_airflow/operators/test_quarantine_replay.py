@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from contextlib import nullcontext
 from types import SimpleNamespace
@@ -180,6 +181,27 @@ def test_a_second_person_is_asked_where_values_are_changed(
     if is_asked:
         assert told["subject"] == f"Change 2 quarantined rows of {ORDERS}, and replay?"
         assert "**ann** asks for: `amount set to '{{ var.value.x }}'`" in told["body"]
+
+
+@pytest.mark.parametrize(
+    ("form", "said"),
+    [
+        ({"set_column": "amuont", "set_how": "set to null"}, "has no column 'amuont': did you mean 'amount'?"),
+        ({"set_column": "day", "set_how": "copy", "set_value": "dya"}, "has no column 'dya': did you mean 'day'?"),
+        ({"set_column": "_source_file", "set_how": "trim"}, "has no column '_source_file': known are order_id, "),
+    ],
+)
+def test_nobody_is_asked_about_a_column_that_rows_do_not_have(
+    asked: Callable[..., dict[str, Any]], form: dict[str, Any], said: str
+) -> None:
+    for task in (FixApprovalOperator(task_id="approve"), replay()):
+        with pytest.raises(AirflowFailException, match=re.escape(said)):
+            task.execute(asked(all_rows=True, dry_run=False, **form))
+
+
+def test_nobody_is_asked_about_no_row(asked: Callable[..., dict[str, Any]]) -> None:
+    form = {"reason": "no such reason", "set_column": "amount", "set_how": "set to null", "dry_run": False}
+    assert FixApprovalOperator(task_id="approve").execute(asked(**form)) is None
 
 
 def test_rows_are_discarded_and_reopened_with_the_name_and_the_reason_of_the_person(
