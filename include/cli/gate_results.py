@@ -18,6 +18,7 @@ from include.contracts.time_format import SECOND
 from include.control.gates.gates import Gates, RecordedResult
 from include.control.gates.overrides import override
 from include.control.gates.result import GateResult, Override
+from include.control.log.delta_log import read_commit
 from include.settings import Settings
 
 
@@ -103,8 +104,10 @@ def override_refusal(table: str, version: int, reason: str, settings: Settings) 
     decision = Override(by=decided_alone(AskingDag.OVERRIDE, settings), reason=reason, run_id=new_run_id(now), at=now)
     result = override(spec, version, decision, settings.paths)
     failed = [check.bounded_rule for check in result.checks if check.overridden]
+    commit = read_commit(settings.paths.table(table), version)
+    interval = commit.interval.option if commit and commit.interval else "DAY"
     return [
         f"{table}: readers use version {version} from now on, though it failed {', '.join(failed)}.",
         "The rules check later versions again. Run the downstream tables: in Airflow clear the gate's task and its "
-        f"downstream tasks, else `lakehouse run --domain {spec.domain} --interval DAY`.",
+        f"downstream tasks, else `lakehouse run --domain {spec.domain} --interval {interval}`.",
     ]

@@ -59,6 +59,18 @@ class Interval(StrictModel):
         end = f"{self.end:{form}}"
         return f"{self.start:{form}} to {end.removeprefix(f'{first} ')}"
 
+    @property
+    def option(self) -> str:
+        """The interval as `--interval` takes it: its day, or its two ends.
+
+        >>> Interval(start="2013-01-01T00:00Z", end="2013-01-02T00:00Z").option
+        '2013-01-01'
+        >>> Interval(start="2013-01-01T00:00Z", end="2013-01-01T06:00Z").option
+        '2013-01-01T00:00:00Z/2013-01-01T06:00:00Z'
+        """
+        is_day = self.start.time() == time() and self.end - self.start == timedelta(days=1)
+        return f"{self.start:%Y-%m-%d}" if is_day else f"{self.start:{ISO_SECOND}}/{self.end:{ISO_SECOND}}"
+
     def __str__(self) -> str:
         return f"[{self.start:{ISO_SECOND}}, {self.end:{ISO_SECOND}})"
 

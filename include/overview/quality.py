@@ -143,7 +143,7 @@ def _readers_text(result: GateResult, certified: int | None) -> str:
     if certified is None:
         return "readers have no certified version yet"
     if result.override and result.version == certified:
-        return f"readers use it, certified by hand by {result.override.by}"
+        return f"readers use it, because {result.override.by} has let it pass: {result.override.reason}"
     if result.version == certified:
         return "readers use it"
     same = " (it has the same rows)" if result.passed and certified > result.version else ""

@@ -20,6 +20,7 @@ from include.control.log.stored_tables import is_table
 from include.control.planning.run_plans import TablePlan
 from include.disk_space import disk_full
 from include.errors import ExitCode, Outcome
+from include.paths import LakehousePaths
 from include.run_retention import delete_old_runs
 from include.settings import Settings
 from include.spark_conf import LARGE_LOAD
@@ -48,7 +49,7 @@ def run_selection(
     if not to_do:
         _show_reports(selection, idle)
         show(f"{_span(selection.intervals)}: nothing is new, so no Spark was started.")
-        if failures := dict.fromkeys(failure_lines(idle)):
+        if failures := dict.fromkeys(failure_lines(idle, settings.paths)):
             show_problem("\n".join(failures))
         _announce(idle, settings)
         return worst(map(ending, idle))
@@ -83,7 +84,7 @@ def follow_selection(selection: Selection, settings: Settings) -> ExitCode:
         out.print(f"{report.interval.start:%Y-%m-%d}  ", report_line(report), sep="")
         if report.certified_moved:
             _announce([report], settings)
-    return _conclude(driver.end(), reports, is_whole=True)
+    return _conclude(driver.end(), reports, settings.paths, is_whole=True)
 
 
 def maintain_selection(selection: Selection, settings: Settings, *, dry_run: bool) -> ExitCode:
@@ -119,7 +120,7 @@ def maintain_selection(selection: Selection, settings: Settings, *, dry_run: boo
             bar.update(task, advance=1, description="maintaining the tables")
             if ending(report) is ExitCode.OK:
                 out.print(report.message, *note_lines([report]), sep="\n", markup=False, soft_wrap=True)
-    return worst([spec_code, _conclude(driver.end(), reports, is_whole=len(reports) == len(expected))])
+    return worst([spec_code, _conclude(driver.end(), reports, paths, is_whole=len(reports) == len(expected))])
 
 
 def _arguments(selection: Selection, settings: Settings, run_id: str, folder: str) -> DomainArgs:
@@ -189,7 +190,9 @@ def _run(
             doing = f"{remaining[0][0].label}: {remaining[0][1]}" if remaining else "ending"
             bar.update(task, advance=1, description=doing)
     _show_reports(selection, [*idle, *reports])
-    code = _conclude(driver.end(), [*idle, *reports], is_whole=len(reports) % len(tables) == 0 and bool(reports))
+    code = _conclude(
+        driver.end(), [*idle, *reports], settings.paths, is_whole=len(reports) % len(tables) == 0 and bool(reports)
+    )
     last = reports[-1].interval if reports else arguments.intervals[0]
     if later := arguments.intervals[arguments.intervals.index(last) + 1 :]:
         show_problem(f"{last.label} did not end well. Not run: {_span(later)}")
@@ -210,7 +213,7 @@ def _span(intervals: Sequence[Interval]) -> str:
     return first.label if first == last else span
 
 
-def _conclude(end: DriverEnd, reports: Sequence[JobReport], *, is_whole: bool) -> ExitCode:
+def _conclude(end: DriverEnd, reports: Sequence[JobReport], paths: LakehousePaths, *, is_whole: bool) -> ExitCode:
     """Print failures and the place of the driver's log to stderr, and return the exit code."""
     code = worst(ending(report) for report in reports)
     if not is_whole or (code is ExitCode.OK and end.exit_code != 0):
@@ -220,5 +223,5 @@ def _conclude(end: DriverEnd, reports: Sequence[JobReport], *, is_whole: bool) -
             show_problem(str(disk_full("The Spark driver", end.log.parent)))
         show_problem(f"The Spark driver ended with exit code {end.exit_code}:\n{end.last_lines}")
     if code is not ExitCode.OK:
-        show_problem("\n".join((*dict.fromkeys(failure_lines(reports)), f"driver log: {end.log}")))
+        show_problem("\n".join((*dict.fromkeys(failure_lines(reports, paths)), f"driver log: {end.log}")))
     return code

@@ -68,7 +68,7 @@ def run_and_show(
     show_report(report)
     code = ending(report)
     if code is not ExitCode.OK:
-        show_problem("\n".join((*failure_lines([report]), f"driver log: {end.log}")))
+        show_problem("\n".join((*failure_lines([report], settings.paths), f"driver log: {end.log}")))
     return code
 
 

@@ -14,6 +14,7 @@ from include.contracts.counted import counted
 from include.contracts.job.findings import merge_findings
 from include.contracts.job.report import CheckResult, JobReport, total
 from include.errors import ExitCode, Outcome
+from include.paths import LakehousePaths
 
 _BY_SEVERITY = (
     ExitCode.OK,
@@ -134,7 +135,7 @@ def merge_notes(notes: Iterable[tuple[str, str]]) -> list[str]:
     return [note.replace(_PLACEHOLDER, ", ".join(note_tables)) for note, note_tables in tables.items()]
 
 
-def failure_lines(reports: Iterable[JobReport]) -> Iterator[str]:
+def failure_lines(reports: Iterable[JobReport], paths: LakehousePaths) -> Iterator[str]:
     """Yield the cause and the ways out for each table that failed, but not for tables that only waited for another."""
     for report in reports:
         if ending(report) is not ExitCode.OK and not report.waits_for:
@@ -143,6 +144,17 @@ def failure_lines(reports: Iterable[JobReport]) -> Iterator[str]:
             cause, *ways_out = message.split("\n")
             yield from _refusal_lines(report) if refusals(report) else (f"{report.table}: {cause}",)
             yield from ways_out
+            if refusals(report) and report.version is not None and not _is_undone(report, paths):
+                override = f"lakehouse gate override {report.table} --version {report.version} --reason ..."
+                yield f"If version {report.version} may be read as it is: `{override}`, then run this again."
+
+
+def _is_undone(report: JobReport, paths: LakehousePaths) -> bool:
+    """Return whether the rows before the refused version were restored, which no override then brings back."""
+    # Imported here, because the Delta reader takes time to import.
+    from include.control.gates.restore import restoring_version
+
+    return restoring_version(paths.table(report.table), report.version or 0) is not None
 
 
 def _refusal_lines(report: JobReport) -> Iterator[str]:

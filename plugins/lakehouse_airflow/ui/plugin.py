@@ -39,7 +39,8 @@ class RedirectToLakehouse:
         if scope["type"] == "http" and scope["path"].removeprefix(scope.get("root_path", "")).rstrip("/") == URL_PREFIX:
             from starlette.responses import RedirectResponse
 
-            app = RedirectResponse(lakehouse_path("tables"))
+            query = scope["query_string"].decode("latin-1")
+            app = RedirectResponse(lakehouse_path("tables") + (f"?{query}" if query else ""))
         await app(scope, receive, send)
 
 

@@ -82,7 +82,7 @@ def _check_and_record(context: JobContext, version: int) -> GateOutcome:
     else:
         result = recorded
         gates.publish(table)  # a job that died after a rebuild or a restore has not
-    warnings = verdict(table, version, result.checks, before).warnings
+    warnings = verdict(table, version, result.checks, before, context.args.interval).warnings
     is_new = recorded is None and result.passed and version > (-1 if before is None else before)
     if result.passed:
         return GateOutcome(result, verdicts, is_new, warnings)
@@ -108,7 +108,7 @@ def _check(context: JobContext, version: int, verdicts: Verdicts | None) -> tupl
             figures = next_figures(judged, change, checked.lasting)
     found_wrong = failed_verification(verdicts, path, version)
     checks = (found_wrong, *checked.checks) if found_wrong else checked.checks
-    outcome = verdict(spec.table, version, checks, certified)
+    outcome = verdict(spec.table, version, checks, certified, context.args.interval)
     if found_wrong:
         outcome = replace(outcome, refused=f"{outcome.refused}\n{way_out(spec.table)}")
     if any(check.rule == CARRIED for check in checks):

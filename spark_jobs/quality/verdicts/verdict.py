@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from include.contracts.counted import counted
+from include.contracts.interval import Interval
 from include.contracts.job.report import CheckResult
 from include.contracts.spec.expectation import Action, Severity
 
@@ -25,7 +26,9 @@ class Verdict:
     warnings: tuple[str, ...] = ()
 
 
-def verdict(table: str, version: int, checks: Sequence[CheckResult], certified: int | None) -> Verdict:
+def verdict(
+    table: str, version: int, checks: Sequence[CheckResult], certified: int | None, interval: Interval
+) -> Verdict:
     """Return the verdict that follows from the checks.
 
     Args:
@@ -33,30 +36,32 @@ def verdict(table: str, version: int, checks: Sequence[CheckResult], certified: 
         version: the version that was checked.
         checks: the result of each rule.
         certified: the version that readers stay on if this one is refused; None if there is none yet.
+        interval: the interval to run again after a refusal.
 
+    >>> day = Interval(start="2013-01-05T00:00Z", end="2013-01-06T00:00Z")
     >>> check = CheckResult(
     ...     rule="expect_table_row_count_to_be_between()", action="fail", passed=False,
     ...     expected={"min_value": 1}, observed=0, reason="an empty day means the feed is broken",
     ... )
-    >>> print(verdict("silver.flights", 7, [check], 6).refused)
+    >>> print(verdict("silver.flights", 7, [check], 6, day).refused)
     silver.flights version 7 refused: expect_table_row_count_to_be_between(min_value=1) observed 0 \
 (an empty day means the feed is broken); readers stay on version 6
-    Fix the data or the rule, then run the table again: `lakehouse run --table silver.flights --interval DAY`, \
+    Fix the data or the rule, then run the table again: `lakehouse run --table silver.flights --interval 2013-01-05`, \
 or in Airflow clear the task that writes it, with its downstream tasks.
     """
     order = {severity.value: place for place, severity in enumerate(Severity)}
     failed = sorted((check for check in checks if not check.passed), key=lambda check: order.get(check.severity, 0))
     blocking = [check for check in failed if check.action == Action.FAIL]
     warned = [check for check in failed if check not in blocking] + [check for check in checks if check.not_judged]
-    warnings = tuple(f"{_severity(check)}{table} version {version}: {_describe_failure(check)}" for check in warned)
+    warnings = tuple(f"{_severity(check)}{table} version {version}: {describe_failure(check)}" for check in warned)
     if not blocking:
         return Verdict(True, warnings=warnings)
     others = f"; and {len(blocking) - 1} more failed" if len(blocking) > 1 else ""
     readers = "readers have no certified version yet" if certified is None else f"readers stay on version {certified}"
     refused = (
-        f"{table} version {version} refused: {_describe_failure(blocking[0])}{others}; {readers}\n"
-        f"Fix the data or the rule, then run the table again: `lakehouse run --table {table} --interval DAY`, or in "
-        "Airflow clear the task that writes it, with its downstream tasks."
+        f"{table} version {version} refused: {describe_failure(blocking[0])}{others}; {readers}\n"
+        f"Fix the data or the rule, then run the table again: `lakehouse run --table {table} --interval "
+        f"{interval.option}`, or in Airflow clear the task that writes it, with its downstream tasks."
     )
     return Verdict(False, refused, warnings)
 
@@ -83,6 +88,6 @@ def _severity(check: CheckResult) -> str:
     return f"{check.severity}: " if check.severity and check.severity != Severity.WARNING and not check.passed else ""
 
 
-def _describe_failure(check: CheckResult) -> str:
+def describe_failure(check: CheckResult) -> str:
     """Return one line: the rule as it is written, its failure, and why the rule exists."""
     return f"{check.bounded_rule} {describe_result(check)}{f' ({check.reason})' if check.reason else ''}"

@@ -147,8 +147,8 @@ def test_a_refusal_stands_in_every_later_check_until_a_fixed_rule_certifies_all_
     assert (refused.version, refused.certified_version, refused.certified_moved) == (2, 1, False)
     assert refused.message == (
         f"bronze.orders version 2 refused: {AT_MOST}(max_value=1) observed 2 (1 at most); readers stay on version 1\n"
-        "Fix the data or the rule, then run the table again: `lakehouse run --table bronze.orders --interval DAY`, or "
-        "in Airflow clear the task that writes it, with its downstream tasks."
+        "Fix the data or the rule, then run the table again: `lakehouse run --table bronze.orders --interval "
+        "2013-01-01`, or in Airflow clear the task that writes it, with its downstream tasks."
     )
     [check] = refused.checks
     assert (check.passed, check.observed, check.expected) == (False, 2, {"max_value": 1})

@@ -70,7 +70,7 @@ def test_a_version_that_a_person_let_pass_names_the_person(history: History) -> 
     history.judge(
         1, overridden, override=Override(by="ann", reason="ok", run_id="r", at=datetime(2026, 1, 1, tzinfo=UTC))
     )
-    assert history.quality.answer == "1 of 1 rule failed on version 1; readers use it, certified by hand by ann."
+    assert history.quality.answer == "1 of 1 rule failed on version 1; readers use it, because ann has let it pass: ok."
 
 
 def test_what_refuses_comes_first_and_each_rule_has_its_own_past(history: History) -> None:

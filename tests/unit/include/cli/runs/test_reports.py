@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from io import StringIO
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -14,7 +15,11 @@ from include.contracts.interval import Interval
 from include.contracts.job.findings import Findings, RefusedRows
 from include.contracts.job.report import CheckResult, JobReport, RowCounts
 from include.errors import ExitCode, Outcome
+from include.paths import LakehousePaths
+from tests.support.documents.specs import bronze_spec
+from tests.support.ledger.delta_tables import load_batch
 
+LAKE = LakehousePaths(Path("/nowhere"))
 DAY = Interval(start=datetime(2013, 1, 1, tzinfo=UTC), end=datetime(2013, 1, 2, tzinfo=UTC))
 
 
@@ -43,13 +48,25 @@ def test_a_committed_version_that_its_gate_refused_is_a_failed_gate_unless_a_per
     overridden = CheckResult(rule="r(a)", action="fail", passed=False, overridden=True)
     for checks, code in (((warned, overridden), ExitCode.OK), ((warned, refused), ExitCode.GATE_FAILED)):
         assert ending(report_of("silver.a", checks=checks)) is code
-    assert list(failure_lines([report_of("silver.a", checks=(overridden,))])) == []
+    assert list(failure_lines([report_of("silver.a", checks=(overridden,))], LAKE)) == []
     message = "silver.a: batch 2, version 2: 5 rows read; silver.a version 2 refused: r(a)\nFix the data."
     report = report_of("silver.a", checks=(warned, refused), message=message, certified_version=1)
-    assert list(failure_lines([report])) == [
+    assert list(failure_lines([report], LAKE)) == [
         "silver.a: refused by r(a): why (observed 3, 1,200 rows)",
         "readers stay on version 1",
         "Fix the data.",
+    ]
+
+
+def test_a_version_that_may_be_let_pass_has_the_command_for_it(tmp_path: Path) -> None:
+    version = load_batch(tmp_path, bronze_spec()).version
+    refused = CheckResult(rule="r(a)", action="fail", passed=False, reason="why", observed=3)
+    message = "bronze.orders: batch 1: 5 rows read; bronze.orders version 1 refused: r(a)\nFix the data."
+    report = report_of("bronze.orders", checks=(refused,), message=message, version=version)
+    assert list(failure_lines([report], LakehousePaths(tmp_path)))[-2:] == [
+        "Fix the data.",
+        f"If version {version} may be read as it is: `lakehouse gate override bronze.orders --version {version} "
+        "--reason ...`, then run this again.",
     ]
 
 
@@ -61,7 +78,7 @@ def test_failures_name_the_cause_and_neither_the_tables_that_waited_for_it_nor_a
         report_of("bronze.b", Outcome.NOT_READY, message="no folder", error_class="NotReadyError"),
         report_of("silver.b", Outcome.FAILED, message=trace),
     ]
-    assert list(failure_lines(reports)) == [
+    assert list(failure_lines(reports, LAKE)) == [
         "bronze.a: broken file",
         "bronze.b: no folder",
         "silver.b: Py4JJavaError: it broke",

@@ -13,10 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from include.contracts.interval import Interval
 from include.contracts.job.report import CheckResult
 from spark_jobs.quality.verdicts.json_safe import json_safe
 from spark_jobs.quality.verdicts.verdict import verdict
 
+DAY = Interval(start=datetime(2013, 1, 5, tzinfo=UTC), end=datetime(2013, 1, 6, tzinfo=UTC))
 ROW_COUNT = "expect_table_row_count_to_be_between()"
 NOT_NULL = "expect_column_values_to_not_be_null(model)"
 
@@ -26,21 +28,21 @@ def check(rule: str, *, passed: bool = False, action: str = "fail", **found: Any
 
 
 def test_a_failed_warning_does_not_block_and_is_reported() -> None:
-    assert verdict("silver.planes", 1, [], None).passed
-    result = verdict("silver.planes", 4, [check(NOT_NULL, action="warn", unexpected_rows=3)], 3)
+    assert verdict("silver.planes", 1, [], None, DAY).passed
+    result = verdict("silver.planes", 4, [check(NOT_NULL, action="warn", unexpected_rows=3)], 3, DAY)
     assert (result.passed, result.refused) == (True, "")
     assert result.warnings == (f"silver.planes version 4: {NOT_NULL} is failed by 3 rows",)
 
 
 def test_a_refusal_names_the_rule_the_failure_where_readers_stay_and_what_to_do() -> None:
     failed = check(ROW_COUNT, expected={"min_value": 1}, observed=0, reason="an empty day means the feed is broken")
-    result = verdict("silver.flights", 7, [check(NOT_NULL, passed=True), failed], 6)
+    result = verdict("silver.flights", 7, [check(NOT_NULL, passed=True), failed], 6, DAY)
     assert not result.passed
     assert result.refused == (
         "silver.flights version 7 refused: expect_table_row_count_to_be_between(min_value=1) observed 0 "
         "(an empty day means the feed is broken); readers stay on version 6\n"
-        "Fix the data or the rule, then run the table again: `lakehouse run --table silver.flights --interval DAY`, or "
-        "in Airflow clear the task that writes it, with its downstream tasks."
+        "Fix the data or the rule, then run the table again: `lakehouse run --table silver.flights --interval "
+        "2013-01-05`, or in Airflow clear the task that writes it, with its downstream tasks."
     )
 
 
@@ -52,7 +54,7 @@ def test_rows_samples_arguments_and_further_failures_are_in_the_first_line() -> 
         check("expect_column_to_exist(wings)"),
         check(NOT_NULL, action="warn"),
     ]
-    line = verdict("gold.fleet", 2, checks, 1).refused
+    line = verdict("gold.fleet", 2, checks, 1, DAY).refused
     assert (
         "expect_column_values_to_be_between(price, max_value=10) is failed by 2 rows, such as 1, 7; and 1 more" in line
     )
@@ -62,17 +64,19 @@ def test_rows_samples_arguments_and_further_failures_are_in_the_first_line() -> 
         (check(NOT_NULL, error="there is no column model"), "could not be checked: there is no column model"),
         (check(NOT_NULL, unexpected_rows=1, against="silver.a version 4"), "by 1 row, against silver.a version 4; "),
     ):
-        assert said in verdict("gold.fleet", 2, [failed], None).refused
+        assert said in verdict("gold.fleet", 2, [failed], None, DAY).refused
 
 
 def test_the_most_severe_failure_comes_first_however_the_spec_orders_them() -> None:
     checks = [check(NOT_NULL, severity="warning", unexpected_rows=1), check(ROW_COUNT, severity="critical", observed=0)]
-    assert verdict("gold.fleet", 2, checks, 1).refused.startswith(f"gold.fleet version 2 refused: {ROW_COUNT} observed")
+    assert verdict("gold.fleet", 2, checks, 1, DAY).refused.startswith(
+        f"gold.fleet version 2 refused: {ROW_COUNT} observed"
+    )
 
 
 def test_a_warning_names_its_severity_unless_that_is_warning() -> None:
     checks = [check(NOT_NULL, action="warn", severity=severity) for severity in ("info", "warning", "critical")]
-    result = verdict("gold.fleet", 2, checks, 1)
+    result = verdict("gold.fleet", 2, checks, 1, DAY)
     assert result.passed
     assert result.warnings == (
         f"critical: gold.fleet version 2: {NOT_NULL} failed",
@@ -82,7 +86,7 @@ def test_a_warning_names_its_severity_unless_that_is_warning() -> None:
 
 
 def test_a_rule_that_was_not_evaluated_is_reported_and_refuses_nothing() -> None:
-    result = verdict("gold.fleet", 2, [check(ROW_COUNT, passed=True, not_judged="1 of 7 versions are known")], 1)
+    result = verdict("gold.fleet", 2, [check(ROW_COUNT, passed=True, not_judged="1 of 7 versions are known")], 1, DAY)
     assert result.passed
     assert result.warnings == (f"gold.fleet version 2: {ROW_COUNT} was not checked: 1 of 7 versions are known",)
 
