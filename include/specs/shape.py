@@ -22,9 +22,10 @@ _FORM_OF_PATTERN = {
     rf"^(silver|gold)\.{NAME}$": "gold reads silver and gold tables: silver.<name> or gold.<name>, in small letters",
     rf"^{NAME}$": "a name starts with a small letter and has only small letters, digits and _",
 }
+_UNKNOWN, _MISSING = "unknown key", "the key is missing"
 _MESSAGES = {
-    "extra_forbidden": "unknown key",
-    "missing": "the key is missing",
+    "extra_forbidden": _UNKNOWN,
+    "missing": _MISSING,
     "tuple_type": "a list is needed here",
     "dict_type": "a mapping is needed here",
     "model_type": "a mapping is needed here",
@@ -49,7 +50,17 @@ def validate_shape(document: Mapping[str, Any], model: type[AnySpec]) -> tuple[A
     try:
         return model.model_validate(document), []
     except ValidationError as error:
-        return None, [_defect(document, model, detail) for detail in error.errors(include_url=False)]
+        return None, _said_once([_defect(document, model, detail) for detail in error.errors(include_url=False)])
+
+
+def _said_once(defects: list[Defect]) -> list[Defect]:
+    """Return the defects without the missing keys that an unknown key beside them seems to mean."""
+    meant = {(defect.path[:-1], defect.fix) for defect in defects if defect.message == _UNKNOWN}
+    return [
+        defect
+        for defect in defects
+        if not defect.message.startswith(_MISSING) or (defect.path[:-1], f"did you mean {defect.path[-1]!r}?") not in meant
+    ]
 
 
 def _defect(document: Mapping[str, Any], model: type[BaseModel], error: ErrorDetails) -> Defect:

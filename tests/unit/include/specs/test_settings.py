@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from include.contracts.spec.table_spec import BronzeSpec
 from tests.support.documents.refusals import assert_problem, only_problem, problem_of_silver, problems_of
@@ -64,6 +65,15 @@ LIKE_NAMES = """{"type": "record", "name": "order", "fields": [{"name": "parcel"
 )  # fmt: skip
 def test_each_is_named_with_its_likely_fix(tmp_path: Path, changes: Document, key: str, message: str, fix: str) -> None:
     assert_problem(problem_of_silver(tmp_path, **changes), key, message, fix)
+
+
+@pytest.mark.parametrize("key", ["keys", "source", "table"])
+def test_a_misspelt_key_is_one_problem_and_not_also_a_missing_one(tmp_path: Path, key: str) -> None:
+    document = silver_document()
+    write_specs(tmp_path, bronze_document(), document)
+    document[f"{key}z"] = document.pop(key)
+    (tmp_path / "silver/shop/orders.yaml").write_text(yaml.safe_dump(document))
+    assert_problem(only_problem(tmp_path), f"{key}z", "unknown key", f"did you mean '{key}'?")
 
 
 def test_a_key_that_is_missing_is_reported_without_a_value(tmp_path: Path) -> None:
