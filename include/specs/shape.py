@@ -59,7 +59,8 @@ def _said_once(defects: list[Defect]) -> list[Defect]:
     return [
         defect
         for defect in defects
-        if not defect.message.startswith(_MISSING) or (defect.path[:-1], f"did you mean {defect.path[-1]!r}?") not in meant
+        if not defect.message.startswith(_MISSING)
+        or (defect.path[:-1], f"did you mean {defect.path[-1]!r}?") not in meant
     ]
 
 
