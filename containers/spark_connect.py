@@ -37,6 +37,8 @@ def command(jars: Path, cores: int, memory: str, executor_memory: str) -> list[s
         "spark.connect.grpc.binding.address": "0.0.0.0",
         "spark.driver.host": HOST,
         "spark.driver.bindAddress": "0.0.0.0",
+        # The workers have no secret of it: nobody else is in their network.
+        "spark.authenticate": "false",
         "spark.executor.memory": executor_memory,
         "spark.executor.extraClassPath": f"{jars}/*",
         "spark.executor.extraJavaOptions": "-Duser.timezone=UTC -XX:+ExitOnOutOfMemoryError",

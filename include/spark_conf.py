@@ -41,6 +41,14 @@ SESSION = {
 }
 """The settings of every session."""
 
+OWN_MACHINE = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    # Spark makes up the secret. Without it, other users of the machine may fetch the blocks of a driver.
+    "spark.authenticate": "true",
+}
+"""The settings that keep a driver with tasks of its own from whoever is not its user; of a cluster they are its own."""
+
 LAUNCH = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
@@ -116,6 +124,7 @@ def launch_conf(jars: Path, master: str, *, large_load: bool = False) -> dict[st
     cores = master.removeprefix("local").strip("[]").split(",")[0]
     return {
         **conf,
+        **OWN_MACHINE,
         "spark.driver.extraClassPath": f"{jars}/*",
         "spark.driver.extraJavaOptions": f'{java} "-XX:SharedArchiveFile={archive}"' if archive.is_file() else java,
         "spark.sql.shuffle.partitions": cores if cores.isdigit() else str(os.cpu_count() or 2),

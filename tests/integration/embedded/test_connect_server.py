@@ -7,13 +7,14 @@ import sys
 from pathlib import Path
 from threading import Timer
 
+import psutil
 import pytest
 from pyspark.errors import PySparkException
 
 from embedded.airflow.standalone import clean_environment
 from embedded.home import Home, free_port
 from embedded.spark.server import NAME, SparkServer
-from embedded.stack_processes import stop
+from embedded.stack_processes import recorded, stop
 from include.driver_environment import TOKEN
 from include.settings import PROJECT, Settings
 from spark_jobs.runtime.session import own_session
@@ -47,6 +48,17 @@ def test_over_a_private_network_without_tls_it_answers_only_clients_with_its_tok
     monkeypatch.setenv("SPARK_REMOTE", other_host["SPARK_REMOTE"])
     with own_session({}) as session:
         assert session.range(3).count() == 3
+
+
+def test_it_listens_on_this_machine_alone_and_its_blocks_need_a_secret_that_no_command_line_has(
+    server: SparkServer,
+) -> None:
+    process = recorded(server.home, NAME)
+    assert process
+    listening = {each.laddr.ip for each in process.net_connections("tcp") if each.status == psutil.CONN_LISTEN}
+    assert {ip.removeprefix("::ffff:") for ip in listening} == {"127.0.0.1"}
+    assert "spark.authenticate=true" in process.cmdline()
+    assert not any("secret" in part.lower() for part in process.cmdline())
 
 
 PATIENCE_S = 5

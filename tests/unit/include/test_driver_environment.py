@@ -17,6 +17,7 @@ from include.spark_conf import (
     LAUNCH,
     LOG_STORES,
     ONE_COMPILER,
+    OWN_MACHINE,
     SESSION,
     SMALL_MACHINE,
     class_archive,
@@ -99,7 +100,7 @@ def test_who_names_a_place_for_sparks_files_has_them_there() -> None:
 
 CLUSTERS = ["spark://host:7077", "yarn", "k8s://https://host:6443"]
 JAVA = "spark.driver.extraJavaOptions"
-LOCAL_ONLY = {"spark.driver.extraClassPath", "spark.sql.shuffle.partitions"}
+LOCAL_ONLY = {"spark.driver.extraClassPath", "spark.sql.shuffle.partitions", *OWN_MACHINE}
 
 
 @pytest.fixture
