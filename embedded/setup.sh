@@ -23,7 +23,8 @@ rm -f "$stamp"
 if [ "$(.venv/bin/uv --version 2>/dev/null | cut -d ' ' -f 2)" != "$uv_version" ]; then
     echo "set-up 1/4: virtual environment in .venv, by $python"
     "$python" -m venv --clear .venv
-    .venv/bin/python -m pip install --quiet --disable-pip-version-check "uv==$uv_version"
+    .venv/bin/python embedded/uv_requirement.py uv.lock \
+        | .venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement /dev/stdin
 fi
 echo "set-up 2/4: packages of uv.lock (1.4 GB the first time)"
 # Settings of another project must not lead uv elsewhere.
