@@ -3,7 +3,7 @@ PYTHON := .venv/bin/python
 .DEFAULT_GOAL := help
 # Spark's tests and the whole stack at once, as `make -j test` would have it, starve each other.
 .NOTPARALLEL:
-.PHONY: help machine setup demo demo-kafka compose-demo up down test test-all test-slow spark e2e unit faults race soak bench readers image lint kafka browser screenshots
+.PHONY: help machine setup demo demo-kafka compose-demo up down test test-all test-slow spark e2e unit faults race soak bench readers image bill lint kafka browser screenshots
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -76,6 +76,9 @@ readers: setup ## what other libraries read otherwise than Spark: writes the lis
 
 image: ## an image of all that a job or an Airflow of Millrace needs: `docker run millrace lakehouse plan`
 	@docker build --build-arg MILLRACE_BASE_IMAGE --tag $${MILLRACE_IMAGE:-millrace} .
+
+bill: setup ## what the image holds of others, with versions and checksums: millrace.cdx.json (CycloneDX)
+	@$(PYTHON) -m embedded.bill_of_materials > millrace.cdx.json
 
 lint: setup ## ruff, mypy, the import contracts, and the examples in docstrings
 	@$(PYTHON) -m ruff check .

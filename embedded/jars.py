@@ -36,7 +36,7 @@ _ATTEMPTS = 5
 _TIMEOUT_S = 30
 _MIRROR = "DEFAULT_ARTIFACT_REPOSITORY"
 """The variable with the address of a mirror of Maven Central, by which Spark is led to one, too."""
-_DRIVER_GROUPS = ("delta", "kafka", "s3")
+DRIVER_GROUPS = ("delta", "kafka", "s3")
 """Groups of jars.lock that drivers use."""
 
 
@@ -204,7 +204,7 @@ def main() -> None:
     parser.add_argument("--into", type=Path, default=PROJECT / ".jars", help="the folder (default: %(default)s)")
     arguments = parser.parse_args()
     try:
-        install(locked_jars(*_DRIVER_GROUPS), arguments.into)
+        install(locked_jars(*DRIVER_GROUPS), arguments.into)
         for name in OWN_JARS:
             own_jar(name, arguments.into).build()
         if arguments.kafka_broker:

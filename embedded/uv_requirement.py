@@ -19,4 +19,4 @@ def uv_requirement(lock: Path) -> str:
 
 
 if __name__ == "__main__":
-    print(uv_requirement(Path(sys.argv[1])))
+    sys.stdout.write(uv_requirement(Path(sys.argv[1])))
