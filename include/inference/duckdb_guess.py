@@ -52,7 +52,7 @@ _ALL_VALUES = ", sample_size = -1, maximum_depth = 100"
 _SPLIT = ("FLOAT", "DOUBLE")
 """The stored types of which DuckDB reads the encoding BYTE_STREAM_SPLIT."""
 
-_ISO_DAY = r"^\s*[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}"
+_ISO_TIME = r"^\s*[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}[^A-Za-z]*(T[^A-Za-z]*)?(Z|UT|UTC|GMT)?[0-9:+-]*\s*$"
 _DECIMAL = re.compile(r"DECIMAL\((\d+),(\d+)\)")
 
 
@@ -258,11 +258,11 @@ def _detect(reader: duckdb.DuckDBPyConnection, relation: str) -> dict[str, DuckD
 def _other_times(
     reader: duckdb.DuckDBPyConnection, files: list[LocalCopy], options: str, detected: Mapping[str, DuckDBPyType]
 ) -> list[str]:
-    """Return the columns of CSV files with times that only DuckDB takes for such, for example 2025/12/31."""
+    """Return the columns of CSV files with times that only DuckDB reads: 2025/12/31, or with the name of a zone."""
     times = [column for column, kind_of in detected.items() if str(kind_of).startswith("TIMESTAMP")]
     if not times:
         return []
-    measures = ", ".join(f"bool_and(regexp_matches({identifier(column)}, '{_ISO_DAY}'))" for column in times)
+    measures = ", ".join(f"bool_and(regexp_matches({identifier(column)}, '{_ISO_TIME}'))" for column in times)
     relation = relation_of("csv", files, f"{options}, all_varchar = true")
     found = reader.execute(f"SELECT {measures} FROM {relation}").fetchone() or ()
     return [column for column, is_iso in zip(times, found, strict=True) if not is_iso]

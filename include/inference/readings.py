@@ -14,21 +14,12 @@ from duckdb.sqltypes import DuckDBPyType
 from include.contracts.spec.nested_type import NestedType, is_nested, nested_type, scalar_types
 from include.inference.delivered_rows import identifier, quoted
 from include.inference.guess import DIGITS_OF_DOUBLE, decimal_of
+from include.inference.time_formats import DAY_NUMBER, DAYS, FORMATS, ZONES, is_time, time_of
 
 _NO_VALUE = (r"\N", "NULL", "null", "None", "NA", "N/A", "n/a", "-")
 """Texts that may stand for no value. Only one that several rows have is taken for that."""
 
 _LIST = ", ".join(f"'{text}'" for text in _NO_VALUE)
-
-_DAY_NUMBER = "yyyyMMdd"
-_FORMATS = {
-    "dd.MM.yyyy": (r"\d\d\.\d\d\.\d{4}", "%d.%m.%Y"),
-    "dd/MM/yyyy": (r"\d\d/\d\d/\d{4}", "%d/%m/%Y"),
-    "MM/dd/yyyy": (r"\d\d/\d\d/\d{4}", "%m/%d/%Y"),
-    "yyyy/MM/dd": (r"\d{4}/\d\d/\d\d", "%Y/%m/%d"),
-    _DAY_NUMBER: (r"(19|20)\d{6}", "%Y%m%d"),
-}
-"""Pattern of Spark -> regular expression, pattern of DuckDB."""
 
 _NUMBER = r"[+-]?(0|[1-9]\d*)"
 _INSTANT = r"\d{4}-\d\d-\d\d[T ]([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d{1,6})?)?(Z|[+-]\d\d:\d\d)?"
@@ -79,6 +70,7 @@ def readings_of(
         columns: field -> its column of the relation.
         types: field -> the type that its values have as they are.
     """
+    reader.execute(ZONES)
     reader.execute(f"CREATE TEMP TABLE few_rows AS SELECT * FROM {relation} LIMIT {_FEW_ROWS}")
     received = reader.table("few_rows")
     kinds = {name: str(kind) for name, kind in zip(received.columns, received.types, strict=True)}
@@ -105,8 +97,8 @@ def readings_of(
 _Path = tuple[str | None, ...]
 """The way to a part of a value: names of fields, and None for the elements of a list."""
 
-_TIMES = frozenset({"date", "timestamp"})
-_OF_PARTS = {"epoch": _TIMES, "format": _TIMES, "decimal_comma": frozenset({"decimal", "float", "double"})}
+_OF_TIMES = frozenset({"date", "timestamp"})
+_OF_PARTS = {"epoch": _OF_TIMES, "format": _OF_TIMES, "decimal_comma": frozenset({"decimal", "float", "double"})}
 """Setting of a column -> the types of the parts that it is for, all of them."""
 
 
@@ -205,9 +197,9 @@ class _Values:
 def _kinds_for(name: str, is_text: bool) -> tuple[str, ...]:
     """Return what the values of a field with this name may be taken for."""
     words = [word.lower() for word in re.split(r"[\W_]+|(?<=[a-z0-9])(?=[A-Z])", name)]
-    kinds = [*_SPELLINGS, *(pattern for pattern in _FORMATS if pattern != _DAY_NUMBER)] if is_text else []
+    kinds = [*_SPELLINGS, *(pattern for pattern in FORMATS if pattern != DAY_NUMBER)] if is_text else []
     kinds += [*_PER_SECOND] if any(map(_TIME_WORDS.fullmatch, words)) else []
-    return (*kinds, *(["days", _DAY_NUMBER] if any(map(_DAY_WORDS.fullmatch, words)) else []))
+    return (*kinds, *(["days", DAY_NUMBER] if any(map(_DAY_WORDS.fullmatch, words)) else []))
 
 
 def _condition(kind: str, text: str) -> str:
@@ -219,15 +211,16 @@ def _condition(kind: str, text: str) -> str:
     if kind in _PER_SECOND:
         factor, exact = _PER_SECOND[kind], f" AND {number} % 1000 = 0" if kind == "ns" else ""
         return f"{number} BETWEEN {_FIRST_SECOND * factor} AND {_LAST_SECOND * factor - 1}{exact}"
-    spelling, of_duckdb = _FORMATS.get(kind) or (_SPELLINGS[kind], "%Y-%m-%d" if kind in ("date", "timestamp") else "")
-    is_spelled, day = f"regexp_full_match({text}, '{spelling}')", text if kind in _FORMATS else f"{text}[:10]"
-    return f"{is_spelled} AND try_strptime({day}, '{of_duckdb}') IS NOT NULL" if of_duckdb else is_spelled
+    if kind in FORMATS:
+        return is_time(kind, text)
+    is_spelled, of_day = f"regexp_full_match({text}, '{_SPELLINGS[kind]}')", f"try_strptime({text}[:10], '%Y-%m-%d')"
+    return f"{is_spelled} AND {of_day} IS NOT NULL" if kind in ("date", "timestamp") else is_spelled
 
 
 def _measures(values: _Values) -> Iterator[str]:
     """Yield the SQL of what `_Values.measured` takes."""
     text = values.text
-    are_kinds = (f"coalesce({_condition(kind, text)}, false)::INT << {bit}" for bit, kind in enumerate(values.kinds))
+    are_kinds = (f"coalesce({_condition(kind, text)}, false)::BIGINT << {bit}" for bit, kind in enumerate(values.kinds))
     bits = " | ".join(f"({is_kind})" for is_kind in are_kinds)
     is_none = f"{text} IN ({_LIST})"
     # Most texts do not begin like a number, and need no regular expression.
@@ -252,10 +245,11 @@ def _reading(values: _Values) -> Reading | None:
         if unit in values.kinds:
             kind = "date" if unit == "days" else "timestamp"
             return Reading(kind, f"TRY_CAST({text} AS BIGINT)", {**settings, "epoch": unit})
-    formats = [pattern for pattern in _FORMATS if pattern in values.kinds]
+    formats = [pattern for pattern in FORMATS if pattern in values.kinds]
     if len(formats) == 1:
-        day = f"CAST(try_strptime({text}, '{_FORMATS[formats[0]][1]}') AS DATE)"
-        return Reading("date", day, {**settings, "format": formats[0]})
+        settings, time = {**settings, "format": formats[0]}, time_of(formats[0], text)
+        is_day = formats[0] in DAYS
+        return Reading("date" if is_day else "timestamp", f"CAST({time} AS DATE)" if is_day else time, settings)
     return None if formats else _number_or_time(text, settings, values)
 
 

@@ -54,8 +54,8 @@ def _number_facts(reader: duckdb.DuckDBPyConnection, columns: list[str], relatio
         f"max(length(ltrim(split_part({name}, '.', 1), '+-0'))), "
         f"max(length(split_part({name}, '.', 2))), "
         f"bool_or(contains(lower({name}), 'e')), "
-        # A double that DuckDB writes has the digits that were sent, or others: then they were too many.
-        f"bool_or(length({_digits(name)}) > {DIGITS_OF_DOUBLE} AND {_digits(name)} <> "
+        # A double that DuckDB writes has the digits that were sent, or others: they were too many, or it is too large.
+        f"bool_or(regexp_matches({name}, '[0-9]') AND {_digits(name)} IS DISTINCT FROM "
         f"{_digits(f'CAST(TRY_CAST({name} AS DOUBLE) AS VARCHAR)')}), "
         f"max(length({_digits(name)}))"
         for name in map(identifier, columns)

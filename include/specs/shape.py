@@ -55,13 +55,10 @@ def validate_shape(document: Mapping[str, Any], model: type[AnySpec]) -> tuple[A
 
 def _said_once(defects: list[Defect]) -> list[Defect]:
     """Return the defects without the missing keys that an unknown key beside them seems to mean."""
-    meant = {(defect.path[:-1], defect.fix) for defect in defects if defect.message == _UNKNOWN}
-    return [
-        defect
-        for defect in defects
-        if not defect.message.startswith(_MISSING)
-        or (defect.path[:-1], f"did you mean {defect.path[-1]!r}?") not in meant
-    ]
+    meant = [(defect.path[:-1], defect.fix) for defect in defects if defect.message == _UNKNOWN]
+    missing = [defect for defect in defects if defect.message.startswith(_MISSING)]
+    said = [each for each in missing if (each.path[:-1], f"did you mean {each.path[-1]!r}?") in meant]
+    return [defect for defect in defects if defect not in said]
 
 
 def _defect(document: Mapping[str, Any], model: type[BaseModel], error: ErrorDetails) -> Defect:

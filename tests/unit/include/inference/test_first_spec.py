@@ -34,7 +34,7 @@ def test_csv_files_give_columns_types_and_dialect_and_what_no_column_can_read_is
         "amount": ("double", "1", "2.5"),
         "is_paid": ("boolean", "true", ""),
         "dotted": ("date", "01.07.2025", "31.12.2025"),
-        "american": ("string", "07/01/2025 10:00:00", "12/31/2025 11:00:00"),
+        "american": ("timestamp", "07/01/2025 10:00:00", "12/31/2025 11:00:00"),
         "day": ("date", "2025-07-01", "2025-12-31"),
         "at": ("timestamp", "2025-07-01T10:00:00", "2025-12-31 11:00:00"),
         "zoned": ("timestamp", "2025-07-01T10:00:00Z", "2025-12-31T11:00:00.123+02:00"),
@@ -184,6 +184,7 @@ def test_numbers_with_more_digits_than_a_double_has_keep_them(tmp_path: Path, ki
         "größe (m)": ("0.12345678901234567891", "1", "decimal(38,20)"),
         "tiny": ("1.2345678901234567891e-7", "1", "string"),
         "share": ("1e-7", "0.5", "double"),
+        "huge": ("1e400", "0.5", "string"),
     }
     rows = list(zip(*columns.values(), strict=True))[:2]
     records = (", ".join(f'"{name}": {row[at]}' for at, name in enumerate(columns)) for row in rows)

@@ -14,6 +14,7 @@ from include.contracts.spec.value_reading import ValueReading
 from tests.support.documents.inferred_specs import inferred, put
 
 EPOCH, MS = {"type": "timestamp", "epoch": "s"}, {"type": "timestamp", "epoch": "ms"}
+IN_ZONES = {"format": "yyyy-MM-dd HH:mm:ss VV"}
 BIGINT, STRING, DATE = {"type": "bigint"}, {"type": "string"}, {"type": "date"}
 READINGS = {
     # name: (values, reading)
@@ -34,6 +35,12 @@ READINGS = {
     "either": (["05/06/2024", "01/07/2024"], STRING),
     "two_ways": (["30/06/2024", "06/30/2024"], STRING),
     "slashed": (["2024/06/30", "2024/07/01"], {"type": "date", "format": "yyyy/MM/dd"}),
+    "till": (["30.06.2024 12:05", "01.07.2024 23:59"], {"type": "timestamp", "format": "dd.MM.yyyy HH:mm"}),
+    "in_zones": (["2024-06-30 12:00:00 Europe/Berlin", "2024-07-01 08:30:00 UTC"], {"type": "timestamp", **IN_ZONES}),
+    "short_zone": (["2024-06-30 12:00:00 CET", "2024-07-01 08:30:00 CET"], STRING),
+    "no_zone": (["2024-06-30 12:00:00 Europe/Berlinn", "2024-07-01 08:30:00 UTC"], STRING),
+    "either_time": (["05/06/2024 12:00:00", "01/07/2024 12:00:00"], STRING),
+    "no_hour": (["30.06.2024 24:05", "01.07.2024 23:59"], STRING),
     "no_day": (["31.06.2024", "01.07.2024"], STRING),
     "price": (["1.234,5", "7"], {"type": "decimal(18,1)", "decimal_comma": True}),
     "share": (["-0,125", "0,5"], {"type": "decimal(18,3)", "decimal_comma": True}),
