@@ -75,6 +75,9 @@ def rebuild(
     allow_missing: Annotated[
         bool, typer.Option("--allow-missing", help="Continue although some of its landing files are missing now.")
     ] = False,
+    allow_refused: Annotated[
+        bool, typer.Option("--allow-refused", help="Let the new table pass, whose gate has refused it; needs --why.")
+    ] = False,
     why: Annotated[str, typer.Option(help="The reason, for those who look at it later.")] = "",
     cancel: Annotated[bool, typer.Option("--cancel", help="Give up the rebuild in progress.")] = False,
     undo: Annotated[bool, typer.Option("--undo", help="Restore the rows that the last rebuild replaced.")] = False,
@@ -94,6 +97,7 @@ def rebuild(
         downstream=downstream,
         allow_deletes=allow_deletes,
         allow_missing=allow_missing,
+        allow_refused=allow_refused,
         cancel=cancel,
         undo=undo,
         why=why,

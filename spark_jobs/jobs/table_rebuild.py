@@ -15,6 +15,7 @@ from include.contracts.job.report import JobReport, reported_run
 from include.contracts.job.requests import RebuildRequest
 from include.contracts.row_status import RowStatus
 from include.control.changes.staging import remove_staging, staged_paths
+from include.control.changes.table_diff import table_diff
 from include.control.leases.store import lakehouse_leases
 from include.control.ledger.rebuilds import Rebuild, RebuildEvent
 from include.control.ledger.states.measures import table_rows
@@ -23,6 +24,7 @@ from include.control.log.delta_log import latest_version
 from include.control.log.stored_tables import is_table
 from include.control.log.streams import NONE, concurrency_at, concurrency_of
 from include.control.maintenance.retention import retention_of
+from include.control.planning.stream_positions import stream_position
 from include.control.quarantine.rows import count_by_status
 from include.control.quarantine.stored_rows import StoredRows
 from include.errors import BadInputError, NotReadyError, Outcome
@@ -46,6 +48,7 @@ def run(context: JobContext) -> JobReport:
         BadInputError: landing files that it needs no longer exist, or another rebuild contains the table.
         DeletesRefusedError: more absent keys would be deleted than the spec allows, and no person has allowed it.
         GateFailedError: the rebuilt table did not pass its gate.
+        OverrideError: the refused version of the rebuilt table cannot be let pass.
         ConflictError: another writer committed at the moment of the switch.
         LeaseLostError: another driver works on the rebuild of this table.
     """
@@ -72,12 +75,19 @@ def _handle(context: JobContext, request: RebuildRequest) -> JobReport:
         if not is_table(context.paths.table(table)):
             raise NotReadyError(f"{table}: there is no table to rebuild; its next run creates it")
     missing = [path for table in tables for path in missing_landing_files(context, context.catalog.spec(table))]
+    refused = [each for each in _builds(context, rebuild) if each.refusal]
+    if request.allow_refused and not refused:
+        raise BadInputError(
+            f"{context.spec.table}: no gate has refused a new table of it, so that there is nothing to let pass",
+            f"Rebuild it first: lakehouse rebuild {context.spec.table}. If its gate refuses the new table, ask again.",
+        )
     is_resumed = rebuild is not None and rebuild.run_id == context.args.run_id
-    if context.args.dry_run or (request.plan and not is_resumed):
+    if context.args.dry_run or (request.plan and (request.allow_refused or not is_resumed)):
         if request.plan and context.ops.rebuilds.is_done_by(context.args.run_id, context.spec.table):
             return _report(context, Outcome.NO_OP, "this run has rebuilt it; another one needs another approval", {})
         gone = {"tables": list(tables), "gone": missing}
-        plan = _report(context, Outcome.NO_OP, _plan(context, tables, rebuild), gone, missing)
+        notes = (*_missing_notes(missing), *_changes(context, tables), *(each.refusal_text for each in refused))
+        plan = _report(context, Outcome.NO_OP, _plan(context, tables, rebuild), gone, notes)
         if context.args.dry_run:
             return plan
         if request.plan != plan.for_people:
@@ -96,7 +106,7 @@ def _handle(context: JobContext, request: RebuildRequest) -> JobReport:
     context.ops.rebuilds.record(RebuildEvent.DONE, rebuild, request, context.args.run_id)
     remove_staging(staged_paths(context.paths, rebuild.id, tables))
     switched = {"tables": {winner.intent.table: winner.version for winner in winners}, "rebuild": rebuild.id}
-    return _report(context, Outcome.COMMITTED, _message(context, winners), switched, missing)
+    return _report(context, Outcome.COMMITTED, _message(context, winners), switched, _missing_notes(missing))
 
 
 def _require_one_stream(context: JobContext, tables: Sequence[str]) -> None:
@@ -116,6 +126,8 @@ def _rebuild_table(context: JobContext, rebuild: Rebuild, table: str, request: R
     of_table = _of_table(context, table, allow_deletes=approver)
     build = StagedBuild(of_table, rebuild, table, RUN)
     if not build.is_switched:
+        if request.allow_refused:
+            build.let_pass(request.said_by, request.why)
         with of_table.leases.table(table):
             close_open_batch(of_table)
         build.build()
@@ -128,6 +140,11 @@ def _rebuild_table(context: JobContext, rebuild: Rebuild, table: str, request: R
             return Switch(of_table.spec, build).run()
     winners = context.ops.ledger.batches(table, build.id, -1)
     return next(winner for winner in winners if winner.token == rebuild.token(table))
+
+
+def _builds(context: JobContext, rebuild: Rebuild | None) -> list[StagedBuild]:
+    """Return the tables of a rebuild in progress; none if there is none."""
+    return [StagedBuild(_of_table(context, table), rebuild, table, RUN) for table in rebuild.tables] if rebuild else []
 
 
 def _active_rebuild(context: JobContext) -> Rebuild | None:
@@ -214,6 +231,20 @@ def _plan(context: JobContext, tables: Sequence[str], rebuild: Rebuild | None) -
     return f"would {'resume the rebuild of' if rebuild else 'rebuild'} {names}. Nothing was written: this is a dry run."
 
 
+def _changes(context: JobContext, tables: Sequence[str]) -> list[str]:
+    """Return how the tables differ from their specs, as `lakehouse diff` tells it: what the rebuild changes."""
+    ops, lines = context.ops, list[str]()
+    for spec in map(context.catalog.spec, tables):
+        position = stream_position(spec, context.paths, ops.ledger)
+        lines += table_diff(spec, position.last if position else None, ops).changed_lines()
+    return lines
+
+
+def _missing_notes(missing: Sequence[str]) -> tuple[str, ...]:
+    gone = counted(len(missing), "loaded landing file no longer exists", "loaded landing files no longer exist")
+    return (f"{gone}, such as {missing[0]}",) if missing else ()
+
+
 def _message(context: JobContext, winners: Sequence[Winner]) -> str:
     lines = []
     for winner in winners:
@@ -247,11 +278,9 @@ def _missing_files_message(table: str, missing: Sequence[str]) -> str:
 
 
 def _report(
-    context: JobContext, outcome: Outcome, message: str, details: dict[str, Any], missing: Sequence[str] = ()
+    context: JobContext, outcome: Outcome, message: str, details: dict[str, Any], notes: tuple[str, ...] = ()
 ) -> JobReport:
     path = context.paths.table(context.spec.table)
-    gone = counted(len(missing), "loaded landing file no longer exists", "loaded landing files no longer exist")
-    notes = (f"{gone}, such as {missing[0]}",) if missing else ()
     return JobReport(
         **reported_run(Job.TABLE_REBUILD, context.args),
         outcome=outcome,

@@ -113,6 +113,7 @@ class RebuildRequest(RequestFile):
         allow_deletes: whether any interval may delete more absent keys than `max_deleted_percent`; deletes that were
             approved for the table in use are allowed in any case.
         allow_missing: whether to switch although landing files whose rows the table holds are missing now.
+        allow_refused: whether the version of the new table that its gate has refused passes; the dry run names it.
         cancel: give up the rebuild in progress instead; tables that were switched already stay switched.
         undo: restore the rows that the last rebuild replaced instead; with `downstream` those of all tables that it
             replaced.
@@ -125,6 +126,7 @@ class RebuildRequest(RequestFile):
     downstream: bool = False
     allow_deletes: bool = False
     allow_missing: bool = False
+    allow_refused: bool = False
     cancel: bool = False
     undo: bool = False
     plan: str = ""

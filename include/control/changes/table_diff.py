@@ -106,8 +106,17 @@ class TableDiff:
                 label = "applied" if after_a_run and effect is Effect.APPLIED else str(effect)
                 lines.append(f"{self.table}: {label}: {'; '.join(map(str, changes))}{self._advice(effect)}")
         if self.unknown:
-            lines.append(f"{self.table}: its last batch followed another spec, and which one was not recorded")
+            lines.append(self._unknown_line)
         return tuple(lines)
+
+    def changed_lines(self) -> tuple[str, ...]:
+        """Return a line for each change, without a command to run; nothing if nothing differs."""
+        changes = tuple(f"{self.table}: {change}" for change in self.changes)
+        return (*changes, self._unknown_line) if self.unknown else changes
+
+    @property
+    def _unknown_line(self) -> str:
+        return f"{self.table}: its last batch followed another spec, and which one was not recorded"
 
     def _advice(self, effect: Effect) -> str:
         if effect is Effect.REBUILD:

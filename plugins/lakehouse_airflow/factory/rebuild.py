@@ -85,6 +85,13 @@ def _form(tables: list[str]) -> dict[str, Param]:
             title="Allow missing files",
             description_md="For bronze: go on although some loaded landing files do not exist any more.",
         ),
+        "allow_refused": Param(
+            False,
+            type="boolean",
+            title="Allow refused",
+            description_md="After a rebuild whose gate refused the new table: let it pass all the same. The question "
+            "names the rules.",
+        ),
         "why": Param(type="string", minLength=1, title="Why", description_md="It is recorded with the rebuild."),
         "task": waiting_task_field(),
     }

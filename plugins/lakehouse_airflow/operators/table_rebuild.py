@@ -38,8 +38,8 @@ class RebuildApprovalOperator(SecondPersonApprovalOperator):
 class TableRebuildOperator(SparkJobOperator):
     """Rebuild the table of the form as approved, or report the plan; a rebuild that ended early is continued.
 
-    The form's fields are Params of the run: `table`, `downstream`, `allow_deletes`, `allow_missing`, `why`, `task`. The
-    parameters are those of `SparkJobOperator`, without table.
+    The form's fields are Params of the run: `table`, `downstream`, `allow_deletes`, `allow_missing`,
+    `allow_refused`, `why`, `task`. The parameters are those of `SparkJobOperator`, without table.
 
     :param is_dry_run: whether only to report the plan, for which nobody need have approved anything.
     """
@@ -69,6 +69,7 @@ class TableRebuildOperator(SparkJobOperator):
             downstream=bool(form["downstream"]),
             allow_deletes=bool(form["allow_deletes"]),
             allow_missing=bool(form["allow_missing"]),
+            allow_refused=bool(form["allow_refused"]),
             plan="" if self.is_dry_run else _plan(context),
             said_by=f"{asked_by}{who}",
             why=str(form["why"]),
@@ -89,6 +90,7 @@ def _question(context: Context) -> Question:
     form, waiting = context["params"], waiting_task(context)
     allowed = {
         "allow_deletes": "It may delete any number of keys that earlier snapshots lack.",
+        "allow_refused": "It lets the new table pass, though its gate has refused it.",
         "allow_missing": "It goes on without loaded landing files that do not exist any more.",
     }
     body = (

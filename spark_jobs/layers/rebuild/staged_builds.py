@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 
 from include.contracts.interval import Interval
 from include.contracts.job.args import WRITER_OF_LAYER, Job
-from include.contracts.job.report import JobReport
+from include.contracts.job.report import CheckResult, JobReport
 from include.contracts.spec.table_spec import AnySpec, BronzeSpec, SilverSpec
 from include.control.changes.staging import StagedDeletes, StagedPaths, copy_ledger, staged_paths
+from include.control.gates.overrides import let_pass, refusal_to_override
+from include.control.gates.result import GateResult, Override
 from include.control.landing.landing import landing_of
 from include.control.ledger.deletes import are_too_many
 from include.control.ledger.events import FileEvent
@@ -24,6 +26,7 @@ from include.errors import BadInputError, DeletesRefusedError, GateFailedError, 
 from include.paths import LakehousePaths
 from spark_jobs.delta_io.reads import read_version
 from spark_jobs.layers.rebuild.lost_keys import lost_keys
+from spark_jobs.quality.verdicts.verdict import describe_failure
 from spark_jobs.runtime.context import JobContext
 from spark_jobs.runtime.entrypoint import RunJob
 
@@ -87,11 +90,45 @@ class StagedBuild:
         reports = [self._run(spec, interval) for interval in self._intervals(spec)]
         refused = next((report for report in reports[-1:] if any(check.refuses for check in report.checks)), None)
         if refused or self.ops.gates.certified(table) is None:
-            cause = refused.message if refused else "it has no batch"
+            again, cause = f"lakehouse rebuild {self.rebuild.table}", _failed(refused.checks) if refused else "no batch"
             raise GateFailedError(
                 f"{table}: the rebuilt table did not pass its gate: {cause}",
-                f"Readers keep the table in use. Correct the error, then: lakehouse rebuild {self.rebuild.table}",
+                f"Readers keep the table in use. Correct the data or the rule, then: {again}",
+                f"If the new rows may be read as they are: {again} --allow-refused --why ...; in Airflow, the form "
+                "Table rebuild with Allow refused.",
             )
+
+    @cached_property
+    def refusal(self) -> GateResult | None:
+        """The refusal because of which an earlier try did not switch the table, also one that this run let pass."""
+        if not is_table(self.paths.table(self.table)) or self.is_switched:
+            return None
+        newest = next(self.ops.gates.newest_results(self.table), None)
+        if newest is None:
+            return None
+        result, decision = newest.result, newest.result.override
+        is_of_run = decision is not None and decision.run_id == self.context.args.run_id
+        return None if result.passed and not is_of_run else result
+
+    @property
+    def refusal_text(self) -> str:
+        """The refusal for the person who may let the new table pass."""
+        if self.refusal is None:
+            return ""
+        version, failed = self.refusal.version, _failed(self.refusal.checks)
+        return f"{self.table}: its gate has refused version {version} of the new table: {failed}"
+
+    def let_pass(self, by: str, why: str) -> None:
+        """Let the refused version of the new table pass; the gate judges what the build loads afterwards anew.
+
+        Raises:
+            OverrideError: there is no reason, or the rules have changed since.
+        """
+        if self.refusal is not None and not self.refusal.passed:
+            gates, spec = self.ops.gates, self.context.catalog.spec(self.table)
+            refusal = refusal_to_override(spec, self.refusal.version, self.paths, gates)
+            run_id, at = self.context.args.run_id, self.context.now()
+            let_pass(refusal, Override(by=by, reason=why, run_id=run_id, at=at), gates)
 
     def require_keys(self) -> None:
         """Require that the rebuilt table lacks no more keys than the spec permits without a person's approval.
@@ -164,6 +201,10 @@ class StagedBuild:
         }
         for start, end in sorted(loaded):
             yield Interval(start=start, end=end)
+
+
+def _failed(checks: Iterable[CheckResult]) -> str:
+    return "; ".join(describe_failure(check) for check in checks if check.refuses or check.overridden)
 
 
 def missing_landing_files(context: JobContext, spec: AnySpec) -> list[str]:

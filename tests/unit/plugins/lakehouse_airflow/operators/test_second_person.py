@@ -243,7 +243,10 @@ def test_an_answer_about_what_is_no_name_of_a_column_is_not_kept(columns: NewCol
 
 
 SILVER, REVENUE = "silver.orders", "gold.revenue"
-FORM = {"table": SILVER, "downstream": True, "allow_deletes": False, "allow_missing": False, "why": "other keys"}
+FORM = {
+    "table": SILVER, "downstream": True, "allow_deletes": False, "allow_missing": False, "allow_refused": False,
+    "why": "other keys",
+}  # fmt: skip
 SAID = 'report(Outcome.NO_OP, "would rebuild silver.orders")'
 DONE = f'report(Outcome.COMMITTED, "rebuilt", version=4, details={{"tables": {{"{SILVER}": 4, "{REVENUE}": 7}}}})'
 
@@ -276,6 +279,9 @@ def test_a_dry_run_gives_what_a_person_is_asked(house: House, rebuilding: dict[s
     assert RebuildRequest.load(args.request) == RebuildRequest(downstream=True, said_by="ann", why="other keys")
     assert question.subject == "Rebuild silver.orders?"
     assert "would rebuild silver.orders" in question.body
+    assert "though its gate has refused it" not in question.body
+    allowing = {**rebuilding, "params": {**FORM, "allow_refused": True}}
+    assert "though its gate has refused it" in RebuildApprovalOperator(task_id="approve").question(allowing).body
     assert "ann: `other keys`" in question.body
     assert rebuilding["told"] == []
 
