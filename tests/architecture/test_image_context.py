@@ -1,15 +1,32 @@
-"""What goes into the image is the project alone: no tables, no caches, and none of the local stack's secrets."""
+"""What goes into the image is the code alone: no tables, no caches, and nobody's secrets."""
 
 from __future__ import annotations
 
+import subprocess
+
+import pytest
+from pathspec import GitIgnoreSpec
+
 from include.settings import PROJECT
 
+SECRET = [
+    *(".env", ".home/token", "backup/secrets-store.tar.gz", "data/lakehouse/x.parquet"),
+    "docker-compose.override.yaml",
+]
 
-def patterns(name: str) -> set[str]:
-    lines = (PROJECT / name).read_text().splitlines()
-    return {line.removeprefix("**/").rstrip("/") for line in lines if line and not line.startswith("#")}
+
+@pytest.mark.parametrize("name", SECRET)
+def test_what_lies_beside_the_code_gets_into_no_image_and_no_commit(name: str) -> None:
+    ignored = GitIgnoreSpec.from_lines((PROJECT / ".dockerignore").read_text().split("\n"))
+    assert not ignored.match_file("include/errors.py"), "it finds what is not ignored"
+    assert ignored.match_file(name)
+    is_untracked = subprocess.run(["git", "check-ignore", "--quiet", "--no-index", name], cwd=PROJECT, check=False)
+    assert is_untracked.returncode == 0
 
 
-def test_what_git_leaves_out_the_image_leaves_out_too() -> None:
-    assert {".home", "data"} <= patterns(".gitignore"), "secrets and tables"
-    assert patterns(".gitignore") | {".git"} <= patterns(".dockerignore")
+def test_the_image_gets_all_that_its_build_copies_and_compiles() -> None:
+    ignored = GitIgnoreSpec.from_lines((PROJECT / ".dockerignore").read_text().split("\n"))
+    tracked = subprocess.run(["git", "ls-files"], cwd=PROJECT, capture_output=True, text=True, check=True).stdout
+    context = {name.partition("/")[0] for name in tracked.split() if not ignored.match_file(name)}
+    code = {"containers", "dags", "embedded", "include", "millrace", "plugins", "races", "spark_jobs"}
+    assert context == {*code, "LICENSE", "README.md", "pyproject.toml", "uv.lock"}
