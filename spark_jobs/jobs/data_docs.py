@@ -6,10 +6,8 @@ person reads it; pages that exist are not built again.
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 import sys
-from itertools import islice
 from pathlib import Path
 from tempfile import mkdtemp
 
@@ -19,6 +17,7 @@ from filelock import FileLock
 from include.contracts.interval import Interval
 from include.contracts.job.args import DataDocsArgs
 from include.control.gates.gates import Gates, RecordedResult
+from include.control.gates.run_results import folder_name, results_of
 from include.control.ledger.states.measures import table_rows
 from include.control.log.delta_log import read_commit
 from include.errors import NotReadyError
@@ -34,15 +33,10 @@ def build(args: DataDocsArgs) -> str:
         NotReadyError: no result of the run is recorded.
     """
     paths = LakehousePaths(args.root)
-    gates, results = Gates(paths), list[RecordedResult]()
-    for checked in args.versions:
-        result = gates.result(checked.table, checked.version, checked.suite_hash)
-        newest = gates.newest_results(checked.table)
-        results += islice((recorded for recorded in newest if recorded.result == result), 1)
+    results = results_of(Gates(paths), args.versions)
     if not results:
         raise NotReadyError(f"{args.run_id}: no result of its gates is recorded in {paths.ops('gates')}")
-    texts = sorted(recorded.result.model_dump_json() for recorded in results)
-    name = hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16]
+    name = folder_name(results)
     args.folder.mkdir(parents=True, exist_ok=True)
     with FileLock(args.folder / "lock"):
         if not (args.folder / name).exists():

@@ -1,7 +1,8 @@
 """Serve the Data Docs of a run, built at the first request from the results of the run's gates.
 
-A separate process builds them, because Great Expectations takes seconds and hundreds of megabytes to import. A user
-who may read the logs of a DAG's tasks may read its pages. The pages contain values of tables, so the browser may
+A separate process builds them, because Great Expectations takes seconds and hundreds of megabytes to import. One works
+at a time, so that many people who click take no more of the machine than one does, and no connection of the server. A
+user who may read the logs of a DAG's tasks may read its pages. The pages contain values of tables, so the browser may
 neither run scripts in them nor load anything from other sites.
 """
 
@@ -20,12 +21,16 @@ from airflow.models.xcom import XComModel
 from airflow.sdk.exceptions import AirflowFailException
 from fastapi import APIRouter, HTTPException
 from fastapi.responses import FileResponse, RedirectResponse
+from filelock import FileLock
+from filelock import Timeout as LockTimeoutError
 from starlette import status
 
 from include.contracts.job.args import CheckedVersion, DataDocsArgs
+from include.control.gates.run_results import folder_name, results_of
 from include.paths import RunPaths
 from include.settings import PROJECT, Settings
 from lakehouse_airflow.hooks.store_access import reach_store
+from lakehouse_airflow.pages.reader import lakehouse
 from lakehouse_airflow.ui.links import CHECKED_KEY
 from lakehouse_airflow.ui.rights import MAY_READ_LOGS
 
@@ -57,7 +62,8 @@ def open_page(dag_id: str, run_id: str, table: str, session: SessionDep) -> Redi
     """Build the run's pages, unless they are up to date, and redirect to the page of the table.
 
     Raises:
-        HTTPException: 404 if no gate of the run has checked the table, 500 if the pages could not be built.
+        HTTPException: 404 if no gate of the run has checked the table, 503 while other pages are built, 500 if they
+            could not be built.
     """
     versions = checked_versions(dag_id, run_id, session)
     if table not in {version.table for version in versions}:
@@ -73,7 +79,8 @@ def read_page(dag_id: str, run_id: str, name: str, page: str, session: SessionDe
     the same name.
 
     Raises:
-        HTTPException: 404 if there is no page of that name, 500 if the pages could not be built.
+        HTTPException: 404 if there is no page of that name, 503 while other pages are built, 500 if they could not be
+            built.
     """
     folder = run_folder(dag_id, run_id, Settings().absolute().run_paths)
     file = (folder / name / page).resolve()
@@ -102,6 +109,7 @@ def checked_versions(dag_id: str, run_id: str, session: SessionDep) -> tuple[Che
         XComModel.get_many(key=CHECKED_KEY, run_id=run_id, dag_ids=dag_id).with_only_columns(XComModel.value)
     )
     versions = [CheckedVersion.model_validate(XComModel.deserialize_value(value)) for value in values]
+    session.close()  # Others need its connection while the pages are built.
     return tuple(sorted(versions, key=lambda version: (version.table, version.version)))
 
 
@@ -122,13 +130,25 @@ def _build(dag_id: str, run_id: str, versions: tuple[CheckedVersion, ...]) -> st
     """Build the run's pages unless this machine has them; return the name of their folder."""
     settings, environment = Settings().absolute(), builder_environment(os.environ)
     folder = run_folder(dag_id, run_id, settings.run_paths)
+    with lakehouse() as reader, reader.ledger() as ops:
+        results = results_of(ops.gates, versions)
+    if results and (folder / folder_name(results)).exists():
+        return folder_name(results)
     args = DataDocsArgs(root=settings.root, folder=folder, run_id=run_id, versions=versions)
     command = [sys.executable, "-m", BUILDER, *args.to_argv()]
+    settings.run_paths.data_docs.mkdir(parents=True, exist_ok=True)
     try:
         reach_store(environment, settings)
-        builder = subprocess.run(
-            command, env=environment, cwd=PROJECT, capture_output=True, timeout=TIMEOUT_S, check=True
-        )
+        with FileLock(settings.run_paths.data_docs / "builder.lock", blocking=False):
+            builder = subprocess.run(
+                command, env=environment, cwd=PROJECT, capture_output=True, timeout=TIMEOUT_S, check=True
+            )
+    except LockTimeoutError:
+        raise HTTPException(
+            status.HTTP_503_SERVICE_UNAVAILABLE,
+            "Data Docs are being built: this page opens the link again in a few seconds",
+            {"Retry-After": "5", "Refresh": "5"},
+        ) from None
     except AirflowFailException as error:
         raise HTTPException(status.HTTP_500_INTERNAL_SERVER_ERROR, str(error)) from None
     except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:

@@ -27,7 +27,9 @@ async def show_refusal(request: Request, error: HTTPException) -> Response:
     if "text/html" not in request.headers.get("accept", ""):
         return await http_exception_handler(request, error)
     if not _is_logged_out(error):
-        return error_page(HTTPStatus(error.status_code).phrase, error.status_code, str(error.detail))
+        refusal = error_page(HTTPStatus(error.status_code).phrase, error.status_code, str(error.detail))
+        refusal.headers.update(error.headers or {})
+        return refusal
     if request.method == "GET":
         return RedirectResponse(login_path(request.url.path, request.url.query))
     return error_page(

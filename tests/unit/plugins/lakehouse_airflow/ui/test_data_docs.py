@@ -11,12 +11,18 @@ from typing import Any
 
 import pytest
 from fastapi import HTTPException
+from filelock import FileLock
 
 from include.contracts.job.args import CheckedVersion
-from include.paths import RunPaths
+from include.control.gates.gates import Gates
+from include.control.gates.result import GateResult
+from include.control.gates.run_results import folder_name
+from include.control.ledger.resolution import table_id
+from include.paths import LakehousePaths, RunPaths
 from include.settings import PROJECT, Settings
 from lakehouse_airflow.ui import data_docs
-from lakehouse_airflow.ui.data_docs import read_page, run_folder
+from lakehouse_airflow.ui.data_docs import open_page, read_page, run_folder
+from tests.support.ledger.delta_tables import create_table
 
 DAG, RUN, NAME = "shop", "manual__2013-01-05T00:00:00+00:00", "0123456789abcdef"
 
@@ -24,7 +30,7 @@ DAG, RUN, NAME = "shop", "manual__2013-01-05T00:00:00+00:00", "0123456789abcdef"
 def session_with(*versions: CheckedVersion) -> Any:
     """Return a database session in which the gates of the run have checked `versions`."""
     rows = [SimpleNamespace(value=json.dumps(version.model_dump())) for version in versions]
-    return SimpleNamespace(execute=lambda query: rows)
+    return SimpleNamespace(execute=lambda query: rows, close=lambda: None)
 
 
 @pytest.fixture
@@ -85,6 +91,23 @@ def test_another_server_builds_the_pages_too_without_its_secrets_and_none_of_ear
     environment = json.loads(Path(answer.path).read_text())
     assert {"AWS_SECRET_ACCESS_KEY", "PATH", "PYTHONPATH"} <= set(environment)
     assert set(environment).isdisjoint({*secrets, "LAKEHOUSE_KAFKA"})
+
+
+def test_pages_are_built_once_and_one_run_at_a_time(built: Path, tmp_path: Path) -> None:
+    paths = LakehousePaths(tmp_path)
+    create_table(paths.table("silver.a"))
+    own_id = table_id(paths.table("silver.a"))
+    Gates(paths).record(GateResult(table="silver.a", table_id=own_id, version=0, suite_hash="s", passed=True))
+    session = session_with(CheckedVersion(table="silver.a", version=0, suite_hash="s"))
+    with FileLock(built.parent.parent / "builder.lock"), pytest.raises(HTTPException) as refused:
+        open_page(DAG, RUN, "silver.a", session)
+    assert (refused.value.status_code, refused.value.headers) == (503, {"Retry-After": "5", "Refresh": "5"})
+    [result] = Gates(paths).results("silver.a")
+    (built / folder_name([result])).mkdir(parents=True)
+    answer = open_page(DAG, RUN, "silver.a", session)
+    assert answer.headers["location"] == f"pages/{folder_name([result])}/silver.a.html", (
+        "no builder, which makes another"
+    )
 
 
 @pytest.mark.usefixtures("built")
