@@ -66,24 +66,32 @@ class FileLimits(StrictModel):
     Attributes:
         record: the size of a record, unpacked: a line of JSON, a record of a CSV file (in characters).
         header: the size of the header of a CSV file, in characters.
-        columns: the number of columns of a CSV file.
+        columns: the number of columns of a file (CSV, Parquet, Avro).
+        block: the size of a block of an Avro file, unpacked.
         expansion: how many times its size a compressed file has unpacked; a small one may have the size of a `record`.
+        memory: what the process that reads a Parquet or Avro file before Spark may use for that.
+        time: the computing time of that process, per 64 MiB of the file or a part of that: `<n> seconds`, `<n> minutes`
+            or `<n> hours`.
     """
 
     record: Bytes = Field(default=ByteSize(16 << 20), json_schema_extra={"default": "16 MiB"})
     header: Bytes = Field(default=ByteSize(1 << 20), json_schema_extra={"default": "1 MiB"})
     columns: int = Field(default=10_000, gt=0)
+    block: Bytes = Field(default=ByteSize(256 << 20), json_schema_extra={"default": "256 MiB"})
     expansion: int = Field(default=500, gt=0)
+    memory: Bytes = Field(default=ByteSize(1 << 30), json_schema_extra={"default": "1 GiB"})
+    time: Wait = Field(default=timedelta(minutes=1), json_schema_extra={"default": "1 minutes"})
 
     def over(self, limit: str, found: str) -> ValueError:
         """Return the error of a file over a limit.
 
-        >>> print(FileLimits().over("columns", "40000 columns"))
+        >>> print(FileLimits().over("columns", "it has 40000 columns"))
         it has 40000 columns, and source.limits.columns is 10000; correct the file or raise the limit
         """
         value = getattr(self, limit)
         text = value.human_readable(separator=" ") if isinstance(value, ByteSize) else value
-        return ValueError(f"it has {found}, and source.limits.{limit} is {text}; correct the file or raise the limit")
+        text = f"{value.total_seconds():.0f} seconds" if isinstance(value, timedelta) else text
+        return ValueError(f"{found}, and source.limits.{limit} is {text}; correct the file or raise the limit")
 
 
 class LandingSource(StrictModel):

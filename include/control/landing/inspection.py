@@ -6,8 +6,8 @@ import hashlib
 import io
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from itertools import islice
-from types import MappingProxyType
 from typing import NamedTuple
 
 from include.contracts.spec.bronze_sources import LandingSource
@@ -21,6 +21,7 @@ from include.control.landing.formats.json_arrays import is_array, require_array
 from include.control.landing.formats.parquet_files import digest, layout_of, parquet_file
 from include.control.landing.formats.record_sizes import JsonSizes
 from include.control.landing.landing import Landing, LandingFile
+from include.control.landing.reader_process import read_apart
 from include.control.log.batch import COPIED, JSON_ARRAY, FileFact
 from include.errors import first_line
 
@@ -36,7 +37,7 @@ class Content(NamedTuple):
 
     columns: tuple[str, ...] = ()
     layout: str = ""
-    unread: Mapping[str, str] = MappingProxyType({})
+    unread: Mapping[str, str] = {}
 
 
 def inspect(file: FileFact, landing: Landing, spec: BronzeSpec, needed: Collection[str] = ()) -> FileFact:
@@ -54,7 +55,8 @@ def inspect(file: FileFact, landing: Landing, spec: BronzeSpec, needed: Collecti
     path = LandingFile(landing, file.path)
     try:
         checksum, defect = _checksum_and_defect(path, file, spec.landing_source)
-        content, misfit = _content(path, spec, needed) if file.size and not defect else (Content(), "")
+        is_sound = file.size and not defect
+        content, misfit = _content(path, file.size, spec, needed) if is_sound else (Content(), "")
     except FileNotFoundError:
         return replace(file, checksum="", defect="it went away while it was read")
     defect = _bounded(defect or misfit)
@@ -66,10 +68,10 @@ def _bounded(defect: str) -> str:
     return defect if len(defect) <= _MAX_DEFECT else f"{defect[: _MAX_DEFECT // 2]} ... {defect[-_MAX_DEFECT // 3 :]}"
 
 
-def _content(path: LandingFile, spec: BronzeSpec, needed: Collection[str]) -> tuple[Content, str]:
+def _content(path: LandingFile, size: int, spec: BronzeSpec, needed: Collection[str]) -> tuple[Content, str]:
     """Return (the content of the file, why it does not fit the spec)."""
     try:
-        content = _CONTENT_OF[spec.landing_source.format](path, spec.landing_source)
+        content = _read_content(path, size, spec.landing_source)
     except ValueError as error:
         return Content(), first_line(error)
     if spec.landing_source.format == "csv" and not spec.landing_source.header:
@@ -98,7 +100,17 @@ def columns_of(path: LandingFile, source: LandingSource) -> tuple[str, ...]:
     Raises:
         ValueError: it does not have the format of the source.
     """
-    return _CONTENT_OF[source.format](path, source).columns
+    file = path.landing.file_at(path.path)
+    return _read_content(path, file.size if file else 0, source).columns
+
+
+def _read_content(path: LandingFile, size: int, source: LandingSource) -> Content:
+    """Return the content of a file; one whose size does not decide what that costs is read in another process."""
+    read = partial(_CONTENT_OF[source.format], path, source)
+    content = read_apart(read, size, source.limits) if source.format in _APART else read()
+    if len(content.columns) > source.limits.columns:
+        raise source.limits.over("columns", f"it has {len(content.columns)} columns")
+    return content
 
 
 def _checksum_and_defect(path: LandingFile, file: FileFact, source: LandingSource) -> tuple[str, str]:
@@ -167,7 +179,7 @@ def _avro_content(path: LandingFile, source: LandingSource) -> Content:
     if not _head(path).startswith(MAGIC):
         raise ValueError(f"{path.name} is not an Avro file; the spec's source.format is {source.format}")
     with path.open() as stream:
-        fields = read_avro(stream)
+        fields = read_avro(stream, source.limits)
     way = COPIED if needs_copy(fields) else ""
     return Content(_readable_names(field.name for field in fields), way + digest([field.kind for field in fields]))
 
@@ -192,4 +204,5 @@ def _head(path: LandingFile) -> bytes:
         return stream.read(4)
 
 
+_APART = ("parquet", "avro")
 _CONTENT_OF = {"json": _json_content, "csv": _csv_content, "parquet": _parquet_content, "avro": _avro_content}

@@ -68,6 +68,11 @@ def store_access(variables: Mapping[str, str]) -> Iterator[None]:
         _of_block.reset(token)
 
 
+def access_of_block() -> Environment | None:
+    """Return the variables of the `store_access` in whose block this is called; None outside of it."""
+    return _of_block.get()
+
+
 @lru_cache(maxsize=1)
 def _client(environment: Environment) -> Any:
     from botocore.config import Config

@@ -12,32 +12,45 @@ import json
 import lzma
 import zlib
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any, BinaryIO, cast
 
 import fastavro
 import pyarrow as pa
 import zstandard
+from pydantic import ByteSize
 
+from include.contracts.spec.bronze_sources import FileLimits
 from include.control.landing.formats.avro_schema import AvroField, Schema, fields_of, stored_schema
+from include.control.landing.formats.compression import STEP
 
 MAGIC = b"Obj\x01"
 _SYNC_SIZE = 16
 _MAX_VARINT_BYTES = 10
 
+_JAVA = FileLimits(block=ByteSize(2**31 - 1))
+"""The largest blocks that Java can have in memory."""
 
-def read_avro(stream: BinaryIO) -> tuple[AvroField, ...]:
+Unpack = Callable[[bytes, int], bytes]
+
+
+class _LargeBlockError(Exception):
+    """Raised when a block is larger than the limit."""
+
+
+def read_avro(stream: BinaryIO, limits: FileLimits) -> tuple[AvroField, ...]:
     """Return the fields of an Avro file after reading all of it.
 
     Raises:
-        ValueError: it is not a sound Avro file, or Spark has no columns for its records.
+        ValueError: it is not a sound Avro file, or Spark has no columns for its records, or a block is over the limit.
     """
-    fields, records = open_avro(stream)
+    fields, records = open_avro(stream, limits)
     for _ in records:
         pass
     return fields
 
 
-def open_avro(stream: BinaryIO) -> tuple[tuple[AvroField, ...], Iterator[dict[str, Any]]]:
+def open_avro(stream: BinaryIO, limits: FileLimits = _JAVA) -> tuple[tuple[AvroField, ...], Iterator[dict[str, Any]]]:
     """Return the fields of an Avro file, and an iterator of its records, which raises the errors of `read_avro`.
 
     The values are those that are stored: times and dates are numbers, decimals bytes.
@@ -46,14 +59,16 @@ def open_avro(stream: BinaryIO) -> tuple[tuple[AvroField, ...], Iterator[dict[st
         ValueError: it has no header of an Avro file, or Spark has no columns for its records.
     """
     schema, codec, sync = _read_header(stream)
-    return fields_of(schema), _records(stream, stored_schema(schema), codec, sync)
+    return fields_of(schema), _records(stream, stored_schema(schema), codec, sync, limits)
 
 
-def _records(stream: BinaryIO, schema: Schema, codec: str, sync: bytes) -> Iterator[dict[str, Any]]:
+def _records(stream: BinaryIO, schema: Schema, codec: str, sync: bytes, limits: FileLimits) -> Iterator[dict[str, Any]]:
     try:
         while first := stream.read(1):
             records = _read_long(stream, first)
-            block = _UNPACK[codec](_read_exactly(stream, _read_long(stream)))
+            if (size := _read_long(stream)) > limits.block:
+                raise _LargeBlockError
+            block = _UNPACK[codec](_read_exactly(stream, size), limits.block)
             content = io.BytesIO(block)
             for _ in range(records):
                 yield cast(dict[str, Any], fastavro.schemaless_reader(content, schema, None))
@@ -61,6 +76,8 @@ def _records(stream: BinaryIO, schema: Schema, codec: str, sync: bytes) -> Itera
                 raise ValueError(f"a block has more in it than its {records} records")
             if _read_exactly(stream, _SYNC_SIZE) != sync:
                 raise ValueError("a block does not end where it should")
+    except _LargeBlockError as error:
+        raise limits.over("block", "it has a larger block of records") from error
     except _BROKEN as error:
         raise ValueError(f"not a sound Avro file ({error}); have it delivered again") from error
 
@@ -104,33 +121,52 @@ def _read_exactly(stream: BinaryIO, size: int) -> bytes:
     return data
 
 
-def _unpack_snappy(block: bytes) -> bytes:
+def _unpack_snappy(block: bytes, most: int) -> bytes:
     """Unpack Snappy data, which begins with its unpacked size; Avro appends the checksum of the content."""
     length = next(place for place, byte in enumerate(block, 1) if byte < 0x80)
     size = sum((byte & 0x7F) << (7 * place) for place, byte in enumerate(block[:length]))
+    if size > most:
+        raise _LargeBlockError
     content = pa.Codec("snappy").decompress(block[:-4], decompressed_size=size, asbytes=True)
     if zlib.crc32(content).to_bytes(4, "big") != block[-4:]:
         raise ValueError("a block has another check sum than it says")
     return bytes(content)
 
 
-def _unpack_zstd(block: bytes) -> bytes:
-    frame = zstandard.ZstdDecompressor().decompressobj()
-    content = frame.decompress(block)
+def _unpack_zstd(block: bytes, most: int) -> bytes:
+    frame, content, start = zstandard.ZstdDecompressor().decompressobj(), bytearray(), 0
+    while start < len(block) and not frame.eof:
+        content += frame.decompress(block[start : start + STEP])
+        start += STEP
+        if len(content) > most:
+            raise _LargeBlockError
     if not frame.eof:
         raise ValueError("a block ends too early")
-    return content
+    return bytes(content)
 
 
-_UNPACK: Mapping[str, Callable[[bytes], bytes]] = {
-    "null": lambda block: block,
-    "deflate": lambda block: zlib.decompress(block, wbits=-15),
+def _unpack_by(member: Callable[[], Any]) -> Unpack:
+    def unpack(block: bytes, most: int) -> bytes:
+        unpacking = member()
+        content: bytes = unpacking.decompress(block, most + 1)
+        if len(content) > most:
+            raise _LargeBlockError
+        if not unpacking.eof:
+            raise ValueError("a block ends too early")
+        return content
+
+    return unpack
+
+
+_UNPACK: Mapping[str, Unpack] = {
+    "null": lambda block, _: block,
+    "deflate": _unpack_by(partial(zlib.decompressobj, wbits=-15)),
     "snappy": _unpack_snappy,
     "zstandard": _unpack_zstd,
-    "bzip2": bz2.decompress,
-    "xz": lzma.decompress,
+    "bzip2": _unpack_by(bz2.BZ2Decompressor),
+    "xz": _unpack_by(lzma.LZMADecompressor),
 }
-"""Codec -> the function that unpacks a block, for the codecs that Spark reads."""
+"""Codec -> the function that unpacks a block into a stated number of bytes at most, for the codecs that Spark reads."""
 
 _CODEC_ERRORS = (LookupError, StopIteration, EOFError, OSError, zlib.error, lzma.LZMAError, zstandard.ZstdError)
-_BROKEN = (ValueError, MemoryError, OverflowError, RecursionError, *_CODEC_ERRORS)
+_BROKEN = (ValueError, OverflowError, RecursionError, *_CODEC_ERRORS)

@@ -14,7 +14,7 @@ import zstandard
 from include.contracts.spec.bronze_sources import FileLimits
 from include.control.landing.landing import LandingFile
 
-_STEP = 1 << 11
+STEP = 1 << 11
 """Bytes that are unpacked at once: zstd may expand them to 32,768 times as many."""
 
 UNPACKING_ERRORS = (OSError, EOFError, zlib.error, zstandard.ZstdError)
@@ -96,13 +96,15 @@ class PackingCheck:
         if not self._packing:
             yield chunk
             return
-        for start in range(0, len(chunk), _STEP):
+        for start in range(0, len(chunk), STEP):
             if self._defect:
                 return
-            for piece in self._unpack(self._packing, chunk[start : start + _STEP]):
+            for piece in self._unpack(self._packing, chunk[start : start + STEP]):
                 self._unpacked += len(piece)
                 if self._unpacked > max(self._limits.record, self._limits.expansion * self._size):
-                    found = f"more than {self._unpacked // self._size} times its size of {self._size} bytes unpacked"
+                    found = (
+                        f"it has more than {self._unpacked // self._size} times its size of {self._size} bytes unpacked"
+                    )
                     raise self._limits.over("expansion", found)
                 yield piece
 

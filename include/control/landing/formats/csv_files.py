@@ -33,8 +33,6 @@ def read_csv(path: LandingFile, source: LandingSource) -> tuple[tuple[str, ...],
             raise ValueError(
                 f"{path.name} does not begin with a CSV header ({error}); the spec's source.format is {source.format}"
             ) from error
-    if len(header) > source.limits.columns:
-        raise source.limits.over("columns", f"{len(header)} columns")
     # A column with an empty or repeated name is named by its number.
     first = {name: at for at, name in reversed(list(enumerate(header)))}
     names = (name if name and first[name] == at else f"column {at + 1}" for at, name in enumerate(header))
@@ -76,7 +74,7 @@ def _lines_of_header(lines: Iterable[str], source: LandingSource) -> Iterator[st
     for line in lines:
         size += len(line)
         if size > most:
-            raise source.limits.over(limit, f"a {limit} of more than {most} characters")
+            raise source.limits.over(limit, f"it has a {limit} of more than {most} characters")
         yield line
 
 

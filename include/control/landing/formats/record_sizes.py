@@ -7,8 +7,6 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any, AnyStr, Generic
 
-from pydantic import ByteSize
-
 from include.contracts.spec.bronze_sources import FileLimits
 
 _CHUNK, _LEAST_CHUNK = 1 << 20, 1 << 12
@@ -114,4 +112,4 @@ def check_records(lines: Iterable[str], dialect: dict[str, Any], limits: FileLim
 
 def too_large(limits: FileLimits) -> ValueError:
     """Return the error of a file with a record over the limit."""
-    return limits.over("record", f"a record of more than {ByteSize(limits.record).human_readable(separator=' ')}")
+    return limits.over("record", f"it has a record of more than {limits.record.human_readable(separator=' ')}")
