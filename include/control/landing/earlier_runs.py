@@ -22,7 +22,7 @@ _DIED_ALONE = "the driver or its Spark died while it loaded this file alone, in 
 
 
 class EarlierRuns:
-    """The failures of files of a table before one run, and what the run does about attempts that died.
+    """The failures of files of a table before one run, and the attempts that died since each file was loaded last.
 
     Nobody knows which of several files has killed a driver, or whether any did: a machine may have failed, or a person
     has stopped the run. So the files are loaded alone, and a death counts as a failure of a file only if it was.
@@ -60,8 +60,8 @@ class EarlierRuns:
         return self._failures
 
     def _count_deaths(self, paths: Collection[str]) -> None:
-        last = self._ledger.loaded_files(self._table, self._table_id).open_attempts(paths)
-        dead = self._ledger.attempts.dead(self._table, self._table_id, last)
+        attempts = self._ledger.loaded_files(self._table, self._table_id).open_attempts(paths)
+        dead = self._ledger.attempts.dead(self._table, self._table_id, attempts)
         self.largest_batches |= {path: largest_batch(attempt.files) for path, attempt in dead.items()}
         self.died_alone |= {path for path, attempt in dead.items() if attempt.files == 1}
         for path in self.died_alone & dead.keys():

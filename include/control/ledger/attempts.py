@@ -60,18 +60,20 @@ class Attempts:
         except Exception as error:  # noqa: BLE001  must not hide the error of the attempt, such as a full disk
             log.warning("%s: the next run takes this attempt for dead: %s", intent.table, first_line(error))
 
-    def dead(self, table: str, table_id: str, last: Mapping[str, tuple[str, int]]) -> dict[str, DeadAttempt]:
-        """Return path -> the attempt that loaded it last, if it is dead; an attempt without an intent wrote nothing.
+    def dead(self, table: str, table_id: str, attempts: Mapping[str, Mapping[str, int]]) -> dict[str, DeadAttempt]:
+        """Return path -> its last dead attempt, for paths that have one; an attempt without an intent wrote nothing.
+
+        A later attempt that has failed says nothing about the file: no server may have answered.
 
         Args:
             table: the table.
             table_id: its Delta table id.
-            last: path -> token and number of the last attempt, which did not win.
+            attempts: path -> token and number of its attempts that did not win, oldest first.
         """
-        if not last:
+        if not attempts:
             return {}
-        tokens, numbers = ({attempt[at] for attempt in last.values()} for at in (0, 1))
-        of_attempts = {"table_id": [table_id], "token": tokens, "batch_seq": numbers}
+        every = {token: number for of_file in attempts.values() for token, number in of_file.items()}
+        of_attempts = {"table_id": [table_id], "token": every.keys(), "batch_seq": {*every.values()}}
         events = self._batches.find(table, ("event", "token", "intent"), **of_attempts)
         failed = {row["token"] for row in events if row["event"] == BatchEvent.FAILED}
         intents = {
@@ -83,6 +85,5 @@ class Attempts:
         if any(intent.sources.files == 1 for intent in intents.values()):
             counts = self._files.find(table, ("token",), event=[FileEvent.FAILED], **of_attempts)
             counted = {row["token"] for row in counts}
-        return {
-            path: DeadAttempt(intents[token], token in counted) for path, (token, _) in last.items() if token in intents
-        }
+        last = {path: token for path, of_file in attempts.items() for token in of_file if token in intents}
+        return {path: DeadAttempt(intents[token], token in counted) for path, token in last.items()}

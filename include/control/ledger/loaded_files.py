@@ -70,13 +70,18 @@ class LoadedFiles:
         checksums = self._of([file.path])["checksum"].to_pylist()
         return file.checksum in (checksums[-1:] if only_last else checksums)
 
-    def open_attempts(self, paths: Collection[str]) -> dict[str, tuple[str, int]]:
-        """Return path -> token and number of the last attempt that planned it, without those that won."""
+    def open_attempts(self, paths: Collection[str]) -> dict[str, dict[str, int]]:
+        """Return path -> token and number of each attempt that planned it after the last one that won, oldest first."""
         planned = self._planned(paths)
-        columns = (planned[name].to_pylist() for name in ("path", "token", "batch_seq"))
-        last = {path: (token, number) for path, token, number in zip(*columns, strict=True) if token != NO_TOKEN}
-        won = self.read_winners(dict(last.values()))
-        return {path: attempt for path, attempt in last.items() if attempt[0] not in won}
+        columns = [planned[name].to_pylist() for name in ("path", "token", "batch_seq")]
+        won = self.read_winners(dict(zip(*columns[1:], strict=True)))
+        attempts: dict[str, dict[str, int]] = {}
+        for path, token, number in zip(*columns, strict=True):
+            if token in won or token == NO_TOKEN:
+                attempts.pop(path, None)
+            else:
+                attempts.setdefault(path, {})[token] = number
+        return attempts
 
     def _of(self, paths: Collection[str]) -> pa.Table:
         """Return the loaded files with these paths, oldest first."""

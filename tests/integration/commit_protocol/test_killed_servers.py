@@ -12,12 +12,16 @@ from embedded.airflow.standalone import clean_environment
 from embedded.spark.running import running_server
 from embedded.spark.server import NAME, SparkServer
 from embedded.stack_processes import recorded
+from include.control.ledger.states.failed_files import FailedFiles
+from include.control.ledger.states.table_state import TableStates
 from include.errors import ExitCode
-from tests.support.killed_drivers.batches import CleanBatch
+from tests.support.documents.specs import bronze_document
+from tests.support.killed_drivers.batches import CleanBatch, run_successfully
 from tests.support.killed_drivers.drivers import Drivers
-from tests.support.killed_drivers.places import IN_THE_WRITE
+from tests.support.killed_drivers.outcome import states_of_files
+from tests.support.killed_drivers.places import IN_THE_WRITE, KILLER, KILLER_LOADED
 from tests.support.killed_drivers.steps import Step, steps_done
-from tests.support.lakehouse import copy_lakehouse
+from tests.support.lakehouse import Lakehouse, copy_lakehouse, order
 from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.faults
@@ -61,6 +65,27 @@ def test_a_driver_whose_server_dies_says_so_in_time_and_the_next_one_ends_the_ba
     assert steps_done(shop, BRONZE, 1) == [Step.INTENT], "the write was repeated at the other server"
 
     batch.assert_same(shop, batch.run(drivers_of_doomed, shop))
+
+
+def test_a_file_that_kills_its_server_is_found_while_the_others_are_loaded(
+    drivers_of_doomed: Drivers, doomed: SparkServer, tmp_path: Path
+) -> None:
+    shop = Lakehouse(tmp_path / "shop")
+    shop.specs(bronze_document())
+    for number, name in enumerate(("a.json", KILLER), start=1):
+        shop.deliver(1, name, [order(number, number)])
+    for _ in ("both files", "the killer alone"):
+        ended = drivers_of_doomed.run(shop, BRONZE, dies=KILLER_LOADED, victim=pid_of(doomed))
+        assert ended.code == ExitCode.SPARK_UNAVAILABLE, ended.output
+        away = drivers_of_doomed.run(shop, BRONZE)
+        assert away.code == ExitCode.SPARK_UNAVAILABLE, "no server answers, which is nobody's death"
+        doomed.start(clean_environment())
+    failed = TableStates(shop.paths).read(BRONZE, FailedFiles)
+    assert failed
+    assert [(Path(file.path).name, file.attempts) for file in failed.files] == [(KILLER, 1)]
+    run_successfully(drivers_of_doomed, shop, BRONZE)
+    tried = {Path(state.path).name: (state.tries, state.batch_seq) for state in states_of_files(shop.paths, BRONZE)}
+    assert tried == {"a.json": (3, 1), KILLER: (4, 2)}, "each with one that found no server"
 
 
 def pid_of(server: SparkServer) -> int:

@@ -55,13 +55,27 @@ def test_an_attempt_whose_driver_lived_on_or_that_wrote_no_intent_is_not_dead(fe
     for name in ("a.json", "b.json"):
         feed.deliver(name)
     new = feed.plan().new
-    feed.attempt(new)
-    feed.attempt(new, ends_with=ValueError)
-    assert feed.plan().new == new
-    feed.attempt(new[:1], ends_with=ValueError)
+    for files in (new, new[:1]):
+        feed.attempt(files, ends_with=ValueError)
     feed.ledger._files.append([{**feed.ledger.file_events(SPEC.table, "id")[-1], "token": "no intent"}])
     assert feed.plan().new == new
     assert feed.ledger.failures(SPEC.table, "id") == {}
+
+
+def test_a_file_stays_suspect_over_attempts_that_fail_until_it_is_loaded(feed: Feed) -> None:
+    for name in ("a.json", "b.json"):
+        feed.deliver(name)
+    feed.attempt(feed.plan().new)
+    feed.attempt(feed.plan().new)
+    for _ in range(2):
+        found = feed.plan()
+        assert (file_names(found.new), found.later) == (["b.json"], 1)
+        feed.attempt(found.new, ends_with=ValueError)
+    assert [file_names(feed.load(number)) for number in (1, 2)] == [["b.json"], ["a.json"]]
+    for name in ("a.json", "b.json"):
+        feed.deliver(name, "{}\n")
+    again = {"on_changed_file": "append_new_version"}
+    assert file_names(feed.load(3, **again)) == ["a.json", "b.json"]
 
 
 def test_a_file_whose_attempt_commits_after_it_was_taken_for_dead_has_not_failed(feed: Feed) -> None:
