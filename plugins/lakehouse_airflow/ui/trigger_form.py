@@ -6,12 +6,13 @@ The page asks Airflow's public API for the fields and for the run, in the name o
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from html import escape
 from json import JSONDecodeError
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 from urllib.parse import parse_qs, quote
 
 from airflow.api_fastapi.common.db.common import SessionDep
@@ -38,8 +39,16 @@ from include.overview.tables.table_overview import TableOverview
 from lakehouse_airflow.pages.failed_tasks import failed_tasks
 from lakehouse_airflow.pages.reader import lakehouse
 from lakehouse_airflow.pages.rendering import page
+from lakehouse_airflow.pages.tabs.spec import changes_of
 from lakehouse_airflow.ui.airflow_requests import OF_THIS_SITE, REFUSED, ask_airflow, content, dag_details, reason
-from lakehouse_airflow.ui.links import DELETES_DAG_ID, REPLAY_DAG_ID, run_path, trigger_path, waiting_text
+from lakehouse_airflow.ui.links import (
+    DELETES_DAG_ID,
+    REBUILD_DAG_ID,
+    REPLAY_DAG_ID,
+    run_path,
+    trigger_path,
+    waiting_text,
+)
 from lakehouse_airflow.ui.rights import MAY_READ_LOGS
 
 _Lists = Mapping[str, Mapping[str, str]]
@@ -84,8 +93,9 @@ async def _form_page(
     session: SessionDep, details: Mapping[str, Any], values: Mapping[str, str], problem: str = ""
 ) -> Response:
     table, dag_id = values.get("table", ""), details["dag_id"]
-    overview, lists = await run_in_threadpool(_known, session, table, dag_id, values.get("action", ""))
-    fields = (_field(name, param, values.get(name), lists.get(name, {})) for name, param in details["params"].items())
+    known = await run_in_threadpool(_known, session, table, dag_id, values.get("action", ""))
+    overview, params = known.overview, details["params"].items()
+    fields = (_field(name, param, values.get(name), known.lists.get(name, {})) for name, param in params)
     return page(
         "trigger.html",
         status.HTTP_400_BAD_REQUEST if problem else status.HTTP_200_OK,
@@ -94,21 +104,36 @@ async def _form_page(
         table=table,
         problem=problem,
         overview=overview,
+        changes=known.changes,
         items=attention_needed([overview], utc_now()) if overview else (),
         fields=Markup("".join(fields)),
         about=Markup(_MARKDOWN.render(details["doc_md"] or "")),
     )
 
 
-def _known(session: SessionDep, table: str, dag_id: str, action: str) -> tuple[TableOverview | None, _Lists]:
-    """Return the table as it is now, and what the form offers; nothing if it is not known: the form works without."""
+class _Known(NamedTuple):
+    """What is known of the table of a form.
+
+    Attributes:
+        overview: the table as it is now; None if nothing is known: the form works without.
+        lists: what the fields offer.
+        changes: how the table differs from its spec, for the form that rebuilds it.
+    """
+
+    overview: TableOverview | None = None
+    lists: _Lists = MappingProxyType({})
+    changes: Sequence[str] = ()
+
+
+def _known(session: SessionDep, table: str, dag_id: str, action: str) -> _Known:
     with suppress(MillraceError), lakehouse() as reader:
         overview = reader.read_table(table, utc_now(), partial(failed_tasks, session)) if table else None
         if overview is not None:
             with reader.ledger() as ops:
                 of_rows = _rows_to_offer(overview, ops, action) if dag_id == REPLAY_DAG_ID else {}
-            return overview, {**of_rows, **_known_values(overview, dag_id)}
-    return None, {}
+                changes = changes_of(overview, ops) if dag_id == REBUILD_DAG_ID else ()
+            return _Known(overview, {**of_rows, **_known_values(overview, dag_id)}, changes)
+    return _Known()
 
 
 def _known_values(table: TableOverview, dag_id: str) -> _Lists:

@@ -43,6 +43,7 @@ def lakehouse(shown_lakehouse: None) -> None:
             check("expect_column_sum_to_be_between(salary)", observed={"own": SALARY, "source": SALARY}),
             check("expect_column_distribution_to_be_stable(name)", observed={"psi": 0.5, "changed_most": NAME}),
             check("expect_column_values_to_be_in_set(name)", unexpected_rows=3, samples=(NAME,)),
+            check("expect_column_values_to_be_unique(id)", unexpected_rows=2, severity="info"),
             check("expect_column_to_exist(name)", error=f"the value {NAME} cannot be cast"),
             check("expect_table_row_count_to_equal()", observed=41),
         ]
@@ -92,3 +93,6 @@ def test_who_may_read_the_logs_of_the_dag_sees_them(server: TestClient) -> None:
     seen = {tab: values_in(text) for tab, text in texts.items()}
     assert {tab for tab, values in seen.items() if values} == {"versions", "quality", "files", "quarantine"}
     assert seen["quality"] >= {SHOWN_SALARY, NAME}
+    quality = " ".join(texts["quality"].split())
+    assert "2 rows fail; none of them was kept as a sample" in quality, "no rule about the whole table"
+    assert quality.count("<small>severity ") == 1, "the others are as severe as their action says"

@@ -84,7 +84,7 @@ def _row_values(table: str, history: RowHistory, columns: FixableColumns) -> dic
                 value,
                 form(table, ids=row.id, set_column=name, set_how="set") if waits and name[:1] != "_" else "",
             )
-            for name, value in _columns(row.received or row.record, columns)
+            for name, value in _columns(row.received or row.record, columns if row.received else lambda _: ())
         ],
         "events": [
             ("pinned to a replay" if event["event"] == RowEvent.PLANNED else event["event"], event)

@@ -27,11 +27,11 @@ def _values(shown: ShownTable) -> Mapping[str, Any]:
     if file is None or text is None:
         raise HTTPException(status.HTTP_404_NOT_FOUND, f"the spec of {table} was removed just now")
     with shown.reader.ledger() as ops:
-        changes = _changes(shown.overview, ops)
+        changes = changes_of(shown.overview, ops)
     return {"problems": problems, "file": file.name, "text": text, "changes": changes}
 
 
-def _changes(table: TableOverview, ops: OpsTables) -> tuple[str, ...]:
+def changes_of(table: TableOverview, ops: OpsTables) -> tuple[str, ...]:
     """Return how the table differs from its spec since its last batch."""
     end = table.streams.newest if table.streams else None
     if end is None or isinstance(table.spec, InvalidSpec):
