@@ -165,6 +165,17 @@ def test_a_form_repeats_the_numbers_that_it_decides_on_and_offers_what_is_known(
     assert "Trigger" in show(server, override).words, "the form works without the numbers"
 
 
+@pytest.mark.usefixtures("database")
+def test_the_form_of_a_rebuild_says_how_the_table_differs_from_its_spec(server: TestClient) -> None:
+    form, spec = trigger_path("table_rebuild", table="silver.orders"), Settings().tables / "silver/shop/orders.yaml"
+    changed = "silver.orders: its last batch followed another spec, and which one was not recorded"
+    assert changed not in show(server, form).words
+    text = spec.read_text()
+    spec.write_text(text.replace("keys:\n- order_id", "keys:\n- order_id\n- day"))
+    assert changed in show(server, form).words
+    spec.write_text(text)
+
+
 def test_a_lakehouse_that_cannot_be_read_says_why(server: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAKEHOUSE_TABLES", "/nowhere")
     answer = server.get(PAGE, headers=login(server, "ann"))
