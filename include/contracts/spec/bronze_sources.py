@@ -64,7 +64,8 @@ class FileLimits(StrictModel):
     """The most that one landing file may ask of those who read it; a file that asks for more is broken.
 
     Attributes:
-        record: the size of a record, unpacked: a line of JSON, a record of a CSV file (in characters).
+        record: the size of a record, unpacked: a line of JSON, an element of an array, a record of a CSV file; of the
+            last two in characters.
         header: the size of the header of a CSV file, in characters.
         columns: the number of columns of a file (CSV, Parquet, Avro).
         block: the size of a block of an Avro file, unpacked.

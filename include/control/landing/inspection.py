@@ -142,7 +142,7 @@ def _json_content(path: LandingFile, source: LandingSource) -> Content:
         has_array = is_array(io.TextIOWrapper(stream, encoding="utf-8-sig", errors="replace"))
     with unpacked(path) as stream:
         if has_array:
-            require_array(io.TextIOWrapper(stream, encoding="utf-8-sig"))
+            require_array(io.TextIOWrapper(stream, encoding="utf-8-sig"), source.limits)
             return Content(layout=JSON_ARRAY)
         lines = io.TextIOWrapper(stream, encoding="utf-8-sig", errors="replace")
         starts = [line.lstrip()[:1] for line in islice(lines, _JSON_LINES_READ) if line.strip()]

@@ -95,13 +95,16 @@ def files() -> dict[str, bytes]:
         "cut.json.zst": many[:-100],
         "half.json": b'[{"order_id": "o5"} {"order_id": "o6"}]',
         "is_parquet.json": b"PAR1 and then some PAR1",
+        "large.json.gz": gzip.compress(lines(30, 1) + json_of([{"order_id": "x" * 30_000}])),
     }  # fmt: skip
 
 
 @pytest.fixture(scope="module")
 def loaded(shared: Lakehouse) -> Lakehouse:
     """All these files after one run."""
-    load_files(shared, files(), source={"landing": "orders", "files": "*", "format": "json"}, columns=COLUMNS)
+    limits = {"record": "20 KiB", "expansion": 10_000}
+    source = {"landing": "orders", "files": "*", "format": "json", "limits": limits}
+    load_files(shared, files(), source=source, columns=COLUMNS)
     return shared
 
 
@@ -109,12 +112,13 @@ def test_broken_files_fail_the_run_after_all_others_are_loaded(loaded: Lakehouse
     report = loaded.reports[-1]
     assert (report.outcome, report.exit_code) == (Outcome.BAD_INPUT, ExitCode.BAD_INPUT)
     first, *others = report.message.splitlines()
-    assert first.startswith("bronze.orders: 4 of 15 files cannot be loaded, the others are loaded")
+    assert first.startswith("bronze.orders: 5 of 16 files cannot be loaded, the others are loaded")
     for defect in (
         "cut.json: not a sound JSON array (element 3: the file ends within",
         "half.json: not a sound JSON array (element 1: then comes '{'",
         "cut.json.zst: truncated zstd",
         "is_parquet.json holds neither JSON lines nor an array",
+        "large.json.gz: it has a record of more than 20.0 KiB, and source.limits.record is 20.0 KiB; correct the file",
     ):
         assert sum(defect in line for line in others) == 1, report.message
 

@@ -7,6 +7,9 @@ import re
 from functools import partial
 from typing import TextIO
 
+from include.contracts.spec.bronze_sources import FileLimits
+from include.control.landing.formats.record_sizes import too_large
+
 MAX_ARRAY_CHARS = 64 << 20
 """The most characters of an array that one Spark task parses: it needs eight times as much memory for that."""
 
@@ -21,14 +24,15 @@ _DECODER = json.JSONDecoder(parse_int=len, parse_float=len)
 
 
 class ArrayTooLargeError(ValueError):
-    """Raised when an array is too large for one task."""
+    """Raised when an array, or a record of it, is too large for one task."""
 
 
 class ArrayText:
     """Moves through the text of a file, with no more of it in memory than one element needs."""
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: TextIO, limits: FileLimits) -> None:
         self._stream = stream
+        self._limits = limits
         self._text = ""
         self._at = 0
         self._read = 0
@@ -50,21 +54,28 @@ class ArrayText:
         """Move past one JSON value.
 
         Raises:
-            ValueError: there is none.
+            ValueError: there is none, or it is over the limit.
         """
         while True:
             try:
                 _, end = _DECODER.raw_decode(self._text, self._at)
+                self._require_small(end - self._at)
             except json.JSONDecodeError as error:
                 is_unterminated = error.msg.startswith("Unterminated")
-                if (is_unterminated or error.pos + _MAX_TOKEN >= len(self._text)) and self._read_on():
-                    continue
+                if is_unterminated or error.pos + _MAX_TOKEN >= len(self._text):
+                    self._require_small(len(self._text) - self._at)
+                    if self._read_on():
+                        continue
                 is_cut = is_unterminated or error.pos >= len(self._text)
                 raise ValueError("the file ends within it" if is_cut else error.msg) from error
             # A number near the end of the chunk may continue after it.
             if end + _MAX_TOKEN < len(self._text) or not self._read_on():
                 self._at = end
                 return
+
+    def _require_small(self, size: int) -> None:
+        if size > self._limits.record:
+            raise ArrayTooLargeError(str(too_large(self._limits)))
 
     def _read_on(self) -> bool:
         """Read on, and return whether there was more; double the text, so that a long value is not parsed too often."""
@@ -87,13 +98,13 @@ def is_array(stream: TextIO) -> bool:
     return next(filter(None, starts), "") == "["
 
 
-def require_array(stream: TextIO) -> None:
+def require_array(stream: TextIO, limits: FileLimits) -> None:
     """Check that the text, which begins with `[`, is one complete JSON array.
 
     Raises:
-        ValueError: it is not; the message names the element.
+        ValueError: it is not, and the message names the element; or a record is over the limit.
     """
-    text, number = ArrayText(stream), 1
+    text, number = ArrayText(stream, limits), 1
     try:
         text.next_mark()
         text.skip_mark()

@@ -14,7 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ByteSize
 
+from include.contracts.spec.bronze_sources import FileLimits
 from include.control.landing.formats import json_arrays
 from include.control.landing.formats.json_arrays import is_array, require_array
 from include.control.log.batch import JSON_ARRAY, MIXED_LINE_ENDS
@@ -165,10 +167,13 @@ class Trickle(io.TextIOBase):
         return self._text.read(self._size)
 
 
+RECORD = 1 << 20
+
+
 def problem_of(text: str, size: int = 3) -> str:
     """Return why a text is no array; empty for a sound array."""
     try:
-        require_array(Trickle(text, size))
+        require_array(Trickle(text, size), FileLimits(record=ByteSize(RECORD)))
     except ValueError as error:
         return str(error)
     return ""
@@ -215,6 +220,15 @@ def test_an_array_that_is_too_large_for_a_task_is_refused_with_the_way_out(monke
     assert problem_of(largest, 1 << 16) == ""
     problem = problem_of(f"{largest} ", 1 << 16)
     assert problem.startswith("an array of more than 1 MiB, which is too large for a task; have it delivered as JSON")
+
+
+@pytest.mark.parametrize("size", [1 << 18, 1 << 21])
+def test_a_record_of_an_array_over_the_limit_is_found_before_it_is_whole_in_memory(size: int) -> None:
+    largest = f'{{"a": "{"x" * (RECORD - 9)}"}}'
+    assert problem_of(f"[1, {largest}, {largest}]", size) == ""
+    for record in (largest.replace("x", "xx", 1), "7" * (RECORD + 1), f"[{'[],' * RECORD}[]]"):
+        problem = problem_of(f"[1, {record}, 2]", size)
+        assert problem.startswith("it has a record of more than 1.0 MiB, and source.limits.record is 1.0 MiB; correct")
 
 
 @pytest.mark.parametrize(
