@@ -1,4 +1,4 @@
-"""Why an expression of a spec is refused: it reads other rows than it is given, or makes rows."""
+"""Why an expression of a spec is refused: it reads other rows than it is given, makes rows, or grows."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from include.errors import BadInputError
 from include.specs.problem import brief
 from include.sql.expression import expression_of
+from include.sql.growth import growing
 from include.sql.query.names import is_generator, short
 from include.sql.refusal import Refusal
 from include.sql.unordered import unordered
@@ -42,6 +43,7 @@ def refusals(text: str, *, is_measure: bool = False) -> Iterator[Refusal]:
             yield Refusal(message, "write a `query`, such as SELECT ... FROM o LATERAL VIEW explode(o.items) x AS item")
     if is_measure and sql.tree:
         yield from unordered(sql.tree)
+    yield from growing(text)
 
 
 def require_no_queries(table: str, expressions: Iterable[str]) -> None:

@@ -16,6 +16,7 @@ from sqlglot.errors import SqlglotError
 
 from include.errors import BadInputError, first_line
 from include.specs.problem import brief, closest_word
+from include.sql.growth import growing
 
 _TEXT = r"'[^'\\]*'"
 _QUOTED_NAME = r"`[^`\\]*`"
@@ -101,6 +102,7 @@ def _reasons(sql: str) -> Iterator[str]:
     except SqlglotError as error:
         yield f"it cannot be read: {first_line(error)}"
         return
+    yield from (f"{refusal.message}: {refusal.fix}" for refusal in growing(sql))
     for node in tree.walk():
         if isinstance(node, _NODES):
             yield f"{type(node).__name__.lower()} is not allowed in an expression over one row"

@@ -115,8 +115,8 @@ def tokens_of(text: str) -> list[Token]:
     return list(SPARK.tokenize(text))
 
 
-def parse_spark(text: str) -> list[exp.Expr | None]:
-    """Return the statements of a text in Spark SQL, as sqlglot parses them.
+def parse_spark(text: str, dialect: Spark = SPARK) -> list[exp.Expr | None]:
+    """Return the statements of a text in Spark SQL, as sqlglot parses them in one of the dialects here.
 
     sqlglot takes WINDOW for the clause where the function `window(...)` follows GROUP BY.
 
@@ -126,11 +126,11 @@ def parse_spark(text: str) -> list[exp.Expr | None]:
     >>> parse_spark("SELECT count(*) AS n FROM o GROUP BY window(at, '1 hour')")[0].sql("spark")
     "SELECT COUNT(*) AS n FROM o GROUP BY WINDOW(at, '1 hour')"
     """
-    tokens = SPARK.tokenize(text)
+    tokens = dialect.tokenize(text)
     for token, following in pairwise(tokens):
         if token.token_type is TokenType.WINDOW and following.token_type is TokenType.L_PAREN:
             token.token_type = TokenType.VAR
-    statements: list[exp.Expr | None] = SPARK.parser().parse(tokens, text)
+    statements: list[exp.Expr | None] = dialect.parser().parse(tokens, text)
     return statements
 
 

@@ -23,6 +23,7 @@ from include.specs.problem import Defect, KeyPath, SpecProblem, SpecsRefusedErro
 from include.sql.changing_values import changing_values
 from include.sql.checked_expression import refusals
 from include.sql.expression import expression_of
+from include.sql.growth import growing
 from include.sql.query.refresh import in_words, refresh_of
 from include.sql.query.trace import Trace
 from include.sql.query_functions import CLOCKS
@@ -275,6 +276,8 @@ def _query_defects(spec: AnySpec, times: TimeColumns) -> Iterator[Defect]:
         tables = (spec.table, *rule.other_tables)
         of_time = frozenset().union(*map(times.of, tables))
         yield from _changing(path, text, changing_values(expression_of(text), query.tree, of_time), is_rule=True)
+        for refusal in growing(query.spark_text):
+            yield Defect(path, refusal.message, text, refusal.fix)
         for name in query.unknown_functions:
             fix = closest_word(name.lower(), sorted(FUNCTIONS)) or "Spark has no function of this name"
             yield Defect(path, f"unknown function {name!r}", text, fix)

@@ -18,6 +18,7 @@ from include.errors import BadInputError, first_line
 from include.specs.problem import brief, closest_word, did_you_mean
 from include.sql.changing_values import changing_values
 from include.sql.expression import expression_of
+from include.sql.growth import growing
 from include.sql.query.names import function_name, output_name
 from include.sql.query_functions import ROW_GENERATORS
 from include.sql.refusal import Refusal
@@ -82,6 +83,7 @@ class SelectQuery:
         yield from self._wrong_names(tree)
         yield from self._wrong_tables(tree, aliases)
         yield from self._wrong_functions(tree, times)
+        yield from growing(self.text)
         for node in tree.walk():
             if isinstance(node, _ACTIONS):
                 yield Refusal(f"{_sql(node)} does more than read", "a query only selects")

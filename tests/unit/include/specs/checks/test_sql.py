@@ -10,7 +10,14 @@ from include.catalog import load_catalog
 from include.specs.checks.sql import sql_problems
 from tests.support.cli import Lakehouse
 from tests.support.documents.refusals import rule, sql_problems_of
-from tests.support.documents.specs import Document, bronze_document, gold_document, silver_document, write_specs
+from tests.support.documents.specs import (
+    Document,
+    bronze_document,
+    gold_document,
+    query_document,
+    silver_document,
+    write_specs,
+)
 
 RECONCILE = "expect_table_to_reconcile_with_source"
 
@@ -200,3 +207,25 @@ def test_a_source_that_many_tables_share_is_looked_at_once(tmp_path: Path) -> No
     first = {"table": "gold.g0", "sources": {"o": {"table": "silver.orders"}}, "query": "SELECT day FROM o"}
     found = sql_problems_of(tmp_path, *silver("amount"), first, *map(gold, range(1, 40)))
     assert ["'today', as a time," in problem.message for problem in found] == [True] * 39
+
+
+def test_a_size_without_a_bound_is_refused_wherever_a_spec_has_sql(tmp_path: Path) -> None:
+    large = "repeat(o.order_id, 20000)"
+    of_row = "repeat(order_id, 20000)"
+    rules = [
+        *rule("expect_sql", condition=f"{of_row} = 'a'"),
+        *rule("expect_query_to_return_no_rows", "warn", query=f"SELECT {of_row} AS x FROM {{table}}"),
+    ]
+    columns = {**silver_document()["columns"], "x": {"from": of_row}}
+    found = sql_problems_of(
+        tmp_path,
+        bronze_document(),
+        silver_document(columns=columns, expectations=rules, apply_as_deletes=f"{of_row} = 'a'"),
+        gold_document(measures={"x": f"max({large})"}),
+        query_document(query=f"SELECT o.day, {large} AS x FROM o"),
+    )
+    assert {problem.key for problem in found} == {
+        *("columns.x.from", "apply_as_deletes", "measures.x", "query"),
+        *("expectations[0].expect_sql.condition", "expectations[1].expect_query_to_return_no_rows.query"),
+    }
+    assert all("is 20,000, and 10,000 is the most" in problem.message for problem in found)
