@@ -58,6 +58,11 @@ _FIXES = {
     ),
 }
 
+_TOO_LARGE = 1e10
+"""More than any size that Spark takes."""
+_MOST_DAYS = 4_000_000
+"""More than the calendar has."""
+
 _Span = float | timedelta
 """The distance of two numbers, or of two times."""
 
@@ -101,12 +106,12 @@ def _refusals(node: exp.Expr) -> Iterator[Refusal]:
             yield Refusal(f"nobody can say how large {_sql(node)} becomes", _FIXES[name])
         elif size > MOST:
             yield Refusal(f"the size in {_sql(node)} is {size:,}, and {MOST:,} is the most", _FIXES[name])
-    elif name in _FOLDS and len(arguments) > 2 and _multiplies(arguments[2]):
+    elif name in _FOLDS and len(arguments) > 2 and isinstance(fold := arguments[2], exp.Lambda) and _multiplies(fold):
         fix = "use the value before once, in a function that adds to it"
         yield Refusal(f"{_sql(node)} may make its value a multiple of it with each element", fix)
 
 
-def _multiplies(fold: exp.Expr) -> bool:
+def _multiplies(fold: exp.Lambda) -> bool:
     """Whether a step of `aggregate` may make a multiple of the value before."""
     before = fold.expressions[0].name.lower() if fold.expressions else ""
 
@@ -137,13 +142,10 @@ def _size_of_replacement(name: str, arguments: list[exp.Expr]) -> int:
     search, replacement = (*arguments[1:3], exp.Literal.string(""))[:2]
     if not (isinstance(replacement, exp.Literal) and replacement.is_string):
         return _LENGTH_OF_VALUE * _size(replacement)
-    if name == "replace":
-        return (
-            1
-            if isinstance(search, exp.Literal) and len(search.name) >= len(replacement.name)
-            else len(replacement.name)
-        )
-    return len(replacement.name) + 1  # a pattern may match before each character
+    if name == "regexp_replace":
+        return len(replacement.name) + 1  # a pattern may match before each character
+    is_shorter = isinstance(search, exp.Literal) and len(search.name) >= len(replacement.name)
+    return 1 if is_shorter else len(replacement.name)
 
 
 def _stated_size(name: str, arguments: list[exp.Expr]) -> int | None:
@@ -212,7 +214,7 @@ def _span(start: exp.Expr, end: exp.Expr) -> _Span | None:
         return None
     number = _number(added) if isinstance(added := end.args.get("expression"), exp.Expr) else None
     if isinstance(end, exp.TsOrDsAdd | exp.DateAdd) and number is not None:
-        return timedelta(days=abs(number)) if end.text("unit").upper() == "DAY" else None
+        return timedelta(days=min(abs(number), _MOST_DAYS)) if end.text("unit").upper() == "DAY" else None
     if isinstance(end, exp.Add):
         return number if number is not None else _interval(end.expression, _OF_SPANS)
     return None
@@ -239,7 +241,12 @@ def _moment(node: exp.Expr) -> datetime | None:
 
 
 def _number(node: exp.Expr) -> float | None:
-    """Return the value of a number, or of a calculation with numbers."""
+    """Return the value of a number, or of a calculation with numbers; None for one that is no size of anything."""
+    number = _value(node)
+    return number if number is not None and abs(number) < _TOO_LARGE else None
+
+
+def _value(node: exp.Expr) -> float | None:
     if isinstance(node, exp.Literal):
         return None if node.is_string else float(node.name)
     if isinstance(node, exp.Paren | exp.Cast):  # 10L is a cast, too

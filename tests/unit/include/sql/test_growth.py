@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
 
 from include.errors import BadInputError
 from include.sql.closed_expression import require_closed
-from include.sql.growth import growing
+from include.sql.growth import GROWING, growing
 
 BOUNDED = [
     "lpad(id, 10, '0')",
@@ -50,6 +52,10 @@ UNBOUNDED = [
     "rpad(id, '20000')",
     "repeat(str => id, n => 20000)",
     "repeat(id, 1e9)",
+    "repeat(id, 1e400)",
+    "repeat(id, 1e300 * 1e300 - 1e300 * 1e300)",
+    "sequence(day, date_add(day, 999999999999))",
+    "sequence(day, day + interval 999999 years)",
     "repeat('0', n - length(id))",
     "repeat('0', 5 + length(id))",
     "space(200 * 200)",
@@ -102,6 +108,13 @@ def test_what_has_none_is_refused_with_a_way_out(text: str) -> None:
     refusals = list(growing(text))
     assert refusals
     assert all(refusal.message and refusal.fix for refusal in refusals)
+
+
+def test_no_arguments_are_too_odd_to_be_judged() -> None:
+    odd = ["x", "'a'", "1e400", "x'1F'", "interval 0 day", "date 'now'", "least()", "greatest(x)", "x -> x", "*"]
+    for name, number in product(sorted(GROWING), range(4)):
+        for arguments in product(odd[::2] if number == 3 else odd, repeat=number):
+            list(growing(f"{name}({', '.join(arguments)})"))
 
 
 def test_the_way_out_that_a_refusal_names_goes_through() -> None:
