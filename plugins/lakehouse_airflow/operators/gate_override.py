@@ -48,16 +48,17 @@ def way_out(table: str, version: int | None, specs: str = "") -> str:
         return (
             "An earlier version was restored: fix data or rules, then clear the task that writes the table with this."
         )
+    asks_nobody = not prepare_process().second_person
     if specs:
+        # No form offers the table; the record says that nobody else was asked.
+        alone = "" if asks_nobody else "LAKEHOUSE_SECOND_PERSON=false "
         return (
-            f"If version {version} may be read as it is: `LAKEHOUSE_TABLES={specs} lakehouse gate override {table} "
-            f"--version {version} --reason ...`; then clear this task."
+            f"If version {version} may be read as it is: `LAKEHOUSE_TABLES={specs} {alone}lakehouse gate override "
+            f"{table} --version {version} --reason ...`; then clear this task."
         )
-    return (
-        f"If version {version} may be read as it is: the link Gate override of this task opens the form of the DAG "
-        f"{OVERRIDE_DAG_ID}; or `lakehouse gate override {table} --version {version} --reason ...`, then clear this "
-        "task."
-    )
+    form = f"the link Gate override of this task opens the form of the DAG {OVERRIDE_DAG_ID}"
+    command = f"`lakehouse gate override {table} --version {version} --reason ...`, then clear this task"
+    return f"If version {version} may be read as it is: {form}{f'; or {command}' if asks_nobody else ''}."
 
 
 class OverrideApprovalOperator(SecondPersonApprovalOperator):

@@ -195,6 +195,13 @@ def test_the_cleared_gate_passes_and_says_by_whose_word(
     assert result["message"].startswith("version 2 certified by hand by ann at ")
 
 
+def test_no_way_out_is_a_command_that_would_be_refused(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAKEHOUSE_SECOND_PERSON", "true")
+    assert way_out(ORDERS, 2).endswith("opens the form of the DAG gate_override.")
+    of_other_tool = way_out(ORDERS, 2, specs="specs/partners")
+    assert "`LAKEHOUSE_TABLES=specs/partners LAKEHOUSE_SECOND_PERSON=false lakehouse gate override" in of_other_tool
+
+
 def test_a_version_whose_predecessor_was_restored_is_to_be_run_again_and_not_to_be_overridden(
     house: House, refused: Winner
 ) -> None:
