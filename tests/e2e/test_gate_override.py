@@ -104,7 +104,7 @@ def test_the_first_line_of_its_log_names_the_rule_and_how_to_let_the_version_pas
     assert trials.AT_MOST_THREE in first
     assert "there are three sensors" in first
     assert "the link Gate override of this task opens the form" in first
-    assert f"lakehouse gate override {SILVER} --version {version}" in first
+    assert "lakehouse gate override" not in first, "in a stack of two people the command is refused"
     form = links(api, refused_run, GATE)["Gate override"]
     assert form.startswith(f"/lakehouse/trigger/gate_override?table={SILVER}&version={version}&task=judged")
     assert f"Gate override: {stack.address.url}{form}" in rest
