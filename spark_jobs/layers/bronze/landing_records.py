@@ -16,7 +16,7 @@ from include.contracts.job.report import FileRows, JobReport
 from include.contracts.lake_path import LakePath
 from include.contracts.spec.table_spec import BronzeSpec
 from include.control.landing.earlier_runs import EarlierRuns
-from include.control.landing.formats.plain_copies import write_copy
+from include.control.landing.formats.plain_copies import copy_apart
 from include.control.landing.ingest import FilePlan, plan_files, require_as_loaded
 from include.control.landing.inspection import inspect, parquet_rows
 from include.control.landing.landing import LandingFile, interval_files, landing_of
@@ -121,7 +121,7 @@ class LandingRecords:
         name = f"{_of_interval(self._context.args.interval.start)}{uuid4().hex}.parquet"
         copy = self._context.paths.landing_copies(self._spec.table) / name
         try:
-            write_copy(LandingFile(self._landing, file.path), self._spec.landing_source.format, copy)
+            copy_apart(LandingFile(self._landing, file.path), file.size, self._spec.landing_source, copy)
         except (NotReadyError, StorageError) as error:
             self._unreachable[file.path] = file, error
             raise

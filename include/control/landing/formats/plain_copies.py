@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
@@ -12,10 +13,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from include.contracts.lake_path import LakePath
+from include.contracts.spec.bronze_sources import LandingSource
 from include.control.landing.formats.avro_values import avro_columns
 from include.control.landing.formats.parquet_values import parquet_columns
 from include.control.landing.formats.values import MOST_MILLIS, time_texts
 from include.control.landing.landing import LandingFile
+from include.control.landing.reader_process import read_apart
 from include.control.storage.arrow_files import arrow_place
 
 COPY_OF = "file"
@@ -49,6 +52,17 @@ def far_column(number: int) -> str:
     Only a column of millisecond times has one; it is null for all other times, which are microseconds.
     """
     return f"far_{number}"
+
+
+def copy_apart(path: LandingFile, size: int, source: LandingSource, target: LakePath) -> None:
+    """Write a copy as `write_copy` does, but within the limits of the source, in the process that inspects such files.
+
+    Raises:
+        ValueError: the file, which has this size in bytes, is over a limit, or has an error that `write_copy` raises.
+        NotReadyError, StorageError: the storage does not deliver it.
+        OSError: the copy cannot be written.
+    """
+    read_apart(partial(write_copy, path, source.format, target), size, source.limits)
 
 
 def write_copy(path: LandingFile, kind: str, target: LakePath) -> None:
