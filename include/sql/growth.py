@@ -39,7 +39,6 @@ _FOLDS = frozenset(("aggregate", "reduce"))
 GROWING = _STATED | _REPLACING | _FOLDS
 """All functions that may make more of their arguments than these hold."""
 
-_FOR_EACH_ELEMENT = frozenset(("array_join", "concat_ws"))
 _JOINING = frozenset(("array", "concat", "concat_ws", "flatten", "map_concat"))
 _LENGTHS = frozenset(("array_size", "cardinality", "char_length", "character_length", "len", "length", "size"))
 _LENGTH_OF_VALUE = 1000
@@ -115,13 +114,15 @@ def _multiplies(fold: exp.Lambda) -> bool:
     """Whether a step of `aggregate` may make a multiple of the value before."""
     before = fold.expressions[0].name.lower() if fold.expressions else ""
 
-    def joins_twice(node: exp.Expr) -> bool:
-        if not (_name(node) in _JOINING or isinstance(node, exp.DPipe)):
-            return False
+    def multiplies(node: exp.Expr) -> bool:
+        name, is_inner = _name(node), node.find_ancestor(exp.Lambda) is not fold
         uses = sum(each.name.lower() == before for each in node.find_all(exp.Identifier))
-        return uses > 1 or node.find_ancestor(exp.Lambda) is not fold
+        if name in _JOINING or isinstance(node, exp.DPipe):
+            return uses > 1 or is_inner
+        grows = name in _REPEATING or (name in _REPLACING and _size_of_replacement(name, node.expressions) > 1)
+        return grows and (uses > 0 or is_inner)
 
-    return any(_name(node) in _REPEATING | _REPLACING or joins_twice(node) for node in fold.this.walk())
+    return any(map(multiplies, fold.this.walk()))
 
 
 def _size(node: exp.Expr) -> int:
@@ -132,7 +133,9 @@ def _size(node: exp.Expr) -> int:
     if name in _REPEATING:
         return _size(arguments[0]) * (_stated_size(name, arguments) or 1)
     sizes = [_size(child) for child in node.iter_expressions()]
-    if name in _FOR_EACH_ELEMENT or any(isinstance(child, exp.Lambda) for child in node.iter_expressions()):
+    if name == "concat_ws" and arguments:  # its other arguments follow one another
+        return sizes[0] * max(1, sum(size for size in sizes[1:] if size > 1))
+    if name == "array_join" or any(isinstance(child, exp.Lambda) for child in node.iter_expressions()):
         return prod(sizes)
     stated = _stated_size(name, arguments) if name in _STATED else 1
     return max(stated or 1, sum(size for size in sizes if size > 1))
@@ -145,7 +148,7 @@ def _size_of_replacement(name: str, arguments: list[exp.Expr]) -> int:
     if name == "regexp_replace":
         return len(replacement.name) + 1  # a pattern may match before each character
     is_shorter = isinstance(search, exp.Literal) and len(search.name) >= len(replacement.name)
-    return 1 if is_shorter else len(replacement.name)
+    return 1 if is_shorter else max(len(replacement.name), 1)
 
 
 def _stated_size(name: str, arguments: list[exp.Expr]) -> int | None:
@@ -159,6 +162,8 @@ def _stated_size(name: str, arguments: list[exp.Expr]) -> int | None:
     place = _SIZED.get(name, len(arguments))
     if place >= len(arguments):
         return None
+    if name == "format_number" and isinstance(layout := arguments[place], exp.Literal) and layout.is_string:
+        return len(layout.name)
     if name == "array_insert":  # it counts a negative place from the end
         return None if (number := _number(arguments[place])) is None else int(abs(number))
     return _bound(arguments[place])
