@@ -80,7 +80,7 @@ class PackingCheck:
     def __init__(self, name: str, size: int, limits: FileLimits) -> None:
         self._name = name
         self._packing = packing_of(name)
-        self._size, self._limits = size, limits
+        self._size, self._limits = max(size, 1), limits  # an empty file may grow while it is read
         self._unpacked = 0
         self._member: Any = None
         self._head = b""

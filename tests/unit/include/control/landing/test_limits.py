@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import gzip
 import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
 import zstandard
 
+from include.control.landing.inspection import inspect
+from include.control.landing.on_disk import LocalLanding
 from include.control.log.batch import MIXED_LINE_ENDS
 from tests.support.deliveries import Deliver, orders_spec_of
-from tests.support.listing import inspected
+from tests.support.ledger.delta_tables import day
+from tests.support.listing import inspected, list_files
 
 HEADER = "order_id,amount,day,event_at,event_seq"
 LOW = {"record": 100, "header": 60, "columns": 8, "expansion": 20}
@@ -108,3 +112,11 @@ def test_a_packed_file_may_not_become_many_times_as_large(deliver: Deliver, suff
     assert defect_of(deliver, f"json{suffix}", pack(few), {**LOW, "expansion": 1}) == "", (
         "no larger than a record may be"
     )
+
+
+def test_an_empty_file_that_grows_while_it_is_read_is_over_the_limit(deliver: Deliver) -> None:
+    path = deliver("a.json.gz", gzip.compress(line(20).encode() * 50))
+    place, spec = LocalLanding(str(deliver.landing)), orders_spec_of("json", limits=LOW)
+    [file] = list_files(spec, place, day())
+    assert path.stat().st_size == file.size
+    assert inspect(replace(file, size=0), place, spec).defect.startswith("it has more than ")
