@@ -79,5 +79,5 @@ def _numbers_as_sent(files: list[LocalCopy], columns: list[str]) -> str:
 
 
 def _digits(number: str) -> str:
-    """Return the SQL of the digits of a number, without zeros at either end."""
-    return f"trim(replace(split_part(lower({number}), 'e', 1), '.', ''), '+-0')"
+    """Return the SQL of the digits of a number, without zeros and blanks at either end."""
+    return f"trim(replace(split_part(lower({number}), 'e', 1), '.', ''), ' \t+-0')"

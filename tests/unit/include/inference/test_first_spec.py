@@ -185,6 +185,7 @@ def test_numbers_with_more_digits_than_a_double_has_keep_them(tmp_path: Path, ki
         "tiny": ("1.2345678901234567891e-7", "1", "string"),
         "share": ("1e-7", "0.5", "double"),
         "huge": ("1e400", "0.5", "string"),
+        "price": (" 1.50", " -2.25", "double"),
     }
     rows = list(zip(*columns.values(), strict=True))[:2]
     records = (", ".join(f'"{name}": {row[at]}' for at, name in enumerate(columns)) for row in rows)
