@@ -74,9 +74,9 @@ class _ReaderProcess:
         self._process = None
 
     def _running(self) -> subprocess.Popen[bytes]:
-        """Return the process: a new one in a fork of this process, or if the environment has changed."""
+        """Return the process: a new one in a fork of this process, if the environment has changed, or if it has ended."""
         now = (os.getpid(), dict(os.environ))
-        if self._process is None or now != self._started_with:
+        if self._process is None or now != self._started_with or self._process.poll() is not None:
             self.end()
             path = os.pathsep.join(filter(None, sys.path))
             command = [sys.executable, "-P", "-m", __name__]

@@ -62,6 +62,14 @@ def test_calls_run_in_one_process_which_raises_what_they_raise() -> None:
     assert read_apart(partial(print, "text of a library"), 0, LIMITS) is None, "is no answer"
 
 
+def test_a_process_that_has_ended_between_two_files_is_the_fault_of_neither() -> None:
+    process = psutil.Process(read_apart(os.getpid, 0, LIMITS))
+    process.kill()
+    while process.status() != psutil.STATUS_ZOMBIE:
+        time.sleep(0.01)
+    assert read_apart(os.getpid, 0, LIMITS) != process.pid
+
+
 def _raise(error: Exception) -> None:
     raise error
 
