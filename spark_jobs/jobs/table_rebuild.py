@@ -63,6 +63,8 @@ def _handle(context: JobContext, request: RebuildRequest) -> JobReport:
     _require_one_stream(context, [context.spec.table])
     if request.undo:
         return _undo(context, request)
+    if request.plan and context.ops.rebuilds.is_done_by(context.args.run_id, context.spec.table):
+        return _report(context, Outcome.NO_OP, "this run has rebuilt it; another one needs another approval", {})
     rebuild = _active_rebuild(context)
     if request.cancel:
         return _cancel(context, rebuild, request)
@@ -83,8 +85,6 @@ def _handle(context: JobContext, request: RebuildRequest) -> JobReport:
         )
     is_resumed = rebuild is not None and rebuild.run_id == context.args.run_id
     if context.args.dry_run or (request.plan and (request.allow_refused or not is_resumed)):
-        if request.plan and context.ops.rebuilds.is_done_by(context.args.run_id, context.spec.table):
-            return _report(context, Outcome.NO_OP, "this run has rebuilt it; another one needs another approval", {})
         gone = {"tables": list(tables), "gone": missing}
         notes = (*_missing_notes(missing), *_changes(context, tables), *(each.refusal_text for each in refused))
         plan = _report(context, Outcome.NO_OP, _plan(context, tables, rebuild), gone, notes)

@@ -53,3 +53,5 @@ def test_a_person_may_let_the_new_table_pass_as_its_gate_has_refused_it_and_no_l
     assert verdicts.certified_by_hand
     assert (verdicts.certified_by_hand.by, verdicts.certified_by_hand.reason) == ("ann", "small")
     assert shop.run(GOLD, 3).outcome is Outcome.NO_OP
+    retry = shop.rebuild(GOLD, allow_refused=True, plan=plan, why="small")
+    assert (retry.outcome, "this run has rebuilt it" in retry.message) == (Outcome.NO_OP, True), retry.message
