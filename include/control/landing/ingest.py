@@ -86,10 +86,10 @@ def plan_files(
             raise _changed_file_error(spec, changed, loaded)
     unreachable = {file.path for file in reader.unreachable}
 
-    def order(file: FileFact) -> tuple[bool, float, bool]:
-        # Files that were loaded before come first: where they replace rows, they are a batch of their own.
+    def order(file: FileFact) -> tuple[float, bool, bool]:
+        # Of equal ones, those that were loaded before come first: where they replace rows, they are a batch.
         largest = earlier.largest_batches.get(file.path, math.inf)
-        return file.path not in matched.renewed, -largest, file.path in earlier.died_alone
+        return -largest, file.path in earlier.died_alone, file.path not in matched.renewed
 
     fresh = sorted((file for file in settled if file.path not in unreachable), key=order)
     whole, growing = _read_one_batch(fresh, source, earlier.largest_batches, landing, reader)

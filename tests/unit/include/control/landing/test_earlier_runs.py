@@ -78,6 +78,20 @@ def test_a_file_stays_suspect_over_attempts_that_fail_until_it_is_loaded(feed: F
     assert file_names(feed.load(3, **again)) == ["a.json", "b.json"]
 
 
+@pytest.mark.parametrize("how", ["append_new_version", "replace"])
+def test_a_new_content_that_kills_stops_no_new_file(feed: Feed, how: str) -> None:
+    for name in ("a.json", "b.json"):
+        feed.deliver(name)
+    feed.load(1, on_changed_file=how)
+    for name in ("a.json", "b.json"):
+        feed.deliver(name, "{}\n")
+    for _ in range(2):
+        feed.attempt(feed.plan(on_changed_file=how).new, 2)
+    feed.deliver("c.json")
+    loaded = [file_names(feed.load(number, on_changed_file=how)) for number in (2, 3, 4)]
+    assert loaded == [["c.json"], ["b.json"], ["a.json"]]
+
+
 def test_a_file_whose_attempt_commits_after_it_was_taken_for_dead_has_not_failed(feed: Feed) -> None:
     feed.deliver("a.json")
     attempt = feed.attempt(feed.plan().new)
