@@ -95,6 +95,13 @@ def test_sending_the_form_starts_a_run_in_the_name_of_the_user_and_leads_to_it(
     assert run.triggering_user_name == "bob"
 
 
+@pytest.mark.parametrize("version", ["--5", "9" * 5000])
+def test_a_version_that_is_no_number_comes_back_with_the_reason(server: TestClient, version: str) -> None:
+    form = {"table": "silver.flights", "version": version, "reason": "it is fine"}
+    answer = server.post(PAGE, data=form, headers=login(server, "bob"))
+    assert (answer.status_code, Form(answer).values["version"]) == (400, version)
+
+
 def test_a_map_of_values_reaches_the_run_as_a_map_and_an_empty_box_as_no(server: TestClient, database: Session) -> None:
     page, headers = f"{URL_PREFIX}/trigger/{REPLAY_DAG_ID}", login(server, "bob")
     form = {"table": "silver.flights", "action": "replay rows", "set_how": "map", "set_values": '{"NYC": "JFK"}'}

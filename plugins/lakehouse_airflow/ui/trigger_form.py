@@ -197,8 +197,9 @@ def _value(schema: Mapping[str, Any], text: str) -> Any:
     """Return the value of a field, or its text if that is none of its type: Airflow then says what is wrong."""
     if _is(schema, "boolean"):
         return text in ("on", "true", "True")
-    if _is(schema, "integer") and text.lstrip("-").isdecimal():
-        return int(text)
+    if _is(schema, "integer"):
+        with suppress(ValueError):
+            return int(text)
     if _is(schema, "object"):
         with suppress(JSONDecodeError):
             return json.loads(text) if text else None
