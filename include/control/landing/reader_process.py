@@ -74,7 +74,7 @@ class _ReaderProcess:
         self._process = None
 
     def _running(self) -> subprocess.Popen[bytes]:
-        """Return the process: a new one in a fork of this process, or if the environment has changed or it has ended."""
+        """Return the process: a new one if it has ended, in a fork, or if the environment has changed."""
         now = (os.getpid(), dict(os.environ))
         if self._process is None or now != self._started_with or self._process.poll() is not None:
             self.end()
