@@ -81,7 +81,7 @@ class FileLimits(StrictModel):
     block: Bytes = Field(default=ByteSize(256 << 20), json_schema_extra={"default": "256 MiB"})
     expansion: int = Field(default=500, gt=0)
     memory: Bytes = Field(default=ByteSize(1 << 30), json_schema_extra={"default": "1 GiB"})
-    time: Wait = Field(default=timedelta(minutes=1), json_schema_extra={"default": "1 minutes"})
+    time: Wait = Field(default=timedelta(minutes=10), json_schema_extra={"default": "10 minutes"})
 
     def over(self, limit: str, found: str) -> ValueError:
         """Return the error of a file over a limit.

@@ -23,8 +23,11 @@ import psutil
 
 from include.contracts.spec.bronze_sources import FileLimits
 from include.control.storage.s3_access import Environment, access_of_block, store_access
+from include.errors import NotReadyError
 
 _BYTES_PER_TIME = 64 << 20
+_READY = b"ready"
+"""What the process writes once it can take calls."""
 _OF_PROCESS = {"ARROW_DEFAULT_MEMORY_POOL": "system", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 """Settings by which the process reserves no memory beyond what it uses."""
 
@@ -87,6 +90,12 @@ class _ReaderProcess:
                 env={**os.environ, **_OF_PROCESS, "PYTHONPATH": path},
             )
             self._started_with = now
+            if self._stream(self._process.stdout).read(len(_READY)) != _READY:
+                status, self._process = self._process.wait(), None
+                raise NotReadyError(
+                    f"the process that reads landing files does not start: {_ending(status)}",
+                    "Its lines above say why; no file is to blame.",
+                )
         return self._process
 
     @staticmethod
@@ -105,10 +114,14 @@ def read_apart(read: Callable[[], R], size: int, limits: FileLimits) -> R:
 
     Raises:
         ValueError: the file is over the limits, or ended the process.
+        NotReadyError: somebody else has ended the process, or it does not start.
         Exception: what `read` raises.
     """
     seconds = math.ceil(limits.time.total_seconds()) * max(1, math.ceil(size / _BYTES_PER_TIME))
-    answer = _READER.call(_Task(read, access_of_block(), limits.memory, seconds))
+    task = _Task(read, access_of_block(), limits.memory, seconds)
+    answer = _READER.call(task)
+    if answer == -signal.SIGKILL:  # the machine may have had no memory left for whatever took it
+        answer = _READER.call(task)
     if not isinstance(answer, int):
         is_returned, result = answer
         if is_returned:
@@ -118,8 +131,14 @@ def read_apart(read: Callable[[], R], size: int, limits: FileLimits) -> R:
         raise limits.over("memory", f"it takes more memory to read its {size} bytes")
     if -answer == signal.SIGXCPU:
         raise limits.over("time", f"it takes more than {seconds} seconds to read its {size} bytes")
-    ended = signal.Signals(-answer).name if answer < 0 else f"exit code {answer}"
-    raise ValueError(f"its content ended the process that read it ({ended}); have it delivered again")
+    if -answer in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        cause = f"somebody has ended the process that reads landing files ({_ending(answer)})"
+        raise NotReadyError(cause, "Run it again; no file is to blame.")
+    raise ValueError(f"its content ended the process that read it ({_ending(answer)}); have it delivered again")
+
+
+def _ending(status: int) -> str:
+    return signal.Signals(-status).name if status < 0 else f"exit code {status}"
 
 
 def _serve() -> None:
@@ -128,6 +147,8 @@ def _serve() -> None:
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    answers.write(_READY)
+    answers.flush()
     most, of_self = resource.getrlimit(resource.RLIMIT_DATA)[1], psutil.Process()
     while True:
         try:
@@ -146,9 +167,19 @@ def _serve() -> None:
         except Exception as error:  # noqa: BLE001  the other process raises it
             answer = False, error
         resource.setrlimit(resource.RLIMIT_DATA, (most, most))
-        pickle.dump(answer, answers)
+        answers.write(_copied(answer))
         answers.flush()
         del task, answer  # what they hold is memory of the next call
+
+
+def _copied(answer: tuple[bool, Any]) -> bytes:
+    """Return an answer as pickle copies it; of an error that it cannot copy, its type and its text."""
+    try:
+        copied = pickle.dumps(answer)
+        pickle.loads(copied)
+    except Exception:  # noqa: BLE001  each type decides what copying it raises
+        return pickle.dumps((False, RuntimeError(f"{type(answer[1]).__name__}: {answer[1]}")))
+    return copied
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ import zlib
 from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import fastavro
@@ -68,6 +69,37 @@ def test_a_process_that_has_ended_between_two_files_is_the_fault_of_neither() ->
     while process.status() != psutil.STATUS_ZOMBIE:
         time.sleep(0.01)
     assert read_apart(os.getpid, 0, LIMITS) != process.pid
+
+
+def test_whoever_else_ends_the_process_blames_no_file(tmp_path: Path) -> None:
+    with pytest.raises(NotReadyError, match=r"somebody has ended .* \(SIGTERM\)"):
+        read_apart(partial(_end_by, signal.SIGTERM), 0, LIMITS)
+    once = tmp_path / "once"
+    assert read_apart(partial(_end_once, once), 0, LIMITS) == "read", "the machine had no memory left, once"
+    assert once.exists()
+
+
+def test_an_error_that_cannot_be_copied_is_told_by_its_text() -> None:
+    with pytest.raises(RuntimeError, match="OddError: neither file"):
+        read_apart(_raise_odd, 0, LIMITS)
+
+
+class OddError(Exception):
+    """An error that pickle makes without its second part."""
+
+    def __init__(self, text: str, more: str) -> None:
+        super().__init__(f"{text} {more}")
+
+
+def _raise_odd() -> None:
+    raise OddError("neither", "file")
+
+
+def _end_once(mark: Path) -> str:
+    if not mark.exists():
+        mark.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return "read"
 
 
 def _raise(error: Exception) -> None:
