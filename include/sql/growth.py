@@ -6,20 +6,17 @@ multiplied. A column counts as one. What grows with the number of rows alone, as
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
-from datetime import datetime, timedelta
-from math import prod
 
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from include.sql.refusal import Refusal
+from include.sql.series import MOST, greatest_of, is_length, length_of_series, name_of, number_of
 from include.sql.spark_text import SPARK_TERMS, parse_spark
 
-MOST = 10_000
-"""The largest size: more than a code is padded to, and than the days of 27 years. Spark holds thousands of rows at a
-time, and so many such values still fit in the memory of a driver."""
 MOST_OF_VALUE = 1_000_000
 """The largest product of the sizes of functions within each other."""
 
@@ -40,13 +37,8 @@ GROWING = _STATED | _REPLACING | _FOLDS
 """All functions that may make more of their arguments than these hold."""
 
 _JOINING = frozenset(("array", "concat", "concat_ws", "flatten", "map_concat"))
-_LENGTHS = frozenset(("array_size", "cardinality", "char_length", "character_length", "len", "length", "size"))
 _LENGTH_OF_VALUE = 1000
 """What the length of a value counts by which another one is replaced."""
-_SECONDS = {"MICROSECOND": 1e-6, "MILLISECOND": 1e-3, "SECOND": 1, "MINUTE": 60, "HOUR": 3600, "DAY": 86400}
-_OF_SPANS = {**_SECONDS, "WEEK": 7 * 86400, "MONTH": 31 * 86400, "QUARTER": 92 * 86400, "YEAR": 366 * 86400}
-_OF_STEPS = {**_SECONDS, "WEEK": 7 * 86400, "MONTH": 28 * 86400, "QUARTER": 90 * 86400, "YEAR": 365 * 86400}
-"""Unit -> its seconds: in doubt, spans are long and steps are short."""
 _FIXES = {
     **dict.fromkeys(_STATED, f"write a number up to {MOST:,}, or least(..., <such a number>)"),
     **dict.fromkeys(_FORMATS, "write the format as a text"),
@@ -56,14 +48,6 @@ _FIXES = {
         "with date_add(a, 366) for dates; or sequence(1, size(items))",
     ),
 }
-
-_TOO_LARGE = 1e10
-"""More than any size that Spark takes."""
-_MOST_DAYS = 4_000_000
-"""More than the calendar has."""
-
-_Span = float | timedelta
-"""The distance of two numbers, or of two times."""
 
 
 def growing(text: str) -> Iterator[Refusal]:
@@ -75,7 +59,7 @@ def growing(text: str) -> Iterator[Refusal]:
     >>> [refusal for text in texts for refusal in growing(text)]
     []
     """
-    if not (names := GROWING.intersection(re.findall(r"\w+", text.lower()))):
+    if not (names := GROWING.intersection(re.findall(r"(\w+)`?\s*\(", text.lower()))):
         return
     try:
         trees = [tree for tree in parse_spark(text, SPARK_TERMS) if tree]
@@ -93,10 +77,10 @@ def growing(text: str) -> Iterator[Refusal]:
 
 
 def _refusals(node: exp.Expr) -> Iterator[Refusal]:
-    name, arguments = _name(node), node.expressions
+    name, arguments = name_of(node), node.expressions
     if name in _EXACT:
         place, least = _EXACT[name]
-        error = _number(arguments[place]) if len(arguments) > place else least
+        error = number_of(arguments[place]) if len(arguments) > place else least
         if error is None or error < least:
             yield Refusal(f"{_sql(node)} may take any memory", f"write an error of {least} or more, as a number")
     elif name in _STATED:
@@ -115,7 +99,7 @@ def _multiplies(fold: exp.Lambda) -> bool:
     before = fold.expressions[0].name.lower() if fold.expressions else ""
 
     def multiplies(node: exp.Expr) -> bool:
-        name, is_inner = _name(node), node.find_ancestor(exp.Lambda) is not fold
+        name, is_inner = name_of(node), node.find_ancestor(exp.Lambda) is not fold
         uses = sum(each.name.lower() == before for each in node.find_all(exp.Identifier))
         if name in _JOINING or isinstance(node, exp.DPipe):
             return uses > 1 or is_inner
@@ -127,7 +111,7 @@ def _multiplies(fold: exp.Lambda) -> bool:
 
 def _size(node: exp.Expr) -> int:
     """Return how many times larger the value of a node may be than the values that it reads."""
-    name, arguments = _name(node), node.expressions
+    name, arguments = name_of(node), node.expressions
     if name in _REPLACING and len(arguments) > 1:
         return _size(arguments[0]) * _size_of_replacement(name, arguments)
     if name in _REPEATING:
@@ -136,7 +120,7 @@ def _size(node: exp.Expr) -> int:
     if name == "concat_ws" and arguments:  # its other arguments follow one another
         return sizes[0] * max(1, sum(size for size in sizes[1:] if size > 1))
     if name == "array_join" or any(isinstance(child, exp.Lambda) for child in node.iter_expressions()):
-        return prod(sizes)
+        return math.prod(sizes)
     stated = _stated_size(name, arguments) if name in _STATED else 1
     return max(stated or 1, sum(size for size in sizes if size > 1))
 
@@ -146,15 +130,24 @@ def _size_of_replacement(name: str, arguments: list[exp.Expr]) -> int:
     if not (isinstance(replacement, exp.Literal) and replacement.is_string):
         return _LENGTH_OF_VALUE * _size(replacement)
     if name == "regexp_replace":
-        return len(replacement.name) + 1  # a pattern may match before each character
+        width = _least_width(search.name) if isinstance(search, exp.Literal) else 0
+        # A pattern without a width may match before each character.
+        return max(1, math.ceil(len(replacement.name) / width)) if width else len(replacement.name) + 1
     is_shorter = isinstance(search, exp.Literal) and len(search.name) >= len(replacement.name)
     return 1 if is_shorter else max(len(replacement.name), 1)
+
+
+def _least_width(pattern: str) -> int:
+    """Return how many characters a match has at least, as far as plain letters and digits of a pattern say it."""
+    if re.search(r"[|(\[{]", pattern):
+        return 0
+    return len(re.findall(r"[^\W_](?![*?])", re.sub(r"\\+.", "", pattern)))
 
 
 def _stated_size(name: str, arguments: list[exp.Expr]) -> int | None:
     """Return the largest size that a function states; None if it states none."""
     if name in _SERIES:
-        return _length_of_series([exp.Literal.number(0), *arguments] if len(arguments) == 1 else arguments)
+        return length_of_series([exp.Literal.number(0), *arguments] if len(arguments) == 1 else arguments)
     if name in _FORMATS:
         is_text = arguments and isinstance(arguments[0], exp.Literal) and arguments[0].is_string
         widths = re.findall(r"\d+", " ".join(re.findall(r"%[^A-Za-z%]*", arguments[0].name))) if is_text else None
@@ -165,116 +158,32 @@ def _stated_size(name: str, arguments: list[exp.Expr]) -> int | None:
     if name == "format_number" and isinstance(layout := arguments[place], exp.Literal) and layout.is_string:
         return len(layout.name)
     if name == "array_insert":  # it counts a negative place from the end
-        return None if (number := _number(arguments[place])) is None else int(abs(number))
-    return _bound(arguments[place])
+        return None if (number := number_of(arguments[place])) is None else int(abs(number))
+    bound = _bound(arguments[place])
+    return _size_by_length(name, arguments) if bound is None else bound
 
 
 def _bound(size: exp.Expr) -> int | None:
     """Return a number that a size does not exceed; None if its text states none."""
-    if (number := _number(size)) is not None:
+    if (number := number_of(size)) is not None:
         return max(int(number), 1)
-    if isinstance(size, exp.Paren) or (isinstance(size, exp.Sub) and _is_length(size.expression)):
+    if isinstance(size, exp.Paren) or (isinstance(size, exp.Sub) and is_length(size.expression)):
         return _bound(size.this)
-    bounds = [_bound(each) for each in size.expressions] if _name(size) == "least" else []
+    if (greatest := greatest_of(size)) is not None:
+        return greatest
+    bounds = [_bound(each) for each in size.expressions] if name_of(size) == "least" else []
     return min((bound for bound in bounds if bound is not None), default=None)
 
 
-def _length_of_series(arguments: list[exp.Expr]) -> int | None:
-    if len(arguments) < 2:
+def _size_by_length(name: str, arguments: list[exp.Expr]) -> int | None:
+    """Return the size that a function takes from the length of a value: one for each part of it, and a number more."""
+    size, more = arguments[_SIZED[name]], 0.0
+    if isinstance(size, exp.Add):
+        size, more = size.this, number_of(size.expression) or math.inf
+    if more > MOST or not is_length(size):
         return None
-    start, stop, *steps = arguments
-    step = steps[0] if steps else None
-    if step is None and _number(start) is not None and _is_length(stop):
-        return 1  # an element for each one of a value
-    goes_up = step is not None and not isinstance(step, exp.Neg)
-    if _name(stop) == "greatest" and len(stop.expressions) == 2 and start in stop.expressions:
-        [stop, *_], goes_up = [each for each in stop.expressions if each != start] or [start], True
-    ends = [stop]
-    if _name(stop) == "least":
-        if not goes_up:  # it may go down without an end
-            return None
-        ends = stop.expressions
-    lengths = [length for end in ends if (length := _steps_between(start, end, step)) is not None]
-    return min(lengths, default=None)
-
-
-def _steps_between(start: exp.Expr, end: exp.Expr, step: exp.Expr | None) -> int | None:
-    if start == end:
-        return 1
-    span = _span(start, end)
-    if isinstance(span, timedelta):
-        each = timedelta(days=1) if step is None else _interval(step, _OF_STEPS)
-        return int(abs(span) / abs(each)) + 1 if each else None
-    number = 1.0 if step is None else _number(step)
-    return int(abs(span / number)) + 1 if span is not None and number else None
-
-
-def _span(start: exp.Expr, end: exp.Expr) -> _Span | None:
-    """Return how far an end is from the start, if the text says it."""
-    if (first := _moment(start)) and (last := _moment(end)):
-        return last - first
-    if (low := _number(start)) is not None and (high := _number(end)) is not None:
-        return high - low
-    if end.this != start:
-        return None
-    number = _number(added) if isinstance(added := end.args.get("expression"), exp.Expr) else None
-    if isinstance(end, exp.TsOrDsAdd | exp.DateAdd) and number is not None:
-        return timedelta(days=min(abs(number), _MOST_DAYS)) if end.text("unit").upper() == "DAY" else None
-    if isinstance(end, exp.Add):
-        return number if number is not None else _interval(end.expression, _OF_SPANS)
-    return None
-
-
-def _interval(node: exp.Expr, units: dict[str, float]) -> timedelta | None:
-    if not isinstance(node, exp.Interval):
-        return None
-    seconds = units.get(node.text("unit").upper().removesuffix("S"))
-    number = re.fullmatch(r"-?\d{1,6}", node.text("this"))
-    return timedelta(seconds=int(number[0]) * seconds) if number and seconds else None
-
-
-def _moment(node: exp.Expr) -> datetime | None:
-    is_time = isinstance(node, exp.TsOrDsToDate | exp.Date) or (
-        isinstance(node, exp.Cast) and node.to.is_type(*exp.DataType.TEMPORAL_TYPES)
-    )
-    if not is_time or not isinstance(node.this, exp.Literal):
-        return None
-    try:
-        return datetime.fromisoformat(node.this.name).replace(tzinfo=None)
-    except ValueError:
-        return None
-
-
-def _number(node: exp.Expr) -> float | None:
-    """Return the value of a number, or of a calculation with numbers; None for one that is no size of anything."""
-    number = _value(node)
-    return number if number is not None and abs(number) < _TOO_LARGE else None
-
-
-def _value(node: exp.Expr) -> float | None:
-    if isinstance(node, exp.Literal):
-        return None if node.is_string else float(node.name)
-    if isinstance(node, exp.Paren | exp.Cast):  # 10L is a cast, too
-        return _number(node.this)
-    if isinstance(node, exp.Neg):
-        return None if (number := _number(node.this)) is None else -number
-    if isinstance(node, exp.Add | exp.Sub | exp.Mul):
-        left, right = _number(node.this), _number(node.expression)
-        if left is None or right is None:
-            return None
-        return left * right if isinstance(node, exp.Mul) else left + right * (1 if isinstance(node, exp.Add) else -1)
-    return None
-
-
-def _is_length(node: exp.Expr) -> bool:
-    """Whether a node is the length of a value, or a number less."""
-    if isinstance(node, exp.Sub) and (_number(node.expression) or 0) > 0:
-        return _is_length(node.this)
-    return _name(node) in _LENGTHS
-
-
-def _name(node: exp.Expr) -> str:
-    return node.name.lower() if isinstance(node, exp.Anonymous) else ""
+    is_one = name not in _REPEATING or isinstance(arguments[0], exp.Literal)
+    return (1 if is_one else _LENGTH_OF_VALUE) + int(more)
 
 
 def _sql(node: exp.Expr) -> str:
