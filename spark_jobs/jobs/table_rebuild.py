@@ -81,7 +81,7 @@ def _handle(context: JobContext, request: RebuildRequest) -> JobReport:
     if request.allow_refused and not refused:
         raise BadInputError(
             f"{context.spec.table}: no gate has refused a new table of it, so that there is nothing to let pass",
-            f"Ask for the rebuild alone: lakehouse rebuild {context.spec.table}. It goes on where an earlier one ended.",
+            f"Ask for the rebuild alone: lakehouse rebuild {context.spec.table} goes on where an earlier one ended.",
         )
     is_resumed = rebuild is not None and rebuild.run_id == context.args.run_id
     if context.args.dry_run or (request.plan and (request.allow_refused or not is_resumed)):
