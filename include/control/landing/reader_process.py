@@ -26,6 +26,7 @@ from include.control.storage.s3_access import Environment, access_of_block, stor
 from include.errors import NotReadyError
 
 _BYTES_PER_TIME = 64 << 20
+_PATIENCE_S = 10
 _READY = b"ready"
 """What the process writes once it can take calls."""
 _OF_PROCESS = {"ARROW_DEFAULT_MEMORY_POOL": "system", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
@@ -59,9 +60,13 @@ class _ReaderProcess:
                 pickle.dump(task, self._stream(process.stdin))
                 self._stream(process.stdin).flush()
                 answer: tuple[bool, Any] = pickle.load(self._stream(process.stdout))
-            except (EOFError, BrokenPipeError, pickle.UnpicklingError):
+            except (EOFError, BrokenPipeError):
                 self._process = None
-                return process.wait()
+                try:
+                    return process.wait(_PATIENCE_S)
+                except subprocess.TimeoutExpired:  # a thread of a library keeps it
+                    process.kill()
+                    return abs(process.wait())
             except BaseException:  # the answer would be that of the next call
                 self.end()
                 raise
