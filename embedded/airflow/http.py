@@ -30,9 +30,14 @@ def _is_safe_to_retry(error: BaseException) -> bool:
 
 def _met_another_change(answer: httpx.Response) -> bool:
     """Whether Airflow undid a change, because the scheduler had made another one in the same instant."""
-    is_conflict = answer.status_code == httpx.codes.CONFLICT and answer.request.method == "PATCH"
-    # An answer to a question that somebody has answered is a conflict, too, and stays one.
-    return is_conflict and "Unique constraint violation" in answer.text
+    # An answer to a question that somebody has answered is a conflict, too, and stays one. A deadlock, in which the
+    # database lets one of both go on, is a "Database error" to Airflow.
+    reasons: dict[int, str] = {
+        httpx.codes.CONFLICT: "Unique constraint violation",
+        httpx.codes.INTERNAL_SERVER_ERROR: "Database error",
+    }
+    reason = reasons.get(answer.status_code)
+    return answer.request.method == "PATCH" and reason is not None and reason in answer.text
 
 
 class AirflowHttp:

@@ -215,7 +215,8 @@ def test_a_peek_at_a_server_that_is_not_there_yet_gives_nothing() -> None:
 
 def test_a_change_that_met_another_one_is_made_again(served: Served) -> None:
     conflict, done = (409, {"detail": {"reason": "Unique constraint violation"}}), (200, {"note": "x"})
-    served.answers["/run"] = [conflict, conflict, done, conflict]
+    deadlock = (500, {"detail": {"reason": "Database error"}})
+    served.answers["/run"] = [conflict, deadlock, done, conflict]
     with AirflowHttp(served.url, "admin", "right") as http:
         assert http.ask("PATCH", "/run", json={"note": "x"}) == {"note": "x"}
         with pytest.raises(AirflowApiError, match=r"POST /run: 409 .*Unique constraint violation"):
