@@ -53,7 +53,7 @@ class Overview:
 
     Attributes:
         refusals: table -> why rows of it are in quarantine.
-        settled: status -> number of rows that need no more work.
+        settled: status -> number of rows that need no more work, and are not listed.
         warnings: a line for each table whose rows wait for another table or have waited too long, and for each table
             that cannot be read.
         is_whole: whether every table could be read.
@@ -87,7 +87,7 @@ def overview(settings: Settings, domain: str | None, statuses: Iterable[RowStatu
             rows = StoredRows(spec.table, paths)
             if refused := refusals(rows, selected):
                 result.refusals[spec.table] = refused
-            result.settled += count_by_status(rows)
+            result.settled += Counter({each: n for each, n in count_by_status(rows).items() if each not in selected})
             now = datetime.now(UTC)
             result.warnings += [*wait_note(spec, paths, now), *(f"warning: {n}" for n in ageing_note(spec, paths, now))]
         except MillraceError as error:

@@ -138,6 +138,7 @@ def test_a_discarded_row_is_not_pending_until_it_is_reopened(lakehouse: Lakehous
     assert "1 of 1 quarantined" in lakehouse("quarantine", "show", ORDERS).stdout
     assert "2 of 2 quarantined" in lakehouse("quarantine", "show", ORDERS, "--status", "discarded").stdout
     assert "2 discarded: --status shows them" in lakehouse("quarantine", "list").stdout
+    assert "Besides these" not in lakehouse("quarantine", "list", "--status", "discarded").stdout
     assert lakehouse("quarantine", "reopen", ORDERS, "--all").stdout == "2 rows of silver.orders reopened\n"
     assert set(statuses(paths).values()) == {"open"}
 
