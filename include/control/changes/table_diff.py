@@ -10,6 +10,7 @@ from itertools import pairwise
 
 from include.contracts.counted import counted
 from include.contracts.spec.table_spec import AnySpec, BronzeSpec, GoldSpec, SilverSpec
+from include.control.changes.last_reads import last_reads
 from include.control.changes.spec_changes import (
     VALUES,
     Effect,
@@ -274,26 +275,10 @@ def _outdated(spec: AnySpec, table_id: str, old: Collection[str], ops: OpsTables
         counting = f"SELECT {start} AS start, count(*) AS rows FROM stored WHERE _batch_token IN ({tokens}) GROUP BY 1"
         stored = query(open_table(ops.paths.table(spec.table)), counting)
         return tuple(sorted(each["start"] for each in stored if each["start"])), sum(each["rows"] for each in stored)
-    undone = {token for batch in batches for token in batch.intent.sources.undoes}
-    for source in spec.source_tables:
-        if not is_table(ops.paths.table(source)):
-            continue
-        last_spec, source_id = dict[str, str](), table_id_of(ops.paths.table(source))
-        loads = ledger.batches(source, source_id, -1)
-        for winner in (batch for batch in batches if batch.token not in undone):
-            last_spec |= {load.token: winner.intent.spec_hash for load in _read_loads(winner, source, source_id, loads)}
-        for load in (load for load in loads if last_spec.get(load.token) in old):
-            rows[load.intent.interval_start] += ledger.history.applied_rows(source, {load.token: load.batch_seq}) or 0
+    for source in filter(lambda source: is_table(ops.paths.table(source)), spec.source_tables):
+        source_id = table_id_of(ops.paths.table(source))
+        for load, spec_hash in last_reads(ledger, spec.table, table_id, source, source_id):
+            if spec_hash in old:
+                applied = ledger.history.applied_rows(source, {load.token: load.batch_seq})
+                rows[load.intent.interval_start] += applied or 0
     return tuple(sorted(rows)), sum(rows.values())
-
-
-def _read_loads(winner: Winner, source: str, source_id: str, loads: list[Winner]) -> Iterator[Winner]:
-    """Yield the batches of a source whose rows a batch has read: new ones, and with `reprocess` all of its interval."""
-    sources, start = winner.intent.sources, winner.intent.interval_start
-    if sources.replay or sources.restores is not None or sources.source_ids.get(source) != source_id:
-        return
-    after, upto = sources.ranges[source]
-    for load in loads:
-        is_again = sources.reprocess and load.intent.interval_start == start
-        if load.version <= upto and (is_again or load.version > (-1 if after is None else after)):
-            yield load

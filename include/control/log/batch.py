@@ -223,6 +223,15 @@ class Intent(BaseModel):
         """Delta's application id of the intent's stream."""
         return Stream(self.table, self.stream).app_id
 
+    @property
+    def intervals_read_again(self) -> tuple[Instant, ...]:
+        """The intervals whose rows it reads from the source completely, also rows that were read before."""
+        if self.sources.replay:
+            return ()
+        if self.sources.snapshot_at:
+            return tuple({self.sources.snapshot_at, *self.sources.released})
+        return (self.interval_start,) if self.sources.reprocess else ()
+
     def secondary_app_id(self, name: str) -> str:
         """Return Delta's application id of the batch in a secondary table, such as `silver_tombstones.flights`.
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator
-from datetime import datetime
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -13,6 +11,7 @@ from pyspark.sql import functions as F
 
 from include.contracts.spec.expectation import Action
 from include.contracts.spec.table_spec import SilverSpec
+from include.control.changes.last_reads import last_reads
 from include.control.changes.spec_changes import Effect, spec_changes
 from include.control.ledger.spec_history import document_of
 from include.control.log.batch import Intent
@@ -65,45 +64,16 @@ class EarlierRows:
 
     def _dropped(self, intent: Intent, source: SourceTable, bronze: DataFrame) -> Iterator[DataFrame]:
         """Yield the earlier rows, as `RECEIVED`, that were dropped, for each spec that drops rows."""
-        for spec_hash, tokens in self._loads_by_spec(intent, source).items():
+        sources, by_spec = intent.sources, defaultdict[str, list[str]](list)
+        of_source = source.table, sources.source_ids[source.table], sources.ranges[source.table][1]
+        for load, spec_hash in last_reads(self._context.ops.ledger, intent.table, intent.table_id, *of_source):
+            by_spec[spec_hash].append(load.token)
+        for spec_hash, tokens in by_spec.items():
             spec = self._context.ops.specs.spec(intent.table, intent.table_id, spec_hash) or self._spec
             if isinstance(spec, SilverSpec) and any(rule.action is Action.DROP for rule in spec.expectations):
                 loaded = bronze.where(F.col(BATCH_TOKEN).isin(*tokens))
                 rows = silver_rows(loaded, spec.of_source(source.table), received_of(bronze))
                 yield rows.where(is_dropped()).select(RECEIVED)
-
-    def _loads_by_spec(self, intent: Intent, source: SourceTable) -> dict[str, list[str]]:
-        """Return `spec_hash` -> the tokens of the batches of a source that batches of this spec have read last."""
-        ledger, source_id = self._context.ops.ledger, intent.sources.source_ids[source.table]
-        loads = ledger.batches(source.table, source_id, -1, intent.sources.ranges[source.table][1])
-        versions = [load.version for load in loads]
-        of_interval = defaultdict[datetime, list[int]](list)
-        for at, load in enumerate(loads):
-            of_interval[load.intent.interval_start].append(at)
-        readers = [""] * len(loads)
-        for batch in ledger.batches(intent.table, intent.table_id, -1):
-            sources = batch.intent.sources
-            if sources.replay or sources.source_ids.get(source.table) != source_id:
-                continue
-            after, upto = sources.ranges[source.table]
-            first, end = bisect_right(versions, -1 if after is None else after), bisect_right(versions, upto)
-            again = (at for start in read_again(batch.intent) for at in of_interval[start] if at < end)
-            for at in (*range(first, end), *again):
-                readers[at] = batch.intent.spec_hash
-        by_spec = defaultdict[str, list[str]](list)
-        for spec_hash, load in zip(readers, loads, strict=True):
-            by_spec[spec_hash].append(load.token)
-        return by_spec
-
-
-def read_again(intent: Intent) -> tuple[datetime, ...]:
-    """Return the intervals whose rows a batch reads from the source completely, also rows that were read before."""
-    sources = intent.sources
-    if sources.replay:
-        return ()
-    if sources.snapshot_at:
-        return tuple({sources.snapshot_at, *sources.released})
-    return (intent.interval_start,) if sources.reprocess else ()
 
 
 def received_of(bronze: DataFrame) -> Column:

@@ -29,7 +29,6 @@ from spark_jobs.delta_io.reads import read_version
 from spark_jobs.delta_io.row_writes import append
 from spark_jobs.layers.quarantined import quarantined_by_reason
 from spark_jobs.layers.silver.delete_guard import deletes_of, require_allowed
-from spark_jobs.layers.silver.earlier_rows import read_again
 from spark_jobs.layers.silver.merge_counts import MergeCounts, committed_changes
 from spark_jobs.layers.silver.row_actions import RowActions
 from spark_jobs.layers.silver.source import SilverSource
@@ -169,7 +168,7 @@ class SilverMerge:
         replaced = self._source.replaced_files(winner.intent.sources)
         grew: int | None = None
         if not winner.intent.sources.replay:
-            again = read_again(winner.intent)
+            again = winner.intent.intervals_read_again
             restarted = self._source.restarted_places(winner.intent.sources)
             own = self._source.first_places if self.spec.sources else ()
             decided = self._source.replays.decided_rows(winner.intent.sources) if restarted else ()

@@ -22,7 +22,7 @@ from include.control.quarantine.rows import quarantined_rows
 from include.control.quarantine.stored_rows import StoredRows
 from spark_jobs.delta_io.reads import read_version
 from spark_jobs.layers.received_rows import received_frame
-from spark_jobs.layers.silver.earlier_rows import EarlierRows, read_again, received_of
+from spark_jobs.layers.silver.earlier_rows import EarlierRows, received_of
 from spark_jobs.layers.silver.references import References
 from spark_jobs.layers.silver.replays import SilverReplays
 from spark_jobs.layers.silver.source_table import SourceTable, of_intervals
@@ -120,7 +120,7 @@ class SilverSource:
             rows = self.replays.read_replay(session, intent)
         else:
             require_same_sources(intent.sources, self._context.paths)
-            again = bool(read_again(intent))
+            again = bool(intent.intervals_read_again)
             rows = self._union(
                 self._judged(session, intent, source, bronze, has_earlier=again)
                 for source, bronze in self._bronze_rows(session, intent)
@@ -146,7 +146,7 @@ class SilverSource:
 
     def refused_rows(self, session: SparkSession, intent: Intent) -> DataFrame:
         """Return the rows that a batch puts into quarantine, each with its bronze row in `_received`."""
-        again = bool(read_again(intent))
+        again = bool(intent.intervals_read_again)
         received = (
             self._judged(session, intent, source, bronze, received_of(bronze), has_earlier=again)
             for source, bronze in self._bronze_rows(session, intent)
@@ -201,7 +201,7 @@ class SilverSource:
 
     def _bronze_rows(self, session: SparkSession, intent: Intent) -> Iterator[tuple[SourceTable, DataFrame]]:
         """Yield each source with its new rows, and all its rows of the intervals that are read again."""
-        again = read_again(intent)
+        again = intent.intervals_read_again
         for source in self._tables:
             yield source, source.rows_of_batch(session, intent.sources, again)
 
@@ -227,7 +227,7 @@ class SilverSource:
         """Return bronze rows with refusals, those of earlier batches by the rules that these batches had."""
         if not self._earlier.have_other_rules(intent):
             return self._judged(session, intent, source, bronze, has_earlier=True)
-        is_read = source.has_arrived(intent.sources) | of_intervals(read_again(intent))
+        is_read = source.has_arrived(intent.sources) | of_intervals(intent.intervals_read_again)
         rows = self._judged(session, intent, source, bronze.where(is_read), has_earlier=True)
         return rows.unionByName(self._earlier.judged(session, intent, source, bronze.where(~is_read)))
 
