@@ -61,10 +61,10 @@ def propose_keys(rows: DeliveredRows, columns: Mapping[str, ColumnFacts], *, by_
     able = [name for name in whole if not columns[name].type.startswith(_NO_KEYS)]
     singles = sorted((name for name in able if columns[name].type not in _TIMES), key=_is_unlike_a_key)
     unique = [name for name in singles if columns[name].distinct == total]
-    if unique:
-        others = f"; unique as well: {', '.join(unique[1:])}" if unique[1:] else ""
-        text = f"{unique[0]}: never null, and different in each of {counted(total, 'row')}{others}"
-        return _keys((unique[0],), next(iter(times), ""), by_day, text)
+    others = f"; unique as well: {', '.join(unique[1:])}" if unique[1:] else ""
+    by_itself = f"never null, and different in each of {counted(total, 'row')}{others}"
+    if unique and not _is_unlike_a_key(unique[0]):
+        return _keys((unique[0],), next(iter(times), ""), by_day, f"{unique[0]}: {by_itself}")
     for name in singles:
         for time in times:
             if not _is_unlike_a_key(name) and rows.distinct(name, time) == total:
@@ -73,6 +73,8 @@ def propose_keys(rows: DeliveredRows, columns: Mapping[str, ColumnFacts], *, by_
                     f"{name}: never null, {number} in {counted(total, 'row')}; no two of its rows have the same {time}"
                 )
                 return _keys((name,), time, by_day, text)
+    if unique:  # By chance, where few rows were delivered.
+        return _keys((unique[0],), next(iter(times), ""), by_day, f"{unique[0]}: {by_itself}")
     per_file = [name for name in singles if columns[name].per_file == total]
     if per_file:
         text = f"{per_file[0]}: never null, and different in each row of a file, but not of all files"

@@ -26,6 +26,7 @@ def proposed(landing: Path, *files: tuple[str, str]) -> str:
         return silver_text("silver.feed", "bronze.feed", source.rows, by_day=source.delivered.by_day)
 
 
+LIMITS = "limit_,customer_id,updated_at\n5,1,2013-01-01T08:00:00\n7,1,2013-01-01T09:00:00\n"
 STATES = "n_id,created_at,updated_at\n1,2013-01-01,2013-01-01T08:00:00\n1,2013-01-01,2013-01-01T09:00:00\n"
 DAY_1, DAY_2 = "date=2013-01-01/a.csv", "date=2013-01-02/a.csv"
 
@@ -36,11 +37,12 @@ DAY_1, DAY_2 = "date=2013-01-01/a.csv", "date=2013-01-02/a.csv"
         ([(DAY_1, "city,order_id\nx,1\nx,2\n")], ["order_id"], None),
         ([("a.csv", "city,order_id\nx,1\nx,2\n")], ["order_id"], ["delivered_in"]),
         ([(DAY_1, STATES)], ["n_id"], ["updated_at"]),
+        ([(DAY_1, LIMITS)], ["customer_id"], ["updated_at"]),
         ([(DAY_1, "tailnum,year\nN1,1999\nN2,1999\n"), (DAY_2, "tailnum,year\nN1,1999\nN2,1999\n")], ["tailnum"], None),
         ([(DAY_1, "origin,hour,wind\nJFK,1,1.5\nJFK,2,1.5\nLGA,1,1.5\n")], ["origin", "hour"], None),
         ([("a.csv", "delivered_in,x\n1,1\n2,1\n")], ["delivered_in"], ["delivered_in_file_of_this_name"]),
     ],
-    ids=["unique", "no days", "states of a key", "snapshots", "a pair", "the name is taken"],
+    ids=["unique", "no days", "states of a key", "unique by chance", "snapshots", "a pair", "the name is taken"],
 )
 def test_keys_and_sequence_follow_from_the_rows(
     tmp_path: Path, files: list[tuple[str, str]], keys: list[str], sequence: list[str] | None
