@@ -21,21 +21,21 @@ import yaml
 from deltalake import DeltaTable, Schema
 from deltalake.schema import Field, PrimitiveType
 
-from include.catalog import load_catalog
-from include.contracts.interval import Interval
-from include.contracts.job.report import CheckResult, FileRows, RowCounts
-from include.contracts.spec.table_spec import AnySpec
-from include.control.gates.gates import GATES, gate_event
-from include.control.gates.result import GateResult
-from include.control.ledger.events import BATCHES, FILES, BatchEvent, FileEvent, batch_event, file_event, loaded_event
-from include.control.ledger.ops_table import OpsTable
-from include.control.ledger.resolution import resolve, table_id
-from include.control.log.batch import BatchSources, FileFact, Intent, Stream, Winner, new_token
-from include.control.log.delta_log import latest_version
-from include.control.ops_tables import OpsTables
-from include.control.planning.planner import Planner
-from include.paths import LakehousePaths
-from include.settings import Settings
+from millrace.catalog import load_catalog
+from millrace.contracts.interval import Interval
+from millrace.contracts.job.report import CheckResult, FileRows, RowCounts
+from millrace.contracts.spec.table_spec import AnySpec
+from millrace.control.gates.gates import GATES, gate_event
+from millrace.control.gates.result import GateResult
+from millrace.control.ledger.events import BATCHES, FILES, BatchEvent, FileEvent, batch_event, file_event, loaded_event
+from millrace.control.ledger.ops_table import OpsTable
+from millrace.control.ledger.resolution import resolve, table_id
+from millrace.control.log.batch import BatchSources, FileFact, Intent, Stream, Winner, new_token
+from millrace.control.log.delta_log import latest_version
+from millrace.control.ops_tables import OpsTables
+from millrace.control.planning.planner import Planner
+from millrace.paths import LakehousePaths
+from millrace.settings import Settings
 
 DOMAIN = "bench"
 FIRST_DAY = datetime(1990, 1, 1, tzinfo=UTC)

@@ -11,7 +11,7 @@ from rich.console import Console
 from benchmarks.cost import Cost, measure
 from benchmarks.machine import load
 from benchmarks.peers import CHAIN, Naive, Peer, Place
-from include.cli.output import console
+from millrace.cli.output import console
 
 
 @dataclass(frozen=True)

@@ -17,17 +17,17 @@ import pyarrow as pa
 import yaml
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
-from include.catalog import load_catalog
-from include.contracts.interval import Interval
-from include.contracts.job.report import FileRows, RowCounts
-from include.contracts.spec.table_spec import BronzeSpec
-from include.control.landing.landing import interval_files
-from include.control.landing.on_disk import LocalLanding
-from include.control.ledger.ledger import Ledger
-from include.control.ledger.resolution import table_id
-from include.control.log.batch import BatchSources, FileFact, Intent, Stream, Winner, files_digest, new_token
-from include.control.log.delta_log import latest_version
-from include.paths import LakehousePaths
+from millrace.catalog import load_catalog
+from millrace.contracts.interval import Interval
+from millrace.contracts.job.report import FileRows, RowCounts
+from millrace.contracts.spec.table_spec import BronzeSpec
+from millrace.control.landing.landing import interval_files
+from millrace.control.landing.on_disk import LocalLanding
+from millrace.control.ledger.ledger import Ledger
+from millrace.control.ledger.resolution import table_id
+from millrace.control.log.batch import BatchSources, FileFact, Intent, Stream, Winner, files_digest, new_token
+from millrace.control.log.delta_log import latest_version
+from millrace.paths import LakehousePaths
 
 TABLE = "bronze.files"
 DAY = Interval(start=datetime(2013, 1, 1, tzinfo=UTC), end=datetime(2013, 1, 1, tzinfo=UTC) + timedelta(days=1))

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import sys
 
-from include.catalog import load_catalog
-from include.cli.selection import parse_intervals
-from include.control.planning.planner import Planner
-from include.settings import Settings
+from millrace.catalog import load_catalog
+from millrace.cli.selection import parse_intervals
+from millrace.control.planning.planner import Planner
+from millrace.settings import Settings
 
 
 def decide(day: str, tables: list[str]) -> None:

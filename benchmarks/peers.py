@@ -8,13 +8,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Protocol
 
-from include.cli.runs.driver import MASTER
-from include.contracts.job.args import WRITER_OF_LAYER, Job, JobArgs
-from include.driver_environment import driver_environment, own_spark
-from include.paths import OWN, LakehousePaths, RunPaths
-from include.settings import PROJECT, Settings
-from include.spark_conf import launch_conf
-from include.spark_location import spark_home
+from millrace.cli.runs.driver import MASTER
+from millrace.contracts.job.args import WRITER_OF_LAYER, Job, JobArgs
+from millrace.driver_environment import driver_environment, own_spark
+from millrace.paths import OWN, LakehousePaths, RunPaths
+from millrace.settings import PROJECT, Settings
+from millrace.spark_conf import launch_conf
+from millrace.spark_location import spark_home
 
 CHAIN = ("bronze.flight_events", "silver.flights", "gold.route_performance_daily")
 """The tables that both sides write, in build order."""

@@ -9,8 +9,8 @@ from pathlib import Path
 import pyarrow as pa
 from deltalake import DeltaTable
 
-from include.control.log.delta_log import latest_version, read_commit
-from include.control.storage.json_lines import json_lines
+from millrace.control.log.delta_log import latest_version, read_commit
+from millrace.control.storage.json_lines import json_lines
 
 MERGE_METRICS = (
     "numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsCopied", "numTargetFilesRemoved",

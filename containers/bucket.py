@@ -7,10 +7,10 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from include.contracts.lake_path import S3Path
-from include.control.storage.objects_on_s3 import require_conditional_puts
-from include.control.storage.s3_access import s3_client
-from include.settings import Settings
+from millrace.contracts.lake_path import S3Path
+from millrace.control.storage.objects_on_s3 import require_conditional_puts
+from millrace.control.storage.s3_access import s3_client
+from millrace.settings import Settings
 
 
 def prepare_bucket(root: S3Path) -> None:

@@ -15,7 +15,7 @@ from typing import IO
 from embedded.airflow.api import AirflowApi
 from embedded.airflow.standalone import USER
 from embedded.errors import StackError
-from include.settings import PROJECT
+from millrace.settings import PROJECT
 
 TABLES, LANDING = "s3://lake/tables", "s3://lake/landing"
 """The places of the tables and of the landing files in docker-compose.yaml."""

@@ -10,8 +10,8 @@ from pathlib import Path
 from shutil import rmtree
 
 from embedded.spark.command import connect_server_command, scratch_folder
-from include.driver_environment import TOKEN, driver_environment, own_spark
-from include.settings import Settings
+from millrace.driver_environment import TOKEN, driver_environment, own_spark
+from millrace.settings import Settings
 
 MASTER = "spark://spark-master:7077"
 HOST, PORT = "spark-connect", 15002

@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import IO, Any, cast
 
-from include.contracts.lake_path import S3Path
-from include.control.storage.s3_access import s3_client
+from millrace.contracts.lake_path import S3Path
+from millrace.control.storage.s3_access import s3_client
 
 
 def take_in(place: S3Path, stream: IO[bytes]) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from include.contracts.lake_path import LakePath
+from millrace.contracts.lake_path import LakePath
 
 MARK = "MADE_BY_THE_DEMO"
 _ELSEWHERE = "LAKEHOUSE_ROOT=data/demo make demo"

@@ -11,9 +11,9 @@ from rich.table import Table
 from demo.backfill import DayOfBackfill
 from demo.oracle import DEFINITIONS, Oracle, check_against_source
 from demo.reading import at_version, delta_reader
-from include.cli.facts import TableFacts, table_facts
-from include.contracts.lake_path import LakePath
-from include.paths import LakehousePaths
+from millrace.cli.facts import TableFacts, table_facts
+from millrace.contracts.lake_path import LakePath
+from millrace.paths import LakehousePaths
 
 
 @dataclass(frozen=True)

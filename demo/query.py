@@ -6,8 +6,8 @@ import re
 import subprocess
 from shlex import quote
 
-from include.contracts.lake_path import LakePath
-from include.settings import PROJECT, Settings
+from millrace.contracts.lake_path import LakePath
+from millrace.settings import PROJECT, Settings
 
 _TIMEOUT_S = 60
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import duckdb
 
-from include.contracts.lake_path import LakePath
-from include.control.views.duckdb_file import delta_extension
+from millrace.contracts.lake_path import LakePath
+from millrace.control.views.duckdb_file import delta_extension
 
 
 def delta_reader() -> duckdb.DuckDBPyConnection:

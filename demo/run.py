@@ -23,7 +23,7 @@ from embedded.errors import StackError
 from embedded.home import DEFAULT_HOME, Home
 from embedded.interrupts import interrupt_once
 from embedded.stack import Stack, remaining_processes
-from include.settings import Settings
+from millrace.settings import Settings
 
 DOMAIN = "flights"
 FIRST, LAST = date(2013, 1, 1), date(2013, 1, 3)

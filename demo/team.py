@@ -22,7 +22,7 @@ from demo.source_system import lay_out
 from embedded.errors import StackError
 from embedded.home import free_port
 from embedded.interrupts import interrupt_once
-from include.settings import Settings
+from millrace.settings import Settings
 
 PROJECT_NAME = "millrace-demo"
 

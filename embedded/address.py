@@ -5,8 +5,8 @@ from __future__ import annotations
 from pydantic import BaseModel, ConfigDict
 
 from embedded.home import Home, free_port
-from include.contracts.roots import LakeRoot, LandingRoot
-from include.settings import Settings
+from millrace.contracts.roots import LakeRoot, LandingRoot
+from millrace.settings import Settings
 
 
 class Address(BaseModel):

@@ -11,7 +11,7 @@ import sys
 from typing import Any
 
 from embedded.jars import DRIVER_GROUPS, Jar, locked_jars
-from include.settings import PROJECT
+from millrace.settings import PROJECT
 
 
 def bill_of_materials() -> dict[str, Any]:

@@ -14,10 +14,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-from include.driver_environment import driver_environment, own_spark
-from include.settings import Settings
-from include.spark_conf import class_archive, launch_conf
-from include.spark_location import spark_home
+from millrace.driver_environment import driver_environment, own_spark
+from millrace.settings import Settings
+from millrace.spark_conf import class_archive, launch_conf
+from millrace.spark_location import spark_home
 
 _TRAINING = Path(__file__).with_name("class_training.py")
 _MASTER = "local[2]"

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from include.settings import PROJECT
+from millrace.settings import PROJECT
 
 DEFAULT_HOME = PROJECT / ".home"
 """The home of `make up` and `make demo`."""

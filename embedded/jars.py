@@ -26,8 +26,8 @@ import httpx
 from tenacity import retry, retry_if_exception, stop_after_attempt, wait_exponential_jitter
 
 from embedded.java_jar import OWN_JARS, own_jar
-from include.errors import MillraceError
-from include.settings import PROJECT
+from millrace.errors import MillraceError
+from millrace.settings import PROJECT
 
 _LOCK = Path(__file__).with_name("jars.lock")
 _MAVEN_CENTRAL = "https://repo1.maven.org/maven2"

@@ -10,13 +10,16 @@ import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from include.errors import MillraceError
-from include.settings import PROJECT
-from include.spark_location import spark_home
+from millrace.errors import MillraceError
+from millrace.settings import PROJECT
+from millrace.spark_location import spark_home
 
 OWN_JARS = {
-    "millrace-log-store": ("spark_jobs/log_store/src", "delta-storage-* hadoop-client-api-*"),
-    "millrace-formats": ("spark_jobs/formats/src", "hadoop-client-api-* jackson-core-2* spark-sql-api_* zstd-jni-*"),
+    "millrace-log-store": ("spark_jobs/millrace_spark/log_store/src", "delta-storage-* hadoop-client-api-*"),
+    "millrace-formats": (
+        "spark_jobs/millrace_spark/formats/src",
+        "hadoop-client-api-* jackson-core-2* spark-sql-api_* zstd-jni-*",
+    ),
     "millrace-connect-server": (
         "embedded/connect_server",
         "spark-connect_* spark-common-utils_* spark-core_* spark-sql-api_* spark-sql_* scala-library-*",

@@ -13,7 +13,7 @@ from embedded.address import Address
 from embedded.home import Home
 from embedded.interrupts import interrupt_once
 from embedded.stack import Stack
-from include.settings import Settings
+from millrace.settings import Settings
 
 NAME = "stack"
 """The name of this process in the records of the home."""

@@ -10,7 +10,7 @@ stamp=".venv/set-up"
 fingerprint() {
     pwd
     cksum uv.lock pyproject.toml embedded/jars.* embedded/java_jar.py embedded/class_*.py \
-        spark_jobs/log_store/src/io/millrace/logstore/*.java spark_jobs/formats/src/io/millrace/formats/*.java \
+        spark_jobs/millrace_spark/log_store/src/io/millrace/logstore/*.java spark_jobs/millrace_spark/formats/src/io/millrace/formats/*.java \
         embedded/connect_server/io/millrace/connect/*.java
 }
 

@@ -25,7 +25,7 @@ from embedded.spark.server import NAME as SPARK
 from embedded.spark.server import SparkServer
 from embedded.spark.watch import SparkWatch
 from embedded.stack_processes import of_stack, recorded, stop
-from include.settings import PROJECT, Settings
+from millrace.settings import PROJECT, Settings
 
 log = logging.getLogger(__name__)
 

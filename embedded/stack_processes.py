@@ -1,4 +1,4 @@
-"""The processes of a local stack: start, record, find and end them. `include.processes` ends any tree of processes."""
+"""The processes of a local stack: start, record, find and end them. `millrace.processes` ends any tree of processes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 
 from embedded.home import Home
-from include.processes import end_processes
+from millrace.processes import end_processes
 
 STACK_VARIABLE = "MILLRACE_STACK"
 """The variable with the home in the environment of every process of a stack, to find those without a record."""

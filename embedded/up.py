@@ -19,7 +19,7 @@ from embedded.serve import NAME
 from embedded.servers.postgres import Postgres, folders_opened_to_others
 from embedded.spark.server import NAME as SPARK
 from embedded.stack_processes import recorded, spawn
-from include.settings import PROJECT
+from millrace.settings import PROJECT
 
 LATE_S = 60
 """After so many seconds, and again after as many, it says what runs so far."""

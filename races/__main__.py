@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from include.cli.output import console
+from millrace.cli.output import console
 from races.drivers import Crowd, Score, race
 from races.places import NoSuchServerError, Place, PlaceName, place
 from races.soak.run import Plan

@@ -15,10 +15,10 @@ from pathlib import Path
 import pyarrow as pa
 from deltalake import DeltaTable
 
-from include.driver_environment import driver_environment, own_spark
-from include.settings import Settings
-from include.spark_conf import LOG_STORES, launch_conf
-from include.spark_location import spark_home
+from millrace.driver_environment import driver_environment, own_spark
+from millrace.settings import Settings
+from millrace.spark_conf import LOG_STORES, launch_conf
+from millrace.spark_location import spark_home
 from races import delta_rs_writer, driver
 from races.places import Place, tokens_of
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from uuid import uuid4
 
 from embedded.servers.s3 import CREDENTIALS, Bucket, s3_bucket, start_moto, start_server
-from include.control.storage.json_lines import json_lines
-from include.errors import MillraceError
+from millrace.control.storage.json_lines import json_lines
+from millrace.errors import MillraceError
 from races.versions import CONDITIONAL_PUT, HARD_LINK
 
 VERSITYGW = "github.com/versity/versitygw/cmd/versitygw@v1.8.0"

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from include.settings import Settings
-from include.spark_location import spark_home
+from millrace.settings import Settings
+from millrace.spark_location import spark_home
 
 WRITERS = ("ann", "bob", "eve")
 HARD_LINK = "io.millrace.logstore.HardLinkLogStore"

@@ -23,8 +23,8 @@ from pathlib import Path
 
 import typer
 
-from include.control.log.stored_tables import open_table
-from include.paths import LakehousePaths
+from millrace.control.log.stored_tables import open_table
+from millrace.paths import LakehousePaths
 from tests.support.reading.foreign_libraries import READERS, Join, Question, Read
 from tests.support.reading.value_tables import BY_VALUE, PARTED, PLAIN, STATES, change, create, filters_of, ids_of_spark
 from tests.support.spark.shared_server import choose_server_address, shared_server
@@ -91,7 +91,7 @@ class Differences:
 
 def compare(count: int) -> tuple[dict[str, dict[str, Differences]], str]:
     """Ask all readers; return reader -> type -> differences, and a line with the counts."""
-    from spark_jobs.runtime.session import own_session
+    from millrace_spark.runtime.session import own_session
 
     readers = [name for name, (package, _) in READERS.items() if importlib.util.find_spec(package)]
     found: dict[str, dict[str, Differences]] = {name: defaultdict(Differences) for name in readers}

@@ -20,13 +20,13 @@ from pyspark.sql import SparkSession
 from benchmarks.aged_lake import day
 from benchmarks.buckets.counting_s3 import counting, requests_in
 from embedded.servers.s3 import s3_bucket
-from include.contracts.job.args import WRITER_OF_LAYER, JobArgs
-from include.contracts.lake_path import lake_path
-from include.errors import Outcome
-from include.settings import Settings
-from include.spark_conf import launch_conf
-from spark_jobs.jobs.run_intervals import RUN
-from spark_jobs.runtime.entrypoint import run_and_report
+from millrace.contracts.job.args import WRITER_OF_LAYER, JobArgs
+from millrace.contracts.lake_path import lake_path
+from millrace.errors import Outcome
+from millrace.settings import Settings
+from millrace.spark_conf import launch_conf
+from millrace_spark.jobs.run_intervals import RUN
+from millrace_spark.runtime.entrypoint import run_and_report
 
 _COLUMNS = {
     "id": {"type": "bigint", "nullable": False},

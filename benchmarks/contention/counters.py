@@ -6,8 +6,8 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from spark_jobs.delta_io.tables import TableShape, ensure_table
-from spark_jobs.runtime.session import own_session
+from millrace_spark.delta_io.tables import TableShape, ensure_table
+from millrace_spark.runtime.session import own_session
 
 PARTITIONS = 8
 COUNTERS, HIT = 20_000, 200

@@ -17,8 +17,8 @@ from benchmarks.contention.counters import create, hits
 from benchmarks.contention.heat import Heat, Score, note_score, read_heats
 from benchmarks.contention.strategies import TABLE, Write, optimizer, writer
 from benchmarks.cost import cpu_of_tree
-from include.paths import LakehousePaths
-from spark_jobs.runtime.entrypoint import start_process
+from millrace.paths import LakehousePaths
+from millrace_spark.runtime.entrypoint import start_process
 
 PAUSE_S = 1.0
 """Seconds between two OPTIMIZEs."""

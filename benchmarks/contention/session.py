@@ -8,7 +8,7 @@ from benchmarks.bench import Bench
 from benchmarks.contention.heat import Heat, Score, read_scores, write_heats
 from benchmarks.cost import measure
 from benchmarks.peers import Millrace
-from include.settings import PROJECT
+from millrace.settings import PROJECT
 
 PATIENCE_S = 4 * 3600.0
 

@@ -14,20 +14,20 @@ from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_expone
 
 from benchmarks.contention.counters import HIT, hit
 from benchmarks.contention.heat import Heat, Keys, Strategy
-from include.contracts.interval import Interval
-from include.contracts.job.report import RowCounts
-from include.control.leases.leases import Leases
-from include.control.ledger.ledger import Ledger
-from include.control.log.batch import BatchSources, Intent, Stream, StreamPosition, Winner
-from include.control.storage.objects import LocalObjectStore
-from include.paths import LakehousePaths
-from spark_jobs.delta_io.conflicts import conflict_of
-from spark_jobs.delta_io.contest import Contest
-from spark_jobs.delta_io.maintenance import optimize
-from spark_jobs.layers.maintenance.maintenance import TableWork
-from spark_jobs.layers.maintenance.yield_to_writers import in_turns
-from spark_jobs.protocol.batches import BatchPlan, BatchRequest, BatchWriter, Closing
-from spark_jobs.runtime.session import own_session
+from millrace.contracts.interval import Interval
+from millrace.contracts.job.report import RowCounts
+from millrace.control.leases.leases import Leases
+from millrace.control.ledger.ledger import Ledger
+from millrace.control.log.batch import BatchSources, Intent, Stream, StreamPosition, Winner
+from millrace.control.storage.objects import LocalObjectStore
+from millrace.paths import LakehousePaths
+from millrace_spark.delta_io.conflicts import conflict_of
+from millrace_spark.delta_io.contest import Contest
+from millrace_spark.delta_io.maintenance import optimize
+from millrace_spark.layers.maintenance.maintenance import TableWork
+from millrace_spark.layers.maintenance.yield_to_writers import in_turns
+from millrace_spark.protocol.batches import BatchPlan, BatchRequest, BatchWriter, Closing
+from millrace_spark.runtime.session import own_session
 
 TABLE = "silver.counters"
 GIVES_UP_S = 600

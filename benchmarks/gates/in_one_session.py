@@ -16,15 +16,15 @@ from pyspark.sql import SparkSession
 
 from benchmarks.cost import noted
 from benchmarks.gates.suite import COLUMNS, rules
-from include.control.gates.judged_figures import JudgedFigures
-from include.control.ledger.states.measures import table_rows
-from include.control.log.delta_log import USER_METADATA_KEY, latest_version
-from spark_jobs.delta_io.reads import read_version
-from spark_jobs.layers.gate.changed_rows import JudgedVersion, change_since, next_figures
-from spark_jobs.quality.fused.one_pass import GATE_CONF
-from spark_jobs.quality.suites import check_rules
-from spark_jobs.runtime.entrypoint import start_process
-from spark_jobs.runtime.session import own_session
+from millrace.control.gates.judged_figures import JudgedFigures
+from millrace.control.ledger.states.measures import table_rows
+from millrace.control.log.delta_log import USER_METADATA_KEY, latest_version
+from millrace_spark.delta_io.reads import read_version
+from millrace_spark.layers.gate.changed_rows import JudgedVersion, change_since, next_figures
+from millrace_spark.quality.fused.one_pass import GATE_CONF
+from millrace_spark.quality.suites import check_rules
+from millrace_spark.runtime.entrypoint import start_process
+from millrace_spark.runtime.session import own_session
 
 BATCH, NEW = 10_000, 2_000
 RECENT, UNIFORM = "recent", "uniform"

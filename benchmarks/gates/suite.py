@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from include.contracts.spec.expectation import Action, Expectation
+from millrace.contracts.spec.expectation import Action, Expectation
 
 COLUMNS = {
     "id": "{id}",

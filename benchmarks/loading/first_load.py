@@ -13,14 +13,14 @@ from pathlib import Path
 
 from benchmarks.cost import Cost
 from benchmarks.loaded_files import DAY, TABLE, commit, create, spec_of, table_of
-from include.control.landing.earlier_runs import EarlierRuns
-from include.control.landing.ingest import FilePlan, plan_files
-from include.control.landing.inspection import inspect
-from include.control.landing.landing import Landing, landing_of
-from include.control.landing.matching import ReadFile
-from include.control.ledger.ledger import Ledger
-from include.control.ledger.resolution import table_id
-from include.paths import LakehousePaths
+from millrace.control.landing.earlier_runs import EarlierRuns
+from millrace.control.landing.ingest import FilePlan, plan_files
+from millrace.control.landing.inspection import inspect
+from millrace.control.landing.landing import Landing, landing_of
+from millrace.control.landing.matching import ReadFile
+from millrace.control.ledger.ledger import Ledger
+from millrace.control.ledger.resolution import table_id
+from millrace.paths import LakehousePaths
 
 
 def main(folder: Path) -> None:

@@ -10,10 +10,10 @@ import sys
 from pathlib import Path
 
 from benchmarks.cost import noted
-from include.contracts.job.args import Job, JobArgs
-from include.errors import ExitCode
-from spark_jobs.jobs.run_intervals import RUN
-from spark_jobs.runtime.entrypoint import run_and_report, start_process
+from millrace.contracts.job.args import Job, JobArgs
+from millrace.errors import ExitCode
+from millrace_spark.jobs.run_intervals import RUN
+from millrace_spark.runtime.entrypoint import run_and_report, start_process
 
 
 def main(work: Path, costs: Path) -> None:

@@ -21,8 +21,8 @@ from benchmarks.merging.orders import (
 )
 from benchmarks.peers import Millrace, Place
 from benchmarks.table_files import bytes_in, key_ranges, linked_copy
-from include.contracts.job.args import Job
-from include.settings import PROJECT
+from millrace.contracts.job.args import Job
+from millrace.settings import PROJECT
 
 MILLRACE, N = "Millrace", "N"
 Sides = Mapping[str, Place]

@@ -20,10 +20,10 @@ from benchmarks.comparison import require_same_digest
 from benchmarks.cost import noted
 from benchmarks.refreshing.shop import SILVER, Shop
 from benchmarks.table_files import linked_copy
-from include.control.log.followed_tables import newest_table
-from include.control.planning.refresh_cost import RefreshCost
-from spark_jobs.runtime.entrypoint import start_process
-from spark_jobs.runtime.session import own_session
+from millrace.control.log.followed_tables import newest_table
+from millrace.control.planning.refresh_cost import RefreshCost
+from millrace_spark.runtime.entrypoint import start_process
+from millrace_spark.runtime.session import own_session
 
 INCREMENTAL, WHOLE = "incremental", "whole"
 NEWEST, TENTH, MOST, SPREAD = "the newest day", "the newest 10 %", "the newest 40 %", "50 customers"

@@ -19,8 +19,8 @@ from benchmarks.cost import noted
 from benchmarks.refreshing.peers import QUERIES, touched_by_delta_rs, whole_by_spark
 from benchmarks.refreshing.shop import Shop
 from benchmarks.table_files import linked_copy
-from spark_jobs.runtime.entrypoint import start_process
-from spark_jobs.runtime.session import own_session
+from millrace_spark.runtime.entrypoint import start_process
+from millrace_spark.runtime.session import own_session
 
 MILLRACE, WHOLE, LIMIT = "Millrace", "whole table by Spark", "delta-rs and DuckDB"
 COLUMNS = {

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from benchmarks.refreshing.shop import CUSTOMERS_TABLE, SILVER
 from demo.reading import delta_reader
-from include.paths import LakehousePaths
+from millrace.paths import LakehousePaths
 
 _MEASURES = "count(*) AS orders, sum(o.amount) AS total, max(o.amount) AS largest"
 MOST_TOUCHED = 1_000

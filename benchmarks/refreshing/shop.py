@@ -9,17 +9,17 @@ from typing import Any
 import yaml
 
 from benchmarks.refreshing.orders import CUSTOMER_COLUMNS, ORDER_COLUMNS, change_orders, write_customers, write_orders
-from include.catalog import load_catalog
-from include.contracts.job.args import Job, JobArgs
-from include.contracts.job.report import JobReport
-from include.control.gates.gates import Gates
-from include.control.gates.result import GateResult
-from include.control.ledger.resolution import table_id
-from include.control.log.delta_log import latest_version
-from include.errors import ExitCode
-from include.paths import LakehousePaths
-from spark_jobs.jobs import gold_aggregate
-from spark_jobs.runtime.entrypoint import run_and_report
+from millrace.catalog import load_catalog
+from millrace.contracts.job.args import Job, JobArgs
+from millrace.contracts.job.report import JobReport
+from millrace.control.gates.gates import Gates
+from millrace.control.gates.result import GateResult
+from millrace.control.ledger.resolution import table_id
+from millrace.control.log.delta_log import latest_version
+from millrace.errors import ExitCode
+from millrace.paths import LakehousePaths
+from millrace_spark.jobs import gold_aggregate
+from millrace_spark.runtime.entrypoint import run_and_report
 
 SILVER, CUSTOMERS_TABLE = "silver.orders", "silver.customers"
 _SOURCES = {"o": {"table": SILVER}}

@@ -15,8 +15,8 @@ from benchmarks.cost import Cost, measure
 from benchmarks.result import Result
 from benchmarks.rounds import interleaved
 from benchmarks.series import control_plane, requests
-from include.control.log.delta_log import latest_version
-from include.paths import LakehousePaths
+from millrace.control.log.delta_log import latest_version
+from millrace.paths import LakehousePaths
 
 OLD, YOUNG = 10_000, 100
 TARGET = 1.2

@@ -15,8 +15,8 @@ from benchmarks.result import Result
 from benchmarks.rounds import interleaved
 from embedded.spark.running import running_server
 from embedded.spark.server import SparkServer
-from include.catalog import load_catalog
-from include.settings import PROJECT
+from millrace.catalog import load_catalog
+from millrace.settings import PROJECT
 
 OLD, NEW = "10,000 batches", "new"
 HISTORY = {OLD: 10_000, NEW: 0}

@@ -12,8 +12,8 @@ from benchmarks.peers import Millrace
 from benchmarks.refreshing.choices import CASES, INCREMENTAL, WHOLE, Case, case_name
 from benchmarks.result import Result
 from benchmarks.rounds import Side
-from include.control.planning.refresh_cost import RefreshCost
-from include.settings import PROJECT
+from millrace.control.planning.refresh_cost import RefreshCost
+from millrace.settings import PROJECT
 
 TARGET_SHARE = 0.875
 TIE = 1.15

@@ -12,7 +12,7 @@ from benchmarks.refreshing.growth import LIMIT, MILLRACE, WHOLE
 from benchmarks.refreshing.peers import QUERIES
 from benchmarks.result import Result
 from benchmarks.rounds import Side
-from include.settings import PROJECT
+from millrace.settings import PROJECT
 
 TARGET, TARGET_EXPONENT = 0.15, 0.05
 _PATIENCE_S = 3 * 3600.0

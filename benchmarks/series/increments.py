@@ -20,7 +20,7 @@ from embedded.spark.running import running_server
 from embedded.spark.server import NAME as SERVER
 from embedded.spark.server import SparkServer
 from embedded.stack_processes import recorded
-from include.settings import PROJECT
+from millrace.settings import PROJECT
 
 DAY_BEFORE = date(2013, 12, 26)
 """The day that does not count; the five days after it do."""

@@ -11,7 +11,7 @@ from benchmarks.deliveries import YEAR, whole_year
 from benchmarks.peers import Millrace, Place
 from benchmarks.result import Result
 from benchmarks.rounds import Side, interleaved
-from include.spark_conf import ONE_COMPILER, SMALL_MACHINE
+from millrace.spark_conf import ONE_COMPILER, SMALL_MACHINE
 
 TABLES = ("bronze.flight_events", "silver.flights")
 

@@ -14,8 +14,8 @@ from benchmarks.loading.flights import COLUMNS, DAY, TABLE, delivered
 from benchmarks.peers import Millrace, Place
 from benchmarks.result import Result
 from benchmarks.rounds import interleaved
-from include.settings import PROJECT
-from include.spark_conf import LARGE_LOAD
+from millrace.settings import PROJECT
+from millrace.spark_conf import LARGE_LOAD
 
 KINDS = ("parquet", "csv", "json")
 MILLION = 1_000_000

@@ -20,8 +20,8 @@ from embedded.address import Address
 from embedded.airflow.api import AirflowApi, Task
 from embedded.home import Home
 from embedded.stack import Stack, remaining_processes
-from include.contracts.job.report import JobReport
-from include.settings import Settings
+from millrace.contracts.job.report import JobReport
+from millrace.settings import Settings
 
 DOMAIN = "flights"
 FIRST = date(2013, 1, 1)

@@ -15,9 +15,9 @@ from benchmarks.cost import measure
 from benchmarks.result import Result
 from benchmarks.rounds import Side
 from benchmarks.web.refused_rows import refuse, row_id
-from include.catalog import load_catalog
-from include.paths import LakehousePaths
-from include.settings import PROJECT
+from millrace.catalog import load_catalog
+from millrace.paths import LakehousePaths
+from millrace.settings import PROJECT
 
 CHAINS, BATCHES, OLD = 334, 10, 10_000
 """Chains of three tables, and batches of each table; of those of the first chain."""

@@ -14,7 +14,7 @@ from benchmarks.buckets.counting_s3 import SPARK
 from benchmarks.cost import measure
 from benchmarks.result import Result
 from benchmarks.rounds import Side
-from include.settings import PROJECT
+from millrace.settings import PROJECT
 
 BATCHES, COUNTED = 34, 20
 """Batches of each table, and the number of last ones that count: from one Delta checkpoint to the next."""

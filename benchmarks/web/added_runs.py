@@ -20,9 +20,9 @@ from airflow.utils.state import DagRunState
 from sqlalchemy import insert, select
 
 from benchmarks.aged_lake import DOMAIN
-from include.catalog import load_catalog
-from include.contracts.job.task_result import TaskResult
-from include.errors import Outcome
+from millrace.catalog import load_catalog
+from millrace.contracts.job.task_result import TaskResult
+from millrace.errors import Outcome
 
 NOW = datetime.now(UTC)
 _SECONDS = {"start": 0.4, "plan": 0.3, "driver": 0.2, "batch": 4.0, "gate": 0.5, "total": 4.6}

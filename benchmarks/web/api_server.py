@@ -17,8 +17,8 @@ import httpx
 
 from benchmarks.aged_lake import DOMAIN, environment
 from embedded.home import free_port
-from include.processes import end_tree
-from include.settings import PROJECT
+from millrace.processes import end_tree
+from millrace.settings import PROJECT
 
 HEALTH = "/api/v2/monitor/health"
 """What monitors and Docker ask to see whether the API server lives."""

@@ -10,10 +10,10 @@ import pyarrow as pa
 from deltalake import write_deltalake
 
 from benchmarks.aged_lake import FIRST_DAY
-from include.control.ledger.resolution import table_id
-from include.control.quarantine.events import Decision, QuarantineEvents, RowEvent
-from include.control.quarantine.waiting import recount_waiting
-from include.paths import LakehousePaths
+from millrace.control.ledger.resolution import table_id
+from millrace.control.quarantine.events import Decision, QuarantineEvents, RowEvent
+from millrace.control.quarantine.waiting import recount_waiting
+from millrace.paths import LakehousePaths
 
 REASONS = tuple(f"expect_column_values_to_be_between(c{number}): c{number} is a percentage" for number in range(5))
 _BATCHES, _FILES, _ONE_IN = 1000, 20, 50

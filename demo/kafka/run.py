@@ -22,11 +22,11 @@ from demo.outcome import outcome_table, outcomes
 from demo.source_system import lay_out
 from embedded.errors import StackError
 from embedded.servers.kafka_broker import KafkaBroker, running_broker
-from include.catalog import load_catalog
-from include.contracts.interval import Interval
-from include.control.planning.planner import Planner
-from include.errors import NotReadyError
-from include.settings import PROJECT, Settings
+from millrace.catalog import load_catalog
+from millrace.contracts.interval import Interval
+from millrace.control.planning.planner import Planner
+from millrace.errors import NotReadyError
+from millrace.settings import PROJECT, Settings
 
 FOLDER = PROJECT / "data" / "kafka-demo"
 DAYS = (date(2013, 1, 1), date(2013, 1, 2))

@@ -26,7 +26,7 @@ from embedded.errors import StackError
 from embedded.home import Home
 from embedded.interrupts import interrupt_once
 from embedded.stack import Stack
-from include.settings import PROJECT, Settings
+from millrace.settings import PROJECT, Settings
 
 FOLDER = PROJECT / "docs" / "pictures"
 _COLORS = 128

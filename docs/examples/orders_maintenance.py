@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 
 from airflow.sdk import DAG, CronDataIntervalTimetable
 
-from include.contracts.job.args import Job
 from lakehouse_airflow.operators.table_maintenance import TableMaintenanceOperator
+from millrace.contracts.job.args import Job
 
 ORDERS = "bronze.orders"
 

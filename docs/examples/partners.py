@@ -5,9 +5,9 @@ from pathlib import Path
 
 from airflow.sdk import DAG, task
 
-from include.settings import Settings
 from lakehouse_airflow.assets import table_asset
 from lakehouse_airflow.operators.quality_gate import QualityGateOperator
+from millrace.settings import Settings
 
 PARTNERS = "bronze.partners"
 

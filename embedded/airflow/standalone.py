@@ -14,8 +14,8 @@ from embedded.airflow.api import AirflowApi
 from embedded.home import Home, keep_secret, new_secret
 from embedded.spark.server import NAME as SPARK
 from embedded.stack_processes import of_stack, recorded, spawn, stop
-from include.processes import end_processes
-from include.settings import PROJECT
+from millrace.processes import end_processes
+from millrace.settings import PROJECT
 
 NAME = "airflow"
 USER = "admin"
@@ -27,7 +27,7 @@ PRELOADED = (
     "airflow.sdk.execution_time.task_runner",
     "airflow.dag_processing.dagbag",
     "lakehouse_airflow.preloaded",
-    "spark_jobs.preloaded",
+    "millrace_spark.preloaded",
 )
 FORKED_TASKS = {"MP_START_METHOD": "forkserver", "MP_FORKSERVER_PRELOAD": ",".join(PRELOADED)}
 """Settings of the scheduler, by which a task begins with its modules in memory."""
@@ -142,7 +142,6 @@ def clean_environment() -> dict[str, str]:
     return {
         **own,
         "PATH": f"{commands}{os.pathsep}{own.get('PATH', os.defpath)}",
-        "PYTHONPATH": str(PROJECT),
         "PYTHONUNBUFFERED": "1",
         "SPARK_LOCAL_IP": "127.0.0.1",
         "GX_ANALYTICS_ENABLED": "False",

@@ -21,7 +21,7 @@ from confluent_kafka.admin import AdminClient
 from embedded.errors import StackError
 from embedded.home import Home, free_port
 from embedded.stack_processes import recorded, spawn, stop
-from include.spark_location import spark_home
+from millrace.spark_location import spark_home
 
 NAME = "kafka"
 _JAVA = ("java", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")

@@ -20,8 +20,8 @@ from tenacity import Retrying, retry, retry_if_exception_type, stop_after_attemp
 
 from embedded.errors import StackError
 from embedded.home import Home
-from include.processes import end_processes
-from include.settings import PROJECT
+from millrace.processes import end_processes
+from millrace.settings import PROJECT
 
 SETTINGS = """
 # added by Millrace: nobody else on this machine may connect, and a lost second of a local database does no harm

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from include.spark_conf import launch_conf
+from millrace.spark_conf import launch_conf
 
 SERVER_CLASS = "io.millrace.connect.ConnectServer"
 """With Spark's own main class, every session would compile its generated code again."""

@@ -10,7 +10,7 @@ from embedded.airflow.standalone import clean_environment
 from embedded.home import Home, free_port
 from embedded.spark.server import NAME, SparkServer
 from embedded.stack_processes import stop
-from include.settings import Settings
+from millrace.settings import Settings
 
 
 @contextmanager

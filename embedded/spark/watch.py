@@ -11,12 +11,12 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from embedded.spark.server import NAME, SparkServer, SparkServerError
-from include.clock import utc_now
-from include.errors import MillraceError
-from include.paths import LakehousePaths
+from millrace.clock import utc_now
+from millrace.errors import MillraceError
+from millrace.paths import LakehousePaths
 
 if TYPE_CHECKING:
-    from include.alerts.down_servers import DownServers
+    from millrace.alerts.down_servers import DownServers
 
 log = logging.getLogger(__name__)
 
@@ -91,7 +91,7 @@ class SparkWatch:
         if self._rests:
             return
         # Imported here: most stacks never need it.
-        from include.alerts.down_servers import DownServer
+        from millrace.alerts.down_servers import DownServer
 
         self._rests, now, home = True, utc_now(), self._server.home
         again_at = now + timedelta(seconds=seconds)
@@ -106,7 +106,7 @@ class SparkWatch:
             self._change(lambda servers: servers.remove(str(self._server.home.path)))
 
     def _change(self, change: Callable[[DownServers], None]) -> None:
-        from include.alerts.down_servers import DownServers
+        from millrace.alerts.down_servers import DownServers
 
         try:
             change(DownServers(self._paths))

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import Asset, AssetAlias
 from airflow.sdk.execution_time.context import InletEventsAccessor
 
-from include.contracts.asset_event import by_interval
-from include.contracts.job.args import WRITER_OF_LAYER
+from millrace.contracts.asset_event import by_interval
+from millrace.contracts.job.args import WRITER_OF_LAYER
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowFailException
 
-from include.contracts.interval import Interval
-from include.errors import Outcome
-from include.specs.problem import did_you_mean
+from millrace.contracts.interval import Interval
+from millrace.errors import Outcome
+from millrace.specs.problem import did_you_mean
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import TaskDeferralTimeout
 
-from include.clock import utc_now
-from include.contracts.interval import Interval
-from include.contracts.spec.bronze_sources import LandingSource
-from include.contracts.spec.table_spec import BronzeSpec
-from include.errors import NotDeliveredError, StorageError
-from include.settings import Settings
 from lakehouse_airflow.intervals import BACKFILL, run_dates
 from lakehouse_airflow.left_failure import leave_failure
+from millrace.clock import utc_now
+from millrace.contracts.interval import Interval
+from millrace.contracts.spec.bronze_sources import LandingSource
+from millrace.contracts.spec.table_spec import BronzeSpec
+from millrace.errors import NotDeliveredError, StorageError
+from millrace.settings import Settings
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -78,8 +78,8 @@ class LandingWait:
             TaskDeferred: always; Airflow catches it.
         """
         # Imported here: parsing a DAG file needs no trigger, and must not load what lists folders.
-        from include.control.landing.landing import interval_folder
         from lakehouse_airflow.triggers.landing import LandingTrigger
+        from millrace.control.landing.landing import interval_folder
 
         wait = self.source.wait
         task.log.info(

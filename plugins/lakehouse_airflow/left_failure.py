@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from airflow.sdk.exceptions import AirflowException, AirflowSkipException
 
-from include.contracts.job.report import JobReport
-from include.contracts.job.task_result import TaskResult
-from include.errors import MillraceError, MisfitError, Outcome
 from lakehouse_airflow.intervals import WrongRunError
 from lakehouse_airflow.retries import GOOD
 from lakehouse_airflow.ui.links import FAILED_KEY
+from millrace.contracts.job.report import JobReport
+from millrace.contracts.job.task_result import TaskResult
+from millrace.errors import MillraceError, MisfitError, Outcome
 
 if TYPE_CHECKING:
     from airflow.sdk import BaseOperator, Context

@@ -5,7 +5,7 @@ modules in memory. Nothing here starts a thread or opens a connection: neither w
 """
 
 # ruff: noqa: F401
-import include.control.gates.gates
-import include.control.ledger.new_columns
-import include.control.planning.planner
 import lakehouse_airflow.factory
+import millrace.control.gates.gates
+import millrace.control.ledger.new_columns
+import millrace.control.planning.planner

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from airflow.sdk import RetryDecision, RetryPolicy
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
-from include.contracts.job.report import JobReport
-from include.errors import (
+from millrace.contracts.job.report import JobReport
+from millrace.errors import (
     HOPELESS,
     ConflictError,
     DiskFullError,

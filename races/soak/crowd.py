@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from include.errors import ExitCode
-from include.settings import PROJECT
+from millrace.errors import ExitCode
+from millrace.settings import PROJECT
 from races.soak.lives import Command, Lives
 
 ANSWERS = {ExitCode.OK, ExitCode.CONFLICT, ExitCode.NOT_READY, ExitCode.SPARK_UNAVAILABLE}

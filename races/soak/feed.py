@@ -9,7 +9,7 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from random import Random
 
-from include.contracts.interval import Interval
+from millrace.contracts.interval import Interval
 
 DAYS, ORDERS = 8, 2_000
 FIRST_DAY = datetime(2013, 1, 1, tzinfo=UTC)

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from random import Random
 from uuid import uuid4
 
-from include.cli.runs.driver import driver_command
-from include.contracts.job.args import WRITER_OF_LAYER, Job, JobArgs
-from include.settings import Settings
+from millrace.cli.runs.driver import driver_command
+from millrace.contracts.job.args import WRITER_OF_LAYER, Job, JobArgs
+from millrace.settings import Settings
 from races.soak.feed import DAYS, interval
 
 BRONZE, SILVER, GOLD = TABLES = "bronze.orders", "silver.orders", "gold.revenue_daily"

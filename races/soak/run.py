@@ -15,12 +15,12 @@ from embedded.home import Home, free_port
 from embedded.spark.server import NAME as SPARK
 from embedded.spark.server import SparkServer
 from embedded.stack_processes import STACK_VARIABLE, of_stack, stop
-from include.contracts.job.requests import RowFilter
-from include.contracts.row_status import PENDING
-from include.control.quarantine.rows import quarantined_rows
-from include.control.quarantine.stored_rows import StoredRows
-from include.processes import end_processes
-from include.settings import Settings
+from millrace.contracts.job.requests import RowFilter
+from millrace.contracts.row_status import PENDING
+from millrace.control.quarantine.rows import quarantined_rows
+from millrace.control.quarantine.stored_rows import StoredRows
+from millrace.processes import end_processes
+from millrace.settings import Settings
 from races.soak.crowd import Crowd, ending, last_words
 from races.soak.feed import DAYS, Feed
 from races.soak.lives import SILVER, TABLES, Lives

@@ -7,19 +7,19 @@ from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from include.contracts.job.requests import RowFilter
-from include.contracts.lake_path import LakePath
-from include.contracts.row_status import PENDING
-from include.control.gates.conservation import require_conserved
-from include.control.ledger.resolution import table_id
-from include.control.log.batch import Stream, Winner, winner_of
-from include.control.log.delta_log import commits_after, latest_version
-from include.control.log.stored_tables import is_table, open_table
-from include.control.ops_tables import OpsTables
-from include.control.quarantine.rows import quarantined_rows
-from include.control.quarantine.stored_rows import StoredRows
-from include.errors import ConservationError
-from include.paths import LakehousePaths
+from millrace.contracts.job.requests import RowFilter
+from millrace.contracts.lake_path import LakePath
+from millrace.contracts.row_status import PENDING
+from millrace.control.gates.conservation import require_conserved
+from millrace.control.ledger.resolution import table_id
+from millrace.control.log.batch import Stream, Winner, winner_of
+from millrace.control.log.delta_log import commits_after, latest_version
+from millrace.control.log.stored_tables import is_table, open_table
+from millrace.control.ops_tables import OpsTables
+from millrace.control.quarantine.rows import quarantined_rows
+from millrace.control.quarantine.stored_rows import StoredRows
+from millrace.errors import ConservationError
+from millrace.paths import LakehousePaths
 from races.drivers import torn
 from races.soak.feed import Event, gold_rows, refused, silver_rows
 from races.soak.lives import BRONZE, GOLD, SILVER, TABLES

@@ -15,7 +15,7 @@ import pytest
 from containers.first_start import COMMAND_LINE, FOLDERS, TASKS
 from containers.spark_connect import REMOTE
 from embedded.airflow.standalone import FORKED_TASKS
-from include.settings import PROJECT
+from millrace.settings import PROJECT
 
 Service = dict[str, Any]
 

@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from include.settings import PROJECT
+from millrace.settings import PROJECT
 from tests.support.airflow.dag_parse import parse_dags
 
 DAG_IDS = {

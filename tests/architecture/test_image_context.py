@@ -7,7 +7,7 @@ import subprocess
 import pytest
 from pathspec import GitIgnoreSpec
 
-from include.settings import PROJECT
+from millrace.settings import PROJECT
 
 SECRET = [
     *(".env", ".home/token", "backup/secrets-store.tar.gz", "data/lakehouse/x.parquet"),
@@ -18,7 +18,7 @@ SECRET = [
 @pytest.mark.parametrize("name", SECRET)
 def test_what_lies_beside_the_code_gets_into_no_image_and_no_commit(name: str) -> None:
     ignored = GitIgnoreSpec.from_lines((PROJECT / ".dockerignore").read_text().split("\n"))
-    assert not ignored.match_file("include/errors.py"), "it finds what is not ignored"
+    assert not ignored.match_file("include/millrace/errors.py"), "it finds what is not ignored"
     assert ignored.match_file(name)
     is_untracked = subprocess.run(["git", "check-ignore", "--quiet", "--no-index", name], cwd=PROJECT, check=False)
     assert is_untracked.returncode == 0
@@ -28,5 +28,5 @@ def test_the_image_gets_all_that_its_build_copies_and_compiles() -> None:
     ignored = GitIgnoreSpec.from_lines((PROJECT / ".dockerignore").read_text().split("\n"))
     tracked = subprocess.run(["git", "ls-files"], cwd=PROJECT, capture_output=True, text=True, check=True).stdout
     context = {name.partition("/")[0] for name in tracked.split() if not ignored.match_file(name)}
-    code = {"containers", "dags", "embedded", "include", "millrace", "plugins", "races", "spark_jobs"}
+    code = {"containers", "dags", "embedded", "include", "plugins", "races", "spark_jobs"}
     assert context == {*code, "LICENSE", "README.md", "pyproject.toml", "uv.lock"}

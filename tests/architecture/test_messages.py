@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Iterator
 from pathlib import Path
 
-from include import errors
+from millrace import errors
 from tests.architecture.test_modules import sources, tree_of
 
 ERRORS = {name for name, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, Exception)}
@@ -47,7 +47,7 @@ def causes(path: Path) -> Iterator[tuple[int, str]]:
 def test_the_first_line_of_an_error_is_its_cause_alone_and_short() -> None:
     found = [
         (path, *cause)
-        for path in sources("include", "spark_jobs", "lakehouse_airflow", "embedded")
+        for path in sources("millrace", "millrace_spark", "lakehouse_airflow", "embedded")
         for cause in causes(path)
     ]
     assert len(found) > 100, "the errors were not found"

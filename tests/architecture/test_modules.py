@@ -7,12 +7,11 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from include.settings import PROJECT
+from millrace.settings import PROJECT
 
 PACKAGES = {
-    "include": PROJECT / "include",
-    "millrace": PROJECT / "millrace",
-    "spark_jobs": PROJECT / "spark_jobs",
+    "millrace": PROJECT / "include" / "millrace",
+    "millrace_spark": PROJECT / "spark_jobs" / "millrace_spark",
     "lakehouse_airflow": PROJECT / "plugins" / "lakehouse_airflow",
     "embedded": PROJECT / "embedded",
     "demo": PROJECT / "demo",
@@ -21,11 +20,11 @@ PACKAGES = {
 MOST_LINES = 300
 MOST_MODULES = 15
 WRONG_NOW_AND_THEN = {
-    "splitlines": "cuts at U+0085 and U+2028, too: split at line feeds, or use include.control.storage.json_lines",
+    "splitlines": "cuts at U+0085 and U+2028, too: split at line feeds, or use millrace.control.storage.json_lines",
     **dict.fromkeys(
         ("to_pyarrow_table", "to_pyarrow_dataset"),
         "loses rows under a filter, and leaves threads that may abort a process that ends: ask by "
-        "include.control.log.table_queries, or read by include.reading.datasets",
+        "millrace.control.log.table_queries, or read by millrace.reading.datasets",
     ),
 }
 """What no production code may call, and why."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from embedded.airflow.standalone import FORKED_TASKS, LOCAL_SETTINGS
-from include.settings import PROJECT
+from millrace.settings import PROJECT
 from tests.support.airflow.airflow_home import airflow_environment
 
 PRELOADED = FORKED_TASKS["MP_FORKSERVER_PRELOAD"].split(",")
@@ -29,7 +29,7 @@ FORK = """
 child = os.fork()
 if not child:
     import deltalake, pyarrow
-    from spark_jobs.runtime.session import _channel
+    from millrace_spark.runtime.session import _channel
     os.environ['SPARK_REMOTE'] = 'sc://localhost:1'
     os.chdir(tempfile.mkdtemp())
     deltalake.write_deltalake('t', pyarrow.table({'n': [1, 2]}))
@@ -41,7 +41,7 @@ WORK = """
 before = set(sys.modules)
 runpy.run_path('dags/flights.py')
 for job in ('bronze_ingest', 'silver_merge', 'gold_aggregate', 'quality_gate'):
-    runpy.run_path(f'spark_jobs/jobs/{job}.py')
+    runpy.run_path(f'spark_jobs/millrace_spark/jobs/{job}.py')
 import deltalake, pyspark.sql.connect.client.core, pyspark.sql.connect.client.reattach, pyspark.sql.connect.dataframe
 imported = sorted(set(sys.modules) - before)
 """
@@ -86,4 +86,4 @@ def test_a_task_imports_nothing_more_and_its_fork_can_use_delta_and_a_server(tmp
 def test_the_dag_processor_alone_has_what_a_dag_file_imports_before_it_forks(tmp_path: Path) -> None:
     processor = seen(tmp_path, [], "dag-processor", WORK)
     assert processor["has_factory"]
-    assert "spark_jobs.layers.writing" in processor["imported"], "the watch on imports sees them"
+    assert "millrace_spark.layers.writing" in processor["imported"], "the watch on imports sees them"

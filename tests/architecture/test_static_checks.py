@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import re
 
-from include.settings import PROJECT
+from millrace.settings import PROJECT
 
 
 def test_storage_and_ledger_get_settings_and_time_from_their_callers() -> None:
-    assert lines_with(r"\bSettings\(|datetime\.now\(|\btime\.time\(", "include/control") == []
+    assert lines_with(r"\bSettings\(|datetime\.now\(|\btime\.time\(", "include/millrace/control") == []
 
 
 def test_no_writer_misses_the_folder_of_leases() -> None:
     """Only `Settings.paths`, `JobContext.paths` and `OpsTable.of` bring it; the others here name places, or read."""
     assert {line.split(":")[0] for line in lines_with(r"\bLakehousePaths\(\w", "include", "spark_jobs", "plugins")} == {
-        *("include/settings.py", "include/cli/facts.py", "include/reading/certified.py"),
-        *("spark_jobs/runtime/context.py", "spark_jobs/runtime/entrypoint.py", "spark_jobs/jobs/data_docs.py"),
+        *("include/millrace/settings.py", "include/millrace/cli/facts.py", "include/millrace/reading/certified.py"),
+        *(
+            "spark_jobs/millrace_spark/runtime/context.py",
+            "spark_jobs/millrace_spark/runtime/entrypoint.py",
+            "spark_jobs/millrace_spark/jobs/data_docs.py",
+        ),
     }
     assert lines_with(r"\bOpsTable\(", "include", "spark_jobs", "plugins") == []
 

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from include.settings import PROJECT
+from millrace.settings import PROJECT
 
 BURN = "import time\nwhile time.process_time() < {}: pass"
 """CPU-seconds, the same on each machine."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from include.settings import PROJECT, Settings
+from millrace.settings import PROJECT, Settings
 from tests.support.airflow.airflow_home import use_private_airflow
 from tests.support.airflow.shown_lakehouse import make_shown_lakehouse
 

@@ -14,12 +14,12 @@ import uvicorn
 from airflow.api_fastapi.auth.managers.simple.simple_auth_manager import SimpleAuthManager
 from fastapi.testclient import TestClient
 
-from include.cli.runs.asset_events import announce
-from include.contracts.airflow_access import AirflowAccess
-from include.contracts.job.args import Job
-from include.contracts.job.report import JobReport, RowCounts
-from include.errors import Outcome
-from include.paths import LakehousePaths
+from millrace.cli.runs.asset_events import announce
+from millrace.contracts.airflow_access import AirflowAccess
+from millrace.contracts.job.args import Job
+from millrace.contracts.job.report import JobReport, RowCounts
+from millrace.errors import Outcome
+from millrace.paths import LakehousePaths
 from tests.support.airflow.logins import login
 from tests.support.deliveries import Deliver
 from tests.support.documents.specs import bronze_spec

@@ -19,16 +19,16 @@ from airflow.serialization.serialized_objects import DagSerialization
 from sqlalchemy import delete
 from sqlalchemy.orm import Session
 
-from include.catalog import load_catalog
-from include.contracts.job.args import Job
-from include.contracts.job.column_fix import ColumnFix
-from include.settings import PROJECT
 from lakehouse_airflow.assets import PROPOSED_COLUMNS
 from lakehouse_airflow.factory.defaults import EXECUTION_TIMEOUT
 from lakehouse_airflow.operators.second_person import APPROVE, SecondPersonApprovalOperator
 from lakehouse_airflow.operators.table_rebuild import TableRebuildOperator
 from lakehouse_airflow.retries import TypedRetryPolicy
 from lakehouse_airflow.sensors.landing import LandingSensor
+from millrace.catalog import load_catalog
+from millrace.contracts.job.args import Job
+from millrace.contracts.job.column_fix import ColumnFix
+from millrace.settings import PROJECT
 
 DAG_IDS = {
     "column_approvals",

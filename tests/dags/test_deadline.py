@@ -9,7 +9,7 @@ from airflow.dag_processing.dagbag import DagBag
 from airflow.models.deadline import Deadline
 from sqlalchemy.orm import Session
 
-from include.settings import PROJECT
+from millrace.settings import PROJECT
 from tests.support.airflow.shown_runs import DAY, add_run
 
 EXAMPLES = PROJECT / "docs" / "examples"

@@ -19,7 +19,7 @@ NAMESPACE = "millrace-tests"
 DAG_FILE = """
 from datetime import UTC, datetime
 
-from include.contracts.job.args import Job
+from millrace.contracts.job.args import Job
 from lakehouse_airflow.factory import build_domain_dag
 from lakehouse_airflow.operators.table_maintenance import TableMaintenanceOperator
 
@@ -34,15 +34,15 @@ for task in dag.tasks:
 
 JOB = """
 import sys
-from include.catalog import load_catalog
-from include.control.gates.gates import Gates
-from include.control.ledger.resolution import table_id
-from include.control.log.batch import BatchSources
-from include.contracts.job.args import JobArgs
-from include.contracts.job.report import JobReport, RowCounts
-from include.contracts.spec.table_spec import BronzeSpec, GoldSpec
-from include.errors import Outcome
-from include.paths import LakehousePaths
+from millrace.catalog import load_catalog
+from millrace.control.gates.gates import Gates
+from millrace.control.ledger.resolution import table_id
+from millrace.control.log.batch import BatchSources
+from millrace.contracts.job.args import JobArgs
+from millrace.contracts.job.report import JobReport, RowCounts
+from millrace.contracts.spec.table_spec import BronzeSpec, GoldSpec
+from millrace.errors import Outcome
+from millrace.paths import LakehousePaths
 from tests.support.ledger.small_lake import commit_batch, commit_sources, judge
 args = JobArgs.from_argv(sys.argv[1:])
 spec, paths = load_catalog(args.tables).spec(args.table), LakehousePaths(args.root)

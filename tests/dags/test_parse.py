@@ -12,9 +12,9 @@ import pytest
 from airflow.dag_processing.dagbag import DagBag
 from typer.testing import CliRunner
 
-from include.cli.app import app
-from include.overview.attention import Kind
-from include.settings import PROJECT
+from millrace.cli.app import app
+from millrace.overview.attention import Kind
+from millrace.settings import PROJECT
 from tests.support.airflow.dag_parse import parse_dags
 from tests.support.documents.specs import bronze_document, gold_document, silver_document, write_specs
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from include.paths import LakehousePaths
+from millrace.paths import LakehousePaths
 from tests.support.airflow.shop_runs import DAY, HANGS, LOSES_ONCE, REFUSED, REPLAYS, Airflow, Case, new_airflow
 from tests.support.documents.specs import Document, bronze_document
 from tests.support.ledger.quarantine_rows import quarantine, refused

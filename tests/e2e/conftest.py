@@ -17,7 +17,7 @@ from embedded.airflow.standalone import USER, passwords
 from embedded.home import Home, free_port
 from embedded.servers.kafka_broker import KafkaBroker
 from embedded.stack import Stack
-from include.settings import PROJECT, Settings
+from millrace.settings import PROJECT, Settings
 from tests.e2e import trials
 from tests.e2e.days import FIRST, SECOND, LoadDay, StartDay
 from tests.e2e.people import APPROVER

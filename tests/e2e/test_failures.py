@@ -8,7 +8,7 @@ from embedded.airflow.api import AirflowApi, Run
 from embedded.airflow.drain import drain
 from embedded.airflow.standalone import POOL
 from embedded.stack import Stack
-from include.settings import Settings
+from millrace.settings import Settings
 from tests.e2e import trials
 from tests.e2e.days import THIRD, StartDay
 from tests.e2e.waiting import drivers, ended, wait_for

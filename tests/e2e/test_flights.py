@@ -6,7 +6,7 @@ import pytest
 
 from demo.backfill import DayOfBackfill, restart_backfill, watch
 from embedded.airflow.api import AirflowApi
-from include.settings import Settings
+from millrace.settings import Settings
 from tests.e2e.days import FIRST, PATIENCE_S
 from tests.support.right_tables import TABLES, assert_rows_of_source
 

@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 import pytest
 
 from embedded.airflow.api import AirflowApi, Run
-from include.cli.facts import table_facts
-from include.control.ledger.deletes import DeleteRecords, Deletes
-from include.settings import Settings
+from millrace.cli.facts import table_facts
+from millrace.control.ledger.deletes import DeleteRecords, Deletes
+from millrace.settings import Settings
 from tests.e2e.people import forge_answer, was_refused
 
 pytestmark = pytest.mark.slow

@@ -11,8 +11,8 @@ import pytest
 
 from embedded.airflow.api import AirflowApi, Run
 from embedded.stack import Stack
-from include.cli.facts import table_facts
-from include.settings import Settings
+from millrace.cli.facts import table_facts
+from millrace.settings import Settings
 from tests.e2e import trials
 from tests.e2e.days import FOURTH, SECOND, LoadDay
 from tests.e2e.people import APPROVER, answer_all

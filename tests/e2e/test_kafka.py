@@ -14,9 +14,9 @@ from deltalake import DeltaTable
 from embedded.airflow.api import AirflowApi, Run
 from embedded.servers.kafka_broker import NAME, KafkaBroker
 from embedded.stack_processes import stop
-from include.control.log.delta_log import commits_after
-from include.paths import LakehousePaths
-from include.settings import Settings
+from millrace.control.log.delta_log import commits_after
+from millrace.paths import LakehousePaths
+from millrace.settings import Settings
 from tests.e2e import trials
 from tests.e2e.waiting import wait_for
 from tests.support.kafka_topic import KafkaTopic

@@ -13,8 +13,8 @@ import pytest
 from embedded.airflow.api import AirflowApi, Run
 from embedded.airflow.standalone import USER, passwords
 from embedded.stack import Stack
-from include.cli.facts import table_facts
-from include.settings import Settings
+from millrace.cli.facts import table_facts
+from millrace.settings import Settings
 from tests.e2e import trials
 from tests.e2e.days import FIRST, PATIENCE_S
 from tests.e2e.waiting import ended, wait_for

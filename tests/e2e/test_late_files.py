@@ -6,9 +6,9 @@ import pytest
 from deltalake import DeltaTable
 
 from embedded.airflow.api import AirflowApi, Run
-from include.cli.facts import table_facts
-from include.paths import LakehousePaths
-from include.settings import Settings
+from millrace.cli.facts import table_facts
+from millrace.paths import LakehousePaths
+from millrace.settings import Settings
 from tests.e2e import trials
 from tests.e2e.days import FIRST, SECOND, StartDay
 from tests.e2e.people import answer_all

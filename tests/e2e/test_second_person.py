@@ -9,11 +9,11 @@ from deltalake import DeltaTable
 
 from embedded.airflow.api import AirflowApi, Run, Task
 from embedded.airflow.standalone import USER
-from include.cli.facts import table_facts
-from include.control.ledger.ops_table import OpsTable
-from include.control.ledger.rebuilds import REBUILDS
-from include.paths import LakehousePaths
-from include.settings import Settings
+from millrace.cli.facts import table_facts
+from millrace.control.ledger.ops_table import OpsTable
+from millrace.control.ledger.rebuilds import REBUILDS
+from millrace.paths import LakehousePaths
+from millrace.settings import Settings
 from tests.e2e import trials
 from tests.e2e.days import FIRST, LoadDay
 from tests.e2e.people import APPROVER, answer_all

@@ -12,7 +12,7 @@ from embedded.airflow.api import AirflowApi
 from embedded.spark.server import NAME as SPARK
 from embedded.stack import Stack
 from embedded.stack_processes import recorded
-from include.settings import Settings
+from millrace.settings import Settings
 from tests.e2e import trials
 from tests.e2e.days import FIRST, PATIENCE_S, SECOND, LoadDay
 

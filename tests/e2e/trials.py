@@ -20,9 +20,9 @@ from typing import Any
 
 from deltalake import DeltaTable
 
-from include.cli.facts import table_facts
-from include.paths import LakehousePaths
-from include.settings import Settings
+from millrace.cli.facts import table_facts
+from millrace.paths import LakehousePaths
+from millrace.settings import Settings
 from tests.support.documents.specs import Document, write_specs
 
 READINGS = {"sensor": {"type": "string"}, "value": {"type": "int"}}
@@ -57,7 +57,7 @@ _CALLBACKS = {
     "late": f'''
 from pathlib import Path
 from airflow.sdk import BaseNotifier, DeadlineAlert, DeadlineReference, SyncCallback
-from include.settings import Settings
+from millrace.settings import Settings
 
 def note(name):
     folder = Path(Settings().landing) / "{_NOTES}"

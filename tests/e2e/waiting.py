@@ -12,9 +12,9 @@ from deltalake.exceptions import TableNotFoundError
 from embedded.airflow.api import RUN_END_STATES, AirflowApi, Run
 from embedded.home import Home
 from embedded.stack_processes import of_stack
-from include.control.log.stored_tables import open_table
-from include.paths import LakehousePaths
-from include.settings import Settings
+from millrace.control.log.stored_tables import open_table
+from millrace.paths import LakehousePaths
+from millrace.settings import Settings
 from tests.e2e.days import PATIENCE_S
 
 Seen = TypeVar("Seen")

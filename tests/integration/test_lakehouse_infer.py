@@ -10,11 +10,11 @@ import yaml
 from typer.testing import CliRunner
 
 from embedded.spark.server import SparkServer
-from include.cli.app import app
-from include.contracts.spec.record_fields import fields_of
-from include.contracts.spec.table_spec import BronzeSpec, parse_spec
-from include.errors import Outcome
-from include.specs.files import SpecLoader
+from millrace.cli.app import app
+from millrace.contracts.spec.record_fields import fields_of
+from millrace.contracts.spec.table_spec import BronzeSpec, parse_spec
+from millrace.errors import Outcome
+from millrace.specs.files import SpecLoader
 from tests.support.lakehouse import Lakehouse
 
 HEADER = [

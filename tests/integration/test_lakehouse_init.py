@@ -15,7 +15,7 @@ import pytest
 from deltalake import DeltaTable
 
 from embedded.airflow.standalone import clean_environment
-from include.settings import PROJECT
+from millrace.settings import PROJECT
 
 pytestmark = pytest.mark.slow
 

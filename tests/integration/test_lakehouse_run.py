@@ -14,8 +14,8 @@ import pytest
 from deltalake import DeltaTable
 
 from embedded.airflow.standalone import clean_environment
-from include.errors import ExitCode
-from include.settings import PROJECT
+from millrace.errors import ExitCode
+from millrace.settings import PROJECT
 from tests.support.documents.specs import bronze_document, gold_document, silver_document
 from tests.support.lakehouse import Lakehouse, order
 

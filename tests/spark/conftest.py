@@ -14,7 +14,7 @@ from tests.support.spark.shared_server import choose_server_address, shared_serv
 
 choose_server_address()
 
-from spark_jobs.runtime.session import own_session  # noqa: E402
+from millrace_spark.runtime.session import own_session  # noqa: E402
 
 
 @pytest.fixture(scope="module")

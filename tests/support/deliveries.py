@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from include.contracts.spec.table_spec import BronzeSpec
+from millrace.contracts.spec.table_spec import BronzeSpec
 from tests.support.documents.specs import bronze_spec
 from tests.support.ledger.delta_tables import day
 

@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from include.settings import PROJECT
+from millrace.settings import PROJECT
 
 IMAGE = "millrace-tests"
 BUILD_S, RUN_S = 1800, 900

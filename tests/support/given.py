@@ -19,22 +19,22 @@ from typing import Any
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
-from include.contracts.job.report import FileRows, JobReport, RowCounts
-from include.contracts.spec.nested_type import is_nested, nested_type
-from include.contracts.spec.table_spec import BronzeSpec, SilverSpec
-from include.control.landing.inspection import inspect
-from include.control.landing.on_disk import LocalLanding
-from include.control.log.batch import BatchSources, FileFact, Intent, Stream, StreamPosition, Winner, files_digest
-from include.control.log.stored_tables import is_table
-from include.control.planning.source_ranges import pin_sources
-from spark_jobs.delta_io.tables import READER_SAFE, TableShape
-from spark_jobs.layers.bronze.bronze import bronze_shape
-from spark_jobs.layers.bronze.landing_records import LandingRecords
-from spark_jobs.layers.own_table import batch_request
-from spark_jobs.layers.silver.tables import silver_shape
-from spark_jobs.layers.writing import check_and_report
-from spark_jobs.protocol.batches import BatchPlan, BatchWriter, Closing
-from spark_jobs.runtime.context import JobContext
+from millrace.contracts.job.report import FileRows, JobReport, RowCounts
+from millrace.contracts.spec.nested_type import is_nested, nested_type
+from millrace.contracts.spec.table_spec import BronzeSpec, SilverSpec
+from millrace.control.landing.inspection import inspect
+from millrace.control.landing.on_disk import LocalLanding
+from millrace.control.log.batch import BatchSources, FileFact, Intent, Stream, StreamPosition, Winner, files_digest
+from millrace.control.log.stored_tables import is_table
+from millrace.control.planning.source_ranges import pin_sources
+from millrace_spark.delta_io.tables import READER_SAFE, TableShape
+from millrace_spark.layers.bronze.bronze import bronze_shape
+from millrace_spark.layers.bronze.landing_records import LandingRecords
+from millrace_spark.layers.own_table import batch_request
+from millrace_spark.layers.silver.tables import silver_shape
+from millrace_spark.layers.writing import check_and_report
+from millrace_spark.protocol.batches import BatchPlan, BatchWriter, Closing
+from millrace_spark.runtime.context import JobContext
 from tests.support.lakehouse import Lakehouse
 
 Row = Mapping[str, Any]

@@ -12,20 +12,20 @@ from typing import Any
 
 import yaml
 
-from include.contracts.job.args import WRITER_OF_LAYER, Job, JobArgs
-from include.contracts.job.report import JobReport
-from include.contracts.job.requests import QuarantineRequest, RebuildRequest, RowFilter
-from include.contracts.lake_path import LakePath, lake_path
-from include.contracts.row_status import PENDING, RowStatus
-from include.control.ledger.resolution import table_id
-from include.control.ledger.states.table_state import TableStates
-from include.control.ledger.states.waiting_rows import WaitingRows
-from include.control.log.stored_tables import is_table, open_table
-from include.control.quarantine.rows import quarantined_rows
-from include.control.quarantine.stored_rows import QuarantinedRow, StoredRows
-from include.errors import ExitCode, Outcome
-from include.paths import LakehousePaths
-from spark_jobs.jobs import (
+from millrace.contracts.job.args import WRITER_OF_LAYER, Job, JobArgs
+from millrace.contracts.job.report import JobReport
+from millrace.contracts.job.requests import QuarantineRequest, RebuildRequest, RowFilter
+from millrace.contracts.lake_path import LakePath, lake_path
+from millrace.contracts.row_status import PENDING, RowStatus
+from millrace.control.ledger.resolution import table_id
+from millrace.control.ledger.states.table_state import TableStates
+from millrace.control.ledger.states.waiting_rows import WaitingRows
+from millrace.control.log.stored_tables import is_table, open_table
+from millrace.control.quarantine.rows import quarantined_rows
+from millrace.control.quarantine.stored_rows import QuarantinedRow, StoredRows
+from millrace.errors import ExitCode, Outcome
+from millrace.paths import LakehousePaths
+from millrace_spark.jobs import (
     bronze_ingest,
     gold_aggregate,
     quality_gate,
@@ -37,8 +37,8 @@ from spark_jobs.jobs import (
     table_vacuum,
     table_verify,
 )
-from spark_jobs.runtime.context import JobContext
-from spark_jobs.runtime.entrypoint import RunJob, run_and_report
+from millrace_spark.runtime.context import JobContext
+from millrace_spark.runtime.entrypoint import RunJob, run_and_report
 from tests.support.documents.specs import Document, write_specs
 from tests.support.ledger.delta_tables import day
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import shutil
 from collections.abc import Collection
 
-from include.contracts.interval import Interval
-from include.contracts.spec.table_spec import BronzeSpec
-from include.control.landing.inspection import inspect
-from include.control.landing.landing import Landing, interval_files
-from include.control.landing.on_disk import LocalLanding
-from include.control.log.batch import FileFact
+from millrace.contracts.interval import Interval
+from millrace.contracts.spec.table_spec import BronzeSpec
+from millrace.control.landing.inspection import inspect
+from millrace.control.landing.landing import Landing, interval_files
+from millrace.control.landing.on_disk import LocalLanding
+from millrace.control.log.batch import FileFact
 from tests.support.deliveries import Deliver
 from tests.support.ledger.delta_tables import day
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from demo.oracle import expected_tables
 from demo.outcome import outcomes
-from include.settings import Settings
+from millrace.settings import Settings
 
 TABLES = 8
 

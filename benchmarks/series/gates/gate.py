@@ -17,9 +17,9 @@ from benchmarks.deliveries import YEAR, whole_year
 from benchmarks.peers import Millrace, Place
 from benchmarks.result import Result
 from benchmarks.rounds import interleaved
-from include.contracts.job.report import JobReport
-from include.paths import OWN, RunPaths
-from include.settings import Settings
+from millrace.contracts.job.report import JobReport
+from millrace.paths import OWN, RunPaths
+from millrace.settings import Settings
 
 TABLE, SPEC = "bronze.flight_events", Path("bronze/flights/flight_events.yaml")
 RULES = 40

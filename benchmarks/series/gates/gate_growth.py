@@ -11,7 +11,7 @@ from benchmarks.merging.growth import exponent
 from benchmarks.peers import Millrace
 from benchmarks.result import Result
 from benchmarks.rounds import Side
-from include.settings import PROJECT
+from millrace.settings import PROJECT
 
 SHARE_OF_WRITE = 0.25
 TARGET_EXPONENT = {RECENT: 0.1, UNIFORM: 0.3}

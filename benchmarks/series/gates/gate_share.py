@@ -18,7 +18,7 @@ from benchmarks.peers import Millrace, Place
 from benchmarks.result import Result
 from benchmarks.rounds import Side
 from benchmarks.table_files import linked_copy
-from include.contracts.job.args import Job
+from millrace.contracts.job.args import Job
 
 ROWS, UNCOUNTED = 10**6, 3
 """The orders before the first day, and the first days, which warm up: the first gate reads all rows."""

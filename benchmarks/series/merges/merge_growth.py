@@ -19,9 +19,9 @@ from benchmarks.peers import Place
 from benchmarks.result import Result
 from benchmarks.rounds import Side, interleaved
 from benchmarks.table_files import files_and_bytes, files_written, linked_copy, newest_commit
-from include.contracts.job.args import Job
-from include.control.maintenance.health import LEAST_FILE
-from include.settings import PROJECT
+from millrace.contracts.job.args import Job
+from millrace.control.maintenance.health import LEAST_FILE
+from millrace.settings import PROJECT
 
 TINY, MILLION = 20_000, 1_000_000
 WARM, DELTA_RS = "Millrace, warm", "delta-rs"

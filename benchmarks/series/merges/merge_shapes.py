@@ -15,7 +15,7 @@ from benchmarks.peers import Place
 from benchmarks.result import Result
 from benchmarks.rounds import Side, cpu_ratio, interleaved, wall_ratio
 from benchmarks.table_files import files_and_bytes, key_ranges, linked_copy, newest_commit
-from include.contracts.job.args import Job
+from millrace.contracts.job.args import Job
 
 MILLION = 1_000_000
 FILES = 40

@@ -15,7 +15,7 @@ from benchmarks.cost import FailedRunError
 from benchmarks.loading.flights import COLUMNS, DAY, FILES, TABLE, delivered
 from benchmarks.peers import Millrace, Naive, Place
 from benchmarks.result import Result
-from include.settings import PROJECT
+from millrace.settings import PROJECT
 
 NAME, PLAIN, PLAIN_ALIKE = "days-at-once", "plain Spark to Delta", "plain Spark to Delta, same settings"
 BEFORE, DAYS = "2012-12-31", (DAY, "2013-01-02")

@@ -15,9 +15,9 @@ from benchmarks.merging.sources import COUNTRIES, deliver_sources, write_source_
 from benchmarks.peers import Millrace, Naive, Place
 from benchmarks.result import Result
 from benchmarks.table_files import files_and_bytes, linked_copy, newest_commit
-from include.contracts.job.args import Job
-from include.paths import OWN, RunPaths
-from include.settings import PROJECT
+from millrace.contracts.job.args import Job
+from millrace.paths import OWN, RunPaths
+from millrace.settings import PROJECT
 
 NAME, PLAIN, PLAIN_ALIKE = "sources-at-once", "two plain MERGEs", "two plain MERGEs, same settings"
 ROWS, CHANGES = 1_000_000, 200_000

@@ -9,8 +9,8 @@ from typing import Any
 
 from airflow.sdk import BaseNotifier
 
-from include.alerts.alert import Alert
 from lakehouse_airflow.ui.links import REQUIRED_ACTIONS, airflow_path, url_of, waiting_text
+from millrace.alerts.alert import Alert
 
 
 class ApprovalAlert(BaseNotifier):

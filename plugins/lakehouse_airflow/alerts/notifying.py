@@ -14,9 +14,9 @@ from lakehouse_airflow.hooks.store_access import prepare_process
 from lakehouse_airflow.ui.links import lakehouse_path, table_path, url_of
 
 if TYPE_CHECKING:
-    from include.alerts.alert import Alert
-    from include.alerts.down_servers import Cause
-    from include.alerts.telling import Told
+    from millrace.alerts.alert import Alert
+    from millrace.alerts.down_servers import Cause
+    from millrace.alerts.telling import Told
 
 
 def tell_all(
@@ -29,11 +29,11 @@ def tell_all(
         SpecError, MillraceError: the lakehouse cannot be read.
     """
     # Imported here: parsing a DAG file must not load the Delta reader.
-    from include.alerts.down_servers import DownServers
-    from include.alerts.open_alerts import OpenAlerts, tell_resolved
-    from include.clock import utc_now
-    from include.overview.attention import attention_needed
-    from include.overview.lakehouse import LakehouseReader, no_failed_tasks
+    from millrace.alerts.down_servers import DownServers
+    from millrace.alerts.open_alerts import OpenAlerts, tell_resolved
+    from millrace.clock import utc_now
+    from millrace.overview.attention import attention_needed
+    from millrace.overview.lakehouse import LakehouseReader, no_failed_tasks
 
     settings, now = prepare_process(), utc_now()
     tables = LakehouseReader(settings.paths, settings.tables).read(now, no_failed_tasks)
@@ -45,9 +45,9 @@ def tell_all(
 
 def tell_refusal(table: str, notifiers: Sequence[BaseNotifier], context: Mapping[str, Any]) -> Sequence[Alert]:
     """Tell the notifiers that the gate has refused a version of a table, unless that was told; as `tell_all`."""
-    from include.clock import utc_now
-    from include.overview.attention import Kind, attention_needed
-    from include.overview.lakehouse import LakehouseReader, no_failed_tasks
+    from millrace.clock import utc_now
+    from millrace.overview.attention import Kind, attention_needed
+    from millrace.overview.lakehouse import LakehouseReader, no_failed_tasks
 
     settings, now = prepare_process(), utc_now()
     overview = LakehouseReader(settings.paths, settings.tables).read_table(table, now, no_failed_tasks)
@@ -58,10 +58,10 @@ def tell_refusal(table: str, notifiers: Sequence[BaseNotifier], context: Mapping
 def _tell(
     items: Sequence[Cause], notifiers: Sequence[BaseNotifier], context: Mapping[str, Any], *, forget: bool
 ) -> Told:
-    from include.alerts.open_alerts import OpenAlerts
-    from include.alerts.telling import Links, tell
-    from include.alerts.told import ToldAlerts
-    from include.clock import utc_now
+    from millrace.alerts.open_alerts import OpenAlerts
+    from millrace.alerts.telling import Links, tell
+    from millrace.alerts.told import ToldAlerts
+    from millrace.clock import utc_now
 
     links = Links(lambda table: url_of(table_path(table)), url_of(lakehouse_path("tables")))
     paths, senders = prepare_process().paths, _senders(notifiers, context)

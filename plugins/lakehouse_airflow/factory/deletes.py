@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from airflow.sdk import DAG, BaseNotifier
 
-from include.catalog import load_catalog
-from include.contracts.spec.table_spec import SilverSpec
-from include.settings import Settings
 from lakehouse_airflow.factory.forms import add_approval, approval_dag, run_again_after, version_form
 from lakehouse_airflow.operators.delete_approval import AllowDeletesOperator, DeleteApprovalOperator
 from lakehouse_airflow.ui.links import DELETES_DAG_ID
+from millrace.catalog import load_catalog
+from millrace.contracts.spec.table_spec import SilverSpec
+from millrace.settings import Settings
 
 _DOC = """Allows the deletes of **one** batch that are more than `max_deleted_percent` of its table: a full snapshot
 that lacks many keys, or is empty; a truncate; a file that was delivered again without them.

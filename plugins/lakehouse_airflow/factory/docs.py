@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from include.contracts.spec.common_settings import ColumnSpec
-from include.contracts.spec.expectation import Expectation
-from include.contracts.spec.expectation_arguments import COLUMN_ARGUMENTS, COLUMN_LIST_ARGUMENTS
-from include.contracts.spec.table_spec import AnySpec, BronzeSpec, GoldSpec, SilverQuerySpec, SilverSpec
-from include.specs.invalid_spec import InvalidSpec, MaybeInvalidSpec
 from lakehouse_airflow.ui.links import glossary_path, table_path
+from millrace.contracts.spec.common_settings import ColumnSpec
+from millrace.contracts.spec.expectation import Expectation
+from millrace.contracts.spec.expectation_arguments import COLUMN_ARGUMENTS, COLUMN_LIST_ARGUMENTS
+from millrace.contracts.spec.table_spec import AnySpec, BronzeSpec, GoldSpec, SilverQuerySpec, SilverSpec
+from millrace.specs.invalid_spec import InvalidSpec, MaybeInvalidSpec
 
 _FRESHNESS = "expect_table_to_be_fresh"
 

@@ -8,8 +8,6 @@ from typing import Any
 
 from airflow.sdk import DAG, TaskGroup
 
-from include.catalog import load_catalog
-from include.settings import Settings
 from lakehouse_airflow.factory.defaults import (
     EXECUTION_TIMEOUT,
     WRITE_PRIORITY,
@@ -20,6 +18,8 @@ from lakehouse_airflow.factory.defaults import (
 from lakehouse_airflow.factory.docs import domain_doc
 from lakehouse_airflow.factory.table_tasks import add_table
 from lakehouse_airflow.operators.quality_gate import QualityGateOperator
+from millrace.catalog import load_catalog
+from millrace.settings import Settings
 
 
 def build_domain_dag(

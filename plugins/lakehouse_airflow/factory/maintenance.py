@@ -8,10 +8,6 @@ from typing import Any
 
 from airflow.sdk import DAG, Param, TaskGroup
 
-from include.catalog import load_catalog
-from include.contracts.job.args import Job
-from include.contracts.spec.table_spec import AnySpec, GoldSpec
-from include.settings import Settings
 from lakehouse_airflow.factory.defaults import (
     EXECUTION_TIMEOUT,
     MAINTENANCE_PRIORITY,
@@ -20,6 +16,10 @@ from lakehouse_airflow.factory.defaults import (
 )
 from lakehouse_airflow.operators.table_maintenance import TableMaintenanceOperator
 from lakehouse_airflow.ui.links import MAINTENANCE_DAG_ID
+from millrace.catalog import load_catalog
+from millrace.contracts.job.args import Job
+from millrace.contracts.spec.table_spec import AnySpec, GoldSpec
+from millrace.settings import Settings
 
 _DOC = """Joins small files (OPTIMIZE), then removes files that no version of a table needs any more (VACUUM).
 

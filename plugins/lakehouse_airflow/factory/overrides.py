@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from airflow.sdk import DAG, BaseNotifier
 
-from include.catalog import load_catalog
-from include.settings import Settings
 from lakehouse_airflow.assets import OVERRIDDEN_TABLE
 from lakehouse_airflow.factory.forms import add_approval, approval_dag, run_again_after, version_form
 from lakehouse_airflow.operators.gate_override import GateOverrideOperator, OverrideApprovalOperator
 from lakehouse_airflow.ui.links import OVERRIDE_DAG_ID
+from millrace.catalog import load_catalog
+from millrace.settings import Settings
 
 _DOC = """Lets **one** refused version of a table pass, once: readers use it from then on, and `ops.gates` records who
 approved it and why.

@@ -7,17 +7,17 @@ from datetime import timedelta
 
 from airflow.sdk import DAG, BaseNotifier, Param
 
-from include.catalog import load_catalog
-from include.contracts.job.column_fix import FIX_KINDS
-from include.contracts.job.requests import FormAction
-from include.contracts.spec.table_spec import GoldSpec
-from include.settings import Settings
 from lakehouse_airflow.assets import REPLAYED_TABLE
 from lakehouse_airflow.factory.defaults import EXECUTION_TIMEOUT, WRITE_PRIORITY, task_defaults
 from lakehouse_airflow.factory.forms import add_approval
 from lakehouse_airflow.operators.quarantine_replay import FixApprovalOperator, QuarantineReplayOperator
 from lakehouse_airflow.retries import RETRIES, RETRY_DELAY
 from lakehouse_airflow.ui.links import REPLAY_DAG_ID
+from millrace.catalog import load_catalog
+from millrace.contracts.job.column_fix import FIX_KINDS
+from millrace.contracts.job.requests import FormAction
+from millrace.contracts.spec.table_spec import GoldSpec
+from millrace.settings import Settings
 
 _DOC = """Loads refused rows of a table again, as they are or with one column fixed by an operation of the form. The
 same rules, merge and sequence apply to them as to any other row. Each row is loaded at most once, however often this

@@ -7,13 +7,13 @@ from datetime import timedelta
 
 from airflow.sdk import DAG, BaseNotifier, Param
 
-from include.catalog import load_catalog
-from include.settings import Settings
 from lakehouse_airflow.assets import REBUILT_TABLE
 from lakehouse_airflow.factory.defaults import EXECUTION_TIMEOUT, WRITE_PRIORITY, task_defaults
 from lakehouse_airflow.factory.forms import add_approval, approval_dag, run_again_after, waiting_task_field
 from lakehouse_airflow.operators.table_rebuild import DRY_RUN, RebuildApprovalOperator, TableRebuildOperator
 from lakehouse_airflow.ui.links import REBUILD_DAG_ID
+from millrace.catalog import load_catalog
+from millrace.settings import Settings
 
 _DOC = """Rebuilds a table from its sources by its present spec, as a change of keys, types or partitions requires.
 Readers keep the table in use until the new table has passed its gate; then one commit replaces the rows, and the old

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from datetime import date
 from typing import Any
 
-from include.contracts.spec.table_spec import BronzeSpec, SilverSpec
-from include.specs.invalid_spec import MaybeInvalidSpec
 from lakehouse_airflow.assets import MAY_PROPOSE_COLUMNS, interval_asset, table_asset
 from lakehouse_airflow.factory.docs import files_doc, table_doc
 from lakehouse_airflow.operators.quality_gate import QualityGateOperator
 from lakehouse_airflow.operators.table_write import TableWriteOperator
 from lakehouse_airflow.pool import DEFAULT_POOL
 from lakehouse_airflow.sensors.landing import LandingSensor
+from millrace.contracts.spec.table_spec import BronzeSpec, SilverSpec
+from millrace.specs.invalid_spec import MaybeInvalidSpec
 
 
 def add_table(

@@ -9,8 +9,8 @@ import httpx
 from airflow.sdk import Connection
 from pydantic import SecretStr
 
-from include.airflow_api import airflow_api
-from include.contracts.airflow_access import AirflowAccess
+from millrace.airflow_api import airflow_api
+from millrace.contracts.airflow_access import AirflowAccess
 
 CONN_ID = "airflow_api"
 """The connection to Airflow itself: host (a URL), login and password of a user who may clear tasks."""

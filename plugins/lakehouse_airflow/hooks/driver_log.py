@@ -17,7 +17,7 @@ TAIL_LINES = 30
 
 _SHOWN = (
     re.compile(r"^\d\d/\d\d/\d\d \d\d:\d\d:\d\d (WARN|ERROR|FATAL) "),
-    re.compile(r"^\d{4}-\d\d-\d\d [\d:,]+ (DEBUG|INFO|WARNING|ERROR|CRITICAL) (?:millrace|spark_jobs|include)\b"),
+    re.compile(r"^\d{4}-\d\d-\d\d [\d:,]+ (DEBUG|INFO|WARNING|ERROR|CRITICAL) millrace(?:_spark)?\b"),
     re.compile(r"^\d{4}-\d\d-\d\d [\d:,]+ (WARNING|ERROR|CRITICAL) "),
 )
 _HARMLESS = re.compile(r" WARN (?:NativeCodeLoader|SparkStringUtils): ")

@@ -18,8 +18,6 @@ from typing import TextIO
 
 from setproctitle import setproctitle
 
-from include.settings import PROJECT
-
 
 @dataclass(frozen=True)
 class JobFile:
@@ -112,8 +110,6 @@ def _drive(orders: Connection, given: Connection, output: int) -> None:
     os.environ.update(job.environment)
     tempfile.tempdir = None  # read from the environment again
     os.chdir(job.folder)
-    if str(PROJECT) not in sys.path:
-        sys.path.insert(0, str(PROJECT))
     runpy.run_path(job.application, run_name="__main__")
 
 

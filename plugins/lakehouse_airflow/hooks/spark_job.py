@@ -14,12 +14,12 @@ from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.sdk import Connection
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowNotFoundException
 
-from include.driver_environment import TOKEN, driver_environment, with_scratch_folder
-from include.processes import end_tree
-from include.spark_conf import STARTED_BY, launch_conf
-from include.spark_location import CONNECT, require_server
 from lakehouse_airflow.hooks.driver_log import DriverLog
 from lakehouse_airflow.hooks.forked_driver import ForkedDriver, JobFile
+from millrace.driver_environment import TOKEN, driver_environment, with_scratch_folder
+from millrace.processes import end_tree
+from millrace.spark_conf import STARTED_BY, launch_conf
+from millrace.spark_location import CONNECT, require_server
 
 MASTERS = ("local", "yarn", "spark://", "k8s://", CONNECT)
 _GRACE_S = 4.0

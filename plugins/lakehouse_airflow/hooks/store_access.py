@@ -12,7 +12,7 @@ from collections.abc import MutableMapping
 from airflow.sdk import Connection
 from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundException
 
-from include.settings import Settings
+from millrace.settings import Settings
 
 _VARIABLE = {
     "endpoint_url": "AWS_ENDPOINT_URL_S3",

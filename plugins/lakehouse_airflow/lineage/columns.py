@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from openlineage.client.facet_v2 import column_lineage_dataset as facet
 from openlineage.client.naming.dataset import DatasetNaming
 
-from include.contracts.spec.table_spec import AnySpec, SilverSpec
-from include.overview.lineage.origins import Origin, of_sources, origins_of_columns, origins_of_rows
+from millrace.contracts.spec.table_spec import AnySpec, SilverSpec
+from millrace.overview.lineage.origins import Origin, of_sources, origins_of_columns, origins_of_rows
 
 
 def column_lineage(

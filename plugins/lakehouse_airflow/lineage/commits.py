@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from include.contracts.lake_path import LakePath
-from include.control.log.batch import BatchSources
-from include.control.log.delta_log import commit_actions, read_commit
+from millrace.contracts.lake_path import LakePath
+from millrace.control.log.batch import BatchSources
+from millrace.control.log.delta_log import commit_actions, read_commit
 
 
 @dataclass(frozen=True)

@@ -17,13 +17,13 @@ from openlineage.client.facet_v2 import (
 )
 from openlineage.client.naming.dataset import S3, DatasetNaming, Kafka, LocalFileSystem
 
-from include.contracts.lake_path import LakePath, bucket_url, lake_path
-from include.contracts.spec.bronze_sources import BronzeSource, KafkaSource
-from include.contracts.spec.table_spec import AnySpec, GoldSpec, SilverSpec
-from include.control.log.delta_log import latest_version
-from include.overview.columns import column_names
-from include.settings import Settings
 from lakehouse_airflow.lineage.stored_types import stored_types
+from millrace.contracts.lake_path import LakePath, bucket_url, lake_path
+from millrace.contracts.spec.bronze_sources import BronzeSource, KafkaSource
+from millrace.contracts.spec.table_spec import AnySpec, GoldSpec, SilverSpec
+from millrace.control.log.delta_log import latest_version
+from millrace.overview.columns import column_names
+from millrace.settings import Settings
 
 _LOGICAL = "millrace"
 """The namespace of the tables' own names, such as `silver.flights`, wherever their files are."""

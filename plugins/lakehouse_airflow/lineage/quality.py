@@ -12,8 +12,8 @@ from openlineage.client.facet_v2 import (
     data_quality_metrics_input_dataset,
 )
 
-from include.contracts.job.report import CheckResult
-from include.contracts.spec.expectation import Action
+from millrace.contracts.job.report import CheckResult
+from millrace.contracts.spec.expectation import Action
 
 _COLUMN_METRICS = {
     "expect_column_max_to_be_between": "max",

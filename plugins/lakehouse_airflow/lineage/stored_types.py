@@ -8,10 +8,10 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from include.contracts.lake_path import LakePath
-from include.control.changes.table_columns import types_in
-from include.control.log.delta_log import commit_actions
-from include.control.storage.stored_files import names_in, read_bytes
+from millrace.contracts.lake_path import LakePath
+from millrace.control.changes.table_columns import types_in
+from millrace.control.log.delta_log import commit_actions
+from millrace.control.storage.stored_files import names_in, read_bytes
 
 _REACH = 100
 """How many commits are read at most; a table has a checkpoint after each ten commits."""

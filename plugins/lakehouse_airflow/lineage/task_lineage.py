@@ -19,18 +19,18 @@ from openlineage.client.generated.input_statistics_input_dataset import InputSta
 from openlineage.client.generated.output_statistics_output_dataset import OutputStatisticsOutputDatasetFacet
 from openlineage.client.naming.dataset import DatasetNaming
 
-from include.catalog import Catalog, load_catalog
-from include.contracts.job.report import JobReport
-from include.contracts.spec.table_spec import AnySpec, BronzeSpec
-from include.control.log.batch import BatchSources
-from include.errors import Outcome
-from include.overview.lineage.origins import DELIVERED
-from include.settings import Settings
 from lakehouse_airflow.lineage.columns import column_lineage
 from lakehouse_airflow.lineage.commits import Committed, committed_by
 from lakehouse_airflow.lineage.datasets import name_of, names_of_source, source_facets, table_facets
 from lakehouse_airflow.lineage.quality import quality_facets
 from lakehouse_airflow.operators.gate_decision import GateDecision
+from millrace.catalog import Catalog, load_catalog
+from millrace.contracts.job.report import JobReport
+from millrace.contracts.spec.table_spec import AnySpec, BronzeSpec
+from millrace.control.log.batch import BatchSources
+from millrace.errors import Outcome
+from millrace.overview.lineage.origins import DELIVERED
+from millrace.settings import Settings
 
 Lineage: TypeAlias = OperatorLineage[Any, Any]
 """What the provider takes from an operator."""

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowSkipException
 
-from include.contracts.time_format import MINUTE
 from lakehouse_airflow.hooks.store_access import prepare_process
 from lakehouse_airflow.operators.question import QuestionOperator, quoted
+from millrace.contracts.time_format import MINUTE
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -24,10 +24,10 @@ class OpenQuestionsOperator(BaseOperator):
     def execute(self, context: Context) -> list[dict[str, str]]:
         """Return the arguments of a `ColumnApprovalOperator` for each question."""
         # Imported here: parsing a DAG file must not load the Delta reader.
-        from include.catalog import load_catalog
-        from include.contracts.spec.table_spec import BronzeSpec
-        from include.control.ledger.new_columns import OPEN, ColumnState, NewColumns
-        from include.control.quarantine.rescued import rescued_fields
+        from millrace.catalog import load_catalog
+        from millrace.contracts.spec.table_spec import BronzeSpec
+        from millrace.control.ledger.new_columns import OPEN, ColumnState, NewColumns
+        from millrace.control.quarantine.rescued import rescued_fields
 
         settings, run = prepare_process(), context["dag_run"]
         paths = settings.paths
@@ -78,7 +78,7 @@ class ColumnApprovalOperator(QuestionOperator):
             AirflowSkipException: the question was withdrawn.
             HITLTriggerEventError, HITLTimeoutError: as `ApprovalOperator`.
         """
-        from include.control.ledger.new_columns import ColumnState, NewColumns
+        from millrace.control.ledger.new_columns import ColumnState, NewColumns
 
         answer = super().execute_complete(context, event)
         is_approved = answer["chosen_options"] == [self.APPROVE]

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowFailException
 
-from include.contracts.counted import counted
-from include.contracts.time_format import MINUTE
 from lakehouse_airflow.hooks.store_access import prepare_process
 from lakehouse_airflow.left_failure import leave_failure
 from lakehouse_airflow.operators.question import Question, quoted
 from lakehouse_airflow.operators.second_person import SecondPersonApprovalOperator, approved_by, who_asked
 from lakehouse_airflow.operators.waiting_task import places, waiting_task, what_follows
+from millrace.contracts.counted import counted
+from millrace.contracts.time_format import MINUTE
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from include.control.ledger.deletes import Deletes
+    from millrace.control.ledger.deletes import Deletes
 
 
 class DeleteApprovalOperator(SecondPersonApprovalOperator):
@@ -50,7 +50,7 @@ class AllowDeletesOperator(BaseOperator):
             self._allow(context)
 
     def _allow(self, context: Context) -> None:
-        from include.control.ledger.deletes import DeleteRecords
+        from millrace.control.ledger.deletes import DeleteRecords
 
         deletes, reason = _requested_deletes(context), context["params"]["reason"]
         who = approved_by(context, _question(context, deletes))
@@ -77,7 +77,7 @@ def _question(context: Context, deletes: Deletes) -> Question:
 def _requested_deletes(context: Context) -> Deletes:
     """Return the deletes that the form names."""
     # Imported here: parsing a DAG file must not load the Delta reader.
-    from include.control.ledger.deletes import DeleteRecords
+    from millrace.control.ledger.deletes import DeleteRecords
 
     form = context["params"]
     waiting = DeleteRecords(prepare_process().paths).pending_deletes(form["table"])

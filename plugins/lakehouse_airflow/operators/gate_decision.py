@@ -6,9 +6,9 @@ import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from include.contracts.counted import counted
-from include.contracts.job.report import CheckResult
-from include.contracts.spec.expectation import Severity
+from millrace.contracts.counted import counted
+from millrace.contracts.job.report import CheckResult
+from millrace.contracts.spec.expectation import Severity
 
 _LEVELS: dict[str, int] = {Severity.WARNING: logging.WARNING, Severity.INFO: logging.INFO}
 """Severity -> the level in the log; anything else is an error."""

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowFailException
 
-from include.contracts.asset_event import event_extra
-from include.errors import OverrideError, SpecError
 from lakehouse_airflow.assets import OVERRIDDEN_TABLE, is_announced, table_asset
 from lakehouse_airflow.hooks.store_access import prepare_process
 from lakehouse_airflow.left_failure import leave_failure
@@ -17,11 +15,13 @@ from lakehouse_airflow.operators.question import Question, quoted
 from lakehouse_airflow.operators.second_person import SecondPersonApprovalOperator, approved_by, who_asked
 from lakehouse_airflow.operators.waiting_task import places, waiting_task, what_follows
 from lakehouse_airflow.ui.links import OVERRIDE_DAG_ID
+from millrace.contracts.asset_event import event_extra
+from millrace.errors import OverrideError, SpecError
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from include.control.gates.result import GateResult
+    from millrace.control.gates.result import GateResult
 
 
 def may_be_overridden(table: str, version: int | None, specs: str = "") -> bool:
@@ -31,7 +31,7 @@ def may_be_overridden(table: str, version: int | None, specs: str = "") -> bool:
 
 def is_restored(table: str, version: int | None) -> bool:
     """Whether an earlier version was restored after this one, which no override can then bring back."""
-    from include.control.gates.restore import restoring_version
+    from millrace.control.gates.restore import restoring_version
 
     return version is not None and restoring_version(prepare_process().paths.table(table), version) is not None
 
@@ -73,9 +73,9 @@ class OverrideApprovalOperator(SecondPersonApprovalOperator):
             AirflowFailException: there is no such refusal; the message says which one there is.
         """
         # Imported here: parsing a DAG file must not load the Delta reader.
-        from include.catalog import load_catalog
-        from include.control.gates.gates import Gates
-        from include.control.gates.overrides import refusal_to_override
+        from millrace.catalog import load_catalog
+        from millrace.control.gates.gates import Gates
+        from millrace.control.gates.overrides import refusal_to_override
 
         settings, form = prepare_process(), context["params"]
         try:
@@ -101,11 +101,11 @@ class GateOverrideOperator(BaseOperator):
             return self._override(context)
 
     def _override(self, context: Context) -> dict[str, Any]:
-        from include.catalog import load_catalog
-        from include.control.gates.gates import Gates
-        from include.control.gates.overrides import let_pass, overridden_by, refusal_to_override
-        from include.control.gates.result import Override
-        from include.control.log.delta_log import read_commit
+        from millrace.catalog import load_catalog
+        from millrace.control.gates.gates import Gates
+        from millrace.control.gates.overrides import let_pass, overridden_by, refusal_to_override
+        from millrace.control.gates.result import Override
+        from millrace.control.log.delta_log import read_commit
 
         settings, form = prepare_process(), context["params"]
         table, version, paths = form["table"], form["version"], settings.paths

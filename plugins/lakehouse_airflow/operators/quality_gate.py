@@ -9,13 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowFailException
 
-from include.contracts.asset_event import batch_extra, partition_key
-from include.contracts.interval import Interval
-from include.contracts.job.args import CheckedVersion, Job
-from include.contracts.job.spans import VERDICT, spans_line
-from include.contracts.job.task_result import TaskResult
-from include.errors import Outcome, SpecError
-from include.settings import Settings
 from lakehouse_airflow.assets import interval_asset, is_announced, outlets_with_events, table_asset
 from lakehouse_airflow.hooks.store_access import prepare_process
 from lakehouse_airflow.intervals import label_interval, run_dates
@@ -35,12 +28,19 @@ from lakehouse_airflow.ui.links import (
     form_path,
     url_of,
 )
+from millrace.contracts.asset_event import batch_extra, partition_key
+from millrace.contracts.interval import Interval
+from millrace.contracts.job.args import CheckedVersion, Job
+from millrace.contracts.job.spans import VERDICT, spans_line
+from millrace.contracts.job.task_result import TaskResult
+from millrace.errors import Outcome, SpecError
+from millrace.settings import Settings
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from include.contracts.spec.table_spec import AnySpec
     from lakehouse_airflow.lineage.task_lineage import Lineage
+    from millrace.contracts.spec.table_spec import AnySpec
 
 
 class QualityGateOperator(SparkJobOperator):
@@ -173,9 +173,9 @@ class QualityGateOperator(SparkJobOperator):
     def _newest_version(self) -> int | None:
         """Return the version of the last batch, or of the newest rows of a table without batches; None without any."""
         # Imported here, as below: parsing a DAG file must not load the Delta reader.
-        from include.control.ledger.ledger import Ledger
-        from include.control.log.delta_log import newest_change
-        from include.control.planning.stream_positions import stream_position
+        from millrace.control.ledger.ledger import Ledger
+        from millrace.control.log.delta_log import newest_change
+        from millrace.control.planning.stream_positions import stream_position
 
         paths = prepare_process().paths
         position = stream_position(self._spec(), paths, Ledger(paths))
@@ -185,7 +185,7 @@ class QualityGateOperator(SparkJobOperator):
 
     def _recorded_decision(self, version: int) -> GateDecision | None:
         """Return the recorded decision about the version by the present rules, if there is one."""
-        from include.control.gates.gates import Gates
+        from millrace.control.gates.gates import Gates
 
         gates, rules = Gates(prepare_process().paths), self._spec().suite_hash
         result = gates.result(self.table, version, rules)
@@ -195,7 +195,7 @@ class QualityGateOperator(SparkJobOperator):
         return GateDecision(result.version, gates.certified(self.table), result.passed, message, result.checks, rules)
 
     def _spec(self) -> AnySpec:
-        from include.catalog import load_catalog
+        from millrace.catalog import load_catalog
 
         try:
             return load_catalog(self.spec_folder(prepare_process())).spec(self.table)
@@ -214,7 +214,7 @@ class QualityGateOperator(SparkJobOperator):
         )
 
     def _announce(self, context: Context, interval: Interval, version: int | None, written: TaskResult | None) -> None:
-        from include.control.log.delta_log import read_commit
+        from millrace.control.log.delta_log import read_commit
 
         commit = None if version is None else read_commit(prepare_process().paths.table(self.table), version)
         batch = commit.metadata if commit else {}

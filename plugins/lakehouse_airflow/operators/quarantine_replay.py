@@ -11,14 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowFailException
 
-from include.contracts.asset_event import event_extra
-from include.contracts.counted import counted
-from include.contracts.interval import Interval
-from include.contracts.job.args import Job
-from include.contracts.job.report import JobReport
-from include.contracts.job.requests import FormAction, QuarantineRequest, RowFilter
-from include.contracts.job.task_result import TaskResult
-from include.errors import Outcome
 from lakehouse_airflow.assets import REPLAYED_TABLE, table_asset
 from lakehouse_airflow.hooks.store_access import prepare_process
 from lakehouse_airflow.left_failure import leave_failure
@@ -27,11 +19,19 @@ from lakehouse_airflow.operators.quarantine.form import action_of, read_request
 from lakehouse_airflow.operators.question import Question, quoted
 from lakehouse_airflow.operators.second_person import SecondPersonApprovalOperator, approved_by
 from lakehouse_airflow.operators.spark_job import SparkJobOperator
+from millrace.contracts.asset_event import event_extra
+from millrace.contracts.counted import counted
+from millrace.contracts.interval import Interval
+from millrace.contracts.job.args import Job
+from millrace.contracts.job.report import JobReport
+from millrace.contracts.job.requests import FormAction, QuarantineRequest, RowFilter
+from millrace.contracts.job.task_result import TaskResult
+from millrace.errors import Outcome
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from include.control.quarantine.stored_rows import QuarantinedRow
+    from millrace.control.quarantine.stored_rows import QuarantinedRow
 
 _SHOWN = 50
 
@@ -151,13 +151,13 @@ def _question(table: str, request: QuarantineRequest, rows: Sequence[Quarantined
 def _waiting_rows(table: str, request: QuarantineRequest) -> tuple[RowFilter, list[QuarantinedRow], Interval | None]:
     """Return the selection with whole ids, its rows that wait, and the interval of their report, if any waits."""
     # Imported here: parsing a DAG file must not load the Delta reader.
-    from include.catalog import load_catalog
-    from include.control.planning.complete_batches import replay_interval
-    from include.control.quarantine.fixable_columns import UNDECLARED, fixable_columns, require_fixable
-    from include.control.quarantine.row_ids import whole_id
-    from include.control.quarantine.rows import quarantined_rows
-    from include.control.quarantine.stored_rows import SUMMARY, StoredRows
-    from include.errors import BadInputError, SpecError
+    from millrace.catalog import load_catalog
+    from millrace.control.planning.complete_batches import replay_interval
+    from millrace.control.quarantine.fixable_columns import UNDECLARED, fixable_columns, require_fixable
+    from millrace.control.quarantine.row_ids import whole_id
+    from millrace.control.quarantine.rows import quarantined_rows
+    from millrace.control.quarantine.stored_rows import SUMMARY, StoredRows
+    from millrace.errors import BadInputError, SpecError
 
     settings = prepare_process()
     paths = settings.paths

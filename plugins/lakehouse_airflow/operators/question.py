@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk.exceptions import AirflowFailException
 
-from include.clock import utc_now
-from include.contracts.visible_text import visible
+from millrace.clock import utc_now
+from millrace.contracts.visible_text import visible
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

@@ -8,12 +8,12 @@ from urllib.parse import quote
 import httpx
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowNotFoundException
 
-from include.contracts.visible_text import visible
 from lakehouse_airflow.hooks.airflow_api import CONN_ID, HOW_TO_CONNECT, own_airflow_api
 from lakehouse_airflow.hooks.store_access import prepare_process
 from lakehouse_airflow.left_failure import leave_failure
 from lakehouse_airflow.operators.question import Question, QuestionOperator
 from lakehouse_airflow.ui.links import NOT_MAPPED
+from millrace.contracts.visible_text import visible
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

@@ -11,16 +11,6 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperator, BaseOperatorLink, RetryPolicy
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
-from include.contracts.interval import Interval
-from include.contracts.job.args import Job, JobArgs
-from include.contracts.job.report import JobReport
-from include.contracts.job.requests import RequestFile
-from include.contracts.job.spans import DRIVER, TaskSpans, spans_line
-from include.contracts.job.task_result import TaskResult
-from include.disk_space import disk_full
-from include.errors import ExitCode, Outcome
-from include.run_retention import delete_old_runs
-from include.settings import PROJECT, Settings
 from lakehouse_airflow.hooks.driver_log import DriverLog
 from lakehouse_airflow.hooks.forked_driver import ForkedDriver
 from lakehouse_airflow.hooks.spark_job import SparkJobHook
@@ -28,6 +18,16 @@ from lakehouse_airflow.hooks.store_access import prepare_process
 from lakehouse_airflow.operators.try_files import TryFiles
 from lakehouse_airflow.retries import DEFAULT_POLICY, GOOD, RETRIES, RETRY_DELAY, error_of
 from lakehouse_airflow.ui.links import FAILED_KEY, RunLink, TableLink
+from millrace.contracts.interval import Interval
+from millrace.contracts.job.args import Job, JobArgs
+from millrace.contracts.job.report import JobReport
+from millrace.contracts.job.requests import RequestFile
+from millrace.contracts.job.spans import DRIVER, TaskSpans, spans_line
+from millrace.contracts.job.task_result import TaskResult
+from millrace.disk_space import disk_full
+from millrace.errors import ExitCode, Outcome
+from millrace.run_retention import delete_old_runs
+from millrace.settings import PROJECT, Settings
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

@@ -5,17 +5,17 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from include.contracts.job.args import Job
-from include.contracts.job.task_result import TaskResult
-from include.contracts.spec.table_spec import GoldSpec
 from lakehouse_airflow.hooks.store_access import prepare_process
 from lakehouse_airflow.intervals import label_interval, run_dates
 from lakehouse_airflow.operators.spark_job import SparkJobOperator
+from millrace.contracts.job.args import Job
+from millrace.contracts.job.task_result import TaskResult
+from millrace.contracts.spec.table_spec import GoldSpec
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from include.settings import Settings
+    from millrace.settings import Settings
 
 
 class TableMaintenanceOperator(SparkJobOperator):
@@ -45,7 +45,7 @@ class TableMaintenanceOperator(SparkJobOperator):
             AirflowFailException, MillraceError, AirflowException: as `run_job_or_raise`.
         """
         # Imported here: parsing a DAG file must not load the Delta reader.
-        from include.control.log.delta_log import latest_version
+        from millrace.control.log.delta_log import latest_version
 
         settings = prepare_process()
         if latest_version(settings.paths.table(self.table)) < 0:
@@ -63,9 +63,9 @@ class TableMaintenanceOperator(SparkJobOperator):
 
     def _why_not_to_verify(self, settings: Settings) -> str:
         """Return why there is nothing to compare; empty if there is."""
-        from include.catalog import load_catalog
-        from include.control.maintenance.verification_due import why_not_due
-        from include.control.ops_tables import OpsTables
+        from millrace.catalog import load_catalog
+        from millrace.control.maintenance.verification_due import why_not_due
+        from millrace.control.ops_tables import OpsTables
 
         catalog = load_catalog(self.spec_folder(settings))
         spec = catalog.spec(self.table)

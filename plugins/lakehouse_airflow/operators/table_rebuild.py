@@ -5,11 +5,6 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from include.contracts.asset_event import event_extra
-from include.contracts.job.args import Job
-from include.contracts.job.requests import RebuildRequest
-from include.contracts.job.task_result import TaskResult
-from include.errors import Outcome
 from lakehouse_airflow.assets import REBUILT_TABLE, table_asset
 from lakehouse_airflow.intervals import label_interval, run_dates
 from lakehouse_airflow.left_failure import leave_failure
@@ -17,6 +12,11 @@ from lakehouse_airflow.operators.question import Question, quoted
 from lakehouse_airflow.operators.second_person import SecondPersonApprovalOperator, approved_by, who_asked
 from lakehouse_airflow.operators.spark_job import SparkJobOperator
 from lakehouse_airflow.operators.waiting_task import places, waiting_task, what_follows
+from millrace.contracts.asset_event import event_extra
+from millrace.contracts.job.args import Job
+from millrace.contracts.job.requests import RebuildRequest
+from millrace.contracts.job.task_result import TaskResult
+from millrace.errors import Outcome
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

@@ -7,13 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowFailException
 
-from include.contracts.interval import Interval
-from include.contracts.job.args import WRITER_OF_LAYER, Job
-from include.contracts.job.spans import PLAN
-from include.contracts.job.task_result import TaskResult
-from include.contracts.spec.table_spec import BronzeSpec
-from include.errors import HOPELESS, MillraceError, MisfitError, NotDeliveredError, Outcome
-from include.spark_conf import LARGE_LOAD
 from lakehouse_airflow.assets import MAY_PROPOSE_COLUMNS, PROPOSED_COLUMNS
 from lakehouse_airflow.hooks.forked_driver import ForkedDriver
 from lakehouse_airflow.hooks.spark_job import uses_connect_server
@@ -24,12 +17,19 @@ from lakehouse_airflow.left_failure import leave_failure
 from lakehouse_airflow.operators.spark_job import SparkJobOperator, wants_reprocess
 from lakehouse_airflow.retries import error_of
 from lakehouse_airflow.ui.links import DeleteApprovalLink, RebuildLink, RunLink, TableLink
+from millrace.contracts.interval import Interval
+from millrace.contracts.job.args import WRITER_OF_LAYER, Job
+from millrace.contracts.job.spans import PLAN
+from millrace.contracts.job.task_result import TaskResult
+from millrace.contracts.spec.table_spec import BronzeSpec
+from millrace.errors import HOPELESS, MillraceError, MisfitError, NotDeliveredError, Outcome
+from millrace.spark_conf import LARGE_LOAD
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from include.control.planning.advice import Advice
     from lakehouse_airflow.lineage.task_lineage import Lineage
+    from millrace.control.planning.advice import Advice
 
 
 class TableWriteOperator(WaitsForLanding, SparkJobOperator):
@@ -123,7 +123,7 @@ class TableWriteOperator(WaitsForLanding, SparkJobOperator):
     def _announce_new_columns(self, context: Context) -> None:
         """Trigger the DAG that asks people, if the table has new fields that nobody was asked about yet."""
         # Imported here: parsing a DAG file must not load the Delta reader.
-        from include.control.ledger.new_columns import ColumnState, NewColumns
+        from millrace.control.ledger.new_columns import ColumnState, NewColumns
 
         if MAY_PROPOSE_COLUMNS not in self.outlets:
             return
@@ -136,7 +136,7 @@ class TableWriteOperator(WaitsForLanding, SparkJobOperator):
     def _note_question(self, outcome: Outcome, error_class: str) -> None:
         """Keep what a person must decide before the task can go on: its links lead to the form."""
         # Imported here: parsing a DAG file must not load the Delta reader.
-        from include.control.ledger.deletes import DeleteRecords
+        from millrace.control.ledger.deletes import DeleteRecords
 
         if outcome is Outcome.DELETES_REFUSED:
             pending = DeleteRecords(prepare_process().paths).pending_deletes(self.table)
@@ -152,8 +152,8 @@ class TableWriteOperator(WaitsForLanding, SparkJobOperator):
             until: when a wait that has begun must end; None if none has begun.
         """
         # Imported here: parsing a DAG file must not load the Delta reader.
-        from include.catalog import load_catalog
-        from include.control.planning.planner import Planner
+        from millrace.catalog import load_catalog
+        from millrace.control.planning.planner import Planner
 
         settings = prepare_process()
         try:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from include.paths import RunPaths
+from millrace.paths import RunPaths
 
 _NOT_IN_NAMES = re.compile(r"[^\w.+=-]+")
 

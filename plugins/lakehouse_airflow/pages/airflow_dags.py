@@ -15,12 +15,12 @@ from airflow.models.dagrun import DagRun
 from airflow.models.taskinstance import TaskInstance
 from sqlalchemy import and_, or_, select
 
-from include.control.ledger.states.recent_batches import BatchKind, RecentBatch
-from include.overview.attention import Action, Attention
-from include.overview.runs.run import ASKING
 from lakehouse_airflow.assets import table_asset
 from lakehouse_airflow.pages.paths import FORMS
 from lakehouse_airflow.ui.links import REBUILD_DAG_ID, REPLAY_DAG_ID
+from millrace.control.ledger.states.recent_batches import BatchKind, RecentBatch
+from millrace.overview.attention import Action, Attention
+from millrace.overview.runs.run import ASKING
 
 Runs = dict[tuple[str, str], tuple[str, str]]
 """Table and token of a batch -> DAG and id of its run."""

@@ -17,23 +17,23 @@ from fastapi import HTTPException, Request
 from fastapi.responses import HTMLResponse
 from starlette import status
 
-from include.catalog import Catalog
-from include.clock import utc_now
-from include.contracts.counted import counted
-from include.contracts.spec.table_spec import BronzeSpec
-from include.control.planning.planner import Planner
-from include.control.planning.run_plans import Kind, RunPlanner
-from include.errors import MillraceError
-from include.overview.lakehouse import LakehouseReader, no_failed_tasks
-from include.overview.proposed_days import proposed_days
-from include.overview.window_plan import WindowPlan, past_batches, plan_window, readers_of
-from include.settings import Settings
 from lakehouse_airflow.pages.airflow_dags import current_dag, runs_of_days, waiting_dags
 from lakehouse_airflow.pages.reader import lakehouse, lakehouse_to_plan
 from lakehouse_airflow.pages.rendering import about, page
 from lakehouse_airflow.pages.shown_days import backfill_runs, remarks, shown_days
 from lakehouse_airflow.pages.window import Window, WrongWindowError, window_of
 from lakehouse_airflow.ui.rights import may_read_dag, may_see_rows
+from millrace.catalog import Catalog
+from millrace.clock import utc_now
+from millrace.contracts.counted import counted
+from millrace.contracts.spec.table_spec import BronzeSpec
+from millrace.control.planning.planner import Planner
+from millrace.control.planning.run_plans import Kind, RunPlanner
+from millrace.errors import MillraceError
+from millrace.overview.lakehouse import LakehouseReader, no_failed_tasks
+from millrace.overview.proposed_days import proposed_days
+from millrace.overview.window_plan import WindowPlan, past_batches, plan_window, readers_of
+from millrace.settings import Settings
 
 PLAN_SECONDS = 20.0
 """How long a page may plan: twice as long as brokers may take that do not answer."""

@@ -19,13 +19,13 @@ from fastapi import Request
 from pydantic import ValidationError
 from sqlalchemy import and_, select
 
-from include.clock import utc_now
-from include.contracts.job.task_result import TaskResult
-from include.errors import Outcome
-from include.overview.attention import Attention
-from include.overview.tables.failed_task import FailedTask
 from lakehouse_airflow.ui.links import FAILED_KEY
 from lakehouse_airflow.ui.rights import may_see_rows
+from millrace.clock import utc_now
+from millrace.contracts.job.task_result import TaskResult
+from millrace.errors import Outcome
+from millrace.overview.attention import Attention
+from millrace.overview.tables.failed_task import FailedTask
 
 OPERATORS = ("TableWriteOperator", "QualityGateOperator", "LandingSensor")
 """The operators whose tasks are about one table, in a DAG of the factory or in any other."""

@@ -13,17 +13,17 @@ from airflow.api_fastapi.core_api.security import GetUserDep
 from fastapi import Request
 from fastapi.responses import HTMLResponse
 
-from include.alerts.down_servers import DownServers
-from include.clock import utc_now
-from include.contracts.spec.values import layer_order
-from include.overview.attention import attention_needed
-from include.overview.tables.condition import SEVERITY
-from include.overview.tables.table_overview import TableOverview
-from include.settings import Settings
 from lakehouse_airflow.pages.airflow_dags import domains_with_dag, existing_runs, where_to_act
 from lakehouse_airflow.pages.failed_tasks import failed_tasks, items_for
 from lakehouse_airflow.pages.reader import lakehouse
 from lakehouse_airflow.pages.rendering import page
+from millrace.alerts.down_servers import DownServers
+from millrace.clock import utc_now
+from millrace.contracts.spec.values import layer_order
+from millrace.overview.attention import attention_needed
+from millrace.overview.tables.condition import SEVERITY
+from millrace.overview.tables.table_overview import TableOverview
+from millrace.settings import Settings
 
 _ROWS, _ITEMS = 100, 10
 """The tables on one page, and the items that need a person above them."""

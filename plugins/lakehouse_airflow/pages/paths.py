@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from include.overview.attention import Action, Attention
 from lakehouse_airflow.ui.links import (
     DELETES_DAG_ID,
     MAINTENANCE_DAG_ID,
@@ -27,6 +26,7 @@ from lakehouse_airflow.ui.links import (
     trigger_path,
     waiting_text,
 )
+from millrace.overview.attention import Action, Attention
 
 __all__ = [
     "APPROVALS",

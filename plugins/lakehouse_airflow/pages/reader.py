@@ -9,12 +9,12 @@ from contextlib import contextmanager, nullcontext, suppress
 from functools import cache
 from threading import BoundedSemaphore
 
-from include.clock import utc_now
-from include.control.storage.s3_access import store_access
-from include.errors import MillraceError, NotReadyError
-from include.overview.lakehouse import LakehouseReader, no_failed_tasks
-from include.settings import Settings
 from lakehouse_airflow.hooks.store_access import reach_store
+from millrace.clock import utc_now
+from millrace.control.storage.s3_access import store_access
+from millrace.errors import MillraceError, NotReadyError
+from millrace.overview.lakehouse import LakehouseReader, no_failed_tasks
+from millrace.settings import Settings
 
 MOST_AT_ONCE, PATIENCE_S = 8, 5.0
 """The pages that may read at the same time, and how long one more waits. The API server has 40 threads for all pages,

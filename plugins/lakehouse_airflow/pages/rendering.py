@@ -12,12 +12,12 @@ from fastapi.responses import HTMLResponse, Response
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from include.clock import utc_now
-from include.contracts.counted import counted
-from include.contracts.time_format import ISO_SECOND, MINUTE
-from include.overview.observations import observed_text
 from lakehouse_airflow.pages import paths
 from lakehouse_airflow.pages.sparkline import sparkline
+from millrace.clock import utc_now
+from millrace.contracts.counted import counted
+from millrace.contracts.time_format import ISO_SECOND, MINUTE
+from millrace.overview.observations import observed_text
 
 _FOLDER = Path(__file__).parent / "templates"
 _STYLE = (_FOLDER / "pages.css").read_bytes()

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from include.contracts.interval import Interval
-from include.control.planning.run_plans import Kind, TablePlan
-from include.errors import ExitCode
-from include.overview.window_plan import LoadedRows, PastBatches, WindowPlan
 from lakehouse_airflow.pages.airflow_dags import DayRun
+from millrace.contracts.interval import Interval
+from millrace.control.planning.run_plans import Kind, TablePlan
+from millrace.errors import ExitCode
+from millrace.overview.window_plan import LoadedRows, PastBatches, WindowPlan
 
 _WITHOUT_VALUES = {
     ExitCode.NOT_READY: "not ready: a table or a full snapshot that it reads is not",

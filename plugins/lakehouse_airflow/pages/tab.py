@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from include.control.ledger.states.recent_batches import RecentBatch
-from include.overview.lakehouse import LakehouseReader
-from include.overview.tables.table_overview import TableOverview
 from lakehouse_airflow.pages.airflow_dags import Runs
+from millrace.control.ledger.states.recent_batches import RecentBatch
+from millrace.overview.lakehouse import LakehouseReader
+from millrace.overview.tables.table_overview import TableOverview
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,6 @@ from fastapi import HTTPException, Request
 from fastapi.responses import HTMLResponse
 from starlette import status
 
-from include.clock import utc_now
-from include.control.ledger.states.recent_batches import RecentBatch
-from include.overview.attention import attention_needed
 from lakehouse_airflow.pages.airflow_dags import Runs, existing_runs, where_to_act
 from lakehouse_airflow.pages.failed_tasks import failed_tasks, items_for
 from lakehouse_airflow.pages.reader import lakehouse
@@ -21,6 +18,9 @@ from lakehouse_airflow.pages.rendering import page
 from lakehouse_airflow.pages.tab import ShownTable
 from lakehouse_airflow.pages.tabs import files, lineage, overview, quality, quarantine, spec, storage, versions
 from lakehouse_airflow.ui.rights import may_see_rows
+from millrace.clock import utc_now
+from millrace.control.ledger.states.recent_batches import RecentBatch
+from millrace.overview.attention import attention_needed
 
 TABS = (overview.TAB, versions.TAB, quality.TAB, files.TAB, quarantine.TAB, storage.TAB, lineage.TAB, spec.TAB)
 """The tabs in their order; a new one also needs a template of its name."""

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 
-from include.contracts.interval import Interval, utc_days
+from millrace.contracts.interval import Interval, utc_days
 
 MOST_DAYS = 92
 _TYPED = 40

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import RetryPolicy
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
-from include.contracts.spec.table_spec import BronzeSpec
-from include.errors import NotDeliveredError, SpecError
 from lakehouse_airflow.hooks.store_access import prepare_process
 from lakehouse_airflow.intervals import due_interval
 from lakehouse_airflow.landing_wait import LandingWait, WaitsForLanding
 from lakehouse_airflow.left_failure import leave_failure
 from lakehouse_airflow.retries import DEFAULT_POLICY, RETRIES, RETRY_DELAY
+from millrace.contracts.spec.table_spec import BronzeSpec
+from millrace.errors import NotDeliveredError, SpecError
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -73,7 +73,7 @@ class LandingSensor(WaitsForLanding):
     def attempt(self, context: Context, until: datetime | None) -> None:
         """Do the same; `until` is when a wait that has begun must end."""
         # Imported here: parsing a DAG file must read neither specs nor folders.
-        from include.control.landing.landing import interval_files, landing_of
+        from millrace.control.landing.landing import interval_files, landing_of
 
         interval = due_interval(context, self.table, self.first_day, self.last_day)
         if isinstance(interval, str):
@@ -91,7 +91,7 @@ class LandingSensor(WaitsForLanding):
         self.log.info("%s: the files for %s are there", self.table, interval.label)
 
     def _spec(self) -> BronzeSpec:
-        from include.catalog import load_catalog
+        from millrace.catalog import load_catalog
 
         try:
             spec = load_catalog(prepare_process().tables).spec(self.table)

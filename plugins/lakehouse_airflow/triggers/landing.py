@@ -11,11 +11,11 @@ from typing import Any
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
-from include.clock import utc_now
-from include.control.landing.landing import landing_of
-from include.errors import NotReadyError, StorageError
-from include.settings import Settings
 from lakehouse_airflow.hooks.store_access import reach_store
+from millrace.clock import utc_now
+from millrace.control.landing.landing import landing_of
+from millrace.errors import NotReadyError, StorageError
+from millrace.settings import Settings
 
 # Triggers of all DAGs share the event loop and its own threads: a store that does not answer must not hold those.
 _THREADS = ThreadPoolExecutor(max_workers=4, thread_name_prefix="landing")

@@ -25,18 +25,18 @@ from filelock import FileLock
 from filelock import Timeout as LockTimeoutError
 from starlette import status
 
-from include.contracts.job.args import CheckedVersion, DataDocsArgs
-from include.control.gates.run_results import folder_name, results_of
-from include.paths import RunPaths
-from include.settings import PROJECT, Settings
 from lakehouse_airflow.hooks.store_access import reach_store
 from lakehouse_airflow.pages.reader import lakehouse
 from lakehouse_airflow.ui.links import CHECKED_KEY
 from lakehouse_airflow.ui.rights import MAY_READ_LOGS
+from millrace.contracts.job.args import CheckedVersion, DataDocsArgs
+from millrace.control.gates.run_results import folder_name, results_of
+from millrace.paths import RunPaths
+from millrace.settings import Settings
 
 log = logging.getLogger(__name__)
 
-BUILDER = "spark_jobs.jobs.data_docs"
+BUILDER = "millrace_spark.jobs.data_docs"
 TIMEOUT_S = 180
 
 _HEADERS = {
@@ -123,7 +123,7 @@ def builder_environment(base: Mapping[str, str]) -> dict[str, str]:
         for name, value in base.items()
         if name.upper() in _BUILDER_VARIABLES or name.startswith(_BUILDER_PREFIXES)
     }
-    return {**variables, "PYTHONPATH": str(PROJECT), "GX_ANALYTICS_ENABLED": "False"}
+    return {**variables, "GX_ANALYTICS_ENABLED": "False"}
 
 
 def _build(dag_id: str, run_id: str, versions: tuple[CheckedVersion, ...]) -> str:
@@ -140,9 +140,7 @@ def _build(dag_id: str, run_id: str, versions: tuple[CheckedVersion, ...]) -> st
     try:
         reach_store(environment, settings)
         with FileLock(settings.run_paths.data_docs / "builder.lock", blocking=False):
-            builder = subprocess.run(
-                command, env=environment, cwd=PROJECT, capture_output=True, timeout=TIMEOUT_S, check=True
-            )
+            builder = subprocess.run(command, env=environment, capture_output=True, timeout=TIMEOUT_S, check=True)
     except LockTimeoutError:
         raise HTTPException(
             status.HTTP_503_SERVICE_UNAVAILABLE,

@@ -7,9 +7,9 @@ from fastapi.responses import FileResponse, Response
 from markdown_it import MarkdownIt
 from starlette import status
 
-from include.settings import PROJECT
 from lakehouse_airflow.ui.rights import MAY_READ_LOGS
 from lakehouse_airflow.ui.web_page import html_page
+from millrace.settings import PROJECT
 
 _FOLDER = PROJECT / "docs"
 _PICTURES = (".png", ".svg")

@@ -12,11 +12,11 @@ from fastapi.responses import PlainTextResponse, Response
 from prometheus_client.exposition import choose_encoder
 from starlette import status
 
-from include.errors import MillraceError
-from include.metrics.collector import LakehouseCollector
-from include.settings import Settings
 from lakehouse_airflow.pages.failed_tasks import failed_tasks
 from lakehouse_airflow.pages.reader import lakehouse
+from millrace.errors import MillraceError
+from millrace.metrics.collector import LakehouseCollector
+from millrace.settings import Settings
 
 router = APIRouter()
 

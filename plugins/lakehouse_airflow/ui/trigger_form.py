@@ -23,19 +23,6 @@ from markupsafe import Markup
 from starlette import status
 from starlette.concurrency import run_in_threadpool
 
-from include.clock import utc_now
-from include.contracts.counted import counted
-from include.contracts.job.findings import without_value
-from include.contracts.job.requests import FormAction, RowFilter
-from include.contracts.row_status import PENDING, RowStatus
-from include.contracts.time_format import MINUTE
-from include.control.ops_tables import OpsTables
-from include.control.quarantine.fixable_columns import fixable_columns
-from include.control.quarantine.rows import newest_rows, refusals
-from include.control.quarantine.stored_rows import StoredRows
-from include.errors import MillraceError
-from include.overview.attention import attention_needed
-from include.overview.tables.table_overview import TableOverview
 from lakehouse_airflow.pages.failed_tasks import failed_tasks
 from lakehouse_airflow.pages.reader import lakehouse
 from lakehouse_airflow.pages.rendering import page
@@ -50,6 +37,19 @@ from lakehouse_airflow.ui.links import (
     waiting_text,
 )
 from lakehouse_airflow.ui.rights import MAY_READ_LOGS
+from millrace.clock import utc_now
+from millrace.contracts.counted import counted
+from millrace.contracts.job.findings import without_value
+from millrace.contracts.job.requests import FormAction, RowFilter
+from millrace.contracts.row_status import PENDING, RowStatus
+from millrace.contracts.time_format import MINUTE
+from millrace.control.ops_tables import OpsTables
+from millrace.control.quarantine.fixable_columns import fixable_columns
+from millrace.control.quarantine.rows import newest_rows, refusals
+from millrace.control.quarantine.stored_rows import StoredRows
+from millrace.errors import MillraceError
+from millrace.overview.attention import attention_needed
+from millrace.overview.tables.table_overview import TableOverview
 
 _Lists = Mapping[str, Mapping[str, str]]
 """Field of a form -> each value that it offers, others may be typed as well -> what is said about the value."""

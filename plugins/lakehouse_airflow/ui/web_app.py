@@ -8,11 +8,11 @@ from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from include.errors import MillraceError
 from lakehouse_airflow.pages import router as pages
 from lakehouse_airflow.pages.rendering import error_page
 from lakehouse_airflow.ui import backfill_form, data_docs, documentation, metrics, trigger_form
 from lakehouse_airflow.ui.refusals import show_refusal
+from millrace.errors import MillraceError
 
 
 class StrictHeaders:

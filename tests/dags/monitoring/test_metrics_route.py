@@ -15,8 +15,8 @@ from fastapi.testclient import TestClient
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from embedded.home import free_port
-from include.settings import Settings
 from lakehouse_airflow.ui.links import lakehouse_path
+from millrace.settings import Settings
 from tests.support.airflow.logins import login
 from tests.support.commands import require_command
 from tests.support.waiting import wait_for

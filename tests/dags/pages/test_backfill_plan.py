@@ -20,13 +20,13 @@ from sqlalchemy import select, text
 from sqlalchemy.orm import Session
 from typer.testing import CliRunner
 
-from include.cli.app import app
-from include.control.planning.run_plans import Kind
 from lakehouse_airflow.intervals import interval_of
 from lakehouse_airflow.pages import backfill_plan, reader
 from lakehouse_airflow.pages.reader import MOST_PLANS
 from lakehouse_airflow.ui.links import backfill_form_path, backfill_plan_path, dag_path, run_page_path, table_path
 from lakehouse_airflow.ui.run_notes import dates_of
+from millrace.cli.app import app
+from millrace.control.planning.run_plans import Kind
 from tests.dags.pages.conftest import deny
 from tests.support.airflow.logins import login
 from tests.support.airflow.planned_lakehouse import DEFECT, SECRET, make_planned_lakehouse

@@ -14,11 +14,6 @@ from airflow.utils.types import DagRunType
 from fastapi.testclient import TestClient
 from sqlalchemy.orm import Session
 
-from include.contracts.job.task_result import TaskResult
-from include.errors import Outcome
-from include.overview.attention import Action, Attention, Kind
-from include.overview.tables.failed_task import FailedTask
-from include.overview.tables.table_overview import TableOverview
 from lakehouse_airflow.pages.paths import action_path
 from lakehouse_airflow.ui.links import (
     FAILED_KEY,
@@ -29,6 +24,11 @@ from lakehouse_airflow.ui.links import (
     table_path,
     trigger_path,
 )
+from millrace.contracts.job.task_result import TaskResult
+from millrace.errors import Outcome
+from millrace.overview.attention import Action, Attention, Kind
+from millrace.overview.tables.failed_task import FailedTask
+from millrace.overview.tables.table_overview import TableOverview
 from tests.dags.pages.conftest import deny
 from tests.support.airflow.logins import login
 from tests.support.airflow.shop_runs import HAND_WRITTEN

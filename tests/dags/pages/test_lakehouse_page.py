@@ -14,13 +14,13 @@ from fastapi.testclient import TestClient
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from include.alerts.down_servers import DownServer, DownServers
-from include.clock import utc_now
-from include.overview.lakehouse import LakehouseReader
-from include.settings import Settings
 from lakehouse_airflow.pages import reader
 from lakehouse_airflow.pages.reader import MOST_AT_ONCE
 from lakehouse_airflow.ui.links import lakehouse_path, table_path, trigger_path
+from millrace.alerts.down_servers import DownServer, DownServers
+from millrace.clock import utc_now
+from millrace.overview.lakehouse import LakehouseReader
+from millrace.settings import Settings
 from tests.support.airflow.logins import login
 from tests.support.airflow.shown_lakehouse import EVIL
 from tests.support.airflow.shown_page import Shown, show

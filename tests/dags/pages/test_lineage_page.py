@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import pytest
 from fastapi.testclient import TestClient
 
-from include.settings import Settings
 from lakehouse_airflow.pages.paths import lineage_path
 from lakehouse_airflow.ui.links import lakehouse_path, table_path
+from millrace.settings import Settings
 from tests.support.airflow.logins import login
 from tests.support.airflow.shown_lakehouse import EVIL
 from tests.support.airflow.shown_page import show

@@ -17,10 +17,10 @@ from playwright.sync_api import Page, Route
 from sqlalchemy.orm import Session
 
 from demo.screenshots.browser import NoBrowserError, chromium
-from include.contracts.job.task_result import TaskResult
-from include.errors import Outcome
-from include.settings import Settings
 from lakehouse_airflow.ui.links import FAILED_KEY, lakehouse_path, run_page_path, table_path
+from millrace.contracts.job.task_result import TaskResult
+from millrace.errors import Outcome
+from millrace.settings import Settings
 from tests.support.airflow import shown_lakehouse
 from tests.support.airflow.logins import login
 from tests.support.airflow.shown_runs import SHOP_DAGS, Ended, add_dags, add_run

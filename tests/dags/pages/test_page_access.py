@@ -12,10 +12,10 @@ from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
 from airflow.plugins_manager import get_plugin_info
 from fastapi.testclient import TestClient
 
-from include.settings import Settings
 from lakehouse_airflow.ui.data_docs import run_folder
 from lakehouse_airflow.ui.links import URL_PREFIX
 from lakehouse_airflow.ui.web_app import app
+from millrace.settings import Settings
 from tests.support.airflow.logins import login
 
 PLACE = {

@@ -14,13 +14,13 @@ from fastapi.testclient import TestClient
 from sqlalchemy.orm import Session
 
 from embedded.servers.s3 import Bucket, s3_bucket
-from include.contracts.job.report import RowCounts
-from include.contracts.lake_path import S3Path
-from include.control.ledger.ledger import Ledger
-from include.control.log.batch import Stream, Winner
-from include.control.storage.s3_access import delta_rs_options, s3_client, store_access
-from include.paths import LakehousePaths
 from lakehouse_airflow.ui.links import backfill_plan_path, lakehouse_path, table_path
+from millrace.contracts.job.report import RowCounts
+from millrace.contracts.lake_path import S3Path
+from millrace.control.ledger.ledger import Ledger
+from millrace.control.log.batch import Stream, Winner
+from millrace.control.storage.s3_access import delta_rs_options, s3_client, store_access
+from millrace.paths import LakehousePaths
 from tests.support.airflow.shown_page import show
 from tests.support.airflow.shown_runs import BUNDLE
 from tests.support.documents.specs import bronze_document, write_specs

@@ -7,15 +7,15 @@ from collections import defaultdict
 import pytest
 from fastapi.testclient import TestClient
 
-from include.contracts.job.report import CheckResult
-from include.control.ledger.deletes import DeleteRecords, Deletes
-from include.control.ledger.events import FileEvent
-from include.control.ledger.ledger import Ledger
-from include.control.log.batch import FileFact
-from include.paths import LakehousePaths
-from include.settings import Settings
 from lakehouse_airflow.ui.links import URL_PREFIX, table_path
 from lakehouse_airflow.ui.web_app import app
+from millrace.contracts.job.report import CheckResult
+from millrace.control.ledger.deletes import DeleteRecords, Deletes
+from millrace.control.ledger.events import FileEvent
+from millrace.control.ledger.ledger import Ledger
+from millrace.control.log.batch import FileFact
+from millrace.paths import LakehousePaths
+from millrace.settings import Settings
 from tests.support.airflow.logins import login
 from tests.support.documents.specs import bronze_spec
 from tests.support.ledger.delta_tables import day, judge, load_batch

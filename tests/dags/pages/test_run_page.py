@@ -11,9 +11,6 @@ from airflow.utils.types import DagRunType
 from fastapi.testclient import TestClient
 from sqlalchemy.orm import Session
 
-from include.contracts.job.findings import RefusedRows
-from include.contracts.job.task_result import TaskResult
-from include.errors import Outcome
 from lakehouse_airflow.ui.links import (
     CHECKED_KEY,
     FAILED_KEY,
@@ -25,6 +22,9 @@ from lakehouse_airflow.ui.links import (
     table_path,
     trigger_path,
 )
+from millrace.contracts.job.findings import RefusedRows
+from millrace.contracts.job.task_result import TaskResult
+from millrace.errors import Outcome
 from tests.dags.pages.conftest import deny
 from tests.support.airflow.logins import login
 from tests.support.airflow.shown_lakehouse import EVIL

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from include.overview.lakehouse import LakehouseReader
-from include.settings import Settings
 from lakehouse_airflow.ui.links import lakehouse_path, run_path, table_path
+from millrace.overview.lakehouse import LakehouseReader
+from millrace.settings import Settings
 from tests.support.airflow.logins import login
 from tests.support.airflow.shown_page import show
 

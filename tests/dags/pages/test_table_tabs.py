@@ -7,12 +7,12 @@ from datetime import timedelta
 import pytest
 from fastapi.testclient import TestClient
 
-from include.clock import utc_now
-from include.control.ledger.resolution import table_id
-from include.control.quarantine.events import Decision, QuarantineEvents, RowEvent
-from include.settings import Settings
 from lakehouse_airflow.pages import table_page
 from lakehouse_airflow.ui.links import REPLAY_DAG_ID, table_path, trigger_path
+from millrace.clock import utc_now
+from millrace.control.ledger.resolution import table_id
+from millrace.control.quarantine.events import Decision, QuarantineEvents, RowEvent
+from millrace.settings import Settings
 from tests.support.airflow.logins import login
 from tests.support.airflow.shown_lakehouse import EVIL
 from tests.support.airflow.shown_page import show

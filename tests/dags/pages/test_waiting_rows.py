@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 
-from include.clock import utc_now
-from include.settings import Settings
 from lakehouse_airflow.ui.links import table_path
+from millrace.clock import utc_now
+from millrace.settings import Settings
 from tests.support.airflow.shown_page import show
 from tests.support.documents.specs import write_specs
 from tests.support.ledger.quarantine_rows import quarantine, refused

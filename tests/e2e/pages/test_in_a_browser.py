@@ -13,8 +13,8 @@ from demo.screenshots.browser import log_in
 from embedded.airflow.api import AirflowApi, Run
 from embedded.airflow.standalone import USER, passwords
 from embedded.stack import Stack
-from include.cli.facts import table_facts
 from lakehouse_airflow.ui.links import run_page_path
+from millrace.cli.facts import table_facts
 from tests.e2e import trials
 from tests.e2e.days import FIRST, SECOND, LoadDay
 from tests.e2e.pages.conftest import Watched

@@ -26,7 +26,7 @@ from demo.source_system.landing import day_folder
 from demo.team import PROJECT_NAME
 from embedded.airflow.http import AirflowApiError
 from embedded.home import free_port
-from include.settings import PROJECT, Settings
+from millrace.settings import PROJECT, Settings
 from tests.support.docker_images import BUILD_S, build_image, docker, require_images
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(BUILD_S + 3600)]

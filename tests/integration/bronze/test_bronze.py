@@ -10,14 +10,14 @@ import pytest
 import time_machine
 from deltalake import DeltaTable
 
-from include.contracts.job.report import FileRows
-from include.control.landing.file_states import file_states
-from include.control.landing.on_disk import LocalLanding
-from include.control.ledger.ledger import Ledger
-from include.errors import ExitCode, Outcome
-from spark_jobs.jobs import bronze_ingest
-from spark_jobs.protocol.batches import BatchResult, BatchWork
-from spark_jobs.runtime.context import JobContext
+from millrace.contracts.job.report import FileRows
+from millrace.control.landing.file_states import file_states
+from millrace.control.landing.on_disk import LocalLanding
+from millrace.control.ledger.ledger import Ledger
+from millrace.errors import ExitCode, Outcome
+from millrace_spark.jobs import bronze_ingest
+from millrace_spark.protocol.batches import BatchResult, BatchWork
+from millrace_spark.runtime.context import JobContext
 from tests.support.documents.specs import bronze_document
 from tests.support.given import given
 from tests.support.lakehouse import Lakehouse, order

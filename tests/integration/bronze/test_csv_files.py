@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import zstandard
 
-from include.errors import Outcome
+from millrace.errors import Outcome
 from tests.support.lakehouse import Lakehouse
 from tests.support.storage.landing_files import (
     FIELD_COLUMNS,

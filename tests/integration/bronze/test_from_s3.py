@@ -12,11 +12,11 @@ import pytest
 import zstandard
 
 from embedded.servers.s3 import Bucket, s3_bucket
-from include.contracts.file_status import FileStatus
-from include.control.landing.file_states import file_states
-from include.control.ledger.ledger import Ledger
-from include.control.ledger.resolution import table_id
-from include.errors import Outcome
+from millrace.contracts.file_status import FileStatus
+from millrace.control.landing.file_states import file_states
+from millrace.control.ledger.ledger import Ledger
+from millrace.control.ledger.resolution import table_id
+from millrace.errors import Outcome
 from tests.support.documents.specs import bronze_document
 from tests.support.lakehouse import Lakehouse, order
 from tests.support.storage.faulty_s3 import cut, fail_inside, faulty_s3, slow_down

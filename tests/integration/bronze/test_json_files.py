@@ -9,10 +9,10 @@ from datetime import UTC, date, datetime
 import pytest
 import zstandard
 
-from include.contracts.job.report import FileRows
-from include.control.landing.file_states import file_states
-from include.control.ledger.ledger import Ledger
-from include.errors import ExitCode, Outcome
+from millrace.contracts.job.report import FileRows
+from millrace.control.landing.file_states import file_states
+from millrace.control.ledger.ledger import Ledger
+from millrace.errors import ExitCode, Outcome
 from tests.support.documents.specs import bronze_document
 from tests.support.lakehouse import Lakehouse, order
 from tests.support.storage.landing_files import (

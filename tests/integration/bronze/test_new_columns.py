@@ -8,10 +8,10 @@ import pytest
 from deltalake import DeltaTable
 from deltalake.schema import Field, PrimitiveType
 
-from include.control.ledger.new_columns import ColumnState, NewColumns
-from include.errors import Outcome
-from spark_jobs.delta_io import tables
-from spark_jobs.layers.bronze.column_drift import MAX_NEW_COLUMNS
+from millrace.control.ledger.new_columns import ColumnState, NewColumns
+from millrace.errors import Outcome
+from millrace_spark.delta_io import tables
+from millrace_spark.layers.bronze.column_drift import MAX_NEW_COLUMNS
 from tests.support.documents.specs import bronze_document, silver_document
 from tests.support.given import given
 from tests.support.lakehouse import Lakehouse, order

@@ -18,8 +18,8 @@ import pytest
 from thriftpy2.protocol.compact import TCompactProtocol
 from thriftpy2.transport import TMemoryBuffer
 
-from include.control.landing.formats.parquet_footers import read_footer
-from include.errors import Outcome
+from millrace.control.landing.formats.parquet_footers import read_footer
+from millrace.errors import Outcome
 from tests.support.lakehouse import Lakehouse
 from tests.support.storage.landing_files import (
     FIELD_COLUMNS,

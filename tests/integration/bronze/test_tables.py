@@ -8,9 +8,9 @@ import pytest
 from deltalake import DeltaTable
 
 from embedded.spark.server import SparkServer
-from include.errors import Outcome
-from spark_jobs.layers.bronze.bronze import bronze_shape
-from spark_jobs.layers.bronze.landing_records import LandingRecords
+from millrace.errors import Outcome
+from millrace_spark.layers.bronze.bronze import bronze_shape
+from millrace_spark.layers.bronze.landing_records import LandingRecords
 from tests.support.documents.specs import bronze_document, bronze_spec, silver_document
 from tests.support.given import given
 from tests.support.lakehouse import Lakehouse, order

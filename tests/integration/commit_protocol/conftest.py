@@ -10,8 +10,8 @@ import pytest
 
 from embedded.airflow.standalone import clean_environment
 from embedded.spark.server import SparkServer
-from include.settings import Settings
-from include.spark_conf import launch_conf
+from millrace.settings import Settings
+from millrace.spark_conf import launch_conf
 from tests.support.killed_drivers.batches import CleanBatch, run_scenario
 from tests.support.killed_drivers.drivers import AnyDrivers, Drivers, OwnProcess
 

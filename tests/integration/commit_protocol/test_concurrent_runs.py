@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from include.contracts.job.args import Job
+from millrace.contracts.job.args import Job
 from tests.support.killed_drivers.batches import CleanBatch, succeeded
 from tests.support.killed_drivers.drivers import Drivers
 from tests.support.killed_drivers.outcome import outcome

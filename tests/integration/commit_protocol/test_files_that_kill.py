@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from embedded.spark.server import SparkServer
-from include.cli.replay import record_replays, replays
-from include.contracts.file_status import FileStatus
-from include.control.leases.leases import Leases
-from include.control.ledger.states.failed_files import FailedFiles
-from include.control.ledger.states.table_state import TableStates
-from include.control.storage.objects_on_s3 import object_store
-from include.errors import ExitCode, Outcome
-from include.settings import Settings
+from millrace.cli.replay import record_replays, replays
+from millrace.contracts.file_status import FileStatus
+from millrace.control.leases.leases import Leases
+from millrace.control.ledger.states.failed_files import FailedFiles
+from millrace.control.ledger.states.table_state import TableStates
+from millrace.control.storage.objects_on_s3 import object_store
+from millrace.errors import ExitCode, Outcome
+from millrace.settings import Settings
 from tests.support.documents.specs import bronze_document
 from tests.support.killed_drivers.batches import assert_killed, run_successfully, succeeded
 from tests.support.killed_drivers.drivers import OwnProcess

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from include.contracts.file_status import FileStatus
-from include.contracts.job.report import JobReport
-from include.control.gates.gates import Gates
-from include.control.log.delta_log import latest_version
-from include.control.log.stored_tables import open_table
-from include.errors import ExitCode, Outcome
+from millrace.contracts.file_status import FileStatus
+from millrace.contracts.job.report import JobReport
+from millrace.control.gates.gates import Gates
+from millrace.control.log.delta_log import latest_version
+from millrace.control.log.stored_tables import open_table
+from millrace.errors import ExitCode, Outcome
 from tests.support.documents.specs import Document
 from tests.support.given import given
 from tests.support.killed_drivers.batches import CleanBatch, run_successfully, tries, wait_for_late_writes

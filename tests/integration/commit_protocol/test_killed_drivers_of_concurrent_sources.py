@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from embedded.spark.server import SparkServer
-from include.control.gates.gates import Gates
-from include.control.gates.unclosed import unclosed_batches
-from include.control.ledger.ledger import Ledger
-from include.control.log.delta_log import latest_version, remaining_commits
-from include.control.log.stored_tables import open_table
-from include.control.ops_tables import OpsTables
+from millrace.control.gates.gates import Gates
+from millrace.control.gates.unclosed import unclosed_batches
+from millrace.control.ledger.ledger import Ledger
+from millrace.control.log.delta_log import latest_version, remaining_commits
+from millrace.control.log.stored_tables import open_table
+from millrace.control.ops_tables import OpsTables
 from tests.support.given import given
 from tests.support.killed_drivers.drivers import DriverEnd, Drivers
 from tests.support.killed_drivers.places import BEFORE_REPORT, IN_THE_WRITE

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from embedded.spark.server import SparkServer
-from include.control.gates.gates import Gates
-from include.control.gates.unclosed import unclosed_batches
-from include.control.ledger.ledger import Ledger
-from include.control.log.delta_log import latest_version, remaining_commits
-from include.errors import Outcome
+from millrace.control.gates.gates import Gates
+from millrace.control.gates.unclosed import unclosed_batches
+from millrace.control.ledger.ledger import Ledger
+from millrace.control.log.delta_log import latest_version, remaining_commits
+from millrace.errors import Outcome
 from tests.support.documents.specs import bronze_document
 from tests.support.killed_drivers.batches import assert_killed
 from tests.support.killed_drivers.drivers import DriverEnd, Drivers, OwnProcess

@@ -12,9 +12,9 @@ from embedded.airflow.standalone import clean_environment
 from embedded.spark.running import running_server
 from embedded.spark.server import NAME, SparkServer
 from embedded.stack_processes import recorded
-from include.control.ledger.states.failed_files import FailedFiles
-from include.control.ledger.states.table_state import TableStates
-from include.errors import ExitCode
+from millrace.control.ledger.states.failed_files import FailedFiles
+from millrace.control.ledger.states.table_state import TableStates
+from millrace.errors import ExitCode
 from tests.support.documents.specs import bronze_document
 from tests.support.killed_drivers.batches import CleanBatch, run_successfully
 from tests.support.killed_drivers.drivers import Drivers

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from include.settings import PROJECT
+from millrace.settings import PROJECT
 from tests.support.ledger.protocol_race import FILES, TABLES, table_in
 
 pytestmark = pytest.mark.slow

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from embedded.airflow.standalone import clean_environment
-from include.settings import PROJECT
+from millrace.settings import PROJECT
 
 pytestmark = pytest.mark.slow
 

@@ -7,10 +7,10 @@ import subprocess
 from pathlib import Path
 
 from embedded.class_archive import build
-from include.driver_environment import driver_environment, own_spark
-from include.settings import Settings
-from include.spark_conf import class_archive, launch_conf
-from include.spark_location import spark_home
+from millrace.driver_environment import driver_environment, own_spark
+from millrace.settings import Settings
+from millrace.spark_conf import class_archive, launch_conf
+from millrace.spark_location import spark_home
 
 
 def test_an_archive_that_is_newer_than_the_jars_is_kept(tmp_path: Path) -> None:

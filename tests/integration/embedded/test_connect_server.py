@@ -15,12 +15,12 @@ from embedded.airflow.standalone import clean_environment
 from embedded.home import Home, free_port
 from embedded.spark.server import NAME, SparkServer
 from embedded.stack_processes import recorded, stop
-from include.driver_environment import TOKEN
-from include.settings import PROJECT, Settings
-from spark_jobs.runtime.session import own_session
+from millrace.driver_environment import TOKEN
+from millrace.settings import PROJECT, Settings
+from millrace_spark.runtime.session import own_session
 from tests.support.waiting import wait_for
 
-CONNECT = "from spark_jobs.runtime.session import own_session\nwith own_session({}): pass"
+CONNECT = "from millrace_spark.runtime.session import own_session\nwith own_session({}): pass"
 
 
 def test_its_sessions_share_a_class_loader_and_so_the_code_that_is_generated_for_them(server: SparkServer) -> None:

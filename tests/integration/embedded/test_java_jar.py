@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from embedded.java_jar import CompileError, JavaJar, own_jar
-from include.settings import PROJECT, Settings
+from millrace.settings import PROJECT, Settings
 
 pytestmark = pytest.mark.slow
 
@@ -21,7 +21,7 @@ CLASSES = {"io/millrace/logstore/ConditionalPutLogStore.class", "io/millrace/log
 def jar(tmp_path: Path) -> JavaJar:
     """The jar of a copy of the sources."""
     sources, jars = tmp_path / "src", tmp_path / "jars"
-    shutil.copytree(PROJECT / "spark_jobs" / "log_store" / "src", sources)
+    shutil.copytree(PROJECT / "spark_jobs" / "millrace_spark" / "log_store" / "src", sources)
     jars.mkdir()
     (storage,) = Settings().jars.glob("delta-storage-*.jar")
     shutil.copy(storage, jars)

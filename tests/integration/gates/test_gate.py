@@ -13,13 +13,13 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from include.contracts.job.args import Job
-from include.contracts.job.report import JobReport
-from include.control.gates.gates import Gates
-from include.errors import ExitCode, Outcome
-from spark_jobs.layers import writing
-from spark_jobs.layers.gate.gate import run_gate
-from spark_jobs.runtime.session import own_session
+from millrace.contracts.job.args import Job
+from millrace.contracts.job.report import JobReport
+from millrace.control.gates.gates import Gates
+from millrace.errors import ExitCode, Outcome
+from millrace_spark.layers import writing
+from millrace_spark.layers.gate.gate import run_gate
+from millrace_spark.runtime.session import own_session
 from tests.support.documents.specs import bronze_document, silver_document
 from tests.support.given import given
 from tests.support.lakehouse import Lakehouse, order

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from include.contracts.job.args import Job
-from include.contracts.job.report import CheckResult, JobReport
-from include.control.gates.gates import Gates
-from include.errors import Outcome
-from spark_jobs.layers.gate import changed_rows
+from millrace.contracts.job.args import Job
+from millrace.contracts.job.report import CheckResult, JobReport
+from millrace.control.gates.gates import Gates
+from millrace.errors import Outcome
+from millrace_spark.layers.gate import changed_rows
 from tests.support.documents.specs import bronze_document, silver_document
 from tests.support.given import given
 from tests.support.lakehouse import Lakehouse, order

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from include.catalog import load_catalog
-from include.contracts.job.args import Job
-from include.contracts.job.interval_args import DomainArgs
-from include.control.gates.gates import Gates
-from include.control.gates.overrides import override
-from include.control.gates.result import Override
-from include.errors import ExitCode, Outcome
-from spark_jobs.jobs.run_intervals import run_intervals
+from millrace.catalog import load_catalog
+from millrace.contracts.job.args import Job
+from millrace.contracts.job.interval_args import DomainArgs
+from millrace.control.gates.gates import Gates
+from millrace.control.gates.overrides import override
+from millrace.control.gates.result import Override
+from millrace.errors import ExitCode, Outcome
+from millrace_spark.jobs.run_intervals import run_intervals
 from tests.support.documents.specs import bronze_document, silver_document
 from tests.support.given import given
 from tests.support.lakehouse import Lakehouse, order

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from include.contracts.job.report import JobReport
-from include.control.gates.gates import Gates
-from include.control.gates.judged_figures import JudgedFigures, kept_figures
-from include.control.ledger.states.table_state import TableStates
-from include.errors import Outcome
-from spark_jobs.layers.gate import changed_rows
+from millrace.contracts.job.report import JobReport
+from millrace.control.gates.gates import Gates
+from millrace.control.gates.judged_figures import JudgedFigures, kept_figures
+from millrace.control.ledger.states.table_state import TableStates
+from millrace.errors import Outcome
+from millrace_spark.layers.gate import changed_rows
 from tests.support.documents.specs import silver_document
 from tests.support.given import given
 from tests.support.lakehouse import Lakehouse, order

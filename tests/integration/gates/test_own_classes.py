@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from include.contracts.job.args import Job
-from include.control.gates.gates import Gates
-from include.errors import ExitCode, Outcome
+from millrace.contracts.job.args import Job
+from millrace.control.gates.gates import Gates
+from millrace.errors import ExitCode, Outcome
 from tests.support.documents.specs import Document, bronze_document
 from tests.support.given import given
 from tests.support.lakehouse import Lakehouse, order

@@ -9,20 +9,20 @@ from typing import Any
 
 import pytest
 
-from include.catalog import load_catalog
-from include.contracts.job.args import Job
-from include.contracts.job.report import JobReport
-from include.control.gates.gates import Gates
-from include.control.gates.overrides import override
-from include.control.gates.restore import undo_refused
-from include.control.gates.result import GateResult, Override
-from include.control.ledger.ledger import Ledger
-from include.control.log.batch import Winner
-from include.control.log.delta_log import latest_version, read_commit
-from include.control.planning.planner import Planner
-from include.errors import ExitCode, Outcome, OverrideError, RestoreError
-from include.settings import Settings
-from spark_jobs.layers.silver.silver import SilverMerge
+from millrace.catalog import load_catalog
+from millrace.contracts.job.args import Job
+from millrace.contracts.job.report import JobReport
+from millrace.control.gates.gates import Gates
+from millrace.control.gates.overrides import override
+from millrace.control.gates.restore import undo_refused
+from millrace.control.gates.result import GateResult, Override
+from millrace.control.ledger.ledger import Ledger
+from millrace.control.log.batch import Winner
+from millrace.control.log.delta_log import latest_version, read_commit
+from millrace.control.planning.planner import Planner
+from millrace.errors import ExitCode, Outcome, OverrideError, RestoreError
+from millrace.settings import Settings
+from millrace_spark.layers.silver.silver import SilverMerge
 from tests.support.documents.specs import Document, bronze_document, gold_document
 from tests.support.given import given
 from tests.support.lakehouse import Lakehouse, copy_lakehouse, order

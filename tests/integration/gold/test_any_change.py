@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from include.control.planning import refresh_cost
+from millrace.control.planning import refresh_cost
 from tests.support.gold.changing_sources import COLUMNS, Shop
 from tests.support.gold.random_specs import KINDS_OF_GOLD, WITH_GOLD
 from tests.support.lakehouse import Lakehouse

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from include.contracts.job.args import Job
-from include.errors import Outcome
+from millrace.contracts.job.args import Job
+from millrace.errors import Outcome
 from tests.support.documents.specs import bronze_document, gold_document, silver_document
 from tests.support.given import given
 from tests.support.lakehouse import Lakehouse, order

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from include.catalog import load_catalog
-from include.contracts.spec.table_spec import GoldSpec
-from spark_jobs.delta_io.reads import read_changes, read_version
-from spark_jobs.layers.gold.query import refresh_of_query, rows_of_query, touched_rows_of_query
-from spark_jobs.runtime.session import own_session
+from millrace.catalog import load_catalog
+from millrace.contracts.spec.table_spec import GoldSpec
+from millrace_spark.delta_io.reads import read_changes, read_version
+from millrace_spark.layers.gold.query import refresh_of_query, rows_of_query, touched_rows_of_query
+from millrace_spark.runtime.session import own_session
 from tests.support.documents.specs import bronze_document, query_document, silver_document
 from tests.support.given import given
 from tests.support.lakehouse import Lakehouse, order

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from datetime import date
 
-from include.catalog import load_catalog
-from include.control.planning.planner import Planner
-from include.errors import Outcome
-from include.settings import Settings
+from millrace.catalog import load_catalog
+from millrace.control.planning.planner import Planner
+from millrace.errors import Outcome
+from millrace.settings import Settings
 from tests.support.documents.specs import gold_document
 from tests.support.given import given
 from tests.support.lakehouse import Lakehouse, order

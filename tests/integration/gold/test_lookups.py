@@ -13,11 +13,11 @@ from typing import Any
 
 from deltalake import DeltaTable
 
-from include.catalog import load_catalog
-from include.contracts.job.report import JobReport
-from include.control.log.stored_tables import open_table
-from include.control.planning.planner import Planner
-from include.settings import Settings
+from millrace.catalog import load_catalog
+from millrace.contracts.job.report import JobReport
+from millrace.control.log.stored_tables import open_table
+from millrace.control.planning.planner import Planner
+from millrace.settings import Settings
 from tests.support.documents.specs import gold_document
 from tests.support.gold.changed_sources import ChangedSources
 from tests.support.lakehouse import Lakehouse

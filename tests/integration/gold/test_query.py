@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 
-from include.control.log.stored_tables import is_table
-from include.control.planning.planner import stream_position
-from include.errors import Outcome
-from spark_jobs.layers.gold.gold import GoldAggregate
-from spark_jobs.runtime.context import JobContext
+from millrace.control.log.stored_tables import is_table
+from millrace.control.planning.planner import stream_position
+from millrace.errors import Outcome
+from millrace_spark.layers.gold.gold import GoldAggregate
+from millrace_spark.runtime.context import JobContext
 from tests.support.documents.specs import gold_document, query_document, silver_document
 from tests.support.given import given
 from tests.support.lakehouse import Lakehouse, order

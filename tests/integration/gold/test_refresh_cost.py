@@ -12,19 +12,19 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from include.catalog import load_catalog
-from include.contracts.job.report import JobReport, RowCounts
-from include.control.log.stored_tables import open_table
-from include.control.maintenance import health
-from include.control.planning import refresh_cost
-from include.control.planning.planner import Planner, stream_position
-from include.control.planning.refresh_cost import RefreshCost
-from include.settings import Settings
-from spark_jobs.delta_io.reads import read_version
-from spark_jobs.layers.gold.gold import GoldAggregate
-from spark_jobs.runtime.context import JobContext
-from spark_jobs.runtime.session import own_session
-from spark_jobs.transforms.touched_rows import gives_touched
+from millrace.catalog import load_catalog
+from millrace.contracts.job.report import JobReport, RowCounts
+from millrace.control.log.stored_tables import open_table
+from millrace.control.maintenance import health
+from millrace.control.planning import refresh_cost
+from millrace.control.planning.planner import Planner, stream_position
+from millrace.control.planning.refresh_cost import RefreshCost
+from millrace.settings import Settings
+from millrace_spark.delta_io.reads import read_version
+from millrace_spark.layers.gold.gold import GoldAggregate
+from millrace_spark.runtime.context import JobContext
+from millrace_spark.runtime.session import own_session
+from millrace_spark.transforms.touched_rows import gives_touched
 from tests.support.documents.specs import Document, sums_document
 from tests.support.given import given
 from tests.support.gold.changed_sources import ChangedSources

@@ -12,13 +12,13 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
-from include.contracts.job.args import Job
-from include.contracts.job.report import JobReport
-from include.control.gates.gates import Gates
-from include.control.gates.overrides import override
-from include.control.gates.result import Override
-from include.errors import ExitCode, Outcome, OverrideError
-from spark_jobs.runtime.context import JobContext
+from millrace.contracts.job.args import Job
+from millrace.contracts.job.report import JobReport
+from millrace.control.gates.gates import Gates
+from millrace.control.gates.overrides import override
+from millrace.control.gates.result import Override
+from millrace.errors import ExitCode, Outcome, OverrideError
+from millrace_spark.runtime.context import JobContext
 from tests.support.documents.specs import gold_document, query_document, silver_document
 from tests.support.given import given
 from tests.support.lakehouse import Lakehouse, copy_lakehouse, order

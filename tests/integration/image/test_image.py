@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from demo.source_system import lay_out
-from include.settings import Settings
+from millrace.settings import Settings
 from tests.e2e.days import FIRST, SECOND
 from tests.support.docker_images import BUILD_S, RUN_S, build_image, docker
 from tests.support.right_tables import assert_rows_of_source

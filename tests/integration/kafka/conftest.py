@@ -12,7 +12,7 @@ from filelock import FileLock
 from embedded.home import Home, free_port
 from embedded.servers.kafka_broker import KafkaBroker
 from embedded.spark.server import SparkServer
-from include.settings import Settings
+from millrace.settings import Settings
 from tests.support.kafka_topic import KafkaTopic
 from tests.support.lakehouse import Lakehouse
 from tests.support.spark.shared_server import HOME

@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
-from include.catalog import load_catalog
-from include.contracts.job.report import JobReport
-from include.contracts.row_status import RowStatus
-from include.contracts.spec.bronze_sources import EPOCH
-from include.control.changes.table_diff import table_diff
-from include.control.ledger.resolution import table_id
-from include.control.log.delta_log import read_commit
-from include.control.ops_tables import OpsTables
-from include.errors import Outcome
-from spark_jobs.layers.bronze.bronze import BronzeIngest
-from spark_jobs.transforms.messages import ORIGIN
+from millrace.catalog import load_catalog
+from millrace.contracts.job.report import JobReport
+from millrace.contracts.row_status import RowStatus
+from millrace.contracts.spec.bronze_sources import EPOCH
+from millrace.control.changes.table_diff import table_diff
+from millrace.control.ledger.resolution import table_id
+from millrace.control.log.delta_log import read_commit
+from millrace.control.ops_tables import OpsTables
+from millrace.errors import Outcome
+from millrace_spark.layers.bronze.bronze import BronzeIngest
+from millrace_spark.transforms.messages import ORIGIN
 from tests.support.documents.specs import silver_document
 from tests.support.kafka_topic import KafkaTopic, topic_document
 from tests.support.lakehouse import AT_LEAST_0, Lakehouse, order

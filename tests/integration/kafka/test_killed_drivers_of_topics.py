@@ -14,10 +14,10 @@ from deltalake import DeltaTable
 from embedded.airflow.standalone import clean_environment
 from embedded.servers.kafka_broker import KafkaBroker
 from embedded.spark.server import SparkServer
-from include.control.ledger.ledger import Ledger
-from include.control.log.delta_log import Commit, commits_after, latest_version
-from include.errors import ExitCode
-from include.settings import PROJECT
+from millrace.control.ledger.ledger import Ledger
+from millrace.control.log.delta_log import Commit, commits_after, latest_version
+from millrace.errors import ExitCode
+from millrace.settings import PROJECT
 from tests.support.kafka_topic import KafkaTopic, topic_document
 from tests.support.killed_drivers.drivers import Drivers
 from tests.support.killed_drivers.places import BEFORE_INTENT

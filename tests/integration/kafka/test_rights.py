@@ -13,9 +13,9 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from include.contracts.spec.bronze_sources import KafkaSource
-from include.control.kafka.cluster import KafkaCluster
-from include.errors import BadInputError, StorageError
+from millrace.contracts.spec.bronze_sources import KafkaSource
+from millrace.control.kafka.cluster import KafkaCluster
+from millrace.errors import BadInputError, StorageError
 from tests.support.kafka_topic import KafkaTopic
 
 

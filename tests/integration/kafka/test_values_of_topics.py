@@ -8,8 +8,8 @@ from deltalake import DeltaTable
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from include.contracts.spec.record_fields import field_text
-from include.errors import Outcome
+from millrace.contracts.spec.record_fields import field_text
+from millrace.errors import Outcome
 from tests.support.documents.specs import silver_document
 from tests.support.kafka_topic import KafkaTopic, topic_document
 from tests.support.lakehouse import Lakehouse, order

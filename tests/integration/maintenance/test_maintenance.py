@@ -15,13 +15,13 @@ from deltalake import DeltaTable
 
 import millrace
 from embedded.spark.server import SparkServer
-from include.contracts.job.args import Job
-from include.contracts.job.interval_args import MAINTENANCE_JOBS, MaintenanceArgs
-from include.control.gates.gates import Gates
-from include.control.log.delta_log import latest_version, read_commit
-from include.errors import ExitCode, Outcome
-from spark_jobs.jobs.maintain_tables import maintain_tables
-from spark_jobs.runtime.session import own_session
+from millrace.contracts.job.args import Job
+from millrace.contracts.job.interval_args import MAINTENANCE_JOBS, MaintenanceArgs
+from millrace.control.gates.gates import Gates
+from millrace.control.log.delta_log import latest_version, read_commit
+from millrace.errors import ExitCode, Outcome
+from millrace_spark.jobs.maintain_tables import maintain_tables
+from millrace_spark.runtime.session import own_session
 from tests.support.documents.specs import bronze_document, gold_document, silver_document
 from tests.support.given import given
 from tests.support.lakehouse import Lakehouse, copy_lakehouse, order

@@ -12,14 +12,14 @@ import pytest
 from deltalake import CommitProperties, DeltaTable
 
 from embedded.spark.server import SparkServer
-from include.contracts.job.args import Job
-from include.control.leases.leases import Leases
-from include.control.ledger.commit_history import CommitHistory
-from include.control.log.delta_log import read_commit
-from include.control.storage.objects import LocalObjectStore
-from include.errors import Outcome
-from spark_jobs.delta_io.conflicts import Conflict
-from spark_jobs.jobs import table_optimize, table_vacuum
+from millrace.contracts.job.args import Job
+from millrace.control.leases.leases import Leases
+from millrace.control.ledger.commit_history import CommitHistory
+from millrace.control.log.delta_log import read_commit
+from millrace.control.storage.objects import LocalObjectStore
+from millrace.errors import Outcome
+from millrace_spark.delta_io.conflicts import Conflict
+from millrace_spark.jobs import table_optimize, table_vacuum
 from tests.support.documents.specs import bronze_document
 from tests.support.given import given
 from tests.support.lakehouse import Lakehouse, order

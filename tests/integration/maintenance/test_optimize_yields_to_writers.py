@@ -15,20 +15,20 @@ from pyspark.sql import SparkSession
 
 from embedded.airflow.standalone import clean_environment
 from embedded.spark.server import SparkServer
-from include.cli.runs.driver import run_job
-from include.contracts.job.args import Job
-from include.contracts.job.report import JobReport
-from include.contracts.lake_path import LakePath
-from include.control.leases.leases import Leases
-from include.control.ledger.commit_history import CommitHistory
-from include.control.log.delta_log import commits_after, latest_version
-from include.control.storage.objects import LocalObjectStore
-from include.errors import Outcome
-from include.settings import Settings
-from spark_jobs.delta_io.maintenance import optimize
-from spark_jobs.delta_io.tables import sql_path
-from spark_jobs.jobs import table_optimize
-from spark_jobs.layers.maintenance.yield_to_writers import MAX_YIELDS
+from millrace.cli.runs.driver import run_job
+from millrace.contracts.job.args import Job
+from millrace.contracts.job.report import JobReport
+from millrace.contracts.lake_path import LakePath
+from millrace.control.leases.leases import Leases
+from millrace.control.ledger.commit_history import CommitHistory
+from millrace.control.log.delta_log import commits_after, latest_version
+from millrace.control.storage.objects import LocalObjectStore
+from millrace.errors import Outcome
+from millrace.settings import Settings
+from millrace_spark.delta_io.maintenance import optimize
+from millrace_spark.delta_io.tables import sql_path
+from millrace_spark.jobs import table_optimize
+from millrace_spark.layers.maintenance.yield_to_writers import MAX_YIELDS
 from tests.support.documents.specs import bronze_document
 from tests.support.given import given
 from tests.support.lakehouse import Lakehouse, order

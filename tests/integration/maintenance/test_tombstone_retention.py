@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from include.contracts.job.args import Job
-from include.contracts.job.report import JobReport
-from include.control.ledger.resolution import table_id
-from include.control.log.delta_log import latest_version, read_commit
-from include.errors import ExitCode, Outcome
+from millrace.contracts.job.args import Job
+from millrace.contracts.job.report import JobReport
+from millrace.control.ledger.resolution import table_id
+from millrace.control.log.delta_log import latest_version, read_commit
+from millrace.errors import ExitCode, Outcome
 from tests.support.documents.specs import bronze_document, silver_document
 from tests.support.given import given
 from tests.support.killed_drivers.batches import assert_killed

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from include.catalog import load_catalog
-from include.control.changes.spec_changes import Effect
-from include.control.changes.table_diff import TableDiff, table_diff
-from include.control.log.delta_log import commits_after, latest_version
-from include.control.ops_tables import OpsTables
-from include.control.planning.stream_positions import stream_position
-from include.errors import ExitCode, Outcome
+from millrace.catalog import load_catalog
+from millrace.control.changes.spec_changes import Effect
+from millrace.control.changes.table_diff import TableDiff, table_diff
+from millrace.control.log.delta_log import commits_after, latest_version
+from millrace.control.ops_tables import OpsTables
+from millrace.control.planning.stream_positions import stream_position
+from millrace.errors import ExitCode, Outcome
 from tests.support.documents.specs import bronze_document, gold_document, silver_document
 from tests.support.given import given
 from tests.support.lakehouse import Lakehouse, copy_lakehouse, order

@@ -14,16 +14,16 @@ from pathlib import Path
 import pytest
 
 from embedded.airflow.standalone import clean_environment
-from include.contracts.file_status import FileStatus
-from include.contracts.job.args import Job
-from include.contracts.job.report import JobReport
-from include.control.landing.file_states import file_states
-from include.control.ledger.ledger import Ledger
-from include.control.ledger.resolution import table_id
-from include.errors import ExitCode, Outcome
-from include.paths import LakehousePaths
-from include.settings import PROJECT
-from spark_jobs.runtime.entrypoint import run_and_report
+from millrace.contracts.file_status import FileStatus
+from millrace.contracts.job.args import Job
+from millrace.contracts.job.report import JobReport
+from millrace.control.landing.file_states import file_states
+from millrace.control.ledger.ledger import Ledger
+from millrace.control.ledger.resolution import table_id
+from millrace.errors import ExitCode, Outcome
+from millrace.paths import LakehousePaths
+from millrace.settings import PROJECT
+from millrace_spark.runtime.entrypoint import run_and_report
 from tests.support.lakehouse import RUN, Lakehouse, order
 from tests.support.spark.shared_server import HOME
 from tests.support.storage.small_disk import PAGE, SmallDisk, may_mount, small_disk

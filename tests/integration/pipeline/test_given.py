@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow as pa
 from deltalake import DeltaTable
 
-from include.control.gates.gates import Gates
-from include.control.log.delta_log import read_commit
-from include.paths import LakehousePaths
+from millrace.control.gates.gates import Gates
+from millrace.control.log.delta_log import read_commit
+from millrace.paths import LakehousePaths
 from tests.support.documents.specs import bronze_document, silver_document
 from tests.support.given import given
 from tests.support.lakehouse import Lakehouse, order

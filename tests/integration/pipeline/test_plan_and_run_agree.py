@@ -14,23 +14,23 @@ import yaml
 from hypothesis import HealthCheck, Phase, event, example, given, settings
 from hypothesis import strategies as st
 
-from include.catalog import load_catalog
-from include.cli.runs.reports import ending, worst
-from include.cli.runs.table_plans import plan_tables, reached_intervals
-from include.cli.selection import Selection
-from include.contracts.job.interval_args import DomainArgs
-from include.contracts.job.report import JobReport
-from include.control.landing.inspection import inspect
-from include.control.landing.on_disk import LocalLanding
-from include.control.ledger.events import FileEvent
-from include.control.ledger.ledger import Ledger
-from include.control.ledger.resolution import table_id
-from include.control.planning.advice import Advice
-from include.control.planning.planner import Planner
-from include.control.planning.run_plans import TablePlan
-from include.errors import ExitCode, Outcome
-from include.settings import Settings
-from spark_jobs.jobs.run_intervals import run_intervals
+from millrace.catalog import load_catalog
+from millrace.cli.runs.reports import ending, worst
+from millrace.cli.runs.table_plans import plan_tables, reached_intervals
+from millrace.cli.selection import Selection
+from millrace.contracts.job.interval_args import DomainArgs
+from millrace.contracts.job.report import JobReport
+from millrace.control.landing.inspection import inspect
+from millrace.control.landing.on_disk import LocalLanding
+from millrace.control.ledger.events import FileEvent
+from millrace.control.ledger.ledger import Ledger
+from millrace.control.ledger.resolution import table_id
+from millrace.control.planning.advice import Advice
+from millrace.control.planning.planner import Planner
+from millrace.control.planning.run_plans import TablePlan
+from millrace.errors import ExitCode, Outcome
+from millrace.settings import Settings
+from millrace_spark.jobs.run_intervals import run_intervals
 from tests.support.documents.specs import bronze_document, gold_document, silver_document
 from tests.support.lakehouse import Lakehouse, copy_lakehouse, order
 from tests.support.ledger.delta_tables import day, optimize

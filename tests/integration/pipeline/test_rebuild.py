@@ -11,23 +11,23 @@ from typing import Any
 
 import pytest
 
-from include.catalog import load_catalog
-from include.contracts.job.contention import LeaseWait
-from include.contracts.job.report import CheckResult
-from include.contracts.row_status import RowStatus
-from include.control.changes.table_diff import table_diff
-from include.control.gates.verification import RULE, record_verification
-from include.control.leases.leases import Leases
-from include.control.ledger.ledger import Ledger
-from include.control.ledger.resolution import table_id
-from include.control.log.batch import FileFact, Intent
-from include.control.log.delta_log import latest_version
-from include.control.log.stored_tables import open_table
-from include.control.ops_tables import OpsTables
-from include.control.planning.stream_positions import stream_position
-from include.control.quarantine.events import Decision, RowEvent
-from include.errors import ExitCode, Outcome
-from include.reading.certified import certified
+from millrace.catalog import load_catalog
+from millrace.contracts.job.contention import LeaseWait
+from millrace.contracts.job.report import CheckResult
+from millrace.contracts.row_status import RowStatus
+from millrace.control.changes.table_diff import table_diff
+from millrace.control.gates.verification import RULE, record_verification
+from millrace.control.leases.leases import Leases
+from millrace.control.ledger.ledger import Ledger
+from millrace.control.ledger.resolution import table_id
+from millrace.control.log.batch import FileFact, Intent
+from millrace.control.log.delta_log import latest_version
+from millrace.control.log.stored_tables import open_table
+from millrace.control.ops_tables import OpsTables
+from millrace.control.planning.stream_positions import stream_position
+from millrace.control.quarantine.events import Decision, RowEvent
+from millrace.errors import ExitCode, Outcome
+from millrace.reading.certified import certified
 from tests.support.documents.specs import bronze_document, gold_document, silver_document
 from tests.support.given import given
 from tests.support.lakehouse import Lakehouse, copy_lakehouse, order

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from include.control.ops_tables import OpsTables
-from include.errors import ExitCode, Outcome
+from millrace.control.ops_tables import OpsTables
+from millrace.errors import ExitCode, Outcome
 from tests.support.documents.specs import gold_document
 from tests.support.given import given
 from tests.support.lakehouse import Lakehouse

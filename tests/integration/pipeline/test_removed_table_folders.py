@@ -6,10 +6,10 @@ import shutil
 
 from deltalake import DeltaTable
 
-from include.contracts.row_status import RowStatus
-from include.control.quarantine.rows import count_by_status
-from include.control.quarantine.stored_rows import StoredRows
-from include.errors import Outcome
+from millrace.contracts.row_status import RowStatus
+from millrace.control.quarantine.rows import count_by_status
+from millrace.control.quarantine.stored_rows import StoredRows
+from millrace.errors import Outcome
 from tests.support.documents.specs import bronze_document, silver_document
 from tests.support.given import given
 from tests.support.lakehouse import Lakehouse, order, tombstones_path

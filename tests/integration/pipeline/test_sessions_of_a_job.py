@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_jobs.runtime import session
+from millrace_spark.runtime import session
 from tests.support.lakehouse import Lakehouse, order
 
 CHAIN = ("bronze.orders", "silver.orders", "gold.revenue_daily")

@@ -11,13 +11,13 @@ import pytest
 
 from embedded.airflow.standalone import clean_environment
 from embedded.servers.s3 import Bucket, s3_bucket
-from include.contracts.job.args import Job
-from include.contracts.lake_path import S3Path
-from include.control.log.delta_log import latest_version
-from include.control.maintenance import health
-from include.control.storage.s3_access import s3_client
-from include.errors import Outcome
-from spark_jobs.layers.rebuild.staged_builds import StagedBuild
+from millrace.contracts.job.args import Job
+from millrace.contracts.lake_path import S3Path
+from millrace.control.log.delta_log import latest_version
+from millrace.control.maintenance import health
+from millrace.control.storage.s3_access import s3_client
+from millrace.errors import Outcome
+from millrace_spark.layers.rebuild.staged_builds import StagedBuild
 from tests.support.documents.specs import silver_document
 from tests.support.lakehouse import Lakehouse, order
 from tests.support.silver import rebuilt_shop

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from embedded.spark.server import SparkServer
-from include.cli.app import app
-from include.contracts.row_status import RowStatus
-from include.contracts.spec.record_fields import field_text
-from include.errors import Outcome
+from millrace.cli.app import app
+from millrace.contracts.row_status import RowStatus
+from millrace.contracts.spec.record_fields import field_text
+from millrace.errors import Outcome
 from tests.support.documents.specs import bronze_document, gold_document, silver_document
 from tests.support.lakehouse import AT_LEAST_0, Lakehouse, order
 from tests.support.texts import ODD_TEXTS, texts

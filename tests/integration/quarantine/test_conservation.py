@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from include.cli.quarantine.listing import BY_HAND
-from include.contracts.row_status import RowStatus
-from include.control.ledger.resolution import table_id
-from include.control.quarantine.events import Decision, QuarantineEvents, RowEvent
-from include.errors import ExitCode, Outcome
+from millrace.cli.quarantine.listing import BY_HAND
+from millrace.contracts.row_status import RowStatus
+from millrace.control.ledger.resolution import table_id
+from millrace.control.quarantine.events import Decision, QuarantineEvents, RowEvent
+from millrace.errors import ExitCode, Outcome
 from tests.support.documents.specs import bronze_document, silver_document
 from tests.support.given import given
 from tests.support.lakehouse import AT_LEAST_0, Lakehouse, order

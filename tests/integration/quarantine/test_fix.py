@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from include.contracts.job.args import Job
-from include.contracts.job.report import JobReport
-from include.contracts.job.requests import QuarantineRequest, RebuildRequest
-from include.contracts.row_status import RowStatus
-from include.errors import Outcome
+from millrace.contracts.job.args import Job
+from millrace.contracts.job.report import JobReport
+from millrace.contracts.job.requests import QuarantineRequest, RebuildRequest
+from millrace.contracts.row_status import RowStatus
+from millrace.errors import Outcome
 from tests.support.documents.specs import bronze_document, silver_document
 from tests.support.given import given
 from tests.support.killed_drivers.drivers import OwnProcess

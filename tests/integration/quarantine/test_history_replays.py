@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from include.errors import Outcome
+from millrace.errors import Outcome
 from tests.support.documents.specs import silver_document
 from tests.support.given import given
 from tests.support.lakehouse import AT_LEAST_0, Lakehouse, order

@@ -9,10 +9,10 @@ import time_machine
 from typer.testing import CliRunner
 
 from embedded.spark.server import SparkServer
-from include.cli.app import app
-from include.contracts.job.report import JobReport
-from include.contracts.row_status import RowStatus
-from include.errors import Outcome
+from millrace.cli.app import app
+from millrace.contracts.job.report import JobReport
+from millrace.contracts.row_status import RowStatus
+from millrace.errors import Outcome
 from tests.support.given import given
 from tests.support.lakehouse import Lakehouse
 from tests.support.silver.known_customers import (

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from include.contracts.row_status import RowStatus
-from include.errors import Outcome
+from millrace.contracts.row_status import RowStatus
+from millrace.errors import Outcome
 from tests.support.documents.specs import bronze_document, silver_document
 from tests.support.given import given
 from tests.support.lakehouse import AT_LEAST_0, Lakehouse, order

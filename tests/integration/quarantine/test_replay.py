@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 from deltalake import DeltaTable
 
-from include.cli.quarantine.listing import BY_HAND
-from include.contracts.job.args import Job
-from include.contracts.job.requests import QuarantineRequest
-from include.contracts.row_status import RowStatus
-from include.control.ledger.resolution import table_id
-from include.control.quarantine.events import Decision, QuarantineEvents, RowEvent
-from include.control.quarantine.waiting import recount_waiting
-from include.errors import Outcome
-from spark_jobs.layers.quarantine import replays
+from millrace.cli.quarantine.listing import BY_HAND
+from millrace.contracts.job.args import Job
+from millrace.contracts.job.requests import QuarantineRequest
+from millrace.contracts.row_status import RowStatus
+from millrace.control.ledger.resolution import table_id
+from millrace.control.quarantine.events import Decision, QuarantineEvents, RowEvent
+from millrace.control.quarantine.waiting import recount_waiting
+from millrace.errors import Outcome
+from millrace_spark.layers.quarantine import replays
 from tests.support.documents.specs import bronze_document, silver_document
 from tests.support.given import given
 from tests.support.lakehouse import AT_LEAST_0, Lakehouse, order

@@ -1,4 +1,4 @@
-"""The race of `tests/unit/include/control/ledger/test_ops_table.py`, with more processes and for longer."""
+"""The race of `tests/unit/millrace/control/ledger/test_ops_table.py`, with more processes and for longer."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from embedded.servers.s3 import s3_bucket
-from include.contracts.lake_path import S3Path
+from millrace.contracts.lake_path import S3Path
 from tests.support.ledger.event_race import race_and_count
 
 PROCESSES = 4

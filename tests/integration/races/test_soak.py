@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from include.paths import LakehousePaths
+from millrace.paths import LakehousePaths
 from races.soak.feed import Feed
 from races.soak.lives import BRONZE, GOLD, SILVER, TABLES
 from races.soak.run import Plan, Score, soak

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from include.contracts.job.args import Job
-from include.control.log.delta_log import remaining_commits
-from spark_jobs.jobs import silver_merge
-from spark_jobs.runtime.context import JobContext
+from millrace.contracts.job.args import Job
+from millrace.control.log.delta_log import remaining_commits
+from millrace_spark.jobs import silver_merge
+from millrace_spark.runtime.context import JobContext
 from tests.support.documents.specs import bronze_document, silver_document
 from tests.support.given import given
 from tests.support.lakehouse import AT_LEAST_0, Lakehouse, order, tombstones_path

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from include.contracts.job.args import Job
-from include.contracts.job.report import JobReport
-from include.errors import Outcome
+from millrace.contracts.job.args import Job
+from millrace.contracts.job.report import JobReport
+from millrace.errors import Outcome
 from tests.support.given import given
 from tests.support.lakehouse import Lakehouse
 from tests.support.silver.enriched_orders import (

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from include.contracts.job.findings import Findings
-from include.control.quarantine.rows import refusals
-from include.control.quarantine.stored_rows import StoredRows
-from include.errors import Outcome
+from millrace.contracts.job.findings import Findings
+from millrace.control.quarantine.rows import refusals
+from millrace.control.quarantine.stored_rows import StoredRows
+from millrace.errors import Outcome
 from tests.support.documents.specs import bronze_document, gold_document, silver_document
 from tests.support.given import given
 from tests.support.lakehouse import Lakehouse, order

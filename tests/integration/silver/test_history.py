@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from include.contracts.job.report import RowCounts
+from millrace.contracts.job.report import RowCounts
 from tests.support.documents.specs import bronze_document, silver_document
 from tests.support.given import given
 from tests.support.lakehouse import Lakehouse, order

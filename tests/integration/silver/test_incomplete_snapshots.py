@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from include.control.ledger.events import FileEvent
-from include.control.ledger.ledger import Ledger
-from include.control.ledger.resolution import table_id
-from include.errors import Outcome
+from millrace.control.ledger.events import FileEvent
+from millrace.control.ledger.ledger import Ledger
+from millrace.control.ledger.resolution import table_id
+from millrace.errors import Outcome
 from tests.support.documents.specs import bronze_document, silver_document
 from tests.support.given import given
 from tests.support.lakehouse import Lakehouse, order

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from include.control.log.delta_log import read_commit
-from include.errors import Outcome
+from millrace.control.log.delta_log import read_commit
+from millrace.errors import Outcome
 from tests.support.documents.specs import bronze_document, silver_document
 from tests.support.given import given
 from tests.support.lakehouse import Lakehouse, order

@@ -7,7 +7,7 @@ import random
 from decimal import Decimal
 from typing import Any
 
-from include.errors import Outcome
+from millrace.errors import Outcome
 from tests.support.documents.specs import bronze_document, silver_document
 from tests.support.lakehouse import Lakehouse
 

@@ -8,14 +8,14 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from include.catalog import load_catalog
-from include.contracts.row_status import RowStatus
-from include.control.log.delta_log import latest_version, read_commit
-from include.control.log.stored_tables import open_table
-from include.control.planning.advice import Advice
-from include.control.planning.planner import Planner
-from include.errors import Outcome
-from include.settings import Settings
+from millrace.catalog import load_catalog
+from millrace.contracts.row_status import RowStatus
+from millrace.control.log.delta_log import latest_version, read_commit
+from millrace.control.log.stored_tables import open_table
+from millrace.control.planning.advice import Advice
+from millrace.control.planning.planner import Planner
+from millrace.errors import Outcome
+from millrace.settings import Settings
 from tests.support.given import given
 from tests.support.lakehouse import Lakehouse
 from tests.support.ledger.delta_tables import day, judge

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from include.contracts.file_status import FileStatus
-from include.contracts.job.args import Job
-from include.contracts.job.findings import Findings
-from include.contracts.row_status import RowStatus
-from include.control.landing.file_states import file_states
-from include.control.ledger.ledger import Ledger
-from include.errors import Outcome
+from millrace.contracts.file_status import FileStatus
+from millrace.contracts.job.args import Job
+from millrace.contracts.job.findings import Findings
+from millrace.contracts.row_status import RowStatus
+from millrace.control.landing.file_states import file_states
+from millrace.control.ledger.ledger import Ledger
+from millrace.errors import Outcome
 from tests.support.documents.specs import bronze_document, silver_document
 from tests.support.lakehouse import AT_LEAST_0, Lakehouse, order
 from tests.support.silver.silver_models import tombstones

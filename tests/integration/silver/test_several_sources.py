@@ -8,11 +8,11 @@ from random import Random
 import pytest
 
 from embedded.spark.server import SparkServer
-from include.catalog import load_catalog
-from include.control.ops_tables import OpsTables
-from include.control.planning.planner import Planner, stream_position
-from include.errors import Outcome
-from include.settings import Settings
+from millrace.catalog import load_catalog
+from millrace.control.ops_tables import OpsTables
+from millrace.control.planning.planner import Planner, stream_position
+from millrace.errors import Outcome
+from millrace.settings import Settings
 from tests.support.given import given
 from tests.support.lakehouse import Lakehouse
 from tests.support.ledger.delta_tables import day

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from include.contracts.job.report import JobReport
+from millrace.contracts.job.report import JobReport
 from tests.support.documents.specs import bronze_document, silver_document
 from tests.support.given import given
 from tests.support.lakehouse import AT_LEAST_0, Lakehouse, order

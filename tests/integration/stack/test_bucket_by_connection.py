@@ -14,8 +14,8 @@ from embedded.home import Home
 from embedded.servers.s3 import CREDENTIALS, Bucket, s3_bucket
 from embedded.stack import Stack
 from embedded.stack_processes import of_stack
-from include.contracts.lake_path import lake_path
-from include.settings import Settings
+from millrace.contracts.lake_path import lake_path
+from millrace.settings import Settings
 from tests.e2e.waiting import drivers, wait_for
 from tests.support.airflow.trial_runs import begin_next_day, require_next_try, trial_stack
 

@@ -13,10 +13,10 @@ import pytest
 
 from embedded.airflow.standalone import warm_spark
 from embedded.spark.server import SparkServer
-from include.control.gates.gates import Gates
-from include.control.log.stored_tables import open_table
-from include.paths import LakehousePaths
-from include.settings import PROJECT
+from millrace.control.gates.gates import Gates
+from millrace.control.log.stored_tables import open_table
+from millrace.paths import LakehousePaths
+from millrace.settings import PROJECT
 from tests.support.airflow.airflow_home import airflow_environment
 from tests.support.documents.specs import bronze_document, write_specs
 from tests.support.lakehouse import order

@@ -12,7 +12,7 @@ from embedded.airflow.standalone import NAME as AIRFLOW
 from embedded.spark.server import NAME as SPARK
 from embedded.stack import Stack
 from embedded.stack_processes import of_stack, recorded
-from include.settings import Settings
+from millrace.settings import Settings
 from tests.e2e import trials
 from tests.e2e.waiting import drivers, wait_for
 from tests.support.airflow.trial_runs import (

@@ -20,9 +20,9 @@ from embedded.airflow.api import AirflowApi
 from embedded.home import Home, free_port
 from embedded.stack import Stack, remaining_processes
 from embedded.stack_processes import recorded, spawn, stop
-from include.driver_environment import driver_environment, own_spark
-from include.settings import PROJECT, Settings
-from include.spark_location import spark_home
+from millrace.driver_environment import driver_environment, own_spark
+from millrace.settings import PROJECT, Settings
+from millrace.spark_location import spark_home
 from tests.e2e.days import FIRST, SECOND
 from tests.e2e.waiting import drivers, wait_for
 from tests.support.airflow.homes import new_home

@@ -8,18 +8,18 @@ from typing import Any
 import pytest
 
 from embedded.spark.server import SparkServer
-from include.contracts.job.requests import RowFilter
-from include.contracts.spec.table_spec import SilverSpec
-from include.control.log.batch import Stream, StreamPosition
-from include.control.log.streams import CHANGING, concurrency_at
-from include.errors import NotReadyError, Outcome
-from spark_jobs.layers import streams
-from spark_jobs.layers.own_table import FittingWork, batch_request, ensure_own_table
-from spark_jobs.layers.silver.silver import SilverMerge
-from spark_jobs.layers.silver.tables import silver_shape
-from spark_jobs.protocol.batches import BatchPlan, BatchWriter
-from spark_jobs.protocol.quarantine import QuarantineWrite
-from spark_jobs.runtime.context import JobContext
+from millrace.contracts.job.requests import RowFilter
+from millrace.contracts.spec.table_spec import SilverSpec
+from millrace.control.log.batch import Stream, StreamPosition
+from millrace.control.log.streams import CHANGING, concurrency_at
+from millrace.errors import NotReadyError, Outcome
+from millrace_spark.layers import streams
+from millrace_spark.layers.own_table import FittingWork, batch_request, ensure_own_table
+from millrace_spark.layers.silver.silver import SilverMerge
+from millrace_spark.layers.silver.tables import silver_shape
+from millrace_spark.protocol.batches import BatchPlan, BatchWriter
+from millrace_spark.protocol.quarantine import QuarantineWrite
+from millrace_spark.runtime.context import JobContext
 from tests.support.lakehouse import Lakehouse
 from tests.support.silver.divided_orders import EU, SILVER, US, DividedOrders, event
 

@@ -8,17 +8,17 @@ import pytest
 from pyspark.sql import SparkSession
 
 from embedded.spark.server import SparkServer
-from include.catalog import load_catalog
-from include.contracts.spec.table_spec import BronzeSpec
-from include.control.gates.gates import Gates
-from include.control.log.batch import Intent, Stream
-from include.control.log.delta_log import remaining_commits
-from include.control.log.streams import concurrency_at, stream_of
-from include.errors import NotReadyError, Outcome
-from spark_jobs.layers.bronze.bronze import BronzeIngest
-from spark_jobs.layers.own_table import FittingWork, batch_request
-from spark_jobs.protocol.batches import BatchPlan, BatchWriter
-from spark_jobs.runtime.context import JobContext
+from millrace.catalog import load_catalog
+from millrace.contracts.spec.table_spec import BronzeSpec
+from millrace.control.gates.gates import Gates
+from millrace.control.log.batch import Intent, Stream
+from millrace.control.log.delta_log import remaining_commits
+from millrace.control.log.streams import concurrency_at, stream_of
+from millrace.errors import NotReadyError, Outcome
+from millrace_spark.layers.bronze.bronze import BronzeIngest
+from millrace_spark.layers.own_table import FittingWork, batch_request
+from millrace_spark.protocol.batches import BatchPlan, BatchWriter
+from millrace_spark.runtime.context import JobContext
 from tests.support.documents.specs import bronze_document, gold_document, silver_document
 from tests.support.given import given
 from tests.support.lakehouse import AT_LEAST_0, Lakehouse, copy_lakehouse, order

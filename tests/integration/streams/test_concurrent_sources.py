@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from embedded.spark.server import SparkServer
-from include.control.gates.gates import Gates
-from include.control.ledger.ledger import Ledger
-from include.control.log.delta_log import latest_version
-from include.control.log.stored_tables import open_table
-from include.errors import Outcome
+from millrace.control.gates.gates import Gates
+from millrace.control.ledger.ledger import Ledger
+from millrace.control.log.delta_log import latest_version
+from millrace.control.log.stored_tables import open_table
+from millrace.errors import Outcome
 from tests.support.lakehouse import Lakehouse
 from tests.support.silver.divided_orders import EU, SILVER, US, DividedOrders, event
 

@@ -8,8 +8,8 @@ from random import Random
 import pytest
 
 from embedded.spark.server import SparkServer
-from include.control.log.batch import ONE_STREAM
-from include.errors import Outcome
+from millrace.control.log.batch import ONE_STREAM
+from millrace.errors import Outcome
 from tests.support.lakehouse import Lakehouse
 from tests.support.silver.source_reads import intents, require_read_once
 from tests.support.silver.two_shops import BRANCH, BY_SHOP, SILVER, WEB, TwoShops, two_shops

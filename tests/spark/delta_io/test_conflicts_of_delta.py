@@ -15,16 +15,16 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from include.contracts.job.report import RowCounts
-from include.control.ledger.ledger import Ledger
-from include.control.ledger.resolution import table_id
-from include.control.ledger.states.measures import table_rows
-from include.control.log.batch import BatchSources, Intent, Stream, StreamPosition, Winner
-from include.paths import LakehousePaths
-from spark_jobs.delta_io.conflicts import Conflict
-from spark_jobs.delta_io.row_writes import append, replace_where
-from spark_jobs.protocol.batches import BatchPlan, BatchRequest, BatchResult, BatchWriter, Closing
-from spark_jobs.runtime.session import own_session
+from millrace.contracts.job.report import RowCounts
+from millrace.control.ledger.ledger import Ledger
+from millrace.control.ledger.resolution import table_id
+from millrace.control.ledger.states.measures import table_rows
+from millrace.control.log.batch import BatchSources, Intent, Stream, StreamPosition, Winner
+from millrace.paths import LakehousePaths
+from millrace_spark.delta_io.conflicts import Conflict
+from millrace_spark.delta_io.row_writes import append, replace_where
+from millrace_spark.protocol.batches import BatchPlan, BatchRequest, BatchResult, BatchWriter, Closing
+from millrace_spark.runtime.session import own_session
 from tests.support.ledger.delta_tables import day, intent_of
 from tests.support.silver.conflicting_commits import (
     FIRST_VERSION,

@@ -11,16 +11,16 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from include.control.ledger.resolution import table_id
-from include.control.log.batch import Stream, Winner
-from include.control.log.delta_log import commits_after
-from include.control.log.stored_tables import open_table
-from spark_jobs.delta_io import contest
-from spark_jobs.delta_io.conflicts import Conflict
-from spark_jobs.delta_io.row_writes import append
-from spark_jobs.delta_io.tables import OpenSession, TableShape, ensure_table
-from spark_jobs.protocol.secondary import SecondaryTable, write_once
-from spark_jobs.runtime.session import own_session
+from millrace.control.ledger.resolution import table_id
+from millrace.control.log.batch import Stream, Winner
+from millrace.control.log.delta_log import commits_after
+from millrace.control.log.stored_tables import open_table
+from millrace_spark.delta_io import contest
+from millrace_spark.delta_io.conflicts import Conflict
+from millrace_spark.delta_io.row_writes import append
+from millrace_spark.delta_io.tables import OpenSession, TableShape, ensure_table
+from millrace_spark.protocol.secondary import SecondaryTable, write_once
+from millrace_spark.runtime.session import own_session
 from tests.support.ledger.delta_tables import intent_of
 from tests.support.silver.conflicting_commits import (
     FIRST_VERSION,

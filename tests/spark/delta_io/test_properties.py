@@ -9,8 +9,8 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from include.specs.checks.properties import WRITER_FEATURES, check_properties
-from spark_jobs.delta_io.tables import TableShape, ensure_table
+from millrace.specs.checks.properties import WRITER_FEATURES, check_properties
+from millrace_spark.delta_io.tables import TableShape, ensure_table
 
 WRITERS_ONLY = {f"delta.feature.{name}": "supported" for name in WRITER_FEATURES} | {
     "delta.enableInCommitTimestamps": "true",

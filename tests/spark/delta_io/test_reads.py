@@ -14,8 +14,8 @@ from deltalake.schema import PrimitiveType
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from spark_jobs.delta_io.reads import read_appended, read_changed_rows, read_changes, read_removed
-from spark_jobs.delta_io.tables import sql_path
+from millrace_spark.delta_io.reads import read_appended, read_changed_rows, read_changes, read_removed
+from millrace_spark.delta_io.tables import sql_path
 
 FEED = "delta.enableChangeDataFeed"
 DAYS_AND_TIMES = pa.schema([("day", pa.date32()), ("at", pa.timestamp("us", "UTC"))])

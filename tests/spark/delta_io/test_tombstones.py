@@ -10,7 +10,7 @@ from deltalake import DeltaTable, write_deltalake
 from pyarrow.parquet import ParquetFile
 from pyspark.sql import SparkSession
 
-from spark_jobs.delta_io.merges import merge_tombstones
+from millrace_spark.delta_io.merges import merge_tombstones
 
 COLUMNS = "id INT, _sequence INT, _source_hash BIGINT"
 TWO, THREE = [(1, 5, 0), (2, 5, 0)], [(3, 5, 0)]

@@ -8,9 +8,9 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from spark_jobs.quality.fused.changed_values import MOST_VALUES, changed_values_frame, has_bit_of
-from spark_jobs.quality.fused.one_pass import GATE_CONF
-from spark_jobs.runtime.session import own_session
+from millrace_spark.quality.fused.changed_values import MOST_VALUES, changed_values_frame, has_bit_of
+from millrace_spark.quality.fused.one_pass import GATE_CONF
+from millrace_spark.runtime.session import own_session
 from tests.support.spark.shared_server import GENERATED_CODE
 
 

@@ -14,9 +14,9 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from include.contracts.spec.expectation import Expectation
-from spark_jobs.layers.gate import changed_rows
-from spark_jobs.quality.suites import CheckedRules
+from millrace.contracts.spec.expectation import Expectation
+from millrace_spark.layers.gate import changed_rows
+from millrace_spark.quality.suites import CheckedRules
 from tests.support.quality.checked_table import OTHER, CheckedTable, Step
 from tests.support.quality.odd_frames import EDGES, PAIRS, arrow, rows, rule
 from tests.support.quality.table_rules import table_rules

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from include.contracts.spec.expectation import Expectation
-from include.settings import PROJECT
-from spark_jobs.quality.suites import check_rules
+from millrace.contracts.spec.expectation import Expectation
+from millrace.settings import PROJECT
+from millrace_spark.quality.suites import check_rules
 from tests.support.quality.own_classes import own_classes
 
 EXAMPLE = PROJECT / "docs" / "examples" / "expectations"

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from include.contracts.spec.expectation import Expectation
-from spark_jobs.quality.fused.comparisons import compare_version
-from spark_jobs.quality.fused.distributions import LEAST_SHARE
-from spark_jobs.quality.verdicts.rule_result import RuleResult
+from millrace.contracts.spec.expectation import Expectation
+from millrace_spark.quality.fused.comparisons import compare_version
+from millrace_spark.quality.fused.distributions import LEAST_SHARE
+from millrace_spark.quality.verdicts.rule_result import RuleResult
 from tests.support.examples import settings_for
 from tests.support.quality.compared_version import AT, TABLE, compared_version
 

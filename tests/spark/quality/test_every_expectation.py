@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from include.contracts.spec.expectation import Expectation
-from include.contracts.spec.expectation_arguments import ARGUMENTS, OWN_EXPECTATIONS
-from spark_jobs.quality.fused.rules import COMPILERS
-from spark_jobs.quality.suites import check_rules
+from millrace.contracts.spec.expectation import Expectation
+from millrace.contracts.spec.expectation_arguments import ARGUMENTS, OWN_EXPECTATIONS
+from millrace_spark.quality.fused.rules import COMPILERS
+from millrace_spark.quality.suites import check_rules
 
 COMMON = "expect_column_most_common_value_to_be_in_set"
 COLUMNS = ["n", "next", "maker", "model", "price", "payload", "day", "built", "seen_at", "share"]

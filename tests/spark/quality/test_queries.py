@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from include.contracts.job.report import CheckResult
-from include.contracts.spec.expectation import Expectation
-from spark_jobs.quality.suites import check_rules
+from millrace.contracts.job.report import CheckResult
+from millrace.contracts.spec.expectation import Expectation
+from millrace_spark.quality.suites import check_rules
 from tests.support.quality.compared_version import compared_version
 
 

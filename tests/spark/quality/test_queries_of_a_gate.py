@@ -10,8 +10,8 @@ import pytest
 from pyspark.sql import Row
 from pyspark.sql.connect.dataframe import DataFrame
 
-from include.contracts.spec.expectation import Expectation
-from spark_jobs.layers.gate import changed_rows
+from millrace.contracts.spec.expectation import Expectation
+from millrace_spark.layers.gate import changed_rows
 from tests.support.quality.checked_table import CheckedTable
 from tests.support.quality.odd_frames import rule
 

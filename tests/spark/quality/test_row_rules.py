@@ -11,10 +11,10 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from include.contracts.spec.expectation import Expectation
-from include.errors import SpecError
-from spark_jobs.quality.rules.row_rules import REFUSALS, fails, refusals
-from spark_jobs.transforms.refusals import is_dropped, is_quarantined, missing_values, with_refusals
+from millrace.contracts.spec.expectation import Expectation
+from millrace.errors import SpecError
+from millrace_spark.quality.rules.row_rules import REFUSALS, fails, refusals
+from millrace_spark.transforms.refusals import is_dropped, is_quarantined, missing_values, with_refusals
 
 NOT_NULL = "expect_column_values_to_not_be_null"
 BETWEEN = "expect_column_values_to_be_between"

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from include.contracts.spec.expectation import Action, Expectation
-from include.errors import SpecError
-from spark_jobs.quality.rules.row_rules import REFUSALS, refusals
-from spark_jobs.quality.suites import check_rules
-from spark_jobs.transforms.refusals import with_refusals
+from millrace.contracts.spec.expectation import Action, Expectation
+from millrace.errors import SpecError
+from millrace_spark.quality.rules.row_rules import REFUSALS, refusals
+from millrace_spark.quality.suites import check_rules
+from millrace_spark.transforms.refusals import with_refusals
 
 AMOUNT = "amount >= 0 OR kind = 'refund'"
 

@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from include.contracts.spec.expectation import Expectation
-from include.inference.suggested_rules import Past, Suggestion, suggest_rules
-from spark_jobs.quality.suites import check_rules
+from millrace.contracts.spec.expectation import Expectation
+from millrace.inference.suggested_rules import Past, Suggestion, suggest_rules
+from millrace_spark.quality.suites import check_rules
 from tests.support.quality.odd_frames import EDGES, SCHEMA, frame
 
 COLUMNS = {field.name: field.type for field in SCHEMA}

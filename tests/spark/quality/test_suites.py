@@ -13,9 +13,9 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from include.contracts.job.report import CheckResult
-from include.contracts.spec.expectation import Expectation
-from spark_jobs.quality.suites import check_rules
+from millrace.contracts.job.report import CheckResult
+from millrace.contracts.spec.expectation import Expectation
+from millrace_spark.quality.suites import check_rules
 from tests.support.quality.compared_version import compared_version
 
 
@@ -44,7 +44,7 @@ WITH_SEATS = rule("expect_column_values_to_not_be_null", column="seats")
 
 def test_without_rules_there_is_nothing_to_check_and_great_expectations_is_not_imported() -> None:
     code = (
-        "import sys; from spark_jobs.quality.suites import check_rules; assert check_rules(None, ()).checks == (); "
+        "import sys; from millrace_spark.quality.suites import check_rules; assert check_rules(None, ()).checks == (); "
         "assert 'pyspark.sql' in sys.modules; assert 'great_expectations' not in sys.modules"
     )
     root = Path(__file__).parents[3]

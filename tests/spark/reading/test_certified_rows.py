@@ -16,13 +16,13 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
-from include.cli.app import app
-from include.control.gates.gates import Gates
-from include.control.views.duckdb_file import delta_extension
-from include.control.views.folder import SCRIPTS
-from include.paths import LakehousePaths
 from lakehouse_airflow.pages.tabs.overview import certified_queries
 from millrace import certified
+from millrace.cli.app import app
+from millrace.control.gates.gates import Gates
+from millrace.control.views.duckdb_file import delta_extension
+from millrace.control.views.folder import SCRIPTS
+from millrace.paths import LakehousePaths
 from tests.support.reading.certified_lake import orders, write_version
 
 TABLE = "silver.order"

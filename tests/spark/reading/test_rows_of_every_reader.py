@@ -14,12 +14,12 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from include.cli.reading.query import open_query
-from include.control.views.duckdb_file import delta_extension
-from include.control.views.folder import INDEX
-from include.paths import LakehousePaths
-from include.settings import Settings
 from millrace import certified, connect
+from millrace.cli.reading.query import open_query
+from millrace.control.views.duckdb_file import delta_extension
+from millrace.control.views.folder import INDEX
+from millrace.paths import LakehousePaths
+from millrace.settings import Settings
 from tests.support.reading.certified_lake import certify
 from tests.support.reading.predicates import Predicate
 from tests.support.reading.value_tables import (

@@ -6,9 +6,9 @@ import pytest
 from pyspark.errors import ParseException, PySparkException
 from pyspark.sql import Row, SparkSession
 
-from include.sql.query.select_query import query_of
-from tests.unit.include.sql.query.test_select_query import ALLOWED, SOURCES
-from tests.unit.include.sql.query.test_trace import COLUMNS, TRACED, UNTRACED
+from millrace.sql.query.select_query import query_of
+from tests.unit.millrace.sql.query.test_select_query import ALLOWED, SOURCES
+from tests.unit.millrace.sql.query.test_trace import COLUMNS, TRACED, UNTRACED
 
 TEXTS = [*ALLOWED, *(query for query, _ in (*TRACED, *UNTRACED) if query_of(query).tree)]
 

@@ -7,7 +7,7 @@ import re
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from tests.unit.include.sql.test_clock_words import NOT_READING, READING
+from tests.unit.millrace.sql.test_clock_words import NOT_READING, READING
 
 SESSION = {"spark.sql.debug.maxToStringFields": "1000"}
 COLUMNS = {"day": "date", "at": "timestamp", "t": "string", "n": "int", "f": "boolean"}

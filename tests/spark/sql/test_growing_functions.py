@@ -9,10 +9,10 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from include.sql.closed_expression import FUNCTIONS as CLOSED
-from include.sql.growth import GROWING
-from include.sql.query_functions import REFUSED
-from include.sql.spark_functions import FUNCTIONS
+from millrace.sql.closed_expression import FUNCTIONS as CLOSED
+from millrace.sql.growth import GROWING
+from millrace.sql.query_functions import REFUSED
+from millrace.sql.spark_functions import FUNCTIONS
 
 SESSION = {"spark.sql.connect.enrichError.enabled": "false"}
 SIZE = 6000
@@ -54,7 +54,7 @@ def test_what_is_allowed_in_a_fix_is_a_function_of_spark() -> None:
 
 @pytest.mark.slow
 def test_a_function_whose_value_is_as_large_as_an_argument_says_is_bounded(spark: SparkSession) -> None:
-    """After an upgrade of Spark: a function that this finds belongs into `include/sql/growth.py`."""
+    """After an upgrade of Spark: a function that this finds belongs into `include/millrace/sql/growth.py`."""
     names = sorted(FUNCTIONS - GROWING - REFUSED.keys())
     assert len(names) > 400
     assert [large_call(spark, name) for name in ("space", "array_insert", "printf")] == [

@@ -9,9 +9,9 @@ from decimal import Decimal
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from include.sql.values.counter_example import SAMPLES
-from include.sql.values.row_value import Value, value_of
-from include.sql.values.terms import term_of
+from millrace.sql.values.counter_example import SAMPLES
+from millrace.sql.values.row_value import Value, value_of
+from millrace.sql.values.terms import term_of
 from tests.support.spark.shared_server import GENERATED_CODE
 
 SESSION = GENERATED_CODE

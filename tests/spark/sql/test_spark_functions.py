@@ -8,9 +8,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from include.sql.expression import expression_of
-from include.sql.spark_functions import AGGREGATES, FUNCTIONS, WITHOUT_PARENTHESES
-from tests.unit.include.specs.checks.test_sql import VALID
+from millrace.sql.expression import expression_of
+from millrace.sql.spark_functions import AGGREGATES, FUNCTIONS, WITHOUT_PARENTHESES
+from tests.unit.millrace.specs.checks.test_sql import VALID
 
 SESSION = {"spark.sql.connect.enrichError.enabled": "false"}
 """The name of an error is enough for most functions; its details would take a further request each."""
@@ -26,7 +26,7 @@ def spark_functions(spark: SparkSession) -> list[str]:
 
 
 def test_the_list_of_functions_is_that_of_spark(spark: SparkSession) -> None:
-    """After an upgrade of Spark: write the names that differ into, or out of, `include/sql/spark_functions.py`."""
+    """After an upgrade of Spark: `include/millrace/sql/spark_functions.py` needs the names that differ."""
     assert (FUNCTIONS ^ set(spark_functions(spark))) - {"case"} == frozenset()
 
 

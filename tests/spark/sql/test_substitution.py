@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from spark_jobs.transforms.silver.changes import within
+from millrace_spark.transforms.silver.changes import within
 from tests.support.spark.shared_server import GENERATED_CODE
 
 SESSION = GENERATED_CODE

@@ -11,10 +11,10 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from include.sql.query.select_query import query_of
-from include.sql.query.trace import trace
-from include.sql.values.terms import is_same, term_of
-from spark_jobs.layers.gold.query import read_otherwise
+from millrace.sql.query.select_query import query_of
+from millrace.sql.query.trace import trace
+from millrace.sql.values.terms import is_same, term_of
+from millrace_spark.layers.gold.query import read_otherwise
 
 COLUMNS = {
     "id": "int", "flags": "int", "code": "int", "name": "string", "grain": "string", "day": "date", "at": "timestamp",

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from include.contracts.spec.table_spec import GoldSpec
-from include.specs.checks.refresh import Proof, refresh_proofs
-from spark_jobs.transforms.groups import aggregate
-from spark_jobs.transforms.touched_rows import is_touched
+from millrace.contracts.spec.table_spec import GoldSpec
+from millrace.specs.checks.refresh import Proof, refresh_proofs
+from millrace_spark.transforms.groups import aggregate
+from millrace_spark.transforms.touched_rows import is_touched
 from tests.support.documents.specs import gold_spec, silver_spec
 from tests.support.examples import few_or_many, settings_for
 

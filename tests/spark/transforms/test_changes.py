@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from spark_jobs.transforms.silver import changes as C
-from spark_jobs.transforms.silver.ties import GREATEST_HASH, tied_keys
+from millrace_spark.transforms.silver import changes as C
+from millrace_spark.transforms.silver.ties import GREATEST_HASH, tied_keys
 from tests.support.examples import few_or_many, many, settings_for
 
 COLUMNS = "key string, seq int, amount int, _is_delete boolean"

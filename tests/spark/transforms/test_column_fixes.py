@@ -8,11 +8,11 @@ from pydantic import TypeAdapter
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from include.contracts.job.column_fix import ColumnFix
-from include.sql.closed_expression import FUNCTIONS
-from spark_jobs.transforms.column_fixes import fixed_value, loses_value
+from millrace.contracts.job.column_fix import ColumnFix
+from millrace.sql.closed_expression import FUNCTIONS
+from millrace_spark.transforms.column_fixes import fixed_value, loses_value
 from tests.spark.sql.test_spark_functions import spark_functions
-from tests.unit.include.sql.test_closed_expression import HARMLESS
+from tests.unit.millrace.sql.test_closed_expression import HARMLESS
 
 ROW = {"name": " Ann, \\ 'x' ", "day": "31.12.2013", "other": "o", "none": None}
 EVIL = "reflect('java.lang.System', 'getenv', 'HOME')"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from spark_jobs.transforms.differences import as_groups, compare_groups
+from millrace_spark.transforms.differences import as_groups, compare_groups
 from tests.support.examples import few_or_many, many, settings_for
 
 SCHEMA = "day int, kind string, total double, amount int"

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from include.contracts.spec.value_reading import ValueReading
-from spark_jobs.transforms.record_parts import RecordColumns
-from spark_jobs.transforms.records import CORRUPT, RECORD, RESCUED, parse_columns, parse_json
-from spark_jobs.transforms.values.exact_values import exact
-from spark_jobs.transforms.values.java_functions import with_java_functions
+from millrace.contracts.spec.value_reading import ValueReading
+from millrace_spark.transforms.record_parts import RecordColumns
+from millrace_spark.transforms.records import CORRUPT, RECORD, RESCUED, parse_columns, parse_json
+from millrace_spark.transforms.values.exact_values import exact
+from millrace_spark.transforms.values.java_functions import with_java_functions
 from tests.support.examples import few_or_many, many, settings_for
 from tests.support.spark.shared_server import GENERATED_CODE
 

@@ -10,7 +10,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from spark_jobs.transforms.groups import aggregate, unlisted_value
+from millrace_spark.transforms.groups import aggregate, unlisted_value
 from tests.support.documents.measures import READING_A_RESULT
 from tests.support.documents.specs import gold_spec
 

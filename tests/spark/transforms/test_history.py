@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from spark_jobs.transforms.silver import changes as C
-from spark_jobs.transforms.silver.history import broken_keys, periods, with_period_action
-from spark_jobs.transforms.silver.ties import TIED, tied_keys
-from spark_jobs.transforms.silver.timeline import END_AT, EVENTS, START_AT, fill_nulls, late_keys, timeline
+from millrace_spark.transforms.silver import changes as C
+from millrace_spark.transforms.silver.history import broken_keys, periods, with_period_action
+from millrace_spark.transforms.silver.ties import TIED, tied_keys
+from millrace_spark.transforms.silver.timeline import END_AT, EVENTS, START_AT, fill_nulls, late_keys, timeline
 from tests.support.examples import few_or_many, settings_for
 from tests.support.silver import timelines as model
 from tests.support.silver.timelines import Period

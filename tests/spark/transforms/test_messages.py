@@ -15,12 +15,12 @@ import fastavro
 from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F
 
-from include.control.landing.formats.plain_copies import write_copy
-from include.control.landing.landing import LandingFile
-from include.control.landing.on_disk import LocalLanding
-from include.control.log.batch import COPIED, FileFact
-from spark_jobs.delta_io.landing_reads import read_landing
-from spark_jobs.transforms.messages import message_rows
+from millrace.control.landing.formats.plain_copies import write_copy
+from millrace.control.landing.landing import LandingFile
+from millrace.control.landing.on_disk import LocalLanding
+from millrace.control.log.batch import COPIED, FileFact
+from millrace_spark.delta_io.landing_reads import read_landing
+from millrace_spark.transforms.messages import message_rows
 from tests.support.documents.specs import bronze_spec
 from tests.support.storage.landing_files import avro_of
 

@@ -9,10 +9,10 @@ from typing import Any
 
 from pyspark.sql import Row, SparkSession
 
-from include.contracts.spec.nested_type import MAX_DEPTH, nested_type
-from include.contracts.spec.value_reading import ValueReading
-from spark_jobs.transforms.record_parts import RecordColumns
-from spark_jobs.transforms.records import CORRUPT, RECORD, RESCUED, parse_columns, parse_json_lines
+from millrace.contracts.spec.nested_type import MAX_DEPTH, nested_type
+from millrace.contracts.spec.value_reading import ValueReading
+from millrace_spark.transforms.record_parts import RecordColumns
+from millrace_spark.transforms.records import CORRUPT, RECORD, RESCUED, parse_columns, parse_json_lines
 from tests.support.spark.shared_server import GENERATED_CODE
 
 SESSION = GENERATED_CODE

@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import Row, SparkSession
 
-from include.contracts.spec.nested_type import MAX_DEPTH
-from include.contracts.spec.record_fields import MAX_PARTS, FieldPath, path_of, path_text
-from include.contracts.spec.table_spec import BronzeSpec
-from spark_jobs.transforms.record_parts import record_columns
-from spark_jobs.transforms.records import CORRUPT, RECORD, RESCUED, parse_json_lines
+from millrace.contracts.spec.nested_type import MAX_DEPTH
+from millrace.contracts.spec.record_fields import MAX_PARTS, FieldPath, path_of, path_text
+from millrace.contracts.spec.table_spec import BronzeSpec
+from millrace_spark.transforms.record_parts import record_columns
+from millrace_spark.transforms.records import CORRUPT, RECORD, RESCUED, parse_json_lines
 from tests.support.documents.nested_values import SCALARS, VALUES, expected, values_like
 from tests.support.documents.specs import bronze_spec
 from tests.support.examples import many, settings_for

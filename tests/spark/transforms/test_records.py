@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F
 
-from include.contracts.spec.record_fields import field_text
-from spark_jobs.transforms.record_parts import RecordColumns
-from spark_jobs.transforms.records import CORRUPT, RECORD, RESCUED, parse_columns, parse_json_lines
-from spark_jobs.transforms.values.avro_values import plain_value
-from spark_jobs.transforms.values.nested_values import nested_as_json
+from millrace.contracts.spec.record_fields import field_text
+from millrace_spark.transforms.record_parts import RecordColumns
+from millrace_spark.transforms.records import CORRUPT, RECORD, RESCUED, parse_columns, parse_json_lines
+from millrace_spark.transforms.values.avro_values import plain_value
+from millrace_spark.transforms.values.nested_values import nested_as_json
 from tests.support.examples import many, settings_for
 from tests.support.spark.shared_server import GENERATED_CODE
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from spark_jobs.transforms.silver.silver import silver_rows
+from millrace_spark.transforms.silver.silver import silver_rows
 from tests.support.documents.specs import silver_spec
 
 

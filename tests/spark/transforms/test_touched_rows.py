@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from spark_jobs.transforms import touched_rows
-from spark_jobs.transforms.touched_rows import gives_touched, range_of, value_text
+from millrace_spark.transforms import touched_rows
+from millrace_spark.transforms.touched_rows import gives_touched, range_of, value_text
 from tests.support.examples import few_or_many, settings_for
 
 UNITS = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND")

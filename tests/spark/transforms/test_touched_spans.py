@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from include.contracts.spec.duration import UNBOUNDED
-from spark_jobs.transforms.touched_rows import gives_touched, is_touched
-from spark_jobs.transforms.touched_spans import MAX_SPANS, TouchedSpans, spans_of
+from millrace.contracts.spec.duration import UNBOUNDED
+from millrace_spark.transforms.touched_rows import gives_touched, is_touched
+from millrace_spark.transforms.touched_spans import MAX_SPANS, TouchedSpans, spans_of
 from tests.support.examples import few_or_many, settings_for
 
 WEEK = timedelta(days=7)

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
-from spark_jobs.transforms.silver import changes as C
-from spark_jobs.transforms.silver.truncation import truncates, with_truncates
+from millrace_spark.transforms.silver import changes as C
+from millrace_spark.transforms.silver.truncation import truncates, with_truncates
 from tests.support.examples import few_or_many, settings_for
 
 KEYS = [f"k{number}" for number in range(60)]

@@ -8,7 +8,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from include.settings import PROJECT
+from millrace.settings import PROJECT
 
 _OWNER = "MILLRACE_TEST_AIRFLOW_OWNER"
 

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from include.settings import PROJECT
+from millrace.settings import PROJECT
 from tests.support.airflow.airflow_home import airflow_environment
 
 HEAVY = ("pyspark", "delta", "great_expectations", "deltalake", "pyarrow", "pandas", "numpy", "psycopg2", "openlineage")

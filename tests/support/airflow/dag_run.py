@@ -2,7 +2,8 @@
 
 Argument: the cases as JSON: `{name: {"path": ..., "at": ..., "conf": ..., "environment": ..., "project": ...}}`.
 `path` is the DAG file. `at` is the time of the trigger, from which Airflow makes the run id: two cases with the same
-time are one run that runs again, as after Clear. The project is the folder whose `spark_jobs/jobs/` has the job files.
+time are one run that runs again, as after Clear. The project is the folder whose
+`spark_jobs/millrace_spark/jobs/` has the job files.
 """
 
 from __future__ import annotations

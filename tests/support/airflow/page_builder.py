@@ -6,7 +6,7 @@ import json
 import os
 import sys
 
-from include.contracts.job.args import DataDocsArgs
+from millrace.contracts.job.args import DataDocsArgs
 
 NAME = "0123456789abcdef"
 

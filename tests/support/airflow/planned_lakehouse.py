@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from include.contracts.job.report import CheckResult
-from include.control.landing.on_disk import LocalLanding
-from include.control.ledger.events import FileEvent
-from include.control.ledger.ledger import Ledger
-from include.control.log.batch import FileFact
-from include.settings import Settings
+from millrace.contracts.job.report import CheckResult
+from millrace.control.landing.on_disk import LocalLanding
+from millrace.control.ledger.events import FileEvent
+from millrace.control.ledger.ledger import Ledger
+from millrace.control.log.batch import FileFact
+from millrace.settings import Settings
 from tests.support.airflow.shown_lakehouse import EVIL
 from tests.support.documents.specs import (
     bronze_document,

@@ -16,7 +16,7 @@ from typing import Any
 
 import psutil
 
-from include.settings import PROJECT
+from millrace.settings import PROJECT
 from tests.support.airflow.airflow_home import airflow_environment
 from tests.support.documents.specs import Document, write_specs
 
@@ -84,7 +84,7 @@ from pathlib import Path
 
 from airflow.sdk import DAG, CronDataIntervalTimetable, task, task_group
 
-from include.settings import Settings
+from millrace.settings import Settings
 from lakehouse_airflow.assets import table_asset
 from lakehouse_airflow.operators.quality_gate import QualityGateOperator
 from lakehouse_airflow.operators.table_write import TableWriteOperator
@@ -125,11 +125,11 @@ DAG_FILES = {
 JOB_HEAD = """
 import sys
 from pathlib import Path
-from include.catalog import load_catalog
-from include.contracts.job.args import JobArgs
-from include.contracts.job.report import JobReport, RowCounts
-from include.contracts.job.requests import QuarantineRequest
-from include.errors import Outcome
+from millrace.catalog import load_catalog
+from millrace.contracts.job.args import JobArgs
+from millrace.contracts.job.report import JobReport, RowCounts
+from millrace.contracts.job.requests import QuarantineRequest
+from millrace.errors import Outcome
 from tests.support.ledger.small_lake import commit_batch, judge
 args = JobArgs.from_argv(sys.argv[1:])
 lost = Path(__file__).with_name("lost")
@@ -209,7 +209,7 @@ class Airflow:
 
     def _arguments(self, name: str, case: Case) -> dict[str, Any]:
         project = self.folder / "projects" / name
-        jobs = project / "spark_jobs" / "jobs"
+        jobs = project / "spark_jobs" / "millrace_spark" / "jobs"
         jobs.mkdir(parents=True)
         for job in ("bronze_ingest", "silver_merge", "gold_aggregate", "quarantine_replay"):
             (jobs / f"{job}.py").write_text(case.job)
@@ -230,7 +230,7 @@ class Airflow:
 
     def wait_until_hanging(self, name: str, started: subprocess.Popen[bytes]) -> None:
         """Wait until the job of a case and its child hang."""
-        note = self.folder / "projects" / name / "spark_jobs" / "jobs" / "hangs"
+        note = self.folder / "projects" / name / "spark_jobs" / "millrace_spark" / "jobs" / "hangs"
         deadline = time.monotonic() + PATIENCE_S
         while not note.exists() and time.monotonic() < deadline and started.poll() is None:
             time.sleep(0.1)

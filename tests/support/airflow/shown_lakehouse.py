@@ -6,18 +6,18 @@ import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from include.contracts.job.report import CheckResult
-from include.control.gates.overrides import override
-from include.control.gates.result import Override
-from include.control.ledger.deletes import DeleteRecords, Deletes
-from include.control.ledger.events import FileEvent
-from include.control.ledger.ledger import Ledger
-from include.control.ledger.new_columns import ColumnState, NewColumns
-from include.control.ledger.resolution import table_id
-from include.control.log.batch import BatchSources, FileFact
-from include.control.quarantine.events import Decision, QuarantineEvents, RowEvent
-from include.control.quarantine.waiting import recount_waiting
-from include.paths import LakehousePaths
+from millrace.contracts.job.report import CheckResult
+from millrace.control.gates.overrides import override
+from millrace.control.gates.result import Override
+from millrace.control.ledger.deletes import DeleteRecords, Deletes
+from millrace.control.ledger.events import FileEvent
+from millrace.control.ledger.ledger import Ledger
+from millrace.control.ledger.new_columns import ColumnState, NewColumns
+from millrace.control.ledger.resolution import table_id
+from millrace.control.log.batch import BatchSources, FileFact
+from millrace.control.quarantine.events import Decision, QuarantineEvents, RowEvent
+from millrace.control.quarantine.waiting import recount_waiting
+from millrace.paths import LakehousePaths
 from tests.support.documents.specs import (
     bronze_document,
     bronze_spec,

@@ -14,11 +14,11 @@ import psutil
 from embedded.address import Address
 from embedded.airflow.api import AirflowApi, Run
 from embedded.stack import Stack, remaining_processes
-from include.catalog import load_catalog
-from include.control.log.delta_log import commits_after
-from include.control.log.stored_tables import open_table
-from include.paths import LakehousePaths
-from include.settings import PROJECT, Settings
+from millrace.catalog import load_catalog
+from millrace.control.log.delta_log import commits_after
+from millrace.control.log.stored_tables import open_table
+from millrace.paths import LakehousePaths
+from millrace.settings import PROJECT, Settings
 from tests.e2e import trials
 from tests.e2e.days import FIRST
 from tests.e2e.waiting import count_intents, drivers, wait_for

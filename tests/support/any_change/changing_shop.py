@@ -9,12 +9,12 @@ from itertools import count
 from random import Random
 from typing import Any
 
-from include.contracts.job.args import Job
-from include.contracts.job.requests import QuarantineRequest, RowFilter
-from include.contracts.row_status import PENDING, RowStatus
-from include.control.gates.gates import Gates
-from include.control.log.delta_log import commits_after, latest_version
-from include.errors import ExitCode
+from millrace.contracts.job.args import Job
+from millrace.contracts.job.requests import QuarantineRequest, RowFilter
+from millrace.contracts.row_status import PENDING, RowStatus
+from millrace.control.gates.gates import Gates
+from millrace.control.log.delta_log import commits_after, latest_version
+from millrace.errors import ExitCode
 from tests.support.any_change import changing_tables, model
 from tests.support.any_change.changing_tables import BRONZE, GOLD, HISTORY, LAST, NOTES, SILVER, SOURCE, TABLES
 from tests.support.any_change.landing import Landing

@@ -11,7 +11,7 @@ from typing import Any
 
 from deltalake import DeltaTable
 
-from include.contracts.row_status import RowStatus
+from millrace.contracts.row_status import RowStatus
 from tests.support.any_change.model import Row, SilverSpec
 from tests.support.documents.specs import Document, bronze_document, gold_document, query_document, silver_document
 from tests.support.lakehouse import Lakehouse, tombstones_path

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import yaml
 
-from include.contracts.spec.table_spec import BronzeSpec, parse_spec
-from include.control.landing.on_disk import LocalLanding
-from include.inference.first_spec import guessed_source
+from millrace.contracts.spec.table_spec import BronzeSpec, parse_spec
+from millrace.control.landing.on_disk import LocalLanding
+from millrace.inference.first_spec import guessed_source
 
 
 def text_of(landing: Path, folder: str = "orders") -> str:

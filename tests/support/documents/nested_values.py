@@ -7,8 +7,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from include.contracts.spec.nested_type import is_nested, nested_type
-from include.contracts.spec.record_fields import FieldPath
+from millrace.contracts.spec.nested_type import is_nested, nested_type
+from millrace.contracts.spec.record_fields import FieldPath
 
 NAMES = st.sampled_from(["city", "zip", "order", "id", "more", "x", "City", "a.b", "`"])
 SCALARS = st.sampled_from([None, True, 7, -1, 10**12, 1.5, "7", " 8 ", "x", "", "größe"])

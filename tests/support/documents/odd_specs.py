@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from include.specs.files import SpecLoader
+from millrace.specs.files import SpecLoader
 from tests.support.documents.specs import SHIPPED
 
 ODD: tuple[Any, ...] = (

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from include.catalog import load_catalog
-from include.specs.checks.refresh import unproved_refreshes
-from include.specs.checks.sql import sql_problems
-from include.specs.problem import SpecProblem
+from millrace.catalog import load_catalog
+from millrace.specs.checks.refresh import unproved_refreshes
+from millrace.specs.checks.sql import sql_problems
+from millrace.specs.problem import SpecProblem
 from tests.support.documents.specs import Document, bronze_document, gold_document, silver_document, write_specs
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import yaml
 
-from include.catalog import Catalog
-from include.contracts.spec.table_spec import AnySpec, BronzeSpec, GoldSpec, SilverSpec, parse_spec
-from include.settings import Settings
+from millrace.catalog import Catalog
+from millrace.contracts.spec.table_spec import AnySpec, BronzeSpec, GoldSpec, SilverSpec, parse_spec
+from millrace.settings import Settings
 
 Document = dict[str, Any]
 

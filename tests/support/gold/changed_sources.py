@@ -10,8 +10,8 @@ import pyarrow as pa
 from deltalake import DeltaTable, Field, write_deltalake
 from deltalake.schema import PrimitiveType
 
-from include.catalog import load_catalog
-from include.control.log.delta_log import latest_version
+from millrace.catalog import load_catalog
+from millrace.control.log.delta_log import latest_version
 from tests.support.documents.specs import bronze_document, silver_document
 from tests.support.given import arrow_type
 from tests.support.lakehouse import Lakehouse

@@ -9,13 +9,13 @@ from typing import Any
 import pyarrow as pa
 from deltalake import DeltaTable
 
-from include.catalog import load_catalog
-from include.contracts.job.report import JobReport
-from include.contracts.spec.table_spec import GoldSpec
-from include.control.log.delta_log import latest_version
-from include.errors import Outcome
-from include.specs.checks.refresh import unproved_refreshes
-from include.specs.checks.sql import sql_problems
+from millrace.catalog import load_catalog
+from millrace.contracts.job.report import JobReport
+from millrace.contracts.spec.table_spec import GoldSpec
+from millrace.control.log.delta_log import latest_version
+from millrace.errors import Outcome
+from millrace.specs.checks.refresh import unproved_refreshes
+from millrace.specs.checks.sql import sql_problems
 from tests.support.documents.specs import Document
 from tests.support.gold.changed_sources import ChangedSources, equals
 from tests.support.gold.random_specs import Kind

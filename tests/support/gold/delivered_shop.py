@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from include.contracts.job.args import Job
-from include.contracts.job.report import JobReport
-from include.control.log.stored_tables import is_table
-from include.errors import Outcome
+from millrace.contracts.job.args import Job
+from millrace.contracts.job.report import JobReport
+from millrace.control.log.stored_tables import is_table
+from millrace.errors import Outcome
 from tests.support.gold.modelled_gold import COLUMNS, HOURLY, MOST, TABLES, Row, gold_documents, right_rows
 from tests.support.lakehouse import Lakehouse
 from tests.support.silver.orders import OrderRow, orders_document

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from include.contracts.job.args import Job
-from include.contracts.job.report import JobReport
-from include.contracts.job.requests import QuarantineRequest
-from include.control.log.delta_log import commits_after, latest_version
-from include.errors import ExitCode, Outcome
+from millrace.contracts.job.args import Job
+from millrace.contracts.job.report import JobReport
+from millrace.contracts.job.requests import QuarantineRequest
+from millrace.control.log.delta_log import commits_after, latest_version
+from millrace.errors import ExitCode, Outcome
 from tests.support.killed_drivers.drivers import AnyDrivers, DriverEnd, OwnProcess
 from tests.support.killed_drivers.outcome import lost_attempts, outcome, states_of_files
 from tests.support.killed_drivers.scenarios import SCENARIOS

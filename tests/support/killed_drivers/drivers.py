@@ -16,11 +16,11 @@ from types import TracebackType
 
 import pytest
 
-from include.contracts.job.args import WRITER_OF_LAYER, Job, JobArgs
-from include.contracts.job.report import JobReport
-from include.contracts.job.requests import RebuildRequest, RequestFile
-from include.settings import PROJECT
-from spark_jobs.runtime.entrypoint import run_and_report
+from millrace.contracts.job.args import WRITER_OF_LAYER, Job, JobArgs
+from millrace.contracts.job.report import JobReport
+from millrace.contracts.job.requests import RebuildRequest, RequestFile
+from millrace.settings import PROJECT
+from millrace_spark.runtime.entrypoint import run_and_report
 from tests.support.killed_drivers.places import NOWHERE, die_at, judge_few_rows_by_change
 from tests.support.lakehouse import RUN, Lakehouse
 

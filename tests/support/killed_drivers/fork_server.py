@@ -17,14 +17,14 @@ from typing import Any
 
 import pytest
 
-from include.contracts.job.args import Job
-from include.control.leases.leases import Leases
-from include.control.storage.objects import LocalObjectStore
-from include.paths import LakehousePaths
-from spark_jobs.jobs import table_rebuild
-from spark_jobs.quality import suites  # noqa: F401 - a gate uses it
-from spark_jobs.runtime.context import JobContext
-from spark_jobs.runtime.entrypoint import main
+from millrace.contracts.job.args import Job
+from millrace.control.leases.leases import Leases
+from millrace.control.storage.objects import LocalObjectStore
+from millrace.paths import LakehousePaths
+from millrace_spark.jobs import table_rebuild
+from millrace_spark.quality import suites  # noqa: F401 - a gate uses it
+from millrace_spark.runtime.context import JobContext
+from millrace_spark.runtime.entrypoint import main
 from tests.support.killed_drivers.places import die_at, judge_few_rows_by_change
 from tests.support.lakehouse import RUN
 

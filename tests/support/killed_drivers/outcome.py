@@ -8,18 +8,18 @@ from typing import Any
 
 from deltalake import DeltaTable
 
-from include.contracts.job.requests import RowFilter
-from include.contracts.row_status import RowStatus
-from include.control.gates.gates import Gates
-from include.control.landing.file_states import FileState, file_states
-from include.control.ledger.events import FileEvent
-from include.control.ledger.ledger import Ledger
-from include.control.ledger.resolution import table_id
-from include.control.log.delta_log import commits_after
-from include.control.log.stored_tables import is_table, open_table
-from include.control.quarantine.rows import quarantined_rows
-from include.control.quarantine.stored_rows import StoredRows
-from include.paths import LakehousePaths
+from millrace.contracts.job.requests import RowFilter
+from millrace.contracts.row_status import RowStatus
+from millrace.control.gates.gates import Gates
+from millrace.control.landing.file_states import FileState, file_states
+from millrace.control.ledger.events import FileEvent
+from millrace.control.ledger.ledger import Ledger
+from millrace.control.ledger.resolution import table_id
+from millrace.control.log.delta_log import commits_after
+from millrace.control.log.stored_tables import is_table, open_table
+from millrace.control.quarantine.rows import quarantined_rows
+from millrace.control.quarantine.stored_rows import StoredRows
+from millrace.paths import LakehousePaths
 from tests.support.killed_drivers.steps import numbers
 
 VARYING_COLUMNS = ("_table_id", "_ingested_at", "_batch_token", "first_seen", "last_seen")

@@ -12,26 +12,26 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from include.contracts.job.report import JobReport
-from include.contracts.lake_path import LakePath
-from include.control.gates import restore
-from include.control.gates.gates import Gates
-from include.control.ledger.events import FileEvent
-from include.control.ledger.ledger import Ledger
-from include.control.ledger.new_columns import NewColumns
-from include.control.ledger.ops_table import OpsTable
-from include.control.ledger.rebuilds import Rebuilds
-from include.control.log.batch import Intent, Winner
-from include.control.quarantine.events import QuarantineEvents, RowEvent
-from spark_jobs.delta_io import tables
-from spark_jobs.layers.bronze import bronze
-from spark_jobs.layers.gate import changed_rows
-from spark_jobs.layers.gold import gold
-from spark_jobs.layers.rebuild import switching, undoing
-from spark_jobs.layers.rebuild.staged_builds import StagedBuild
-from spark_jobs.layers.silver import silver
-from spark_jobs.protocol import quarantine
-from spark_jobs.protocol.batches import BatchPlan
+from millrace.contracts.job.report import JobReport
+from millrace.contracts.lake_path import LakePath
+from millrace.control.gates import restore
+from millrace.control.gates.gates import Gates
+from millrace.control.ledger.events import FileEvent
+from millrace.control.ledger.ledger import Ledger
+from millrace.control.ledger.new_columns import NewColumns
+from millrace.control.ledger.ops_table import OpsTable
+from millrace.control.ledger.rebuilds import Rebuilds
+from millrace.control.log.batch import Intent, Winner
+from millrace.control.quarantine.events import QuarantineEvents, RowEvent
+from millrace_spark.delta_io import tables
+from millrace_spark.layers.bronze import bronze
+from millrace_spark.layers.gate import changed_rows
+from millrace_spark.layers.gold import gold
+from millrace_spark.layers.rebuild import switching, undoing
+from millrace_spark.layers.rebuild.staged_builds import StagedBuild
+from millrace_spark.layers.silver import silver
+from millrace_spark.protocol import quarantine
+from millrace_spark.protocol.batches import BatchPlan
 from tests.support.killed_drivers.steps import Step
 
 NOWHERE = "nowhere"

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from include.cli.replay import record_replays, replays
-from include.contracts.job.requests import QuarantineRequest
-from include.errors import ExitCode, Outcome
-from include.settings import Settings
+from millrace.cli.replay import record_replays, replays
+from millrace.contracts.job.requests import QuarantineRequest
+from millrace.errors import ExitCode, Outcome
+from millrace.settings import Settings
 from tests.support.documents.specs import Document, bronze_document, gold_document, silver_document
 from tests.support.given import given
 from tests.support.killed_drivers import places as at

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from include.catalog import load_catalog
-from include.contracts.lake_path import LakePath
-from include.control.gates.gates import Gates
-from include.control.ledger.events import BatchEvent
-from include.control.ledger.ledger import Ledger
-from include.control.ledger.resolution import table_id
-from include.control.log.delta_log import Commit, commits_after
-from include.control.log.stored_tables import is_table
-from spark_jobs.delta_io.tables import committed_txn
+from millrace.catalog import load_catalog
+from millrace.contracts.lake_path import LakePath
+from millrace.control.gates.gates import Gates
+from millrace.control.ledger.events import BatchEvent
+from millrace.control.ledger.ledger import Ledger
+from millrace.control.ledger.resolution import table_id
+from millrace.control.log.delta_log import Commit, commits_after
+from millrace.control.log.stored_tables import is_table
+from millrace_spark.delta_io.tables import committed_txn
 from tests.support.lakehouse import Lakehouse
 
 

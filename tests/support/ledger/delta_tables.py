@@ -10,17 +10,17 @@ from typing import Any
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
-from include.contracts.interval import Interval
-from include.contracts.job.report import RowCounts
-from include.contracts.spec.table_spec import AnySpec
-from include.control.gates.gates import Gates
-from include.control.gates.result import GateResult
-from include.control.ledger.ledger import Ledger
-from include.control.ledger.resolution import resolve, table_id
-from include.control.log.batch import BatchSources, FileFact, Intent, Stream, Winner, new_token
-from include.control.log.delta_log import latest_version
-from include.control.log.streams import stream_properties
-from include.paths import LakehousePaths
+from millrace.contracts.interval import Interval
+from millrace.contracts.job.report import RowCounts
+from millrace.contracts.spec.table_spec import AnySpec
+from millrace.control.gates.gates import Gates
+from millrace.control.gates.result import GateResult
+from millrace.control.ledger.ledger import Ledger
+from millrace.control.ledger.resolution import resolve, table_id
+from millrace.control.log.batch import BatchSources, FileFact, Intent, Stream, Winner, new_token
+from millrace.control.log.delta_log import latest_version
+from millrace.control.log.streams import stream_properties
+from millrace.paths import LakehousePaths
 
 ROWS = pa.schema([("n", pa.int64())])
 FIRST_DAY = datetime(2013, 1, 1, tzinfo=UTC)

@@ -9,11 +9,11 @@ from typing import Any
 import pyarrow as pa
 from deltalake import DeltaTable
 
-from include.contracts.lake_path import LakePath
-from include.control.events import event_log
-from include.control.ledger import ops_table
-from include.control.ledger.ops_table import OpsTable
-from include.control.log.stored_tables import open_table
+from millrace.contracts.lake_path import LakePath
+from millrace.control.events import event_log
+from millrace.control.ledger import ops_table
+from millrace.control.ledger.ops_table import OpsTable
+from millrace.control.log.stored_tables import open_table
 from tests.support.processes import LineUp, run_together
 
 EVENTS = pa.schema([("recorded_at", pa.timestamp("us", tz="UTC")), ("table", pa.string()), ("word", pa.string())])

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from include.contracts.job.report import CheckResult
-from include.control.gates.gates import Gates
-from include.control.gates.result import GateResult
+from millrace.contracts.job.report import CheckResult
+from millrace.control.gates.gates import Gates
+from millrace.control.gates.result import GateResult
 
 TABLE = "silver.flights"
 

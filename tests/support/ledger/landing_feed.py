@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from include.control.landing.earlier_runs import EarlierRuns
-from include.control.landing.ingest import FilePlan, plan_files
-from include.control.landing.inspection import inspect
-from include.control.landing.matching import ReadFile
-from include.control.landing.on_disk import LocalLanding
-from include.control.ledger.events import FileEvent
-from include.control.ledger.ledger import Ledger
-from include.control.log.batch import BatchSources, FileFact, Intent, Stream, Winner
+from millrace.control.landing.earlier_runs import EarlierRuns
+from millrace.control.landing.ingest import FilePlan, plan_files
+from millrace.control.landing.inspection import inspect
+from millrace.control.landing.matching import ReadFile
+from millrace.control.landing.on_disk import LocalLanding
+from millrace.control.ledger.events import FileEvent
+from millrace.control.ledger.ledger import Ledger
+from millrace.control.log.batch import BatchSources, FileFact, Intent, Stream, Winner
 from tests.support.deliveries import Deliver
 from tests.support.documents.specs import bronze_spec
 from tests.support.ledger.delta_tables import day, intent_of

@@ -14,12 +14,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from include.contracts.lake_path import LakePath, lake_path
-from include.control.leases.claim import LeaseClaim
-from include.control.leases.leases import Leases
-from include.control.storage.objects import LocalObjectStore
-from include.control.storage.objects_on_s3 import object_store
-from include.settings import PROJECT
+from millrace.contracts.lake_path import LakePath, lake_path
+from millrace.control.leases.claim import LeaseClaim
+from millrace.control.leases.leases import Leases
+from millrace.control.storage.objects import LocalObjectStore
+from millrace.control.storage.objects_on_s3 import object_store
+from millrace.settings import PROJECT
 from tests.support.processes import LineUp
 
 TABLE, STREAM = "silver.flights", "main"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from include.control.ledger.events import FileEvent, file_fact
-from include.control.ledger.ledger import Ledger
-from include.control.log.batch import FileFact
+from millrace.control.ledger.events import FileEvent, file_fact
+from millrace.control.ledger.ledger import Ledger
+from millrace.control.log.batch import FileFact
 
 
 def loaded_by_path(ledger: Ledger, table: str, table_id: str) -> dict[str, FileFact]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from include.contracts.spec.table_spec import AnySpec
-from include.control.planning.advice import Advice
-from include.control.planning.planner import Planner
-from include.settings import Settings
+from millrace.contracts.spec.table_spec import AnySpec
+from millrace.control.planning.advice import Advice
+from millrace.control.planning.planner import Planner
+from millrace.settings import Settings
 from tests.support.documents.specs import bronze_spec, catalog_of, gold_spec, silver_spec
 from tests.support.ledger.delta_tables import day, file_contents
 

@@ -23,13 +23,13 @@ import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError
 
-from include.contracts.job.report import RowCounts
-from include.control.ledger.events import BatchEvent
-from include.control.ledger.ledger import Ledger
-from include.control.log.batch import BatchSources, FileFact, Intent, Stream, StreamPosition, Winner
-from include.errors import ConflictError
-from include.paths import LakehousePaths
-from spark_jobs.protocol.batches import BatchPlan, BatchRequest, BatchWriter, Closing
+from millrace.contracts.job.report import RowCounts
+from millrace.control.ledger.events import BatchEvent
+from millrace.control.ledger.ledger import Ledger
+from millrace.control.log.batch import BatchSources, FileFact, Intent, Stream, StreamPosition, Winner
+from millrace.errors import ConflictError
+from millrace.paths import LakehousePaths
+from millrace_spark.protocol.batches import BatchPlan, BatchRequest, BatchWriter, Closing
 from tests.support.ledger.delta_tables import day, properties_of
 from tests.support.ledger.ledger_reading import loaded_by_path
 

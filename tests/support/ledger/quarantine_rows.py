@@ -8,9 +8,9 @@ from typing import Any
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 
-from include.control.ledger.resolution import table_id as id_of
-from include.control.log.batch import Intent
-from include.paths import LakehousePaths
+from millrace.control.ledger.resolution import table_id as id_of
+from millrace.control.log.batch import Intent
+from millrace.paths import LakehousePaths
 
 FIRST = datetime(2013, 1, 1, tzinfo=UTC)
 SEEN = datetime(2026, 1, 1, tzinfo=UTC)

@@ -7,17 +7,17 @@ from pathlib import Path
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
-from include.contracts.interval import Interval
-from include.contracts.job.report import CheckResult, FileRows, RowCounts
-from include.contracts.spec.table_spec import AnySpec, BronzeSpec
-from include.control.gates.gates import Gates
-from include.control.gates.result import GateResult
-from include.control.landing.inspection import inspect
-from include.control.landing.on_disk import LocalLanding
-from include.control.ledger.ledger import Ledger
-from include.control.ledger.resolution import resolve
-from include.control.log.batch import BatchSources, FileFact, Stream, Winner
-from include.paths import LakehousePaths
+from millrace.contracts.interval import Interval
+from millrace.contracts.job.report import CheckResult, FileRows, RowCounts
+from millrace.contracts.spec.table_spec import AnySpec, BronzeSpec
+from millrace.control.gates.gates import Gates
+from millrace.control.gates.result import GateResult
+from millrace.control.landing.inspection import inspect
+from millrace.control.landing.on_disk import LocalLanding
+from millrace.control.ledger.ledger import Ledger
+from millrace.control.ledger.resolution import resolve
+from millrace.control.log.batch import BatchSources, FileFact, Stream, Winner
+from millrace.paths import LakehousePaths
 from tests.support.ledger.delta_tables import intent_of, properties_of
 from tests.support.ledger.delta_tables import judge as judge_version
 from tests.support.listing import list_files

@@ -8,12 +8,12 @@ from pathlib import Path
 
 from deltalake import DeltaTable
 
-from include.contracts.job.report import FileRows, RowCounts
-from include.contracts.spec.common_settings import DEFAULT_CONFLICTS, ConflictSpec
-from include.control.ledger.ledger import Ledger
-from include.control.log.batch import BatchSources, FileFact, Intent, Stream, StreamPosition, Winner
-from include.paths import LakehousePaths
-from spark_jobs.protocol.batches import BatchPlan, BatchRequest, BatchResult, BatchWriter, Closing
+from millrace.contracts.job.report import FileRows, RowCounts
+from millrace.contracts.spec.common_settings import DEFAULT_CONFLICTS, ConflictSpec
+from millrace.control.ledger.ledger import Ledger
+from millrace.control.log.batch import BatchSources, FileFact, Intent, Stream, StreamPosition, Winner
+from millrace.paths import LakehousePaths
+from millrace_spark.protocol.batches import BatchPlan, BatchRequest, BatchResult, BatchWriter, Closing
 from tests.support.ledger.delta_tables import append, commit, create_table, day, intent_of
 
 ORDERS = Stream("bronze.orders")

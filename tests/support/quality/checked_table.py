@@ -9,17 +9,17 @@ import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
-from include.contracts.spec.expectation import Expectation
-from include.control.gates.judged_figures import JudgedFigures
-from include.control.ledger.states.measures import table_rows
-from include.control.log.batch import BatchSources
-from include.control.log.delta_log import latest_version
-from spark_jobs.delta_io.reads import read_version
-from spark_jobs.layers.gate.changed_rows import JudgedVersion, change_since, next_figures
-from spark_jobs.quality.fused.one_pass import GATE_CONF
-from spark_jobs.quality.suites import CheckedRules, check_rules
-from spark_jobs.quality.verdicts.comparable_version import IN_TABLE, ComparableVersion
-from spark_jobs.runtime.session import own_session
+from millrace.contracts.spec.expectation import Expectation
+from millrace.control.gates.judged_figures import JudgedFigures
+from millrace.control.ledger.states.measures import table_rows
+from millrace.control.log.batch import BatchSources
+from millrace.control.log.delta_log import latest_version
+from millrace_spark.delta_io.reads import read_version
+from millrace_spark.layers.gate.changed_rows import JudgedVersion, change_since, next_figures
+from millrace_spark.quality.fused.one_pass import GATE_CONF
+from millrace_spark.quality.suites import CheckedRules, check_rules
+from millrace_spark.quality.verdicts.comparable_version import IN_TABLE, ComparableVersion
+from millrace_spark.runtime.session import own_session
 from tests.support.ledger.delta_tables import intent_of
 from tests.support.quality.compared_version import compared_version
 

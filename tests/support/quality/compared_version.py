@@ -9,7 +9,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from spark_jobs.quality.verdicts.comparable_version import ComparableVersion
+from millrace_spark.quality.verdicts.comparable_version import ComparableVersion
 
 AT = datetime(2013, 1, 2, tzinfo=UTC)
 TABLE = "silver.things"

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from include.contracts.spec.expectation import Action, Expectation
-from spark_jobs.quality.rules.bounds import value_bound
+from millrace.contracts.spec.expectation import Action, Expectation
+from millrace_spark.quality.rules.bounds import value_bound
 
 SCHEMA = pa.schema(
     {

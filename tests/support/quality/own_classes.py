@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from include.contracts.spec import expectation_arguments
-from include.contracts.spec.custom_expectations import read_custom_expectations
+from millrace.contracts.spec import expectation_arguments
+from millrace.contracts.spec.custom_expectations import read_custom_expectations
 
 
 @contextmanager
 def own_classes(folder: Path) -> Iterator[None]:
     """Treat the files of a folder as if they were in include/expectations."""
-    from spark_jobs.quality.gx import classes  # imports Great Expectations, which takes seconds
+    from millrace_spark.quality.gx import classes  # imports Great Expectations, which takes seconds
 
     found, _ = read_custom_expectations(folder, expectation_arguments.ARGUMENTS)
     with pytest.MonkeyPatch.context() as patch:

@@ -12,7 +12,7 @@ from great_expectations.data_context.types.base import ProgressBarsConfig
 from great_expectations.expectations.registry import get_expectation_impl
 from pyspark.sql import DataFrame, SparkSession
 
-from include.contracts.spec.expectation import Expectation
+from millrace.contracts.spec.expectation import Expectation
 
 
 @dataclass(frozen=True)

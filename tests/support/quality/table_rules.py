@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from include.contracts.spec.expectation import Expectation
+from millrace.contracts.spec.expectation import Expectation
 from tests.support.quality.odd_frames import EDGES, PAIRS, SCHEMA, row_rules, rule
 
 _NUMBERS = ("whole", "long", "single", "real", "money")

@@ -8,11 +8,11 @@ from datetime import datetime
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
-from include.control.gates.gates import Gates
-from include.control.gates.result import GateResult
-from include.control.ledger.resolution import table_id
-from include.control.log.stored_tables import options_of
-from include.paths import LakehousePaths
+from millrace.control.gates.gates import Gates
+from millrace.control.gates.result import GateResult
+from millrace.control.ledger.resolution import table_id
+from millrace.control.log.stored_tables import options_of
+from millrace.paths import LakehousePaths
 
 ORDERS = "silver.orders"
 HASH = "rules"

@@ -44,7 +44,7 @@ Read = Callable[[Question], list[int]]
 def by_duckdb(path: str, version: int) -> Read:
     import duckdb
 
-    from include.control.views.duckdb_file import delta_extension
+    from millrace.control.views.duckdb_file import delta_extension
 
     lake = duckdb.connect(config={"allow_unsigned_extensions": "true"})
     lake.load_extension(str(delta_extension()))

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from include.catalog import load_catalog
-from include.contracts.job.report import JobReport
-from include.control.log.delta_log import latest_version
-from include.control.planning.planner import Planner
-from include.settings import Settings
+from millrace.catalog import load_catalog
+from millrace.contracts.job.report import JobReport
+from millrace.control.log.delta_log import latest_version
+from millrace.control.planning.planner import Planner
+from millrace.settings import Settings
 from tests.support.documents.specs import Document, bronze_document, silver_document
 from tests.support.given import given
 from tests.support.lakehouse import AT_LEAST_0, Lakehouse

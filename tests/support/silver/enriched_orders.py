@@ -6,9 +6,9 @@ from typing import Any
 
 import yaml
 
-from include.control.log.stored_tables import open_table
-from include.settings import PROJECT
-from include.specs.files import SpecLoader
+from millrace.control.log.stored_tables import open_table
+from millrace.settings import PROJECT
+from millrace.specs.files import SpecLoader
 from tests.support.documents.specs import Document, bronze_document, gold_document, silver_document
 from tests.support.lakehouse import Lakehouse
 from tests.support.model_database import model_database

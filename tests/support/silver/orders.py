@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 from pyspark.sql import functions as F
 
-from spark_jobs.runtime.session import own_session
-from spark_jobs.transforms.silver.changes import row_hash
-from spark_jobs.transforms.silver.silver import source_columns
+from millrace_spark.runtime.session import own_session
+from millrace_spark.transforms.silver.changes import row_hash
+from millrace_spark.transforms.silver.silver import source_columns
 from tests.support.documents.specs import Document, bronze_document
 
 KEYS = [f"o{number}" for number in range(60)]

@@ -6,8 +6,8 @@ import json
 from datetime import date
 from typing import Any
 
-from include.control.gates.gates import Gates
-from include.control.log.stored_tables import is_table, open_table
+from millrace.control.gates.gates import Gates
+from millrace.control.log.stored_tables import is_table, open_table
 from tests.support.documents.specs import bronze_document, gold_document, silver_document
 from tests.support.given import given
 from tests.support.lakehouse import AT_LEAST_0, Lakehouse, order, tombstones_path

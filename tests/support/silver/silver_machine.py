@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from include.contracts.job.args import Job
-from include.control.log.delta_log import latest_version
-from include.control.maintenance import health
-from include.errors import Outcome
+from millrace.contracts.job.args import Job
+from millrace.control.log.delta_log import latest_version
+from millrace.control.maintenance import health
+from millrace.errors import Outcome
 from tests.support.lakehouse import Lakehouse
 from tests.support.silver.orders import COLUMNS, OrderRow, orders_document
 from tests.support.silver.silver_models import SilverModel

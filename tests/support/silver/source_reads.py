@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import pairwise
 
-from include.control.gates.gates import Gates
-from include.control.log.batch import Intent
-from include.control.log.delta_log import remaining_commits
+from millrace.control.gates.gates import Gates
+from millrace.control.log.batch import Intent
+from millrace.control.log.delta_log import remaining_commits
 from tests.support.lakehouse import Lakehouse
 
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from include.contracts.job.report import JobReport
-from include.errors import Outcome
+from millrace.contracts.job.report import JobReport
+from millrace.errors import Outcome
 from tests.support.documents.specs import Document, bronze_document, silver_document
 from tests.support.lakehouse import AT_LEAST_0, Lakehouse
 

@@ -14,12 +14,12 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from include.contracts.job.report import JobReport
-from include.settings import Settings
-from include.spark_conf import launch_conf
-from spark_jobs.layers.gold import gold
-from spark_jobs.layers.silver import silver
-from spark_jobs.protocol.batches import BatchWriter
+from millrace.contracts.job.report import JobReport
+from millrace.settings import Settings
+from millrace.spark_conf import launch_conf
+from millrace_spark.layers.gold import gold
+from millrace_spark.layers.silver import silver
+from millrace_spark.protocol.batches import BatchWriter
 from tests.support.documents.specs import bronze_document, gold_document, silver_document
 from tests.support.given import given
 from tests.support.lakehouse import Lakehouse, order

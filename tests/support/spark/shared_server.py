@@ -18,7 +18,7 @@ from embedded.servers.s3 import CREDENTIALS
 from embedded.spark.server import NAME as SPARK
 from embedded.spark.server import SparkServer
 from embedded.stack_processes import stop
-from include.settings import Settings
+from millrace.settings import Settings
 
 HOME = "MILLRACE_TEST_SPARK_HOME"
 
@@ -48,8 +48,8 @@ GENERATED_CODE = {"spark.sql.codegen.factoryMode": "FALLBACK"}
 def choose_server_address() -> None:
     """Choose the address of the server, and set it in the environment, which pytest's workers inherit.
 
-    Call it before any import of `spark_jobs.runtime.session`, which reads the address. The first test that needs the
-    server starts it.
+    Call it before any import of `millrace_spark.runtime.session`, which reads the address. The first test that needs
+    the server starts it.
     """
     if HOME in os.environ:
         return

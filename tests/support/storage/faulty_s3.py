@@ -23,7 +23,7 @@ import httpx
 from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from embedded.home import free_port
-from include.settings import PROJECT
+from millrace.settings import PROJECT
 
 CONTROL = "/_control"
 

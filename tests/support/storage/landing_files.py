@@ -13,7 +13,7 @@ import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from include.contracts.job.report import JobReport
+from millrace.contracts.job.report import JobReport
 from tests.support.documents.specs import bronze_document
 from tests.support.lakehouse import Lakehouse
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from include.control.storage.objects import LocalObjectStore
+from millrace.control.storage.objects import LocalObjectStore
 from tests.support.processes import LineUp
 
 

@@ -11,17 +11,17 @@ import pyarrow as pa
 import pytest
 
 from benchmarks import aged_lake
-from include.catalog import Catalog, load_catalog
-from include.cli.facts import read_facts
-from include.contracts.lake_path import LakePath
-from include.control.gates.gates import Gates
-from include.control.ledger import ops_table
-from include.control.ledger.ledger import Ledger
-from include.control.ledger.resolution import read_position, table_id
-from include.control.log.batch import FileFact, Stream
-from include.control.planning.planner import Planner
-from include.paths import LakehousePaths
-from include.settings import Settings
+from millrace.catalog import Catalog, load_catalog
+from millrace.cli.facts import read_facts
+from millrace.contracts.lake_path import LakePath
+from millrace.control.gates.gates import Gates
+from millrace.control.ledger import ops_table
+from millrace.control.ledger.ledger import Ledger
+from millrace.control.ledger.resolution import read_position, table_id
+from millrace.control.log.batch import FileFact, Stream
+from millrace.control.planning.planner import Planner
+from millrace.paths import LakehousePaths
+from millrace.settings import Settings
 
 YOUNG, OLD = 20, 80
 A_FILE = 5

@@ -25,11 +25,11 @@ from containers.spark_connect import HOST, MASTER, REMOTE, command
 from containers.transfer import give_out, take_in
 from embedded.home import free_port
 from embedded.servers.s3 import Bucket
-from include.contracts.airflow_access import AirflowAccess
-from include.contracts.lake_path import S3Path
-from include.errors import StorageError
-from include.settings import PROJECT
-from include.spark_conf import LOG_STORES
+from millrace.contracts.airflow_access import AirflowAccess
+from millrace.contracts.lake_path import S3Path
+from millrace.errors import StorageError
+from millrace.settings import PROJECT
+from millrace.spark_conf import LOG_STORES
 from tests.support.storage.faulty_s3 import faulty_s3
 
 MACHINES = (TASKS, COMMAND_LINE)

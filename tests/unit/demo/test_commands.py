@@ -19,9 +19,9 @@ from demo.progress import BackfillProgress
 from demo.query import query_line, run_line
 from demo.source_system.landing import csv_table, json_lines, write_whole
 from embedded.airflow.api import Run, Task
-from include.catalog import load_catalog
-from include.paths import LakehousePaths
-from include.settings import Settings
+from millrace.catalog import load_catalog
+from millrace.paths import LakehousePaths
+from millrace.settings import Settings
 from tests.support.reading.certified_lake import orders, write_version
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from embedded.bill_of_materials import bill_of_materials
 from embedded.jars import DRIVER_GROUPS, locked_jars
-from include.settings import PROJECT
+from millrace.settings import PROJECT
 
 
 def test_it_has_each_package_and_each_jar_with_its_version_and_checksum() -> None:

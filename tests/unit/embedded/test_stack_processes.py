@@ -17,8 +17,8 @@ import pytest
 
 from embedded.home import Home, free_port, keep_secret
 from embedded.stack_processes import of_stack, recorded, spawn, stop
-from include.processes import end_processes
-from include.settings import PROJECT
+from millrace.processes import end_processes
+from millrace.settings import PROJECT
 from tests.support.waiting import wait_for
 
 SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]

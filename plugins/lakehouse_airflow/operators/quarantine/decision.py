@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 from airflow.sdk.exceptions import AirflowFailException
 
-from include.contracts.counted import counted
-from include.contracts.job.requests import FormAction, QuarantineRequest
 from lakehouse_airflow.hooks.store_access import prepare_process
 from lakehouse_airflow.operators.quarantine.form import asked_by, require_why
+from millrace.contracts.counted import counted
+from millrace.contracts.job.requests import FormAction, QuarantineRequest
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from include.control.quarantine.stored_rows import QuarantinedRow
+    from millrace.control.quarantine.stored_rows import QuarantinedRow
 
 
 def decide_rows(
@@ -27,8 +27,8 @@ def decide_rows(
         AirflowFailException: a row that the form names does not have the status that the action needs.
     """
     # Imported here: parsing a DAG file must not load the Delta reader.
-    from include.control.quarantine.decisions import record_decision
-    from include.control.quarantine.events import Decision, RowEvent
+    from millrace.control.quarantine.decisions import record_decision
+    from millrace.control.quarantine.events import Decision, RowEvent
 
     event = RowEvent.DISCARDED if action is FormAction.DISCARD else RowEvent.REOPENED
     if others := sorted(set(request.rows.ids) - {row.id for row in rows}):
@@ -48,12 +48,12 @@ def give_up_file(table: str, context: Context) -> str:
     Raises:
         AirflowFailException: the form names no file that could not be loaded, or gives no reason.
     """
-    from include.control.landing.file_states import file_states
-    from include.control.landing.giving_up import give_up
-    from include.control.ledger.ledger import Ledger
-    from include.control.ledger.resolution import table_id
-    from include.control.log.stored_tables import is_table
-    from include.errors import BadInputError
+    from millrace.control.landing.file_states import file_states
+    from millrace.control.landing.giving_up import give_up
+    from millrace.control.ledger.ledger import Ledger
+    from millrace.control.ledger.resolution import table_id
+    from millrace.control.log.stored_tables import is_table
+    from millrace.errors import BadInputError
 
     form, paths = context["params"], prepare_process().paths
     path, why = str(form["file"] or "").strip(), str(form["why"] or "")

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk.exceptions import AirflowFailException
 from pydantic import TypeAdapter, ValidationError
 
-from include.contracts.job.column_fix import ColumnFix
-from include.contracts.job.requests import FormAction, QuarantineRequest, RowFilter
-from include.contracts.row_status import PENDING, RowStatus
 from lakehouse_airflow.operators.second_person import who_asked
+from millrace.contracts.job.column_fix import ColumnFix
+from millrace.contracts.job.requests import FormAction, QuarantineRequest, RowFilter
+from millrace.contracts.row_status import PENDING, RowStatus
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

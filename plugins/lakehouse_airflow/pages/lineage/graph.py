@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from include.contracts.spec.values import LAYERS
-from include.overview.lineage.tables import readers_of
-from include.overview.tables.table_overview import TableOverview
-from include.specs.links import build_steps
+from millrace.contracts.spec.values import LAYERS
+from millrace.overview.lineage.tables import readers_of
+from millrace.overview.tables.table_overview import TableOverview
+from millrace.specs.links import build_steps
 
 MOST_BOXES = 50
 """The tables that a layer shows; a list of more is not read as a picture."""

@@ -13,23 +13,23 @@ from fastapi import HTTPException
 from fastapi.responses import HTMLResponse
 from starlette import status
 
-from include.clock import utc_now
-from include.contracts.counted import counted
-from include.contracts.spec.table_spec import BronzeSpec
-from include.contracts.spec.values import LAYERS
-from include.overview.columns import column_names
-from include.overview.lineage.tables import downstream, upstream
-from include.overview.tables.condition import SEVERITY
-from include.overview.tables.table_overview import TableOverview
-from include.specs.invalid_spec import InvalidSpec
 from lakehouse_airflow.pages.failed_tasks import failed_tasks
 from lakehouse_airflow.pages.lineage.graph import graph_of
 from lakehouse_airflow.pages.reader import lakehouse
 from lakehouse_airflow.pages.rendering import page
+from millrace.clock import utc_now
+from millrace.contracts.counted import counted
+from millrace.contracts.spec.table_spec import BronzeSpec
+from millrace.contracts.spec.values import LAYERS
+from millrace.overview.columns import column_names
+from millrace.overview.lineage.tables import downstream, upstream
+from millrace.overview.tables.condition import SEVERITY
+from millrace.overview.tables.table_overview import TableOverview
+from millrace.specs.invalid_spec import InvalidSpec
 
 if TYPE_CHECKING:
-    from include.catalog import Catalog
-    from include.overview.lineage.chains import Step
+    from millrace.catalog import Catalog
+    from millrace.overview.lineage.chains import Step
 
 _MOST_TABLES = 60
 """Of more tables than these the page shows the domains first."""
@@ -122,7 +122,7 @@ def _domains(tables: Iterable[TableOverview]) -> list[dict[str, Any]]:
 def _of_table(shown: TableOverview, catalog: Catalog) -> dict[str, Any]:
     """Return the columns of a table, each with those next to it."""
     # Imported here: it loads a parser of SQL.
-    from include.overview.lineage.chains import ColumnChains
+    from millrace.overview.lineage.chains import ColumnChains
 
     if isinstance(shown.spec, InvalidSpec):
         return {"columns": []}
@@ -137,8 +137,8 @@ def _of_table(shown: TableOverview, catalog: Catalog) -> dict[str, Any]:
 def _of_column(shown: TableOverview, column: str, catalog: Catalog) -> dict[str, Any]:
     """Return the chains of a column, and what its change breaks."""
     # Imported here: they load a parser of SQL.
-    from include.overview.lineage.breakage import broken_places, stopped_tables
-    from include.overview.lineage.chains import ColumnChains
+    from millrace.overview.lineage.breakage import broken_places, stopped_tables
+    from millrace.overview.lineage.chains import ColumnChains
 
     chains = ColumnChains(catalog.specs)
     comes_from, goes_to = chains.comes_from(shown.table, column), chains.goes_to(shown.table, column)

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from include.contracts.job.report import RowCounts
-from include.overview.runs.time_split import Phase, TimeSplit
+from millrace.contracts.job.report import RowCounts
+from millrace.overview.runs.time_split import Phase, TimeSplit
 
 FATES = ("applied", "unchanged", "superseded", "quarantined", "dropped")
 PHASES = list(Phase)

@@ -15,17 +15,6 @@ from fastapi import HTTPException, Request
 from fastapi.responses import HTMLResponse
 from starlette import status
 
-from include.clock import utc_now
-from include.contracts.job.report import RowCounts, total
-from include.contracts.spec.values import layer_order
-from include.control.ledger.states.recent_batches import BatchKind
-from include.errors import MillraceError
-from include.overview.attention import Attention
-from include.overview.lakehouse import no_failed_tasks
-from include.overview.runs.run import Run, Work
-from include.overview.runs.run_overview import answer, next_steps
-from include.overview.runs.table_run import TableOutcome, TableRun, table_runs, with_history
-from include.overview.runs.time_split import TimeSplit, add_up, time_split
 from lakehouse_airflow.pages.airflow_dags import where_to_act
 from lakehouse_airflow.pages.failed_tasks import items_for
 from lakehouse_airflow.pages.paths import APPROVALS
@@ -35,6 +24,17 @@ from lakehouse_airflow.pages.run import bars
 from lakehouse_airflow.pages.run.run_tasks import read_run
 from lakehouse_airflow.ui.links import waiting_text
 from lakehouse_airflow.ui.rights import may_see_rows
+from millrace.clock import utc_now
+from millrace.contracts.job.report import RowCounts, total
+from millrace.contracts.spec.values import layer_order
+from millrace.control.ledger.states.recent_batches import BatchKind
+from millrace.errors import MillraceError
+from millrace.overview.attention import Attention
+from millrace.overview.lakehouse import no_failed_tasks
+from millrace.overview.runs.run import Run, Work
+from millrace.overview.runs.run_overview import answer, next_steps
+from millrace.overview.runs.table_run import TableOutcome, TableRun, table_runs, with_history
+from millrace.overview.runs.time_split import TimeSplit, add_up, time_split
 
 _TABLES, _ITEMS, _FAILED = 20, 10, 20
 """The tables on one page, and the next steps and failed tasks above them."""

@@ -18,14 +18,14 @@ from airflow.sdk.exceptions import AirflowFailException
 from pydantic import ValidationError
 from sqlalchemy import Text, cast, select
 
-from include.contracts.interval import Interval
-from include.contracts.job.args import CheckedVersion
-from include.contracts.job.task_result import TaskResult
-from include.contracts.spec.values import TABLE
-from include.overview.runs.run import Run, RunTask, Work
 from lakehouse_airflow.intervals import interval_of
 from lakehouse_airflow.ui.links import CHECKED_KEY, FAILED_KEY
 from lakehouse_airflow.ui.run_notes import dates_of
+from millrace.contracts.interval import Interval
+from millrace.contracts.job.args import CheckedVersion
+from millrace.contracts.job.task_result import TaskResult
+from millrace.contracts.spec.values import TABLE
+from millrace.overview.runs.run import Run, RunTask, Work
 
 _RETURN_KEY = "return_value"
 """Airflow's key of the XCom with what a task has returned."""

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from datetime import UTC, date, datetime
 from typing import Any
 
-from include.contracts.job.requests import FormAction
-from include.contracts.spec.table_spec import BronzeSpec
-from include.contracts.time_format import ISO_MICROSECOND
-from include.overview.landing_files import FileFilter, LandingFiles, landing_files
-from include.overview.tables.table_overview import TableOverview
 from lakehouse_airflow.pages.tab import ShownTable, Tab
 from lakehouse_airflow.ui.links import quarantine_form_path
+from millrace.contracts.job.requests import FormAction
+from millrace.contracts.spec.table_spec import BronzeSpec
+from millrace.contracts.time_format import ISO_MICROSECOND
+from millrace.overview.landing_files import FileFilter, LandingFiles, landing_files
+from millrace.overview.tables.table_overview import TableOverview
 
 _FILES, _FAILURES = 50, 20
 _EPOCH = "1970"

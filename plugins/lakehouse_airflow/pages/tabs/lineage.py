@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from include.overview.lineage.tables import downstream, source_reads, upstream
 from lakehouse_airflow.pages.tab import ShownTable, Tab
+from millrace.overview.lineage.tables import downstream, source_reads, upstream
 
 
 def _values(shown: ShownTable) -> Mapping[str, Any]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from include.contracts.lake_path import LakePath, S3Path
-from include.contracts.spec.table_spec import AnySpec, BronzeSpec
-from include.control.views.scripts import View
-from include.overview.columns import described_columns, rules_of_table
-from include.settings import Settings
-from include.specs.invalid_spec import InvalidSpec
 from lakehouse_airflow.pages.tab import ShownTable, Tab
+from millrace.contracts.lake_path import LakePath, S3Path
+from millrace.contracts.spec.table_spec import AnySpec, BronzeSpec
+from millrace.control.views.scripts import View
+from millrace.overview.columns import described_columns, rules_of_table
+from millrace.settings import Settings
+from millrace.specs.invalid_spec import InvalidSpec
 
 
 def _values(shown: ShownTable) -> Mapping[str, Any]:

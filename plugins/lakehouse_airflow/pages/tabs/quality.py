@@ -7,9 +7,9 @@ from typing import Any
 
 from markupsafe import Markup
 
-from include.overview.quality import RuleHistory, quality_of
 from lakehouse_airflow.pages.tab import ShownTable, Tab
 from lakehouse_airflow.pages.trend import trend
+from millrace.overview.quality import RuleHistory, quality_of
 
 
 def _values(shown: ShownTable) -> Mapping[str, Any]:

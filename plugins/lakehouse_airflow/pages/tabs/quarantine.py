@@ -7,18 +7,18 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from include.contracts.job.requests import FormAction, RowFilter
-from include.contracts.row_status import PENDING, RowStatus
-from include.contracts.spec.table_spec import BronzeSpec, SilverSpec
-from include.control.quarantine.events import RowEvent
-from include.control.quarantine.fixable_columns import FixableColumns, fixable_columns, with_nulls
-from include.control.quarantine.rows import count_rows, newest_rows
-from include.control.quarantine.stored_rows import QuarantinedRow, StoredRows
-from include.control.quarantine.waits import Wait, wait_of
-from include.overview.quarantine import RowHistory, row_history, waiting_rows
-from include.overview.tables.table_overview import TableOverview
 from lakehouse_airflow.pages.tab import ShownTable, Tab
 from lakehouse_airflow.ui.links import quarantine_form_path as form
+from millrace.contracts.job.requests import FormAction, RowFilter
+from millrace.contracts.row_status import PENDING, RowStatus
+from millrace.contracts.spec.table_spec import BronzeSpec, SilverSpec
+from millrace.control.quarantine.events import RowEvent
+from millrace.control.quarantine.fixable_columns import FixableColumns, fixable_columns, with_nulls
+from millrace.control.quarantine.rows import count_rows, newest_rows
+from millrace.control.quarantine.stored_rows import QuarantinedRow, StoredRows
+from millrace.control.quarantine.waits import Wait, wait_of
+from millrace.overview.quarantine import RowHistory, row_history, waiting_rows
+from millrace.overview.tables.table_overview import TableOverview
 
 _ROWS = 25
 _WAITING = "waiting"

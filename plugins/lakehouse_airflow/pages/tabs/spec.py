@@ -8,12 +8,12 @@ from typing import Any
 from fastapi import HTTPException
 from starlette import status
 
-from include.control.changes.table_diff import changes_since
-from include.control.log.batch import Winner
-from include.control.ops_tables import OpsTables
-from include.overview.tables.table_overview import TableOverview
-from include.specs.invalid_spec import InvalidSpec
 from lakehouse_airflow.pages.tab import ShownTable, Tab
+from millrace.control.changes.table_diff import changes_since
+from millrace.control.log.batch import Winner
+from millrace.control.ops_tables import OpsTables
+from millrace.overview.tables.table_overview import TableOverview
+from millrace.specs.invalid_spec import InvalidSpec
 
 
 def _values(shown: ShownTable) -> Mapping[str, Any]:

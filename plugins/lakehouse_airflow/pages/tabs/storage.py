@@ -9,10 +9,10 @@ from typing import Any
 
 from airflow.models.dag import DagModel
 
-from include.overview.storage import storage_of
-from include.specs.invalid_spec import InvalidSpec
 from lakehouse_airflow.pages.tab import ShownTable, Tab
 from lakehouse_airflow.ui.links import MAINTENANCE_DAG_ID, dag_path
+from millrace.overview.storage import storage_of
+from millrace.specs.invalid_spec import InvalidSpec
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from include.overview.timeline import timeline
 from lakehouse_airflow.pages.charts import stacked_bars
 from lakehouse_airflow.pages.tab import ShownTable, Tab
+from millrace.overview.timeline import timeline
 
 _BATCHES = 30
 _FATES = ("applied", "unchanged", "superseded", "quarantined", "dropped")

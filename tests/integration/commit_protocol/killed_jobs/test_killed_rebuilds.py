@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from include.control.ledger.resolution import table_id
-from include.errors import ExitCode, Outcome
+from millrace.control.ledger.resolution import table_id
+from millrace.errors import ExitCode, Outcome
 from tests.support.killed_drivers.batches import assert_killed
 from tests.support.killed_drivers.drivers import AnyDrivers, Drivers, OwnProcess
 from tests.support.killed_drivers.places import (

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from embedded.spark.server import SparkServer
-from include.control.gates.gates import Gates
-from include.control.log.delta_log import latest_version
-from include.errors import Outcome
+from millrace.control.gates.gates import Gates
+from millrace.control.log.delta_log import latest_version
+from millrace.errors import Outcome
 from tests.support.killed_drivers.batches import assert_killed
 from tests.support.killed_drivers.drivers import AnyDrivers, OwnProcess
 from tests.support.killed_drivers.places import QUARANTINE_PUT_BACK, RESTORE_PLACES, RESTORED

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from include.contracts.job.args import Job
-from include.control.gates.gates import Gates
-from include.errors import Outcome
+from millrace.contracts.job.args import Job
+from millrace.control.gates.gates import Gates
+from millrace.errors import Outcome
 from tests.support.given import given
 from tests.support.killed_drivers.batches import CleanBatch, assert_killed
 from tests.support.killed_drivers.drivers import OwnProcess

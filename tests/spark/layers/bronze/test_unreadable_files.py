@@ -9,11 +9,11 @@ import pytest
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from include.control.landing.inspection import inspect
-from include.control.landing.on_disk import LocalLanding
-from include.control.log.batch import FileFact
-from spark_jobs.delta_io.landing_reads import read_landing
-from spark_jobs.layers.bronze.unreadable_files import failing_files
+from millrace.control.landing.inspection import inspect
+from millrace.control.landing.on_disk import LocalLanding
+from millrace.control.log.batch import FileFact
+from millrace_spark.delta_io.landing_reads import read_landing
+from millrace_spark.layers.bronze.unreadable_files import failing_files
 from tests.support.documents.specs import bronze_spec
 from tests.support.storage.landing_files import parquet_of
 

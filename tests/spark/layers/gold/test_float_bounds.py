@@ -6,11 +6,11 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from include.contracts.spec.table_spec import GoldSpec
-from spark_jobs.layers.gold.float_bounds import with_bounds
-from spark_jobs.layers.gold.query import rows_of_query
-from spark_jobs.transforms.differences import as_groups, compare_groups
-from spark_jobs.transforms.groups import aggregate
+from millrace.contracts.spec.table_spec import GoldSpec
+from millrace_spark.layers.gold.float_bounds import with_bounds
+from millrace_spark.layers.gold.query import rows_of_query
+from millrace_spark.transforms.differences import as_groups, compare_groups
+from millrace_spark.transforms.groups import aggregate
 from tests.support.documents.specs import gold_query_spec, gold_spec
 
 NUMBERS = [1e16, 1.0, -1e16, 0.125, 7.0]

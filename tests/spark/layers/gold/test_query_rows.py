@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from include.contracts.spec.table_spec import GoldSpec
-from spark_jobs.delta_io.reads import read_changes, read_version
-from spark_jobs.layers.gold.query import (
+from millrace.contracts.spec.table_spec import GoldSpec
+from millrace_spark.delta_io.reads import read_changes, read_version
+from millrace_spark.layers.gold.query import (
     refresh_of_query,
     rows_of_query,
     touched_by_lookup_of_query,

@@ -22,7 +22,7 @@ from embedded.airflow.http import AirflowApiError, AirflowHttp
 from embedded.airflow.standalone import NAME, Airflow, clean_environment, passwords, stop_airflow, warm_spark
 from embedded.home import Home, free_port
 from embedded.stack_processes import recorded, spawn
-from include.settings import PROJECT, Settings
+from millrace.settings import PROJECT, Settings
 from tests.support.waiting import wait_for
 
 

@@ -15,10 +15,10 @@ from embedded.home import Home, free_port
 from embedded.spark.probe import answers
 from embedded.spark.server import SparkServer
 from embedded.spark.watch import RESTARTS_PER_HOUR, SparkWatch
-from include.alerts.down_servers import DownServers
-from include.clock import utc_now
-from include.paths import LakehousePaths
-from include.spark_conf import LOG_STORES
+from millrace.alerts.down_servers import DownServers
+from millrace.clock import utc_now
+from millrace.paths import LakehousePaths
+from millrace.spark_conf import LOG_STORES
 from tests.support.waiting import wait_for
 
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from include.settings import PROJECT
 from lakehouse_airflow.airflow_internals import INTERNALS
 from lakehouse_airflow.hooks.spark_job import SparkJobHook
+from millrace.settings import PROJECT
 
 PACKAGE = PROJECT / "plugins" / "lakehouse_airflow"
 PUBLIC = ("airflow.sdk", "airflow.sdk.exceptions", "airflow.sdk.configuration", "airflow.sdk.log", "airflow.sdk.types")

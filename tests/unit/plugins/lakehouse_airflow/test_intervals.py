@@ -10,10 +10,13 @@ import pytest
 from airflow.sdk import RetryAction
 from airflow.sdk.exceptions import AirflowFailException
 
-from include.contracts.interval import Interval
-from include.contracts.job.contention import LeaseWait
-from include.contracts.job.report import JobReport
-from include.errors import (
+from lakehouse_airflow.factory.defaults import run_form
+from lakehouse_airflow.intervals import RunDates, interval_of, label_interval, outside_data, run_dates
+from lakehouse_airflow.retries import RETRIES, Backoff, TypedRetryPolicy, error_of
+from millrace.contracts.interval import Interval
+from millrace.contracts.job.contention import LeaseWait
+from millrace.contracts.job.report import JobReport
+from millrace.errors import (
     BadInputError,
     ConflictError,
     ConservationError,
@@ -26,9 +29,6 @@ from include.errors import (
     SpecError,
     TornLogError,
 )
-from lakehouse_airflow.factory.defaults import run_form
-from lakehouse_airflow.intervals import RunDates, interval_of, label_interval, outside_data, run_dates
-from lakehouse_airflow.retries import RETRIES, Backoff, TypedRetryPolicy, error_of
 from tests.support.ledger.delta_tables import day
 
 JAN_4 = datetime(2013, 1, 4, tzinfo=UTC)

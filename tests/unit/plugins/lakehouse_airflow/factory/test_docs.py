@@ -6,9 +6,9 @@ from pathlib import Path
 
 from markdown_it import MarkdownIt
 
-from include.specs.invalid_spec import InvalidSpec
-from include.specs.problem import SpecProblem
 from lakehouse_airflow.factory.docs import domain_doc, table_doc
+from millrace.specs.invalid_spec import InvalidSpec
+from millrace.specs.problem import SpecProblem
 from tests.support.documents.specs import bronze_spec, gold_query_spec, gold_spec, silver_spec
 
 RULE = {

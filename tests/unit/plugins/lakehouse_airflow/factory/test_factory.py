@@ -15,16 +15,16 @@ from airflow.serialization.serialized_objects import DagSerialization
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from include.catalog import load_catalog
-from include.contracts.job.args import Job
-from include.contracts.spec.table_spec import VALUES_TO_VERIFY
-from include.errors import SpecError
 from lakehouse_airflow.assets import table_asset
 from lakehouse_airflow.factory import build_domain_dag, build_gate_override_dag, build_maintenance_dag
 from lakehouse_airflow.operators.spark_job import SparkJobOperator
 from lakehouse_airflow.operators.table_maintenance import TableMaintenanceOperator
 from lakehouse_airflow.operators.table_write import TableWriteOperator
 from lakehouse_airflow.sensors.landing import LandingSensor
+from millrace.catalog import load_catalog
+from millrace.contracts.job.args import Job
+from millrace.contracts.spec.table_spec import VALUES_TO_VERIFY
+from millrace.errors import SpecError
 from tests.support.documents.odd_specs import SPECS, write_mutated
 from tests.support.documents.specs import (
     Document,

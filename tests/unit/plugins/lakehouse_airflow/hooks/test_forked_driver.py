@@ -12,9 +12,9 @@ import psutil
 import pytest
 from airflow.sdk.log import mask_secret
 
-from include.processes import end_tree
 from lakehouse_airflow.hooks.driver_log import TAIL_LINES, DriverLog
 from lakehouse_airflow.hooks.forked_driver import ForkedDriver, JobFile
+from millrace.processes import end_tree
 
 RunJob = Callable[[str], None]
 

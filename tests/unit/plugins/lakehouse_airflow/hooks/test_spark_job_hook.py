@@ -15,14 +15,14 @@ import pytest
 from airflow.providers.apache.spark.hooks import spark_submit
 from airflow.sdk.exceptions import AirflowFailException
 
-from include.errors import SparkUnavailableError
-from include.settings import PROJECT, Settings
-from include.spark_conf import LATE_COMPILER, STARTED_BY, launch_conf
 from lakehouse_airflow.hooks.driver_log import DriverLog
 from lakehouse_airflow.hooks.spark_job import SparkJobHook
 from lakehouse_airflow.hooks.store_access import prepare_process, reach_store
+from millrace.errors import SparkUnavailableError
+from millrace.settings import PROJECT, Settings
+from millrace.spark_conf import LATE_COMPILER, STARTED_BY, launch_conf
 
-APPLICATION = "/project/spark_jobs/jobs/silver_merge.py"
+APPLICATION = "/project/spark_jobs/millrace_spark/jobs/silver_merge.py"
 ARGUMENTS = ["--table", "silver.flights"]
 MakeHook = Callable[..., SparkJobHook]
 

@@ -7,10 +7,10 @@ from typing import Any
 from openlineage.client.generated.column_lineage_dataset import ColumnLineageDatasetFacet, InputField
 from openlineage.client.naming.dataset import LocalFileSystem
 
-from include.catalog import load_catalog
-from include.contracts.spec.table_spec import AnySpec, BronzeSpec, GoldSpec, SilverSpec, parse_spec
-from include.overview.lineage.origins import DELIVERED
 from lakehouse_airflow.lineage.columns import column_lineage
+from millrace.catalog import load_catalog
+from millrace.contracts.spec.table_spec import AnySpec, BronzeSpec, GoldSpec, SilverSpec, parse_spec
+from millrace.overview.lineage.origins import DELIVERED
 from tests.support.documents.specs import SHIPPED, bronze_spec, gold_query_spec, gold_spec, silver_spec
 from tests.support.silver.two_shops import BRANCH, WEB, two_shops
 

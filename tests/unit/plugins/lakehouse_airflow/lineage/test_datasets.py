@@ -11,18 +11,18 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from deltalake.schema import Field, PrimitiveType
 
-from include.catalog import load_catalog
-from include.contracts.job.args import Job
-from include.contracts.job.report import CheckResult, JobReport, RowCounts
-from include.control.ledger.resolution import table_id
-from include.control.log.batch import PinnedTable
-from include.errors import Outcome
-from include.paths import LakehousePaths
-from include.settings import Settings
 from lakehouse_airflow.lineage.datasets import name_of, names_of_source, schema_fields
 from lakehouse_airflow.lineage.quality import quality_facets
 from lakehouse_airflow.lineage.stored_types import stored_types
 from lakehouse_airflow.lineage.task_lineage import lineage_of_write
+from millrace.catalog import load_catalog
+from millrace.contracts.job.args import Job
+from millrace.contracts.job.report import CheckResult, JobReport, RowCounts
+from millrace.control.ledger.resolution import table_id
+from millrace.control.log.batch import PinnedTable
+from millrace.errors import Outcome
+from millrace.paths import LakehousePaths
+from millrace.settings import Settings
 from tests.support.documents.specs import bronze_spec, gold_spec, write_specs
 from tests.support.ledger.delta_tables import append, create_table, day, load_batch, sources_reading
 from tests.support.silver.known_customers import BRONZE_ORDERS, CUSTOMERS, ORDERS, shop_documents

@@ -16,23 +16,23 @@ import httpx
 import pytest
 from airflow.sdk import DAG
 
-from include.catalog import load_catalog
-from include.contracts.interval import Interval
-from include.contracts.job.args import Job
-from include.contracts.spec.table_spec import BronzeSpec
-from include.contracts.visible_text import visible
 from lakehouse_airflow.operators import second_person, spark_job
 from lakehouse_airflow.operators.question import QuestionOperator
 from lakehouse_airflow.operators.table_write import TableWriteOperator
+from millrace.catalog import load_catalog
+from millrace.contracts.interval import Interval
+from millrace.contracts.job.args import Job
+from millrace.contracts.spec.table_spec import BronzeSpec
+from millrace.contracts.visible_text import visible
 from tests.support.documents.specs import bronze_document, write_specs
 
 DAY = Interval(start=datetime(2013, 1, 5, tzinfo=UTC), end=datetime(2013, 1, 6, tzinfo=UTC))
 
 JOB_HEAD = """
 import sys
-from include.contracts.job.args import JobArgs
-from include.contracts.job.report import JobReport, RowCounts
-from include.errors import Outcome
+from millrace.contracts.job.args import JobArgs
+from millrace.contracts.job.report import JobReport, RowCounts
+from millrace.errors import Outcome
 args = JobArgs.from_argv(sys.argv[1:])
 def report(outcome, message, **more):
     about = dict(job="bronze_ingest", table=args.table, interval=args.interval, run_id=args.run_id)

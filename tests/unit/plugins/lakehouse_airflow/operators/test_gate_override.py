@@ -12,11 +12,6 @@ import pytest
 from airflow.sdk.exceptions import AirflowFailException
 from deltalake import CommitProperties, DeltaTable
 
-from include.contracts.job.task_result import TaskResult
-from include.control.gates.gates import Gates
-from include.control.ledger.deletes import DeleteRecords, Deletes
-from include.control.log.batch import BatchSources, Stream, Winner
-from include.paths import LakehousePaths
 from lakehouse_airflow.assets import OVERRIDDEN_TABLE, table_asset
 from lakehouse_airflow.operators import gate_override, quality_gate
 from lakehouse_airflow.operators.delete_approval import AllowDeletesOperator, DeleteApprovalOperator
@@ -28,6 +23,11 @@ from lakehouse_airflow.operators.gate_override import (
 )
 from lakehouse_airflow.operators.quality_gate import QualityGateOperator
 from lakehouse_airflow.ui.links import FAILED_KEY
+from millrace.contracts.job.task_result import TaskResult
+from millrace.control.gates.gates import Gates
+from millrace.control.ledger.deletes import DeleteRecords, Deletes
+from millrace.control.log.batch import BatchSources, Stream, Winner
+from millrace.paths import LakehousePaths
 from tests.support.ledger.delta_tables import intent_of
 from tests.support.ledger.small_lake import commit_batch, judge
 from tests.unit.plugins.lakehouse_airflow.operators.conftest import DAY, House, Record

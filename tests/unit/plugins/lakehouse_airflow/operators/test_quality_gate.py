@@ -16,16 +16,16 @@ from airflow.sdk.exceptions import AirflowFailException
 from airflow.sdk.execution_time.context import OutletEventAccessor
 from deltalake import write_deltalake
 
-from include.contracts.job.args import CheckedVersion, Job, JobArgs
-from include.contracts.job.report import CheckResult
-from include.contracts.job.task_result import TaskResult
-from include.errors import ConflictError, Outcome
-from include.paths import LakehousePaths
 from lakehouse_airflow.assets import interval_asset, table_asset
 from lakehouse_airflow.operators import quality_gate
 from lakehouse_airflow.operators.gate_decision import findings_in
 from lakehouse_airflow.operators.quality_gate import QualityGateOperator
 from lakehouse_airflow.ui.links import CHECKED_KEY, FAILED_KEY
+from millrace.contracts.job.args import CheckedVersion, Job, JobArgs
+from millrace.contracts.job.report import CheckResult
+from millrace.contracts.job.task_result import TaskResult
+from millrace.errors import ConflictError, Outcome
+from millrace.paths import LakehousePaths
 from tests.support.documents.specs import bronze_document, write_specs
 from tests.support.ledger.small_lake import commit_batch, judge
 from tests.unit.plugins.lakehouse_airflow.operators.conftest import DAY, House

@@ -12,21 +12,21 @@ import pytest
 from airflow.providers.standard.operators import hitl
 from airflow.sdk.exceptions import AirflowFailException, TaskAwaitingInput
 
-from include.contracts.job.args import Job, JobArgs
-from include.contracts.job.column_fix import SetValue
-from include.contracts.job.requests import QuarantineRequest
-from include.contracts.row_status import RowStatus
-from include.control.ledger.events import FileEvent
-from include.control.ledger.ledger import Ledger
-from include.control.ledger.resolution import table_id
-from include.control.ledger.states.table_state import TableStates
-from include.control.ledger.states.waiting_rows import WaitingRows
-from include.control.log.batch import FileFact
-from include.control.quarantine.rows import count_by_status
-from include.control.quarantine.stored_rows import StoredRows
-from include.paths import LakehousePaths
 from lakehouse_airflow.assets import REPLAYED_TABLE, table_asset
 from lakehouse_airflow.operators.quarantine_replay import FixApprovalOperator, QuarantineReplayOperator
+from millrace.contracts.job.args import Job, JobArgs
+from millrace.contracts.job.column_fix import SetValue
+from millrace.contracts.job.requests import QuarantineRequest
+from millrace.contracts.row_status import RowStatus
+from millrace.control.ledger.events import FileEvent
+from millrace.control.ledger.ledger import Ledger
+from millrace.control.ledger.resolution import table_id
+from millrace.control.ledger.states.table_state import TableStates
+from millrace.control.ledger.states.waiting_rows import WaitingRows
+from millrace.control.log.batch import FileFact
+from millrace.control.quarantine.rows import count_by_status
+from millrace.control.quarantine.stored_rows import StoredRows
+from millrace.paths import LakehousePaths
 from tests.support.ledger.delta_tables import day
 from tests.support.ledger.quarantine_rows import FIRST, quarantine, refused
 from tests.unit.plugins.lakehouse_airflow.operators.conftest import House, Record
@@ -99,7 +99,7 @@ def test_the_job_is_asked_for_what_the_form_says(
 @pytest.mark.usefixtures("warm_server")
 def test_a_version_that_the_gate_refuses_fails_the_task(house: House, asked: Callable[..., dict[str, Any]]) -> None:
     house.job(
-        "from include.contracts.job.report import CheckResult\n"
+        "from millrace.contracts.job.report import CheckResult\n"
         "report(Outcome.COMMITTED, 'replayed; refused by its gate', version=4,"
         " checks=(CheckResult(rule='r', action='fail', passed=False),))",
         Job.QUARANTINE_REPLAY,

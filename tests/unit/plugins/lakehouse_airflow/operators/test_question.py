@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from include.contracts.visible_text import visible
 from lakehouse_airflow.operators.question import quoted
+from millrace.contracts.visible_text import visible
 
 MARKDOWN = MarkdownIt()
 TEXTS = st.text(st.sampled_from("`~#*_![]()<>|\\-=. \n\tab:/") | st.characters(exclude_categories=["Cs"]), max_size=40)

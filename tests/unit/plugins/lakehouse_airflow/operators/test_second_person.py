@@ -14,11 +14,6 @@ from airflow.sdk import BaseNotifier
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, TaskAwaitingInput
 from deltalake import write_deltalake
 
-from include.contracts.job.args import Job, JobArgs
-from include.contracts.job.requests import RebuildRequest
-from include.control.ledger.new_columns import ColumnState, NewColumns
-from include.errors import BadInputError
-from include.paths import LakehousePaths
 from lakehouse_airflow.alerts.approval import ApprovalAlert
 from lakehouse_airflow.assets import REBUILT_TABLE, table_asset
 from lakehouse_airflow.operators.column_approval import ColumnApprovalOperator, OpenQuestionsOperator
@@ -26,6 +21,11 @@ from lakehouse_airflow.operators.question import QuestionOperator
 from lakehouse_airflow.operators.second_person import SecondPersonApprovalOperator
 from lakehouse_airflow.operators.table_maintenance import TableMaintenanceOperator
 from lakehouse_airflow.operators.table_rebuild import RebuildApprovalOperator, TableRebuildOperator
+from millrace.contracts.job.args import Job, JobArgs
+from millrace.contracts.job.requests import RebuildRequest
+from millrace.control.ledger.new_columns import ColumnState, NewColumns
+from millrace.errors import BadInputError
+from millrace.paths import LakehousePaths
 from tests.support.documents.specs import bronze_document, write_specs
 from tests.support.ledger.small_lake import commit_batch
 from tests.unit.plugins.lakehouse_airflow.operators.conftest import DAY, House, Record

@@ -14,17 +14,17 @@ from airflow.sdk import DAG
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 from airflow.serialization.serialized_objects import DagSerialization
 
-from include.contracts.job.args import Job, JobArgs
-from include.contracts.job.report import JobReport
-from include.control.ledger.deletes import DeleteRecords, Deletes
-from include.control.ledger.new_columns import ColumnState, NewColumns
-from include.errors import ConflictError, DiskFullError
-from include.paths import LakehousePaths
 from lakehouse_airflow.assets import MAY_PROPOSE_COLUMNS, PROPOSED_COLUMNS
 from lakehouse_airflow.hooks import store_access
 from lakehouse_airflow.operators.table_write import TableWriteOperator
 from lakehouse_airflow.retries import DEFAULT_POLICY, RETRIES
 from lakehouse_airflow.ui.links import FAILED_KEY
+from millrace.contracts.job.args import Job, JobArgs
+from millrace.contracts.job.report import JobReport
+from millrace.control.ledger.deletes import DeleteRecords, Deletes
+from millrace.control.ledger.new_columns import ColumnState, NewColumns
+from millrace.errors import ConflictError, DiskFullError
+from millrace.paths import LakehousePaths
 from tests.support.documents.specs import write_spec
 from tests.unit.plugins.lakehouse_airflow.operators.conftest import COMMITTED, DAY, House, driver_log, writer
 
@@ -69,7 +69,7 @@ def test_the_jobs_command_line_has_everything_but_secrets(house: House, run_of: 
     )
     task = writer(env_vars={"FEED": "night"})
     task.execute(run_of(reprocess=True))
-    assert task.application == str(house.folder / "spark_jobs/jobs/bronze_ingest.py")
+    assert task.application == str(house.folder / "spark_jobs/millrace_spark/jobs/bronze_ingest.py")
     args = JobArgs.from_argv(task.application_args)
     place = "shop/scheduled__2013-01-06T00_00_00+00_00/bronze.orders/1"
     assert args == JobArgs(

@@ -16,12 +16,12 @@ from urllib.parse import quote
 import pytest
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException, TaskDeferred
 
-from include.clock import utc_now
-from include.errors import NotReadyError, StorageError
 from lakehouse_airflow.operators.table_write import TableWriteOperator
 from lakehouse_airflow.operators.waiting_task import RunWaitingTaskOperator, WaitingTask, waiting_task
 from lakehouse_airflow.triggers.landing import LandingTrigger
 from lakehouse_airflow.ui.links import task_path
+from millrace.clock import utc_now
+from millrace.errors import NotReadyError, StorageError
 from tests.support.documents.specs import bronze_document, write_specs
 from tests.unit.plugins.lakehouse_airflow.operators.conftest import COMMITTED, House
 

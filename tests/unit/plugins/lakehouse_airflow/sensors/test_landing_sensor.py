@@ -11,12 +11,12 @@ from airflow.sdk import DAG
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, TaskDeferred
 from airflow.serialization.serialized_objects import DagSerialization
 
-from include.clock import utc_now
-from include.errors import StorageError
 from lakehouse_airflow.retries import DEFAULT_POLICY, RETRIES
 from lakehouse_airflow.sensors.landing import LandingSensor
 from lakehouse_airflow.triggers.landing import LandingTrigger
 from lakehouse_airflow.ui.links import FAILED_KEY
+from millrace.clock import utc_now
+from millrace.errors import StorageError
 from tests.support.documents.specs import bronze_document, write_specs
 from tests.unit.plugins.lakehouse_airflow.operators.conftest import House, house, run_of
 

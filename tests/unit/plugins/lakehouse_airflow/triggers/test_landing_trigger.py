@@ -17,9 +17,9 @@ from airflow.sdk.module_loading import import_string
 from airflow.sdk.serde import deserialize, serialize
 
 from embedded.servers.s3 import Bucket
-from include.clock import utc_now
 from lakehouse_airflow.triggers import landing
 from lakehouse_airflow.triggers.landing import LandingTrigger
+from millrace.clock import utc_now
 
 FOLDER = "orders/date=2013-01-05"
 

@@ -13,15 +13,15 @@ import pytest
 from fastapi import HTTPException
 from filelock import FileLock
 
-from include.contracts.job.args import CheckedVersion
-from include.control.gates.gates import Gates
-from include.control.gates.result import GateResult
-from include.control.gates.run_results import folder_name
-from include.control.ledger.resolution import table_id
-from include.paths import LakehousePaths, RunPaths
-from include.settings import PROJECT, Settings
 from lakehouse_airflow.ui import data_docs
 from lakehouse_airflow.ui.data_docs import open_page, read_page, run_folder
+from millrace.contracts.job.args import CheckedVersion
+from millrace.control.gates.gates import Gates
+from millrace.control.gates.result import GateResult
+from millrace.control.gates.run_results import folder_name
+from millrace.control.ledger.resolution import table_id
+from millrace.paths import LakehousePaths, RunPaths
+from millrace.settings import PROJECT, Settings
 from tests.support.ledger.delta_tables import create_table
 
 DAG, RUN, NAME = "shop", "manual__2013-01-05T00:00:00+00:00", "0123456789abcdef"

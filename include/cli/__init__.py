@@ -1,4 +1,0 @@
-"""The command line: a module for each command, and what several commands share.
-
-`include.control` makes the decisions; the commands here call it and print the results.
-"""

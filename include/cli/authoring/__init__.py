@@ -1,4 +1,0 @@
-"""The commands that write first specs from the files that a source has delivered.
-
-What the files say is guessed by `include.inference`.
-"""

@@ -1,4 +1,0 @@
-"""`lakehouse query`: rows of the certified versions, for people and for other programs.
-
-The versions are found, and opened for DuckDB, by `include.reading`; the other commands about tables are a folder above.
-"""

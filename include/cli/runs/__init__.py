@@ -1,4 +1,0 @@
-"""`lakehouse plan` and `lakehouse run`: the plan of a run, its driver, and the reports that it writes.
-
-`include.control.planning` plans a single table.
-"""

@@ -1,4 +1,0 @@
-"""What is to be done, and who may do it: logs, ledger, leases, gates, landing files, plans.
-
-Spark's own work lives in `spark_jobs`.
-"""

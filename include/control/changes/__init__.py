@@ -1,4 +1,0 @@
-"""The differences between a table and its spec, and the folder in which a rebuild builds the table.
-
-`spark_jobs.layers` decides which of the differences a run applies.
-"""

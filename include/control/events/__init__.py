@@ -1,4 +1,0 @@
-"""Tables of events, as Delta tables: their log, their data files, and the compaction of both.
-
-This folder does not depend on the content of events; `include.control.ledger` defines it.
-"""

@@ -1,4 +1,0 @@
-"""Gate results, certified versions, overrides, the restore after a refusal, and the check of row counts.
-
-The rules themselves are evaluated in `spark_jobs.quality`.
-"""

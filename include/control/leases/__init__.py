@@ -1,4 +1,0 @@
-"""Leases: the right to write a table, and the queue of the runs that wait for it.
-
-Conditional puts are in `include.control.storage`.
-"""

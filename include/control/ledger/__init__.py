@@ -1,4 +1,0 @@
-"""The ledger: the append-only `ops` tables, and the current state of each table.
-
-`include.control.planning` decides what the next run does with it.
-"""

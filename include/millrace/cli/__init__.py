@@ -1,0 +1,4 @@
+"""The command line: a module for each command, and what several commands share.
+
+`millrace.control` makes the decisions; the commands here call it and print the results.
+"""

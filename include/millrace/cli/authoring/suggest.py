@@ -1,0 +1,97 @@
+"""`lakehouse suggest`: rules that fit the certified version of a table, as YAML for its spec."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pyarrow as pa
+from deltalake.exceptions import DeltaError
+
+from millrace.catalog import load_catalog
+from millrace.contracts.spec.table_spec import AnySpec, GoldSpec, SilverSpec
+from millrace.control.gates.gates import Gates
+from millrace.control.gates.result import GateResult
+from millrace.control.log.stored_tables import logged_files, open_table
+from millrace.errors import SpecError, TornLogError
+from millrace.inference.first_spec import flow
+from millrace.inference.suggested_rules import Past, Suggestion, suggest_rules
+from millrace.reading.certified import CertifiedTable, certified
+from millrace.reading.duckdb_in_utc import duckdb_in_utc
+from millrace.settings import Settings
+
+_MOST_VERSIONS = 12
+_MEMORY = "1GB"
+
+
+def suggestions(table: str, settings: Settings) -> tuple[CertifiedTable, list[Suggestion]]:
+    """Return the certified version of a table, and the rules that are suggested for it and that its spec lacks.
+
+    Raises:
+        UnknownNameError: there is no such table.
+        NotReadyError: no version of it is certified.
+    """
+    version = certified(table, settings.root)
+    results = list(islice(Gates(settings.paths).certificates_below(table, version.version + 1), 3 * _MOST_VERSIONS))
+    past = Past([result.facts for result in results], list(_nulls_of(version, results[1:_MOST_VERSIONS])))
+    fields = [field for field in version.dataset().schema if not pa.types.is_nested(field.type)]
+    columns = {field.name: field.type for field in fields if not field.name.startswith("_")}
+    with TemporaryDirectory() as scratch, duckdb_in_utc() as connection:
+        connection.execute(f"SET memory_limit = '{_MEMORY}'")
+        connection.execute("SET temp_directory = ?", [scratch])
+        version.duckdb(connection).create_view("version")
+        found = suggest_rules(connection, "version", columns, past)
+    spec = _spec_of(table, settings)
+    return version, [rule for rule in found if spec is None or not _is_stated(rule, spec)]
+
+
+def suggested_yaml(version: CertifiedTable, found: Sequence[Suggestion]) -> str:
+    """Return the rules as YAML, each with its evidence as a comment."""
+    lines = [
+        f"# suggested from {version.table} version {version.version}: review each, and say by `reason` why it holds"
+    ]
+    lines.append("expectations:" if found else "expectations: []")
+    for rule in found:
+        lines += [f"  # {rule.evidence}", f"  - {rule.name}: {flow(rule.arguments)}", "    action: warn"]
+    return "\n".join(lines) + "\n"
+
+
+def as_items(found: Sequence[Suggestion]) -> list[dict[str, Any]]:
+    """Return the rules for `--json`: each in the form of a spec, with its evidence."""
+    return [{"rule": {rule.name: rule.arguments, "action": "warn"}, "evidence": rule.evidence} for rule in found]
+
+
+def _nulls_of(version: CertifiedTable, results: Sequence[GateResult]) -> Iterator[dict[str, int]]:
+    """Yield the NULLs by column of earlier versions, by the statistics in Delta's log, as far back as it reaches."""
+    for result in results:
+        try:
+            actions = logged_files(open_table(version.path, result.version))
+        except (DeltaError, TornLogError):
+            return
+        counts = [name for name in actions.column_names if name.startswith("null_count.")]
+        # A file without statistics has no count.
+        known = [name for name in counts if not actions[name].null_count]
+        yield {name.removeprefix("null_count."): sum(actions[name].to_pylist()) for name in known}
+
+
+def _spec_of(table: str, settings: Settings) -> AnySpec | None:
+    """Return the spec of a table; None if it is wrong, or there is none."""
+    try:
+        return load_catalog(settings.tables).specs.get(table)
+    except SpecError:
+        return None
+
+
+def _is_stated(rule: Suggestion, spec: AnySpec) -> bool:
+    """Whether the spec has a rule of this kind for the same column, or guarantees it in another way."""
+    column = rule.arguments.get("column", "")
+    if any(stated.name == rule.name and stated.checked_columns == [column] for stated in spec.expectations if column):
+        return True
+    if not column:
+        return any(stated.name == rule.name for stated in spec.expectations)
+    if rule.name == "expect_column_values_to_not_be_null":
+        return not isinstance(spec, GoldSpec) and column in spec.columns and not spec.columns[column].nullable
+    is_key = isinstance(spec, SilverSpec) and spec.stored_as_scd_type == 1 and tuple(spec.keys) == (column,)
+    return rule.name == "expect_column_values_to_be_unique" and is_key

@@ -1,0 +1,129 @@
+"""`lakehouse quarantine fix` and `replay`: send a request to a job in its own driver, then run downstream tables."""
+
+from __future__ import annotations
+
+import getpass
+from collections.abc import Sequence
+from pathlib import Path
+
+import typer
+from rich.text import Text
+
+from millrace.cli.catalog import command_catalog
+from millrace.cli.output import show
+from millrace.cli.quarantine.listing import Days, require_selection, require_status, row_filter
+from millrace.cli.runs.deciding_alone import AskingDag, decided_alone
+from millrace.cli.runs.intervals import run_selection
+from millrace.cli.runs.job import run_and_show
+from millrace.cli.runs.reports import note_lines, report_table
+from millrace.cli.selection import Selection, parse_intervals, today, with_downstream
+from millrace.cli.views import new_table
+from millrace.contracts.job.args import Job
+from millrace.contracts.job.report import JobReport
+from millrace.contracts.job.requests import QuarantineRequest
+from millrace.contracts.row_status import PENDING, RowStatus
+from millrace.contracts.spec.table_spec import GoldSpec
+from millrace.control.planning.complete_batches import replay_interval
+from millrace.control.quarantine.edited_rows import edited_rows
+from millrace.control.quarantine.rows import quarantined_rows
+from millrace.control.quarantine.stored_rows import SUMMARY, StoredRows
+from millrace.errors import BadInputError, ExitCode
+from millrace.settings import Settings
+
+
+def request_for(
+    table: str,
+    settings: Settings,
+    ids: Sequence[str],
+    days: Days,
+    reason: str,
+    *,
+    everything: bool,
+    assign: Sequence[str] | None,
+    edited: Path | None,
+    why: str,
+) -> QuarantineRequest:
+    """Return the request that the options of a command state.
+
+    Raises:
+        SpecError: a spec is wrong, or there is no such table.
+        BadInputError: it is a gold table, the file of edited rows is not valid, or an expression is not allowed.
+        typer.BadParameter: no option selects rows, or an option is not valid.
+    """
+    if isinstance(command_catalog(settings.tables).spec(table), GoldSpec):
+        raise BadInputError(f"{table} refuses no row: it is computed from its sources, fix the rows there")
+    if edited and (assign or ids or days[0] or reason or everything):
+        raise typer.BadParameter("--rows alone selects the rows and states their changes")
+    text = edited.read_text(encoding="utf-8") if edited else ""
+    row_ids = [row.id for row in edited_rows(text)] if edited else list(ids)
+    require_selection(row_ids, days, reason, everything=everything)
+    selected = row_filter(table, settings, row_ids, days, reason, PENDING)
+    if selected.ids:
+        in_any_status = selected.model_copy(update={"statuses": tuple(RowStatus)})
+        require_status(quarantined_rows(StoredRows(table, settings.paths), in_any_status, SUMMARY), PENDING, "tried")
+    sql_of_column = dict(map(assignment, assign or ()))
+    if sql_of_column:
+        from millrace.sql.closed_expression import require_closed
+
+        for column, sql in sql_of_column.items():
+            require_closed(column, sql)
+    return QuarantineRequest(rows=selected, assign=sql_of_column, edited=text, said_by=getpass.getuser(), why=why)
+
+
+def assignment(text: str) -> tuple[str, str]:
+    """Return the column and the SQL of `--set`.
+
+    >>> assignment("amount = abs(amount)")
+    ('amount', 'abs(amount)')
+
+    Raises:
+        typer.BadParameter: it is not an assignment.
+    """
+    column, equals, sql = (part.strip() for part in text.partition("="))
+    if not (column.isidentifier() and equals and sql):
+        raise typer.BadParameter(f'{text!r} is not an assignment; write --set "amount = abs(amount)"')
+    return column, sql
+
+
+def run_request(table: str, request: QuarantineRequest, settings: Settings, job: Job, *, dry_run: bool) -> ExitCode:
+    """Run the job in its own driver, and show how it ended.
+
+    Raises:
+        ApprovalError: it changes values, and a second person has to approve that.
+        SparkUnavailableError: there is no Spark to start.
+    """
+    if request.has_fixes and not dry_run:
+        request = request.model_copy(update={"said_by": decided_alone(AskingDag.FIX, settings)})
+    paths, spec = settings.paths, command_catalog(settings.tables).spec(table)
+    interval = replay_interval(spec, quarantined_rows(StoredRows(table, paths), request.rows, SUMMARY), paths)
+    if interval is None:
+        show(f"No waiting row of {table} is selected: no Spark was started.")
+        return ExitCode.OK
+    return run_and_show(table, settings, interval, request, job, _show, dry_run=dry_run)
+
+
+def run_downstream(table: str, settings: Settings) -> ExitCode:
+    """Run the tables that read the table, directly or not, if they have anything new.
+
+    Raises:
+        SparkUnavailableError: there is no Spark to start.
+    """
+    catalog = command_catalog(settings.tables)
+    specs = with_downstream(catalog, catalog.spec(table).domain, {table})[1:]
+    if not specs:
+        return ExitCode.OK
+    intervals = parse_intervals(today())
+    selection = Selection(catalog, specs[0].domain, tuple(specs), intervals, names_tables=True)
+    return run_selection(selection, settings, reprocess=False)
+
+
+def _show(report: JobReport) -> None:
+    if rows := report.details.get("rows"):
+        table = new_table("id", "would be", "reasons", "row")
+        for row in rows:
+            reasons = "\n".join(map(str, row["reasons"])) if isinstance(row["reasons"], list) else ""
+            table.add_row(str(row["id"]), str(row["fate"]), Text(reasons), Text(str(row["received"])))
+        show(table)
+    if report.rows.read:
+        show(report_table([report], [report.table]))
+    show(report.message, *note_lines([report]))

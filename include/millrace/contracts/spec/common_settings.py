@@ -1,0 +1,233 @@
+"""The settings that several layers share: columns, maintenance, reminders, and the limits of retries and waits."""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import timedelta
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import ConfigDict, Field, model_validator
+
+from millrace.contracts.spec.bronze_sources import BATCH_SIZES
+from millrace.contracts.spec.expectation import Expectation
+from millrace.contracts.spec.value_reading import VALUE_RULE, ValueReading
+from millrace.contracts.spec.values import Bytes, ColumnName, ColumnType, PropertyText, Retention, Wait
+from millrace.contracts.strict_model import StrictModel
+
+
+class ColumnSpec(ValueReading):
+    """One column, and how its values are read.
+
+    Attributes:
+        type: the Spark SQL type of the stored column, also `struct<name: type, ...>`, `array<type>` and
+            `map<string, type>`.
+        nullable: false refuses a row without a value (reason `<column> is null`).
+        required: bronze: whether a file without the column is broken; if not, the column is null in the file's rows.
+        description: the meaning of the values, with their unit.
+        expression: `from` in YAML. Bronze: the field that it reads, or the path of a part of it; silver: Spark SQL over
+            the source's columns. By default the field or the column of the same name.
+    """
+
+    model_config = ConfigDict(populate_by_name=True)
+
+    type: ColumnType = "string"
+    nullable: bool = True
+    required: bool = False
+    description: str = ""
+    expression: str | None = Field(default=None, alias="from")
+
+    @model_validator(mode="after")
+    def _reading_fits_type(self) -> Self:
+        self.check_type(self.type)
+        return self
+
+
+class VacuumSpec(StrictModel):
+    """The retention of files that the newest version does not need.
+
+    Attributes:
+        retain: `<n> hours` or `<n> days`; older versions can be neither read nor restored.
+    """
+
+    retain: Retention = "30 days"
+
+
+class TombstonesSpec(StrictModel):
+    """The retention of the tombstones of a silver table.
+
+    Attributes:
+        retain: `<n> hours` or `<n> days` after the merge of the delete; after that, a late event that is older than the
+            delete inserts the key again. None keeps tombstones for ever.
+    """
+
+    retain: Retention | None = None
+
+
+class MaintenanceSpec(StrictModel):
+    """The maintenance of the table.
+
+    Attributes:
+        optimize: `auto` bin-packs when there are many small files and, if `zorder_by` is set, Z-orders when a fifth of
+            the table was written since the last time; `off` does neither.
+        target_file_size: the size that data files should have, such as `64 MiB`; None for a thousandth of the table,
+            from 16 MiB, or 2 MiB if it is computed from other tables, to 1 GiB.
+        vacuum: how long unused files are kept.
+        change_data_feed: whether Delta records row changes, which the next layer reads.
+    """
+
+    optimize: Literal["auto", "off"] = "auto"
+    target_file_size: Bytes | None = None
+    vacuum: VacuumSpec = VacuumSpec()
+    change_data_feed: bool = True
+
+
+class SilverMaintenanceSpec(MaintenanceSpec):
+    """The maintenance of a silver table.
+
+    Attributes:
+        tombstones: how long the tombstones of deleted keys are kept; vacuum deletes older tombstones.
+    """
+
+    tombstones: TombstonesSpec = TombstonesSpec()
+
+
+class GoldMaintenanceSpec(MaintenanceSpec):
+    """The maintenance of a gold table.
+
+    Attributes:
+        verify: of how many values of `refresh_by` maintenance compares the groups with a computation from scratch,
+            others each time; `off` or 0 compares nothing. None means 10, and nothing for a table that each run computes
+            whole.
+    """
+
+    verify: Annotated[int, Field(ge=0)] | Literal["off"] | None = None
+
+
+class QuarantineSpec(StrictModel):
+    """The time that quarantined rows may wait.
+
+    Attributes:
+        warn_after: `<n> hours` or `<n> days`; after that, each run and `lakehouse quarantine list` warn of them.
+    """
+
+    warn_after: Retention = "7 days"
+
+
+class ConflictSpec(StrictModel):
+    """The limits of retries and waits because of other writers; after them a run ends as a conflict.
+
+    Attributes:
+        max_commit_retries: the number of retries of a write that lost against another commit.
+        retry_for: how long retries may begin; a retry that has begun is not interrupted: `<n> seconds`, `<n> minutes`
+            or `<n> hours`.
+        wait_for_lease: how long a run waits while another run or maintenance works on the table, in the same units.
+    """
+
+    max_commit_retries: int = Field(default=7, ge=0)
+    retry_for: Wait = Field(default=timedelta(hours=1), json_schema_extra={"default": "60 minutes"})
+    wait_for_lease: Wait = Field(default=timedelta(minutes=10), json_schema_extra={"default": "10 minutes"})
+
+
+DEFAULT_CONFLICTS = ConflictSpec()
+"""The limits of a spec without `conflicts`."""
+
+_NOT_HASHED: Any = {
+    **dict.fromkeys(("description", "owner", "classification", "maintenance", "evolve", "quarantine"), True),
+    **dict.fromkeys(("max_rows_per_batch", "max_files_per_batch", "on_refusal", "conflicts"), True),
+    **dict.fromkeys(("max_deleted_percent", "concurrent_by"), True),
+    "columns": {"__all__": {"required"}},
+    "source": BATCH_SIZES,
+    "sources": {"__all__": {"partitions"}},
+}
+
+
+class TableSpec(StrictModel):
+    """The settings of all layers.
+
+    Attributes:
+        table: `<layer>.<name>`, the same in YAML, UI, ledger and folder.
+        description: what one row is.
+        owner: the team to ask.
+        classification: who may see the data.
+        domain: the business area, from the file's folder.
+        expectations: the rules for rows (`quarantine`, `drop`) and for table versions (`warn`, `fail`).
+        on_refusal: what happens to a version that the gate refuses: `keep` it as the newest, or `restore` the rows of
+            the certified version on top of it (not in bronze, which keeps everything that it has received).
+        partitioned_by: the columns whose values become folders; leave it out for tables below about a terabyte.
+        zorder_by: the columns by which maintenance clusters the files: those that queries and merges filter on.
+        maintenance: what table maintenance does.
+        conflicts: how long writers of the table retry and wait because of each other.
+        delta: further Delta table properties, `delta.<name>: <value>`.
+    """
+
+    table: str
+    description: str = ""
+    owner: str = ""
+    classification: Literal["public", "internal", "confidential", "restricted"] = "internal"
+    domain: str = ""
+    expectations: tuple[Expectation, ...] = ()
+    on_refusal: Literal["keep", "restore"] = "keep"
+    partitioned_by: tuple[ColumnName, ...] = ()
+    zorder_by: tuple[ColumnName, ...] = ()
+    maintenance: MaintenanceSpec = MaintenanceSpec()
+    conflicts: ConflictSpec = ConflictSpec()
+    delta: dict[str, PropertyText] = Field(default_factory=dict)
+
+    @property
+    def layer(self) -> str:
+        """`bronze`, `silver` or `gold`."""
+        return self.table.split(".")[0]
+
+    @property
+    def name(self) -> str:
+        """The table's name without its layer."""
+        return self.table.split(".")[1]
+
+    @property
+    def source_tables(self) -> tuple[str, ...]:
+        """The tables from which its rows come, as `<layer>.<name>`."""
+        return ()
+
+    @property
+    def references(self) -> tuple[Expectation, ...]:
+        """The row rules that look into another table, at its certified version."""
+        return tuple(rule for rule in self.expectations if rule.is_reference)
+
+    @property
+    def upstream_tables(self) -> tuple[str, ...]:
+        """The tables that must be built before it: those from which its rows come, and those that references look into.
+
+        Its own rows follow from the first alone: a rebuild of another table changes no row that was accepted.
+        """
+        referenced = (table for rule in self.references for table in rule.other_tables)
+        return tuple(dict.fromkeys((*self.source_tables, *referenced)))
+
+    @property
+    def row_rules(self) -> tuple[Expectation, ...]:
+        """The expectations that check single rows."""
+        return tuple(rule for rule in self.expectations if rule.is_row_rule)
+
+    @property
+    def table_rules(self) -> tuple[Expectation, ...]:
+        """The expectations by which the gate checks a table version."""
+        return tuple(rule for rule in self.expectations if not rule.is_row_rule)
+
+    @property
+    def converted_columns(self) -> tuple[str, ...]:
+        """The columns whose values may be converted, so that `VALUE_RULE` matters for them."""
+        return ()
+
+    @property
+    def spec_hash(self) -> str:
+        """A short digest of all settings that decide the table's rows; descriptions and batch sizes do not."""
+        rule = VALUE_RULE if self.converted_columns else ""
+        return _digest(self.model_dump_json(exclude=_NOT_HASHED) + rule)
+
+    @property
+    def suite_hash(self) -> str:
+        """A short digest of the table rules: gate results are kept by (table id, version, suite hash)."""
+        return _digest("".join(rule.definition for rule in self.table_rules))
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -1,0 +1,62 @@
+"""Delta checkpoints of a table of events: the actions of its log up to a version, in one Parquet file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from millrace.control.events.log_state import Action
+
+_TEXTS = pa.map_(pa.string(), pa.string())
+_FEATURES = pa.list_(pa.string())
+_FILE_COLUMNS = [("path", pa.string()), ("partitionValues", _TEXTS), ("size", pa.int64()), ("dataChange", pa.bool_())]
+
+_KINDS: dict[str, pa.DataType] = {
+    "protocol": pa.struct(
+        [
+            ("minReaderVersion", pa.int32()),
+            ("minWriterVersion", pa.int32()),
+            ("readerFeatures", _FEATURES),
+            ("writerFeatures", _FEATURES),
+        ]
+    ),
+    "metaData": pa.struct(
+        [
+            ("id", pa.string()),
+            ("name", pa.string()),
+            ("description", pa.string()),
+            ("format", pa.struct([("provider", pa.string()), ("options", _TEXTS)])),
+            ("schemaString", pa.string()),
+            ("partitionColumns", pa.list_(pa.string())),
+            ("createdTime", pa.int64()),
+            ("configuration", _TEXTS),
+        ]
+    ),
+    "txn": pa.struct([("appId", pa.string()), ("version", pa.int64()), ("lastUpdated", pa.int64())]),
+    "add": pa.struct([*_FILE_COLUMNS, ("modificationTime", pa.int64()), ("stats", pa.string())]),
+    "remove": pa.struct([*_FILE_COLUMNS, ("deletionTimestamp", pa.int64()), ("extendedFileMetadata", pa.bool_())]),
+}
+"""Kind of action in a table of events -> its columns."""
+
+
+def checkpoint_bytes(actions: Iterable[Action]) -> bytes:
+    """Return a checkpoint with these actions."""
+    rows = pa.Table.from_pylist(list(actions), schema=pa.schema(list(_KINDS.items())))
+    content = pa.BufferOutputStream()
+    pq.write_table(rows, content, compression="snappy")
+    return bytes(content.getvalue())
+
+
+def read_actions(checkpoint: bytes) -> Iterator[Action]:
+    """Yield the actions of a checkpoint that Millrace or delta-rs wrote, without null values, as in a commit.
+
+    Raises:
+        pa.ArrowInvalid: the checkpoint cannot be read.
+    """
+    file = pq.ParquetFile(pa.BufferReader(checkpoint))
+    for kind in [name for name in file.schema_arrow.names if name in _KINDS]:
+        column = file.read(columns=[kind])[kind]
+        for action in column.drop_null().to_pylist(maps_as_pydicts="strict"):
+            yield {kind: {name: value for name, value in action.items() if value is not None}}

@@ -1,0 +1,89 @@
+"""The attempts to load landing files that made no commit: they ended with an error, or their driver died."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from millrace.control.ledger.events import BatchEvent, FileEvent, batch_event
+from millrace.control.ledger.ops_table import OpsTable
+from millrace.control.log.batch import Intent
+from millrace.errors import first_line
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class DeadAttempt:
+    """An attempt whose driver, or whose Spark, died between its intent and its commit.
+
+    Attributes:
+        intent: what it was about to commit.
+        is_counted: whether its death counts as a failure of the file already; only the death of an attempt that loaded
+            one file alone ever does.
+    """
+
+    intent: Intent
+    is_counted: bool
+
+    @property
+    def files(self) -> int:
+        """The number of files that it loaded together."""
+        return self.intent.sources.files
+
+
+class Attempts:
+    """Reads and writes the events of attempts without a commit, in `ops.batches` and `ops.files`."""
+
+    def __init__(self, batches: OpsTable, files: OpsTable) -> None:
+        self._batches = batches
+        self._files = files
+
+    @contextmanager
+    def outlived(self, intent: Intent, is_death: Callable[[Exception], bool]) -> Iterator[None]:
+        """Record that an attempt to load files has failed, if the context ends with an error that is no death.
+
+        Without that event, the next run takes the attempt for dead.
+        """
+        try:
+            yield
+        except Exception as error:
+            if intent.sources.files and not is_death(error):
+                self._record_failed(intent)
+            raise
+
+    def _record_failed(self, intent: Intent) -> None:
+        try:
+            self._batches.append([batch_event(BatchEvent.FAILED, intent)])
+        except Exception as error:  # noqa: BLE001  must not hide the error of the attempt, such as a full disk
+            log.warning("%s: the next run takes this attempt for dead: %s", intent.table, first_line(error))
+
+    def dead(self, table: str, table_id: str, attempts: Mapping[str, Mapping[str, int]]) -> dict[str, DeadAttempt]:
+        """Return path -> its last dead attempt, for paths that have one; an attempt without an intent wrote nothing.
+
+        A later attempt that has failed says nothing about the file: no server may have answered.
+
+        Args:
+            table: the table.
+            table_id: its Delta table id.
+            attempts: path -> token and number of its attempts that did not win, oldest first.
+        """
+        if not attempts:
+            return {}
+        every = {token: number for of_file in attempts.values() for token, number in of_file.items()}
+        of_attempts = {"table_id": [table_id], "token": every.keys(), "batch_seq": {*every.values()}}
+        events = self._batches.find(table, ("event", "token", "intent"), **of_attempts)
+        failed = {row["token"] for row in events if row["event"] == BatchEvent.FAILED}
+        intents = {
+            row["token"]: Intent.model_validate_json(row["intent"])
+            for row in events
+            if row["event"] == BatchEvent.INTENT and row["token"] not in failed
+        }
+        counted = set[str]()
+        if any(intent.sources.files == 1 for intent in intents.values()):
+            counts = self._files.find(table, ("token",), event=[FileEvent.FAILED], **of_attempts)
+            counted = {row["token"] for row in counts}
+        last = {path: token for path, of_file in attempts.items() for token in of_file if token in intents}
+        return {path: DeadAttempt(intents[token], token in counted) for path, token in last.items()}

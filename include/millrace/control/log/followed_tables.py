@@ -1,0 +1,203 @@
+"""Tables that are read repeatedly: each thread opens them once, and then only reads their new commits.
+
+To open a table, delta-rs reads all commits since the last checkpoint, and to update one it reads each new commit twice.
+This module instead compares the commit of the version that it knows each time, to see whether the table is still the
+same, and applies the new commits itself. It opens the table again after a commit that changes its definition.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
+
+from millrace.contracts.lake_path import LakePath
+from millrace.control.log.delta_log import commit_actions, commit_mark, commit_versions
+from millrace.control.log.stored_tables import identity, logged_files, open_table
+from millrace.control.storage.json_lines import json_object
+from millrace.errors import TornLogError
+
+_MAX_TABLES, _MAX_FILE_LISTS = 32, 8
+
+_FILES = pa.schema(
+    [
+        ("path", pa.string()),
+        ("size_bytes", pa.int64()),
+        ("num_records", pa.int64()),
+        ("null_count._rescued", pa.int64()),
+    ]
+)
+"""The columns of the list of data files; what the log does not say of a file is null."""
+
+
+@dataclass(eq=False)
+class FollowedTable:
+    """A version of a table.
+
+    Attributes:
+        path: the folder of the table.
+        definition: the open table, for its columns, properties and protocol. Its files may be those of an earlier
+            version, if `_files` and `_txns` are given.
+        version: the version.
+        mark: the digest of its commit; empty if the log no longer has the commit.
+        _files: its data files, see `_FILES`; None reads them from `definition`.
+        _txns: Delta's application id -> its last number, for the commits after the version of `definition`.
+    """
+
+    path: LakePath
+    definition: DeltaTable
+    version: int
+    mark: str
+    _files: pa.Table | None = None
+    _txns: dict[str, int] = field(default_factory=dict)
+
+    @cached_property
+    def table_id(self) -> str:
+        """The id of the table."""
+        return identity(self.definition)
+
+    @property
+    def created(self) -> datetime | None:
+        """When the table with this id was created; None if Delta has not recorded it."""
+        at: int | None = self.definition.metadata().created_time
+        return None if at is None else datetime.fromtimestamp(at / 1000, UTC)
+
+    @property
+    def files(self) -> pa.Table:
+        """The data files from the log: `path`, `size_bytes`, `num_records` and `null_count._rescued`."""
+        if self._files is None:
+            listed = logged_files(self.definition)
+            columns = [_column(listed, field) for field in _FILES]
+            self._files = pa.table(columns, schema=_FILES)
+        return self._files
+
+    def transaction_version(self, app_id: str) -> int | None:
+        """Return the last number of one of Delta's application ids; None if no commit has it."""
+        if app_id in self._txns:
+            return self._txns[app_id]
+        try:
+            return self.definition.transaction_version(app_id)
+        except DeltaError:
+            # delta-rs reads the log again for this, and Delta may have cleaned up the commits that it knows.
+            return open_table(self.path, self.version).transaction_version(app_id)
+
+    def after(self, actions: Sequence[dict[str, Any]], mark: str) -> FollowedTable | None:
+        """Return the next version, after a commit with these actions; None if the table has to be opened again."""
+        if any(kind in action for action in actions for kind in ("metaData", "protocol")):
+            return None
+        removed = {action["remove"]["path"] for action in actions if "remove" in action}
+        added = _files_of(action["add"] for action in actions if "add" in action)
+        if pc.sum(_is_among(self.files, removed), min_count=0).as_py() != len(removed):
+            return None
+        # An added file may replace its own earlier entry, for example with new statistics.
+        is_replaced = _is_among(self.files, removed.union(added["path"].to_pylist()))
+        # In one piece: each commit would add a piece, and the next commits would take the longer for it.
+        files = pa.concat_tables([self.files.filter(pc.invert(is_replaced)), added]).combine_chunks()
+        txns = {action["txn"]["appId"]: action["txn"]["version"] for action in actions if "txn" in action}
+        return FollowedTable(self.path, self.definition, self.version + 1, mark, files, {**self._txns, **txns})
+
+
+class _Cache(threading.local):
+    """The open tables of a thread, and the last lists of files by version and mark."""
+
+    def __init__(self) -> None:
+        self.tables: dict[LakePath, FollowedTable] = {}
+        self.files: dict[tuple[LakePath, int, str], FollowedTable] = {}
+
+
+_cache = _Cache()
+
+
+def newest_table(table: LakePath) -> FollowedTable:
+    """Return the newest version of a table.
+
+    Raises:
+        TableNotFoundError: there is no table at the path.
+        TornLogError: its log cannot be read.
+    """
+    newest = _follow(table, _cache.tables[table]) if table in _cache.tables else None
+    if newest is None:
+        newest = _open(table)
+        while len(_cache.tables) >= _MAX_TABLES:
+            del _cache.tables[next(iter(_cache.tables))]
+    _cache.tables[table] = newest
+    return newest
+
+
+def table_at(table: LakePath, version: int) -> FollowedTable:
+    """Return a version of a table.
+
+    Raises:
+        TableNotFoundError: there is no table at the path.
+        DeltaError: Delta cannot read the version any more.
+    """
+    mark = commit_mark(table, version)
+    if not mark:
+        return FollowedTable(table, open_table(table, version), version, mark)
+    key = (table, version, mark)
+    if key not in _cache.files:
+        newest = newest_table(table)
+        is_newest = (newest.version, newest.mark) == (version, mark)
+        _keep_files(table, newest if is_newest else FollowedTable(table, open_table(table, version), version, mark))
+    return _cache.files[key]
+
+
+def _open(table: LakePath) -> FollowedTable:
+    delta = open_table(table)
+    return FollowedTable(table, delta, delta.version(), commit_mark(table, delta.version()))
+
+
+def _follow(table: LakePath, known: FollowedTable) -> FollowedTable | None:
+    """Return the newest version, by the commits after a known version; None if the table has to be opened again."""
+    versions = commit_versions(table, known.version - 1)
+    is_same = known.mark and versions[:1] == [known.version] and commit_mark(table, known.version) == known.mark
+    if not is_same or versions != list(range(known.version, versions[-1] + 1)):
+        return None
+    now: FollowedTable | None = known
+    if len(versions) > 1:
+        _keep_files(table, known)
+    for version in versions[1:]:
+        now = now and now.after(_actions(table, version), commit_mark(table, version))
+    return now
+
+
+def _actions(table: LakePath, version: int) -> list[dict[str, Any]]:
+    try:
+        return commit_actions(table, version)
+    except FileNotFoundError as error:
+        cause = f"The log of {table} lost version {version} while it was read"
+        raise TornLogError(cause, "Try again; if this comes again, restore the file from a backup.") from error
+
+
+def _keep_files(table: LakePath, version: FollowedTable) -> None:
+    while len(_cache.files) >= _MAX_FILE_LISTS:
+        del _cache.files[next(iter(_cache.files))]
+    _cache.files[table, version.version, version.mark] = version
+
+
+def _column(listed: pa.Table, field: pa.Field) -> pa.ChunkedArray:
+    if field.name in listed.column_names:
+        return listed[field.name].cast(field.type)
+    return pa.chunked_array([pa.nulls(listed.num_rows, field.type)])
+
+
+def _is_among(files: pa.Table, paths: Collection[str]) -> pa.ChunkedArray:
+    return pc.is_in(files["path"], pa.array(paths, pa.string()))
+
+
+def _files_of(adds: Iterable[dict[str, Any]]) -> pa.Table:
+    rows = []
+    for add in adds:
+        statistics = json_object(add.get("stats"))
+        unset = (statistics.get("nullCount") or {}).get("_rescued")
+        rows.append((add["path"], add["size"], statistics.get("numRecords"), unset))
+    columns = list(zip(*rows, strict=True)) or [()] * len(_FILES)
+    return pa.table([pa.array(column, field.type) for column, field in zip(columns, _FILES, strict=True)], _FILES)

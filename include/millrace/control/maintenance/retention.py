@@ -1,0 +1,76 @@
+"""Find the readers that still need old versions of a table, which VACUUM must not remove.
+
+Delta refuses time travel and the change feed for every version older than the table's retention but the newest, even
+while its files exist. So a reader of an old version is in danger long before a file is deleted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from millrace.catalog import Catalog
+from millrace.contracts.spec.common_settings import TableSpec
+from millrace.contracts.spec.duration import RETENTION
+from millrace.contracts.spec.values import LAYERS
+from millrace.control.gates.gates import Gates
+from millrace.control.ledger.ledger import Ledger
+from millrace.control.ledger.resolution import table_id
+from millrace.control.log.delta_log import remaining_commits
+from millrace.control.planning.stream_positions import stream_position
+from millrace.paths import LakehousePaths
+from millrace.specs.invalid_spec import MaybeInvalidSpec
+
+CERTIFIED_READERS = "readers of the certified version"
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A reader of one version of a table.
+
+    Attributes:
+        name: the reader, for people.
+        version: the version that it reads.
+        since: when the next change of data made that version an old one; None while it is the newest.
+    """
+
+    name: str
+    version: int
+    since: datetime | None
+
+
+def retention_of(spec: TableSpec) -> timedelta:
+    """Return how long old versions of the table stay readable."""
+    return RETENTION.parse(spec.maintenance.vacuum.retain)
+
+
+def readers_of(spec: TableSpec, catalog: Catalog, paths: LakehousePaths) -> tuple[Reader, ...]:
+    """Return the readers of the certified version, and each downstream table at the version that it still needs."""
+    certified = Gates(paths).certified(spec.table)
+    positions = {CERTIFIED_READERS: certified} if certified is not None else {}
+    ledger, path = Ledger(paths), paths.table(spec.table)
+    readers: list[MaybeInvalidSpec] = [other for other in catalog.specs.values() if spec.table in other.upstream_tables]
+    # An invalid spec may not state what it reads; the log of its table has what it has read.
+    for other in (*readers, *(invalid for invalid in catalog.invalid.values() if invalid.layer in LAYERS)):
+        position = stream_position(other, paths, ledger)
+        if position is None or position.last is None:
+            continue
+        is_closed = ledger.closed_rows(position.last) is not None
+        needed = position.last_sources.needed_version(spec.table, table_id(path), is_closed=is_closed)
+        if needed is not None:
+            positions[other.table] = needed
+    return tuple(Reader(name, version, _since(paths, spec.table, version)) for name, version in positions.items())
+
+
+def readers_in_danger(readers: tuple[Reader, ...], retention: timedelta, now: datetime) -> tuple[Reader, ...]:
+    """Return the readers whose version has been an old one for more than half the retention."""
+    return tuple(reader for reader in readers if reader.since is not None and now - reader.since > retention / 2)
+
+
+def _since(paths: LakehousePaths, table: str, version: int) -> datetime | None:
+    """Return when the version became an old one, or a later time where the log was cleaned below that."""
+    for commit in remaining_commits(paths.table(table), version):
+        if commit.changes_data or commit.version != version + 1:
+            return commit.at
+        version = commit.version
+    return None

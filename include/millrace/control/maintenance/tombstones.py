@@ -1,0 +1,75 @@
+"""Find the tombstones of a silver table that are past their retention.
+
+Their age counts from the time at which the ledger closed the batch that merged the delete. The sequence of the delete
+is the time of the event at the source, which may be long before its delivery (ADR 0019).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from millrace.contracts.lake_path import LakePath
+from millrace.contracts.spec.duration import RETENTION
+from millrace.contracts.spec.table_spec import AnySpec, SilverSpec
+from millrace.control.ledger.ledger import Ledger
+from millrace.control.log.batch import ONE_STREAM
+from millrace.control.log.stored_tables import is_table, open_table
+from millrace.control.log.table_queries import identifiers, query
+from millrace.control.planning.stream_positions import stream_position
+from millrace.paths import LakehousePaths
+
+
+@dataclass(frozen=True)
+class OldTombstones:
+    """The tombstones of a table that are past their retention.
+
+    Attributes:
+        retain: the retention of the spec; empty where tombstones are kept for ever.
+        keys: number of deleted keys; a truncate does not count.
+        upto: the last batch whose deletes are old enough; 0 for none.
+        unclosed: the table's last batch if it is not closed yet. Closing counts its rows from the tombstones, so that
+            none may be removed before.
+    """
+
+    retain: str = ""
+    keys: int = 0
+    upto: int = 0
+    unclosed: int | None = None
+
+    @property
+    def may_go(self) -> bool:
+        """Whether there are tombstones to remove and nothing needs them."""
+        return self.keys > 0 and self.unclosed is None
+
+
+def old_tombstones(spec: AnySpec, paths: LakehousePaths, ledger: Ledger, now: datetime) -> OldTombstones:
+    """Find the tombstones that may be removed now, without writing and without Spark.
+
+    Raises:
+        TornLogError: the table's log does not continue where it was last resolved.
+    """
+    retain = spec.maintenance.tombstones.retain if isinstance(spec, SilverSpec) else None
+    if not isinstance(spec, SilverSpec) or retain is None:
+        return OldTombstones()
+    position = stream_position(spec, paths, ledger)
+    last = position.last if position else None
+    if last is None or not is_table(path := paths.tombstones(spec.table, last.intent.table_id)):
+        return OldTombstones(retain)
+    upto = ledger.history.closed_before(
+        spec.table, last.intent.table_id, last.intent.stream, now - RETENTION.parse(retain)
+    )
+    keys = _count_keys(path, spec.keys, upto) if upto else 0
+    return OldTombstones(retain, keys, upto, None if ledger.closed_rows(last) else last.batch_seq)
+
+
+def _count_keys(path: LakePath, keys: Sequence[str], upto: int) -> int:
+    """Count the keys that batches up to `upto` deleted; the tombstone of a truncate has no key.
+
+    Those of a source that had a stream of its own are not counted: its batches had other numbers.
+    """
+    has_a_key = " OR ".join(f"{identifiers([key])} IS NOT NULL" for key in keys)
+    sql = f"SELECT count(*) AS keys FROM stored WHERE _stream = '{ONE_STREAM}' AND _batch_seq <= {upto}"
+    sql += f" AND ({has_a_key})"
+    return int(query(open_table(path), sql)[0]["keys"])

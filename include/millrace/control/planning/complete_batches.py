@@ -1,0 +1,47 @@
+"""Whether everything that belongs to a batch was done, and what a replay has to do if it was not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from millrace.contracts.interval import Interval
+from millrace.contracts.spec.table_spec import AnySpec
+from millrace.control.gates.restore import restore_obstacle
+from millrace.control.log.batch import Winner
+from millrace.control.ops_tables import OpsTables
+from millrace.control.planning.stream_positions import stream_positions
+from millrace.control.quarantine.stored_rows import QuarantinedRow
+from millrace.paths import LakehousePaths
+
+
+def is_complete(spec: AnySpec, last: Winner, ops: OpsTables) -> bool:
+    """Whether a batch has its secondary writes and its gate result, and its rows are restored if the spec says so."""
+    if not ops.ledger.closed_rows(last):
+        return False
+    if last.intent.sources.restores is not None:
+        return True  # the gate has checked these rows in the version that was restored
+    verdicts = ops.gates.verdicts(spec.table)
+    later = (passed for passed in (verdicts.passed if verdicts else ()) if passed.version > last.version)
+    if any(passed.suite_hash == spec.suite_hash for passed in later):
+        return True  # The newest batch is of another stream. No event is read for this one.
+    result = ops.gates.result_from(verdicts, spec.table, last.version, spec.suite_hash)
+    if result is None or result.passed or spec.on_refusal == "keep":
+        return result is not None
+    return bool(restore_obstacle(result, ops.paths, ops.gates))
+
+
+def replay_interval(spec: AnySpec, rows: Sequence[QuarantinedRow], paths: LakehousePaths) -> Interval | None:
+    """Return the period under which a replay of the rows is reported; it decides nothing else.
+
+    With rows, the period covers the days that delivered them. Without rows, it is the interval of the last batch if a
+    dead driver left that batch incomplete, and otherwise None: there is nothing to do.
+    """
+    if rows:
+        starts = [row.interval_start for row in rows]
+        return Interval(start=min(starts), end=max(starts) + timedelta(days=1))
+    ops = OpsTables(paths)
+    for last in filter(None, (position.last for position in stream_positions(spec, paths, ops.ledger))):
+        if not is_complete(spec, last, ops):
+            return Interval(start=last.intent.interval_start, end=last.intent.interval_end)
+    return None

@@ -1,0 +1,132 @@
+"""Read the tables of a lakehouse, for a process that shows them again and again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from queue import Empty, LifoQueue
+from threading import Lock
+
+from millrace.catalog import Catalog
+from millrace.control.ledger.new_columns import OPEN
+from millrace.control.ledger.ops_table import OpsSize
+from millrace.control.ledger.states.all_states import AllStates
+from millrace.control.ledger.states.table_state import TableState
+from millrace.control.ops_tables import OpsTables
+from millrace.control.storage.read_cache import cached_reads
+from millrace.overview.known_catalog import KnownCatalog
+from millrace.overview.readers import with_readers
+from millrace.overview.tables.failed_task import FailedTask
+from millrace.overview.tables.known_overviews import KnownOverviews, TableFacts
+from millrace.overview.tables.overview_from_state import overview_of
+from millrace.overview.tables.questions import Questions
+from millrace.overview.tables.table_overview import TableOverview
+from millrace.paths import LakehousePaths
+
+FailedTasks = Callable[[Collection[str]], Mapping[str, Sequence[FailedTask]]]
+"""Returns table -> the tasks that have failed lately, the newest first, for some tables."""
+
+
+def no_failed_tasks(_tables: Collection[str]) -> Mapping[str, Sequence[FailedTask]]:
+    """Return no task, for a process that cannot read Airflow's database; a `FailedTasks`."""
+    return {}
+
+
+_NO_STATE = TableState({})
+
+
+class LakehouseReader:
+    """Reads specs, states and the ledger; it keeps what it has read, and reads only what changed since.
+
+    Several threads may use it.
+    """
+
+    def __init__(self, paths: LakehousePaths, specs: Path) -> None:
+        self._paths = paths
+        self._catalog = KnownCatalog(specs)
+        self._states = AllStates(paths)
+        self._overviews = KnownOverviews()
+        self._lock = Lock()
+        self._ops = LifoQueue[OpsTables]()
+
+    def catalog(self) -> Catalog:
+        """Return the specs as they are now.
+
+        Raises:
+            SpecError: there is no folder of specs.
+        """
+        with self._lock:
+            return self._catalog.read()
+
+    @contextmanager
+    def ledger(self) -> Iterator[OpsTables]:
+        """Lend the ledger to one thread for one page, with the parts of its log that an earlier page has read."""
+        try:
+            ops = self._ops.get_nowait()
+        except Empty:
+            ops = OpsTables(self._paths)
+        with cached_reads():
+            yield ops
+        self._ops.put(ops)
+
+    def read(self, now: datetime, failed: FailedTasks) -> list[TableOverview]:
+        """Return every table that has a spec, in build order.
+
+        Args:
+            now: the time.
+            failed: returns the tasks that have failed lately, for the tables of the lakehouse.
+
+        Raises:
+            SpecError: there is no folder of specs.
+            MillraceError: the storage cannot be read.
+        """
+        with self._lock:
+            catalog, states = self._catalog.read(), self._states.read()
+        with self.ledger() as ops:
+            asked = ops.deletes.tables() | ops.new_columns.tables()
+            questions = {table: _questions(table, ops) for table in asked}
+        tables = _tables(catalog)
+        failures = failed(tables)
+        facts = {
+            table: TableFacts(
+                catalog.invalid.get(table) or catalog.specs[table],
+                states.get(table, _NO_STATE),
+                questions.get(table, Questions()),
+                failures.get(table, ()),
+            )
+            for table in tables
+        }
+        return self._overviews.read(facts, now)
+
+    def ledger_sizes(self) -> dict[str, OpsSize]:
+        """Return the size of each table of the ledger that exists: name -> size."""
+        with self.ledger() as ops:
+            return ops.sizes()
+
+    def read_table(self, table: str, now: datetime, failed: FailedTasks) -> TableOverview | None:
+        """Return one table; None if it has no spec. Raises the same errors as `read`."""
+        catalog = self.catalog()
+        spec = catalog.invalid.get(table) or catalog.specs.get(table)
+        if spec is None:
+            return None
+        with self.ledger() as ops:
+            questions = _questions(table, ops)
+        failures = failed([table]).get(table, ())
+        overview = overview_of(spec, self._states.read_one(table), questions, failures, now)
+        readers = [
+            each for each in (*catalog.specs.values(), *catalog.invalid.values()) if table in each.upstream_tables
+        ]
+        return with_readers(
+            overview, (overview_of(each, self._states.read_one(each.table), Questions(), (), now) for each in readers)
+        )
+
+
+def _questions(table: str, ops: OpsTables) -> Questions:
+    return Questions(ops.deletes.pending_deletes(table), ops.new_columns.of(table, *OPEN))
+
+
+def _tables(catalog: Catalog) -> list[str]:
+    """Return every table, also one whose file is in no table's place."""
+    return [*catalog.tables, *(table for table in catalog.invalid if table not in catalog.tables)]

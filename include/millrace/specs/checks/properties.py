@@ -1,0 +1,76 @@
+"""Refuse Delta table properties that a spec must not set, such as those that lock out readers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+from millrace.specs.checks.columns import stored_columns_in, unknown_column
+from millrace.specs.document import Document, mapping_at
+from millrace.specs.problem import Defect, did_you_mean
+
+READERS = "readers such as Polars, DuckDB or delta-rs could no longer open the table"
+"""What happens if the reader version of a table is raised."""
+
+WRITER_FEATURES = (
+    "allowColumnDefaults", "appendOnly", "changeDataFeed", "checkConstraints", "checkpointProtection", "domainMetadata",
+    "generatedColumns", "identityColumns", "inCommitTimestamp", "invariants", "materializePartitionColumns",
+    "rowTracking",
+)  # fmt: skip
+"""The features of Delta 4.4 that concern writers alone, and need no other feature that concerns readers."""
+
+_FEATURE = "delta.feature."
+_ALLOWED = frozenset(f"{_FEATURE}{name}".lower() for name in WRITER_FEATURES)
+_NEW_READER_NEEDED = {
+    r"delta\.enableDeletionVectors": r"true",
+    r"delta\.columnMapping\.mode": r"(?!none).*",
+    r"delta\.checkpointPolicy": r"(?!classic).*",
+    r"delta\.enableTypeWidening": r"true",
+    r"delta\.universalFormat\.enabledFormats": r".+",
+    r"delta\.enableIcebergCompatV\d": r"true",
+    r"delta\.minReaderVersion": r"(?!1$).*",
+    r"delta\.enableVariantShredding": r"true",
+    r"delta\.coordinatedCommits\..*": r".*",
+}
+"""Property -> the values (both as patterns) that raise the table's reader version above 1."""
+
+_SET_OTHERWISE = {
+    "delta.deletedFileRetentionDuration": "write `maintenance: {vacuum: {retain: 30 days}}`",
+    "delta.enableChangeDataFeed": "write `maintenance: {change_data_feed: ...}`",
+    "delta.autoOptimize.autoCompact": "table maintenance compacts; write `maintenance: {optimize: auto}`",
+    "delta.autoOptimize.optimizeWrite": "table maintenance compacts; write `maintenance: {optimize: auto}`",
+    "delta.feature.clustering": "Delta has it only by CLUSTER BY; write `zorder_by`",
+    "delta.appendOnly": "leave it out: merges, deletes and repair must be able to change the table",
+}
+
+_COUNTED_COLUMNS, _STATS_COLUMNS = "delta.dataSkippingNumIndexedCols", "delta.dataSkippingStatsColumns"
+_NAMED_COLUMNS = {"bronze": "a,b,_interval_start", "silver": "a,b,_batch_seq"}
+"""Layer whose tables list the columns with statistics -> an example."""
+
+
+def check_properties(document: Document) -> Iterator[Defect]:
+    """Find properties that raise the reader version, that another setting controls, or that are not Delta's."""
+    for name, value in mapping_at(document, "delta").items():
+        path = ("delta", name)
+        raises_reader_version = any(
+            re.fullmatch(names, str(name), re.IGNORECASE) and re.fullmatch(values, str(value), re.IGNORECASE)
+            for names, values in _NEW_READER_NEEDED.items()
+        )
+        if raises_reader_version:
+            yield Defect(path, f"this raises the table's reader version: {READERS}", value, "leave it out")
+        elif name in _SET_OTHERWISE:
+            yield Defect(path, "this is not set as a property", value, _SET_OTHERWISE[name])
+        elif str(name).lower().startswith(_FEATURE) and str(name).lower() not in _ALLOWED:
+            fix = did_you_mean(str(name)[len(_FEATURE) :], WRITER_FEATURES)
+            yield Defect(path, f"this raises the table's reader version, or may raise it: {READERS}", value, fix)
+        elif name == _COUNTED_COLUMNS and (example := _NAMED_COLUMNS.get(str(document.get("table")).split(".")[0])):
+            fix = f"name the columns: delta.dataSkippingStatsColumns: {example}"
+            yield Defect(path, "this table has statistics only of named columns", value, fix)
+        elif name == _STATS_COLUMNS and document.get("on_drift") != "evolve":
+            stored = stored_columns_in(document) or []
+            for column in (part.strip().strip("`") for part in str(value).split(",")):
+                if stored and not column.startswith("_") and column.lower() not in stored:
+                    yield replace(unknown_column(path, column, stored), value=value)
+        elif not str(name).startswith("delta."):
+            yield Defect(path, "not a Delta table property: their names start with 'delta.'", value, "leave it out")

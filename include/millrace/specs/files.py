@@ -1,0 +1,143 @@
+"""Read spec files as strict YAML, and find the line of a key for error messages."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import yaml
+from yaml.constructor import ConstructorError
+
+from millrace.specs.problem import Defect, KeyPath, SpecProblem, key_text
+from millrace.specs.structure import drop_non_text_keys, find_depth_problem, find_repeated_keys, find_size_problem
+
+
+class SpecLoader(yaml.CSafeLoader):
+    """A YAML 1.2 loader, as editors use it: `on` and `no` are words, dates are text, `1_000` is not a number."""
+
+    yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012
+
+
+def _scalar(kind: str, convert: Callable[[str], Any]) -> Callable[[Any, Any], Any]:
+    """Return the constructor of a kind of scalar; it refuses text that an explicit tag declares wrongly."""
+
+    def construct(loader: SpecLoader, node: yaml.ScalarNode) -> Any:
+        try:
+            return convert(loader.construct_scalar(node))
+        except (ValueError, KeyError):
+            raise ConstructorError(None, None, f"{node.value[:40]!r} is no {kind}", node.start_mark) from None
+
+    return construct
+
+
+for _tag, _pattern, _first in (
+    ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
+    ("bool", r"true|True|TRUE|false|False|FALSE", list("tTfF")),
+    ("int", r"[-+]?(?:0|[1-9][0-9]*)", list("-+0123456789")),
+    ("float", r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?", list("-+.0123456789")),
+    ("merge", r"<<", ["<"]),
+):
+    SpecLoader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(rf"^(?:{_pattern})$"), _first)
+
+_CONVERTERS: dict[str, Callable[[str], Any]] = {
+    "null": lambda _: None,
+    "bool": lambda text: {"true": True, "false": False}[text.lower()],
+    "int": int,
+    "float": float,
+}
+
+
+def _undefined(loader: SpecLoader, node: yaml.Node) -> Any:
+    return loader.construct_undefined(node)
+
+
+for _kind, _convert in _CONVERTERS.items():
+    SpecLoader.add_constructor(f"tag:yaml.org,2002:{_kind}", _scalar(_kind, _convert))
+for _other in ("binary", "timestamp", "omap", "pairs", "set"):
+    SpecLoader.add_constructor(f"tag:yaml.org,2002:{_other}", _undefined)
+
+
+@dataclass(frozen=True)
+class SpecFile:
+    """One YAML file and its content.
+
+    Attributes:
+        path: the file.
+        text: its text.
+        document: the mapping that it states; empty if it could not be read.
+        problems: why it could not be read, keys that are not text, and keys that it states twice.
+        sound: the document without its wrong parts, after it was checked by itself.
+    """
+
+    path: Path
+    text: str
+    document: dict[str, Any]
+    problems: tuple[SpecProblem, ...] = ()
+    sound: dict[str, Any] = field(default_factory=dict)
+
+    def problem(self, defect: Defect) -> SpecProblem:
+        """Return a defect of this file's document with its line."""
+        key = key_text(defect.path)
+        return SpecProblem(self.path, self.line(defect.path), key, defect.value, defect.message, defect.fix)
+
+    def line(self, path: KeyPath) -> int:
+        """Return the line (from 1) of the key at `path`, or of the last part of the path that the file has."""
+        node = self._node
+        line = node.start_mark.line if node else 0
+        for part in path:
+            child = _child(node, part)
+            if child is None:
+                break
+            line, node = child
+        return line + 1
+
+    @cached_property
+    def _node(self) -> yaml.Node | None:
+        return yaml.compose(self.text, SpecLoader) if self.text else None
+
+
+def read_spec_file(path: Path) -> SpecFile:
+    """Read one file; errors of the file and of its YAML go to `problems`."""
+    try:
+        text = path.read_text(encoding="utf-8")
+        if problem := find_depth_problem(path, text, SpecLoader):
+            return SpecFile(path, "", {}, (problem,))
+        loader = SpecLoader(text)
+        node = loader.get_single_node()
+        if node and (problem := find_size_problem(path, node)):
+            return SpecFile(path, text, {}, (problem,))
+        problems = (*drop_non_text_keys(path, node), *find_repeated_keys(path, node)) if node else ()
+        document = loader.construct_document(node) if node else None
+    except OSError as error:
+        message = f"the file cannot be read: {error.strerror or error}"
+        return SpecFile(
+            path, "", {}, (SpecProblem(path, 1, "", None, message, "check what is there, and its permissions"),)
+        )
+    except UnicodeDecodeError as error:
+        message = f"not UTF-8 text: {error.reason} at byte {error.start}"
+        return SpecFile(path, "", {}, (SpecProblem(path, 1, "", None, message, "save it as UTF-8"),))
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        parts = (getattr(error, "context", None), getattr(error, "problem", None) or str(error))
+        message = "not YAML: " + ", ".join(part for part in parts if part)
+        fix = "fix it here or just above; text with ': ' or '#' needs quotes, and tabs cannot indent"
+        return SpecFile(path, "", {}, (SpecProblem(path, mark.line + 1 if mark else 1, "", None, message, fix),))
+    if not isinstance(document, dict) or not document:
+        problem = SpecProblem(path, 1, "", document, "not a spec: a spec is a mapping that starts with `table:`", "")
+        return SpecFile(path, text, {}, (problem,))
+    return SpecFile(path, text, document, problems)
+
+
+def _child(node: yaml.Node | None, part: str | int) -> tuple[int, yaml.Node] | None:
+    """Return the line (from 0) and the node of a key or an item."""
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            if isinstance(key, yaml.ScalarNode) and key.value == str(part):
+                return key.start_mark.line, value
+    if isinstance(node, yaml.SequenceNode) and isinstance(part, int) and part < len(node.value):
+        return node.value[part].start_mark.line, node.value[part]
+    return None

@@ -1,4 +1,0 @@
-"""Read certified versions: the version of a table, its rows for other libraries, and DuckDB with a view for each table.
-
-Nothing here writes to a lakehouse, reads a spec or starts Spark. What a terminal shows is in `include.cli`.
-"""

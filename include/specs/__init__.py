@@ -1,4 +1,0 @@
-"""Read spec files and report all problems in them; `include.catalog` is the entry point.
-
-Nothing here reads the tables of a lakehouse.
-"""

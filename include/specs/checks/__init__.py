@@ -1,4 +1,0 @@
-"""Find the errors of a spec; each module checks one subject.
-
-The models in `include.contracts.spec` check the shape of a spec.
-"""

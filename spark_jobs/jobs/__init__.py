@@ -1,4 +1,0 @@
-"""The entrypoints, one for each job.
-
-The work itself lives in `spark_jobs.layers`.
-"""

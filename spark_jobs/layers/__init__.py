@@ -1,4 +1,0 @@
-"""What each layer plans, writes and closes within the commit protocol, a folder for each.
-
-This folder has what they share; the protocol is in `spark_jobs.protocol`.
-"""

@@ -1,4 +1,0 @@
-"""What a bronze batch plans, writes and closes, from landing files and from Kafka.
-
-The commit protocol is in `spark_jobs.protocol`.
-"""

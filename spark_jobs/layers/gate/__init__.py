@@ -1,4 +1,0 @@
-"""The gate: check one version, then certify it, refuse it, or restore the version before.
-
-The rules live in `spark_jobs.quality`.
-"""

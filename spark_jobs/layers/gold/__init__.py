@@ -1,4 +1,0 @@
-"""What a gold batch computes again.
-
-The measures of groups are computed in `spark_jobs.transforms`.
-"""

@@ -1,4 +1,0 @@
-"""OPTIMIZE, VACUUM and the retention of tombstones, under a table's lease.
-
-The decision what to do is made in `include.control.maintenance`.
-"""

@@ -1,0 +1,88 @@
+"""Delete the files of a table that neither a version within its retention nor a reader needs.
+
+In a silver table, also delete the tombstones of keys that exist again, and old tombstones if its spec has a retention.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from millrace.contracts.counted import counted
+from millrace.contracts.job.args import Job
+from millrace.contracts.job.report import JobReport
+from millrace.control.maintenance.retention import readers_in_danger, readers_of, retention_of
+from millrace.control.maintenance.tombstones import OldTombstones
+from millrace.errors import MillraceError, Outcome
+from millrace_spark.delta_io.maintenance import files_to_vacuum, vacuum
+from millrace_spark.layers.maintenance.maintenance import (
+    TableWork,
+    maintenance_conf,
+    maintenance_report,
+    require_table,
+    table_work,
+)
+from millrace_spark.layers.maintenance.tombstone_retention import (
+    count_unneeded_tombstones,
+    delete_expired_tombstones,
+    delete_unneeded_tombstones,
+    expired_tombstones,
+    retention_note,
+)
+from millrace_spark.runtime.context import JobContext
+from millrace_spark.runtime.entrypoint import main
+
+
+def run(context: JobContext) -> JobReport:
+    """Count what can be deleted; then delete it under the table's lease, unless it is nothing or a dry run.
+
+    Raises:
+        NotReadyError: there is no table yet.
+        MillraceError: a reader needs a version that would soon become unreadable.
+        ConflictError: the lease was not free in time, or writers without a lease committed first too often.
+    """
+    path, work = require_table(context), None
+    _require_no_reader_in_danger(context)
+    with context.open_session(maintenance_conf(context)) as session:
+        files, unneeded = files_to_vacuum(session, path), count_unneeded_tombstones(context, session)
+        expired = expired_tombstones(context)
+        if not context.args.dry_run and (files or expired.may_go or unneeded):
+            with table_work(context, "VACUUM") as work, work.leased():
+                if files:
+                    work.commit(lambda: vacuum(session, path))
+                unneeded = delete_unneeded_tombstones(context, session, work)
+                expired = delete_expired_tombstones(context, session, work)
+    return _report(context, files, unneeded, expired, work)
+
+
+def _report(
+    context: JobContext, files: int, unneeded: int, expired: OldTombstones, work: TableWork | None
+) -> JobReport:
+    keys, is_dry_run = expired.keys if expired.may_go else 0, context.args.dry_run
+    deleted, forgot = ("would delete", "would forget") if is_dry_run else ("deleted", "forgot")
+    parts = [f"{deleted} {counted(files, 'file')}" if files else "no file is older than the retention"]
+    details: dict[str, Any] = {"files": files, "retain": context.spec.maintenance.vacuum.retain}
+    if unneeded:
+        parts.append(f"{forgot} {counted(unneeded, 'deleted key that exists', 'deleted keys that exist')} again")
+        details["risen_keys"] = unneeded
+    if keys:
+        parts.append(f"{forgot} {counted(keys, 'deleted key')}, of batches up to {expired.upto}")
+    if expired.retain:
+        details["tombstones"] = {"keys": keys, "upto_batch": expired.upto, "retain": expired.retain}
+    outcome = Outcome.COMMITTED if (files or keys or unneeded) and not is_dry_run else Outcome.NO_OP
+    notes = retention_note(context.spec.table, expired)
+    return maintenance_report(context, Job.TABLE_VACUUM, outcome, "; ".join(parts), details, notes, work)
+
+
+def _require_no_reader_in_danger(context: JobContext) -> None:
+    readers = readers_of(context.spec, context.catalog, context.paths)
+    in_danger = readers_in_danger(readers, retention_of(context.spec), context.now())
+    if in_danger:
+        names = ", ".join(f"{reader.name} (version {reader.version}, old since {reader.since})" for reader in in_danger)
+        raise MillraceError(
+            f"{context.spec.table}: VACUUM refused, it would soon cut off {names}\nRun what is behind, or get "
+            "the refused newer versions past their gate; then run this again."
+        )
+
+
+if __name__ == "__main__":
+    main(Job.TABLE_VACUUM, run)

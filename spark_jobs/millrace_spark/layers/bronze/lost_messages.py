@@ -1,0 +1,45 @@
+"""The row counts of a batch whose driver died after the commit, if the brokers have deleted its messages since."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from millrace.contracts.counted import counted
+from millrace.control.log.batch import BatchSources, Winner
+from millrace_spark.delta_io.row_writes import replaced_rows
+from millrace_spark.delta_io.tables import committed_txn
+from millrace_spark.layers.quarantined import quarantined_of_files
+from millrace_spark.protocol.quarantine import quarantine_of
+from millrace_spark.runtime.context import JobContext
+
+
+def counts_with_lost(
+    context: JobContext, winner: Winner, left: BatchSources, counts: Mapping[str, int]
+) -> dict[str, int]:
+    """Return the row counts of a batch, and note how many messages it has refused that nobody can read any more.
+
+    Args:
+        context: the job's.
+        winner: the batch; its accepted rows are in the table.
+        left: its sources, without the messages that are gone.
+        counts: the rows `read`, `quarantined` and `dropped` of the messages that are left.
+    """
+    table = winner.intent.table
+    written, _ = replaced_rows(context.paths.table(table), winner.version)
+    quarantine, quarantined = quarantine_of(table, context.paths), counts["quarantined"]
+    if committed_txn(quarantine.path, winner.intent.secondary_app_id(quarantine.name)) >= winner.batch_seq:
+        quarantined = quarantined_of_files(quarantine.path, winner).total()
+    known = written + quarantined + counts["dropped"]
+    gone = {
+        f"{topic}/{partition}": (first, left.offsets[topic][partition][0])
+        for topic, partitions in winner.intent.sources.offsets.items()
+        for partition, (first, _) in partitions.items()
+        if first < left.offsets[topic][partition][0]
+    }
+    if refused := counts["read"] + sum(start - first for first, start in gone.values()) - known:
+        ranges = ", ".join(f"{where} offsets {first} to {start - 1}" for where, (first, start) in gone.items())
+        context.notes.append(
+            f"up to {counted(refused, 'message')} that were refused are in no quarantine: the driver of batch "
+            f"{winner.batch_seq} died after its commit, and the brokers have deleted {ranges} since"
+        )
+    return {"read": known, "quarantined": quarantined, "dropped": counts["dropped"]}

@@ -1,0 +1,262 @@
+"""Gold: the rows of a query over pinned versions of its sources."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from operator import and_, or_
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from millrace.contracts.spec.table_spec import GoldSpec
+from millrace.sql.expression import expression_of
+from millrace.sql.query.readings import readings_of
+from millrace.sql.query.reads import Lookup
+from millrace.sql.query.refresh import refresh_of
+from millrace.sql.query.select_query import query_of, require_read_only
+from millrace_spark.transforms.touched_rows import Touched, gives_touched, is_touched
+from millrace_spark.transforms.touched_spans import TouchedSpans
+
+_INTEGERS = frozenset(("tinyint", "smallint", "int", "bigint"))
+_TIMES = frozenset(("date", "timestamp"))
+_AS_TEXT = _INTEGERS | _TIMES | {"string"}
+"""The types whose equal values have equal texts."""
+_ALIKE_FOR_ZEROS = frozenset(("abs", "bround", "cast", "ceil", "ceiling", "coalesce", "floor", "if", "round"))
+"""Functions that give, as a whole number, the same for 0.0 and -0.0."""
+_OF_TEXTS = re.compile(r"string|char|like|\|\||/", re.IGNORECASE)
+"""What besides functions tells these two apart: a text, and a quotient."""
+
+
+@dataclass(frozen=True)
+class QueryRefresh:
+    """By which values a batch computes the table of a query.
+
+    Attributes:
+        columns: the columns of the query; none if none is traced.
+        expressions: alias -> the values that a row affects, as Spark SQL with the types of the columns.
+        whole: alias -> why its changes may affect every row.
+        lookups: alias -> how the values are found that its changed rows affect besides; all its rows are read.
+        reason: why columns that are traced do not choose rows: what is compared has other types.
+    """
+
+    columns: tuple[str, ...]
+    expressions: Mapping[str, Sequence[Sequence[str]]]
+    whole: Mapping[str, str]
+    reason: str = ""
+    lookups: Mapping[str, Sequence[Lookup]] = field(default_factory=dict)
+
+    @property
+    def keys(self) -> dict[str, list[str]]:
+        """Alias -> Spark SQL of the keys that a row affects."""
+        return {alias: [key_of(parts) for parts in values] for alias, values in self.expressions.items()}
+
+
+def refresh_of_query(session: SparkSession, spec: GoldSpec, sources: Mapping[str, DataFrame]) -> QueryRefresh:
+    """Return by which values the table of a query can be computed.
+
+    The trace holds if Spark sees the same query in what sqlglot has read: it compares both when it has resolved them.
+
+    The texts of the values choose rows, so each expression must have the type of the column, or one in which equal
+    values have equal texts. Spark compares other types by rules that a text does not follow: 1 and 1.0, '1' and 1.
+    """
+    found = refresh_of(spec, {alias: tuple(rows.columns) for alias, rows in sources.items()})
+    if found.reason:
+        return QueryRefresh((), {}, {})
+    schema = rows_of_query(session, spec, sources).schema
+    if other := read_otherwise(session, query_of(spec.query or "").spark_text):
+        way_out = "write parentheses around operations within others, or another function"
+        return QueryRefresh(found.columns, {}, {}, f"the trace may read {other} in another way than Spark: {way_out}")
+    kinds = [schema[column].dataType.simpleString() for column in found.columns]
+    types = dict(zip(found.columns, kinds, strict=True))
+    try:
+        expressions = {
+            alias: [_typed(texts, types, alias, sources[alias]) for texts in values]
+            for alias, values in found.parts.items()
+        }
+    except _OtherTypesError as error:
+        return QueryRefresh(found.columns, {}, {}, str(error))
+    for group in found.alike:
+        owns = [_type_of(sources[alias], text) for alias, text in group]
+        if len({*owns} & _AS_TEXT) != 1 or len({*owns}) != 1:
+            return QueryRefresh(found.columns, {}, {}, _compared(group, owns))
+    whole, lookups = dict(found.whole), {}
+    for alias, of_alias in found.lookups.items():
+        try:
+            lookups[alias] = [_typed_lookup(lookup, types, sources) for lookup in of_alias]
+        except _OtherTypesError as error:
+            whole[alias] = str(error)
+    return QueryRefresh(found.columns, expressions, whole, lookups=lookups)
+
+
+def touched_by_lookup_of_query(session: SparkSession, lookup: Lookup, changed: DataFrame) -> DataFrame:
+    """Return the keys (`touched`) that changed rows of a source affect by a lookup.
+
+    Args:
+        session: the session in which `refresh_of_query` made a view of each source.
+        lookup: as `refresh_of_query` returns it.
+        changed: the changed rows, as they were and as they are.
+    """
+    view = f"_changed_{lookup.alias}"
+    changed.createOrReplaceTempView(view)
+    key = key_of([f"v{at}" for at in range(len(lookup.hops[-1].pairs[0][2]))])
+    return session.sql(lookup.query(view)).select(F.expr(key).alias("touched"))
+
+
+def key_of(parts: Sequence[str]) -> str:
+    """Return Spark SQL of the key of a value: the value itself, or for several columns their texts as a JSON array.
+
+    >>> key_of(["`day`"]), key_of(["`day`", "`origin`"])
+    ('`day`', 'to_json(array(CAST(`day` AS STRING), CAST(`origin` AS STRING)))')
+    """
+    if len(parts) == 1:
+        return parts[0]
+    return f"to_json(array({', '.join(f'CAST({part} AS STRING)' for part in parts)}))"
+
+
+def parts_of(touched: Touched, parts: Sequence[str]) -> Iterator[tuple[str, Touched]]:
+    """Yield what is selected by touched keys: the key; and each part of it, by which Delta can skip files.
+
+    >>> [texts for _, texts in parts_of(['["2013-01-04","JFK"]', '["2013-01-04","LGA"]'], ["day", "origin"])][1:]
+    [('2013-01-04',), ('JFK', 'LGA')]
+    >>> [texts for _, texts in parts_of([], ["day", "origin"])]  # changed rows that are joined to none
+    [[], (), ()]
+    """
+    yield key_of(parts), touched
+    if len(parts) > 1 and not isinstance(touched, TouchedSpans):
+        values = [*zip(*(json.loads(key or "") for key in touched), strict=True)] or [()] * len(parts)
+        yield from ((part, tuple(dict.fromkeys(texts))) for part, texts in zip(parts, values, strict=True))
+
+
+def rows_of_query(session: SparkSession, spec: GoldSpec, sources: Mapping[str, DataFrame]) -> DataFrame:
+    """Return the rows of a table's query.
+
+    Args:
+        session: the session of the batch, in which each source becomes a temporary view.
+        spec: the spec of the table.
+        sources: alias -> the rows that the query sees, all of that session.
+
+    Raises:
+        BadInputError: the query does more than read its sources, or would give other rows in another run.
+    """
+    require_read_only(spec.table, spec.query or "", spec.sources)
+    for alias, rows in sources.items():
+        rows.createOrReplaceTempView(alias)
+    # Within parentheses Spark accepts nothing but a query, whatever the check may have overlooked.
+    return session.sql(f"SELECT * FROM (\n{query_of(spec.query or '').spark_text}\n)")
+
+
+def touched_rows_of_query(
+    session: SparkSession,
+    spec: GoldSpec,
+    sources: Mapping[str, DataFrame],
+    refresh: QueryRefresh,
+    touched: Touched,
+) -> DataFrame:
+    """Return the rows of a table's query that have one of the touched values, from the rows that they depend on.
+
+    Args:
+        session, spec, sources: as for `rows_of_query`.
+        refresh: as `refresh_of_query` returns it.
+        touched: keys of its columns.
+    """
+    read = dict(sources)
+    for alias, affected in refresh.expressions.items():
+        if alias in {**refresh.whole, **refresh.lookups}:
+            continue
+        rows = sources[alias]
+        conditions = [
+            [gives_touched(sql, rows, values) for sql, values in parts_of(touched, parts)] for parts in affected
+        ]
+        chosen = rows.where(reduce(or_, (reduce(and_, parts) for parts in conditions)))
+        # Spark adds a column to rows that are chosen by a window of time, which a star in the query would read.
+        read[alias] = chosen.select(*(f"`{name}`" for name in rows.columns))
+    columns = [f"`{column}`" for column in refresh.columns]
+    return rows_of_query(session, spec, read).where(is_touched(key_of(columns), touched))
+
+
+def read_otherwise(session: SparkSession, text: str) -> str:
+    """Return which part of a query Spark does not see in what sqlglot has read; empty if it sees the same query.
+
+    Args:
+        session: the session, with a view of each source.
+        text: the query, as Spark can parse it.
+    """
+    for part in readings_of(text):
+        written = session.sql(f"SELECT * FROM (\n{part.written}\n)")
+        if not any(_is_same_query(session, written, read) for read in part.read):
+            return f"`{part.name}` in WITH" if part.name else "the query"
+        if part.name:
+            (written.toDF(*part.columns) if part.columns else written).createOrReplaceTempView(part.name)
+    return ""
+
+
+def _is_same_query(session: SparkSession, written: DataFrame, read: str) -> bool:
+    try:
+        return written.sameSemantics(session.sql(f"SELECT * FROM (\n{read}\n)"))
+    except AnalysisException:  # Spark cannot even read what sqlglot writes
+        return False
+
+
+class _OtherTypesError(Exception):
+    """What is compared has types whose equal values may have other texts; the text says which."""
+
+
+def _typed(texts: Sequence[str], types: Mapping[str, str], alias: str, rows: DataFrame) -> list[str]:
+    """Return the parts of a value with the types of the columns, by name, if equal values then have equal texts."""
+    parts = []
+    for (column, kind), text in zip(types.items(), texts, strict=True):
+        own = _type_of(rows, text)
+        if kind not in _AS_TEXT or not _are_alike({own, kind}):
+            raise _OtherTypesError(f"{column} is {kind}, and {_plain(text)} of {alias} is {own}")
+        if inexact := _inexact_column(rows, text, kind):
+            raise _OtherTypesError(f"{column} is computed from {inexact}, and may be another one for 0.0 than for -0.0")
+        parts.append(text if own == kind else f"try_cast({text} AS {kind})")
+    return parts
+
+
+def _typed_lookup(lookup: Lookup, types: Mapping[str, str], sources: Mapping[str, DataFrame]) -> Lookup:
+    """Return a lookup whose values have the types of the columns, if its hops compare columns of like types."""
+    keys = [(lookup.alias, lookup.key)]
+    for hop in lookup.hops:
+        for compared in zip(*([(alias, text) for text in texts] for alias, texts in keys + hop.compared), strict=True):
+            owns = [_type_of(sources[alias], text) for alias, text in compared]
+            if not _are_alike({*owns}):
+                raise _OtherTypesError(_compared(compared, owns))
+        keys = [(alias, values) for alias, _, values in hop.pairs]
+    *hops, last = lookup.hops
+    pairs = tuple(
+        (alias, near, tuple(_typed(values, types, alias, sources[alias]))) for alias, near, values in last.pairs
+    )
+    return replace(lookup, hops=(*hops, replace(last, pairs=pairs)))
+
+
+def _are_alike(types: set[str]) -> bool:
+    return len(types) == 1 or types <= _INTEGERS or types <= _TIMES
+
+
+def _compared(values: Sequence[tuple[str, str]], types: Sequence[str]) -> str:
+    stated = (f"{_plain(text)} of {alias} is {own}" for (alias, text), own in zip(values, types, strict=True))
+    return f"a join compares them, and {' and '.join(dict.fromkeys(stated))}"
+
+
+def _type_of(rows: DataFrame, expression: str) -> str:
+    return rows.select(F.expr(expression).alias("value")).schema["value"].dataType.simpleString()
+
+
+def _inexact_column(rows: DataFrame, expression: str, kind: str) -> str:
+    """Return a column for whose equal values 0.0 and -0.0 an expression may differ; empty if there is none."""
+    is_alike = _ALIKE_FOR_ZEROS.issuperset(map(str.lower, expression_of(expression).functions))
+    if kind in _INTEGERS and is_alike and not _OF_TEXTS.search(expression):
+        return ""
+    types = {field.name.lower(): field.dataType.simpleString() for field in rows.schema.fields}
+    names = (name.lower() for name, *_ in expression_of(expression).columns)
+    return next((name for name in names if re.search(r"\b(float|double)\b", types.get(name, ""))), "")
+
+
+def _plain(expression: str) -> str:
+    return expression.replace("`", "")

@@ -1,0 +1,31 @@
+"""Close the batch that a dead driver left open, before the table is replaced: nobody would close it afterwards."""
+
+from __future__ import annotations
+
+from millrace.contracts.spec.table_spec import BronzeSpec, SilverSpec
+from millrace.control.log.batch import Stream
+from millrace_spark.layers.bronze.bronze import BronzeIngest
+from millrace_spark.layers.gold.gold import GoldAggregate
+from millrace_spark.layers.own_table import batch_request
+from millrace_spark.layers.silver.silver import SilverMerge
+from millrace_spark.layers.writing import batch_writer
+from millrace_spark.protocol.batches import BatchWork
+from millrace_spark.runtime.context import JobContext
+
+
+def close_open_batch(context: JobContext) -> None:
+    """Close the last batch of the job's table, if its writer died; the caller holds the lease of the table.
+
+    Raises:
+        NotReadyError: it cannot be closed any more; the message says why.
+    """
+    request = batch_request(context, Stream(context.spec.table))
+    batch_writer(context, request, _work_of(context)).finish_unleased()
+
+
+def _work_of(context: JobContext) -> BatchWork:
+    if isinstance(context.spec, BronzeSpec):
+        ingest = BronzeIngest(context, context.spec)
+        ingest.spec = ingest.drift.effective_spec()
+        return ingest
+    return SilverMerge(context) if isinstance(context.spec, SilverSpec) else GoldAggregate(context)

@@ -1,0 +1,131 @@
+"""Run a job as a process: read its arguments, write its report, exit with a code for its outcome."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import sys
+import time
+from collections.abc import Callable
+
+from pyspark.errors import PySparkException
+
+from millrace.contracts.job.args import Job, JobArgs
+from millrace.contracts.job.report import JobReport, reported_run
+from millrace.contracts.spec.table_spec import BronzeSpec, GoldSpec
+from millrace.control.storage.read_cache import cached_reads
+from millrace.disk_space import disk_full_error
+from millrace.errors import MillraceError, NotReadyError, Outcome
+from millrace.paths import LakehousePaths
+from millrace_spark.runtime.context import JobContext
+from millrace_spark.runtime.parent import end_with_parent
+from millrace_spark.spark_errors import cause_of
+from millrace_spark.transforms.values.unstorable import unstorable_error
+
+RunJob = Callable[[JobContext], JobReport]
+
+OPS = ("batches", "files", "gates", "columns", "quarantine", "specs", "rebuilds")
+"""The tables of the ledger that jobs write to."""
+
+_UNRESOLVED = re.compile(r"with name ((?:`[^`]+`\.)*`(?P<column>[^`]+)`) cannot be resolved")
+
+_NO_FILE = re.compile(r"FILE_NOT_EXIST\].*?(?P<file>\S+\.parquet)", re.DOTALL)
+
+log = logging.getLogger("millrace")
+
+
+def main(job: Job, run: RunJob, argv: list[str] | None = None) -> None:
+    """Parse the arguments, run the job, save its report, and exit with its code."""
+    start_process()
+    report = run_and_report(job, run, JobArgs.from_argv(sys.argv[1:] if argv is None else argv))
+    log.info("%s", report.message)
+    sys.exit(report.exit_code)
+
+
+def start_process() -> None:
+    """Prepare a driver: set UTC, because Great Expectations compares times in the process's own zone, and logging.
+
+    The driver ends with the process that started it. Millrace logs to stderr from INFO on, other libraries from WARNING
+    on.
+    """
+    end_with_parent(os.environ)
+    os.environ["TZ"] = "UTC"
+    time.tzset()
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", stream=sys.stderr)
+    for name in ("__main__", "millrace", "millrace_spark"):  # The module of the job itself is `__main__`.
+        logging.getLogger(name).setLevel(logging.INFO)
+
+
+def run_and_report(job: Job, run: RunJob, args: JobArgs, context: JobContext | None = None) -> JobReport:
+    """Run a job and save its report; an error becomes a report that names it."""
+    started = time.monotonic()
+    try:
+        context = context or JobContext(args)
+        with cached_reads():
+            report = run(context)
+    except MillraceError as error:
+        report = failure_report(job, args, error, error.outcome)
+    except Exception as error:
+        log.exception("%s failed", job.value)
+        paths, table = LakehousePaths(args.root), args.table
+        folders = [paths.table(table), paths.quarantine(table), paths.tombstones(table, ""), *map(paths.ops, OPS)]
+        folders = [args.root, *folders, paths.leases, args.report.parent]
+        cause: MillraceError | None = disk_full_error(error, table, folders)
+        if cause is None and context is not None:  # None if a setting of the environment is wrong
+            cause = _missing_column_error(error, context) or unstorable_error(error, table)
+            cause = cause or _deleted_file_error(error, context)
+        report = failure_report(job, args, cause or error, cause.outcome if cause else Outcome.FAILED)
+    timed = {**report.timings_s, "total": round(time.monotonic() - started, 3)}
+    report = report.model_copy(update={"timings_s": timed})
+    try:
+        report.save(args.report)
+    except OSError as error:
+        full = disk_full_error(error, args.table, [args.report.parent])
+        if full is None:
+            raise
+        return failure_report(job, args, full, full.outcome)  # for the exit code and the log
+    return report
+
+
+def _missing_column_error(error: Exception, context: JobContext) -> NotReadyError | None:
+    """Return the error to report if a source's table lacks a column that its spec declares; else None.
+
+    The source's next run adds the column.
+    """
+    if not isinstance(error, PySparkException) or not (match := _UNRESOLVED.search(str(error))):
+        return None
+    table, column = context.spec.table, match["column"]
+    for source in context.spec.upstream_tables:
+        spec = context.catalog.spec(source)
+        if isinstance(spec, GoldSpec):
+            declared = (*spec.group_by, *spec.measures, *spec.query_columns)
+        else:
+            declared = tuple(spec.columns) if isinstance(spec, BronzeSpec) else spec.stored_columns
+        if column in declared:
+            way_out = f"Run {source} first: its next run adds the column, and its gate must pass it."
+            return NotReadyError(f"{table}: {source} has no column {column} yet in the version that is read", way_out)
+    return None
+
+
+def _deleted_file_error(error: Exception, context: JobContext) -> NotReadyError | None:
+    """Return the error to report if a file of a source is gone, from which its changes would be read; else None.
+
+    VACUUM keeps the files that the tables in the specs still need: it does not know one that was out of them.
+    """
+    if not isinstance(error, PySparkException) or not (match := _NO_FILE.search(str(error))):
+        return None
+    table, file = context.spec.table, match["file"]
+    source = next((name for name in context.spec.upstream_tables if f"/{name.replace('.', '/')}/" in file), None)
+    way_out = f"Was the table out of the specs while VACUUM ran? Then build it anew: lakehouse rebuild {table}"
+    return (
+        NotReadyError(f"{table}: a file of {source} that it has to read is gone: {file}", way_out) if source else None
+    )
+
+
+def failure_report(job: Job, args: JobArgs, error: BaseException, outcome: Outcome) -> JobReport:
+    """Return the report of a job that ended with `error`."""
+    is_own = isinstance(error, MillraceError)
+    message = str(error) if is_own else f"{args.table}: {type(error).__name__}: {cause_of(error)}"
+    run, error_class = reported_run(job, args), type(error).__name__
+    return JobReport(**run, outcome=outcome, message=message[:4000], error_class=error_class)

@@ -1,0 +1,35 @@
+"""Schema drift: fail a write at records with values that fit no declared column, where a spec does not rescue them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from millrace.contracts.spec.values import NAME
+from millrace_spark.transforms.records import RESCUED
+
+_ERROR_PREFIX = "schema drift in "
+_ERROR = re.compile(rf"{_ERROR_PREFIX}(.+?): (\{{.*\}})")
+
+
+def new_fields(known_fields: Collection[str]) -> Column:
+    """Return the names in `_rescued` that could be columns and are not known; null where `_rescued` is null."""
+    return F.filter(F.json_object_keys(RESCUED), lambda name: name.rlike(f"^{NAME}$") & ~name.isin(*known_fields))
+
+
+def drift_error(source: Column) -> Column:
+    """Return an error, as text, that fails the write and names `_rescued` and `source`, the place of the record."""
+    return F.raise_error(F.concat(F.lit(_ERROR_PREFIX), source, F.lit(": "), F.col(RESCUED))).cast("string")
+
+
+def drift_of(error: BaseException) -> tuple[str, str] | None:
+    """Return (source, JSON of the values that do not fit) of a write that drift failed; None for another error.
+
+    >>> drift_of(RuntimeError('[USER_RAISED_EXCEPTION] schema drift in orders/a.json: {"colour":"red"} SQLSTATE'))
+    ('orders/a.json', '{"colour":"red"}')
+    """
+    match = _ERROR.search(str(error))
+    return (match[1], match[2]) if match else None

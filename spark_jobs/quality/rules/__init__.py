@@ -1,4 +1,0 @@
-"""Rules with the meaning that Great Expectations gives them: bounds, row rules, and whether a rule fits its columns.
-
-`spark_jobs.quality.fused` evaluates table rules together.
-"""

@@ -1,0 +1,75 @@
+"""`lakehouse quarantine fix` and `replay`: the requests to their driver, and the requests that they refuse."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from millrace.cli.quarantine.jobs import request_for
+from millrace.contracts.job.requests import QuarantineRequest
+from millrace.errors import BadInputError, ExitCode, SpecError, UnknownNameError
+from millrace.paths import LakehousePaths
+from millrace.settings import Settings
+from tests.support.cli import Lakehouse
+from tests.support.ledger.quarantine_rows import FIRST, quarantine, refused
+
+ORDERS = "silver.orders"
+
+
+@pytest.fixture(autouse=True)
+def refused_rows(settings: Settings) -> None:
+    quarantine(LakehousePaths(settings.root), ORDERS, refused(10, "too low"), refused(20, "too low", of_day=2))
+
+
+def request_of(settings: Settings, *ids: str, table: str = ORDERS, **more: Any) -> QuarantineRequest:
+    days, reason = more.pop("days", (None, None)), more.pop("reason", "")
+    options = {"everything": False, "assign": None, "edited": None, "why": "so", **more}
+    return request_for(table, settings, ids, days, reason, **options)
+
+
+def test_rows_are_selected_by_the_beginnings_of_their_ids_or_by_reason_and_interval(settings: Settings) -> None:
+    request = request_of(settings, "r1", assign=["amount = abs(amount)", "day=date '2013-01-01'"])
+    assert request.rows.ids == ("r10",)
+    assert request.assign == {"amount": "abs(amount)", "day": "date '2013-01-01'"}
+    assert (request.why, request.how) == ("so", "amount = abs(amount); day = date '2013-01-01'")
+    request = request_of(settings, reason="low", days=("2013-01-01", None))
+    assert (request.rows.ids, request.rows.reason, request.rows.starts) == ((), "low", (FIRST,))
+    assert not request.has_fixes
+
+
+def test_a_file_of_edited_rows_selects_its_rows(settings: Settings, tmp_path: Path) -> None:
+    file = tmp_path / "edited.jsonl"
+    file.write_text('{"id": "r20", "record": {"amount": 7}}\n')
+    request = request_of(settings, edited=file)
+    assert (request.rows.ids, request.edited, request.how) == (("r20",), file.read_text(), "edited")
+    with pytest.raises(typer.BadParameter, match="--rows alone selects"):
+        request_of(settings, "r1", edited=file)
+    file.write_text('{"id": "r99", "record": {"amount": 7}}\n')
+    with pytest.raises(UnknownNameError, match="has no row 'r99'"):
+        request_of(settings, edited=file)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({}, typer.BadParameter, "state which rows"),
+        ({"everything": True, "assign": ["abs(amount)"]}, typer.BadParameter, "is not an assignment"),
+        ({"everything": True, "table": "gold.revenue_daily"}, BadInputError, "fix the rows there"),
+        ({"everything": True, "table": "silver.ordres"}, SpecError, "silver.orders"),
+    ],
+)
+def test_a_wrong_request_is_refused_before_spark_starts(
+    settings: Settings, options: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        request_of(settings, **options)
+
+
+def test_a_fix_needs_a_change_and_the_message_without_spark_names_make_setup(lakehouse: Lakehouse) -> None:
+    answer = lakehouse("quarantine", "fix", ORDERS, "--all")
+    assert (answer.exit_code, "state a fix" in answer.stderr) == (2, True)
+    answer = lakehouse("quarantine", "replay", ORDERS, "--all")
+    assert (answer.exit_code, "make setup" in answer.stderr) == (ExitCode.SPARK_UNAVAILABLE, True)

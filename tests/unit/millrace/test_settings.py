@@ -1,0 +1,99 @@
+"""The settings of an installation, and the places, errors and exit codes that follow from them."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+from typer.testing import CliRunner
+
+from millrace import errors
+from millrace.cli.app import app
+from millrace.contracts.lake_path import S3Path
+from millrace.errors import ExitCode, MillraceError, Outcome
+from millrace.settings import Settings
+
+
+def test_another_process_has_the_same_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kafka = {"main": {"bootstrap.servers": "broker:9092", "sasl.password": "s3cret"}}
+    places = {"root": tmp_path / "lake", "landing": tmp_path, "tables": tmp_path, "jars": tmp_path}
+    settings = Settings(**places, kafka=kafka, second_person=False, keep_runs_days=10, keep_commits_days=20)
+    for name, value in settings.environment().items():
+        monkeypatch.setenv(name, value)
+    assert Settings() == settings
+
+
+def test_secrets_are_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "s3cret" not in repr(Settings(kafka={"main": {"sasl.password": "s3cret"}}))
+    monkeypatch.setenv("LAKEHOUSE_AIRFLOW", '{"url": "http://airflow", "login": "me", "password": "s3cret"}')
+    monkeypatch.setenv("LAKEHOUSE_METRICS_TOKEN", "s3cret")
+    assert "s3cret" not in repr(Settings())
+    assert "s3cret" not in str(Settings().environment())
+    monkeypatch.setenv("LAKEHOUSE_KAFKA", '{"main": {"sasl.password": 31415926}}')
+    with pytest.raises(ValidationError, match="valid string") as refused:
+        Settings()
+    assert "31415926" not in str(refused.value)
+
+
+def test_landing_files_and_views_are_in_an_absolute_folder_or_below_a_prefix_of_a_bucket(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for given, meant in {"feeds": f"{tmp_path}/feeds", "s3a://lake/feeds/": "s3://lake/feeds"}.items():
+        monkeypatch.setenv("LAKEHOUSE_LANDING", given)
+        assert Settings().landing == meant
+        assert Settings(**Settings().model_dump()) == Settings()
+    monkeypatch.setenv("LAKEHOUSE_VIEWS", "s3a://lake/views/")
+    assert Settings().views == S3Path("s3://lake/views")
+    assert Settings().environment()["LAKEHOUSE_VIEWS"] == "s3://lake/views"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "cause"),
+    [
+        ("LEASE_STORE", "s3://lake/leases", "s3://lake/leases is no folder: this cannot be in a bucket"),
+        ("LANDING", "s3://", "s3:// cannot hold files: write a folder, or s3://bucket/prefix"),
+        ("LANDING", "hdfs://lake/feeds", "hdfs://lake/feeds cannot hold files: write a folder, or s3://bucket/prefix"),
+    ],
+)
+def test_a_wrong_setting_ends_a_command_with_one_line_that_names_the_variable(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str, cause: str
+) -> None:
+    monkeypatch.setenv(f"LAKEHOUSE_{name}", value)
+    answer = CliRunner().invoke(app, ["tables"])
+    assert (answer.exit_code, answer.stdout) == (2, "")
+    assert answer.stderr == f"LAKEHOUSE_{name}: {cause}\n"
+
+
+def test_a_setting_that_is_not_json_is_named_without_a_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAKEHOUSE_KAFKA", '{"main": {"sasl.password": "s3cret')
+    ended = CliRunner().invoke(app, ["tables"])
+    assert (ended.exit_code, ended.stdout) == (2, "")
+    assert "kafka" in ended.stderr
+    assert "LAKEHOUSE_KAFKA" in ended.stderr
+    assert "s3cret" not in ended.stderr
+
+
+def test_an_empty_variable_sets_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise an empty folder would be the current one."""
+    for name in ("VIEWS", "METRICS_TOKEN_FILE", "AIRFLOW", "LEASE_STORE", "ROOT"):
+        monkeypatch.setenv(f"LAKEHOUSE_{name}", "")
+    assert Settings() == Settings.model_construct()
+
+
+def test_an_error_has_the_exit_code_of_its_outcome_unless_a_person_used_a_command_wrongly() -> None:
+    found = {name: kind for name, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, Exception)}
+    assert len(found) > 15
+    assert all(issubclass(kind, MillraceError) for kind in found.values())
+    others = {name for name, kind in found.items() if kind.exit_code.name != kind.outcome.name}
+    assert others == {"UnknownNameError", "QueryError", "ApprovalError"}
+    inconsistent = {name for name, kind in found.items() if kind.outcome is Outcome.INCONSISTENT}
+    assert inconsistent == {"TornLogError", "ConservationError"}
+
+
+def test_no_two_exit_codes_are_the_same_and_only_ok_is_zero() -> None:
+    assert len({int(code) for code in ExitCode}) == len(ExitCode.__members__)
+    assert [code for code in ExitCode if code == 0] == [ExitCode.OK]
+    assert all(0 <= code < 126 for code in ExitCode), "a shell uses the codes from 126 on for itself"
