@@ -1,4 +1,4 @@
-"""Where Spark is: the PySpark of this Python, and the port of a Spark Connect server."""
+"""Where Spark is, and the job files: the packages of this Python, and the port of a Spark Connect server."""
 
 from __future__ import annotations
 
@@ -28,6 +28,21 @@ def spark_home() -> Path:
             "pyspark is not installed in this Python", "Run `make setup` first, then use .venv/bin/python."
         )
     return Path(spec.origin).parent
+
+
+def job_file(application: str) -> str:
+    """Return the file of a job of the data plane, without importing that.
+
+    Args:
+        application: its path within the package `millrace_spark`.
+
+    Raises:
+        SparkUnavailableError: this Python has no such package.
+    """
+    spec = find_spec("millrace_spark")
+    if spec is None or spec.origin is None:
+        raise SparkUnavailableError("the package millrace_spark is not installed in this Python")
+    return str(Path(spec.origin).parent / application)
 
 
 def require_server(remote: str) -> None:

@@ -27,7 +27,8 @@ from millrace.contracts.job.task_result import TaskResult
 from millrace.disk_space import disk_full
 from millrace.errors import ExitCode, Outcome
 from millrace.run_retention import delete_old_runs
-from millrace.settings import PROJECT, Settings
+from millrace.settings import Settings
+from millrace.spark_location import job_file
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -150,7 +151,7 @@ class SparkJobOperator(BaseOperator):
             request=request.save(files.report.with_suffix(".request.json")) if request else None,
             sample=sample,
         )
-        self.application = str(PROJECT / self.job.application)
+        self.application = job_file(self.job.application)
         self.application_args = arguments.to_argv()
         self._driver_log = DriverLog(files.driver_log)
         self.hook = SparkJobHook(

@@ -2,8 +2,8 @@
 
 Argument: the cases as JSON: `{name: {"path": ..., "at": ..., "conf": ..., "environment": ..., "project": ...}}`.
 `path` is the DAG file. `at` is the time of the trigger, from which Airflow makes the run id: two cases with the same
-time are one run that runs again, as after Clear. The project is the folder whose
-`spark_jobs/millrace_spark/jobs/` has the job files.
+time are one run that runs again, as after Clear. The job files are in
+`jobs/` below the project.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def one_run(
     """Return the run's id, tasks (task id -> state, tries), their results, assets in the UI, and asset events."""
     sys.stdout.write(f"\nCASE {name}\n")
     os.environ.update(environment)
-    spark_job.PROJECT = Path(project)
+    spark_job.job_file = lambda application: str(Path(project) / application)
     moment = datetime.fromisoformat(at)
     run = loaded(path).test(logical_date=moment, run_after=moment, run_conf=conf)
     with create_session() as session:

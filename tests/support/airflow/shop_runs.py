@@ -209,7 +209,7 @@ class Airflow:
 
     def _arguments(self, name: str, case: Case) -> dict[str, Any]:
         project = self.folder / "projects" / name
-        jobs = project / "spark_jobs" / "millrace_spark" / "jobs"
+        jobs = project / "jobs"
         jobs.mkdir(parents=True)
         for job in ("bronze_ingest", "silver_merge", "gold_aggregate", "quarantine_replay"):
             (jobs / f"{job}.py").write_text(case.job)
@@ -230,7 +230,7 @@ class Airflow:
 
     def wait_until_hanging(self, name: str, started: subprocess.Popen[bytes]) -> None:
         """Wait until the job of a case and its child hang."""
-        note = self.folder / "projects" / name / "spark_jobs" / "millrace_spark" / "jobs" / "hangs"
+        note = self.folder / "projects" / name / "jobs" / "hangs"
         deadline = time.monotonic() + PATIENCE_S
         while not note.exists() and time.monotonic() < deadline and started.poll() is None:
             time.sleep(0.1)

@@ -22,9 +22,9 @@ from millrace.contracts.job.report import JobReport
 from millrace.driver_environment import driver_environment, own_spark, with_scratch_folder
 from millrace.errors import SparkUnavailableError
 from millrace.processes import end_tree
-from millrace.settings import PROJECT, Settings
+from millrace.settings import Settings
 from millrace.spark_conf import STARTED_BY, launch_conf
-from millrace.spark_location import require_server, spark_home
+from millrace.spark_location import job_file, require_server, spark_home
 
 MASTER = "local[*]"
 _POLL_S = 0.2
@@ -70,7 +70,7 @@ class Driver:
         """
         number, waits = 1, ""
         self._arguments.reports.mkdir(parents=True, exist_ok=True)
-        running = self._process("spark_jobs/millrace_spark/jobs/follow_domain.py")
+        running = self._process("jobs/follow_domain.py")
         with _signals(self._ask_to_stop, signal.SIGTERM, signal.SIGINT), running as process:
             has_ended = False
             while not has_ended:
@@ -100,7 +100,7 @@ class Driver:
         The driver and its children end when this iteration ends, for any reason.
 
         Args:
-            application: the file of the driver, relative to the project.
+            application: the file of the driver, relative to the package `millrace_spark`.
             expected: the reports that it writes, in their order.
 
         Raises:
@@ -179,7 +179,7 @@ def driver_command(
     Raises:
         SparkUnavailableError: the server does not answer, or there are no jars to start Spark with.
     """
-    file = str(PROJECT / application)
+    file = job_file(application)
     if remote := environment.get("SPARK_REMOTE"):
         require_server(remote)
         return [sys.executable, file, *arguments.to_argv()]

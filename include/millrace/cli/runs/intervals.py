@@ -115,7 +115,7 @@ def maintain_selection(selection: Selection, settings: Settings, *, dry_run: boo
     expected = [arguments.report_of(job, spec.table) for spec in specs for job in maintenance_jobs(spec)]
     with new_bar(out) as bar:
         task = bar.add_task("starting Spark", total=len(expected))
-        for report in driver.run("spark_jobs/millrace_spark/jobs/maintain_tables.py", expected):
+        for report in driver.run("jobs/maintain_tables.py", expected):
             reports.append(report)
             bar.update(task, advance=1, description="maintaining the tables")
             if ending(report) is ExitCode.OK:
@@ -182,9 +182,7 @@ def _run(
     expected = [(interval, table) for interval in arguments.intervals for table in tables]
     with new_bar(out) as bar:
         task = bar.add_task(f"{arguments.intervals[0].label}: starting Spark", total=len(expected))
-        for report in driver.run(
-            "spark_jobs/millrace_spark/jobs/run_intervals.py", (arguments.report_of(*run) for run in expected)
-        ):
+        for report in driver.run("jobs/run_intervals.py", (arguments.report_of(*run) for run in expected)):
             reports.append(report)
             day = f"{report.interval.start:%Y-%m-%d}  " if len(arguments.intervals) > 1 else ""
             out.print(day, report_line(report), sep="")

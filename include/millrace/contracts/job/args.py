@@ -56,8 +56,8 @@ class Job(StrEnum):
 
     @property
     def application(self) -> str:
-        """The job's file, relative to the project."""
-        return f"spark_jobs/millrace_spark/jobs/{self.value}.py"
+        """The job's file, relative to the package `millrace_spark`."""
+        return f"jobs/{self.value}.py"
 
 
 WRITER_OF_LAYER = {"bronze": Job.BRONZE_INGEST, "silver": Job.SILVER_MERGE, "gold": Job.GOLD_AGGREGATE}

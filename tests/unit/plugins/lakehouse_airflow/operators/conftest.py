@@ -93,7 +93,7 @@ def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> House:
     house = House(tmp_path, spec)
     for name, folder in {"ROOT": house.root, "LANDING": house.landing, "TABLES": tables}.items():
         monkeypatch.setenv(f"LAKEHOUSE_{name}", str(folder))
-    monkeypatch.setattr(spark_job, "PROJECT", tmp_path)
+    monkeypatch.setattr(spark_job, "job_file", lambda application: str(tmp_path / application))
     return house
 
 

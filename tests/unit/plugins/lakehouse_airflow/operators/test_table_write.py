@@ -69,7 +69,7 @@ def test_the_jobs_command_line_has_everything_but_secrets(house: House, run_of: 
     )
     task = writer(env_vars={"FEED": "night"})
     task.execute(run_of(reprocess=True))
-    assert task.application == str(house.folder / "spark_jobs/millrace_spark/jobs/bronze_ingest.py")
+    assert task.application == str(house.folder / "jobs/bronze_ingest.py")
     args = JobArgs.from_argv(task.application_args)
     place = "shop/scheduled__2013-01-06T00_00_00+00_00/bronze.orders/1"
     assert args == JobArgs(

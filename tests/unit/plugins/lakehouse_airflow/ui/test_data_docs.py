@@ -89,7 +89,7 @@ def test_another_server_builds_the_pages_too_without_its_secrets_and_none_of_ear
         with pytest.raises(HTTPException):
             read_page(DAG, RUN, name, page, session)
     environment = json.loads(Path(answer.path).read_text())
-    assert {"AWS_SECRET_ACCESS_KEY", "PATH", "PYTHONPATH"} <= set(environment)
+    assert {"AWS_SECRET_ACCESS_KEY", "PATH"} <= set(environment)
     assert set(environment).isdisjoint({*secrets, "LAKEHOUSE_KAFKA"})
 
 
