@@ -77,7 +77,6 @@ ENV JAVA_HOME=/opt/java \
     PATH=/opt/millrace/.venv/bin:/opt/java/bin:$PATH \
     PYTHONPATH=/opt/millrace \
     AIRFLOW__CORE__DAGS_FOLDER=/opt/millrace/dags \
-    AIRFLOW__CORE__PLUGINS_FOLDER=/opt/millrace/plugins \
     AIRFLOW__CORE__LOAD_EXAMPLES=False \
     GX_ANALYTICS_ENABLED=False
 VOLUME /opt/millrace/data

@@ -18,7 +18,6 @@ import httpx
 from benchmarks.aged_lake import DOMAIN, environment
 from embedded.home import free_port
 from millrace.processes import end_tree
-from millrace.settings import PROJECT
 
 HEALTH = "/api/v2/monitor/health"
 """What monitors and Docker ask to see whether the API server lives."""
@@ -87,7 +86,6 @@ def _environment(lake: Path, home: Path) -> dict[str, str]:
         "AIRFLOW_HOME": str(home),
         "AIRFLOW__CORE__DAGS_FOLDER": str(home / "dags"),
         "AIRFLOW__CORE__DAGBAG_IMPORT_TIMEOUT": str(_PATIENCE_S),
-        "AIRFLOW__CORE__PLUGINS_FOLDER": str(PROJECT / "plugins"),
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": f"{_USER}:viewer",
         "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{home}/airflow.db",

@@ -80,7 +80,6 @@ class Airflow:
         sections = {
             "CORE": {
                 "DAGS_FOLDER": str(self.dags),
-                "PLUGINS_FOLDER": str(PROJECT / "plugins"),
                 "LOAD_EXAMPLES": "False",
                 "PARALLELISM": "4",
                 "EXECUTION_API_SERVER_URL": f"{self.address.url}/execution/",

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import os
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any, get_args
 
 import pytest
-from airflow._shared.module_loading import find_path_from_directory
 from airflow.api_fastapi.core_api.services.ui.task_group import task_group_to_dict
 from airflow.jobs.job import Job as AirflowJob
 from airflow.models.pool import Pool
@@ -170,13 +168,6 @@ def assert_keeps_the_policies(task: Any) -> None:
     assert timedelta(0) < task.execution_timeout <= timedelta(hours=6)
     assert task.weight_rule == "absolute"
     assert task.params.dump() == {}, "a task has the DAG's form, and no copy of it"
-
-
-def test_airflow_loads_only_one_file_as_a_plugin() -> None:
-    plugins = PROJECT / "plugins"
-    assert list((plugins / "lakehouse_airflow").rglob("*.py"))
-    files = [Path(file) for file in find_path_from_directory(plugins, ".airflowignore", "glob")]
-    assert [file.name for file in files if file.suffix == ".py"] == ["millrace_ui.py"]
 
 
 def test_the_form_asks_for_a_day_and_may_be_left_empty(dags: dict[str, DAG]) -> None:
