@@ -42,13 +42,11 @@ RUN cd "$PACKAGES" \
     && strip --strip-unneeded pyarrow/*.so*
 
 # The archive of Spark's classes is made here too: a driver in a container starts as soon as one beside it.
-COPY embedded embedded
 COPY include include
+COPY plugins plugins
 COPY spark_jobs spark_jobs
-RUN python -m embedded.jars && python -m embedded.class_archive
-
-COPY . .
-RUN /opt/uv/bin/uv $SYNC
+COPY LICENSE README.md ./
+RUN /opt/uv/bin/uv $SYNC && lakehouse jars --into .jars
 
 FROM ${MILLRACE_BASE_IMAGE}
 RUN apt-get update \

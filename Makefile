@@ -90,7 +90,7 @@ lint: setup ## ruff, mypy, the import contracts, and the examples in docstrings
 		include/millrace spark_jobs/millrace_spark plugins embedded demo containers
 
 kafka: setup ## a Kafka broker of our own, for tests and the Kafka demo (43 MB)
-	@$(PYTHON) -m embedded.jars --kafka-broker
+	@$(PYTHON) -m embedded.kafka_broker
 
 browser: setup ## a browser for the tests of the web pages and for pictures, unless this machine has Chromium (100 MB)
 	@sh embedded/browser.sh

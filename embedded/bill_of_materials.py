@@ -10,7 +10,7 @@ import subprocess
 import sys
 from typing import Any
 
-from embedded.jars import DRIVER_GROUPS, Jar, locked_jars
+from millrace.jars.maven_jars import DRIVER_GROUPS, Jar, locked_jars
 from millrace.settings import PROJECT
 
 

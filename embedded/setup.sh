@@ -9,9 +9,8 @@ stamp=".venv/set-up"
 # Whatever set-up depends on; the folder's own path too, since a virtual environment cannot be moved.
 fingerprint() {
     pwd
-    cksum uv.lock pyproject.toml embedded/jars.* embedded/java_jar.py embedded/class_*.py \
-        spark_jobs/millrace_spark/log_store/src/io/millrace/logstore/*.java spark_jobs/millrace_spark/formats/src/io/millrace/formats/*.java \
-        embedded/connect_server/io/millrace/connect/*.java
+    cksum uv.lock pyproject.toml include/millrace/jars/*.* spark_jobs/millrace_spark/class_training.py \
+        spark_jobs/millrace_spark/*/src/io/millrace/*/*.java
 }
 
 if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$(fingerprint)" ]; then
@@ -21,17 +20,15 @@ fi
 uv_version=$(sed -n '/^name = "uv"$/{n;s/^version = "\(.*\)"$/\1/p;}' uv.lock)
 rm -f "$stamp"
 if [ "$(.venv/bin/uv --version 2>/dev/null | cut -d ' ' -f 2)" != "$uv_version" ]; then
-    echo "set-up 1/4: virtual environment in .venv, by $python"
+    echo "set-up 1/3: virtual environment in .venv, by $python"
     "$python" -m venv --clear .venv
     .venv/bin/python embedded/uv_requirement.py uv.lock \
         | .venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement /dev/stdin
 fi
-echo "set-up 2/4: packages of uv.lock (1.4 GB the first time)"
+echo "set-up 2/3: packages of uv.lock (1.4 GB the first time)"
 # Settings of another project must not lead uv elsewhere.
 unset VIRTUAL_ENV UV_PROJECT_ENVIRONMENT UV_PROJECT UV_PYTHON
 UV_PYTHON_DOWNLOADS=never .venv/bin/uv sync --frozen --quiet
-echo "set-up 3/4: Spark's jars in .jars"
-.venv/bin/python -m embedded.jars
-echo "set-up 4/4: an archive of Spark's classes (190 MB), so that each driver starts sooner"
-.venv/bin/python -m embedded.class_archive
+echo "set-up 3/3: Spark's jars in .jars, and an archive of Spark's classes (190 MB), so that each driver starts sooner"
+.venv/bin/lakehouse jars --into .jars
 fingerprint > "$stamp"

@@ -30,11 +30,8 @@ def spark_home() -> Path:
     return Path(spec.origin).parent
 
 
-def job_file(application: str) -> str:
-    """Return the file of a job of the data plane, without importing that.
-
-    Args:
-        application: its path within the package `millrace_spark`.
+def data_plane() -> Path:
+    """Return the folder of the package `millrace_spark`, without importing it.
 
     Raises:
         SparkUnavailableError: this Python has no such package.
@@ -42,7 +39,19 @@ def job_file(application: str) -> str:
     spec = find_spec("millrace_spark")
     if spec is None or spec.origin is None:
         raise SparkUnavailableError("the package millrace_spark is not installed in this Python")
-    return str(Path(spec.origin).parent / application)
+    return Path(spec.origin).parent
+
+
+def job_file(application: str) -> str:
+    """Return the file of a job.
+
+    Args:
+        application: its path within the package `millrace_spark`.
+
+    Raises:
+        SparkUnavailableError: this Python has no such package.
+    """
+    return str(data_plane() / application)
 
 
 def require_server(remote: str) -> None:

@@ -12,6 +12,7 @@ import typer
 
 from millrace.cli.authoring.commands import infer, init, schema, suggest
 from millrace.cli.completion import domain_names, table_names
+from millrace.cli.jars import jars
 from millrace.cli.listings.as_json import AsJson, show_listing
 from millrace.cli.metrics import metrics
 from millrace.cli.output import ErrorsToExitCodes, missing_root, show
@@ -290,3 +291,4 @@ def conflicts(table: Tables = None, as_json: AsJson = False) -> None:
 
 app.command()(metrics)
 app.command()(schema)
+app.command()(jars)

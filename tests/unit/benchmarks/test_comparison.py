@@ -18,10 +18,10 @@ from benchmarks.cost import Cost, FailedRunError, measure
 from benchmarks.machine import JavaTrap
 from benchmarks.peers import CHAIN, DELTA, Millrace, Naive, Place
 from benchmarks.rounds import Ratio, Side, cpu_ratio, interleaved, wall_ratio
-from embedded.jars import locked_jars
 from millrace.catalog import load_catalog
 from millrace.contracts.job.args import JobArgs
 from millrace.contracts.spec.table_spec import GoldSpec
+from millrace.jars.maven_jars import locked_jars
 from millrace.settings import PROJECT
 from millrace.spark_location import spark_home
 from tests.support.documents.specs import SHIPPED

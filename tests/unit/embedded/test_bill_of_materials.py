@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from embedded.bill_of_materials import bill_of_materials
-from embedded.jars import DRIVER_GROUPS, locked_jars
+from millrace.jars.maven_jars import DRIVER_GROUPS, locked_jars
 from millrace.settings import PROJECT
 
 

@@ -6,8 +6,8 @@ import os
 import subprocess
 from pathlib import Path
 
-from embedded.class_archive import build
 from millrace.driver_environment import driver_environment, own_spark
+from millrace.jars.class_archive import build
 from millrace.settings import Settings
 from millrace.spark_conf import class_archive, launch_conf
 from millrace.spark_location import spark_home

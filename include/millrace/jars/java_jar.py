@@ -11,21 +11,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from millrace.errors import MillraceError
-from millrace.settings import PROJECT
-from millrace.spark_location import spark_home
+from millrace.spark_location import data_plane, spark_home
 
 OWN_JARS = {
-    "millrace-log-store": ("spark_jobs/millrace_spark/log_store/src", "delta-storage-* hadoop-client-api-*"),
-    "millrace-formats": (
-        "spark_jobs/millrace_spark/formats/src",
-        "hadoop-client-api-* jackson-core-2* spark-sql-api_* zstd-jni-*",
-    ),
+    "millrace-log-store": ("log_store/src", "delta-storage-* hadoop-client-api-*"),
+    "millrace-formats": ("formats/src", "hadoop-client-api-* jackson-core-2* spark-sql-api_* zstd-jni-*"),
     "millrace-connect-server": (
-        "embedded/connect_server",
+        "connect_server/src",
         "spark-connect_* spark-common-utils_* spark-core_* spark-sql-api_* spark-sql_* scala-library-*",
     ),
 }
-"""Name of a jar -> the folder of its Java sources, and the jars to compile against, Delta's or Spark's own."""
+"""Name of a jar -> the folder of its sources in `millrace_spark`, and the jars to compile against: Delta's, Spark's."""
 
 _FINGERPRINT = "META-INF/millrace-sources.sha256"
 
@@ -92,7 +88,7 @@ def own_jar(name: str, folder: Path) -> JavaJar:
     sources, needed = OWN_JARS[name]
     places = (folder, spark_home() / "jars")
     classpath = tuple(jar for pattern in needed.split() for place in places for jar in place.glob(f"{pattern}.jar"))
-    return JavaJar(folder / f"{name}.jar", PROJECT / sources, classpath)
+    return JavaJar(folder / f"{name}.jar", data_plane() / sources, classpath)
 
 
 def _fingerprint_in(jar: Path) -> str | None:

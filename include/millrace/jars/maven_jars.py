@@ -1,16 +1,11 @@
 """Fetch the jars of Millrace's Spark sessions once, so that no run has to.
 
-    python -m embedded.jars                # into .jars: Delta's jars, Kafka's, S3's, and three of Millrace
-    python -m embedded.jars --kafka-broker # also a Kafka broker into .jars/kafka-broker, 43 MB
-    python -m embedded.jars --into FOLDER  # into another folder, for an image or a cluster
-
-The command prints only errors. If all jars are there, it ends at once. `jars.lock` names every jar with its checksum:
-nothing is resolved: no Java runs for it, and no cache of Maven or Ivy is read or written.
+`jars.lock` names every jar with its checksum: nothing is resolved, no Java runs for it, and no cache of Maven or Ivy is
+read or written.
 """
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import os
 import re
@@ -25,9 +20,7 @@ from pathlib import Path
 import httpx
 from tenacity import retry, retry_if_exception, stop_after_attempt, wait_exponential_jitter
 
-from embedded.java_jar import OWN_JARS, own_jar
 from millrace.errors import MillraceError
-from millrace.settings import PROJECT
 
 _LOCK = Path(__file__).with_name("jars.lock")
 _MAVEN_CENTRAL = "https://repo1.maven.org/maven2"
@@ -195,23 +188,3 @@ def _sha256(path: Path) -> str | None:
         return None
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def main() -> None:
-    """Run the command line; exit with 1 and the reason if a jar cannot be installed."""
-    parser = argparse.ArgumentParser(prog="python -m embedded.jars", description="Fetches the jars of Spark once.")
-    parser.add_argument("--kafka-broker", action="store_true", help="also a Kafka broker, 43 MB, into kafka-broker")
-    parser.add_argument("--into", type=Path, default=PROJECT / ".jars", help="the folder (default: %(default)s)")
-    arguments = parser.parse_args()
-    try:
-        install(locked_jars(*DRIVER_GROUPS), arguments.into)
-        for name in OWN_JARS:
-            own_jar(name, arguments.into).build()
-        if arguments.kafka_broker:
-            install(locked_jars("kafka-broker"), arguments.into / "kafka-broker")
-    except MillraceError as error:
-        raise SystemExit(str(error)) from error
-
-
-if __name__ == "__main__":
-    main()

@@ -1,7 +1,5 @@
 """Build the archive of the classes that a Spark driver loads, so that each JVM on this machine maps them.
 
-    python -m embedded.class_archive
-
 The archive only makes a start quicker: a JVM ignores the classes that do not fit (another JDK, a changed jar). It is
 Java's dynamic CDS archive (JEP 350).
 """
@@ -10,23 +8,26 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
 from millrace.driver_environment import driver_environment, own_spark
-from millrace.settings import Settings
+from millrace.errors import SparkUnavailableError
 from millrace.spark_conf import class_archive, launch_conf
-from millrace.spark_location import spark_home
+from millrace.spark_location import data_plane, job_file, spark_home
 
-_TRAINING = Path(__file__).with_name("class_training.py")
+_TRAINING = "class_training.py"
 _MASTER = "local[2]"
 
 
 def build(jars: Path) -> Path | None:
-    """Make the archive from one training run, unless it is newer than all jars; None if this JVM can make none."""
+    """Make the archive from one training run, unless it is newer than all jars; None if this JVM can make none.
+
+    Raises:
+        SparkUnavailableError: Spark does not run on this machine.
+    """
     archive = class_archive(jars)
-    newest = max(path.stat().st_mtime for path in (*jars.glob("*.jar"), _TRAINING))
+    newest = max(path.stat().st_mtime for path in (*jars.glob("*.jar"), data_plane() / _TRAINING))
     if not archive.is_file() or archive.stat().st_mtime <= newest:
         archive.unlink(missing_ok=True)
         with tempfile.TemporaryDirectory(dir=jars, prefix=".training-") as scratch:
@@ -43,7 +44,7 @@ def _train(jars: Path, archive: Path, folder: Path) -> None:
     java = "spark.driver.extraJavaOptions"
     conf[java] = f'{conf[java]} "-XX:ArchiveClassesAtExit={archive}"'
     options = [part for key, value in conf.items() for part in ("--conf", f"{key}={value}")]
-    command = [str(spark_home() / "bin" / "spark-submit"), "--master", _MASTER, *options, str(_TRAINING)]
+    command = [str(spark_home() / "bin" / "spark-submit"), "--master", _MASTER, *options, job_file(_TRAINING)]
     command.append(str(folder / "lake"))
     environment = driver_environment(os.environ, _MASTER, own_spark())
     # Spark drops folders such as spark-warehouse where it is started.
@@ -52,14 +53,6 @@ def _train(jars: Path, archive: Path, folder: Path) -> None:
     )
     if run.returncode != 0:
         last_lines = "\n".join(line for line in run.stderr.strip().split("\n")[-15:] if line.strip())
-        raise SystemExit(f"Spark does not run on this machine. The last lines of spark-submit:\n{last_lines}")
-
-
-def main() -> None:
-    """The command line."""
-    if build(Settings().jars) is None:
-        sys.stdout.write("This JDK makes no class archive: everything works, but drivers start more slowly.\n")
-
-
-if __name__ == "__main__":
-    main()
+        raise SparkUnavailableError(
+            "Spark does not run on this machine", f"The last lines of spark-submit:\n{last_lines}"
+        )

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from embedded.java_jar import CompileError, JavaJar, own_jar
+from millrace.jars.java_jar import CompileError, JavaJar, own_jar
 from millrace.settings import PROJECT, Settings
 
 pytestmark = pytest.mark.slow

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from embedded.jars import Jar, JarsError, install
+from millrace.jars.maven_jars import Jar, JarsError, install
 
 Answer = Callable[[BaseHTTPRequestHandler, bytes], None]
 
