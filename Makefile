@@ -74,6 +74,9 @@ readers: setup ## what other libraries read otherwise than Spark: writes the lis
 	@.venv/bin/uv pip install --quiet --no-deps --target data/readers daft==0.7.26 chdb==4.4.0 chdb-core==26.9.0
 	@PYTHONPATH=data/readers $(PYTHON) -m tests.foreign_readers --write
 
+dist: setup ## a wheel for your own Airflow, in dist
+	@.venv/bin/uv build --wheel --quiet
+
 image: ## an image of all that a job or an Airflow of Millrace needs: `docker run millrace lakehouse plan`
 	@docker build --build-arg MILLRACE_BASE_IMAGE --tag $${MILLRACE_IMAGE:-millrace} .
 

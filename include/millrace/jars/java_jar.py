@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import subprocess
 import tempfile
 import zipfile
@@ -38,14 +39,16 @@ class JavaJar:
         path: the jar's file.
         sources: the root of its Java sources.
         classpath: the jars to compile against.
+        compiled: the jar that a wheel brings along; there is none beside sources that are not installed.
     """
 
     path: Path
     sources: Path
     classpath: tuple[Path, ...]
+    compiled: Path
 
     def build(self) -> None:
-        """Compile, unless the jar was made from the same sources and the same classpath.
+        """Compile, or take the compiled jar of a wheel, unless the jar was made from the same sources and the same classpath.
 
         Raises:
             CompileError: javac is missing, older than 17, or refuses the sources; the jar does not change then.
@@ -54,11 +57,15 @@ class JavaJar:
         fingerprint = self._fingerprint(source_files)
         if _fingerprint_in(self.path) == fingerprint:
             return
+        is_compiled = _fingerprint_in(self.compiled) == fingerprint
         with tempfile.TemporaryDirectory(dir=self.path.parent, prefix=".compiling-") as scratch:
-            classes = Path(scratch) / "classes"
-            self._compile(source_files, classes)
             unfinished = Path(scratch) / self.path.name
-            _pack(classes, fingerprint, unfinished)
+            if is_compiled:
+                shutil.copy(self.compiled, unfinished)
+            else:
+                classes = Path(scratch) / "classes"
+                self._compile(source_files, classes)
+                _pack(classes, fingerprint, unfinished)
             unfinished.replace(self.path)
 
     def _fingerprint(self, source_files: list[Path]) -> str:
@@ -88,7 +95,8 @@ def own_jar(name: str, folder: Path) -> JavaJar:
     sources, needed = OWN_JARS[name]
     places = (folder, spark_home() / "jars")
     classpath = tuple(jar for pattern in needed.split() for place in places for jar in place.glob(f"{pattern}.jar"))
-    return JavaJar(folder / f"{name}.jar", data_plane() / sources, classpath)
+    source_root = data_plane() / sources
+    return JavaJar(folder / f"{name}.jar", source_root, classpath, source_root.parent / f"{name}.jar")
 
 
 def _fingerprint_in(jar: Path) -> str | None:
