@@ -14,7 +14,7 @@ from millrace.driver_environment import driver_environment, own_spark
 from millrace.paths import OWN, LakehousePaths, RunPaths
 from millrace.settings import PROJECT, Settings
 from millrace.spark_conf import launch_conf
-from millrace.spark_location import spark_home
+from millrace.spark_location import job_file, spark_home
 
 CHAIN = ("bronze.flight_events", "silver.flights", "gold.route_performance_daily")
 """The tables that both sides write, in build order."""
@@ -90,7 +90,7 @@ class Millrace:
 
     def job(self, job: Job, table: str, place: Place, day: str) -> list[str]:
         """Return the command of a job on a table."""
-        return self.application(PROJECT / job.application, *self.arguments(job, table, place, day).to_argv())
+        return self.application(Path(job_file(job.application)), *self.arguments(job, table, place, day).to_argv())
 
     def application(self, file: Path, *arguments: str) -> list[str]:
         """Return the command of an application in a session of Millrace."""

@@ -16,7 +16,17 @@ from millrace.settings import PROJECT
 
 def bill_of_materials() -> dict[str, Any]:
     """Return the bill of materials, each part with its version and checksum."""
-    export = ("export", "--frozen", "--no-dev", "--group", "image", "--no-emit-project", "--format", "cyclonedx1.5", "--quiet")
+    export = (
+        "export",
+        "--frozen",
+        "--no-dev",
+        "--group",
+        "image",
+        "--no-emit-project",
+        "--format",
+        "cyclonedx1.5",
+        "--quiet",
+    )
     uv = [str(PROJECT / ".venv" / "bin" / "uv"), *export]
     bill = json.loads(subprocess.run(uv, cwd=PROJECT, check=True, capture_output=True, text=True).stdout)
     return {**bill, "components": [*bill["components"], *map(_component, locked_jars(*DRIVER_GROUPS))]}

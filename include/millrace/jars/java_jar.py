@@ -48,7 +48,7 @@ class JavaJar:
     compiled: Path
 
     def build(self) -> None:
-        """Compile, or take the compiled jar of a wheel, unless the jar was made from the same sources and the same classpath.
+        """Compile, or take the jar of a wheel, unless the jar was made from the same sources and the same classpath.
 
         Raises:
             CompileError: javac is missing, older than 17, or refuses the sources; the jar does not change then.

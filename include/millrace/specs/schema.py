@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import json
 import re
-from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
@@ -27,8 +26,8 @@ from millrace.contracts.spec.table_spec import SPEC_OF_LAYER, BronzeSpec, Silver
 from millrace.contracts.spec.values import DECIMAL, SIMPLE_TYPES
 from millrace.contracts.strict_model import StrictModel
 
-SCHEMA_FILE = Path(__file__).resolve().parent.parent / "table_spec.schema.json"
-"""The file of the schema; the first line of a spec points editors to it: `# yaml-language-server: $schema=...`."""
+SCHEMA_FILE = "table_spec.schema.json"
+"""The schema's file, beside the folder of the specs, whose first line names it for editors."""
 
 
 _MODELS = (*SPEC_OF_LAYER.values(), SilverQuerySpec)

@@ -23,7 +23,7 @@ from millrace.contracts.job.args import JobArgs
 from millrace.contracts.spec.table_spec import GoldSpec
 from millrace.jars.maven_jars import locked_jars
 from millrace.settings import PROJECT
-from millrace.spark_location import spark_home
+from millrace.spark_location import data_plane, spark_home
 from tests.support.documents.specs import SHIPPED
 
 GOLD = "gold.route_performance_daily"
@@ -157,9 +157,7 @@ def jars(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(("table", "job"), zip(CHAIN, ("bronze_ingest", "silver_merge", "gold_aggregate"), strict=True))
 def test_both_sides_write_the_same_day_of_the_same_table_with_the_same_jars(table: str, job: str) -> None:
     ours = Millrace().writer(table, PLACE, "2013-01-01")
-    arguments = JobArgs.from_argv(
-        ours[ours.index(str(PROJECT / "spark_jobs" / "millrace_spark" / "jobs" / f"{job}.py")) + 1 :]
-    )
+    arguments = JobArgs.from_argv(ours[ours.index(str(data_plane() / "jobs" / f"{job}.py")) + 1 :])
     assert (arguments.table, arguments.root, arguments.landing) == (table, Path("/lake"), "/landing")
     assert f"{arguments.interval.start:%Y-%m-%d} {arguments.interval.end:%Y-%m-%d}" == "2013-01-01 2013-01-02"
     theirs = Naive(Path("/ivy")).writer(table, PLACE, "2013-01-01")

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from millrace.driver_environment import TOKEN, driver_environment, own_spark, with_scratch_folder
-from millrace.settings import PROJECT
 from millrace.spark_conf import (
     LATE_COMPILER,
     LAUNCH,
@@ -37,12 +36,12 @@ SECRETS = {
 
 
 @pytest.mark.parametrize("master", MASTERS)
-def test_every_driver_finds_the_project_first_and_none_sees_airflows_secrets(master: str) -> None:
+def test_a_driver_keeps_what_is_not_airflows_and_sees_none_of_its_secrets(master: str) -> None:
     base = {**SECRETS, "AIRFLOW_CTX_DAG_ID": "flights", "HOME": "/h", "PYTHONPATH": "/other"}
     environment = driver_environment(base, master, {"MINE": "1"})
     assert "secret" not in str(environment)
     kept = ("AIRFLOW_CTX_DAG_ID", "HOME", "MINE", "PYTHONPATH")
-    assert [environment[name] for name in kept] == ["flights", "/h", "1", f"{PROJECT}{os.pathsep}/other"]
+    assert [environment[name] for name in kept] == ["flights", "/h", "1", "/other"]
     plugins = "PYDANTIC_DISABLE_PLUGINS"
     assert environment[plugins] == "__all__"
     assert driver_environment({plugins: "logfire"}, master, {})[plugins] == "logfire"

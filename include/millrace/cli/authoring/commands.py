@@ -93,11 +93,13 @@ def suggest(
 def schema(
     write: Annotated[bool, typer.Option("--write", help="Write it to the file that editors read.")] = False,
 ) -> None:
-    """Print the JSON Schema with which editors complete table specs."""
+    """Print the JSON Schema with which editors complete table specs, or write it beside the folder of the specs."""
+    from millrace.settings import Settings
     from millrace.specs.schema import SCHEMA_FILE, schema_text
 
     if write:
-        SCHEMA_FILE.write_text(schema_text(), encoding="utf-8")
-        typer.echo(f"wrote {SCHEMA_FILE}")
+        file = Settings().tables.parent / SCHEMA_FILE
+        file.write_text(schema_text(), encoding="utf-8")
+        typer.echo(f"wrote {file}")
     else:
         typer.echo(schema_text(), nl=False)

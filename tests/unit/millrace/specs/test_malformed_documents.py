@@ -155,7 +155,7 @@ def test_every_shipped_spec_fits_and_points_its_editor_to_the_schema() -> None:
         assert errors_of(read_spec_file(path).document) == []
         first = path.read_text().split("\n")[0]
         assert first.startswith("# yaml-language-server: $schema=")
-        assert (path.parent / first.partition("=")[2]).resolve() == SCHEMA_FILE
+        assert (path.parent / first.partition("=")[2]).resolve() == PROJECT / "include" / SCHEMA_FILE
 
 
 @pytest.mark.parametrize("document", [bronze_document(), silver_document(), SILVER_QUERY, gold_document()])
