@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from fastapi import APIRouter, HTTPException
 from fastapi.responses import FileResponse, Response
 from markdown_it import MarkdownIt
@@ -11,7 +13,8 @@ from lakehouse_airflow.ui.rights import MAY_READ_LOGS
 from lakehouse_airflow.ui.web_page import html_page
 from millrace.settings import PROJECT
 
-_FOLDER = PROJECT / "docs"
+_OF_WHEEL = Path(__file__).resolve().parents[1] / "docs"
+_FOLDER = _OF_WHEEL if _OF_WHEEL.is_dir() else PROJECT / "docs"  # a wheel brings it along, beside its code
 _PICTURES = (".png", ".svg")
 router = APIRouter(dependencies=[MAY_READ_LOGS])
 
