@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict
 
-from embedded.home import Home, free_port
+from embedded.home import LOOPBACK, Home, free_port
 from millrace.contracts.roots import LakeRoot, LandingRoot
 from millrace.settings import Settings
 
@@ -15,7 +15,6 @@ class Address(BaseModel):
     Attributes:
         web: port of Airflow's web server.
         worker_logs: port of the server of task logs.
-        trigger_logs: port of the triggerer's server of logs.
         spark: port of the warm Spark server.
         root: the lakehouse root.
         landing: the landing root.
@@ -25,7 +24,6 @@ class Address(BaseModel):
 
     web: int
     worker_logs: int
-    trigger_logs: int
     spark: int
     root: LakeRoot
     landing: LandingRoot
@@ -33,7 +31,7 @@ class Address(BaseModel):
     @property
     def url(self) -> str:
         """Airflow's address for the browser."""
-        return f"http://127.0.0.1:{self.web}"
+        return f"http://{LOOPBACK}:{self.web}"
 
     @classmethod
     def free(cls, home: Home, settings: Settings) -> Address:
@@ -42,7 +40,6 @@ class Address(BaseModel):
         return cls(
             web=free_port(previous.web if previous else 0),
             worker_logs=free_port(),
-            trigger_logs=free_port(),
             spark=free_port(),
             root=settings.root,
             landing=settings.landing,

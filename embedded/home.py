@@ -14,6 +14,9 @@ from millrace.settings import PROJECT
 DEFAULT_HOME = PROJECT / ".home"
 """The home of `make up` and `make demo`."""
 
+LOOPBACK = "127.0.0.1"
+"""The only address on which parts of a stack listen."""
+
 
 @dataclass(frozen=True)
 class Home:
@@ -48,7 +51,7 @@ class Home:
 
     @property
     def logs(self) -> Path:
-        """The output of the processes of the stack: spark.log, airflow.log, stack.log."""
+        """The output of the processes of the stack: spark.log, stack.log, and one for each part of Airflow."""
         return self.path / "logs"
 
     @property
@@ -99,7 +102,7 @@ def free_port(preferred: int = 0) -> int:
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             with suppress(OSError):
-                probe.bind(("127.0.0.1", port))
+                probe.bind((LOOPBACK, port))
                 free: int = probe.getsockname()[1]
                 return free
     msg = "no loopback port is free"

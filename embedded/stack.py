@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -16,8 +17,15 @@ from embedded.address import Address
 from embedded.airflow.api import AirflowApi
 from embedded.airflow.drain import drain
 from embedded.airflow.http import AirflowApiError
-from embedded.airflow.standalone import NAME as AIRFLOW
-from embedded.airflow.standalone import POOL, USER, Airflow, clean_environment, stop_airflow, warm_spark
+from embedded.airflow.standalone import (
+    POOL,
+    USER,
+    Airflow,
+    clean_environment,
+    is_complete,
+    stop_airflow,
+    warm_spark,
+)
 from embedded.errors import StackError
 from embedded.home import Home
 from embedded.servers.postgres import Postgres
@@ -96,7 +104,7 @@ class Stack:
 
         Raises:
             AlreadyRunningError: another process runs this home's stack.
-            AirflowApiError: Airflow did not come up.
+            AirflowStartError, AirflowApiError: Airflow did not come up.
             SparkServerError: the Spark server did not come up.
         """
         self.claim()
@@ -105,12 +113,14 @@ class Stack:
             environment = self.environment()
             Postgres(self.home).start()
             began = datetime.now(UTC)
-            self.airflow.start(environment)
-            if self.connection is None:
-                self.spark.start(environment)
-                self._watch.start()
+            with ThreadPoolExecutor() as at_once:
+                starting = at_once.submit(self.airflow.start, environment)
+                if self.connection is None:
+                    self.spark.start(environment)
+                    self._watch.start()
+                starting.result()
             with self.api() as api:
-                api.wait_until_healthy(began, alive=lambda: recorded(self.home, AIRFLOW) is not None)
+                api.wait_until_healthy(began, alive=lambda: is_complete(self.home))
                 api.set_pool(POOL, os.cpu_count() or 2, "one slot per core of this machine")
         except BaseException:
             self._watch.stop()
@@ -123,7 +133,7 @@ class Stack:
         """Stop all parts, in reverse order."""
         self.home.ready.unlink(missing_ok=True)
         self._watch.stop()
-        if recorded(self.home, AIRFLOW) is not None:
+        if recorded(self.home, "api-server") is not None:
             try:
                 with self.api() as api:
                     drain(api, self.drain_s)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -38,8 +37,6 @@ def spawn(home: Home, name: str, argv: Sequence[str], env: Mapping[str, str], cw
             stdout=log,
             stderr=log,
             start_new_session=True,
-            # Only SIGINT stops Airflow cleanly, and the children of a shell's background job ignore it.
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
     (home.pids / name).write_text(f"{process.pid} {process.create_time()}")
     return process
@@ -68,11 +65,11 @@ def of_stack(home: Home) -> list[psutil.Process]:
     return [process for process in psutil.process_iter() if _belongs(process, home, sessions)]
 
 
-def stop(home: Home, name: str, patience_s: float, by: signal.Signals = signal.SIGTERM) -> None:
-    """End the recorded process `name`, if it lives, and remove its record; `by` and `patience_s` as `end_processes`."""
+def stop(home: Home, name: str, patience_s: float) -> None:
+    """End the recorded process `name`, if it lives, and remove its record; it is killed after `patience_s` seconds."""
     process = recorded(home, name)
     if process is not None:
-        end_processes([process], patience_s, by)
+        end_processes([process], patience_s)
     (home.pids / name).unlink(missing_ok=True)
 
 

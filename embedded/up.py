@@ -11,8 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from embedded.address import Address
-from embedded.airflow.standalone import NAME as AIRFLOW
-from embedded.airflow.standalone import USER
+from embedded.airflow.standalone import USER, is_complete
 from embedded.errors import StackError
 from embedded.home import DEFAULT_HOME, Home
 from embedded.serve import NAME
@@ -61,10 +60,10 @@ def up(home: Home, console: Console) -> Address:
 
 
 def _progress(home: Home, waited_s: float) -> str:
-    parts = {"PostgreSQL": Postgres(home).process(), "Airflow": recorded(home, AIRFLOW)}
+    parts = {"PostgreSQL": Postgres(home).process() is not None, "Airflow": is_complete(home)}
     if "AIRFLOW_CONN_SPARK_DEFAULT" not in os.environ:
-        parts["the Spark server"] = recorded(home, SPARK)
-    runs = [f"{name} {'runs' if process else 'does not run yet'}" for name, process in parts.items()]
+        parts["the Spark server"] = recorded(home, SPARK) is not None
+    runs = [f"{name} {'runs' if runs else 'does not run yet'}" for name, runs in parts.items()]
     last = (home.logs / f"{NAME}.log").read_text().strip().rpartition("\n")[2]
     return (
         f"Not ready after {waited_s:.0f} s: {', '.join(runs)}.{f' Last line of its log: {last}' if last else ''}\n"

@@ -1,23 +1,37 @@
-"""A real `airflow standalone` for one machine: its settings, its start, and a stop that ends all its processes."""
+"""A real Airflow for one machine: its settings, its start, and a stop that ends all its processes.
+
+Its parts start one by one, since `airflow standalone` starts servers of task logs on all addresses of the machine.
+"""
 
 from __future__ import annotations
 
 import json
 import os
-import signal
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from embedded.address import Address
 from embedded.airflow.api import AirflowApi
-from embedded.home import Home, keep_secret, new_secret
+from embedded.errors import StackError
+from embedded.home import LOOPBACK, Home, keep_secret, new_secret
 from embedded.spark.server import NAME as SPARK
 from embedded.stack_processes import of_stack, recorded, spawn, stop
 from millrace.processes import end_processes
 from millrace.settings import PROJECT
 
-NAME = "airflow"
+PARTS = {
+    "scheduler": ("airflow", "scheduler", "--skip-serve-logs"),
+    "dag-processor": ("airflow", "dag-processor"),
+    "api-server": ("airflow", "api-server"),
+    "triggerer": ("airflow", "triggerer", "--skip-serve-logs"),
+    "log-server": ("uvicorn", "airflow.utils.serve_logs.log_server:get_app", "--factory", "--no-access-log"),
+}
+"""The commands of its processes, by the names of their records. The log server is Airflow's own, on loopback."""
+
+MIGRATION = "migration"
+"""The name of the process that makes or upgrades the tables of its database."""
+
 USER = "admin"
 POOL = "spark"
 """The pool of all tasks that use Spark; it has one slot per core."""
@@ -39,8 +53,21 @@ import sys
 if "dag-processor" in sys.argv:
     # It parses each DAG file in a fork of itself, every half a minute.
     import lakehouse_airflow.factory
+
+if "scheduler" in sys.argv:
+    # The process of which it forks the tasks gets their modules now, so that the first task need not wait for them.
+    import multiprocessing.forkserver
+
+    from airflow.utils.process_utils import set_component_mp_start_method
+
+    set_component_mp_start_method("scheduler")
+    multiprocessing.forkserver.ensure_running()
 '''
 """The content of `airflow_local_settings.py`, a module that Airflow looks for in its home."""
+
+
+class AirflowStartError(StackError):
+    """Raised when Airflow cannot start; the message names the log."""
 
 
 @dataclass(frozen=True)
@@ -68,12 +95,23 @@ class Airflow:
         return AirflowApi(self.address.url, user, passwords(self.home, self.users)[user])
 
     def start(self, env: Mapping[str, str]) -> None:
-        """Start Airflow; `AirflowApi.wait_until_healthy` waits until it is ready."""
+        """Prepare the database and start all parts; `AirflowApi.wait_until_healthy` waits until they are ready.
+
+        Raises:
+            AirflowStartError: Airflow could not prepare its database.
+        """
         passwords(self.home, self.users)
         config = self.home.airflow / "config"
         config.mkdir(exist_ok=True)
         (config / "airflow_local_settings.py").write_text(LOCAL_SETTINGS)
-        spawn(self.home, NAME, ["airflow", "standalone"], {**env, **self.settings()}, cwd=self.home.airflow)
+        env = {**env, **self.settings()}
+        if spawn(self.home, MIGRATION, ["airflow", "db", "migrate"], env, cwd=self.home.airflow).wait():
+            msg = f"Airflow could not prepare its database; see its log {self.home.logs / MIGRATION}.log"
+            raise AirflowStartError(msg)
+        logs = ["--host", LOOPBACK, "--port", str(self.address.worker_logs)]
+        for name, command in PARTS.items():
+            argv = [*command, *(logs if name == "log-server" else ())]
+            spawn(self.home, name, argv, env, cwd=self.home.airflow)
 
     def settings(self) -> dict[str, str]:
         """Return its environment: all settings that differ from Airflow's defaults."""
@@ -83,20 +121,22 @@ class Airflow:
                 "LOAD_EXAMPLES": "False",
                 "PARALLELISM": "4",
                 "EXECUTION_API_SERVER_URL": f"{self.address.url}/execution/",
+                # Where the web server asks for the log of a running task: 127.0.0.1.
+                "HOSTNAME_CALLABLE": "urllib.request.localhost",
                 "SIMPLE_AUTH_MANAGER_USERS": ",".join(f"{user}:admin" for user in self.users),
                 "SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(self.home.passwords),
             },
             "API_AUTH": {"JWT_SECRET": keep_secret(self.home.secrets / "jwt_secret", 3 * new_secret())},
             "DATABASE": {"SQL_ALCHEMY_CONN": self.database},
             "API": {
-                "HOST": "127.0.0.1",
+                "HOST": LOOPBACK,
                 "PORT": str(self.address.web),
                 "BASE_URL": self.address.url,
                 "INSTANCE_NAME": "Millrace",
             },
             "LOGGING": {
                 "WORKER_LOG_SERVER_PORT": str(self.address.worker_logs),
-                "TRIGGER_LOG_SERVER_PORT": str(self.address.trigger_logs),
+                "TRIGGER_LOG_SERVER_PORT": str(self.address.worker_logs),
             },
             # A chain of eight tasks waits 7 s for the scheduler with its default of 1 s, and 4 s with this; with
             # 0.25 s the scheduler itself takes a fifth of a core.
@@ -112,14 +152,20 @@ class Airflow:
         return {**settings, **variables, "AIRFLOW_HOME": str(self.home.airflow)}
 
 
+def is_complete(home: Home) -> bool:
+    """Whether all parts of the home's Airflow are running."""
+    return all(recorded(home, name) for name in PARTS)
+
+
 def stop_airflow(home: Home) -> None:
-    """Stop the home's Airflow by SIGINT, the only signal that stops its parts, and end its remaining processes."""
-    if airflow := recorded(home, NAME):
-        end_processes([airflow], grace_s=25, by=signal.SIGINT)
+    """Stop the home's Airflow, and end its remaining processes."""
+    names = (MIGRATION, *PARTS)
+    end_processes([part for name in names if (part := recorded(home, name))], grace_s=25)
     spark = recorded(home, SPARK)
-    # Its record is removed last: a worker is known by its session alone.
+    # Their records are removed last: a worker is known by its session alone.
     end_processes([process for process in of_stack(home) if process != spark], grace_s=5)
-    stop(home, NAME, patience_s=0)
+    for name in names:
+        stop(home, name, patience_s=0)
 
 
 def passwords(home: Home, users: Iterable[str] = (USER,)) -> dict[str, str]:

@@ -32,6 +32,8 @@ def test_stopping_fails_what_still_runs_and_lets_nothing_new_start(
     run = start_day("judged", THIRD)
     wait_for(lambda: drivers(stack.home, "bronze.judged_readings"))[0].suspend()
     try:
+        shown = str(api.get(f"{api.task(run, 'bronze.judged_readings').path}/logs/1", full_content="true"))
+        assert f"http://127.0.0.1:{stack.address.worker_logs}/log/" in shown, "the log of a running task is served"
         failed = drain(api, patience_s=0)
         wait_for(lambda: not drivers(stack.home, "bronze.judged_readings"), patience_s=30)
     finally:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from embedded.airflow.api import AirflowApi
-from embedded.airflow.standalone import NAME as AIRFLOW
+from embedded.airflow.standalone import PARTS, is_complete
 from embedded.spark.server import NAME as SPARK
 from embedded.stack import Stack
 from embedded.stack_processes import of_stack, recorded
@@ -86,10 +86,11 @@ def test_a_run_whose_whole_airflow_is_killed_ends_right_after_its_next_start(
         if process != server and process not in drivers(stack.home, WARM):
             process.kill()
     wait_for(lambda: not drivers(stack.home, WARM), patience_s=20)
-    (stack.home.pids / AIRFLOW).unlink()
+    for name in PARTS:
+        (stack.home.pids / name).unlink()
     began = datetime.now(UTC)
     stack.airflow.start(stack.environment())
-    api.wait_until_healthy(began, alive=lambda: recorded(stack.home, AIRFLOW) is not None)
+    api.wait_until_healthy(began, alive=lambda: is_complete(stack.home))
 
     assert api.wait_for_run(run, PATIENCE_S).state == "success"
     assert_batches_once(lakehouse, "judged")

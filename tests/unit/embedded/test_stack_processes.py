@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import socket
 import stat
 import subprocess
@@ -79,16 +78,6 @@ def test_a_process_that_ignores_sigterm_is_killed(home: Home) -> None:
     wait_for((home.logs / "deaf.log").read_text)
     assert end_processes([deaf], grace_s=0.3) == 1
     assert recorded(home, "deaf") is None
-
-
-def test_a_process_accepts_sigint_even_when_this_one_ignores_it(home: Home) -> None:
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        process = start(home, "one", SLEEP)
-    finally:
-        signal.signal(signal.SIGINT, before)
-    assert end_processes([process], grace_s=20, by=signal.SIGINT) == 0, "none had to be killed"
-    assert recorded(home, "one") is None
 
 
 def test_the_log_of_the_process_before_is_kept(home: Home) -> None:

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from embedded import up as module
 from embedded.address import Address
-from embedded.airflow.standalone import NAME as AIRFLOW
+from embedded.airflow.standalone import PARTS
 from embedded.home import Home
 from embedded.serve import NAME
 from embedded.stack_processes import spawn
@@ -29,8 +29,8 @@ def test_a_start_that_is_late_says_what_runs_and_that_it_goes_on(
     home, said = Home(tmp_path), io.StringIO()
     home.prepare()
     script = "import time; print('Airflow starts', flush=True); time.sleep(60)"
-    parts = [spawn(home, name, [sys.executable, "-c", script], os.environ, tmp_path) for name in (NAME, AIRFLOW)]
-    address = Address(web=1, worker_logs=2, trigger_logs=3, spark=4, root=tmp_path, landing=tmp_path)
+    parts = [spawn(home, name, [sys.executable, "-c", script], os.environ, tmp_path) for name in (NAME, *PARTS)]
+    address = Address(web=1, worker_logs=2, spark=3, root=tmp_path, landing=tmp_path)
 
     def become_ready() -> None:
         wait_for(lambda: "Airflow starts" in said.getvalue(), 30)

@@ -19,7 +19,7 @@ import pytest
 
 from embedded.address import Address
 from embedded.airflow.http import AirflowApiError, AirflowHttp
-from embedded.airflow.standalone import NAME, Airflow, clean_environment, passwords, stop_airflow, warm_spark
+from embedded.airflow.standalone import Airflow, clean_environment, passwords, stop_airflow, warm_spark
 from embedded.home import Home, free_port
 from embedded.stack_processes import recorded, spawn
 from millrace.settings import PROJECT, Settings
@@ -35,7 +35,7 @@ def home(tmp_path: Path) -> Home:
 
 @pytest.fixture
 def airflow(home: Home, tmp_path: Path) -> Airflow:
-    address = Address(web=1111, worker_logs=2222, trigger_logs=3333, spark=4444, root=tmp_path, landing=tmp_path)
+    address = Address(web=1111, worker_logs=2222, spark=4444, root=tmp_path, landing=tmp_path)
     return Airflow(home, address, tmp_path / "dags", "postgresql+psycopg2://x", warm_spark(4444, "token"))
 
 
@@ -45,7 +45,7 @@ def test_it_listens_on_this_machine_alone_and_lives_in_the_folders_of_the_stack(
     assert settings["AIRFLOW__API__PORT"] == "1111"
     assert settings["AIRFLOW__CORE__EXECUTION_API_SERVER_URL"] == "http://127.0.0.1:1111/execution/"
     ports = [settings[f"AIRFLOW__LOGGING__{part}_LOG_SERVER_PORT"] for part in ("WORKER", "TRIGGER")]
-    assert ports == ["2222", "3333"]
+    assert ports == ["2222", "2222"]
     assert settings["AIRFLOW_HOME"] == str(home.airflow)
     connection = json.loads(settings["AIRFLOW_CONN_SPARK_DEFAULT"])
     # The one host that needs no TLS.
@@ -107,19 +107,19 @@ def test_a_worker_that_outlives_its_scheduler_is_ended_with_it(home: Home) -> No
     code = (
         "import os, setproctitle, signal, time\n"
         "if not os.fork():\n"
-        "    signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+        "    signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
         "    setproctitle.setproctitle('airflow worker -- LocalExecutor: <idle>')\n"
         "    print(os.getpid(), flush=True)\n"
         "time.sleep(600)"
     )
-    spawn(home, NAME, [sys.executable, "-c", code], os.environ, cwd=home.path)
-    log = home.logs / f"{NAME}.log"
+    spawn(home, "scheduler", [sys.executable, "-c", code], os.environ, cwd=home.path)
+    log = home.logs / "scheduler.log"
     wait_for(log.read_text)
     worker = psutil.Process(int(log.read_text()))
     assert worker.cmdline()[0].startswith("airflow worker")
     stop_airflow(home)
     assert not worker.is_running() or worker.status() == psutil.STATUS_ZOMBIE
-    assert recorded(home, NAME) is None
+    assert recorded(home, "scheduler") is None
 
 
 @dataclass
