@@ -3,7 +3,7 @@ PYTHON := .venv/bin/python
 .DEFAULT_GOAL := help
 # Spark's tests and the whole stack at once, as `make -j test` would have it, starve each other.
 .NOTPARALLEL:
-.PHONY: help machine setup demo demo-kafka compose-demo up down test test-all test-slow spark e2e unit faults race soak bench readers image bill lint kafka browser screenshots
+.PHONY: help machine setup demo demo-kafka compose-demo up down test test-all test-slow spark e2e unit faults race soak bench readers image bill notice lint kafka browser screenshots
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -81,7 +81,10 @@ image: ## an image of all that a job or an Airflow of Millrace needs: `docker ru
 	@docker build --build-arg MILLRACE_BASE_IMAGE --tag $${MILLRACE_IMAGE:-millrace} .
 
 bill: setup ## what the image holds of others, with versions and checksums: millrace.cdx.json (CycloneDX)
-	@$(PYTHON) -m embedded.bill_of_materials > millrace.cdx.json
+	@$(PYTHON) -m embedded.contents.bill_of_materials > millrace.cdx.json
+
+notice: setup ## the file NOTICE: licences of all packages and jars of others, after a change of uv.lock or jars.lock
+	@$(PYTHON) -m embedded.contents.notice
 
 lint: setup ## ruff, mypy, the import contracts, and the examples in docstrings
 	@$(PYTHON) -m ruff check .

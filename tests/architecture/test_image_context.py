@@ -29,4 +29,4 @@ def test_the_image_gets_all_that_its_build_copies_and_compiles() -> None:
     tracked = subprocess.run(["git", "ls-files"], cwd=PROJECT, capture_output=True, text=True, check=True).stdout
     context = {name.partition("/")[0] for name in tracked.split() if not ignored.match_file(name)}
     code = {"containers", "dags", "embedded", "include", "plugins", "races", "spark_jobs"}
-    assert context == {*code, "LICENSE", "README.md", "pyproject.toml", "uv.lock"}
+    assert context == {*code, "LICENSE", "NOTICE", "README.md", "pyproject.toml", "uv.lock"}

@@ -121,7 +121,7 @@ def _fetch_all(jars: Sequence[Jar], scratch: Path) -> None:
     others = {jar: sha256 for jar in jars if (sha256 := _sha256(scratch / jar.file_name)) != jar.sha256}
     if others:
         raise JarsError(
-            f"{_without_user(_root())} delivers other bytes than {_LOCK.name} names",
+            f"{_without_user(repository())} delivers other bytes than {_LOCK.name} names",
             *(f"{jar.coordinate} has the SHA-256 {sha256}, not {jar.sha256}." for jar, sha256 in others.items()),
             f"Do not use them before you know why. After a change of a version update the checksum in {_LOCK}.",
         )
@@ -133,7 +133,7 @@ def _fetch(http: httpx.Client, jar: Jar, target: Path) -> None:
     Raises:
         JarsError: the repository does not answer, or has no such jar.
     """
-    url = f"{_root()}/{jar.path}"
+    url = f"{repository()}/{jar.path}"
     cause = f"{jar.coordinate} could not be fetched from {_without_user(url)}"
     try:
         _download(http, url, target)
@@ -169,7 +169,8 @@ def _download(http: httpx.Client, url: str, target: Path) -> None:
             file.write(part)
 
 
-def _root() -> str:
+def repository() -> str:
+    """Return the address of Maven Central, or of the mirror that the environment names."""
     return (os.environ.get(_MIRROR) or _MAVEN_CENTRAL).rstrip("/")
 
 

@@ -1,4 +1,4 @@
-"""Print what the image holds of others, as CycloneDX: `python -m embedded.bill_of_materials`.
+"""Print what the image holds of others, as CycloneDX: `python -m embedded.contents.bill_of_materials`.
 
 uv writes the packages of uv.lock; the jars of Spark's sessions are added.
 """
