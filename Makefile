@@ -75,7 +75,7 @@ readers: setup ## what other libraries read otherwise than Spark: writes the lis
 	@PYTHONPATH=data/readers $(PYTHON) -m tests.foreign_readers --write
 
 dist: setup ## a wheel for your own Airflow, in dist
-	@.venv/bin/uv build --wheel --quiet
+	@sh embedded/build_wheel.sh
 
 image: ## an image of all that a job or an Airflow of Millrace needs: `docker run millrace lakehouse plan`
 	@docker build --build-arg MILLRACE_BASE_IMAGE --tag $${MILLRACE_IMAGE:-millrace} .

@@ -95,8 +95,7 @@ def own_jar(name: str, folder: Path) -> JavaJar:
     sources, needed = OWN_JARS[name]
     places = (folder, spark_home() / "jars")
     classpath = tuple(jar for pattern in needed.split() for place in places for jar in place.glob(f"{pattern}.jar"))
-    source_root = data_plane() / sources
-    return JavaJar(folder / f"{name}.jar", source_root, classpath, source_root.parent / f"{name}.jar")
+    return JavaJar(folder / f"{name}.jar", data_plane() / sources, classpath, data_plane() / "jars" / f"{name}.jar")
 
 
 def _fingerprint_in(jar: Path) -> str | None:
