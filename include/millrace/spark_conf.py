@@ -110,11 +110,11 @@ def launch_conf(jars: Path, master: str, *, large_load: bool = False) -> dict[st
         large_load: whether it will process so many rows that the JVM's second compiler pays off.
 
     Raises:
-        FileNotFoundError: `jars` holds no jar; `make setup` fetches them.
+        FileNotFoundError: `jars` holds no jar; `lakehouse jars` fetches them.
     """
     files = sorted(jars.glob("*.jar"))
     if not files:
-        raise FileNotFoundError(f"no Spark jars in {jars}: run `make setup`")
+        raise FileNotFoundError(f"no Spark jars in {jars}: run `lakehouse jars`")
     conf = {**LAUNCH, **LOG_STORES, **SESSION}
     if not master.startswith("local"):
         return {**conf, "spark.jars": ",".join(map(str, files))}

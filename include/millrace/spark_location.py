@@ -25,7 +25,7 @@ def spark_home() -> Path:
     spec = find_spec("pyspark")
     if spec is None or spec.origin is None:
         raise SparkUnavailableError(
-            "pyspark is not installed in this Python", "Run `make setup` first, then use .venv/bin/python."
+            "pyspark is not installed in this Python", "Install `millrace[spark]` into it."
         )
     return Path(spec.origin).parent
 

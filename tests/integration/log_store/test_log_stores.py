@@ -292,5 +292,5 @@ def test_a_client_without_conditional_puts_is_refused_with_the_way_out(
     off = {"fs.s3a.create.conditional.enabled": "false", "fs.s3a.impl.disable.cache": "true"}
     log = Log(java, CONDITIONAL_PUT, f"s3a://lake/{uuid4().hex}/_delta_log", {**settings, **ACCESS, **off})
 
-    with pytest.raises(Py4JJavaError, match=r"Use hadoop-aws 3\.4\.2 or later \(make setup\) and leave fs\.s3a"):
+    with pytest.raises(Py4JJavaError, match=r"Use hadoop-aws 3\.4\.2 or later \(lakehouse jars\) and leave fs\.s3a"):
         log.write(FIRST, ["{}"])

@@ -68,8 +68,8 @@ def test_a_wrong_request_is_refused_before_spark_starts(
         request_of(settings, **options)
 
 
-def test_a_fix_needs_a_change_and_the_message_without_spark_names_make_setup(lakehouse: Lakehouse) -> None:
+def test_a_fix_needs_a_change_and_the_message_without_spark_names_the_way_out(lakehouse: Lakehouse) -> None:
     answer = lakehouse("quarantine", "fix", ORDERS, "--all")
     assert (answer.exit_code, "state a fix" in answer.stderr) == (2, True)
     answer = lakehouse("quarantine", "replay", ORDERS, "--all")
-    assert (answer.exit_code, "make setup" in answer.stderr) == (ExitCode.SPARK_UNAVAILABLE, True)
+    assert (answer.exit_code, "lakehouse jars" in answer.stderr) == (ExitCode.SPARK_UNAVAILABLE, True)

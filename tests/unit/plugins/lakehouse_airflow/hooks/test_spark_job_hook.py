@@ -130,7 +130,7 @@ def test_missing_jars_are_named_with_the_way_out(hook: MakeHook, jars: Path) -> 
     spark_hook = hook({"host": "local[2]"})
     for jar in jars.iterdir():
         jar.unlink()
-    with pytest.raises(AirflowFailException, match="make setup"):
+    with pytest.raises(AirflowFailException, match="lakehouse jars"):
         spark_hook._build_spark_submit_command(APPLICATION)
 
 

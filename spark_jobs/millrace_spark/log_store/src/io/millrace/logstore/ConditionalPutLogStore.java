@@ -81,7 +81,7 @@ public final class ConditionalPutLogStore extends HadoopFileSystemLogStore {
     private static FSDataOutputStream createIfAbsent(FileSystem fs, Path path) throws IOException {
         if (!fs.hasPathCapability(path, CONDITIONAL_CREATE)) {
             throw new IOException(String.format(
-                    "Use hadoop-aws 3.4.2 or later (make setup) and leave fs.s3a.create.conditional.enabled at true: "
+                    "Use hadoop-aws 3.4.2 or later (lakehouse jars) and leave fs.s3a.create.conditional.enabled at true: "
                             + "%s could not be committed, because %s makes no conditional puts as it is set up here. "
                             + "Without them, two writers could overwrite each other's commits. Nothing was written.",
                     path, fs.getClass().getName()));
