@@ -1,7 +1,7 @@
 """A private Kafka broker on loopback: one JVM that is broker and controller (KRaft), from Kafka's own jars.
 
-It serves tests, and trials of tables that read Kafka. It has one replica of each topic, no authentication, and listens
-on loopback only.
+It serves tests, and trials of tables that read Kafka. It has one replica of each topic, no authentication unless its
+settings say so, and listens on loopback only.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import subprocess
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import uuid4
 
@@ -49,12 +49,14 @@ class KafkaBroker:
         jars: the folder of Kafka's jars.
         port: the port for clients.
         controller_port: the port of its controller.
+        conf: further settings of Kafka, which replace others.
     """
 
     home: Home
     jars: Path
     port: int
     controller_port: int
+    conf: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def address(self) -> str:
@@ -128,6 +130,7 @@ class KafkaBroker:
             "share.coordinator.state.topic.num.partitions": "1",
             "share.coordinator.state.topic.replication.factor": "1",
             "share.coordinator.state.topic.min.isr": "1",
+            **self.conf,
         }
         return "".join(f"{key}={value}\n" for key, value in settings.items())
 

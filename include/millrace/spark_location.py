@@ -24,9 +24,7 @@ def spark_home() -> Path:
     """
     spec = find_spec("pyspark")
     if spec is None or spec.origin is None:
-        raise SparkUnavailableError(
-            "pyspark is not installed in this Python", "Install `millrace[spark]` into it."
-        )
+        raise SparkUnavailableError("pyspark is not installed in this Python", "Install `millrace[spark]` into it.")
     return Path(spec.origin).parent
 
 

@@ -10,17 +10,11 @@ from pyspark.sql import functions as F
 
 from millrace.contracts.spec.table_spec import BronzeSpec
 from millrace.control.log.batch import BatchSources
-from millrace.errors import SpecError
 from millrace_spark.transforms.messages import message_rows
 
-_SHARED = ("bootstrap.servers", "client.id", "security.protocol", "sasl.mechanism")
-"""Settings with the same name in librdkafka, whose names LAKEHOUSE_KAFKA uses, and in Spark's Java client."""
-
-_LOGIN = {
-    "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
-    "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
-    "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
-}
+_REDACTED = "spark.sql.redaction.string.regex"
+_SECRETS = r'key: "kafka\.(sasl\.jaas\.config|ssl\.keystore\.key)"\s+value: .*'
+"""The secrets of a read as Spark Connect writes its request into events and the descriptions of jobs."""
 
 _NO_MESSAGES = (
     "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, "
@@ -29,10 +23,18 @@ _NO_MESSAGES = (
 """The columns of Spark's Kafka source that bronze uses, and the epoch."""
 
 
-def read_messages(session: SparkSession, spec: BronzeSpec, conf: Mapping[str, str], sources: BatchSources) -> DataFrame:
+def read_messages(
+    session: SparkSession, spec: BronzeSpec, java_conf: Mapping[str, str], sources: BatchSources
+) -> DataFrame:
     """Return the messages of a batch as bronze rows (see `message_rows`).
 
     A message that no longer exists fails the read: the planner reports lost messages.
+
+    Args:
+        session: the session that reads them; it will redact the secrets of `java_conf`.
+        spec: the bronze table.
+        java_conf: the settings of Spark's Kafka client for the cluster.
+        sources: the offsets to read.
     """
     spans = {
         topic: {partition: span for partition, span in partitions.items() if span[0] < span[1]}
@@ -41,8 +43,9 @@ def read_messages(session: SparkSession, spec: BronzeSpec, conf: Mapping[str, st
     spans = {topic: partitions for topic, partitions in spans.items() if partitions}
     if not spans:
         return message_rows(session.createDataFrame([], schema=_NO_MESSAGES), spec)
+    _redact_secrets(session)
     options = {
-        **client_options(conf),
+        **{f"kafka.{name}": value for name, value in java_conf.items()},
         # Only committed transactions; the planner reads the end offsets of those as well.
         "kafka.isolation.level": "read_committed",
         "assign": json.dumps({topic: list(partitions) for topic, partitions in spans.items()}),
@@ -61,31 +64,11 @@ def read_messages(session: SparkSession, spec: BronzeSpec, conf: Mapping[str, st
     return message_rows(messages.withColumn("epoch", F.coalesce(known.cast("int"), F.lit(0))), spec)
 
 
-def client_options(conf: Mapping[str, str]) -> dict[str, str]:
-    """Return Spark's options for a cluster whose settings have librdkafka's names.
-
-    >>> client_options({"bootstrap.servers": "broker:9092"})
-    {'kafka.bootstrap.servers': 'broker:9092'}
-
-    Raises:
-        SpecError: `sasl.mechanism` is not supported.
-    """
-    options = {f"kafka.{name}": conf[name] for name in _SHARED if name in conf}
-    if "ssl.ca.location" in conf:
-        options |= {"kafka.ssl.truststore.type": "PEM", "kafka.ssl.truststore.location": conf["ssl.ca.location"]}
-    if "sasl.username" in conf:
-        options["kafka.sasl.jaas.config"] = _login(conf)
-    return options
-
-
-def _login(conf: Mapping[str, str]) -> str:
-    mechanism = conf.get("sasl.mechanism", "")
-    if mechanism not in _LOGIN:
-        msg = f"LAKEHOUSE_KAFKA: sasl.mechanism {mechanism!r} is not supported; use one of {', '.join(_LOGIN)}"
-        raise SpecError(msg)
-    values = (conf.get(name, "") for name in ("sasl.username", "sasl.password"))
-    user, password = (value.replace("\\", "\\\\").replace('"', '\\"') for value in values)
-    return f'{_LOGIN[mechanism]} required username="{user}" password="{password}";'
+def _redact_secrets(session: SparkSession) -> None:
+    """Let Spark redact the secrets of reads, and what its settings redact already."""
+    own = session.conf.get(_REDACTED)
+    if own is None or _SECRETS not in own:
+        session.conf.set(_REDACTED, f"{own}|{_SECRETS}" if own else _SECRETS)
 
 
 def _bound(spans: Mapping[str, Mapping[int, tuple[int, int]]], end: int) -> str:

@@ -13,6 +13,7 @@ from embedded.home import Home, free_port
 from embedded.servers.kafka_broker import KafkaBroker
 from embedded.spark.server import SparkServer
 from millrace.settings import Settings
+from tests.support.kafka_security import SecureListeners
 from tests.support.kafka_topic import KafkaTopic
 from tests.support.lakehouse import Lakehouse
 from tests.support.spark.shared_server import HOME
@@ -25,10 +26,22 @@ def broker() -> KafkaBroker:
     ports = home.path / "kafka_ports"
     with FileLock(home.path / "kafka.lock"):
         if not ports.exists():
-            broker = KafkaBroker(home, jars, free_port(), free_port())
+            secure = SecureListeners(home.path / "kafka_certificates", free_port(), free_port())
+            secure.make_files()
+            port, controller_port = free_port(), free_port()
+            broker = KafkaBroker(home, jars, port, controller_port, secure.broker_conf(port, controller_port))
             broker.start(os.environ)
-            ports.write_text(f"{broker.port} {broker.controller_port}")
-    return KafkaBroker(home, jars, *map(int, ports.read_text().split()))
+            secure.create_user(broker.address)
+            ports.write_text(f"{port} {controller_port} {secure.tls} {secure.sasl}")
+    port, controller_port, *_ = map(int, ports.read_text().split())
+    return KafkaBroker(home, jars, port, controller_port)
+
+
+@pytest.fixture(scope="session")
+def secure(broker: KafkaBroker) -> SecureListeners:
+    """The listeners of the broker for clients with a certificate or a password; the other one is for everybody."""
+    *_, tls, sasl = map(int, (broker.home.path / "kafka_ports").read_text().split())
+    return SecureListeners(broker.home.path / "kafka_certificates", tls, sasl)
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ def source_of(**topics: object) -> KafkaSource:
 
 
 def cluster_of(topic: KafkaTopic) -> KafkaCluster:
-    return KafkaCluster("main", {"bootstrap.servers": topic.address})
+    return KafkaCluster.of("main", {"main": {"bootstrap.servers": topic.address}})
 
 
 def test_a_topic_that_may_not_be_seen_is_refused_and_one_that_is_not_there_is_named(topic: KafkaTopic) -> None:

@@ -12,9 +12,10 @@ from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from millrace.contracts.spec.bronze_sources import KafkaSource
+from millrace.control.kafka.java_settings import java_settings
 from millrace.control.kafka.offsets import AvailableOffsets, Offsets
 from millrace.control.log.batch import OffsetRanges
-from millrace.errors import BadInputError, NotReadyError, SpecError, StorageError
+from millrace.errors import BadInputError, MillraceError, NotReadyError, SpecError, StorageError
 
 _TIMEOUT_S = 10.0
 
@@ -36,30 +37,33 @@ Partitions = Mapping[str, Sequence[int]]
 
 
 class KafkaCluster:
-    """One Kafka cluster.
+    """One Kafka cluster; its settings may hold secrets.
 
     Args:
         name: its name in LAKEHOUSE_KAFKA.
-        conf: the client's settings by librdkafka's names, `bootstrap.servers` at least; they may hold secrets.
+        conf: the settings of this client, librdkafka, with `bootstrap.servers` at least.
+        java_conf: the same for Spark's Java client.
     """
 
-    def __init__(self, name: str, conf: Mapping[str, str]) -> None:
+    def __init__(self, name: str, conf: Mapping[str, str], java_conf: Mapping[str, str]) -> None:
         self._name = name
-        self.conf = dict(conf)
+        self._conf = dict(conf)
+        self.java_conf = java_conf
 
     @classmethod
     def of(cls, name: str, clusters: Mapping[str, Mapping[str, str]]) -> KafkaCluster:
         """Return the cluster that the setting LAKEHOUSE_KAFKA gives this name.
 
         Raises:
-            SpecError: the setting has no such cluster, or no `bootstrap.servers` for it.
+            SpecError: the setting has no such cluster, no `bootstrap.servers` for it, or settings that one of the two
+                clients cannot have.
         """
         if "bootstrap.servers" not in clusters.get(name, {}):
             names = ", ".join(sorted(clusters)) or "no cluster"
             example = json.dumps({name: {"bootstrap.servers": "broker:9092"}})
             msg = f"LAKEHOUSE_KAFKA does not say where the Kafka cluster {name!r} is, it names {names}: add {example}"
             raise SpecError(msg)
-        return cls(name, clusters[name])
+        return cls(name, clusters[name], java_settings(name, clusters[name]))
 
     def available_offsets(self, source: KafkaSource, of: Collection[str] | None = None) -> AvailableOffsets:
         """Read the offsets of the source's topics that the brokers still have, up to the first open transaction.
@@ -70,12 +74,17 @@ class KafkaCluster:
 
         Raises:
             NotReadyError: no broker answers.
-            StorageError: the brokers refuse this user.
+            StorageError: the brokers refuse this user, or one side refuses the other's certificate.
             BadInputError: one of the topics does not exist.
+            SpecError: a setting of the cluster has a wrong value.
         """
         client_errors: list[KafkaError] = []
-        conf: dict[str, Any] = {**self.conf, **_QUIET, "error_cb": client_errors.append}
-        admin = AdminClient(conf)
+        conf: dict[str, Any] = {**self._conf, **_QUIET, "error_cb": client_errors.append}
+        try:
+            admin = AdminClient(conf)
+        except KafkaException as error:
+            cause = f"LAKEHOUSE_KAFKA: the cluster {self._name} has a wrong value: {error.args[0].str()}"
+            raise SpecError(cause, "Correct it: the values are those of librdkafka.") from error
         try:
             topics = {name: topic.partitions for name, topic in admin.list_topics(timeout=_TIMEOUT_S).topics.items()}
             wanted = self._topics_of(admin, source, topics, of)
@@ -88,18 +97,7 @@ class KafkaCluster:
             return AvailableOffsets(ids, first, end, start)
         except KafkaException as error:
             admin.poll(0)  # delivers errors that the client met in the background, such as a wrong password
-            last: KafkaError = error.args[0]
-            if refusal := next((e for e in (*client_errors, last) if e.code() in _REFUSALS), None):
-                raise StorageError(
-                    f"The Kafka cluster {self._name} at {self.conf['bootstrap.servers']} refuses this user: "
-                    f"{refusal.str()}.\nLet the user of LAKEHOUSE_KAFKA describe and read {source.label}, "
-                    "or correct its password; then run this again."
-                ) from error
-            raise NotReadyError(
-                f"The Kafka cluster {self._name} at {self.conf['bootstrap.servers']} does not answer "
-                f"({(client_errors or [last])[-1].str()})\nSee that its brokers run and that LAKEHOUSE_KAFKA names "
-                "them; the run tries again."
-            ) from error
+            raise self._failure(source, [*client_errors, error.args[0]]) from error
 
     def record_group_offsets(self, group: str, ranges: OffsetRanges) -> None:
         """Commit the offsets that a consumer group has read, for lag monitors; Millrace never reads them back.
@@ -112,11 +110,36 @@ class KafkaCluster:
             for topic, partitions in ranges.items()
             for partition, (_, end) in partitions.items()
         ]
-        consumer = Consumer({**self.conf, **_QUIET, "group.id": group, "enable.auto.commit": False})
+        consumer = Consumer({**self._conf, **_QUIET, "group.id": group, "enable.auto.commit": False})
         try:
             consumer.commit(offsets=reached, asynchronous=False)
         finally:
             consumer.close()
+
+    def _failure(self, source: KafkaSource, errors: Sequence[KafkaError]) -> MillraceError:
+        """Return the error for a request that failed, of whose causes a refusal is the true one.
+
+        Args:
+            source: the source.
+            errors: the errors that the client met in the background, and the one of the request as the last.
+        """
+        cluster = f"The Kafka cluster {self._name} at {self._conf['bootstrap.servers']}"
+        if refusal := next((error for error in errors if error.code() in _REFUSALS), None):
+            return StorageError(
+                f"{cluster} refuses this user: {refusal.str()}.",
+                f"Let the user of LAKEHOUSE_KAFKA describe and read {source.label}, or correct its password; then run "
+                "this again.",
+            )
+        if refusal := next((error for error in errors if _refuses_certificate(error)), None):
+            return StorageError(
+                f"{cluster} and its client do not trust each other: {refusal.str()}",
+                "Let ssl.ca.location of LAKEHOUSE_KAFKA have the authority of the brokers' certificates, which must "
+                "name their hosts, and let the brokers know the authority of ssl.certificate.location.",
+            )
+        return NotReadyError(
+            f"{cluster} does not answer ({(errors[:-1] or errors)[-1].str()})",
+            "See that its brokers run and that LAKEHOUSE_KAFKA names them; the run tries again.",
+        )
 
     def _topics_of(
         self, admin: AdminClient, source: KafkaSource, existing: Collection[str], of: Collection[str] | None
@@ -136,6 +159,11 @@ class KafkaCluster:
                 f"{', '.join(sorted(visible)) or 'none'}\nCorrect source.topics of the spec, or create the topic."
             )
         return wanted
+
+
+def _refuses_certificate(error: KafkaError) -> bool:
+    """Return whether one side refuses the other's certificate. A broker's refusal has a code of lost connections."""
+    return error.code() == KafkaError._SSL or "SSL routines" in error.str()
 
 
 def _start_offsets(

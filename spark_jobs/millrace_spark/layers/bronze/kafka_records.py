@@ -95,7 +95,7 @@ class KafkaRecords:
 
     def read(self, session: SparkSession, spec: BronzeSpec, plan: BatchPlan) -> DataFrame:
         """Read the messages of the plan's offsets."""
-        return read_messages(session, spec, self._cluster.conf, plan.sources)
+        return read_messages(session, spec, self._cluster.java_conf, plan.sources)
 
     def is_exempt(self) -> Column:
         """Return true for a null message: it has no values to check."""
