@@ -103,6 +103,16 @@ class SqlExpression:
         """The names of columns, each as its parts; none if sqlglot cannot parse the text."""
         return list(dict.fromkeys(name for name, _ in self._column_nodes))
 
+    @property
+    def names_its_columns(self) -> bool:
+        """Whether `columns` has all columns that it reads.
+
+        >>> expression_of("count(*)").names_its_columns, expression_of("to_json(struct(*))").names_its_columns
+        (True, False)
+        """
+        tree = self.tree
+        return tree is not None and tree.find(exp.Query) is None and not has_star(tree)
+
     @cached_property
     def aggregated_columns(self) -> list[tuple[str, ...]]:
         """The columns that an aggregate reads, also in its filter or order, or a window.
@@ -226,6 +236,11 @@ class SqlExpression:
 def expression_of(text: str) -> SqlExpression:
     """Return the expression of a text; one that was seen lately is not parsed again."""
     return SqlExpression(text)
+
+
+def has_star(tree: exp.Expr) -> bool:
+    """Whether it reads all columns of a source, as `struct(*)` does; `count(*)` reads none."""
+    return any(not isinstance(star.parent, exp.Count) for star in tree.find_all(exp.Star))
 
 
 def _is_aggregate(node: exp.Expr) -> bool:

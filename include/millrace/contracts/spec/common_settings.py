@@ -14,6 +14,9 @@ from millrace.contracts.spec.value_reading import VALUE_RULE, ValueReading
 from millrace.contracts.spec.values import Bytes, ColumnName, ColumnType, PropertyText, Retention, Wait
 from millrace.contracts.strict_model import StrictModel
 
+Classification = Literal["public", "internal", "confidential", "restricted"]
+"""Who may see values."""
+
 
 class ColumnSpec(ValueReading):
     """One column, and how its values are read.
@@ -24,6 +27,8 @@ class ColumnSpec(ValueReading):
         nullable: false refuses a row without a value (reason `<column> is null`).
         required: bronze: whether a file without the column is broken; if not, the column is null in the file's rows.
         description: the meaning of the values, with their unit.
+        classification: who may see the values. Without it the table's counts; or `restricted`, if the column comes from
+            a restricted column.
         expression: `from` in YAML. Bronze: the field that it reads, or the path of a part of it; silver: Spark SQL over
             the source's columns. By default the field or the column of the same name.
     """
@@ -34,6 +39,7 @@ class ColumnSpec(ValueReading):
     nullable: bool = True
     required: bool = False
     description: str = ""
+    classification: Classification | None = None
     expression: str | None = Field(default=None, alias="from")
 
     @model_validator(mode="after")
@@ -134,8 +140,8 @@ DEFAULT_CONFLICTS = ConflictSpec()
 _NOT_HASHED: Any = {
     **dict.fromkeys(("description", "owner", "classification", "maintenance", "evolve", "quarantine"), True),
     **dict.fromkeys(("max_rows_per_batch", "max_files_per_batch", "on_refusal", "conflicts"), True),
-    **dict.fromkeys(("max_deleted_percent", "concurrent_by"), True),
-    "columns": {"__all__": {"required"}},
+    **dict.fromkeys(("max_deleted_percent", "concurrent_by", "classifications"), True),
+    "columns": {"__all__": {"required", "classification"}},
     "source": BATCH_SIZES,
     "sources": {"__all__": {"partitions"}},
 }
@@ -148,7 +154,8 @@ class TableSpec(StrictModel):
         table: `<layer>.<name>`, the same in YAML, UI, ledger and folder.
         description: what one row is.
         owner: the team to ask.
-        classification: who may see the data.
+        classification: who may see the data. Values of a column that is `restricted` are shown nowhere but in the
+            tables and their quarantine: not in reports, logs, questions, alerts and pages.
         domain: the business area, from the file's folder.
         expectations: the rules for rows (`quarantine`, `drop`) and for table versions (`warn`, `fail`).
         on_refusal: what happens to a version that the gate refuses: `keep` it as the newest, or `restore` the rows of
@@ -163,7 +170,7 @@ class TableSpec(StrictModel):
     table: str
     description: str = ""
     owner: str = ""
-    classification: Literal["public", "internal", "confidential", "restricted"] = "internal"
+    classification: Classification = "internal"
     domain: str = ""
     expectations: tuple[Expectation, ...] = ()
     on_refusal: Literal["keep", "restore"] = "keep"

@@ -14,6 +14,7 @@ from pydantic import Field, model_validator
 from millrace.contracts.spec.bronze_sources import BronzeSource, KafkaSource, LandingSource
 from millrace.contracts.spec.change_data import ChangeData
 from millrace.contracts.spec.common_settings import (
+    Classification,
     ColumnSpec,
     GoldMaintenanceSpec,
     QuarantineSpec,
@@ -161,6 +162,8 @@ class GoldSpec(TableSpec, GoldQuery):
             changed row affects; not for a lookup.
         group_by: group column -> Spark SQL over `<alias>.<column>`.
         measures: measure -> Spark SQL aggregate over `<alias>.<column>`.
+        classifications: column -> who may see its values, such as `internal` for a count of restricted ones. Without
+            it the table's classification counts; or `restricted`, if the column comes from a restricted column.
         maintenance: what table maintenance does, and how many values it verifies.
     """
 
@@ -170,6 +173,7 @@ class GoldSpec(TableSpec, GoldQuery):
     refresh_from: dict[ColumnName, str] = Field(default_factory=dict)
     group_by: dict[ColumnName, str] = Field(default_factory=dict, min_length=1)
     measures: dict[ColumnName, str] = Field(default_factory=dict, min_length=1)
+    classifications: dict[ColumnName, Classification] = Field(default_factory=dict)
     maintenance: GoldMaintenanceSpec = GoldMaintenanceSpec()
 
     @property

@@ -132,10 +132,12 @@ def _columns(before: Document, now: Document) -> Iterator[SpecChange]:
             ("expression", "from", computed),
             ("nullable", "nullable", Effect.APPLIED),
             ("description", "description", Effect.APPLIED),
+            ("classification", "classification", Effect.APPLIED),
         ):
-            if old and old[key] != new[key]:
+            if old and old.get(key) != new.get(key):
                 needs_run = key == "description" and name in _stored(now)
-                yield replace(_changed(f"columns.{name}.{yaml_key}", effect, old[key], new[key]), needs_run=needs_run)
+                changed = _changed(f"columns.{name}.{yaml_key}", effect, old.get(key), new.get(key))
+                yield replace(changed, needs_run=needs_run)
         for key in ValueReading.model_fields if old else ():
             if old.get(key) != new.get(key):
                 yield _changed(f"columns.{name}.{key}", computed, old.get(key), new.get(key))

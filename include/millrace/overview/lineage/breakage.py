@@ -23,6 +23,7 @@ _KINDS = {
     "keys": "key",
     "sequence_by": "merge order",
     "columns": "column",
+    "classifications": "classification",
     "measures": "measure",
     "group_by": "group",
     "query": "query",

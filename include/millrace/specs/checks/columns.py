@@ -51,6 +51,9 @@ def check_columns(document: Document) -> Iterator[Defect]:
         for index, name in enumerate(list_at(document, key)):
             if isinstance(name, str) and name not in existing:
                 yield unknown_column((key, index), name, existing)
+    for name in mapping_at(document, "classifications"):
+        if name not in columns:
+            yield unknown_column(("classifications", name), name, columns)
 
 
 def check_fields(document: Document) -> Iterator[Defect]:

@@ -17,7 +17,7 @@ from millrace.contracts.spec.values import NAME
 from millrace.errors import BadInputError, first_line
 from millrace.specs.problem import brief, closest_word, did_you_mean
 from millrace.sql.changing_values import changing_values
-from millrace.sql.expression import expression_of
+from millrace.sql.expression import expression_of, has_star
 from millrace.sql.growth import growing
 from millrace.sql.query.names import function_name, output_name
 from millrace.sql.query_functions import ROW_GENERATORS
@@ -53,6 +53,11 @@ class SelectQuery:
     def columns(self) -> tuple[str, ...]:
         """The columns of its result, as written; empty where Spark would make up a name."""
         return tuple(output_name(select) for select in self.tree.selects) if self.tree else ()
+
+    @property
+    def names_its_columns(self) -> bool:
+        """Whether it names each column that it reads."""
+        return self.tree is not None and not has_star(self.tree)
 
     @property
     def spark_text(self) -> str:

@@ -11,7 +11,14 @@ import yaml
 
 from millrace.contracts.spec.table_spec import BronzeSpec
 from tests.support.documents.refusals import assert_problem, only_problem, problem_of_silver, problems_of
-from tests.support.documents.specs import Document, bronze_document, bronze_spec, silver_document, write_specs
+from tests.support.documents.specs import (
+    Document,
+    bronze_document,
+    bronze_spec,
+    gold_spec,
+    silver_document,
+    write_specs,
+)
 
 HISTORY = {"stored_as_scd_type": 2, "track_history_column_list": ["amount"]}
 FEED, RETENTION = "delta.enableChangeDataFeed", "delta.deletedFileRetentionDuration"
@@ -159,6 +166,14 @@ def test_a_source_that_names_a_cluster_reads_kafka() -> None:
     with pytest.raises(TypeError, match="loads no landing files"):
         _ = spec.landing_source
     assert BronzeSpec.model_validate(spec.model_dump(by_alias=True)) == spec
+
+
+def test_a_classification_does_not_change_the_spec_hash() -> None:
+    amount = {"type": "int", "classification": "restricted"}
+    classified = bronze_spec(columns={**bronze_document()["columns"], "amount": amount})
+    assert classified.columns["amount"].classification == "restricted"
+    assert classified.spec_hash == bronze_spec().spec_hash
+    assert gold_spec(classifications={"orders": "internal"}).spec_hash == gold_spec().spec_hash
 
 
 def test_the_size_of_batches_does_not_change_the_spec_hash() -> None:

@@ -55,10 +55,15 @@ SILVER: dict[str, tuple[dict[str, Any], dict[str, Effect]]] = {
     "gate": ({"expectations": [GATE]}, {"expectations": APPLIED}),
     "nullable": ({"columns": columns(day={"nullable": False})}, {"columns.day.nullable": APPLIED}),
     "reading": ({"columns": columns(amount={"round": "down"})}, {"columns.amount.round": RECOMPUTE}),
+    "classification": (
+        {"columns": columns(day={"classification": "restricted"})},
+        {"columns.day.classification": APPLIED},
+    ),
     "comment": ({"columns": columns(day={"description": "UTC"})}, {"columns.day.description": APPLIED}),
     "property": ({"delta": {"delta.appendOnly": "false"}}, {"delta": APPLIED}),
 }
 GOLD: dict[str, tuple[dict[str, Any], dict[str, Effect]]] = {
+    "classifications": ({"classifications": {"orders": "internal"}}, {"classifications": APPLIED}),
     "measure": ({"measures": {**gold_document()["measures"], "most": "max(o.amount)"}}, {"measures.most": APPLIED}),
     "other measure": (
         {"measures": {"orders": "count(o.day)", "revenue": "sum(o.amount)"}},
@@ -172,7 +177,8 @@ def test_several_changes_have_the_effects_of_each() -> None:
     names = [
         name
         for name in SILVER
-        if name not in ("comment", "nullable", "gate", "reading", "meaning of a key", "meaning of the order")
+        if name
+        not in ("classification", "comment", "nullable", "gate", "reading", "meaning of a key", "meaning of the order")
     ]
     changes = {key: value for name in names for key, value in SILVER[name][0].items()}
     wanted = {key: effect for name in names for key, effect in SILVER[name][1].items()}
