@@ -8,12 +8,12 @@ from datetime import datetime
 from millrace.contracts.counted import counted
 from millrace.contracts.spec.bronze_sources import LandingSource
 from millrace.contracts.spec.table_spec import BronzeSpec
-from millrace.control.kafka.cluster import KafkaCluster
 from millrace.control.kafka.offsets import plan_offsets, require_nothing_lost, waits_for_more
 from millrace.control.landing.landing import is_unchanged
 from millrace.control.landing.matching import MatchedFiles, given_up_notes, split_by_age
 from millrace.control.log.batch import BatchSources, StreamPosition
 from millrace.control.log.delta_log import read_commit
+from millrace.errors import SpecError
 from millrace.settings import Settings
 
 
@@ -98,7 +98,13 @@ def with_messages(
     Raises:
         NotReadyError: no broker answers.
         BadInputError: the broker has deleted messages that no batch has read.
+        SpecError: LAKEHOUSE_KAFKA is wrong, or the client of Kafka is not installed.
     """
+    try:
+        from millrace.control.kafka.cluster import KafkaCluster
+    except ModuleNotFoundError as error:
+        cause = f"{spec.table} reads Kafka, but {error.name} is not installed"
+        raise SpecError(cause, "Install millrace[kafka].") from error
     source = spec.kafka_source
     available = KafkaCluster.of(source.kafka, settings.kafka).available_offsets(source)
     plan = plan_offsets(source, position.last_sources if position else BatchSources(), available)

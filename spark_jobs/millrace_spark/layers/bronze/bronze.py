@@ -23,7 +23,6 @@ from millrace_spark.delta_io.statistics import first_parts, statistics_of
 from millrace_spark.delta_io.tables import TableShape, shape_properties
 from millrace_spark.layers.bronze.column_drift import ColumnDrift
 from millrace_spark.layers.bronze.file_rows import added_files, lacking_files
-from millrace_spark.layers.bronze.kafka_records import KafkaRecords
 from millrace_spark.layers.bronze.landing_records import LandingRecords
 from millrace_spark.layers.bronze.lost_messages import counts_with_lost
 from millrace_spark.layers.bronze.rescued_fields import rescued_fields
@@ -90,9 +89,12 @@ class BronzeIngest:
         self._context = context
         self._declared = declared
         self.spec = declared
-        self.records: KafkaRecords | LandingRecords = (KafkaRecords if declared.reads_kafka else LandingRecords)(
-            context, declared
-        )
+        if declared.reads_kafka:
+            from millrace_spark.layers.bronze.kafka_records import KafkaRecords  # needs the extra `kafka`
+
+            self.records: KafkaRecords | LandingRecords = KafkaRecords(context, declared)
+        else:
+            self.records = LandingRecords(context, declared)
         self.drift = ColumnDrift(context, declared)
         self._observations: dict[str, Observation | None] = {}
 
