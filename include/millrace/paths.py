@@ -17,7 +17,6 @@ class LakehousePaths:
 
     Attributes:
         root: the folder of the lakehouse.
-        lease_store: the folder of the leases if they are outside the root (`Settings.lease_store`).
         views: the folder of the views of certified versions, if there is to be one (`Settings.views`).
 
     >>> LakehousePaths(Path("/lake")).table("silver.flights").as_posix()
@@ -27,7 +26,6 @@ class LakehousePaths:
     """
 
     root: LakePath
-    lease_store: Path | None = field(default=None, kw_only=True)
     views: LakePath | None = field(default=None, kw_only=True)
 
     def root_of(self, table: str) -> LakePath:

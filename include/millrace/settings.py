@@ -25,8 +25,6 @@ class Settings(BaseSettings):
         runs: folder of job reports, driver logs and Data Docs; `_millrace` under a root that is a folder.
         keep_runs_days: the number of days for which these are kept.
         keep_commits_days: the number of days for which `ops.commits` keeps contended runs.
-        lease_store: a folder that all machines share, for leases outside a bucket whose store has no conditional puts.
-            Each table then has one writer of any kind at a time (ADR 0021).
         views: a folder or `s3://bucket/prefix` for views of the certified versions, which gates keep up to date; all
             machines share it.
         landing: folder into which source systems deliver their files, or `s3://bucket/prefix`.
@@ -54,7 +52,6 @@ class Settings(BaseSettings):
     runs: Folder | None = None
     keep_runs_days: int = Field(default=90, ge=1)
     keep_commits_days: int = Field(default=365, ge=1)
-    lease_store: Folder | None = None
     views: ViewsRoot = None
     landing: LandingRoot = str(PROJECT / "data" / "landing")
     tables: Folder = PROJECT / "include" / "tables"
@@ -69,7 +66,7 @@ class Settings(BaseSettings):
     @property
     def paths(self) -> LakehousePaths:
         """The folders of the lakehouse."""
-        return LakehousePaths(self.root, lease_store=self.lease_store, views=self.views)
+        return LakehousePaths(self.root, views=self.views)
 
     @property
     def asks_second_person(self) -> bool:

@@ -8,7 +8,6 @@ from typing import TypeVar
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from tenacity import retry, retry_if_result, stop_after_attempt, wait_random
 
-from millrace.control.leases.store import ledger_lease
 from millrace.control.storage.objects_on_s3 import object_store
 from millrace.errors import ConflictError
 from millrace.paths import LakehousePaths
@@ -21,7 +20,6 @@ class SharedObject:
 
     def __init__(self, paths: LakehousePaths, name: str) -> None:
         self._folder = paths.alerts
-        self._lease_store = paths.lease_store
         self._objects = object_store(paths.alerts)
         self._name = name
 
@@ -36,12 +34,11 @@ class SharedObject:
         Raises:
             ConflictError: other processes were first a hundred times.
         """
-        with ledger_lease(self._folder, self._lease_store):
-            if not self._try_change(TypeAdapter(dict[str, kind]), change):  # type: ignore[valid-type]
-                raise ConflictError(
-                    f"{self._folder}: other processes changed {self._name} each time",
-                    "Run this again. If it comes again, the store of the lakehouse takes no conditional puts.",
-                )
+        if not self._try_change(TypeAdapter(dict[str, kind]), change):  # type: ignore[valid-type]
+            raise ConflictError(
+                f"{self._folder}: other processes changed {self._name} each time",
+                "Run this again. If it comes again, the store of the lakehouse takes no conditional puts.",
+            )
 
     @retry(
         retry=retry_if_result(lambda is_done: not is_done),

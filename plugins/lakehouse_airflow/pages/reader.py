@@ -43,7 +43,7 @@ def lakehouse() -> Iterator[LakehouseReader]:
         variables = {name: value for name, value in os.environ.items() if name.startswith("AWS_")}
         reach_store(variables, settings)
         with store_access(variables) if settings.s3_connection else nullcontext():
-            yield _reader(settings.model_dump_json(include={"root", "lease_store", "tables"}))
+            yield _reader(settings.model_dump_json(include={"root", "tables"}))
     finally:
         _places.release()
 

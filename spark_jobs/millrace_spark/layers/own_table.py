@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,21 +29,9 @@ WorkOfStream = Callable[[Stream], BatchWork]
 
 
 def ensure_own_table(context: JobContext, shape: TableShape) -> None:
-    """Create or change the job's table under its lease; without the lease if the store itself decides conflicts.
+    """Create or change the job's table; the store itself decides conflicts.
 
     The report has a note for each change of an existing table.
-
-    Raises:
-        BadInputError, ConflictError: as `ensure_table`.
-        LeaseLostError: another writer had the lease for too long.
-    """
-    store_decides = context.paths.lease_store is None
-    with nullcontext() if store_decides else context.leases.table(context.args.table):
-        ensure_leased_table(context, shape)
-
-
-def ensure_leased_table(context: JobContext, shape: TableShape) -> None:
-    """Create or change the job's table; the caller holds its lease, or needs none.
 
     Raises:
         BadInputError, ConflictError: as `ensure_table`.

@@ -67,8 +67,7 @@ class JobContext:
     @cached_property
     def paths(self) -> LakehousePaths:
         """The paths of the lakehouse."""
-        settings = self.settings
-        return LakehousePaths(self.args.root, lease_store=settings.lease_store, views=settings.views)
+        return LakehousePaths(self.args.root, views=self.settings.views)
 
     @cached_property
     def ops(self) -> OpsTables:
@@ -117,8 +116,7 @@ class JobContext:
         reached_by = {}
         if isinstance(self.paths.leases, S3Path):
             reached_by = spark_options()
-            if self.paths.lease_store is None:
-                require_conditional_puts(self.paths.leases)
+            require_conditional_puts(self.paths.leases)
         with own_session({**reached_by, **conf}) as session:
             yield session
 

@@ -171,45 +171,13 @@ def test_expired_credentials_are_named_with_what_to_do_and_nobody_hears_the_secr
 
 
 @pytest.mark.slow
-def test_a_store_that_knows_no_conditional_puts_is_refused_unless_leases_lie_apart(
-    far_shop: Lakehouse, faulty: FaultyS3, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_store_that_knows_no_conditional_puts_is_refused(far_shop: Lakehouse, faulty: FaultyS3) -> None:
     faulty.ignore("If-None-Match")
     far_shop.deliver(1, "a.json", [order(1, 5)])
     report = far_shop.run(BRONZE, 1)
     assert report.outcome is Outcome.FAILED
     assert "it replaces an object in spite of If-None-Match" in report.message
     assert latest_version(far_shop.paths.table(BRONZE)) == -1
-
-    monkeypatch.setenv("LAKEHOUSE_LEASE_STORE", str(tmp_path / "shared"))
-    assert [report.outcome for report in far_shop.run_all(1, BRONZE, SILVER)] == 2 * [Outcome.COMMITTED]
-    assert far_shop.run(BRONZE, 1).outcome is Outcome.NO_OP
-    assert far_shop.run(BRONZE, 1, job=Job.TABLE_OPTIMIZE).exit_code == 0
-    assert far_shop.rows(SILVER, "order_id", "amount") == [("o1", 5)]
-    assert (tmp_path / "shared").is_dir()
-    assert "/_millrace/leases/" not in " ".join(keys_of(far_shop)), "no lease is kept in the bucket"
-
-
-@pytest.mark.slow
-@pytest.mark.faults
-def test_drivers_that_meet_there_wait_for_each_other_and_lose_nothing(
-    far_shop: Lakehouse, faulty: FaultyS3, tmp_path: Path
-) -> None:
-    faulty.ignore("If-None-Match")
-    days = (1, 2, 3)
-    for day in days:
-        far_shop.deliver(day, "a.json", [order(day, 5, of_day=day)])
-    apart = {"LAKEHOUSE_LEASE_STORE": str(tmp_path / "shared"), "LAKEHOUSE_RUNS": str(tmp_path / "runs")}
-    environment = {**clean_environment(), **far_shop.environment(), **apart}
-    told = [["lakehouse", "run", "--interval", f"2013-01-0{day}", "--table", BRONZE] for day in days]
-    started = [
-        subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        for command in told
-    ]
-    said = [process.communicate(timeout=280)[0] for process in started]
-    assert [process.returncode for process in started] == [0, 0, 0], said
-    assert far_shop.rows(BRONZE, "order_id") == [("o1",), ("o2",), ("o3",)]
-    assert latest_version(far_shop.paths.table(BRONZE)) == len(days)
 
 
 @pytest.mark.slow

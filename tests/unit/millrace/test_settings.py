@@ -53,7 +53,6 @@ def test_landing_files_and_views_are_in_an_absolute_folder_or_below_a_prefix_of_
 @pytest.mark.parametrize(
     ("name", "value", "cause"),
     [
-        ("LEASE_STORE", "s3://lake/leases", "s3://lake/leases is no folder: this cannot be in a bucket"),
         ("LANDING", "s3://", "s3:// cannot hold files: write a folder, or s3://bucket/prefix"),
         ("LANDING", "hdfs://lake/feeds", "hdfs://lake/feeds cannot hold files: write a folder, or s3://bucket/prefix"),
     ],
@@ -78,7 +77,7 @@ def test_a_setting_that_is_not_json_is_named_without_a_traceback(monkeypatch: py
 
 def test_an_empty_variable_sets_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise an empty folder would be the current one."""
-    for name in ("VIEWS", "METRICS_TOKEN_FILE", "AIRFLOW", "LEASE_STORE", "ROOT"):
+    for name in ("VIEWS", "METRICS_TOKEN_FILE", "AIRFLOW", "ROOT"):
         monkeypatch.setenv(f"LAKEHOUSE_{name}", "")
     assert Settings() == Settings.model_construct()
 

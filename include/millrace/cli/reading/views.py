@@ -38,7 +38,7 @@ def write_views(settings: Settings, folder: LakePath) -> tuple[list[str], list[s
         return views
 
     try:
-        is_new = rewrite_views(folder, current, settings.lease_store)
+        is_new = rewrite_views(folder, current)
     except OSError as error:
         raise QueryError(f"{folder} cannot be written: {first_line(error)}", "Name another folder.") from error
     names = [file.name for file in files_in(folder) if not file.name.startswith(".")]

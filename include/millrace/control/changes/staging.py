@@ -79,7 +79,7 @@ class StagedDeletes(DeleteRecords):
 
 def staged_paths(paths: LakehousePaths, rebuild: str, tables: Iterable[str]) -> StagedPaths:
     """Return the paths for a rebuild of tables."""
-    return StagedPaths(paths.root, paths.rebuilds / rebuild, frozenset(tables), lease_store=paths.lease_store)
+    return StagedPaths(paths.root, paths.rebuilds / rebuild, frozenset(tables))
 
 
 def copy_ledger(live: LakehousePaths, staged: StagedPaths, others: Collection[str]) -> None:

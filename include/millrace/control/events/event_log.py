@@ -60,14 +60,10 @@ class EventLog:
         path: the folder of the table.
         indexed: the columns with statistics for each data file.
         create: creates the table, unless another process creates it at the same time.
-        under_lease: callers hold a lease for each commit, because the store has no conditional puts.
     """
 
-    def __init__(
-        self, path: LakePath, indexed: Sequence[str], create: Callable[[], object], *, under_lease: bool = False
-    ) -> None:
+    def __init__(self, path: LakePath, indexed: Sequence[str], create: Callable[[], object]) -> None:
         self._path = path
-        self._under_lease = under_lease
         self._log = path / "_delta_log"
         self._indexed = indexed
         self._create = create
@@ -78,7 +74,7 @@ class EventLog:
     def append(self, events: pa.Table) -> int:
         """Append events in one commit, and return its version."""
         # A fresh last version has no clean-up after it: the next version is either free or taken.
-        is_known = self._last >= 0 and not self._is_stale() and not self._under_lease
+        is_known = self._last >= 0 and not self._is_stale()
         version = self._last + 1 if is_known else self._last_version() + 1
         while version == 0 or not self._append_at(version, events):
             if version == 0:

@@ -113,7 +113,7 @@ class Gates:
 
         try:
             with uncached_reads():  # another gate may have certified a newer version
-                rewrite_views(folder, current, self._paths.lease_store)
+                rewrite_views(folder, current)
         except Exception as error:  # noqa: BLE001  no batch fails because of a view
             log.warning("%s: the views in %s were not rewritten: %s", table, folder, first_line(error))
 

@@ -46,7 +46,6 @@ class Leases:
         holder: the holder, shown to runs that wait.
         lasts_s: the seconds after which a lease is free if it is not renewed.
         patience_s: the most seconds to wait for a lease.
-        one_writer: whether a batch excludes all other writers of its table, not only those of its stream.
     """
 
     def __init__(
@@ -55,14 +54,11 @@ class Leases:
         holder: str,
         lasts_s: float = LASTS_S,
         patience_s: float = 600.0,
-        *,
-        one_writer: bool = False,
     ) -> None:
         self._store = store
         self._holder = holder
         self._lasts_s = lasts_s
         self._patience_s = patience_s
-        self._one_writer = one_writer
 
     def stream(self, table: str, stream: str) -> AbstractContextManager[LeaseWait]:
         """Hold the lease of a stream, and yield the wait for it.
@@ -70,8 +66,7 @@ class Leases:
         Raises:
             LeaseLostError: the lease was not free in time; the message names the holder.
         """
-        name = f"{STREAM}{stream}"
-        return self._hold(table, WHOLE_TABLE if self._one_writer else name, waits_for=name)
+        return self._hold(table, f"{STREAM}{stream}")
 
     def table(self, table: str) -> AbstractContextManager[LeaseWait]:
         """Hold the lease of a whole table, which needs all its streams to be free, and yield the wait for it.
@@ -79,7 +74,7 @@ class Leases:
         Raises:
             LeaseLostError: the lease was not free in time; the message names the holder.
         """
-        return self._hold(table, WHOLE_TABLE, waits_for=WHOLE_TABLE)
+        return self._hold(table, WHOLE_TABLE)
 
     def suspects(self) -> AbstractContextManager[LeaseWait]:
         """Hold the lease of files that may have killed a driver, of all tables: none takes others with it.
@@ -87,18 +82,18 @@ class Leases:
         Raises:
             LeaseLostError: the lease was not free in time; the message names the holder.
         """
-        return self._hold(SUSPECTS, WHOLE_TABLE, waits_for=WHOLE_TABLE)
+        return self._hold(SUSPECTS, WHOLE_TABLE)
 
     def waiting_batches(self, table: str) -> str:
         """Return the runs that wait for a stream of the table, joined by commas; empty if there are none."""
         return LeaseQueue(self._store, table).waiting_batches()
 
     @contextmanager
-    def _hold(self, table: str, name: str, waits_for: str) -> Iterator[LeaseWait]:
-        """Hold the lease `name` of the table; during the wait, a note in the queue names `waits_for`."""
+    def _hold(self, table: str, name: str) -> Iterator[LeaseWait]:
+        """Hold the lease `name` of the table; during the wait, a note in the queue names it."""
         started, queue = time.monotonic(), LeaseQueue(self._store, table)
         blocked_by = STREAM if name == WHOLE_TABLE else WHOLE_TABLE
-        request = _Request(table, f"{table}.{name}", f"{table}.{blocked_by}", queue, queue.new_note(waits_for))
+        request = _Request(table, f"{table}.{name}", f"{table}.{blocked_by}", queue, queue.new_note(name))
         result, holders = self._try_free(request), ""
         if not isinstance(result, _Lease):
             holders = self._holders(request)

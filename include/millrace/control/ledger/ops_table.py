@@ -9,7 +9,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from operator import itemgetter
-from pathlib import Path
 from typing import Any, Self
 
 import pyarrow as pa
@@ -24,7 +23,6 @@ from millrace.control.events.conditions import Among, Condition, Span, may_meet
 from millrace.control.events.event_files import read_events
 from millrace.control.events.event_log import EventLog
 from millrace.control.events.log_state import RECORDED_IN, EventFile
-from millrace.control.leases.store import ledger_lease
 from millrace.control.ledger.event_queries import EventQuery
 from millrace.control.log.stored_tables import options_of
 from millrace.control.storage.read_cache import clear_read_cache
@@ -103,7 +101,6 @@ class OpsTable:
         path: its folder.
         schema: its columns.
         keep: how long events are kept; None keeps them for ever.
-        lease_store: the folder of leases, for a store without conditional puts; see `Settings.lease_store`.
         clock: returns the time at which events are recorded.
     """
 
@@ -113,29 +110,26 @@ class OpsTable:
         schema: pa.Schema,
         keep: timedelta | None = None,
         *,
-        lease_store: Path | None = None,
         clock: Clock = utc_now,
     ) -> None:
         self._path = path
         self._keep = keep
-        self._lease_store = lease_store
         self._clock = clock
         self._recorded = schema
         self._schema = schema.append(pa.field(RECORDED_IN, pa.int64()))
         self._indexed = [name for name in _STATISTICS_COLUMNS if name in self._schema.names]
-        self._log = EventLog(path, self._indexed, self._create, under_lease=lease_store is not None)
+        self._log = EventLog(path, self._indexed, self._create)
         self._results: dict[tuple[str, EventQuery], dict[LakePath, pa.Table]] = {}
 
     @classmethod
     def of(cls, paths: LakehousePaths, name: str, schema: pa.Schema, keep: timedelta | None = None) -> Self:
         """Return the table `ops.<name>` of a lakehouse."""
-        return cls(paths.ops(name), schema, keep, lease_store=paths.lease_store)
+        return cls(paths.ops(name), schema, keep)
 
     def append(self, events: Sequence[dict[str, Any]]) -> None:
         """Append `events` in one commit; without events, do nothing."""
         if events:
-            with ledger_lease(self._path, self._lease_store):
-                version = self._log.append(self._rows(events))
+            version = self._log.append(self._rows(events))
             self._maintain(version)
 
     def append_once(self, events: Sequence[dict[str, Any]], key: str) -> bool:
@@ -146,8 +140,7 @@ class OpsTable:
         """
         if not events:
             return False
-        with ledger_lease(self._path, self._lease_store):
-            version = self._log.append_once(self._rows(events), key)
+        version = self._log.append_once(self._rows(events), key)
         if version is not None:
             self._maintain(version)
         return version is not None
@@ -161,26 +154,24 @@ class OpsTable:
 
         Events older than the retention are removed. If another process compacts the files first, nothing happens.
         """
-        with ledger_lease(self._path, self._lease_store):
-            files, limit = self._files(table), self._clock() - self._keep if self._keep else None
-            small = [file for file in files if file.size < _FILE_BYTES]
-            if len(small) < FILES_WORTH_COMPACTING:
-                return False
-            large = [file for file in files if file not in small]
-            outdated = [file for file in large if limit and file.ends(["recorded_at"])["recorded_at"][1] < limit]
-            batches = [batch for file in small for batch in read_events(file.path, self._schema, table)]
-            events = pa.Table.from_batches(batches, self._schema)
-            current = events.filter(pc.greater_equal(events["recorded_at"], limit)) if limit else events
-            self._log.replace([*small, *outdated], current.sort_by(RECORDED_IN))
-            return True
+        files, limit = self._files(table), self._clock() - self._keep if self._keep else None
+        small = [file for file in files if file.size < _FILE_BYTES]
+        if len(small) < FILES_WORTH_COMPACTING:
+            return False
+        large = [file for file in files if file not in small]
+        outdated = [file for file in large if limit and file.ends(["recorded_at"])["recorded_at"][1] < limit]
+        batches = [batch for file in small for batch in read_events(file.path, self._schema, table)]
+        events = pa.Table.from_batches(batches, self._schema)
+        current = events.filter(pc.greater_equal(events["recorded_at"], limit)) if limit else events
+        self._log.replace([*small, *outdated], current.sort_by(RECORDED_IN))
+        return True
 
     def _maintain(self, version: int) -> None:
         """After some commits, compact files, delete those replaced long enough ago, and write a checkpoint."""
         if version % _CHECKPOINT_INTERVAL:
             return
         try:
-            with ledger_lease(self._path, self._lease_store):
-                self._log.declare(json.loads(Schema.from_arrow(self._schema).to_json())["fields"])
+            self._log.declare(json.loads(Schema.from_arrow(self._schema).to_json())["fields"])
             counts = Counter(file.table for file in self._log.files())
             tables = [table for table, count in counts.items() if count >= FILES_WORTH_COMPACTING]
             is_changed = any([self.compact(table) for table in tables])

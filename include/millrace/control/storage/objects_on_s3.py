@@ -111,9 +111,7 @@ def require_conditional_puts(folder: S3Path) -> None:
         raise StorageError(
             f"The store of {folder} has no conditional puts: it replaces an object in spite of If-None-Match",
             "Two writers could both commit the same version of a table, and rows would be lost without an error; "
-            "nothing was written. Keep the tables in a store with conditional puts, such as S3 itself, or on a disk. "
-            "Or set LAKEHOUSE_LEASE_STORE to a folder that all machines share, with the limits that "
-            "docs/guides/tables-in-a-bucket.md describes.",
+            "nothing was written. Keep the tables in a store with conditional puts, such as S3 itself, or on a disk.",
         )
 
 

@@ -38,9 +38,7 @@ SCRIPTS: dict[str, Callable[[Iterable[View]], str]] = {
 _LOCK_TIMEOUT_S = 30
 
 
-def rewrite_views(
-    folder: LakePath, current: Callable[[bool], Mapping[str, View | None]], lease_store: Path | None = None
-) -> bool:
+def rewrite_views(folder: LakePath, current: Callable[[bool], Mapping[str, View | None]]) -> bool:
     """Bring the views up to date; return whether anything had to be written.
 
     A DuckDB file needs DuckDB's extension `delta`, and a folder and tables on disk: DuckDB opens a table to create its
@@ -51,13 +49,12 @@ def rewrite_views(
         current: returns table -> its view, None for a table without one, for the tables that may have changed; for all
             tables if it is called with True, because the folder is new. It is called under the lock of the folder, so
             that the last writer has the newest versions.
-        lease_store: the folder of leases, for a bucket whose store has no conditional puts.
 
     Raises:
         OSError: the folder cannot be written; also if its lock was not free for 30 seconds.
         MillraceError: the bucket cannot be written; also if its lease was not free for 30 seconds.
     """
-    with _lock(folder, lease_store):
+    with _lock(folder):
         before = {} if is_file(folder / _UNFINISHED) else _read(folder / INDEX)
         changed = {**before, **current(not before)}
         views = {table: view for table, view in sorted(changed.items()) if view}
@@ -69,9 +66,9 @@ def rewrite_views(
         return True
 
 
-def _lock(folder: LakePath, lease_store: Path | None) -> AbstractContextManager[object]:
+def _lock(folder: LakePath) -> AbstractContextManager[object]:
     if isinstance(folder, S3Path):
-        return views_lease(folder, lease_store, timedelta(seconds=_LOCK_TIMEOUT_S))
+        return views_lease(folder, timedelta(seconds=_LOCK_TIMEOUT_S))
     folder.mkdir(parents=True, exist_ok=True)
     return FileLock(folder / ".lock", timeout=_LOCK_TIMEOUT_S)
 

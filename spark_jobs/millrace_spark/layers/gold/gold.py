@@ -46,7 +46,7 @@ from millrace_spark.layers.gold.query import (
 )
 from millrace_spark.layers.gold.stored_types import has_order, require_stored_types
 from millrace_spark.layers.gold.value_ranges import MOST_WITHOUT_RANGES, have_ranges, ranges_of
-from millrace_spark.layers.own_table import ensure_leased_table, ensure_own_table, require_fitting_table
+from millrace_spark.layers.own_table import ensure_own_table, require_fitting_table
 from millrace_spark.protocol.batches import BatchPlan, Closing
 from millrace_spark.runtime.context import JobContext
 from millrace_spark.transforms.groups import aggregate, touched_by_lookup, unlisted_value
@@ -100,7 +100,7 @@ class GoldAggregate:
         if reason:
             self._context.notes.append(f"{self._spec.table}: the whole table was computed: {reason}")
         groups = self._groups_of(session, intent.sources, touched)
-        ensure_leased_table(self._context, self._shape(groups))
+        ensure_own_table(self._context, self._shape(groups))
         observation = Observation()
         stored = require_storable(groups, self._spec.partitioned_by)
         rows = with_stamp(stored, intent).observe(observation, F.count(F.lit(1)).alias("groups"))

@@ -19,7 +19,6 @@ from typing import Any, TypeAlias, TypeVar, cast
 from pydantic import BaseModel, ConfigDict, ValidationError
 from tenacity import RetryCallState, retry, retry_if_result, stop_after_attempt, wait_random
 
-from millrace.control.leases.store import ledger_lease
 from millrace.control.storage.json_lines import json_object
 from millrace.control.storage.objects_on_s3 import object_store
 from millrace.control.storage.read_cache import cache_object, cached_object
@@ -92,13 +91,11 @@ class TableStates:
     """Reads and writes the states of one lakehouse's tables.
 
     A change starts from the state that this process read or put last. If another process has changed it since, the
-    conditional put fails, and the state is read again. A store without conditional puts replaces it in any case: there,
-    each change reads the state under the lease.
+    conditional put fails, and the state is read again.
     """
 
     def __init__(self, paths: LakehousePaths) -> None:
         self._folder = paths.state
-        self._lease_store = paths.lease_store
         self._objects = object_store(paths.state)
         self._known: dict[str, _Stored] = {}
 
@@ -113,8 +110,7 @@ class TableStates:
         Raises:
             ConflictError: other writers were first a hundred times.
         """
-        with ledger_lease(self._folder, self._lease_store):
-            self._try_change(table, changes)
+        self._try_change(table, changes)
 
     def delete(self, table: str) -> None:
         """Delete the table's state, before its events are replaced.
@@ -122,8 +118,7 @@ class TableStates:
         Raises:
             ConflictError: other writers were first a hundred times.
         """
-        with ledger_lease(self._folder, self._lease_store):
-            self._try_delete(table)
+        self._try_delete(table)
 
     @_retry_after_conflict
     def _try_delete(self, table: str) -> bool:
@@ -132,7 +127,7 @@ class TableStates:
 
     @_retry_after_conflict
     def _try_change(self, table: str, changes: Sequence[Change]) -> bool:
-        known = self._known.pop(table, None) if self._lease_store is None else None
+        known = self._known.pop(table, None)
         stored = known or self._stored(table)
         parts = _changed(stored.parts, changes)
         if known and parts == stored.parts:  # The known state may be outdated: only the newest one may stay.
