@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -13,7 +14,9 @@ from cryptography.hazmat.primitives.serialization import (
     PublicFormat,
     load_pem_private_key,
 )
-from cryptography.x509 import Certificate, load_pem_x509_certificates
+from cryptography.x509 import load_pem_x509_certificate
+
+_CERTIFICATE = re.compile(rb"-----BEGIN CERTIFICATE-----[A-Za-z0-9+/=\s]+-----END CERTIFICATE-----")
 
 
 def java_certificates(conf: Mapping[str, str]) -> dict[str, str]:
@@ -27,35 +30,40 @@ def java_certificates(conf: Mapping[str, str]) -> dict[str, str]:
     """
     settings: dict[str, str] = {}
     if "ssl.ca.location" in conf:
-        authorities = _pem(_certificates(conf, "ssl.ca.location"))
+        authorities = _certificates(conf, "ssl.ca.location")
         settings |= {"ssl.truststore.type": "PEM", "ssl.truststore.certificates": authorities}
     if "ssl.certificate.location" in conf:
         chain = _certificates(conf, "ssl.certificate.location")
         settings |= {
             "ssl.keystore.type": "PEM",
-            "ssl.keystore.certificate.chain": _pem(chain),
-            "ssl.keystore.key": _key(conf, chain[0]),
+            "ssl.keystore.certificate.chain": chain,
+            "ssl.keystore.key": _key(conf, chain),
         }
     return settings
 
 
-def _certificates(conf: Mapping[str, str], name: str) -> list[Certificate]:
-    try:
-        return load_pem_x509_certificates(_content(conf, name))
-    except ValueError as error:
-        raise ValueError(f"{name} {conf[name]} has no certificates: {error}") from error
+def _certificates(conf: Mapping[str, str], name: str) -> str:
+    # Those of authorities are not parsed: lists of public ones have some that this parser warns of.
+    found = _CERTIFICATE.findall(_content(conf, name))
+    if not found:
+        raise ValueError(f"{name} {conf[name]} has no certificate")
+    return b"\n".join(found).decode()
 
 
-def _key(conf: Mapping[str, str], certificate: Certificate) -> str:
+def _key(conf: Mapping[str, str], chain: str) -> str:
     file, password = conf["ssl.key.location"], conf.get("ssl.key.password")
     content = _content(conf, "ssl.key.location")
     try:
         key = load_pem_private_key(content, password.encode() if password else None)
     except (ValueError, TypeError, UnsupportedAlgorithm) as error:
         raise ValueError(f"ssl.key.location {file} has no key: {error}") from error
+    named = f"ssl.certificate.location {conf['ssl.certificate.location']}"
+    try:
+        certificate = load_pem_x509_certificate(chain.encode())
+    except ValueError as error:
+        raise ValueError(f"{named} has no certificate: {error}") from error
     public = (Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
     if key.public_key().public_bytes(*public) != certificate.public_key().public_bytes(*public):
-        named = f"ssl.certificate.location {conf['ssl.certificate.location']}"
         raise ValueError(f"ssl.key.location {file} is not the key of the first certificate in {named}")
     return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
 
@@ -65,7 +73,3 @@ def _content(conf: Mapping[str, str], name: str) -> bytes:
         return Path(conf[name]).read_bytes()
     except OSError as error:
         raise ValueError(f"{name} {conf[name]}: {error.strerror}") from error
-
-
-def _pem(certificates: list[Certificate]) -> str:
-    return "".join(certificate.public_bytes(Encoding.PEM).decode() for certificate in certificates)

@@ -53,7 +53,7 @@ def test_a_certificate_reaches_java_with_its_chain_and_a_key_that_java_reads(sec
     key = load_pem_private_key(java["ssl.keystore.key"].encode(), None)
     assert java["ssl.keystore.key"].startswith("-----BEGIN PRIVATE KEY-----"), "PKCS #8, not encrypted"
     assert (len(chain), chain[0].public_key()) == (2, key.public_key())
-    assert java["ssl.truststore.certificates"].encode() == (secure.folder / "root.pem").read_bytes()
+    assert java["ssl.truststore.certificates"] == (secure.folder / "root.pem").read_text().strip()
     assert {name: value for name, value in java.items() if "BEGIN" not in value} == {
         "bootstrap.servers": "127.0.0.1:9093",
         "security.protocol": "SSL",
@@ -100,7 +100,7 @@ def test_what_one_of_the_clients_would_not_use_is_refused_with_the_way_out(
 @pytest.mark.parametrize(
     ("name", "value", "cause"),
     [
-        ("ssl.ca.location", "client.key", "has no certificates"),
+        ("ssl.ca.location", "client.key", "client.key has no certificate"),
         ("ssl.certificate.location", "root.pem", "is not the key of the first certificate in ssl.certificate.location"),
         ("ssl.key.location", "client.pem", "has no key"),
         ("ssl.key.password", "another one", "client.key has no key"),
