@@ -11,6 +11,7 @@ from shutil import rmtree
 
 from embedded.spark.command import connect_server_command, scratch_folder
 from millrace.driver_environment import TOKEN, driver_environment, own_spark
+from millrace.new_files import restrict_new_files
 from millrace.settings import Settings
 
 MASTER = "spark://spark-master:7077"
@@ -48,8 +49,10 @@ def command(jars: Path, cores: int, memory: str, executor_memory: str) -> list[s
 
 def main() -> None:
     """Become the server."""
+    settings = Settings()
+    restrict_new_files(settings)
     heaps = os.environ["SPARK_DRIVER_HEAP"], os.environ["SPARK_EXECUTOR_HEAP"]
-    line = command(Settings().jars, int(os.environ[CORES]), *heaps)
+    line = command(settings.jars, int(os.environ[CORES]), *heaps)
     rmtree(scratch_folder(FOLDER), ignore_errors=True)
     scratch_folder(FOLDER).mkdir(parents=True)
     os.chdir(FOLDER)

@@ -33,6 +33,7 @@ from embedded.spark.server import NAME as SPARK
 from embedded.spark.server import SparkServer
 from embedded.spark.watch import SparkWatch
 from embedded.stack_processes import of_stack, recorded, stop
+from millrace.new_files import umask_for_rows
 from millrace.settings import PROJECT, Settings
 
 log = logging.getLogger(__name__)
@@ -67,7 +68,7 @@ class Stack:
     @cached_property
     def spark(self) -> SparkServer:
         """Its warm Spark server."""
-        return SparkServer(self.home, self.settings.jars, self.address.spark)
+        return SparkServer(self.home, self.settings.jars, self.address.spark, umask=umask_for_rows(self.settings))
 
     @property
     def airflow(self) -> Airflow:

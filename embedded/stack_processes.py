@@ -16,11 +16,13 @@ STACK_VARIABLE = "MILLRACE_STACK"
 """The variable with the home in the environment of every process of a stack, to find those without a record."""
 
 
-def spawn(home: Home, name: str, argv: Sequence[str], env: Mapping[str, str], cwd: Path) -> psutil.Popen:
+def spawn(
+    home: Home, name: str, argv: Sequence[str], env: Mapping[str, str], cwd: Path, umask: int = -1
+) -> psutil.Popen:
     """Start a process in a new session, record its pid, and write its output to `logs/<name>.log`.
 
     The previous log becomes `<name>.log.1`. In a new session the process does not get the terminal's Ctrl-C: the stack
-    ends its parts in the right order.
+    ends its parts in the right order. By default the process has the umask of this one.
 
     Raises:
         FileNotFoundError: the command does not exist.
@@ -37,6 +39,7 @@ def spawn(home: Home, name: str, argv: Sequence[str], env: Mapping[str, str], cw
             stdout=log,
             stderr=log,
             start_new_session=True,
+            umask=umask,
         )
     (home.pids / name).write_text(f"{process.pid} {process.create_time()}")
     return process

@@ -21,6 +21,7 @@ from embedded.home import Home, keep_secret, new_secret
 from embedded.spark.command import connect_server_command, scratch_folder
 from embedded.spark.probe import answers
 from embedded.stack_processes import recorded, spawn
+from millrace.new_files import HADOOP_UMASK
 
 NAME = "spark"
 TOKEN_VARIABLE = "SPARK_CONNECT_AUTHENTICATE_TOKEN"
@@ -40,12 +41,14 @@ class SparkServer:
         jars: the folder of its jars.
         port: its port.
         memory: the heap of its JVM.
+        umask: the rights that others do not get to what it writes.
     """
 
     home: Home
     jars: Path
     port: int
     memory: str = "2g"
+    umask: int = 0o027
 
     @property
     def token(self) -> str:
@@ -71,7 +74,7 @@ class SparkServer:
             "SPARK_LOCAL_DIRS": str(self.home.spark / "local"),
             "TZ": "UTC",
         }
-        spawn(self.home, NAME, self.argv(), environment, cwd=self.home.spark)
+        spawn(self.home, NAME, self.argv(), environment, self.home.spark, self.umask)
         deadline = time.monotonic() + 180
         while time.monotonic() < deadline:
             if answers(self.port, self.token):
@@ -84,7 +87,8 @@ class SparkServer:
 
     def argv(self) -> list[str]:
         """Return the command line, without the token."""
-        return connect_server_command(self.jars, _MASTER, self.port, self.memory, self.home.spark)
+        conf = {HADOOP_UMASK: f"{self.umask:03o}"}
+        return connect_server_command(self.jars, _MASTER, self.port, self.memory, self.home.spark, conf=conf)
 
     @property
     def _scratch(self) -> Path:

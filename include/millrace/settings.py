@@ -30,6 +30,8 @@ class Settings(BaseSettings):
         landing: folder into which source systems deliver their files, or `s3://bucket/prefix`.
         tables: folder of the table specs.
         jars: folder of the jars every Spark session runs with.
+        umask: the rights to new files that others do not get, as octal digits, like the shell's `umask`; what the umask
+            of a process withholds stays withheld.
         s3_connection: the Airflow connection with the credentials of the bucket of the tables; empty if the environment
             has them. Only Airflow's tasks use it.
         second_person: whether a gate override, many deletes, a rebuild or a change of quarantined values needs the
@@ -56,6 +58,7 @@ class Settings(BaseSettings):
     landing: LandingRoot = str(PROJECT / "data" / "landing")
     tables: Folder = PROJECT / "include" / "tables"
     jars: Folder = PROJECT / ".jars"
+    umask: str = Field(default="027", pattern="^[0-7]{3}$")
     s3_connection: str = ""
     second_person: bool | None = None
     kafka: dict[str, dict[str, str]] = Field(default_factory=dict, repr=False)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from millrace.new_files import HADOOP_UMASK, umask_of_process
+
 LOG_STORES = {
     "spark.delta.logStore.file.impl": "io.millrace.logstore.HardLinkLogStore",
     "spark.delta.logStore.s3a.impl": "io.millrace.logstore.ConditionalPutLogStore",
@@ -115,7 +117,7 @@ def launch_conf(jars: Path, master: str, *, large_load: bool = False) -> dict[st
     files = sorted(jars.glob("*.jar"))
     if not files:
         raise FileNotFoundError(f"no Spark jars in {jars}: run `lakehouse jars`")
-    conf = {**LAUNCH, **LOG_STORES, **SESSION}
+    conf = {**LAUNCH, **LOG_STORES, **SESSION, HADOOP_UMASK: f"{umask_of_process():03o}"}
     if not master.startswith("local"):
         return {**conf, "spark.jars": ",".join(map(str, files))}
     compiler = LATE_COMPILER if large_load else ONE_COMPILER

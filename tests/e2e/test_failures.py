@@ -12,6 +12,7 @@ from millrace.settings import Settings
 from tests.e2e import trials
 from tests.e2e.days import THIRD, StartDay
 from tests.e2e.waiting import drivers, ended, wait_for
+from tests.support.rights import open_to_others
 
 pytestmark = pytest.mark.slow
 
@@ -44,3 +45,11 @@ def test_stopping_fails_what_still_runs_and_lets_nothing_new_start(
     states = {task.task_id: task.state for task in api.tasks("judged", run.dag_run_id)}
     assert states["bronze.judged_readings"] == "failed"
     assert states["silver.judged_readings"] == "upstream_failed"
+
+
+def test_other_users_of_the_machine_can_read_nothing_that_tasks_have_written(
+    refused_run: Run, lakehouse: Settings
+) -> None:
+    assert refused_run.state == "failed"
+    assert lakehouse.paths.quarantine("bronze.judged_readings").is_dir()
+    assert open_to_others(lakehouse.root) == []

@@ -68,7 +68,11 @@ def every_command(
         bool, typer.Option("--version", help="Show the version and exit.", callback=_show_version, is_eager=True)
     ] = False,
 ) -> None:
-    """Take the options that come before the name of a command."""
+    """Take the options that come before the name of a command, and give others no more rights to its files."""
+    from millrace.new_files import restrict_new_files
+    from millrace.settings import Settings
+
+    restrict_new_files(Settings())
 
 
 @app.command()

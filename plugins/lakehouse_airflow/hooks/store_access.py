@@ -12,6 +12,7 @@ from collections.abc import MutableMapping
 from airflow.sdk import Connection
 from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundException
 
+from millrace.new_files import restrict_new_files
 from millrace.settings import Settings
 
 _VARIABLE = {
@@ -29,14 +30,18 @@ _prepared: set[int] = set()
 
 
 def prepare_process() -> Settings:
-    """Give this process access to the store of the tables, and return the settings.
+    """Give this process access to the store of the tables, and others the rights to its files that the settings allow.
 
     Every operator that reads or writes tables calls this first.
+
+    Returns:
+        The settings.
 
     Raises:
         AirflowFailException: the connection that the settings name does not exist, or has unknown fields.
     """
     settings = Settings()
+    restrict_new_files(settings)
     reach_store(os.environ, settings)
     _prepared.add(os.getpid())
     return settings

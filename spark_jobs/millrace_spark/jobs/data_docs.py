@@ -21,7 +21,9 @@ from millrace.control.gates.run_results import folder_name, results_of
 from millrace.control.ledger.states.measures import table_rows
 from millrace.control.log.delta_log import read_commit
 from millrace.errors import NotReadyError
+from millrace.new_files import restrict_new_files, umask_of_process
 from millrace.paths import LakehousePaths
+from millrace.settings import Settings
 
 _PARTIAL = "partial-"
 
@@ -54,7 +56,7 @@ def _write(name: str, results: list[RecordedResult], args: DataDocsArgs, paths: 
     for earlier in args.folder.glob("*/"):
         if earlier != partial:
             shutil.rmtree(earlier)
-    partial.chmod(0o755)
+    partial.chmod(0o777 & ~umask_of_process())
     partial.rename(args.folder / name)
 
 
@@ -71,4 +73,5 @@ def _interval(recorded: RecordedResult, paths: LakehousePaths) -> Interval | Non
 
 
 if __name__ == "__main__":
+    restrict_new_files(Settings())
     sys.stdout.write(build(DataDocsArgs.from_argv(sys.argv[1:])))

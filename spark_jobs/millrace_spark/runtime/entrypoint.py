@@ -17,7 +17,9 @@ from millrace.contracts.spec.table_spec import BronzeSpec, GoldSpec
 from millrace.control.storage.read_cache import cached_reads
 from millrace.disk_space import disk_full_error
 from millrace.errors import MillraceError, NotReadyError, Outcome
+from millrace.new_files import restrict_new_files
 from millrace.paths import LakehousePaths
+from millrace.settings import Settings
 from millrace_spark.runtime.context import JobContext
 from millrace_spark.runtime.parent import end_with_parent
 from millrace_spark.spark_errors import cause_of
@@ -46,10 +48,11 @@ def main(job: Job, run: RunJob, argv: list[str] | None = None) -> None:
 def start_process() -> None:
     """Prepare a driver: set UTC, because Great Expectations compares times in the process's own zone, and logging.
 
-    The driver ends with the process that started it. Millrace logs to stderr from INFO on, other libraries from WARNING
-    on.
+    Others get no more rights to its files than the settings allow. The driver ends with the process that started it.
+    Millrace logs to stderr from INFO on, other libraries from WARNING on.
     """
     end_with_parent(os.environ)
+    restrict_new_files(Settings())
     os.environ["TZ"] = "UTC"
     time.tzset()
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", stream=sys.stderr)
