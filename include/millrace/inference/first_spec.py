@@ -58,16 +58,29 @@ class GuessedSource:
 
 
 @contextmanager
-def guessed_source(landing: Landing, folder: str) -> Iterator[GuessedSource]:
+def guessed_source(
+    landing: Landing, folder: str, scratch_within: str | None = None, memory: int | None = None
+) -> Iterator[GuessedSource]:
     """Read the files below `<landing>/<folder>`, and yield the guess, with the rows.
+
+    Args:
+        landing: where the files are.
+        folder: the folder of the source.
+        scratch_within: the folder for temporary files; by default that of this machine.
+        memory: the most bytes that DuckDB takes; by default four fifths of the memory.
 
     Raises:
         NotReadyError: there is no such folder, or no file of a known format with content.
         BadInputError: no file has the format of its name, also where only its rows show it, or no record has a field.
+        MemoryError: the rows need more memory.
     """
     delivered = delivered_files(landing, folder)
-    with TemporaryDirectory() as scratch, duckdb.connect() as reader:
-        try:
+    most = {"memory_limit": f"{memory}B"} if memory else {}
+    try:
+        with (
+            TemporaryDirectory(dir=scratch_within) as scratch,
+            duckdb.connect(config={"temp_directory": scratch, **most}) as reader,
+        ):
             files = copies(landing, delivered, Path(scratch))
             if delivered.format == "avro":
                 guess = guess_of_avro(reader, files)
@@ -80,9 +93,11 @@ def guessed_source(landing: Landing, folder: str) -> Iterator[GuessedSource]:
             columns = {field: guess.columns.get(field, field) for field in names.values()}
             readings = readings_of(reader, guess.relation, columns, guess.fields)
             yield GuessedSource(delivered, guess, names, readings, _rows(reader, guess.relation, names, readings))
-        except duckdb.Error as error:
-            files_of = f"the files in {landing.location(folder)}"
-            raise BadInputError(f"{files_of} do not read as {delivered.format}: {cause_of(error)}") from error
+    except duckdb.OutOfMemoryException as error:
+        raise MemoryError(cause_of(error)) from error
+    except duckdb.Error as error:
+        files_of = f"the files in {landing.location(folder)}"
+        raise BadInputError(f"{files_of} do not read as {delivered.format}: {cause_of(error)}") from error
 
 
 def _rows(

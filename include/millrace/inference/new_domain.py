@@ -6,15 +6,23 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import date
+from functools import partial
 from itertools import count
 from pathlib import PurePosixPath
+from tempfile import TemporaryDirectory
 
+from psutil import virtual_memory
+from pydantic import ByteSize
+
+from millrace.contracts.counted import counted
+from millrace.contracts.spec.bronze_sources import FileLimits
 from millrace.control.landing.landing import Landing
 from millrace.control.landing.on_disk import TOP
-from millrace.errors import NotReadyError
+from millrace.control.landing.reader_process import read_apart
+from millrace.errors import BadInputError, NotReadyError, first_line
 from millrace.inference.column_names import plain_name
 from millrace.inference.day_folders import day_of
-from millrace.inference.delivered_files import has_known_format, paths_below
+from millrace.inference.delivered_files import delivered_files, has_known_format, paths_below
 from millrace.inference.first_silver import silver_text
 from millrace.inference.first_spec import guessed_source
 
@@ -110,14 +118,42 @@ def table_name(folder: str, domain: str, taken: Collection[str]) -> str:
     return name if name not in taken else next(other for other in numbered if other not in taken)
 
 
-def source_tables(landing: Landing, folder: str, name: str, domain: str, days: tuple[date, ...]) -> SourceTables:
+def source_tables(
+    landing: Landing,
+    folder: str,
+    name: str,
+    domain: str,
+    days: tuple[date, ...],
+    limits: FileLimits | None = None,
+) -> SourceTables:
     """Read the files of a source, and propose its tables.
 
+    Another process reads them, within the limits of memory and time: what a few bytes cost, their content decides. By
+    default they are those of a load, but with half of the machine's memory, since all files are read at once.
+
     Raises:
-        BadInputError: no file has the format of its name, or no column has a name that a table can use.
+        BadInputError: no file has the format of its name, no column has a name that a table can use, or the files are
+            over a limit.
         NotReadyError: all of its files are empty.
     """
-    with guessed_source(landing, folder) as source:
+    limits = limits or FileLimits(memory=ByteSize(max(FileLimits().memory, virtual_memory().total // 2)))
+    paths = delivered_files(landing, folder).paths
+    size = sum(file.size for path in paths if (file := landing.file_at(path)))
+    with TemporaryDirectory() as scratch:  # A process over its limits leaves what it has in there.
+        propose = partial(_proposed, landing, folder, name, domain, days, scratch, limits.memory * 3 // 4)
+        try:
+            return read_apart(propose, size, limits)
+        except ValueError as error:
+            raise BadInputError(
+                f"{counted(len(paths), 'file')} in {landing.location(folder)}: {first_line(error)}",
+                "Leave such a file out of the folder; the spec that raises a limit is written by hand.",
+            ) from error
+
+
+def _proposed(
+    landing: Landing, folder: str, name: str, domain: str, days: tuple[date, ...], scratch: str, memory: int
+) -> SourceTables:
+    with guessed_source(landing, folder, scratch, memory) as source:
         bronze = source.bronze_text(f"bronze.{name}")
         silver = silver_text(f"silver.{name}", f"bronze.{name}", source.rows, by_day=source.delivered.by_day)
         unread = source.guess.unread
