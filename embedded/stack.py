@@ -22,7 +22,7 @@ from embedded.airflow.standalone import (
     USER,
     Airflow,
     clean_environment,
-    is_complete,
+    missing_parts,
     stop_airflow,
     warm_spark,
 )
@@ -121,7 +121,7 @@ class Stack:
                     self._watch.start()
                 starting.result()
             with self.api() as api:
-                api.wait_until_healthy(began, alive=lambda: is_complete(self.home))
+                api.wait_until_healthy(began, alive=lambda: not missing_parts(self.home))
                 api.set_pool(POOL, os.cpu_count() or 2, "one slot per core of this machine")
         except BaseException:
             self._watch.stop()

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from embedded.address import Address
-from embedded.airflow.standalone import USER, is_complete
+from embedded.airflow.standalone import USER, missing_parts
 from embedded.errors import StackError
 from embedded.home import DEFAULT_HOME, Home
 from embedded.serve import NAME
@@ -45,6 +45,9 @@ def up(home: Home, console: Console) -> Address:
         spawn(home, NAME, [sys.executable, "-m", "embedded.serve", str(home.path)], os.environ, cwd=PROJECT)
     else:
         console.print("The local stack runs already.")
+        for part in missing_parts(home) if home.ready.exists() else ():
+            log = _short(home.logs / f"{part}.log")
+            console.print(f"[yellow]Airflow's {part} has died: `make down`, then `make up`. Its log: {log}[/yellow]")
     began, told_s = time.monotonic(), LATE_S
     with console.status("Waiting for PostgreSQL, Airflow and the Spark server (half a minute)"):
         while not home.ready.exists():
@@ -60,7 +63,7 @@ def up(home: Home, console: Console) -> Address:
 
 
 def _progress(home: Home, waited_s: float) -> str:
-    parts = {"PostgreSQL": Postgres(home).process() is not None, "Airflow": is_complete(home)}
+    parts = {"PostgreSQL": Postgres(home).process() is not None, "Airflow": not missing_parts(home)}
     if "AIRFLOW_CONN_SPARK_DEFAULT" not in os.environ:
         parts["the Spark server"] = recorded(home, SPARK) is not None
     runs = [f"{name} {'runs' if runs else 'does not run yet'}" for name, runs in parts.items()]

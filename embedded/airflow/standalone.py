@@ -152,9 +152,9 @@ class Airflow:
         return {**settings, **variables, "AIRFLOW_HOME": str(self.home.airflow)}
 
 
-def is_complete(home: Home) -> bool:
-    """Whether all parts of the home's Airflow are running."""
-    return all(recorded(home, name) for name in PARTS)
+def missing_parts(home: Home) -> list[str]:
+    """Return the names of the parts of the home's Airflow that are not running."""
+    return [name for name in PARTS if recorded(home, name) is None]
 
 
 def stop_airflow(home: Home) -> None:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from embedded.airflow.api import AirflowApi
-from embedded.airflow.standalone import PARTS, is_complete
+from embedded.airflow.standalone import PARTS, missing_parts
 from embedded.spark.server import NAME as SPARK
 from embedded.stack import Stack
 from embedded.stack_processes import of_stack, recorded
@@ -90,7 +90,7 @@ def test_a_run_whose_whole_airflow_is_killed_ends_right_after_its_next_start(
         (stack.home.pids / name).unlink()
     began = datetime.now(UTC)
     stack.airflow.start(stack.environment())
-    api.wait_until_healthy(began, alive=lambda: is_complete(stack.home))
+    api.wait_until_healthy(began, alive=lambda: not missing_parts(stack.home))
 
     assert api.wait_for_run(run, PATIENCE_S).state == "success"
     assert_batches_once(lakehouse, "judged")
