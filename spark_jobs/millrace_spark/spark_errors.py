@@ -7,6 +7,7 @@ import re
 from py4j.protocol import Py4JNetworkError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 
+from millrace.contracts.restricted import RESTRICTED
 from millrace.errors import SparkDiedError
 
 _CAUSE = re.compile(r"^(?:Caused by)?: [\w.$]+(?:: |$)|\(TID \d+\) \([^()]*\): (?:[\w.$]+: )?", re.MULTILINE)
@@ -51,6 +52,16 @@ def cause_of(error: BaseException) -> str:
     'KeyError'
     """
     return cause_in(str(error)) or type(error).__name__
+
+
+def without_values(error: str) -> str:
+    """Return the text of an error that Spark or Great Expectations raised without what may be a value of a row.
+
+    >>> without_values("[CAST_INVALID_INPUT] The value '12-34' of the type STRING cannot be cast to INT.")
+    '[CAST_INVALID_INPUT] (restricted)'
+    """
+    condition, bracket, _ = error.partition("] ")
+    return f"{condition}] {RESTRICTED}" if bracket and error.startswith("[") else RESTRICTED
 
 
 def is_server_gone(error: BaseException) -> bool:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import Any
+
+from millrace.contracts.job.findings import INVALID_VALUE
 
 RESTRICTED = "(restricted)"
 """What stands in place of a value of a restricted column, also of null: neither a hash nor a length tells anything."""
@@ -37,7 +40,16 @@ class RestrictedColumns:
         return self.others and (not lower.startswith("_") or lower in _OF_SOURCES)
 
     def __or__(self, other: RestrictedColumns) -> RestrictedColumns:
+        if EVERYTHING_RESTRICTED in (self, other):
+            return EVERYTHING_RESTRICTED
         return RestrictedColumns(self.names | other.names, self.declared | other.declared, self.others or other.others)
+
+    def before(self, sources: RestrictedColumns) -> RestrictedColumns:
+        """Return the restricted columns of rows that have columns of a source, too; its own declarations come first."""
+        if EVERYTHING_RESTRICTED in (self, sources):
+            return EVERYTHING_RESTRICTED
+        names = self.names | (sources.names - self.declared)
+        return RestrictedColumns(names, self.declared | sources.declared, self.others or sources.others)
 
     def shown(self, name: str, value: Any) -> Any:
         """Return a value of a column, or `RESTRICTED`.
@@ -48,6 +60,39 @@ class RestrictedColumns:
         """
         return RESTRICTED if name in self else value
 
+    def shown_record(self, text: str) -> str:
+        """Return a record, which is JSON, with `RESTRICTED` in place of values; all of it for a text without columns.
+
+        >>> columns = RestrictedColumns(frozenset({"ssn"}), frozenset({"ssn", "city"}), others=True)
+        >>> columns.shown_record('{"ssn":"12","city":"x"}'), columns.shown_record('{"ssn":"12')
+        ('{"ssn":"(restricted)","city":"x"}', '(restricted)')
+        """
+        if not self or not text:
+            return text
+        try:
+            record = json.loads(text)
+        except (ValueError, RecursionError):
+            return RESTRICTED
+        if not isinstance(record, dict):
+            return RESTRICTED
+        values = {name: self.shown(name, value) for name, value in record.items()}
+        return json.dumps(values, ensure_ascii=False, separators=(",", ":"))
+
+    def shown_reason(self, reason: str) -> str:
+        """Return the reason of a refused row with `RESTRICTED` in place of the value at its end.
+
+        >>> columns = RestrictedColumns(frozenset({"ssn"}), frozenset({"ssn", "city"}), others=True)
+        >>> columns.shown_reason("value does not fit its type: ssn is no int: 12: or so")
+        'value does not fit its type: ssn is no int: (restricted)'
+        """
+        rule, _, rest = reason.partition(": ")
+        cause, has_value, _ = rest.partition(": ")
+        is_hidden = rule == INVALID_VALUE and has_value and cause.partition(" is no ")[0] in self
+        return f"{rule}: {cause}: {RESTRICTED}" if is_hidden else reason
+
 
 NOTHING_RESTRICTED = RestrictedColumns()
 """Of a table that shows all of its values."""
+
+EVERYTHING_RESTRICTED = RestrictedColumns(others=True)
+"""Of a table about which no sound spec says anything."""

@@ -11,13 +11,10 @@ from typing import Any
 
 from millrace.contracts.counted import counted
 from millrace.contracts.job.report import CheckResult
+from millrace.contracts.spec.expectation_arguments import COUNTS_OF_COLUMNS
 
-_COUNTED = frozenset(
+_COUNTED = COUNTS_OF_COLUMNS | frozenset(
     {
-        "expect_column_proportion_of_non_null_values_to_be_between",
-        "expect_column_proportion_of_unique_values_to_be_between",
-        "expect_column_unique_value_count_to_be_between",
-        "expect_column_null_share_to_be_stable",
         "expect_table_column_count_to_be_between",
         "expect_table_column_count_to_equal",
         "expect_table_row_count_to_be_between",

@@ -10,6 +10,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from millrace.contracts.job.report import CheckResult
+from millrace.contracts.restricted import RESTRICTED
 from millrace.contracts.spec.expectation import Expectation
 from millrace.contracts.spec.expectation_arguments import COMPARISONS, OWN_EXPECTATIONS, SQL
 from millrace_spark.quality.fused.adjustments import Facts
@@ -24,6 +25,7 @@ from millrace_spark.quality.rules.fit import unfit_causes
 from millrace_spark.quality.verdicts.carried_figures import carried_check
 from millrace_spark.quality.verdicts.comparable_version import ComparableVersion
 from millrace_spark.quality.verdicts.json_safe import json_safe
+from millrace_spark.quality.verdicts.restricted_rules import NO_RESTRICTED_RULES, RestrictedRules
 from millrace_spark.quality.verdicts.rule_result import ALL_ROWS, RuleResult, one_line
 
 MAX_SAMPLES = 5
@@ -51,6 +53,7 @@ def check_rules(
     rules: Sequence[Expectation],
     version: ComparableVersion | None = None,
     change: Change | None = None,
+    restricted: RestrictedRules = NO_RESTRICTED_RULES,
 ) -> CheckedRules:
     """Check each rule on `df`, one exact table version.
 
@@ -67,12 +70,14 @@ def check_rules(
         rules: the rules.
         version: the version and what it can be compared with; rules that compare need it.
         change: what changed since the last checked version; None reads all rows for every rule.
+        restricted: the columns whose values no result may have.
 
     Raises:
         PySparkException: the version cannot be read at all, which is no rule's fault.
     """
     bands = [band for rule in rules for band in rule.bands]
-    evaluated, figures = _evaluate(df, bands, version, change)
+    evaluated, figures = _evaluate(df, bands, version, change, restricted)
+    evaluated = list(map(restricted.masked, bands, evaluated))
     checks = map(_check, bands, evaluated)
     results = [[next(checks) for _ in rule.bands] for rule in rules]
     # The widest band is the first one.
@@ -81,7 +86,11 @@ def check_rules(
 
 
 def _evaluate(
-    df: DataFrame, rules: Sequence[Expectation], version: ComparableVersion | None, change: Change | None
+    df: DataFrame,
+    rules: Sequence[Expectation],
+    version: ComparableVersion | None,
+    change: Change | None,
+    restricted: RestrictedRules,
 ) -> tuple[list[RuleResult], ComputedFigures]:
     if not rules:
         return [], ComputedFigures()
@@ -107,6 +116,9 @@ def _evaluate(
             elif compiled:
                 fused[number] = compiled
     by_figures, figures = _by_figures(df, fused, change)
+    of_restricted = [rule for number, rule in fused.items() if restricted.is_read_by(rules[number])]
+    hidden = {name: (RESTRICTED, RESTRICTED) for rule in of_restricted for name in rule.figures.names}
+    wrong = {name: hidden.get(name, values) for name, values in figures.wrong.items()}
     results |= by_figures
     # Great Expectations knows none of these: alone, each is blamed for its own error.
     own = {number for number in fused.keys() - results.keys() if rules[number].name in OWN_EXPECTATIONS}
@@ -114,10 +126,10 @@ def _evaluate(
     others = {number: rule for number, rule in enumerate(rules) if number not in results}
     if version:
         comparisons = {number: rule for number, rule in others.items() if rule.name in COMPARISONS}
-        results |= {number: compare_version(df, rule, version) for number, rule in comparisons.items()}
+        results |= {number: compare_version(df, rule, version, restricted) for number, rule in comparisons.items()}
     remaining = {number: rule for number, rule in others.items() if rule.name not in COMPARISONS}
     results |= _by_great_expectations(df, remaining)
-    return [results[number] for number in range(len(rules))], figures
+    return [results[number] for number in range(len(rules))], replace(figures, wrong=wrong)
 
 
 def _by_figures(
@@ -143,7 +155,7 @@ def _by_figures_alone(df: DataFrame, rule: FusedRule) -> RuleResult:
         return RuleResult(False, error="it computes a date or a time outside of the years 1 to 9999")
     except PySparkException as error:
         require_readable(df)
-        return RuleResult(False, error=one_line(str(error)))
+        return RuleResult(False, error=one_line(str(error)), is_raised=True)
 
 
 def _in_one_pass(

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from millrace.catalog import Catalog, load_catalog
 from millrace.contracts.job.args import JobArgs
 from millrace.contracts.lake_path import S3Path
+from millrace.contracts.restricted import RestrictedColumns
 from millrace.contracts.spec.table_spec import AnySpec
 from millrace.control.leases.leases import Leases
 from millrace.control.leases.store import lakehouse_leases
@@ -23,6 +24,7 @@ from millrace.control.storage.objects_on_s3 import require_conditional_puts
 from millrace.control.storage.read_cache import uncached_reads
 from millrace.control.storage.s3_access import spark_options
 from millrace.errors import NotReadyError
+from millrace.overview.lineage.restricted import Restrictions
 from millrace.paths import LakehousePaths
 from millrace.settings import Settings
 from millrace_spark.runtime.session import own_session
@@ -56,8 +58,12 @@ class JobContext:
     @cached_property
     def catalog(self) -> Catalog:
         """All table specs."""
-        catalog = load_catalog(self.args.tables)
-        return catalog.with_spec(self.earlier_spec) if self.earlier_spec else catalog
+        return self._catalog.with_spec(self.earlier_spec) if self.earlier_spec else self._catalog
+
+    def restricted(self, table: str) -> RestrictedColumns:
+        """Return the restricted columns of a table, by the specs in force and by an earlier one of the job's table."""
+        now, earlier = self._restrictions
+        return now.of(table) | earlier.of(table)
 
     @cached_property
     def spec(self) -> AnySpec:
@@ -100,6 +106,26 @@ class JobContext:
         """Whether the job's request allows any number of deletes by absence in this interval."""
         return bool(self.args.allow_deletes) and interval_start in (None, self.args.interval_start)
 
+    @property
+    def hides_values(self) -> bool:
+        """Whether the job's table, or one that it reads, has restricted columns."""
+        return any(self.restricted(table) for table in (self.spec.table, *self.spec.upstream_tables))
+
+    @property
+    def restricted_received(self) -> RestrictedColumns:
+        """The restricted columns of rows as the job's table receives them: its own in bronze, those of its sources."""
+        now, earlier = self._restrictions
+        return now.of_received(self.spec) | earlier.of_received(self.spec)
+
+    @cached_property
+    def _catalog(self) -> Catalog:
+        return load_catalog(self.args.tables)
+
+    @cached_property
+    def _restrictions(self) -> tuple[Restrictions, Restrictions]:
+        now = Restrictions(self._catalog.specs)
+        return now, Restrictions(self.catalog.specs) if self.earlier_spec else now
+
     @contextmanager
     def open_session(self, conf: dict[str, str]) -> Iterator[SparkSession]:
         """Open a separate Spark session with `conf`, for one write; raise the errors of `reading_session`."""
@@ -117,7 +143,7 @@ class JobContext:
         if isinstance(self.paths.leases, S3Path):
             reached_by = spark_options()
             require_conditional_puts(self.paths.leases)
-        with own_session({**reached_by, **conf}) as session:
+        with own_session({**reached_by, **conf}, logs_errors=not self.hides_values) as session:
             yield session
 
     def now(self) -> datetime:

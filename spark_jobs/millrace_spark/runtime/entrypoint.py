@@ -7,6 +7,7 @@ import os
 import re
 import sys
 import time
+import traceback
 from collections.abc import Callable
 
 from pyspark.errors import PySparkException
@@ -16,19 +17,22 @@ from millrace.contracts.job.report import JobReport, reported_run
 from millrace.contracts.spec.table_spec import BronzeSpec, GoldSpec
 from millrace.control.storage.read_cache import cached_reads
 from millrace.disk_space import disk_full_error
-from millrace.errors import MillraceError, NotReadyError, Outcome
+from millrace.errors import MillraceError, NotReadyError, Outcome, SpecError
 from millrace.new_files import restrict_new_files
 from millrace.paths import LakehousePaths
 from millrace.settings import Settings
 from millrace_spark.runtime.context import JobContext
 from millrace_spark.runtime.parent import end_with_parent
-from millrace_spark.spark_errors import cause_of
+from millrace_spark.spark_errors import cause_of, without_values
 from millrace_spark.transforms.values.unstorable import unstorable_error
 
 RunJob = Callable[[JobContext], JobReport]
 
 OPS = ("batches", "files", "gates", "columns", "quarantine", "specs", "rebuilds")
 """The tables of the ledger that jobs write to."""
+
+_OF_VALUES = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+"""PySpark's loggers of errors whose text may have values of rows, also of errors that are caught (PySpark 4.1)."""
 
 _UNRESOLVED = re.compile(r"with name ((?:`[^`]+`\.)*`(?P<column>[^`]+)`) cannot be resolved")
 
@@ -49,7 +53,7 @@ def start_process() -> None:
     """Prepare a driver: set UTC, because Great Expectations compares times in the process's own zone, and logging.
 
     Others get no more rights to its files than the settings allow. The driver ends with the process that started it.
-    Millrace logs to stderr from INFO on, other libraries from WARNING on.
+    Millrace logs to stderr from INFO on, other libraries from WARNING on, without the loggers in `_OF_VALUES`.
     """
     end_with_parent(os.environ)
     restrict_new_files(Settings())
@@ -58,6 +62,8 @@ def start_process() -> None:
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", stream=sys.stderr)
     for name in ("__main__", "millrace", "millrace_spark"):  # The module of the job itself is `__main__`.
         logging.getLogger(name).setLevel(logging.INFO)
+    for name in _OF_VALUES:
+        logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
 def run_and_report(job: Job, run: RunJob, args: JobArgs, context: JobContext | None = None) -> JobReport:
@@ -70,7 +76,12 @@ def run_and_report(job: Job, run: RunJob, args: JobArgs, context: JobContext | N
     except MillraceError as error:
         report = failure_report(job, args, error, error.outcome)
     except Exception as error:
-        log.exception("%s failed", job.value)
+        hides_values = context is not None and _hides_values(context)
+        if hides_values:
+            lines = "".join(traceback.format_tb(error.__traceback__))
+            log.error("%s failed: %s\n%s", job.value, _shown(error, hides_values=True), lines)
+        else:
+            log.exception("%s failed", job.value)
         paths, table = LakehousePaths(args.root), args.table
         folders = [paths.table(table), paths.quarantine(table), paths.tombstones(table, ""), *map(paths.ops, OPS)]
         folders = [args.root, *folders, paths.leases, args.report.parent]
@@ -78,7 +89,8 @@ def run_and_report(job: Job, run: RunJob, args: JobArgs, context: JobContext | N
         if cause is None and context is not None:  # None if a setting of the environment is wrong
             cause = _missing_column_error(error, context) or unstorable_error(error, table)
             cause = cause or _deleted_file_error(error, context)
-        report = failure_report(job, args, cause or error, cause.outcome if cause else Outcome.FAILED)
+        outcome = cause.outcome if cause else Outcome.FAILED
+        report = failure_report(job, args, cause or error, outcome, hides_values=hides_values)
     timed = {**report.timings_s, "total": round(time.monotonic() - started, 3)}
     report = report.model_copy(update={"timings_s": timed})
     try:
@@ -126,9 +138,23 @@ def _deleted_file_error(error: Exception, context: JobContext) -> NotReadyError 
     )
 
 
-def failure_report(job: Job, args: JobArgs, error: BaseException, outcome: Outcome) -> JobReport:
-    """Return the report of a job that ended with `error`."""
+def failure_report(
+    job: Job, args: JobArgs, error: BaseException, outcome: Outcome, *, hides_values: bool = False
+) -> JobReport:
+    """Return the report of a job that ended with `error`; of one that hides values, without the text of Spark's."""
     is_own = isinstance(error, MillraceError)
-    message = str(error) if is_own else f"{args.table}: {type(error).__name__}: {cause_of(error)}"
+    message = str(error) if is_own else f"{args.table}: {_shown(error, hides_values=hides_values)}"
     run, error_class = reported_run(job, args), type(error).__name__
     return JobReport(**run, outcome=outcome, message=message[:4000], error_class=error_class)
+
+
+def _hides_values(context: JobContext) -> bool:
+    try:
+        return context.hides_values
+    except SpecError:  # without a spec no row was read
+        return False
+
+
+def _shown(error: BaseException, *, hides_values: bool) -> str:
+    cause = cause_of(error)
+    return f"{type(error).__name__}: {without_values(cause) if hides_values else cause}"

@@ -38,11 +38,16 @@ _open_sessions: list[SparkSession] = []
 
 
 @contextmanager
-def own_session(conf: Mapping[str, str]) -> Iterator[SparkSession]:
+def own_session(conf: Mapping[str, str], *, logs_errors: bool = True) -> Iterator[SparkSession]:
     """Open a separate session, so that a setting for one write never affects another write.
 
     The first session starts Spark, or connects to the server. All frames and views of a batch must come from it: a
     frame of another session commits without a txn, a token or an error.
+
+    Args:
+        conf: the settings.
+        logs_errors: false if errors of Spark have values of restricted columns: its own Spark logs none of them, from
+            then on. A Spark Connect server has a log of its own.
 
     Raises:
         SparkUnavailableError: the Spark Connect server does not answer.
@@ -51,6 +56,8 @@ def own_session(conf: Mapping[str, str]) -> Iterator[SparkSession]:
     """
     settings = {**SESSION, **conf}
     session = _connect(settings) if _remote() else _open(settings)
+    if not (logs_errors or _remote()):
+        session.sparkContext.setLogLevel("OFF")
     try:
         require_log_stores(session)
         yield session

@@ -8,6 +8,7 @@ from collections.abc import Collection
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from millrace.contracts.restricted import RESTRICTED
 from millrace.contracts.spec.values import NAME
 from millrace_spark.transforms.records import RESCUED
 
@@ -20,9 +21,15 @@ def new_fields(known_fields: Collection[str]) -> Column:
     return F.filter(F.json_object_keys(RESCUED), lambda name: name.rlike(f"^{NAME}$") & ~name.isin(*known_fields))
 
 
-def drift_error(source: Column) -> Column:
-    """Return an error, as text, that fails the write and names `_rescued` and `source`, the place of the record."""
-    return F.raise_error(F.concat(F.lit(_ERROR_PREFIX), source, F.lit(": "), F.col(RESCUED))).cast("string")
+def drift_error(source: Column, *, shows_values: bool) -> Column:
+    """Return an error, as text, that fails the write and names `_rescued` and `source`, the place of the record.
+
+    Without values, it has the names of the fields.
+    """
+    names = F.json_object_keys(RESCUED)
+    hidden = F.to_json(F.map_from_arrays(names, F.transform(names, lambda _: F.lit(RESTRICTED))))
+    shown = F.col(RESCUED) if shows_values else hidden
+    return F.raise_error(F.concat(F.lit(_ERROR_PREFIX), source, F.lit(": "), shown)).cast("string")
 
 
 def drift_of(error: BaseException) -> tuple[str, str] | None:

@@ -85,6 +85,16 @@ COMPARISONS = {
 }
 """Millrace's own expectations: they compare a version with its interval, its past, or other tables."""
 
+COUNTS_OF_COLUMNS = frozenset(
+    {
+        "expect_column_proportion_of_non_null_values_to_be_between",
+        "expect_column_proportion_of_unique_values_to_be_between",
+        "expect_column_unique_value_count_to_be_between",
+        "expect_column_null_share_to_be_stable",
+    }
+)
+"""The expectations on columns that observe a count or a share, and no value of a row."""
+
 OWN_EXPECTATIONS = frozenset({SQL, *COMPARISONS})
 """The expectations that Great Expectations does not have."""
 

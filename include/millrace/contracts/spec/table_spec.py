@@ -71,6 +71,11 @@ class BronzeSpec(TableSpec):
         return tuple(name for name, column in self.columns.items() if may_be_converted(column.type, read_as))
 
     @property
+    def has_restricted_columns(self) -> bool:
+        """Whether values of a column are shown nowhere."""
+        return "restricted" in (self.classification, *(column.classification for column in self.columns.values()))
+
+    @property
     def needs_column_approval(self) -> bool:
         """Whether a new field needs approval before it becomes a column."""
         return self.on_drift == "evolve" and self.evolve == "ask"

@@ -10,6 +10,7 @@ from functools import partial
 from itertools import islice
 from typing import NamedTuple
 
+from millrace.contracts.restricted import RESTRICTED
 from millrace.contracts.spec.bronze_sources import LandingSource
 from millrace.contracts.spec.record_fields import fields_among, fields_of, path_text, paths_of, quoted
 from millrace.contracts.spec.table_spec import BronzeSpec
@@ -88,6 +89,8 @@ def _content(path: LandingFile, size: int, spec: BronzeSpec, needed: Collection[
         return content, ""
     more = f" and {len(content.columns) - _MAX_NAMES} more" if len(content.columns) > _MAX_NAMES else ""
     columns = ", ".join(content.columns[:_MAX_NAMES]) + more
+    if spec.has_restricted_columns and spec.landing_source.format == "csv":
+        columns = RESTRICTED  # the first line of a file without a header has values
     paths = [path_text(path) for name, path in paths_of(spec).items() if name in missing and len(path) > 1]
     likely = [f"; from: {quoted(path)!r} reads the field of this name" for path in paths if path in content.columns]
     text = f"has no column {', '.join(defect)}; its columns are {columns}: correct the file or the spec"

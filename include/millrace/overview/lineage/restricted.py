@@ -6,9 +6,11 @@ The modules that read SQL are imported only if a table is restricted: they take 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING
 
-from millrace.contracts.restricted import NOTHING_RESTRICTED, RestrictedColumns
+from millrace.contracts.restricted import EVERYTHING_RESTRICTED, NOTHING_RESTRICTED, RestrictedColumns
 from millrace.contracts.spec.common_settings import Classification
 from millrace.contracts.spec.table_spec import AnySpec, GoldSpec, SilverSpec
 from millrace.overview.columns import column_names
@@ -38,7 +40,7 @@ class Restrictions:
         comes from a restricted column. Of a table without a sound spec everything is restricted.
         """
         if table not in self._specs:
-            return RestrictedColumns(others=True)
+            return EVERYTHING_RESTRICTED
         if not self._has_any:
             return NOTHING_RESTRICTED
         if table not in self._found:
@@ -49,6 +51,10 @@ class Restrictions:
     def of_each(self, tables: Iterable[str]) -> dict[str, RestrictedColumns]:
         """Return table -> its restricted columns."""
         return {table: self.of(table) for table in tables}
+
+    def of_received(self, spec: AnySpec) -> RestrictedColumns:
+        """Return the restricted columns of rows as a table receives them: in bronze its own, else its sources'."""
+        return reduce(or_, map(self.of, spec.source_tables or (spec.table,)))
 
     def _find(self, spec: AnySpec) -> RestrictedColumns:
         stated, names = stated_classifications(spec), set[str]()

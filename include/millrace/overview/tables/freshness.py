@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from millrace.contracts.restricted import RESTRICTED
 from millrace.contracts.spec.duration import AGE
 from millrace.contracts.spec.table_spec import AnySpec
 from millrace.control.gates.verdicts import Verdicts
@@ -30,11 +31,12 @@ class Freshness:
 
 
 def freshness_of(spec: AnySpec, verdicts: Verdicts | None, last: RecentBatch | None) -> Freshness | None:
-    """Return the freshness of a table; None if its spec has no rule for it, or the rule was not evaluated yet."""
+    """Return the freshness of a table; None if its spec has no rule for it, or the rule was
+    not evaluated yet, or its column is restricted."""
     rule = next((rule for rule in spec.table_rules if rule.name == _FRESH), None)
     results = verdicts.judged[-1].checks if verdicts and verdicts.judged else ()
     observed = next((result.observed for result in results if rule and result.rule == rule.rule), None)
-    if rule is None or observed is None:
+    if rule is None or observed in (None, RESTRICTED):
         return None
     newest, max_age = datetime.fromisoformat(str(observed)), str(rule.arguments["max_age"])
     newest = newest if newest.tzinfo else newest.replace(tzinfo=UTC)

@@ -9,7 +9,7 @@ from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.qualify import qualify
 from sqlglot.optimizer.scope import Scope, build_scope
 
-from millrace.sql.expression import Use, use_of
+from millrace.sql.expression import Use, has_star, use_of
 from millrace.sql.query.select_query import query_of
 
 Place = tuple[str, str, str]
@@ -33,6 +33,22 @@ def places_of_columns(query: str, columns: Mapping[str, tuple[str, ...]]) -> dic
     scope = scope_of(query, columns)
     names = query_of(query).columns
     return {name: list(dict.fromkeys(_of_output(scope, at))) for at, name in enumerate(names)} if scope else {}
+
+
+def places_of_results(query: str, columns: Mapping[str, tuple[str, ...]]) -> list[list[Place]] | None:
+    """Return for each column of the result, also of `*`, the columns of sources that it comes from.
+
+    None stands for a query of which sqlglot cannot say it, or that reads all columns in one value.
+
+    >>> places = places_of_results("SELECT *, a + b FROM f", {"f": ("a", "b")})
+    >>> [[name for _, name, _ in of_column] for of_column in places or ()]
+    [['a'], ['b'], ['a', 'b']]
+    >>> places_of_results("SELECT to_json(struct(*)) FROM f", {"f": ("a", "b")})
+    """
+    scope = scope_of(query, columns)
+    if scope is None or not isinstance(scope.expression, exp.Query) or has_star(scope.expression):
+        return None
+    return [list(dict.fromkeys(_of_output(scope, at))) for at in range(len(scope.expression.named_selects))]
 
 
 def places_of_rows(query: str, columns: Mapping[str, tuple[str, ...]]) -> list[Place]:

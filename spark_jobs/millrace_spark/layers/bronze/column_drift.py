@@ -51,11 +51,12 @@ class ColumnDrift:
 
     def rescued(self, spec: BronzeSpec, source: Column) -> Column:
         """Return `_rescued` as it is stored; the read fails at the first record that the policy does not accept."""
+        error = drift_error(source, shows_values=not self._context.restricted(spec.table))
         if spec.on_drift == "fail":
-            return F.when(F.col(RESCUED).isNotNull(), drift_error(source))
+            return F.when(F.col(RESCUED).isNotNull(), error)
         if self._evolves and spec.evolve == "auto":
             has_new_fields = F.size(new_fields(self._known_names(spec))) > 0
-            return F.when(has_new_fields, drift_error(source)).otherwise(F.col(RESCUED))
+            return F.when(has_new_fields, error).otherwise(F.col(RESCUED))
         return F.col(RESCUED)
 
     def adopt(self, error: Exception, spec: BronzeSpec, records: DataFrame) -> None:

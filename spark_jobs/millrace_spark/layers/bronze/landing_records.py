@@ -30,7 +30,7 @@ from millrace_spark.delta_io.json_arrays import invalid_array_in
 from millrace_spark.delta_io.landing_reads import SOURCE_FILE, read_landing, source_path, storage_error_in
 from millrace_spark.delta_io.tables import spark_path
 from millrace_spark.layers.bronze.file_rows import added_files, rows_of_files
-from millrace_spark.layers.bronze.unreadable_files import UnreadableFileError, failing_files, named_file
+from millrace_spark.layers.bronze.unreadable_files import UnreadableFileError, failing_files, named_file, shown_text
 from millrace_spark.layers.dropped import DroppedRows, dropped_by_source
 from millrace_spark.layers.quarantined import quarantined_of_files
 from millrace_spark.protocol.batches import BatchPlan
@@ -126,8 +126,8 @@ class LandingRecords:
             self._unreachable[file.path] = file, error
             raise
         except (ValueError, FileNotFoundError) as error:
-            self._unreadable[file.path] = first_line(error)
-            raise BadInputError(f"{self._spec.table}: {file.path}: {first_line(error)}") from error
+            self._unreadable[file.path] = shown_text(self._spec, error)
+            raise BadInputError(f"{self._spec.table}: {file.path}: {shown_text(self._spec, error)}") from error
         self._copies[file.path] = copy
         return copy
 
@@ -177,12 +177,12 @@ class LandingRecords:
             if not path and conflict_of(error) is None:
                 with self._context.open_session({}) as session:
                     read = partial(self._read, session, spec)
-                    failing = failing_files(error, plan.files, read)
+                    failing = failing_files(error, plan.files, read, partial(shown_text, self._spec))
             for file, cause in failing.items():
                 self._leave_out(file, cause, error)
             if not failing:
                 return
-        raise UnreadableFileError(f"{self._spec.table}: {first_line(error)}") from error
+        raise UnreadableFileError(f"{self._spec.table}: {shown_text(self._spec, error)}") from error
 
     def _leave_out(self, file: FileFact, defect: str, error: Exception) -> None:
         """Let the next plan leave a file out, or read a copy of it if Spark itself could not read it."""
@@ -202,10 +202,9 @@ class LandingRecords:
         if named := named_file(error):
             of_copy = (path for path, copy in self._copies.items() if spark_path(copy) == named)
             path = next(of_copy, source_path(self._landing, named))
-            return path, f"Spark cannot read it to its end: {cause_of(error)[:300]}"
+            return path, f"Spark cannot read it to its end: {shown_text(self._spec, error, cause_of)[:300]}"
         if drift := drift_of(error):
-            path, values = drift
-            return path, f"values that fit no column: {values[:300]}; declare them, or set on_drift: rescue"
+            return drift[0], f"values that fit no column: {drift[1][:300]}; declare them, or set on_drift: rescue"
         return invalid_array_in(error), "it is not one sound JSON array; have it delivered again"
 
     def close_batch(
@@ -228,7 +227,6 @@ class LandingRecords:
 
         The run ends as bad input if a file was broken, else as not ready if a file was unreachable or unfinished.
         """
-        notes = (*report.notes, *given_up_notes(self.files.given_up))
         # The ledger has the status of files of earlier runs.
         statuses = {
             **{file.path: "loaded" for file in self.files.new},
@@ -237,6 +235,7 @@ class LandingRecords:
             **{file.path: f"failed: {file.defect}" for file in self.files.broken},
             **{file.path: f"given up {file.defect}" for file in self.files.given_up},
         }
+        notes = (*report.notes, *given_up_notes(self.files.given_up))
         report = report.model_copy(update={"files": statuses, "notes": notes})
         again = "Have them delivered again, then run this again (in Airflow, clear the task)."
         others = ", the others are loaded" if self.files.loaded + len(self.files.new) else ""
@@ -250,8 +249,7 @@ class LandingRecords:
             return report
         error = endings[0][0]
         message = "\n".join(self._lines(files, state, todo) for _, files, state, todo in endings)
-        update = {"outcome": error.outcome, "error_class": error.__name__, "message": message}
-        return report.model_copy(update=update)
+        return report.model_copy(update={"outcome": error.outcome, "error_class": error.__name__, "message": message})
 
     def _lines(self, files: tuple[FileFact, ...], state: str, todo: str) -> str:
         count = len(files) + self.files.loaded + len(self.files.new)

@@ -22,6 +22,7 @@ from millrace_spark.quality.suites import CheckedRules, check_rules
 from millrace_spark.quality.verdicts.carried_figures import RULE as CARRIED
 from millrace_spark.quality.verdicts.carried_figures import way_out as carried_way_out
 from millrace_spark.quality.verdicts.comparable_version import IN_TABLE
+from millrace_spark.quality.verdicts.restricted_rules import RestrictedRules
 from millrace_spark.quality.verdicts.verdict import verdict
 from millrace_spark.runtime.context import JobContext
 
@@ -104,7 +105,8 @@ def _check(context: JobContext, version: int, verdicts: Verdicts | None) -> tupl
             digest, required = rules_digest(spec, frame.schema), required_tables(context, others)
             judged = JudgedVersion(path, version, digest, facts[IN_TABLE], required)
             change = change_since(context.ops.gates.judged_figures(spec.table), judged, session)
-            checked = check_rules(frame, spec.table_rules, compared, change)
+            restricted = RestrictedRules(context.restricted(spec.table), context.restricted)
+            checked = check_rules(frame, spec.table_rules, compared, change, restricted)
             figures = next_figures(judged, change, checked.lasting)
     found_wrong = failed_verification(verdicts, path, version)
     checks = (found_wrong, *checked.checks) if found_wrong else checked.checks

@@ -102,7 +102,7 @@ class GoldAggregate:
         groups = self._groups_of(session, intent.sources, touched)
         ensure_own_table(self._context, self._shape(groups))
         observation = Observation()
-        stored = require_storable(groups, self._spec.partitioned_by)
+        stored = require_storable(groups, self._spec.partitioned_by, self._context.restricted(self._spec.table))
         rows = with_stamp(stored, intent).observe(observation, F.count(F.lit(1)).alias("groups"))
         # Each task sorts its own rows, so that a later refresh of few values has to rewrite few files (ADR 54).
         if order := self._order(session, intent.sources, rows):

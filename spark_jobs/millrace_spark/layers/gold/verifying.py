@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 
 from millrace.contracts.counted import counted
 from millrace.contracts.job.report import CheckResult
+from millrace.contracts.restricted import RestrictedColumns
 from millrace.contracts.spec.table_spec import GoldSpec
 from millrace.control.gates.verdicts import Verdicts
 from millrace.control.gates.verification import RULE
@@ -164,7 +165,8 @@ class _Verification:
             observation, F.count(F.lit(1)).alias("groups"), F.count_if("_is_different").alias("differing")
         )
         rows = _texts(compared.where("_is_different"), groups, measures)
-        differences = tuple(each for row in rows for each in _differences(row))
+        restricted = self._context.restricted(spec.table)
+        differences = tuple(each for row in rows for each in _differences(row, restricted))
         counts = read_observation(observation) or {"groups": 0, "differing": 0}
         return Comparison(
             version=self._version,
@@ -241,13 +243,15 @@ def _texts(different: DataFrame, groups: Sequence[str], measures: Sequence[str])
     return [row.asDict(recursive=True) for row in texts.orderBy("group").limit(MAX_DIFFERENCES).collect()]
 
 
-def _differences(row: dict[str, Any]) -> list[dict[str, Any]]:
-    group, stored, computed = row["group"], row["stored"], row["computed"]
+def _differences(row: dict[str, Any], restricted: RestrictedColumns) -> list[dict[str, Any]]:
+    stored, computed = row["stored"], row["computed"]
+    group = {name: restricted.shown(name, value) for name, value in row["group"].items()}
     if stored is None or computed is None or not row["_differing"]:
         there, missing = {"column": "", "stored": "a row", "computed": "a row"}, "no row"
         other = {"stored": missing} if stored is None else {"computed": missing} if computed is None else {}
         return [{"group": group, **there, **(other or {"stored": "several rows"})}]
     return [
-        {"group": group, "column": name, "stored": stored[name], "computed": computed[name]}
+        {"group": group, "column": name}
+        | {side: restricted.shown(name, values[name]) for side, values in (("stored", stored), ("computed", computed))}
         for name in row["_differing"]
     ]

@@ -12,6 +12,7 @@ from pyspark.sql.types import BinaryType, StructType
 
 from millrace.contracts.counted import counted
 from millrace.contracts.job.requests import QuarantineRequest
+from millrace.contracts.restricted import RESTRICTED, RestrictedColumns
 from millrace.contracts.spec.nested_type import is_nested
 from millrace.contracts.spec.value_reading import AS_WRITTEN
 from millrace.control.quarantine.edited_rows import EditedRow, edited_rows
@@ -22,6 +23,7 @@ from millrace.errors import BadInputError, first_line
 from millrace_spark.layers.bronze.bronze import BronzeIngest
 from millrace_spark.layers.received_rows import received_frame
 from millrace_spark.layers.silver.replays import SilverReplays
+from millrace_spark.spark_errors import without_values
 from millrace_spark.transforms.column_fixes import fixed_value, loses_value
 from millrace_spark.transforms.received import ROW_ID, as_received, editable_columns
 from millrace_spark.transforms.records import CORRUPT
@@ -69,9 +71,13 @@ class CheckedRow:
 
 
 def fix_values(
-    session: SparkSession, layer: RowChecker, rows: Sequence[QuarantinedRow], request: QuarantineRequest
+    session: SparkSession,
+    layer: RowChecker,
+    rows: Sequence[QuarantinedRow],
+    request: QuarantineRequest,
+    restricted: RestrictedColumns,
 ) -> list[ReceivedRow]:
-    """Return the rows with the fix of the request.
+    """Return the rows with the fix of the request; no error shows a value of a restricted column.
 
     Raises:
         BadInputError: a column does not exist, an expression is invalid or not allowed, or a value does not fit its
@@ -86,9 +92,10 @@ def fix_values(
                 values, frame = _edited_values(session, frame, schema, edits)
             else:
                 values = _assigned_values(schema, request)
-            fixed += _with_changes(frame, schema, values).collect()
+            fixed += _with_changes(frame, schema, values, restricted).collect()
         except PySparkException as error:
-            msg = f"the fix {request.how!r} cannot be computed: {first_line(error)}\nNothing was recorded."
+            cause = without_values(first_line(error)) if restricted else first_line(error)
+            msg = f"the fix {request.how!r} cannot be computed: {cause}\nNothing was recorded."
             raise BadInputError(msg) from error
     _require_valid({row[ROW_ID]: row[_INVALID] for row in fixed})
     return [ReceivedRow(row[ROW_ID], row["received"], request.how) for row in fixed]
@@ -143,7 +150,9 @@ def _edited_values(
     return values, joined
 
 
-def _with_changes(frame: DataFrame, schema: StructType, changes: Mapping[str, Change]) -> DataFrame:
+def _with_changes(
+    frame: DataFrame, schema: StructType, changes: Mapping[str, Change], restricted: RestrictedColumns
+) -> DataFrame:
     """Return `ROW_ID`, the changed rows as JSON in `received`, and the invalid values as texts in `_invalid`."""
     kinds = {field.name: field.dataType.simpleString() for field in schema.fields}
     values = (change.value.alias(name) for name, change in changes.items())
@@ -152,7 +161,8 @@ def _with_changes(frame: DataFrame, schema: StructType, changes: Mapping[str, Ch
     for name, change in changes.items():
         value = _fitting(change.value, given[name], kinds[name])
         is_invalid = change.is_lost | (change.value.isNotNull() & value.isNull())
-        shown = F.substring(change.value.cast("string"), 1, _MAX_VALUE_LENGTH)
+        # A change may read any column of the row.
+        shown = F.lit(RESTRICTED) if restricted else F.substring(change.value.cast("string"), 1, _MAX_VALUE_LENGTH)
         text = F.concat_ws(": ", F.lit(f"{name} is no {kinds[name]}"), shown)
         invalid.append(F.when(change.applies & is_invalid, text))
         new[name] = F.when(change.applies, value).otherwise(F.col(f"`{name}`"))

@@ -87,7 +87,8 @@ def fix_rows(
             some = rows[at : at + MAX_ROWS]
             # An attempt of the run may have fixed rows before it died: an expression is not applied to them twice.
             to_fix = [row for row in some if request.edited or (request.has_fixes and row.fix != request.how)]
-            new = {row.id: row for row in fix_values(session, layer, to_fix, request)} if to_fix else {}
+            received = context.restricted_received
+            new = {row.id: row for row in fix_values(session, layer, to_fix, request, received)} if to_fix else {}
             checked += check_rows(session, layer, [new.get(row.id, row.received_row) for row in some])
     before = {row.id: row.received_row for row in rows}
     fixed = [result.row for result in checked if result.row != before[result.row.id]]
@@ -109,8 +110,14 @@ def check_report(context: JobContext, job: Job, request: QuarantineRequest, rows
     dry_run = " Nothing was written: it is a dry run." if context.args.dry_run else ""
     no_rows = "no row that waits in quarantine is meant: lakehouse quarantine list"
     written = request.has_fixes and not context.args.dry_run and bool(rows)
+    restricted, received = context.restricted(context.spec.table), context.restricted_received
     shown = [
-        {"id": row.row.id, "fate": row.outcome, "reasons": list(row.reasons), "received": row.row.received}
+        {
+            "id": row.row.id,
+            "fate": row.outcome,
+            "reasons": list(map(restricted.shown_reason, row.reasons)),
+            "received": received.shown_record(row.row.received),
+        }
         for row in rows[:MAX_SHOWN]
     ]
     outcome = Outcome.COMMITTED if written else Outcome.NO_OP

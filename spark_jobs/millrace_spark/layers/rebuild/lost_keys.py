@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from millrace.contracts.counted import counted
+from millrace.contracts.restricted import NOTHING_RESTRICTED, RestrictedColumns
 from millrace_spark.transforms.silver.ties import key_in_words
 from millrace_spark.transforms.silver.timeline import END_AT
 
@@ -41,7 +42,9 @@ class LostKeys:
         return f"{number} {'is' if self.keys == 1 else 'are'} missing in the rebuilt table{samples}"
 
 
-def lost_keys(in_use: DataFrame, built: DataFrame, keys: Sequence[str]) -> LostKeys:
+def lost_keys(
+    in_use: DataFrame, built: DataFrame, keys: Sequence[str], restricted: RestrictedColumns = NOTHING_RESTRICTED
+) -> LostKeys:
     """Return the keys of the table in use that the rebuilt table lacks.
 
     In tables with history, a key is also lost if only the rebuilt table has closed it. Values are compared in the types
@@ -52,6 +55,7 @@ def lost_keys(in_use: DataFrame, built: DataFrame, keys: Sequence[str]) -> LostK
         in_use: the rows of the table in use.
         built: the rows of the rebuilt table.
         keys: the key columns of the rebuilt table.
+        restricted: the columns whose values are not shown.
     """
     shared = [key for key in keys if key in in_use.columns]
     if not shared:
@@ -67,7 +71,7 @@ def lost_keys(in_use: DataFrame, built: DataFrame, keys: Sequence[str]) -> LostK
     ((of_keys, count),) = joined.agg(F.count(F.lit(1)), F.count_if(is_lost)).collect()
     if not count:
         return LostKeys(0, of_keys)
-    samples = joined.where(is_lost).select(key_in_words(shared).alias("key")).limit(_SAMPLES).collect()
+    samples = joined.where(is_lost).select(key_in_words(shared, restricted).alias("key")).limit(_SAMPLES).collect()
     return LostKeys(count, of_keys, tuple(row["key"] for row in samples))
 
 

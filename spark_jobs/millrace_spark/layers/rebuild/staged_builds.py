@@ -147,6 +147,7 @@ class StagedBuild:
                 read_version(session, live, latest_version(live) if certified is None else certified),
                 read_version(session, self.paths.table(self.table), self.ops.gates.certified(self.table) or 0),
                 spec.keys,
+                self.context.restricted(self.table),
             )
         if are_too_many(lost.keys, lost.of_keys, spec.max_deleted_percent):
             raise DeletesRefusedError(

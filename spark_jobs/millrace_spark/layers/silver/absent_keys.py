@@ -8,13 +8,14 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from millrace.contracts.job.findings import AbsentKeys
+from millrace.contracts.restricted import RestrictedColumns
 from millrace.contracts.spec.table_spec import SilverSpec
 from millrace.contracts.time_format import MINUTE
 from millrace.control.ledger.states.measures import table_rows
 from millrace.control.log.batch import Intent
-from millrace.paths import LakehousePaths
 from millrace_spark.layers.silver.snapshot_keys import SnapshotKeys
 from millrace_spark.layers.silver.source import SilverSource
+from millrace_spark.runtime.context import JobContext
 from millrace_spark.transforms.silver.changes import ABSENT
 from millrace_spark.transforms.silver.snapshots import DUE_IN, IS_DELIVERED
 from millrace_spark.transforms.silver.ties import key_in_words
@@ -23,7 +24,12 @@ _SAMPLES = 3
 
 
 def absent_from_snapshots(
-    due: DataFrame, keys: SnapshotKeys, spec: SilverSpec, source: SilverSource, intent: Intent
+    due: DataFrame,
+    keys: SnapshotKeys,
+    spec: SilverSpec,
+    source: SilverSource,
+    intent: Intent,
+    restricted: RestrictedColumns,
 ) -> Iterator[AbsentKeys]:
     """Return the keys that each new snapshot of a table with history lacks, of the keys `due` in it (`keys_due`)."""
     new = source.new_snapshots(intent.sources) | ({intent.interval_start} if intent.sources.reprocess else set())
@@ -37,7 +43,7 @@ def absent_from_snapshots(
                 keys=row["absent"],
                 of_keys=row["due"],
                 why=f"the full snapshot from {start:{MINUTE}} lacks them",
-                samples=_samples(absent, spec),
+                samples=_samples(absent, spec, restricted),
                 interval_start=start,
             )
 
@@ -49,7 +55,7 @@ def absent_from_table(
     spec: SilverSpec,
     why: str,
     intent: Intent,
-    paths: LakehousePaths,
+    context: JobContext,
 ) -> Iterator[AbsentKeys]:
     """Return the keys that a batch removes completely from its table, though no event deletes them.
 
@@ -60,16 +66,17 @@ def absent_from_table(
         spec: the table.
         why: why the keys are deleted.
         intent: the batch.
-        paths: the lakehouse.
+        context: the job's.
     """
-    absent, of_keys = actions.where(F.col("_action") == ABSENT), table_rows(paths.table(spec.table), version)
+    absent, of_keys = actions.where(F.col("_action") == ABSENT), table_rows(context.paths.table(spec.table), version)
     if spec.keeps_history:
         keys = list(spec.keys)
         absent = absent.join(actions.where(F.col("_action") != ABSENT), keys, "left_anti").select(*keys).distinct()
         of_keys = target.select(*keys).distinct().count()
     if number := absent.count():
         at = intent.sources.snapshot_at if spec.snapshot else None
-        yield AbsentKeys(keys=number, of_keys=of_keys, why=why, samples=_samples(absent, spec), interval_start=at)
+        samples = _samples(absent, spec, context.restricted(spec.table))
+        yield AbsentKeys(keys=number, of_keys=of_keys, why=why, samples=samples, interval_start=at)
 
 
 def why_absent(spec: SilverSpec, intent: Intent, replaced: tuple[str, ...], *, has_truncate: bool) -> str:
@@ -84,6 +91,6 @@ def why_absent(spec: SilverSpec, intent: Intent, replaced: tuple[str, ...], *, h
     return f"{replaced[0]}{more} was delivered again without them" if replaced else "none of their events is left"
 
 
-def _samples(keys: DataFrame, spec: SilverSpec) -> tuple[str, ...]:
-    rows = keys.select(key_in_words(spec.keys).alias("key")).limit(_SAMPLES).collect()
+def _samples(keys: DataFrame, spec: SilverSpec, restricted: RestrictedColumns) -> tuple[str, ...]:
+    rows = keys.select(key_in_words(spec.keys, restricted).alias("key")).limit(_SAMPLES).collect()
     return tuple(row["key"] for row in rows)

@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 
 from millrace.contracts.job.findings import MAX_SAMPLES, Findings, Ties, merge_findings
 from millrace.contracts.job.report import RowCounts
+from millrace.contracts.restricted import RestrictedColumns
 from millrace.control.log.delta_log import Commit
 from millrace_spark.layers.dropped import dropped_by_reason, dropped_rows
 from millrace_spark.transforms.silver import changes as C
@@ -53,6 +54,7 @@ class MergeCounts:
         rows: DataFrame,
         actions: DataFrame,
         keys: Sequence[str],
+        restricted: RestrictedColumns,
         of_snapshot: bool = False,
     ) -> MergeCounts:
         """Count the rows of a batch by action, in one Spark job.
@@ -62,6 +64,7 @@ class MergeCounts:
             rows: the rows with refusals, cached.
             actions: the rows with `_action`, cached.
             keys: the key columns.
+            restricted: the columns whose values are not shown.
             of_snapshot: whether the rows are those of full snapshots.
         """
         columns = {
@@ -75,7 +78,7 @@ class MergeCounts:
         refused = dropped_by_reason(dropped_rows(rows, F.col("_source"))) if totals["dropped"] else ()
         ties = Ties()
         if any(row["tied"] for row in counts):
-            tied = tied_keys(actions, keys)
+            tied = tied_keys(actions, keys, restricted)
             samples = tied.sort("description").limit(MAX_SAMPLES).collect()
             described = tuple(row["description"] for row in samples)
             ties = Ties(keys=tied.count(), samples=described, of_snapshot=of_snapshot)

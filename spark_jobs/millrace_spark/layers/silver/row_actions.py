@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from millrace.contracts.job.findings import AbsentKeys, Findings
+from millrace.contracts.restricted import RestrictedColumns
 from millrace.contracts.spec.table_spec import SilverSpec
 from millrace.control.log.batch import Intent
 from millrace.control.log.stored_tables import is_table
@@ -82,6 +83,10 @@ class RowActions:
         self._path = context.paths.table(spec.table)
         self._keys = {key: spec.columns[key].type for key in spec.keys}
 
+    @property
+    def _restricted(self) -> RestrictedColumns:
+        return self._context.restricted(self._spec.table)
+
     def read_rows(self, session: SparkSession, intent: Intent, version: int) -> BatchRows:
         """Read the rows of a batch that writes to this version of its table.
 
@@ -111,7 +116,7 @@ class RowActions:
         bounds_of_keys = C.key_bounds(self._keys, is_accepted())
         foreign = foreign_partitions(self._spec, is_accepted())
         totals = rows.checked.agg(*row_counts(), truncate_count, *bounds_of_keys, *foreign).collect()[0].asDict()
-        require_own_partitions(self._spec, totals)
+        require_own_partitions(self._spec, totals, self._restricted)
         # Keys that a full snapshot lacks, or that the source has retracted, can be outside the bounds of the batch.
         is_unbounded = self._spec.snapshot or rows.recomputed_keys is not None or totals["truncates"]
         bounds = {} if is_unbounded else totals
@@ -126,7 +131,7 @@ class RowActions:
             actions = freeze(self._of_periods(rows, target))
         else:
             actions = freeze(self._of_last_states(rows, target, self._tombstones(session, intent)))
-        counts = MergeCounts.of(totals, rows.checked, actions, self._spec.keys)
+        counts = MergeCounts.of(totals, rows.checked, actions, self._spec.keys, self._restricted)
         absent: tuple[AbsentKeys, ...] = ()
         if counts.by_action[C.ABSENT]:
             replaced = self._source.replaced_files(intent.sources)
@@ -138,7 +143,7 @@ class RowActions:
         self, session: SparkSession, actions: DataFrame, version: int, why: str, intent: Intent
     ) -> tuple[AbsentKeys, ...]:
         target = read_version(session, self._path, version)
-        return tuple(absent_from_table(actions, target, version, self._spec, why, intent, self._context.paths))
+        return tuple(absent_from_table(actions, target, version, self._spec, why, intent, self._context))
 
     def _of_last_states(self, rows: BatchRows, target: DataFrame, tombstones: DataFrame | None) -> DataFrame:
         """Return the actions of a table that keeps the last state of each key (SCD type 1)."""
@@ -220,10 +225,11 @@ class RowActions:
             actions = freeze(self._periods_of_snapshots(rows.checked, due, keys, target, follows=follows))
         else:
             actions = freeze(self._of_newest_snapshot(rows.checked, keys, target, intent))
-        counts = MergeCounts.of(totals, rows.checked, actions, spec.keys, of_snapshot=True)
+        counts = MergeCounts.of(totals, rows.checked, actions, spec.keys, self._restricted, of_snapshot=True)
         absent: tuple[AbsentKeys, ...] = ()
         if due is not None:
-            absent = tuple(absent_from_snapshots(due, keys, spec, self._source, intent)) if counts.deletes else ()
+            found = absent_from_snapshots(due, keys, spec, self._source, intent, self._restricted)
+            absent = tuple(found) if counts.deletes else ()
         elif counts.by_action[C.ABSENT]:
             why = why_absent(spec, intent, (), has_truncate=False)
             absent = self._absent(session, actions, version, why, intent)

@@ -123,7 +123,8 @@ class SilverMerge:
         """
         if intent.sources.reads_nothing:
             if intent.sources.ranges:
-                require_own_partitions(self.spec, self._foreign_rows(session, intent))
+                restricted = self._context.restricted(self.spec.table)
+                require_own_partitions(self.spec, self._foreign_rows(session, intent), restricted)
             commit_no_change(session, self._path)
             return
         if rebuilt := " and ".join(intent.sources.rebuilt):
@@ -266,7 +267,8 @@ class SilverMerge:
             of_touched = rows.where(C.within(keys, bounds)).join(touched, list(keys), "left_semi")
             broken = broken_keys(of_touched, list(keys)).limit(5).collect()
         if broken:
-            samples = ", ".join(str(tuple(row[key] for key in keys)) for row in broken)
+            shown = self._context.restricted(self.spec.table).shown
+            samples = ", ".join(str(tuple(shown(key, row[key]) for key in keys)) for row in broken)
             raise ConservationError(
                 f"{self.spec.table} version {winner.version} has keys with periods that overlap: {samples}\nThe "
                 "version is not certified. Has something else than this job written to the table? Restore the version "

@@ -32,6 +32,7 @@ from millrace_spark.quality.fused.rule import FusedRule, Samples
 from millrace_spark.quality.rules.conditions import require_readable
 from millrace_spark.quality.rules.figure_bounds import EPOCH
 from millrace_spark.quality.verdicts.comparable_version import IN_TABLE, ComparableVersion
+from millrace_spark.quality.verdicts.restricted_rules import RestrictedRules
 from millrace_spark.quality.verdicts.rule_result import ALL_ROWS, RuleResult, one_line
 
 
@@ -49,7 +50,7 @@ def compile_comparison(df: DataFrame, rule: Expectation, checked: ComparableVers
         return _reference_rule(rule, df.schema, checked)
     except PySparkException as error:
         require_readable(df)
-        return RuleResult(False, error=one_line(str(error)))
+        return RuleResult(False, error=one_line(str(error)), is_raised=True)
 
 
 def _reference_rule(rule: Expectation, schema: StructType, checked: ComparableVersion) -> FusedRule | RuleResult:
@@ -118,20 +119,25 @@ def _freshness_rule(rule: Expectation, schema: StructType, checked: ComparableVe
     return FusedRule(Figures({figure: newest}, adjust={figure: adjustment}), evaluate)
 
 
-def compare_version(df: DataFrame, rule: Expectation, checked: ComparableVersion) -> RuleResult:
-    """Evaluate any other of these expectations on the version.
+def compare_version(
+    df: DataFrame, rule: Expectation, checked: ComparableVersion, restricted: RestrictedRules
+) -> RuleResult:
+    """Evaluate any other of these expectations on the version; the rows of a query without restricted values.
 
     Raises:
         PySparkException: the version cannot be read at all, which is no rule's fault.
     """
     try:
-        result = _COMPARE[rule.name](df, rule, checked)
+        if rule.name == QUERY:
+            result = query_returns_no_rows(df, rule, checked, restricted)
+        else:
+            result = _COMPARE[rule.name](df, rule, checked)
         return result if rule.name in _BY_THE_LOG else replace(result, judged_by=ALL_ROWS)
     except DeltaError as error:
         return RuleResult(False, error=one_line(str(error)))
     except PySparkException as error:
         require_readable(df)
-        return RuleResult(False, error=one_line(str(error)))
+        return RuleResult(False, error=one_line(str(error)), is_raised=True)
 
 
 def _rows_near_median(_df: DataFrame, rule: Expectation, checked: ComparableVersion) -> RuleResult:
@@ -187,7 +193,6 @@ _BY_THE_LOG = {"expect_table_row_count_to_be_near_median", "expect_table_columns
 _COMPARE: dict[str, Callable[[DataFrame, Expectation, ComparableVersion], RuleResult]] = {
     "expect_table_row_count_to_be_near_median": _rows_near_median,
     "expect_table_columns_to_be_stable": _columns_stable,
-    QUERY: query_returns_no_rows,
     "expect_table_to_reconcile_with_source": _reconciles,
     "expect_column_null_share_to_be_stable": null_share_is_stable,
     "expect_column_distribution_to_be_stable": distribution_is_stable,

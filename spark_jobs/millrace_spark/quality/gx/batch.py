@@ -91,7 +91,7 @@ def _validate(batch: Batch, rules: Mapping[int, Expectation], result_format: dic
         except GreatExpectationsError as error:
             # As of a class of the project whose metric nobody defines: alone, each is blamed for its own error.
             if len(rules) == 1:
-                return dict.fromkeys(rules, RuleResult(False, error=one_line(str(error))))
+                return dict.fromkeys(rules, RuleResult(False, error=one_line(str(error)), is_raised=True))
             return {number: _validate(batch, {number: rule}, result_format)[number] for number, rule in rules.items()}
     # By the number in their meta, because results come in another order than the rules of the suite.
     configured = [(result, result.expectation_config) for result in outcome.results]
@@ -136,4 +136,5 @@ def _result(result: ExpectationValidationResult) -> RuleResult:
     # A rule on quantiles has NumPy's True, which is not Python's; a class of the project may return anything.
     if result.success not in (True, False) and not error:
         error = f"Great Expectations gave {result.success!r} as its result, which is neither True nor False"
-    return RuleResult(passed=bool(result.success) and not error, details=result.result, error=error)
+    passed = bool(result.success) and not error
+    return RuleResult(passed, details=result.result, error=error, is_raised=bool(messages))

@@ -23,6 +23,7 @@ class RuleResult:
         details: the findings, under Great Expectations' names: `observed_value`, `element_count`,
             `unexpected_count`, `partial_unexpected_list`.
         error: why the rule could not be evaluated.
+        is_raised: whether the error is one of Spark or Great Expectations, whose text may have values of rows.
         not_judged: why the rule was not evaluated, where that is no failure.
         against: what the version was compared with, such as `silver.planes version 4`.
         judged_by: the rows that were read: `all rows`, or `the change since version 6`; empty if the log sufficed.
@@ -31,6 +32,7 @@ class RuleResult:
     passed: bool
     details: Mapping[str, Any] = field(default_factory=dict)
     error: str = ""
+    is_raised: bool = False
     not_judged: str = ""
     against: str = ""
     judged_by: str = ""

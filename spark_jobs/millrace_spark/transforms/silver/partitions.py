@@ -9,6 +9,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from millrace.contracts.counted import counted
+from millrace.contracts.restricted import RestrictedColumns
 from millrace.contracts.spec.table_spec import SilverSpec
 from millrace.errors import BadInputError
 from millrace_spark.transforms.sql_texts import sql_text
@@ -50,7 +51,7 @@ def foreign_partitions(spec: SilverSpec, is_accepted: Column) -> tuple[Column, .
     return F.count(F.when(is_foreign, 1)).alias("_foreign"), value.alias("_foreign_value")
 
 
-def require_own_partitions(spec: SilverSpec, totals: Mapping[str, Any]) -> None:
+def require_own_partitions(spec: SilverSpec, totals: Mapping[str, Any], restricted: RestrictedColumns) -> None:
     """Require, by `foreign_partitions`, that a batch stays in the partitions of its sources.
 
     Raises:
@@ -58,7 +59,8 @@ def require_own_partitions(spec: SilverSpec, totals: Mapping[str, Any]) -> None:
     """
     if not (count := totals.get("_foreign")):
         return
-    source, column, value = ", ".join(spec.source_tables), spec.concurrent_by, totals["_foreign_value"]
+    source, column = ", ".join(spec.source_tables), str(spec.concurrent_by)
+    value = restricted.shown(column, totals["_foreign_value"])
     raise BadInputError(
         f"{spec.table}: {counted(count, 'row')} of {source} {'has' if count == 1 else 'have'} a {column} that is none "
         f"of its partitions ({', '.join(map(str, spec.partitions))}), such as {value}",

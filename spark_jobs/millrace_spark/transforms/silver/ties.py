@@ -13,6 +13,8 @@ from operator import or_
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from millrace.contracts.restricted import NOTHING_RESTRICTED, RESTRICTED, RestrictedColumns
+
 TIED = "_tied"
 """True for a state whose key has another event with the same sequence and another state; null where not known."""
 
@@ -40,18 +42,23 @@ def newest_states_differ() -> Column:
     return greatest != least
 
 
-def tied_keys(states: DataFrame, keys: Sequence[str]) -> DataFrame:
+def tied_keys(states: DataFrame, keys: Sequence[str], restricted: RestrictedColumns = NOTHING_RESTRICTED) -> DataFrame:
     """Return the tied keys, one row per key, with `description`: the key and its sequence as a person reads them.
 
     Args:
         states: rows with `keys`, `_sequence` and `_tied`.
         keys: the key columns.
+        restricted: the columns whose values are not shown.
     """
     has_key = reduce(or_, (F.col(key).isNotNull() for key in keys))  # a truncate has none
     tied = states.where(F.col(TIED) & has_key).groupBy(*keys).agg(F.max("_sequence").alias("_sequence"))
-    return tied.select(F.concat(key_in_words(keys), F.lit(" at "), F.to_json("_sequence")).alias("description"))
+    fields = states.select("_sequence.*").columns
+    parts = [F.lit(RESTRICTED) if name in restricted else F.col(f"_sequence.{name}") for name in fields]
+    sequence = F.to_json(F.struct(*(part.alias(name) for part, name in zip(parts, fields, strict=True))))
+    return tied.select(F.concat(key_in_words(keys, restricted), F.lit(" at "), sequence).alias("description"))
 
 
-def key_in_words(keys: Sequence[str]) -> Column:
-    """Return a row's key as a person reads it: `key=value` for each part."""
-    return F.concat_ws(", ", *(F.concat(F.lit(f"{key}="), F.col(key).cast("string")) for key in keys))
+def key_in_words(keys: Sequence[str], restricted: RestrictedColumns = NOTHING_RESTRICTED) -> Column:
+    """Return a row's key as a person reads it: `key=value` for each part, without values of restricted columns."""
+    values = {key: F.lit(RESTRICTED) if key in restricted else F.col(key).cast("string") for key in keys}
+    return F.concat_ws(", ", *(F.concat(F.lit(f"{key}="), value) for key, value in values.items()))

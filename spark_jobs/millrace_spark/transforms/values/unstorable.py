@@ -9,6 +9,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from millrace.contracts.job.findings import INVALID_VALUE
+from millrace.contracts.restricted import RESTRICTED, RestrictedColumns
 from millrace.contracts.spec.nested_type import is_nested
 from millrace.errors import BadInputError
 from millrace_spark.transforms.refusals import refusal_when
@@ -42,13 +43,18 @@ def refused_values(kinds: Mapping[str, str]) -> list[Column]:
     ]
 
 
-def require_storable(rows: DataFrame, partitioned_by: Sequence[str]) -> DataFrame:
-    """Return the rows, of which a write fails where a value cannot be stored as it is."""
+def require_storable(rows: DataFrame, partitioned_by: Sequence[str], restricted: RestrictedColumns) -> DataFrame:
+    """Return the rows, of which a write fails where a value cannot be stored as it is.
+
+    The error shows no value of a restricted column, unless it is a text that Delta stores as null.
+    """
     stored = dict[str, Column]()
     for name, kind in rows.dtypes:
         value = F.col(name)
         if may_not_be_stored(kind):
-            stored[name] = F.when(can_be_stored(value, kind), value).otherwise(_error(name, value, kind, _VALUE))
+            shown = F.to_json(value) if is_nested(kind) else value.cast("string")
+            error = _error(name, F.lit(RESTRICTED) if name in restricted else shown, kind, _VALUE)
+            stored[name] = F.when(can_be_stored(value, kind), value).otherwise(error)
         if kind == "string" and name in partitioned_by:
             is_null_text = value.isin(*_NULL_TEXTS)
             stored[name] = F.when(is_null_text, _error(name, value, kind, _PARTITION)).otherwise(stored[name])
@@ -82,7 +88,6 @@ def unstorable_error(error: BaseException, table: str) -> BadInputError | None:
     )
 
 
-def _error(name: str, value: Column, kind: str, cause: str) -> Column:
-    shown = F.to_json(value) if is_nested(kind) else value.cast("string")
+def _error(name: str, shown: Column, kind: str, cause: str) -> Column:
     text = F.concat(F.lit(f"{_ERROR_PREFIX}{name} = '"), F.substring(shown, 1, 100), F.lit(f"', {cause}"))
     return F.raise_error(text).cast(kind)

@@ -92,6 +92,16 @@ def test_a_file_needs_the_fields_that_its_columns_read(deliver: Deliver) -> None
     assert found.defect.startswith("the column amount could read GRÖßE and größe")
 
 
+@pytest.mark.parametrize(("classification", "shown"), [("internal", "o1, 7"), ("restricted", "(restricted)")])
+def test_the_first_line_of_a_csv_file_is_not_shown_if_it_may_have_restricted_values(
+    deliver: Deliver, classification: str, shown: str
+) -> None:
+    columns = {"order_id": {}, "amount": {"classification": classification}}
+    spec = bronze_spec(source={"landing": "orders", "files": "*", "format": "csv"}, columns=columns)
+    defect = inspected(deliver, spec, "a.csv", "o1,7\no2,8\n").defect
+    assert defect.startswith(f"has no column order_id, amount; its columns are {shown}: correct")
+
+
 CSV = ",".join(COLUMNS).encode() + b"\n1,2,,,\n"
 PARQUET = parquet(**{name: [1] for name in COLUMNS})
 SEMICOLONS = b'event_seq;"order_id";day;amount;event_at;"a; more"\r\n1;2;;;;\r\n'
