@@ -3,7 +3,7 @@ PYTHON := .venv/bin/python
 .DEFAULT_GOAL := help
 # Spark's tests and the whole stack at once, as `make -j test` would have it, starve each other.
 .NOTPARALLEL:
-.PHONY: help machine setup demo demo-kafka compose-demo up down test test-all test-slow spark e2e unit faults race soak bench readers image bill notice lint kafka browser screenshots
+.PHONY: help machine setup demo demo-kafka compose-demo up down test test-all test-slow spark e2e unit faults race soak bench readers image dist own-airflow viewers bill notice lint kafka browser screenshots
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -70,9 +70,15 @@ soak: setup ## eight writers of every kind at one lakehouse, killed at any momen
 bench: setup ## Millrace against a plain script: CPU-seconds, wall time, ratios (an hour)
 	@$(PYTHON) -m benchmarks
 
+viewers: setup ## fifty people on all pages of a real Airflow for two minutes, and what its API and scheduler then do (ten minutes)
+	@$(PYTHON) -m benchmarks.web.viewers
+
 readers: setup ## what other libraries read otherwise than Spark: writes the list into the guide Read a table (ten minutes)
 	@.venv/bin/uv pip install --quiet --no-deps --target data/readers daft==0.7.26 chdb==4.4.0 chdb-core==26.9.0
 	@PYTHONPATH=data/readers $(PYTHON) -m tests.foreign_readers --write
+
+own-airflow: dist ## the guide Add Millrace to your Airflow, in an empty folder: a stock Airflow, the wheel, a day (five minutes)
+	@$(PYTHON) -m tests.own_airflow
 
 dist: setup ## a wheel for your own Airflow, in dist
 	@sh embedded/build_wheel.sh
