@@ -3,7 +3,7 @@ PYTHON := .venv/bin/python
 .DEFAULT_GOAL := help
 # Spark's tests and the whole stack at once, as `make -j test` would have it, starve each other.
 .NOTPARALLEL:
-.PHONY: help machine setup demo demo-kafka compose-demo up down test test-all test-slow spark e2e unit faults race soak bench readers image dist own-airflow viewers bill notice lint kafka browser screenshots
+.PHONY: help machine setup demo demo-kafka compose-demo up down test test-all test-slow spark e2e unit faults security race soak bench readers image dist own-airflow viewers bill notice lint kafka browser screenshots
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -59,6 +59,9 @@ e2e: setup kafka ## only the tests of the whole stack: a real Airflow, backfills
 
 faults: setup kafka ## the long proofs: drivers and servers that die at every further place, full disks, random changes (an hour)
 	@$(SUITES) faults
+
+security: setup ## the tests that SECURITY.md names, and no others (a quarter of an hour)
+	@$(PYTHON) -m pytest $$(grep -o '(tests/[^)]*' SECURITY.md | cut -c2- | sort -u)
 
 race: setup ## writers race on disk and on S3, by our log stores and by Delta's own: no commit may get lost (an hour)
 	@$(PYTHON) -m races versions
