@@ -86,7 +86,7 @@ own-airflow: dist ## the guide Add Millrace to your Airflow, in an empty folder:
 dist: setup ## a wheel for your own Airflow, in dist
 	@sh embedded/build_wheel.sh
 
-image: ## an image of all that a job or an Airflow of Millrace needs: `docker run millrace lakehouse plan`
+image: bill ## an image of all that a job or an Airflow of Millrace needs: `docker run millrace lakehouse plan`
 	@docker build --build-arg MILLRACE_BASE_IMAGE --tag $${MILLRACE_IMAGE:-millrace} .
 
 bill: setup ## what the image holds of others, with versions and checksums: millrace.cdx.json (CycloneDX)
