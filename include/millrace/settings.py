@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from datetime import timedelta
 from pathlib import Path
+from typing import Literal
 
 from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -37,6 +38,8 @@ class Settings(BaseSettings):
         second_person: whether a gate override, many deletes, a rebuild or a change of quarantined values needs the
             approval of a person other than the one who asked for it, if several people may approve; the command line
             asks nobody, and then refuses them. If it is not set, Airflow asks, and the command line acts alone.
+        row_values_for: who may see values of rows on pages and in questions: `editors`, who may edit the DAG of the
+            table's domain, or `log_readers`, who may read the logs of its tasks.
         kafka: Kafka cluster -> its client's settings with librdkafka's names, as JSON:
             `{"main": {"bootstrap.servers": "broker:9092"}}`. They may hold secrets, so they are never shown.
         airflow: the Airflow to which `lakehouse run` announces certified versions, as JSON:
@@ -61,6 +64,7 @@ class Settings(BaseSettings):
     umask: str = Field(default="027", pattern="^[0-7]{3}$")
     s3_connection: str = ""
     second_person: bool | None = None
+    row_values_for: Literal["editors", "log_readers"] = "editors"
     kafka: dict[str, dict[str, str]] = Field(default_factory=dict, repr=False)
     airflow: AirflowAccess | None = None
     metrics_token: SecretStr = SecretStr("")
@@ -75,6 +79,11 @@ class Settings(BaseSettings):
     def asks_second_person(self) -> bool:
         """Whether Airflow asks a second person."""
         return self.second_person is not False
+
+    @property
+    def questions_have_values(self) -> bool:
+        """Whether questions show values of rows: Airflow shows a question to everybody who may read its DAG."""
+        return self.row_values_for == "log_readers"
 
     @property
     def run_paths(self) -> RunPaths:

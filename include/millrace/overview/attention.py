@@ -110,14 +110,14 @@ def _of(table: TableOverview, now: datetime) -> Iterator[Attention]:
         # A person may let the newest refused version pass only: it contains those refused before it.
         last = table.verdicts.upto if table.verdicts else refused.version
         later = f"; version {last}, which came after it, was refused as well" if last > refused.version else ""
-        cause, action = _refusal_cause(refused) + later, Action.RUN if table.is_restored else Action.OVERRIDE
+        cause, action = refusal_cause(refused) + later, Action.RUN if table.is_restored else Action.OVERRIDE
         way_out = _AFTER_RESTORE if table.is_restored else _AFTER_REFUSAL
         fields: dict[str, str | int] = {"version": last}
         subjects: tuple[str, ...] = (f"{refused.table_id}/{refused.version}",)
         yield Attention(table, Kind.REFUSED, cause, action, way_out, table.since, fields, subjects)
     if not table.refusal and table.verdicts and (wrong := table.verdicts.found_wrong):
         cause = (
-            f"readers use version {table.certified}, whose rows are not those of its sources: {_refusal_cause(wrong)}"
+            f"readers use version {table.certified}, whose rows are not those of its sources: {refusal_cause(wrong)}"
         )
         way_out, subjects = wrong.refused.partition("\n")[2], (f"{wrong.table_id}/{wrong.version} wrong",)
         yield Attention(table, Kind.REFUSED, cause, Action.RUN, way_out, table.since, subjects=subjects)
@@ -165,7 +165,7 @@ def failed_task_attention(table: TableOverview, failure: str) -> Attention:
     )
 
 
-def _refusal_cause(refused: GateResult) -> str:
+def refusal_cause(refused: GateResult) -> str:
     """Return why a version was refused. The gate's own text may have values of rows: samples, errors, observations."""
     about, failed = (
         f"{refused.table} version {refused.version} refused",

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from millrace.contracts.job.findings import without_value
 from millrace.contracts.job.requests import RowFilter
+from millrace.contracts.restricted import EVERYTHING_RESTRICTED, RestrictedColumns
 from millrace.contracts.row_status import RowStatus
 from millrace.contracts.spec.duration import RETENTION
 from millrace.contracts.spec.table_spec import BronzeSpec, SilverSpec
@@ -63,6 +65,42 @@ class Waiting:
             return f"{'it has' if self.rows == 1 else 'all have'} waited for less than {self.warn_after}"
         late = "all" if self.old_rows == self.rows else f"{self.old_rows:,}"
         return f"{late} of them {'has' if self.old_rows == 1 else 'have'} waited for more than {self.warn_after}"
+
+
+@dataclass(frozen=True)
+class ShownRows:
+    """Shows quarantined rows without values of restricted columns.
+
+    Attributes:
+        own: the restricted columns of the table.
+        received: those of the rows as it receives them.
+    """
+
+    own: RestrictedColumns
+    received: RestrictedColumns
+
+    @property
+    def hides_values(self) -> bool:
+        """Whether any column is restricted."""
+        return bool(self.own or self.received)
+
+    def row(self, row: QuarantinedRow) -> QuarantinedRow:
+        """Return a row as it may be shown; nothing of a fixed one, whose fix may have copied a value elsewhere."""
+        own, received = self.own.before(self.received), self.received
+        if row.fix and self.hides_values:
+            own = received = EVERYTHING_RESTRICTED
+        record, shown = own.shown_record(row.record), received.shown_record(row.received)
+        return replace(row, reasons=self._reasons(row.reasons, row.fix), record=record, received=shown)
+
+    def history(self, history: RowHistory) -> RowHistory:
+        """Return the history of a row as it may be shown."""
+        fix = history.row.fix
+        events = [{**event, "reasons": self._reasons(event["reasons"], fix)} for event in history.events]
+        return RowHistory(self.row(history.row), events)
+
+    def _reasons(self, reasons: Sequence[str] | None, fix: str) -> tuple[str, ...]:
+        show = without_value if fix and self.hides_values else self.own.shown_reason
+        return tuple(map(show, reasons or ()))
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator
@@ -42,8 +43,11 @@ class OpenQuestionsOperator(BaseOperator):
                     if run.run_type == "manual" or column.state is ColumnState.PROPOSED or column.run_id == run.run_id
                 ]
                 columns.record(ColumnState.ASKED, spec.table, names, run_id=run.run_id)
+                # Beside a restricted column, nobody knows what a field without a column holds.
+                has_values = settings.questions_have_values and not spec.has_restricted_columns
                 fields = rescued_fields(paths.table(spec.table), names)
-                questions += [{"table": spec.table, "column": name, "kept": str(fields[name])} for name in names]
+                shown = {name: field if has_values else replace(field, samples=()) for name, field in fields.items()}
+                questions += [{"table": spec.table, "column": name, "kept": str(shown[name])} for name in names]
         self.log.info("%s new columns to ask about", len(questions) or "no")
         return questions
 

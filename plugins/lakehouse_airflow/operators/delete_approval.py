@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from airflow.sdk import BaseOperator
@@ -62,7 +63,7 @@ class AllowDeletesOperator(BaseOperator):
 def _question(context: Context, deletes: Deletes) -> Question:
     by, waiting = who_asked(context) or "the trigger of this run", waiting_task(context)
     body = (
-        quoted(deletes.summary),
+        quoted(deletes.summary if prepare_process().questions_have_values else replace(deletes, samples=()).summary),
         f"The batch that reads {deletes.source} up to version {deletes.source_version}, for the interval "
         f"from {deletes.interval_start:{MINUTE}}, deletes them; more keys need another approval.",
         f"Why they may be deleted, says {by}: {quoted(context['params']['reason'])}",

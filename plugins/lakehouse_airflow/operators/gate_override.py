@@ -139,6 +139,9 @@ class GateOverrideOperator(BaseOperator):
 
 
 def _question(context: Context, refusal: GateResult) -> Question:
+    # Imported here: parsing a DAG file must not load the Delta reader.
+    from millrace.overview.attention import refusal_cause
+
     form, table = context["params"], refusal.table
     by, waiting = who_asked(context) or "the trigger of this run", waiting_task(context)
     rules = [
@@ -147,7 +150,7 @@ def _question(context: Context, refusal: GateResult) -> Question:
         if check.refuses
     ]
     body = (
-        quoted(refusal.refused),
+        quoted(refusal.refused if prepare_process().questions_have_values else refusal_cause(refusal)),
         "These rules refuse it:\n\n" + "\n".join(rules),
         places(table, waiting, has_samples=True),
         f"Why it may be read all the same, says {by}: {quoted(form['reason'])}",

@@ -23,6 +23,7 @@ from millrace.contracts.asset_event import event_extra
 from millrace.contracts.counted import counted
 from millrace.contracts.interval import Interval
 from millrace.contracts.job.args import Job
+from millrace.contracts.job.findings import without_value
 from millrace.contracts.job.report import JobReport
 from millrace.contracts.job.requests import FormAction, QuarantineRequest, RowFilter
 from millrace.contracts.job.task_result import TaskResult
@@ -100,7 +101,8 @@ class QuarantineReplayOperator(SparkJobOperator):
             selection = selection.model_copy(update={"ids": tuple(row.id for row in rows)})
         request = request.model_copy(update={"rows": selection})
         for row in rows[:_SHOWN]:
-            self.log.info("%s %s, tried %s times: %s", row.id, row.status, row.attempts, "; ".join(row.reasons))
+            reasons = "; ".join(map(without_value, row.reasons))
+            self.log.info("%s %s, tried %s times: %s", row.id, row.status, row.attempts, reasons)
         self.log.info("%s: the form selects %s rows", self.table, len(rows))
         if action is not FormAction.REPLAY:
             return self._decided(decide_rows(action, self.table, rows, request, context))
@@ -109,7 +111,8 @@ class QuarantineReplayOperator(SparkJobOperator):
         report = self.run_job_or_raise(context, interval, dry_run=dry_run, request=request)
         for row in report.details.get("rows", ()):
             # Without the row's values: more people read Airflow's logs than the table.
-            self.log.info("%s would be %s: %s", row["id"], row["fate"], "; ".join(row["reasons"]) or "it passes")
+            reasons = "; ".join(map(without_value, row["reasons"]))
+            self.log.info("%s would be %s: %s", row["id"], row["fate"], reasons or "it passes")
         self.log.info("%s", report.message)
         if any(check.refuses for check in report.checks):
             raise AirflowFailException(report.message)

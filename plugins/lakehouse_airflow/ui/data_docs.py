@@ -2,7 +2,7 @@
 
 A separate process builds them, because Great Expectations takes seconds and hundreds of megabytes to import. One works
 at a time, so that many people who click take no more of the machine than one does, and no connection of the server. A
-user who may read the logs of a DAG's tasks may read its pages. The pages contain values of tables, so the browser may
+user who may see values of rows of the DAG's domain may read its pages. They contain such values, so the browser may
 neither run scripts in them nor load anything from other sites.
 """
 
@@ -28,7 +28,7 @@ from starlette import status
 from lakehouse_airflow.hooks.store_access import reach_store
 from lakehouse_airflow.pages.reader import lakehouse
 from lakehouse_airflow.ui.links import CHECKED_KEY
-from lakehouse_airflow.ui.rights import MAY_READ_LOGS
+from lakehouse_airflow.ui.rights import MAY_SEE_ROWS
 from millrace.contracts.job.args import CheckedVersion, DataDocsArgs
 from millrace.control.gates.run_results import folder_name, results_of
 from millrace.paths import RunPaths
@@ -54,7 +54,7 @@ _BUILDER_VARIABLES = frozenset(
 _BUILDER_PREFIXES = ("AWS_", "LC_", "SSL_CERT_")
 _TYPES = {".html": "text/html", ".css": "text/css"}
 
-router = APIRouter(dependencies=[MAY_READ_LOGS])
+router = APIRouter(dependencies=[MAY_SEE_ROWS])
 
 
 @router.get("/data-docs/{dag_id}/{run_id}/{table}")

@@ -29,7 +29,7 @@ from millrace.control.log.batch import BatchSources, FileFact, Intent, Stream, S
 from millrace.control.log.conflicting_commits import find_lost_race, lost_race_to
 from millrace.control.log.delta_log import read_commit
 from millrace.control.quarantine.waiting import BatchWaiting
-from millrace.errors import LeaseLostError, MillraceError
+from millrace.errors import LeaseLostError, MillraceError, first_line
 from millrace_spark.delta_io.conflict_policy import Remedy, WriteKind, remedy_of
 from millrace_spark.delta_io.conflicts import Conflict, conflict_of, is_lost_with_an_executor
 from millrace_spark.delta_io.contest import Contest
@@ -208,8 +208,7 @@ class BatchWriter:
         except Exception as error:
             if not is_lost_with_an_executor(error):
                 raise
-            # Without the error's text, which may have values of rows.
-            log.warning("%s: rows were lost with an executor", self._request.stream.table)
+            log.warning("%s: rows were lost with an executor: %s", self._request.stream.table, first_line(error))
             raise _PlanAgainError from error
 
     def _resolve_and_finish(self) -> StreamPosition:

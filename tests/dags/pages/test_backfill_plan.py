@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity
 from airflow.models.dagrun import DagRun
 from airflow.sdk.exceptions import AirflowFailException
 from airflow.utils.state import DagRunState
@@ -27,7 +26,7 @@ from lakehouse_airflow.ui.links import backfill_form_path, backfill_plan_path, d
 from lakehouse_airflow.ui.run_notes import dates_of
 from millrace.cli.app import app
 from millrace.control.planning.run_plans import Kind
-from tests.dags.pages.conftest import deny
+from tests.dags.pages.conftest import deny, deny_rows
 from tests.support.airflow.logins import login
 from tests.support.airflow.planned_lakehouse import DEFECT, SECRET, make_planned_lakehouse
 from tests.support.airflow.shown_lakehouse import EVIL
@@ -238,11 +237,9 @@ def test_a_user_of_another_dag_has_no_plan_and_sees_no_dag_downstream_without_th
     assert server.get(PAGE + WINDOW, headers=login(server, "ann")).status_code == 403
 
 
-def test_who_may_not_read_the_logs_of_the_dag_sees_no_value_of_a_row(
-    server: TestClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_who_may_not_edit_the_dag_sees_no_value_of_a_row(server: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = plan(server).words
-    deny(monkeypatch, DagAccessEntity.TASK_LOGS, "flights")
+    deny_rows(monkeypatch, "flights")
     page = plan(server)
     for secret in (SECRET, DEFECT):
         assert secret in whole

@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity
 from airflow.models.dagrun import DagRun
 from airflow.models.renderedtifields import RenderedTaskInstanceFields
 from airflow.models.xcom import XComModel
@@ -29,7 +28,7 @@ from millrace.errors import Outcome
 from millrace.overview.attention import Action, Attention, Kind
 from millrace.overview.tables.failed_task import FailedTask
 from millrace.overview.tables.table_overview import TableOverview
-from tests.dags.pages.conftest import deny
+from tests.dags.pages.conftest import deny_rows
 from tests.support.airflow.logins import login
 from tests.support.airflow.shop_runs import HAND_WRITTEN
 from tests.support.airflow.shown_lakehouse import EVIL
@@ -103,7 +102,7 @@ def test_a_failed_task_says_why_and_what_it_has_said_to_who_may_see_values_of_ro
     assert "Deliver it again. Its log says more." not in text, "one way out is enough"
     assert "the task bronze.planes failed in the run scheduled__of_march: it left no report" in text
     assert f"line 7 has {EVIL}" in show(server, table_path("bronze.weather")).words
-    deny(monkeypatch, DagAccessEntity.TASK_LOGS)
+    deny_rows(monkeypatch)
     text = tables(server).words
     assert why in text
     assert "line 7" not in text

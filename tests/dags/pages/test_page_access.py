@@ -112,9 +112,14 @@ def test_no_page_about_tables_or_runs_is_made_in_the_event_loop() -> None:
     assert [route.path for route in routes if inspect.iscoroutinefunction(route.endpoint)] == []
 
 
-def test_a_user_who_may_read_the_dags_task_logs_reads_its_pages(server: TestClient) -> None:
-    answer = server.get(PAGE, headers=login(server, "ann"))
-    assert (answer.status_code, answer.text) == (200, "values of rows")
+def test_who_may_edit_the_dag_or_by_a_setting_read_its_logs_reads_its_data_docs(
+    server: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for setting, users in (("editors", {"bob": 200, "ann": 403}), ("log_readers", {"bob": 200, "ann": 200})):
+        monkeypatch.setenv("LAKEHOUSE_ROW_VALUES_FOR", setting)
+        answers = {user: server.get(PAGE, headers=login(server, user)) for user in users}
+        assert {user: answer.status_code for user, answer in answers.items()} == users
+        assert answers["bob"].text == "values of rows"
 
 
 def test_the_menu_leads_to_the_glossary_and_the_glossary_to_the_guides(server: TestClient) -> None:

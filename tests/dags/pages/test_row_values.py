@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from pathlib import Path
 
 import pytest
 from fastapi.testclient import TestClient
@@ -17,12 +18,16 @@ from millrace.control.log.batch import FileFact
 from millrace.paths import LakehousePaths
 from millrace.settings import Settings
 from tests.support.airflow.logins import login
-from tests.support.documents.specs import bronze_spec
+from tests.support.airflow.shown_page import show
+from tests.support.documents.specs import bronze_document, bronze_spec, write_specs
 from tests.support.ledger.delta_tables import day, judge, load_batch
 from tests.support.ledger.quarantine_rows import quarantine, refused
 
 SALARY, SHOWN_SALARY, NAME = 987654, "987,654", "Ada Lovelace"
 """Values of a row, and how a page writes the number."""
+
+SECRET = "9988 7766"
+"""A value of a column that is restricted in one test."""
 
 SPEC = bronze_spec()
 QUARANTINE = table_path(SPEC.table, "quarantine")
@@ -75,24 +80,48 @@ def values_in(page: str) -> set[str]:
     return {value for value in (str(SALARY), SHOWN_SALARY, NAME) if value in page}
 
 
-@pytest.mark.usefixtures("without_logs")
 def test_who_may_only_view_assets_sees_counts_and_no_value_of_a_row(server: TestClient) -> None:
     texts = {path: server.get(path, headers=login(server, "ann")).text for path in pages()}
     assert {path: values_in(text) for path, text in texts.items()} == {path: set() for path in texts}
     quality, list_of_rows, row = (texts[path] for path in (table_path(SPEC.table, "quality"), QUARANTINE, ROW))
     for text in (quality, list_of_rows, row):
-        assert "that needs the right to read the task logs of the DAG shop" in " ".join(text.split())
+        assert "that needs the right to edit, or by a setting to read the task logs of, the DAG shop" in " ".join(
+            text.split()
+        )
         assert "?row=r" not in text
     assert "5 rows wait in quarantine" in " ".join(row.split())
     assert "3 rows fail" in quality
     assert ">41<" in quality, "a count is no value of a row"
 
 
-def test_who_may_read_the_logs_of_the_dag_sees_them(server: TestClient) -> None:
-    texts = {tab: server.get(table_path(SPEC.table, tab), headers=login(server, "ann")).text for tab in TABS}
+@pytest.mark.parametrize(("user", "setting"), [("bob", "editors"), ("ann", "log_readers")])
+def test_who_may_edit_the_dag_or_by_a_setting_read_its_logs_sees_them(
+    server: TestClient, monkeypatch: pytest.MonkeyPatch, user: str, setting: str
+) -> None:
+    monkeypatch.setenv("LAKEHOUSE_ROW_VALUES_FOR", setting)
+    texts = {tab: server.get(table_path(SPEC.table, tab), headers=login(server, user)).text for tab in TABS}
     seen = {tab: values_in(text) for tab, text in texts.items()}
     assert {tab for tab, values in seen.items() if values} == {"versions", "quality", "files", "quarantine"}
     assert seen["quality"] >= {SHOWN_SALARY, NAME}
     quality = " ".join(texts["quality"].split())
     assert "2 rows fail; none of them was kept as a sample" in quality, "no rule about the whole table"
     assert quality.count("<small>severity ") == 1, "the others are as severe as their action says"
+
+
+def test_nobody_sees_a_restricted_column_or_finds_its_values_by_a_search(
+    server: TestClient, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    hidden = {**SPEC.model_dump(mode="json", by_alias=True)["columns"], "name": {}}
+    hidden["salary"] = {"type": "int", "classification": "restricted"}
+    monkeypatch.setenv("LAKEHOUSE_TABLES", str(write_specs(tmp_path, bronze_document(columns=hidden))))
+    record = f'{{"name": "{NAME}", "salary": "{SECRET}"}}'
+    reason = f"value does not fit its type: salary is no int: {SECRET}"
+    quarantine(LakehousePaths(Settings().root), SPEC.table, refused(71, reason, record=record, received=record))
+    pages = [show(server, path).words for path in (QUARANTINE, f"{QUARANTINE}?row=r71")]
+    for page in pages:
+        assert NAME in page, "a neighbour is shown"
+        assert "salary is no int: (restricted)" in page
+        assert SECRET not in page
+    found = show(server, f"{QUARANTINE}?reason={SECRET[:4]}").words
+    assert "0 rows" in found
+    assert "0 rows" not in show(server, f"{QUARANTINE}?reason=salary").words

@@ -60,7 +60,7 @@ def test_a_rule_has_its_result_and_the_values_that_fail(server: TestClient) -> N
     [result, values] = [" ".join(row) for row in page.rows if row[:1] == [rule]]
     assert result.startswith(f"{rule} failed {EVIL}")
     assert values == f"{rule} : {EVIL}"
-    html = server.get(table_path("silver.orders", "quality"), headers=login(server, "ann")).text
+    html = server.get(table_path("silver.orders", "quality"), headers=login(server, "bob")).text
     assert "expect_<wbr>column_<wbr>max_<wbr>to_<wbr>be_<wbr>between<wbr>(amount" in html, "it breaks between words"
 
 

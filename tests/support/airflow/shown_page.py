@@ -10,8 +10,8 @@ from httpx import Response
 from tests.support.airflow.logins import login
 
 
-def show(server: TestClient, path: str, user: str = "ann") -> Shown:
-    """Return a page as a user sees it."""
+def show(server: TestClient, path: str, user: str = "bob") -> Shown:
+    """Return a page as a user sees it; bob may edit DAGs, and so see values of rows."""
     return Shown(server.get(path, headers=login(server, user)))
 
 

@@ -14,10 +14,11 @@ from millrace.contracts.row_status import PENDING, RowStatus
 from millrace.contracts.spec.table_spec import BronzeSpec, SilverSpec
 from millrace.control.quarantine.events import RowEvent
 from millrace.control.quarantine.fixable_columns import FixableColumns, fixable_columns, with_nulls
-from millrace.control.quarantine.rows import count_rows, newest_rows
+from millrace.control.quarantine.rows import count_rows, newest_rows, refusals
 from millrace.control.quarantine.stored_rows import QuarantinedRow, StoredRows
 from millrace.control.quarantine.waits import Wait, wait_of
-from millrace.overview.quarantine import RowHistory, row_history, waiting_rows
+from millrace.overview.lineage.restricted import Restrictions
+from millrace.overview.quarantine import RowHistory, ShownRows, row_history, waiting_rows
 from millrace.overview.tables.table_overview import TableOverview
 
 _ROWS = 25
@@ -42,13 +43,16 @@ def _values(shown: ShownTable) -> Mapping[str, Any]:
         }
         if not shown.may_see_rows:
             return values
+        restrictions = Restrictions(shown.reader.catalog().specs)
+        masked = ShownRows(restrictions.of(table), restrictions.of_received(spec))
         if row_id := shown.query.get("row", ""):
-            history = row_history(rows, row_id)
+            found = row_history(rows, row_id)
+            history = masked.history(found) if found else None
             columns = fixable_columns(spec, ops.paths)
             of_row = _row_values(table, history, columns) if history else {"row": None}
             listed = [history.row] if history else []
             return {**values, "row_id": row_id, **of_row, "waits": _waits(spec, listed, shown.now)}
-        of_list = _list_values(rows, shown.query)
+        of_list = _list_values(rows, shown.query, masked)
         return {**values, "row_id": "", **of_list, "waits": _waits(spec, of_list["rows"], shown.now)}
 
 
@@ -57,14 +61,16 @@ def _waits(spec: BronzeSpec | SilverSpec, rows: Iterable[QuarantinedRow], now: d
     return {row.id: wait for row in rows if (wait := wait_of(spec, row, now))}
 
 
-def _list_values(rows: StoredRows, query: Mapping[str, str]) -> dict[str, Any]:
+def _list_values(rows: StoredRows, query: Mapping[str, str], masked: ShownRows) -> dict[str, Any]:
     """Return the values for the list of rows, which begins after the row that the address names."""
     reason, status, after = query.get("reason", ""), query.get("status", ""), query.get("after", "")
     wanted = RowFilter(reason=reason, statuses=_STATUSES.get(status, PENDING))
-    shown = newest_rows(rows, wanted, _ROWS + 1, after)
+    # Otherwise a search would tell whether a row has a value that is not shown.
+    is_empty = masked.hides_values and not any(reason in each.reason for each in refusals(rows, tuple(RowStatus)))
+    shown = [] if is_empty else [masked.row(row) for row in newest_rows(rows, wanted, _ROWS + 1, after)]
     return {
         "rows": shown[:_ROWS],
-        "count": count_rows(rows, wanted),
+        "count": 0 if is_empty else count_rows(rows, wanted),
         "is_first": not after,
         "next": shown[_ROWS - 1].id if len(shown) > _ROWS else "",
         "query": {"reason": reason, "status": status if status in _STATUSES else _WAITING},

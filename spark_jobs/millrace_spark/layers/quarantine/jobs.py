@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 from millrace.contracts.counted import counted
 from millrace.contracts.job.args import Job
+from millrace.contracts.job.findings import without_value
 from millrace.contracts.job.report import JobReport, reported_run
 from millrace.contracts.job.requests import QuarantineRequest
+from millrace.contracts.restricted import EVERYTHING_RESTRICTED
 from millrace.contracts.spec.table_spec import BronzeSpec, SilverSpec
 from millrace.control.ledger.resolution import table_id
 from millrace.control.quarantine.events import Decision
@@ -110,17 +113,17 @@ def check_report(context: JobContext, job: Job, request: QuarantineRequest, rows
     dry_run = " Nothing was written: it is a dry run." if context.args.dry_run else ""
     no_rows = "no row that waits in quarantine is meant: lakehouse quarantine list"
     written = request.has_fixes and not context.args.dry_run and bool(rows)
-    restricted, received = context.restricted(context.spec.table), context.restricted_received
-    shown = [
-        {
-            "id": row.row.id,
-            "fate": row.outcome,
-            "reasons": list(map(restricted.shown_reason, row.reasons)),
-            "received": received.shown_record(row.row.received),
-        }
-        for row in rows[:MAX_SHOWN]
-    ]
+    shown = [_shown(context, row) for row in rows[:MAX_SHOWN]]
     outcome = Outcome.COMMITTED if written else Outcome.NO_OP
     message = f"{context.spec.table}: " + (f"{done}: {would}.{dry_run}" if rows else no_rows)
     details = {"rows": shown, **counts}
     return JobReport(**reported_run(job, context.args), outcome=outcome, message=message, details=details)
+
+
+def _shown(context: JobContext, checked: CheckedRow) -> dict[str, Any]:
+    """Return a row as a report has it: without restricted values, which a fix may have copied to any column."""
+    show, received, row = context.restricted(context.spec.table).shown_reason, context.restricted_received, checked.row
+    if row.fix and received:
+        show, received = without_value, EVERYTHING_RESTRICTED
+    reasons = list(map(show, checked.reasons))
+    return {"id": row.id, "fate": checked.outcome, "reasons": reasons, "received": received.shown_record(row.received)}

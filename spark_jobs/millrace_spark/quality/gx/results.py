@@ -12,6 +12,7 @@ from great_expectations.core.run_identifier import RunIdentifier
 from great_expectations.expectations.expectation_configuration import ExpectationConfiguration
 
 from millrace.contracts.job.report import CheckResult
+from millrace.contracts.restricted import RESTRICTED
 from millrace.contracts.spec.expectation import Action
 from millrace.contracts.spec.expectation_arguments import ARGUMENTS, OWN_EXPECTATIONS
 from millrace.control.gates.result import GateResult
@@ -104,9 +105,9 @@ def _details(check: CheckResult, rows: int | None) -> dict[str, Any]:
     details: dict[str, Any] = {"partial_unexpected_list": list(map(_escaped, check.samples)), "unexpected_count": 0}
     if _name(check) == "expect_table_columns_to_match_ordered_list":
         details["observed_value"] = []  # Great Expectations renders no page without it.
-    if check.observed is not None:
-        # Only this renderer of Great Expectations expects numbers by key; json_safe made them from its own result.
-        is_quantiles = _name(check) == "expect_column_quantile_values_to_be_between"
+    # Only this renderer of Great Expectations expects numbers by key; json_safe made them from its own result.
+    is_quantiles = _name(check) == "expect_column_quantile_values_to_be_between"
+    if check.observed is not None and not (is_quantiles and check.observed == RESTRICTED):
         details["observed_value"] = check.observed if is_quantiles else _escaped(check.observed)
     if unexpected and rows:
         share = 100 * unexpected / rows

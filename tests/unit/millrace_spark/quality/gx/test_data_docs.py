@@ -19,6 +19,7 @@ import pytest
 from millrace.contracts.interval import Interval
 from millrace.contracts.job.args import CheckedVersion, DataDocsArgs
 from millrace.contracts.job.report import CheckResult
+from millrace.contracts.restricted import RESTRICTED
 from millrace.contracts.spec.arguments import Arguments
 from millrace.contracts.spec.custom_expectations import CustomExpectation
 from millrace.contracts.spec.expectation_arguments import ARGUMENTS, CUSTOM_EXPECTATIONS, OWN_EXPECTATIONS
@@ -118,6 +119,7 @@ def test_every_expectation_has_its_lines(
             CheckResult(**about, action="fail", passed=True),
             CheckResult(**about, action="warn", passed=False, observed=observed, samples=("c",)),
             CheckResult(**about, action="fail", passed=False, unexpected_rows=2, samples=(1, 2)),
+            CheckResult(**about, action="fail", passed=False, observed=RESTRICTED, samples=(RESTRICTED,)),
             CheckResult(**about, action="fail", passed=False, error="there is no column a"),
         ]
     with caplog.at_level(logging.WARNING):
@@ -125,7 +127,8 @@ def test_every_expectation_has_its_lines(
     assert "rendering" not in caplog.text + capfd.readouterr().err, "Great Expectations could not draw it"
     assert text.count("2 unexpected values found. 40% of 5 total rows.") == len(names) > 40
     assert text.count("there is no column a") >= len(names)
-    assert [name for name in names if text.count(f"{rule(name)} ") < 4] == []
+    assert text.count(RESTRICTED) >= len(names)
+    assert [name for name in names if text.count(f"{rule(name)} ") < 5] == []
 
 
 def test_each_rule_says_which_rows_it_was_judged_by_also_one_that_great_expectations_lacks(tmp_path: Path) -> None:

@@ -246,12 +246,16 @@ def allow(context: dict[str, Any]) -> None:
 
 
 @pytest.mark.usefixtures("records")
-def test_the_question_says_how_many_go_why_and_for_which_batch(asked: Callable[..., dict[str, Any]]) -> None:
+def test_the_question_says_how_many_go_why_and_for_which_batch(
+    asked: Callable[..., dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
     question = DELETE.question(asked(**FORM_OF_DELETES))
     assert question.subject == "Delete 480 of 500 keys of silver.orders?"
     assert "Then clear the task that waits" in question.body
+    assert "order_id=o1" not in question.body
+    monkeypatch.setenv("LAKEHOUSE_ROW_VALUES_FOR", "log_readers")
+    assert "order_id=o1" in DELETE.question(asked(**FORM_OF_DELETES)).body
     for part in (
-        "order_id=o1",
         "bronze.orders up to version 7",
         "says bob: `they are sold`",
         "**Reject**",

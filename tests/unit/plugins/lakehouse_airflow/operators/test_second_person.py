@@ -206,14 +206,31 @@ def test_either_answer_is_kept_with_who_gave_it(
     assert asked(run_of, "manual__1", "manual") == ["shop"], "a run by hand asks about all that is open"
 
 
-def test_a_question_says_how_many_rows_have_the_field_and_some_values(
-    columns: NewColumns, run_of: MakeRun, house: House
+@pytest.mark.parametrize(
+    ("setting", "classification", "some"),
+    [
+        ("log_readers", "internal", ', such as "red", "blue"'),
+        ("log_readers", "restricted", ""),
+        ("editors", "internal", ""),
+    ],
+)
+def test_a_question_says_how_many_rows_have_the_field_and_some_values_where_people_may_see_them(
+    columns: NewColumns,
+    run_of: MakeRun,
+    house: House,
+    monkeypatch: pytest.MonkeyPatch,
+    setting: str,
+    classification: str,
+    some: str,
 ) -> None:
+    monkeypatch.setenv("LAKEHOUSE_ROW_VALUES_FOR", setting)
+    asking = bronze_document(on_drift="evolve", evolve="ask", classification=classification)
+    write_specs(house.folder / "tables", asking)
     kept = pa.table({"_rescued": ['{"colour": "red"}', None, '{"colour": "red", "n": 1}', '{"colour": "blue"}']})
     write_deltalake(str(LakehousePaths(house.root).table(ORDERS)), kept)
     questions = OpenQuestionsOperator(task_id="open").execute(run_of(ASKED_RUN, run_type="asset_triggered"))
     assert {question["column"]: question["kept"] for question in questions} == {
-        "colour": '3 rows, such as "red", "blue"',
+        "colour": f"3 rows{some}",
         "shop": "0 rows",
     }
 
