@@ -23,6 +23,7 @@ from millrace.contracts.spec.bronze_sources import BronzeSource, KafkaSource
 from millrace.contracts.spec.table_spec import AnySpec, GoldSpec, SilverSpec
 from millrace.control.log.delta_log import latest_version
 from millrace.overview.columns import column_names
+from millrace.overview.lineage.restricted import Restrictions, stated_classifications
 from millrace.settings import Settings
 
 _LOGICAL = "millrace"
@@ -56,16 +57,23 @@ def names_of_source(source: BronzeSource, settings: Settings, topics: Iterable[s
     return [name_of(lake_path(settings.landing) / source.landing)]
 
 
-def table_facets(spec: AnySpec, table: LakePath, version: int | None) -> dict[str, DatasetFacet]:
-    """Return what a spec says about its table, and the table's version if it is known."""
-    fields = schema_fields(spec, table, version)
+def table_facets(
+    spec: AnySpec, specs: Mapping[str, AnySpec], table: LakePath, version: int | None
+) -> dict[str, DatasetFacet]:
+    """Return what a spec, and those upstream, say about its table, and the table's version if it is known."""
+    fields, restricted = schema_fields(spec, table, version), Restrictions(specs).of(spec.table)
     identifier = symlinks_dataset.Identifier(namespace=_LOGICAL, name=spec.table, type="TABLE")
-    tag = tags_dataset.TagsDatasetFacetFields(key="classification", value=spec.classification, source="MILLRACE")
+    classified = dict[str | None, str]([(None, spec.classification), *stated_classifications(spec).items()])
+    classified |= {field.name: "restricted" for field in fields if field.name in restricted}
+    tags = [
+        tags_dataset.TagsDatasetFacetFields(key="classification", value=value, source="MILLRACE", field=name)
+        for name, value in classified.items()
+    ]
     facets: dict[str, DatasetFacet] = {
         "schema": schema_dataset.SchemaDatasetFacet(fields=fields),
         "storage": storage_dataset.StorageDatasetFacet(storageLayer="delta", fileFormat="parquet"),
         "symlinks": symlinks_dataset.SymlinksDatasetFacet(identifiers=[identifier]),
-        "tags": tags_dataset.TagsDatasetFacet(tags=[tag]),
+        "tags": tags_dataset.TagsDatasetFacet(tags=tags),
     }
     if version is not None:
         facets["version"] = dataset_version_dataset.DatasetVersionDatasetFacet(datasetVersion=str(version))

@@ -44,7 +44,7 @@ def lineage_of_write(table: str, report: JobReport | None, run_id: str, settings
     committed = committed_by(run_id, path, written.version) if written else Committed()
     sources = _sources(spec, settings, committed)
     lineage = column_lineage(spec, sources, catalog.specs)
-    facets = {**table_facets(spec, path, report.version if report else None), "columnLineage": lineage}
+    facets = {**table_facets(spec, catalog.specs, path, report.version if report else None), "columnLineage": lineage}
     inputs = _inputs(spec, catalog, settings, sources, lineage, committed, written)
     output = _output(name_of(path), facets, _output_statistics(written, committed) if written else {})
     return OperatorLineage(inputs=inputs, outputs=[output])
@@ -53,7 +53,8 @@ def lineage_of_write(table: str, report: JobReport | None, run_id: str, settings
 def lineage_of_gate(table: str, specs: Path, decision: GateDecision | None, settings: Settings) -> Lineage:
     """Return the version that a gate checked, with the result of each rule."""
     path = settings.paths.table(table)
-    facets = table_facets(load_catalog(specs).spec(table), path, decision.version if decision else None)
+    catalog, version = load_catalog(specs), decision.version if decision else None
+    facets = table_facets(catalog.spec(table), catalog.specs, path, version)
     results = quality_facets(decision.checks if decision else ())
     return OperatorLineage(inputs=[_input(name_of(path), facets, results)])
 
@@ -61,7 +62,8 @@ def lineage_of_gate(table: str, specs: Path, decision: GateDecision | None, sett
 def lineage_of_job(table: str, report: JobReport | None, settings: Settings) -> Lineage:
     """Return the table on which another job worked, such as maintenance, with the version that it left."""
     path = settings.paths.table(table)
-    facets = table_facets(load_catalog(settings.tables).spec(table), path, report.version if report else None)
+    catalog, version = load_catalog(settings.tables), report.version if report else None
+    facets = table_facets(catalog.spec(table), catalog.specs, path, version)
     return OperatorLineage(outputs=[_output(name_of(path), facets, {})])
 
 
@@ -101,7 +103,7 @@ def _inputs(
     return [
         _input(
             name,
-            table_facets(catalog.spec(table), settings.paths.table(table), versions.get(table)),
+            table_facets(catalog.spec(table), catalog.specs, settings.paths.table(table), versions.get(table)),
             statistics if table in spec.source_tables else {},
         )
         for table, names in sources.items()

@@ -11,7 +11,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from deltalake.schema import Field, PrimitiveType
 
-from lakehouse_airflow.lineage.datasets import name_of, names_of_source, schema_fields
+from lakehouse_airflow.lineage.datasets import name_of, names_of_source, schema_fields, table_facets
 from lakehouse_airflow.lineage.quality import quality_facets
 from lakehouse_airflow.lineage.stored_types import stored_types
 from lakehouse_airflow.lineage.task_lineage import lineage_of_write
@@ -23,7 +23,7 @@ from millrace.control.log.batch import PinnedTable
 from millrace.errors import Outcome
 from millrace.paths import LakehousePaths
 from millrace.settings import Settings
-from tests.support.documents.specs import bronze_spec, gold_spec, write_specs
+from tests.support.documents.specs import bronze_document, bronze_spec, gold_spec, silver_spec, write_specs
 from tests.support.ledger.delta_tables import append, create_table, day, load_batch, sources_reading
 from tests.support.silver.known_customers import BRONZE_ORDERS, CUSTOMERS, ORDERS, shop_documents
 
@@ -172,3 +172,12 @@ def test_the_table_for_whose_rows_others_wait_is_an_input_with_the_version_that_
     versions = {each.name: each.facets["version"].datasetVersion for each in found.inputs}
     assert versions == {str(paths.table(BRONZE_ORDERS)): "1", str(paths.table(CUSTOMERS)): str(looked_into)}
     assert [each.name for each in found.inputs if each.inputFacets] == [str(paths.table(BRONZE_ORDERS))]
+
+
+def test_a_restricted_column_has_a_tag_in_each_table_that_it_reaches(tmp_path: Path) -> None:
+    amount = {"type": "int", "classification": "restricted"}
+    bronze = bronze_spec(columns={**bronze_document()["columns"], "amount": amount})
+    specs = {spec.table: spec for spec in (bronze, silver_spec())}
+    for spec in specs.values():
+        [*tags] = table_facets(spec, specs, tmp_path, 1)["tags"].tags  # type: ignore[attr-defined]
+        assert {(tag.field, tag.value) for tag in tags} == {(None, "internal"), ("amount", "restricted")}
