@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import random
+import sys
 from datetime import UTC, datetime
 
 from locust import HttpUser, between, constant_pacing, task
@@ -58,4 +59,6 @@ class Viewer(_User):
     @task
     def look(self) -> None:
         """Open a page."""
-        self.client.get(random.choice(PAGES), name="pages")
+        page = random.choice(PAGES)
+        if not self.client.get(page, name="pages").ok:
+            sys.stderr.write(f"failed: {page}\n")

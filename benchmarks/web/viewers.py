@@ -33,7 +33,7 @@ VIEWERS, SECONDS, QUIET_SECONDS = 50, 120, 60
 MOST = 2.0
 """How many times the quiet figure a figure beside the viewers may be."""
 
-TABS = ("", "/versions", "/quality", "/files", "/quarantine", "/storage", "/lineage", "/spec")
+TABS = ("", "/versions", "/quality", "/storage", "/lineage", "/spec")
 WATCHED = ("Airflow's API", "scheduler's heartbeat")
 
 
@@ -42,11 +42,12 @@ def main() -> None:
     console = Console(highlight=False)
     place = {"root": FOLDER / "lakehouse", "landing": str(FOLDER / "landing"), "runs": FOLDER / "runs"}
     settings = Settings().model_copy(update=place)
-    stack = Stack(Home(FOLDER / "home"), settings, Address.free(Home(FOLDER / "home"), settings))
-    stack.claim()
+    home = Home(FOLDER / "home")
+    loading = Stack(home, settings, Address.free(home, settings))
+    loading.claim()
     prepare(settings, console)
-    run_backfill(stack, console)
-    with stack, stack.api() as api:
+    run_backfill(loading, console)
+    with Stack(home, settings, Address.free(home, settings)) as stack, stack.api() as api:
         pages = addresses(api, settings)
         password = passwords(stack.home, stack.users)[USER]
         environment = {"VIEWER": USER, "VIEWER_PASSWORD": password, "VIEWED_PAGES": "\n".join(pages)}
@@ -64,10 +65,12 @@ def main() -> None:
 def addresses(api: AirflowApi, settings: Settings) -> list[str]:
     """Return the addresses of all pages: of each table, of the first run, of its Data Docs, and of all tables."""
     tables = list(load_catalog(settings.tables).of_domain(DOMAIN))
-    run = quote(next(iter(api.runs(DOMAIN))).dag_run_id, safe="")
+    run = quote(next(iter(api.runs(DOMAIN, run_type="backfill"))).dag_run_id, safe="")
     return [
         *("/lakehouse/tables", "/lakehouse/lineage", f"/lakehouse/lineage?domain={DOMAIN}"),
         *(f"/lakehouse/tables/{spec.table}{tab}" for spec in tables for tab in TABS),
+        *(f"/lakehouse/tables/{spec.table}/files" for spec in tables if spec.layer == "bronze"),
+        *(f"/lakehouse/tables/{spec.table}/quarantine" for spec in tables if spec.layer != "gold"),
         *(f"/lakehouse/lineage?table={spec.table}" for spec in tables),
         *(f"/lakehouse/data-docs/{DOMAIN}/{run}/{spec.table}" for spec in tables),
         *(f"/lakehouse/runs/{DOMAIN}/{run}", f"/lakehouse/backfill-plan/{DOMAIN}?first={FIRST}&last={LAST}"),
@@ -79,12 +82,14 @@ def ask(url: str, environment: dict[str, str], seconds: int, users: int, *who: s
     """Let locust send requests; return what it says of each kind of request, by its name."""
     with TemporaryDirectory() as folder:
         locust = [str(PROJECT / ".venv" / "bin" / "uv"), "tool", "run", "--from", LOCUST, "locust", *who]
-        how = ["--headless", "--only-summary", "--users", users, "--spawn-rate", users, "--run-time", f"{seconds}s"]
+        how = ["--headless", "--only-summary", "--users", users, "--spawn-rate", 5, "--run-time", f"{seconds}s"]
         files = ["--locustfile", Path(__file__).with_name("clicks.py"), "--csv", Path(folder) / "figures"]
         command = [*locust, *how, *files, "--host", url]
         done = subprocess.run([*map(str, command)], env={**os.environ, **environment}, capture_output=True, text=True)
         if not (Path(folder) / "figures_stats.csv").exists():
             sys.exit(done.stderr)
+        failed = {line for line in done.stderr.splitlines() if "failed: " in line}
+        sys.stderr.write("".join(f"{line}\n" for line in sorted(failed)))
         with (Path(folder) / "figures_stats.csv").open() as lines:
             return {row["Name"]: row for row in csv.DictReader(lines) if row["Name"] != "Aggregated"}
 
@@ -94,7 +99,8 @@ def figures(quiet: dict[str, dict[str, str]], busy: dict[str, dict[str, str]]) -
     table = Table("", "requests", "p50", "p95", "longest", "p95 with no viewers", box=None)
     for name, row in busy.items():
         before = quiet[name]["95%"] if name in quiet else ""
-        table.add_row(name, row["Request Count"], row["50%"], row["95%"], row["Max Response Time"], before)
+        longest = f"{float(row['Max Response Time']):.0f}"
+        table.add_row(name, row["Request Count"], row["50%"], row["95%"], longest, before)
     return table
 
 

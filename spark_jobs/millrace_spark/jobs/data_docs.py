@@ -6,6 +6,7 @@ person reads it; pages that exist are not built again.
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -73,5 +74,6 @@ def _interval(recorded: RecordedResult, paths: LakehousePaths) -> Interval | Non
 
 
 if __name__ == "__main__":
+    os.nice(10)  # It computes for ten seconds, beside the web server of which one person has asked for the pages.
     restrict_new_files(Settings())
     sys.stdout.write(build(DataDocsArgs.from_argv(sys.argv[1:])))
