@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.qualify import qualify
 from sqlglot.optimizer.scope import Scope, build_scope
 
-from millrace.sql.expression import Use, has_star, use_of
-from millrace.sql.query.select_query import query_of
+from millrace.sql.expression import Use, use_of
+from millrace.sql.query.select_query import names_columns, query_of
 
 Place = tuple[str, str, str]
 """Alias of a source, its column, and what happens to it in the words of OpenLineage, such as `AGGREGATION`."""
 
 _CLAUSES = {"where": "FILTER", "having": "FILTER", "qualify": "FILTER", "group": "GROUP_BY", "joins": "JOIN"}
+_UNNAMED = "_col_"
+"""How sqlglot begins the name of a column for which the query has none."""
+
 _DIRECT = [Use.IDENTITY, Use.TRANSFORMATION, Use.AGGREGATION]
 
 
@@ -35,20 +38,31 @@ def places_of_columns(query: str, columns: Mapping[str, tuple[str, ...]]) -> dic
     return {name: list(dict.fromkeys(_of_output(scope, at))) for at, name in enumerate(names)} if scope else {}
 
 
-def places_of_results(query: str, columns: Mapping[str, tuple[str, ...]]) -> list[list[Place]] | None:
+def places_of_results(
+    query: str, columns: Mapping[str, tuple[str, ...]], results: Sequence[str]
+) -> list[list[Place]] | None:
     """Return for each column of the result, also of `*`, the columns of sources that it comes from.
 
-    None stands for a query of which sqlglot cannot say it, or that reads all columns in one value.
+    None stands for a query of which sqlglot cannot say it, or that does not name what it reads.
 
-    >>> places = places_of_results("SELECT *, a + b FROM f", {"f": ("a", "b")})
+    Args:
+        query: the query.
+        columns: alias -> the columns of the source.
+        results: the columns of the result, as Spark names them; sqlglot may give `*` others, or another order.
+
+    >>> places = places_of_results("SELECT *, a + b FROM f", {"f": ("a", "b")}, ["a", "b", "(a + b)"])
     >>> [[name for _, name, _ in of_column] for of_column in places or ()]
     [['a'], ['b'], ['a', 'b']]
-    >>> places_of_results("SELECT to_json(struct(*)) FROM f", {"f": ("a", "b")})
+    >>> places_of_results("SELECT to_json(struct(*)) FROM f", {"f": ("a", "b")}, ["x"])
     """
     scope = scope_of(query, columns)
-    if scope is None or not isinstance(scope.expression, exp.Query) or has_star(scope.expression):
+    if scope is None or not isinstance(scope.expression, exp.Query) or not names_columns(scope.expression):
         return None
-    return [list(dict.fromkeys(_of_output(scope, at))) for at in range(len(scope.expression.named_selects))]
+    names = scope.expression.named_selects
+    are_same = (own.startswith(_UNNAMED) or own == name.lower() for own, name in zip(names, results, strict=False))
+    if len(names) != len(results) or not all(are_same):
+        return None
+    return [list(dict.fromkeys(_of_output(scope, at))) for at in range(len(names))]
 
 
 def places_of_rows(query: str, columns: Mapping[str, tuple[str, ...]]) -> list[Place]:
@@ -79,9 +93,9 @@ def scope_of(query: str, columns: Mapping[str, tuple[str, ...]]) -> Scope | None
         whole = qualify(
             tree.copy(), dialect="spark", schema=schema, validate_qualify_columns=False, quote_identifiers=False
         )
+        return build_scope(whole)
     except SqlglotError:
         return None
-    return build_scope(whole)
 
 
 def _of_output(scope: Scope, at: int) -> Iterator[Place]:
@@ -97,13 +111,26 @@ def _of_output(scope: Scope, at: int) -> Iterator[Place]:
 
 
 def _of_column(scope: Scope, column: exp.Column) -> Iterator[Place]:
-    source = scope.sources.get(column.table)
+    source = _source_of(scope, column)
     if isinstance(source, exp.Table):
-        yield source.name, column.name, Use.IDENTITY
+        # Else it is a function that makes rows, or a part of WITH that PIVOT turns.
+        if isinstance(source.this, exp.Identifier) and source.name not in scope.cte_sources:
+            yield source.name, column.name, Use.IDENTITY
     elif isinstance(source, Scope) and isinstance(source.expression, exp.Query):
         names = source.outer_columns or source.expression.named_selects
         if column.name in names:
             yield from _of_output(source, names.index(column.name))
+    elif isinstance(source, Scope):  # LATERAL, such as explode()
+        for inner in _columns_in(source.expression):
+            yield from ((alias, name, Use.TRANSFORMATION) for alias, name, _ in _of_column(source, inner))
+
+
+def _source_of(scope: Scope, column: exp.Column) -> exp.Table | Scope | None:
+    """Return the source of a column of a scope, or of a subquery in it, which may read sources of outer scopes."""
+    owner = next((inner for inner in scope.traverse() if id(column) in inner.column_index), scope)
+    while owner.parent and column.table not in owner.sources:
+        owner = owner.parent
+    return owner.sources.get(column.table)
 
 
 def _columns_in(node: exp.Expr) -> list[exp.Column]:

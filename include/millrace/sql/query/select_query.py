@@ -57,7 +57,7 @@ class SelectQuery:
     @property
     def names_its_columns(self) -> bool:
         """Whether it names each column that it reads."""
-        return self.tree is not None and not has_star(self.tree)
+        return self.tree is not None and names_columns(self.tree)
 
     @property
     def spark_text(self) -> str:
@@ -187,6 +187,11 @@ class SelectQuery:
             fix = closest_word(name, sorted(FUNCTIONS)) or "Spark has no function of this name"
             yield Refusal(f"unknown function {name!r}", fix)
         yield from unordered(tree)
+
+
+def names_columns(tree: exp.Query) -> bool:
+    """Whether a query names each column that it reads; PIVOT and UNPIVOT make others of them."""
+    return not has_star(tree) and tree.find(exp.Pivot) is None
 
 
 @lru_cache(maxsize=512)

@@ -37,9 +37,8 @@ def query_returns_no_rows(
         frame.createOrReplaceTempView(view_of(table))
     try:
         rows = df.sparkSession.sql(query.spark_text)
-        hidden = _restricted_places(
-            query.spark_text, {table: each.columns for table, each in frames.items()}, restricted
-        )
+        columns = {table: each.columns for table, each in frames.items()}
+        hidden = _restricted_places(query.spark_text, columns, rows.columns, restricted)
         numbered = rows.toDF(*(f"_{place}" for place in range(len(rows.columns))))
         values = [
             (F.lit(RESTRICTED) if hidden is None or place in hidden else F.col(f"_{place}")).alias(name)
@@ -61,13 +60,14 @@ def query_returns_no_rows(
 
 
 def _restricted_places(
-    query: str, columns: Mapping[str, Sequence[str]], restricted: RestrictedRules
+    query: str, columns: Mapping[str, Sequence[str]], results: Sequence[str], restricted: RestrictedRules
 ) -> Collection[int] | None:
     """Return the places of the columns of a query that come from restricted ones; None if that cannot be said.
 
     Args:
         query: the query over views.
         columns: table as the rule names it -> its columns.
+        results: the columns of the query.
         restricted: the restricted columns of these tables.
     """
     of_views = {view_of(table): restricted.of(table) for table in columns}
@@ -75,7 +75,8 @@ def _restricted_places(
         return ()
     from millrace.sql.query.lineage import places_of_results  # loads sqlglot, which takes half a second
 
-    of_results = places_of_results(query, {view_of(table): tuple(names) for table, names in columns.items()})
+    of_sources = {view_of(table): tuple(names) for table, names in columns.items()}
+    of_results = places_of_results(query, of_sources, results)
     if of_results is None:
         return None
     return [

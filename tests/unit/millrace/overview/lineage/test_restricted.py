@@ -87,6 +87,16 @@ def test_sql_that_reads_all_columns_is_restricted() -> None:
     assert not restricted("silver.orders", bronze(), silver(whole=whole))
 
 
+def test_a_query_that_makes_rows_or_columns_of_a_restricted_one_is_followed() -> None:
+    tables = [bronze(amount=AMOUNT), silver()]
+    for select in (
+        "(SELECT max(p.amount) FROM o AS p) AS x FROM o",
+        "x FROM o LATERAL VIEW explode(array(o.amount)) AS x",
+        "x FROM o UNPIVOT (x FOR c IN (amount, event_seq))",
+    ):
+        assert "x" in names("gold.last_orders", *tables, gold_query_spec(query=f"SELECT {select}")), select
+
+
 def test_of_several_sources_one_restricted_column_suffices() -> None:
     other = bronze_spec(table="bronze.more_orders", columns={**bronze_document()["columns"], "amount": AMOUNT})
     merged = silver_document(sources=[{"table": "bronze.orders"}, {"table": other.table}])
