@@ -108,8 +108,9 @@ class JobContext:
 
     @property
     def hides_values(self) -> bool:
-        """Whether the job's table, or one that it reads, has restricted columns."""
-        return any(self.restricted(table) for table in (self.spec.table, *self.spec.upstream_tables))
+        """Whether the job's table, or one that it or a rule reads, has restricted columns."""
+        of_rules = (table for rule in self.spec.table_rules for table in rule.other_tables)
+        return any(map(self.restricted, (self.spec.table, *self.spec.upstream_tables, *of_rules)))
 
     @property
     def restricted_received(self) -> RestrictedColumns:
