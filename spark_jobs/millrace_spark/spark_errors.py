@@ -14,6 +14,9 @@ _CAUSE = re.compile(r"^(?:Caused by)?: [\w.$]+(?:: |$)|\(TID \d+\) \([^()]*\): (
 _DEAD_EXECUTOR = re.compile(r"exited caused by one of the running tasks|java\.lang\.OutOfMemoryError")
 """What Spark says of an executor that ended at its task, or whose task got no memory."""
 
+_CONDITION = re.compile(r"\[[A-Z][A-Z0-9_]*(?:\.[A-Z0-9_]+)*\](?= )")
+"""What an error of Spark begins with, such as `[CAST_INVALID_INPUT]`."""
+
 _RESTARTED_SERVER = (
     "INVALID_HANDLE.SESSION_CHANGED",
     "INVALID_HANDLE.SESSION_CLOSED",
@@ -59,9 +62,11 @@ def without_values(error: str) -> str:
 
     >>> without_values("[CAST_INVALID_INPUT] The value '12-34' of the type STRING cannot be cast to INT.")
     '[CAST_INVALID_INPUT] (restricted)'
+    >>> without_values("['12-34'] is no int")
+    '(restricted)'
     """
-    condition, bracket, _ = error.partition("] ")
-    return f"{condition}] {RESTRICTED}" if bracket and error.startswith("[") else RESTRICTED
+    condition = _CONDITION.match(error)
+    return f"{condition[0]} {RESTRICTED}" if condition else RESTRICTED
 
 
 def is_server_gone(error: BaseException) -> bool:
