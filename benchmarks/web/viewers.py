@@ -88,8 +88,8 @@ def ask(url: str, environment: dict[str, str], seconds: int, users: int, *who: s
         done = subprocess.run([*map(str, command)], env={**os.environ, **environment}, capture_output=True, text=True)
         if not (Path(folder) / "figures_stats.csv").exists():
             sys.exit(done.stderr)
-        failed = {line for line in done.stderr.splitlines() if "failed: " in line}
-        sys.stderr.write("".join(f"{line}\n" for line in sorted(failed)))
+        failures = (Path(folder) / "figures_failures.csv").read_text()
+        sys.stderr.write(failures.partition("\n")[2])
         with (Path(folder) / "figures_stats.csv").open() as lines:
             return {row["Name"]: row for row in csv.DictReader(lines) if row["Name"] != "Aggregated"}
 
