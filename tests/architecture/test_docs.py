@@ -12,7 +12,7 @@ from tests import foreign_readers
 
 GLOSSARY = Path("docs/glossary.md")
 OPERATORS, EXAMPLES = Path("docs/guides/use-the-operators.md"), Path("docs/examples")
-MOST_WORDS = 25
+MOST_WORDS = 32
 PAGES = sorted([*Path().glob("*.md"), *Path("docs").rglob("*.md"), *Path("benchmarks").glob("*.md")])
 DRAWN = {"flow.svg"}
 """The pictures that no command makes."""
