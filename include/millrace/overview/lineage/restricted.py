@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from functools import reduce
+from itertools import chain
 from operator import or_
 from typing import TYPE_CHECKING
 
@@ -53,8 +54,13 @@ class Restrictions:
         return {table: self.of(table) for table in tables}
 
     def of_received(self, spec: AnySpec) -> RestrictedColumns:
-        """Return the restricted columns of rows as a table receives them: in bronze its own, else its sources'."""
-        return reduce(or_, map(self.of, spec.source_tables or (spec.table,)))
+        """Return the restricted columns of rows as a table receives them: in bronze its own, else its sources'.
+
+        A source's column is restricted, too, if the table itself states so for what it makes of it.
+        """
+        of_sources = reduce(or_, map(self.of, spec.source_tables or (spec.table,)))
+        read = self._read_by_stated(spec)
+        return of_sources | RestrictedColumns(read, read, others=True) if read else of_sources
 
     def _find(self, spec: AnySpec) -> RestrictedColumns:
         stated, names = stated_classifications(spec), set[str]()
@@ -65,6 +71,7 @@ class Restrictions:
             from millrace.overview.lineage.origins import origins_of_columns
 
             origins, unclear = origins_of_columns(spec, self._specs), _unclear_columns(spec)
+        read = self._read_by_stated(spec)
         for name in columns:  # SQL names columns of its own table only if they stand before it
             if name in stated:
                 is_restricted = stated[name] == _MOST
@@ -72,18 +79,31 @@ class Restrictions:
                 is_restricted = True
             else:
                 of_name = None if name in unclear else origins.get(name)
-                is_restricted = follows and (of_name is None or self._has_restricted(of_name, spec.table, names))
+                is_restricted = follows and (of_name is None or self._has_restricted(of_name, spec.table, names, read))
             if is_restricted:
                 names.add(name)
         small_names, small_columns = (frozenset(map(str.lower, each)) for each in (names, columns))
         return RestrictedColumns(small_names, small_columns, spec.classification == _MOST or bool(names))
 
-    def _has_restricted(self, origins: Iterable[Origin], table: str, own: Collection[str]) -> bool:
+    def _has_restricted(
+        self, origins: Iterable[Origin], table: str, own: Collection[str], read: Collection[str]
+    ) -> bool:
         return any(
-            each.field in own if each.table == table else each.field in self.of(each.table)
+            each.field in own if each.table == table else each.field in self.of(each.table) or each.field in read
             for each in origins
             if each.table  # else a source system delivers it
         )
+
+    def _read_by_stated(self, spec: AnySpec) -> frozenset[str]:
+        """Return the columns of the sources of a silver table whose values it states to be restricted."""
+        if not isinstance(spec, SilverSpec) or not _states_any(spec):
+            return frozenset()
+        from millrace.overview.lineage.origins import of_sources, origins_of_columns
+
+        stated, origins = stated_classifications(spec), origins_of_columns(spec, self._specs)
+        of_stated = (origins[name] for name in spec.columns if stated.get(name, spec.classification) == _MOST)
+        found = of_sources(chain.from_iterable(of_stated), spec.table, origins)
+        return frozenset(each.field.lower() for each in found if each.is_direct)
 
 
 def stated_classifications(spec: AnySpec) -> dict[str, Classification]:

@@ -87,6 +87,15 @@ def test_sql_that_reads_all_columns_is_restricted() -> None:
     assert not restricted("silver.orders", bronze(), silver(whole=whole))
 
 
+def test_what_only_silver_states_holds_for_the_rows_that_it_receives_and_for_all_that_it_makes_of_them() -> None:
+    twice, shown = {"type": "int", "from": "amount * 2"}, {"type": "int", "from": "amount", "classification": "public"}
+    table = silver(amount=AMOUNT, twice=twice, shown=shown)
+    assert names(table.table, bronze(), table) == {"amount", "twice"}
+    received = Restrictions({spec.table: spec for spec in (bronze(), table)}).of_received(table)
+    assert ["amount" in received, "_rescued" in received, "day" in received] == [True, True, False]
+    assert "amount" not in restricted("bronze.orders", bronze(), table)
+
+
 def test_a_query_that_makes_rows_or_columns_of_a_restricted_one_is_followed() -> None:
     tables = [bronze(amount=AMOUNT), silver()]
     for select in (
