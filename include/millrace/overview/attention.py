@@ -14,7 +14,7 @@ from millrace.contracts.spec.table_spec import GoldSpec
 from millrace.contracts.time_format import MINUTE
 from millrace.control.gates.result import GateResult
 from millrace.overview.failures import failure_cause, failure_message, failure_way_out
-from millrace.overview.observations import observed_text
+from millrace.overview.observations import failure_without_values
 from millrace.overview.tables.condition import Condition
 from millrace.overview.tables.table_overview import TableOverview
 from millrace.specs.invalid_spec import InvalidSpec
@@ -173,16 +173,8 @@ def refusal_cause(refused: GateResult) -> str:
     )
     if not failed:
         return about
-    first, others = failed[0], f"; and {len(failed) - 1} more failed" if failed[1:] else ""
-    if first.error:
-        result = "could not be checked"
-    elif first.unexpected_rows is not None:
-        result = f"is failed by {counted(first.unexpected_rows, 'row')}"
-    else:
-        observed = observed_text(first, may_see_rows=False)
-        result = f"observed {observed}" if observed else "failed"
-    reason = f" ({first.reason})" if first.reason else ""
-    return f"{about}: {first.bounded_rule} {result}{reason}{others}"
+    others = f"; and {len(failed) - 1} more failed" if failed[1:] else ""
+    return f"{about}: {failure_without_values(failed[0])}{others}"
 
 
 def _given_up_files(table: TableOverview) -> Iterator[Attention]:

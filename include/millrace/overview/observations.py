@@ -45,6 +45,23 @@ def observed_text(check: CheckResult, *, may_see_rows: bool) -> str:
     return _text(check.observed)
 
 
+def failure_without_values(check: CheckResult) -> str:
+    """Return the rule as it is written, its failure without a value of a row, and why the rule exists.
+
+    >>> failure_without_values(CheckResult(rule="expect_column_max_to_be_between(salary)", action="fail", passed=False,
+    ...                                    expected={"max_value": 9}, observed=90000, reason="by law"))
+    'expect_column_max_to_be_between(salary, max_value=9) failed (by law)'
+    """
+    if check.error:
+        result = "could not be checked"
+    elif check.unexpected_rows is not None:
+        result = f"is failed by {counted(check.unexpected_rows, 'row')}"
+    else:
+        observed = observed_text(check, may_see_rows=False)
+        result = f"observed {observed}" if observed else "failed"
+    return f"{check.bounded_rule} {result}{f' ({check.reason})' if check.reason else ''}"
+
+
 def is_counted(check: CheckResult) -> bool:
     """Whether what a rule has observed is no value of a row."""
     return check.rule.partition("(")[0] in _COUNTED

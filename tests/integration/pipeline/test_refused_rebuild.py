@@ -24,18 +24,22 @@ def made(shared: Lakehouse) -> Lakehouse:
 def test_a_person_may_let_the_new_table_pass_as_its_gate_has_refused_it_and_no_later_version(shop: Lakehouse) -> None:
     before = visible_rows(shop)
     rule = {"expect_table_row_count_to_be_between": {"min_value": 99}, "action": "fail", "reason": "a big shop"}
-    shop.specs(gold_document(expectations=[rule]))
+    of_values = {"expect_column_values_to_be_in_set": {"column": "orders", "value_set": [777]}, "action": "fail"}
+    shop.specs(gold_document(expectations=[rule, of_values]))
     nothing = shop.rebuild(GOLD, allow_refused=True, why="small")
     assert (nothing.outcome, "there is nothing to let pass" in nothing.message) == (Outcome.BAD_INPUT, True)
     failed = "expect_table_row_count_to_be_between(min_value=99) observed 2 (a big shop)"
-    assert shop.rebuild(GOLD).message.split("\n") == [
-        f"{GOLD}: the rebuilt table did not pass its gate: {failed}",
+    failed += "; expect_column_values_to_be_in_set(orders, value_set=[777]) is failed by 2 rows"
+    cause, *ways_out = shop.rebuild(GOLD).message.split("\n")
+    assert cause.startswith(f"{GOLD}: the rebuilt table did not pass its gate: {failed}, such as ")
+    assert ways_out == [
         f"Readers keep the table in use. Correct the data or the rule, then: lakehouse rebuild {GOLD}",
         f"If the new rows may be read as they are: lakehouse rebuild {GOLD} --allow-refused --why ...; in Airflow, the "
         "form Table rebuild with Allow refused.",
     ]
     plan = shop.rebuild(GOLD, dry_run=True, allow_refused=True).for_people
-    assert f"{GOLD}: its gate has refused version 1 of the new table: {failed}" in plan, plan
+    asked = f"{GOLD}: its gate has refused version 1 of the new table: {failed}"
+    assert asked in plan.split("\n\n"), "without values: it stands in a question"
     other = shop.rebuild(GOLD, allow_refused=True, plan=plan.replace("observed 2", "observed 98"), why="small")
     assert (other.outcome, "else than what was approved" in other.message) == (Outcome.BAD_INPUT, True)
     given(shop, BRONZE, DAYS[3], 3, "a.json")

@@ -23,6 +23,7 @@ from millrace.control.log.delta_log import latest_version
 from millrace.control.log.stored_tables import is_table
 from millrace.control.ops_tables import OpsTables
 from millrace.errors import BadInputError, DeletesRefusedError, GateFailedError, first_line
+from millrace.overview.observations import failure_without_values
 from millrace.paths import LakehousePaths
 from millrace_spark.delta_io.reads import read_version
 from millrace_spark.layers.rebuild.lost_keys import lost_keys
@@ -112,10 +113,10 @@ class StagedBuild:
 
     @property
     def refusal_text(self) -> str:
-        """The refusal for the person who may let the new table pass."""
+        """The refusal for the question whether the new table may pass: without values of rows."""
         if self.refusal is None:
             return ""
-        version, failed = self.refusal.version, _failed(self.refusal.checks)
+        version, failed = self.refusal.version, "; ".join(map(failure_without_values, _refusing(self.refusal.checks)))
         return f"{self.table}: its gate has refused version {version} of the new table: {failed}"
 
     def let_pass(self, by: str, why: str) -> None:
@@ -205,7 +206,11 @@ class StagedBuild:
 
 
 def _failed(checks: Iterable[CheckResult]) -> str:
-    return "; ".join(describe_failure(check) for check in checks if check.refuses or check.overridden)
+    return "; ".join(map(describe_failure, _refusing(checks)))
+
+
+def _refusing(checks: Iterable[CheckResult]) -> Iterator[CheckResult]:
+    return (check for check in checks if check.refuses or check.overridden)
 
 
 def missing_landing_files(context: JobContext, spec: AnySpec) -> list[str]:
