@@ -11,8 +11,10 @@ from millrace.contracts.job.findings import INVALID_VALUE
 RESTRICTED = "(restricted)"
 """What stands in place of a value of a restricted column, also of null: neither a hash nor a length tells anything."""
 
-_OF_SOURCES = frozenset({"_rescued", "_key", "_headers", "_corrupt_record"})
-"""The columns of Millrace's own that hold what a source has delivered."""
+_WITH_VALUES = frozenset(
+    {"_rescued", "_key", "_headers", "_corrupt_record", "_sequence", "_source_hash", "_content_hash"}
+)
+"""The columns of Millrace's own that hold what a source has delivered, or values of other columns, or their hash."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ class RestrictedColumns:
         lower = str(name).lower()
         if lower in self.declared:
             return lower in self.names
-        return self.others and (not lower.startswith("_") or lower in _OF_SOURCES)
+        return self.others and (not lower.startswith("_") or lower in _WITH_VALUES)
 
     def __or__(self, other: RestrictedColumns) -> RestrictedColumns:
         if EVERYTHING_RESTRICTED in (self, other):

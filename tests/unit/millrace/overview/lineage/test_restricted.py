@@ -49,6 +49,8 @@ def test_what_nobody_has_classified_is_restricted_beside_a_restricted_column() -
     assert ["Amount" in columns, "day" in columns, "_rescued" in columns] == [True, False, True]
     assert ["no_column" in columns, "_batch_seq" in columns] == [True, False]
     assert "_rescued" not in restricted("bronze.orders", bronze())
+    merged = restricted("silver.orders", bronze(amount=AMOUNT), silver())
+    assert ["_sequence" in merged, "_content_hash" in merged, "_stream" in merged] == [True, True, False]
 
 
 def test_a_column_from_a_restricted_one_is_restricted_through_all_layers() -> None:
