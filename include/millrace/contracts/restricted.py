@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,10 @@ _WITH_VALUES = frozenset(
     {"_rescued", "_key", "_headers", "_corrupt_record", "_sequence", "_source_hash", "_content_hash"}
 )
 """The columns of Millrace's own that hold what a source has delivered, or values of other columns, or their hash."""
+
+_MARKED = "\0{}\0"
+_NUMBER = re.compile(r'"\\u0000([^"\\]*)\\u0000"')
+"""A number that was read as a marked text, as JSON has it: a number of Python would lose digits."""
 
 
 @dataclass(frozen=True)
@@ -65,20 +70,24 @@ class RestrictedColumns:
     def shown_record(self, text: str) -> str:
         """Return a record, which is JSON, with `RESTRICTED` in place of values; all of it for a text without columns.
 
+        Numbers that are shown keep every digit.
+
         >>> columns = RestrictedColumns(frozenset({"ssn"}), frozenset({"ssn", "city"}), others=True)
         >>> columns.shown_record('{"ssn":"12","city":"x"}'), columns.shown_record('{"ssn":"12')
         ('{"ssn":"(restricted)","city":"x"}', '(restricted)')
+        >>> columns.shown_record('{"ssn":1.10,"city":[12345678901234567890.10,7]}')
+        '{"ssn":"(restricted)","city":[12345678901234567890.10,7]}'
         """
         if not self or not text:
             return text
         try:
-            record = json.loads(text)
+            record = json.loads(text, parse_float=_MARKED.format, parse_int=_MARKED.format)
         except (ValueError, RecursionError):
             return RESTRICTED
         if not isinstance(record, dict):
             return RESTRICTED
         values = {name: self.shown(name, value) for name, value in record.items()}
-        return json.dumps(values, ensure_ascii=False, separators=(",", ":"))
+        return _NUMBER.sub(r"\1", json.dumps(values, ensure_ascii=False, separators=(",", ":")))
 
     def shown_reason(self, reason: str) -> str:
         """Return the reason of a refused row with `RESTRICTED` in place of the value at its end.
