@@ -1,4 +1,4 @@
-"""The expectation classes of a project's own, read from `include/expectations/*.py` without running them.
+"""The expectation classes of a project's own, read from `expectations/*.py` beside its specs without running them.
 
 Great Expectations, which these files import, takes seconds to import: only the driver runs them.
 """
@@ -6,6 +6,7 @@ Great Expectations, which these files import, takes seconds to import: only the 
 from __future__ import annotations
 
 import ast
+import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -14,9 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from millrace.contracts.spec.arguments import COLUMN, Arguments
+from millrace.settings import PROJECT
 
-EXPECTATIONS = Path(__file__).resolve().parents[3] / "expectations"
-"""The folder of a project's own expectation classes."""
+_TABLES = Path(os.environ.get("LAKEHOUSE_TABLES") or PROJECT / "include" / "tables")
+EXPECTATIONS = _TABLES.expanduser().absolute().parent / "expectations"
+"""The folder of a project's own expectation classes, beside that of its specs."""
 
 _BASES = {
     "BatchExpectation": Arguments(),

@@ -103,21 +103,20 @@ def test_names_are_those_of_great_expectations() -> None:
 
 
 def test_lakehouse_check_knows_them_without_great_expectations_and_names_wrong_ones(tmp_path: Path) -> None:
-    shutil.copytree(PROJECT / "include", tmp_path / "include", ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copytree(EXAMPLE, tmp_path / "include" / "expectations")
-    (tmp_path / "include" / "expectations" / "wrong.py").write_text("class ExpectX(:\n")
+    shutil.copytree(EXAMPLE, tmp_path / "expectations")
+    (tmp_path / "expectations" / "wrong.py").write_text("class ExpectX(:\n")
     right, wrong = {EAN: {"column": "order_id", "mostly": 0.9}}, {EAN: {"colum": "order_id"}}
     rules = [{**rule, "action": "fail"} for rule in (right, wrong)]
     write_specs(tmp_path / "tables", bronze_document(), silver_document(expectations=rules))
     code = (
         "import sys; from millrace.cli.app import app\n"
-        "try: app(['check', '--tables', 'tables'])\n"
+        "try: app(['check'])\n"
         "finally: print('loaded:', 'great_expectations' in sys.modules)"
     )
     done = subprocess.run(
         [sys.executable, "-c", code],
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": "include"},
+        env={**os.environ, "LAKEHOUSE_TABLES": "tables"},
         capture_output=True,
         text=True,
         check=False,
