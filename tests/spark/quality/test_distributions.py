@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 from millrace.contracts.spec.expectation import Expectation
 from millrace_spark.quality.fused.comparisons import compare_version
 from millrace_spark.quality.fused.distributions import LEAST_SHARE
+from millrace_spark.quality.verdicts.restricted_rules import NO_RESTRICTED_RULES
 from millrace_spark.quality.verdicts.rule_result import RuleResult
 from tests.support.examples import settings_for
 from tests.support.quality.compared_version import AT, TABLE, compared_version
@@ -43,7 +44,7 @@ def check_column(
         frames, certified=None if before is None else 0, rows_of=lambda _, version: len(versions[version])
     )
     rule = Expectation(name=name, arguments={"column": "v", **limit}, action="fail")
-    return compare_version(frames[TABLE, 1], rule, checked)
+    return compare_version(frames[TABLE, 1], rule, checked, NO_RESTRICTED_RULES)
 
 
 def index_of(before: list[Any], now: list[Any]) -> float:
