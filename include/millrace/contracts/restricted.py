@@ -12,9 +12,8 @@ from millrace.contracts.job.findings import INVALID_VALUE
 RESTRICTED = "(restricted)"
 """What stands in place of a value of a restricted column, also of null: neither a hash nor a length tells anything."""
 
-_WITH_VALUES = frozenset(
-    {"_rescued", "_key", "_headers", "_corrupt_record", "_sequence", "_source_hash", "_content_hash"}
-)
+_BROKEN = "_corrupt_record"
+_WITH_VALUES = frozenset({"_rescued", "_key", "_headers", _BROKEN, "_sequence", "_source_hash", "_content_hash"})
 """The columns of Millrace's own that hold what a source has delivered, or values of other columns, or their hash."""
 
 _MARKED = "\0{}\0"
@@ -77,6 +76,8 @@ class RestrictedColumns:
         ('{"ssn":"(restricted)","city":"x"}', '(restricted)')
         >>> columns.shown_record('{"ssn":1.10,"city":[12345678901234567890.10,7]}')
         '{"ssn":"(restricted)","city":[12345678901234567890.10,7]}'
+        >>> columns.shown_record('{"city":"12","_corrupt_record":"12,x"}')
+        '{"city":"(restricted)","_corrupt_record":"(restricted)"}'
         """
         if not self or not text:
             return text
@@ -86,7 +87,9 @@ class RestrictedColumns:
             return RESTRICTED
         if not isinstance(record, dict):
             return RESTRICTED
-        values = {name: self.shown(name, value) for name, value in record.items()}
+        # In a record that could not be parsed, a value may stand in another column than its own.
+        is_broken = record.get(_BROKEN) is not None
+        values = {name: RESTRICTED if is_broken else self.shown(name, value) for name, value in record.items()}
         return _NUMBER.sub(r"\1", json.dumps(values, ensure_ascii=False, separators=(",", ":")))
 
     def shown_reason(self, reason: str) -> str:

@@ -31,7 +31,7 @@ RunJob = Callable[[JobContext], JobReport]
 OPS = ("batches", "files", "gates", "columns", "quarantine", "specs", "rebuilds")
 """The tables of the ledger that jobs write to."""
 
-_OF_VALUES = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+OF_VALUES = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 """PySpark's loggers of errors whose text may have values of rows, also of errors that are caught (PySpark 4.1)."""
 
 _UNRESOLVED = re.compile(r"with name ((?:`[^`]+`\.)*`(?P<column>[^`]+)`) cannot be resolved")
@@ -53,7 +53,7 @@ def start_process() -> None:
     """Prepare a driver: set UTC, because Great Expectations compares times in the process's own zone, and logging.
 
     Others get no more rights to its files than the settings allow. The driver ends with the process that started it.
-    Millrace logs to stderr from INFO on, other libraries from WARNING on, without the loggers in `_OF_VALUES`.
+    Millrace logs to stderr from INFO on, other libraries from WARNING on, without the loggers in `OF_VALUES`.
     """
     end_with_parent(os.environ)
     restrict_new_files(Settings())
@@ -62,7 +62,7 @@ def start_process() -> None:
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", stream=sys.stderr)
     for name in ("__main__", "millrace", "millrace_spark"):  # The module of the job itself is `__main__`.
         logging.getLogger(name).setLevel(logging.INFO)
-    for name in _OF_VALUES:
+    for name in OF_VALUES:
         logging.getLogger(name).setLevel(logging.CRITICAL)
 
 

@@ -104,16 +104,6 @@ def fields_of(spec: BronzeSpec) -> dict[str, str]:
     return {name: str(path[0]) for name, path in paths_of(spec).items()}
 
 
-def columns_reading(field: str, spec: BronzeSpec) -> list[str]:
-    """Return the columns that read a field, or a part of it; `field` may have a part as well, as in `_rescued`."""
-    try:
-        name = str(path_of(field)[0])
-    except ValueError:  # a field without a name
-        name = field
-    same = str.lower if spec.source.field_names == "any_case" else str
-    return [column for column, read in fields_of(spec).items() if same(read) == same(name)]
-
-
 def fields_among(names: Iterable[str], spec: BronzeSpec) -> dict[str, str]:
     """Return column -> the one of `names` that it reads, without the columns whose field is not among them.
 

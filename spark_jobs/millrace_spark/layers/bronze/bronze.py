@@ -25,7 +25,7 @@ from millrace_spark.layers.bronze.column_drift import ColumnDrift
 from millrace_spark.layers.bronze.file_rows import added_files, lacking_files
 from millrace_spark.layers.bronze.landing_records import LandingRecords
 from millrace_spark.layers.bronze.lost_messages import counts_with_lost
-from millrace_spark.layers.bronze.rescued_fields import rescued_fields, without_restricted
+from millrace_spark.layers.bronze.rescued_fields import rescued_fields, without_samples
 from millrace_spark.layers.dropped import DroppedRows, dropped_by_reason, dropped_rows
 from millrace_spark.layers.own_table import ensure_own_table, require_fitting_table
 from millrace_spark.layers.quarantined import quarantined_by_reason
@@ -182,8 +182,9 @@ class BronzeIngest:
         grew = quarantine.run(self._context.open_session, refused_rows)
         added = added_files(self._context.paths.table(self.spec.table), winner)
         any_case = self.spec.source.field_names == "any_case"
-        found = rescued_fields(added, winner, record_columns(self.spec), any_case)
-        rescued, repeated = without_restricted(*found, self.spec, self._context.restricted(self.spec.table))
+        rescued, repeated = rescued_fields(added, winner, record_columns(self.spec), any_case)
+        if self._context.restricted(self.spec.table):
+            rescued, repeated = without_samples(rescued, repeated)
         self.drift.propose(self.spec, rescued)
         dropped: list[DroppedRows] = []
         if counts["dropped"]:

@@ -13,9 +13,8 @@ import pyarrow.parquet as pq
 
 from millrace.contracts.job.findings import MAX_SAMPLES, FieldsOfOneColumn, RescuedValues
 from millrace.contracts.lake_path import LakePath
-from millrace.contracts.restricted import RESTRICTED, RestrictedColumns
-from millrace.contracts.spec.record_fields import columns_reading, field_text, path_of
-from millrace.contracts.spec.table_spec import BronzeSpec
+from millrace.contracts.restricted import RESTRICTED
+from millrace.contracts.spec.record_fields import field_text, path_of
 from millrace.control.log.batch import Winner
 from millrace.control.storage.arrow_files import open_for_arrow
 from millrace_spark.layers.bronze.file_rows import is_all_null
@@ -73,22 +72,17 @@ def rescued_fields(
     )
 
 
-def without_restricted(
-    rescued: Sequence[RescuedValues],
-    repeated: Sequence[FieldsOfOneColumn],
-    spec: BronzeSpec,
-    restricted: RestrictedColumns,
+def without_samples(
+    rescued: Sequence[RescuedValues], repeated: Sequence[FieldsOfOneColumn]
 ) -> tuple[tuple[RescuedValues, ...], tuple[FieldsOfOneColumn, ...]]:
-    """Return the findings without values of fields that a restricted column reads, or that no column reads."""
+    """Return the findings without values.
 
-    def is_shown(field: str) -> bool:
-        readers = columns_reading(field, spec)
-        return not restricted or bool(readers and not any(name in restricted for name in readers))
-
+    Those of any column may be values of a restricted one, where a comma that nobody quoted has moved them.
+    """
     hidden = {"samples": (RESTRICTED,)}
     return (
-        tuple(each if is_shown(each.field) else each.model_copy(update=hidden) for each in rescued),
-        tuple(each if is_shown(each.fields[0]) else each.model_copy(update=hidden) for each in repeated),
+        tuple(each.model_copy(update=hidden) for each in rescued),
+        tuple(each.model_copy(update=hidden) for each in repeated),
     )
 
 
