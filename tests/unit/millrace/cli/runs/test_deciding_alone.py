@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -70,6 +71,14 @@ def test_the_requests_of_a_driver_say_that_nobody_else_was_asked(lakehouse: Lake
     for command in (COMMANDS["quarantine_replay"], COMMANDS["table_rebuild"], ("rebuild", ORDERS, "--undo")):
         assert lakehouse(*command).exit_code == ExitCode.SPARK_UNAVAILABLE
     assert [request["said_by"] for request in requests_in(settings)] == [ALONE] * 3
+
+
+def test_edited_rows_are_not_kept_beside_the_reports(lakehouse: Lakehouse, settings: Settings, tmp_path: Path) -> None:
+    rows = tmp_path / "rows.json"
+    rows.write_text(lakehouse("quarantine", "show", ORDERS, "--json").stdout)
+    assert lakehouse("quarantine", "fix", ORDERS, "--rows", str(rows)).exit_code == ExitCode.SPARK_UNAVAILABLE
+    assert settings.run_paths.reports.is_dir()
+    assert requests_in(settings) == []
 
 
 def requests_in(settings: Settings) -> list[dict[str, Any]]:
