@@ -79,6 +79,20 @@ def test_help_loads_nothing_heavy() -> None:
     assert ended.stderr.strip() == ""
 
 
+@pytest.mark.parametrize(
+    ("modules", "extras"),
+    [
+        ("millrace.cli.runs.intervals, millrace.cli.runs.table_plans, millrace.reading.certified",
+         "{'airflow', 'pyspark', 'confluent_kafka', 'polars'}"),
+        ("millrace_spark.layers.bronze.bronze", "{'airflow', 'confluent_kafka'}"),
+    ],
+)  # fmt: skip
+def test_what_needs_no_extra_loads_none(modules: str, extras: str) -> None:
+    code = f"import sys, {modules}; sys.exit(','.join({extras} & set(sys.modules)))"
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert ended.stderr.strip() == ""
+
+
 class TestCheck:
     def test_a_table_whose_spec_is_wrong_is_not_maintained_and_that_is_an_error(
         self, lakehouse: Lakehouse, settings: Settings
