@@ -11,6 +11,7 @@ import traceback
 from collections.abc import Callable
 
 from pyspark.errors import PySparkException
+from pyspark.logger import PySparkLogger
 
 from millrace.contracts.job.args import Job, JobArgs
 from millrace.contracts.job.report import JobReport, reported_run
@@ -31,8 +32,11 @@ RunJob = Callable[[JobContext], JobReport]
 OPS = ("batches", "files", "gates", "columns", "quarantine", "specs", "rebuilds")
 """The tables of the ledger that jobs write to."""
 
-OF_VALUES = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
-"""PySpark's loggers of errors whose text may have values of rows, also of errors that are caught (PySpark 4.1)."""
+_OF_PYSPARK = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+_OF_GREAT_EXPECTATIONS = (
+    "great_expectations.validator.metrics_calculator",
+    "great_expectations.validator.validation_graph",
+)
 
 _UNRESOLVED = re.compile(r"with name ((?:`[^`]+`\.)*`(?P<column>[^`]+)`) cannot be resolved")
 
@@ -53,7 +57,7 @@ def start_process() -> None:
     """Prepare a driver: set UTC, because Great Expectations compares times in the process's own zone, and logging.
 
     Others get no more rights to its files than the settings allow. The driver ends with the process that started it.
-    Millrace logs to stderr from INFO on, other libraries from WARNING on, without the loggers in `OF_VALUES`.
+    Millrace logs to stderr from INFO on, other libraries from WARNING on.
     """
     end_with_parent(os.environ)
     restrict_new_files(Settings())
@@ -62,8 +66,17 @@ def start_process() -> None:
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", stream=sys.stderr)
     for name in ("__main__", "millrace", "millrace_spark"):  # The module of the job itself is `__main__`.
         logging.getLogger(name).setLevel(logging.INFO)
-    for name in OF_VALUES:
-        logging.getLogger(name).setLevel(logging.CRITICAL)
+    silence_loggers_of_values()
+
+
+def silence_loggers_of_values() -> None:
+    """Silence what PySpark and Great Expectations log of errors, caught ones as well: their texts have values of rows.
+
+    Of PySpark's loggers its own class must be the first to ask Python: it calls them with arguments that a plain logger
+    does not take, so that its errors become a TypeError (PySpark 4.1).
+    """
+    for logger in (*map(PySparkLogger.getLogger, _OF_PYSPARK), *map(logging.getLogger, _OF_GREAT_EXPECTATIONS)):
+        logger.setLevel(logging.CRITICAL)
 
 
 def run_and_report(job: Job, run: RunJob, args: JobArgs, context: JobContext | None = None) -> JobReport:

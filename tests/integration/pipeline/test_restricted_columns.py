@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -25,7 +24,7 @@ from millrace.overview.lineage.restricted import Restrictions
 from millrace.overview.quarantine import ShownRows
 from millrace.settings import PROJECT
 from millrace_spark.jobs.data_docs import build
-from millrace_spark.runtime.entrypoint import OF_VALUES
+from millrace_spark.runtime.entrypoint import silence_loggers_of_values
 from tests.support.lakehouse import Lakehouse
 
 BRONZE, SILVER, REGISTER, GOLD = "bronze.people", "silver.people", "silver.register", "gold.cities"
@@ -106,8 +105,7 @@ def text_of(folder: Path) -> Iterator[tuple[Path, str]]:
 def test_no_report_question_page_or_log_has_a_value_of_a_restricted_column(
     people: Lakehouse, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    for name in OF_VALUES:  # as in a driver
-        caplog.set_level(logging.CRITICAL, logger=name)
+    silence_loggers_of_values()  # as in a driver
     bronze = people.run(BRONZE)
     assert bronze.rows.quarantined == 1
     samples = {each.field: each.samples for each in bronze.findings.rescued}
