@@ -69,7 +69,7 @@ def origins_of_columns(spec: AnySpec, specs: Mapping[str, AnySpec]) -> dict[str,
         for name, sql in {**spec.group_by, **spec.measures}.items():
             origins[name] = list(names.of_sql(sql))
         if spec.query is not None:
-            places = places_of_columns(spec.query, names.of_sources)
+            places = places_of_columns(spec.query, columns_of_sources(spec, specs))
             origins |= {name: [names.of_place(place) for place in of_column] for name, of_column in places.items()}
         return origins
     for name in spec.columns:
@@ -96,7 +96,7 @@ def origins_of_rows(spec: AnySpec, specs: Mapping[str, AnySpec]) -> list[Origin]
         for alias, source in spec.sources.items():
             found += names.of_sql(source.where or "", "FILTER", alias)
         if spec.query is not None:
-            found += map(names.of_place, places_of_rows(spec.query, names.of_sources))
+            found += map(names.of_place, places_of_rows(spec.query, columns_of_sources(spec, specs)))
         return found
     found = []
     if isinstance(spec, SilverSpec):
@@ -111,6 +111,12 @@ def origins_of_rows(spec: AnySpec, specs: Mapping[str, AnySpec]) -> list[Origin]
             named += [name[-1] for name in expression_of(rule.arguments["condition"]).columns]
         found += _behind_columns(of_columns, named, "FILTER", rule.rule)
     return list(of_sources(found, spec.table, of_columns))
+
+
+def columns_of_sources(spec: GoldSpec, specs: Mapping[str, AnySpec]) -> dict[str, tuple[str, ...]]:
+    """Return alias -> the columns of the source; none for a source without a sound spec."""
+    sources = ((alias, specs.get(source.table)) for alias, source in spec.sources.items())
+    return {alias: column_names(of_source) if of_source else () for alias, of_source in sources}
 
 
 def of_sources(origins: Iterable[Origin], table: str, of_columns: Mapping[str, list[Origin]]) -> Iterator[Origin]:
@@ -148,14 +154,6 @@ class _Names:
         """Return a column that a query names."""
         alias, field, use = place
         return Origin(self._sources[alias], field, use, use in _DIRECT, "" if use == Use.IDENTITY else "query")
-
-    @property
-    def of_sources(self) -> dict[str, tuple[str, ...]]:
-        """Alias -> the columns of the source; none for a source without a sound spec."""
-        return {
-            alias: column_names(spec) if (spec := self.specs.get(table)) else ()
-            for alias, table in self._sources.items()
-        }
 
     def type_of(self, origin: Origin) -> str:
         """Return the type of a column of the source of a bronze or silver table: text where it is not known."""

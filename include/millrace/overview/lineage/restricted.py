@@ -70,7 +70,7 @@ class Restrictions:
         if follows := _MOST in stated.values() or any(self.of_each(spec.source_tables).values()):
             from millrace.overview.lineage.origins import origins_of_columns
 
-            origins, unclear = origins_of_columns(spec, self._specs), _unclear_columns(spec)
+            origins, unclear = origins_of_columns(spec, self._specs), _unclear_columns(spec, self._specs)
         read = self._read_by_stated(spec)
         for name in columns:  # SQL names columns of its own table only if they stand before it
             if name in stated:
@@ -117,13 +117,15 @@ def _states_any(spec: AnySpec) -> bool:
     return _MOST in (spec.classification, *stated_classifications(spec).values())
 
 
-def _unclear_columns(spec: AnySpec) -> set[str]:
+def _unclear_columns(spec: AnySpec, specs: Mapping[str, AnySpec]) -> set[str]:
     """Return the columns of which nobody can say which columns they read, such as `struct(*)`."""
+    from millrace.overview.lineage.origins import columns_of_sources
     from millrace.sql.expression import expression_of
-    from millrace.sql.query.select_query import query_of
+    from millrace.sql.query.lineage import names_every_place
 
     if isinstance(spec, GoldSpec) and spec.query is not None:
-        return set() if query_of(spec.query).names_its_columns else set(spec.query_columns)
+        is_clear = names_every_place(spec.query, columns_of_sources(spec, specs))
+        return set() if is_clear else set(spec.query_columns)
     texts: list[tuple[str, str]] = []
     if isinstance(spec, GoldSpec):
         texts = [*spec.group_by.items(), *spec.measures.items()]

@@ -78,6 +78,29 @@ def places_of_rows(query: str, columns: Mapping[str, tuple[str, ...]]) -> list[P
     return list(found)
 
 
+def names_every_place(query: str, columns: Mapping[str, tuple[str, ...]]) -> bool:
+    """Whether `places_of_columns` has all columns of sources from which a value comes, for a query over `columns`.
+
+    It has not if sqlglot cannot say of which source a column is, and of a WITH that reads its own rows.
+
+    >>> names_every_place("SELECT a FROM f", {"f": ("a",)}), names_every_place("SELECT f.* FROM f", {"f": ("a",)})
+    (True, False)
+    >>> names_every_place("SELECT b FROM f CROSS JOIN g", {"f": ("a",), "g": ("a",)})
+    False
+    """
+    root = scope_of(query, columns)
+    if root is None or not query_of(query).names_its_columns:
+        return False
+    if any(clause.args.get("recursive") for clause in root.expression.find_all(exp.With)):
+        return False
+    return all(
+        _source_of(scope, column)
+        for scope in root.traverse()
+        for select in (scope.expression.selects if isinstance(scope.expression, exp.Query) else [scope.expression])
+        for column in _columns_in(select)
+    )
+
+
 def scope_of(query: str, columns: Mapping[str, tuple[str, ...]]) -> Scope | None:
     """Return the scopes of a query, whose columns are all qualified; None if sqlglot cannot say it.
 

@@ -108,6 +108,19 @@ def test_a_query_that_makes_rows_or_columns_of_a_restricted_one_is_followed() ->
         assert "x" in names("gold.last_orders", *tables, gold_query_spec(query=f"SELECT {select}")), select
 
 
+def test_a_column_of_a_query_whose_source_cannot_be_told_is_restricted() -> None:
+    other = silver_spec(table="silver.more_orders")
+    tables = [bronze(amount=AMOUNT), silver(), other]
+    sources = {"o": {"table": "silver.orders"}, "m": {"table": other.table}}
+    undeclared = gold_query_spec(
+        sources=sources, query="SELECT o.day, _sequence AS x FROM o LEFT SEMI JOIN m USING (order_id)"
+    )
+    assert "x" in names(undeclared.table, *tables, undeclared)
+    steps = "SELECT day AS x, event_at AS y, amount AS z, 1 AS n FROM o UNION ALL SELECT y, z, x, n + 1 FROM w"
+    rotated = gold_query_spec(query=f"WITH RECURSIVE w AS ({steps} WHERE n < 3) SELECT x, n FROM w")
+    assert "x" in names(rotated.table, *tables, rotated)
+
+
 def test_of_several_sources_one_restricted_column_suffices() -> None:
     other = bronze_spec(table="bronze.more_orders", columns={**bronze_document()["columns"], "amount": AMOUNT})
     merged = silver_document(sources=[{"table": "bronze.orders"}, {"table": other.table}])
