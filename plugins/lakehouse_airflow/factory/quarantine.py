@@ -88,7 +88,9 @@ def _form(tables: list[str]) -> dict[str, Param]:
             "Ids",
             "The ids of the rows, or their first characters, separated by blanks; the tab *Quarantine* lists them.",
         ),
-        "reason": _text("Reason", "Instead of ids: all waiting rows whose reason contains this text."),
+        "reason": _text(
+            "Reason", "Instead of ids: all waiting rows with this text in their reason; a value in it does not count."
+        ),
         "all_rows": Param(
             False, type="boolean", title="All rows", description_md="Instead of ids or a reason: all waiting rows."
         ),

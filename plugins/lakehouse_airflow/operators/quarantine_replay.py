@@ -170,6 +170,9 @@ def _waiting_rows(table: str, request: QuarantineRequest) -> tuple[RowFilter, li
         require_fixable(request.columns, [*fixable_columns(spec, paths)(""), *UNDECLARED])
     except (SpecError, BadInputError) as error:
         raise AirflowFailException(str(error)) from None
-    whole = request.rows.model_copy(update={"ids": ids})
+    whole, reason = request.rows.model_copy(update={"ids": ids}), request.rows.reason
     rows = quarantined_rows(StoredRows(table, paths), whole, SUMMARY)
+    if reason:  # without the value at its end: the form would otherwise tell whether a row has a value
+        rows = [row for row in rows if any(reason in without_value(each) for each in row.reasons)]
+        whole = whole.model_copy(update={"ids": tuple(row.id for row in rows), "reason": ""})
     return whole, rows, replay_interval(spec, rows, paths)

@@ -16,6 +16,7 @@ from lakehouse_airflow.assets import REPLAYED_TABLE, table_asset
 from lakehouse_airflow.operators.quarantine_replay import FixApprovalOperator, QuarantineReplayOperator
 from millrace.contracts.job.args import Job, JobArgs
 from millrace.contracts.job.column_fix import SetValue
+from millrace.contracts.job.findings import INVALID_VALUE
 from millrace.contracts.job.requests import QuarantineRequest
 from millrace.contracts.row_status import RowStatus
 from millrace.control.ledger.events import FileEvent
@@ -127,6 +128,20 @@ def test_a_dry_run_reports_the_action_of_each_row_and_none_of_its_values(
     house.job("raise SystemExit('must not run')", Job.QUARANTINE_REPLAY)
     result = replay().execute(asked(reason="no such reason"))
     assert result["message"] == "bronze.orders: the form selects no row that waits in quarantine"
+
+
+@pytest.mark.usefixtures("warm_server")
+def test_a_row_is_found_by_its_reason_but_not_by_the_value_in_it(
+    house: House, asked: Callable[..., dict[str, Any]]
+) -> None:
+    quarantine(LakehousePaths(house.root), ORDERS, refused(3, f"{INVALID_VALUE}: amount is no int: 4111"))
+    house.job("raise SystemExit('must not run')", Job.QUARANTINE_REPLAY)
+    result = replay().execute(asked(reason="4111"))
+    assert result["message"] == "bronze.orders: the form selects no row that waits in quarantine"
+    house.job(DONE, Job.QUARANTINE_REPLAY)
+    task = replay()
+    task.execute(asked(reason="amount is no int", dry_run=False))
+    assert saved_request(task)[1].rows.ids == ("r3",)
 
 
 @pytest.mark.parametrize(
