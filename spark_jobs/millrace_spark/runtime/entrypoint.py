@@ -143,8 +143,9 @@ def _deleted_file_error(error: Exception, context: JobContext) -> NotReadyError 
     """
     if not isinstance(error, PySparkException) or not (match := _NO_FILE.search(str(error))):
         return None
-    table, file = context.spec.table, match["file"]
-    source = next((name for name in context.spec.upstream_tables if f"/{name.replace('.', '/')}/" in file), None)
+    table, path = context.spec.table, match["file"]
+    source = next((name for name in context.spec.upstream_tables if f"/{name.replace('.', '/')}/" in path), None)
+    file = path.rpartition("/")[2]  # folders have values of partition columns
     way_out = f"Was the table out of the specs while VACUUM ran? Then build it anew: lakehouse rebuild {table}"
     return (
         NotReadyError(f"{table}: a file of {source} that it has to read is gone: {file}", way_out) if source else None

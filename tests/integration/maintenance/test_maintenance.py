@@ -221,7 +221,8 @@ def test_a_table_that_was_out_of_the_specs_while_vacuum_ran_says_how_it_comes_ba
         file.unlink()
     report = shop.run(GOLD, 3)
     assert report.outcome is Outcome.NOT_READY, report.message
-    assert report.message.startswith(f"{GOLD}: a file of {SILVER} that it has to read is gone: ")
+    missing = report.message.removeprefix(f"{GOLD}: a file of {SILVER} that it has to read is gone: ").split("\n")[0]
+    assert missing in {file.name for file in gone}, "without its folders, which have values of partition columns"
     assert report.message.endswith(f"lakehouse rebuild {GOLD}")
     assert shop.rebuild(GOLD).exit_code is ExitCode.OK
     revenue, stored = shop.rows(GOLD, "revenue"), amounts(shop, SILVER, None)
