@@ -16,16 +16,12 @@ _QUALIFIED = re.compile(r"(?<![\w.])([A-Za-z_]\w*)\.([A-Za-z_]\w*)(?![\w.]*\()")
 
 
 def check_gold_names(document: Document) -> Iterator[Defect]:
-    """Check that joins, refresh settings and the aliases in expressions agree with `sources` and `group_by`."""
+    """Check that joins and refresh settings agree with `sources` and `group_by`."""
     sources = mapping_at(document, "sources")
     if not sources or "query" in document:
         return
     yield from _check_joins(sources)
     yield from _check_refresh(document, sources)
-    for path, expression in _expressions_with_aliases(document, sources):
-        for alias, _ in qualified_names(expression):
-            if alias not in sources:
-                yield Defect(path, f"no source has the alias {alias!r}", expression, did_you_mean(alias, sources))
     for path, expression in _expressions_of_one_source(document, sources):
         for alias, column in (name for name in qualified_names(expression) if name[0] in sources):
             message = "this uses the source's own columns, without an alias"
@@ -33,12 +29,19 @@ def check_gold_names(document: Document) -> Iterator[Defect]:
 
 
 def check_gold_columns(document: Document, documents: Mapping[str, Document]) -> Iterator[Defect]:
-    """Check that each `<alias>.<column>` is in the alias's table; `documents` has all specs by table."""
+    """Check that each `<alias>.<column>` is in the alias's table; `documents` has all specs by table.
+
+    A name without an alias may be a field of a struct: `address.city`.
+    """
     sources = mapping_at(document, "sources")
+    tables = {alias: str(mapping_at(sources, alias).get("table")) for alias in sources}
+    columns_of = {alias: stored_columns_in(documents.get(table, {})) for alias, table in tables.items()}
+    are_known = all(columns_of.values())
     for path, expression in _expressions_with_aliases(document, sources):
         for alias, column in qualified_names(expression):
-            table = str(mapping_at(sources, alias).get("table"))
-            columns = stored_columns_in(documents[table]) if table in documents else None
+            columns, table = columns_of.get(alias), tables.get(alias, "")
+            if alias not in sources and are_known and not any(alias in own for own in columns_of.values() if own):
+                yield Defect(path, f"no source has the alias {alias!r}", expression, did_you_mean(alias, sources))
             if columns and column not in columns and not column.startswith("_"):
                 yield unknown_column(path, f"{alias}.{column}", [f"{alias}.{name}" for name in columns], table)
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tests.support.documents.measures import READING_A_RESULT
-from tests.support.documents.refusals import assert_problem, problem_of_gold, sql_problems_of
-from tests.support.documents.specs import Document, bronze_document, gold_document, silver_document
+from tests.support.documents.refusals import assert_problem, only_problem, problem_of_gold, sql_problems_of
+from tests.support.documents.specs import Document, bronze_document, gold_document, silver_document, write_specs
 
 ORDERS = {"table": "silver.orders"}
 CUSTOMERS: dict[str, Any] = {**ORDERS, "join": "left", "on": "o.order_id = c.order_id"}
@@ -37,6 +37,16 @@ def joined_sources(**joined: Any) -> dict[str, Any]:
 )
 def test_each_is_named_with_its_likely_fix(tmp_path: Path, changes: Document, key: str, message: str, fix: str) -> None:
     assert_problem(problem_of_gold(tmp_path, **changes), key, message, fix)
+
+
+def test_a_field_of_a_struct_needs_no_alias(tmp_path: Path) -> None:
+    address = {"address": {"type": "struct<city: string>"}}
+    tables = [{**each, "columns": {**each["columns"], **address}} for each in (bronze_document(), silver_document())]
+    groups = {"group_by": {"day": "o.day", "city": "address.city"}, "measures": {"n": "count(address.city)"}}
+    assert sql_problems_of(tmp_path, *tables, gold_document(**groups)) == []
+    misspelt = gold_document(**{**groups, "measures": {"n": "count(adress.city)"}})
+    problem = only_problem(write_specs(tmp_path, misspelt))
+    assert "no source has the alias 'adress'" in problem.message
 
 
 @pytest.mark.parametrize(
