@@ -243,7 +243,8 @@ def has_star(tree: exp.Expr) -> bool:
     return any(not isinstance(star.parent, exp.Count) for star in tree.find_all(exp.Star))
 
 
-def _is_aggregate(node: exp.Expr) -> bool:
+def is_aggregate(node: exp.Expr) -> bool:
+    """Whether a node is an aggregate, also one that a window uses; `LIKE ANY (...)` is none."""
     if isinstance(node, exp.Any):
         return not isinstance(node.parent, exp.Like | exp.ILike | exp.RegexpLike)
     return isinstance(node, exp.AggFunc) or (isinstance(node, exp.Anonymous) and node.name.lower() in AGGREGATES)
@@ -253,7 +254,7 @@ def _is_aggregated(column: exp.Expression) -> bool:
     """Whether an expression around a column is an aggregate or a window."""
     node = cast(exp.Expr, column)
     while parent := node.parent:
-        if _is_aggregate(parent) or isinstance(parent, exp.Filter | exp.WithinGroup | exp.Window):
+        if is_aggregate(parent) or isinstance(parent, exp.Filter | exp.WithinGroup | exp.Window):
             return True
         node = parent
     return False
@@ -269,7 +270,7 @@ def use_of(column: exp.Expression) -> Use:
             return Use.FILTER
         if isinstance(parent, exp.Window) and node.arg_key != "this":
             return Use.WINDOW
-        if _is_aggregate(parent):
+        if is_aggregate(parent):
             use = Use.AGGREGATION
         elif use is Use.IDENTITY and not isinstance(parent, exp.Paren | exp.Alias):
             use = Use.TRANSFORMATION

@@ -7,7 +7,8 @@ from datetime import timedelta
 
 from sqlglot import exp
 
-from millrace.sql.query.names import Names, UntraceableError, has_hidden_columns, is_aggregate, nodes_of, short
+from millrace.sql.expression import is_aggregate
+from millrace.sql.query.names import Names, UntraceableError, has_hidden_columns, nodes_of, short
 from millrace.sql.query.reach import reach_of_window
 
 _SUBTOTALS = ("grouping_sets", "cube", "rollup", "totals")

@@ -7,9 +7,9 @@ from functools import cached_property
 
 from sqlglot import exp
 
+from millrace.sql.expression import is_aggregate
 from millrace.sql.query.fields import field_of
 from millrace.sql.query_functions import ROW_GENERATORS, SESSIONS, WINDOWS_OF_TIME
-from millrace.sql.spark_functions import AGGREGATES
 
 _HIDDEN = ("SEMI", "ANTI")
 _POSITION = "#"
@@ -264,13 +264,6 @@ def has_hidden_columns(selects: Iterable[exp.Expr]) -> bool:
 def output_name(select: exp.Expr) -> str:
     """Return the name of a column of a result as the query states it; empty if Spark makes one up."""
     return select.output_name if isinstance(select, exp.Alias | exp.Column | exp.Subquery) else ""
-
-
-def is_aggregate(node: exp.Expr) -> bool:
-    """Whether a node is an aggregate; also one that a window uses."""
-    if isinstance(node, exp.Anonymous):
-        return node.name.lower() in AGGREGATES
-    return isinstance(node, exp.AggFunc | exp.Any)
 
 
 def short(node: exp.Expr) -> str:

@@ -8,7 +8,8 @@ from datetime import timedelta
 from sqlglot import exp
 
 from millrace.contracts.spec.duration import UNBOUNDED
-from millrace.sql.query.names import UntraceableError, function_name, is_aggregate, short
+from millrace.sql.expression import is_aggregate
+from millrace.sql.query.names import UntraceableError, function_name, short
 
 _FIXED = {
     "MICROSECOND": timedelta(microseconds=1), "MILLISECOND": timedelta(milliseconds=1), "SECOND": timedelta(seconds=1),

@@ -19,6 +19,7 @@ COLUMNS = {
 
 # Alias -> the values by which its rows are chosen; a star for a source that is read whole.
 TRACED = [
+    ("SELECT day, name LIKE ANY ('a%', 'b%') AS is_known, id FROM f", {"f": "day"}),
     ("SELECT day, sum(amount) AS n FROM f GROUP BY day", {"f": "day"}),
     ("SELECT day, origin, count(*) AS n FROM f GROUP BY 2, 1", {"f": "day"}),
     ("SELECT day, count(*) AS n FROM f GROUP BY ALL", {"f": "day"}),
