@@ -19,6 +19,7 @@ from millrace.specs.problem import brief, closest_word, did_you_mean
 from millrace.sql.changing_values import changing_values
 from millrace.sql.expression import expression_of, has_star
 from millrace.sql.growth import growing
+from millrace.sql.lost_filters import lost_filters
 from millrace.sql.query.names import function_name, output_name
 from millrace.sql.query_functions import ROW_GENERATORS
 from millrace.sql.refusal import Refusal
@@ -89,6 +90,7 @@ class SelectQuery:
         yield from self._wrong_tables(tree, aliases)
         yield from self._wrong_functions(tree, times)
         yield from growing(self.text)
+        yield from lost_filters(tree)
         for node in tree.walk():
             if isinstance(node, _ACTIONS):
                 yield Refusal(f"{_sql(node)} does more than read", "a query only selects")

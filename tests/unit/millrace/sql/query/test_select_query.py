@@ -39,6 +39,8 @@ REFUSED = [
     ("SELECT day AS Day FROM f, w", "not a valid name"),
     ("SELECT a AS x, b AS x FROM f, w", "two columns have the name"),
     ("SELECT day FROM f", "does not read the source 'w'"),
+    ("SELECT day FROM f, w WHERE (is_new)", "Spark takes WHERE (is_new) for a name of the table"),
+    ("WITH x AS (SELECT a FROM f, w) SELECT a FROM x AS y JOIN x WHERE (`a`)", "for a name of the table"),
     ("SELECT day FROM f, w, silver.flights", "not the alias"),
     ("SELECT day FROM f, w WHERE day IN (SELECT value FROM text.`/etc/passwd`)", "not the alias"),
     ("SELECT day FROM f VERSION AS OF 3, w", "chooses the version"),
