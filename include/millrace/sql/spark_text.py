@@ -23,7 +23,7 @@ _KNOWN = frozenset((
     "DAYOFYEAR", "FROM_UTC_TIMESTAMP", "HOUR", "LAST_DAY", "MINUTE", "MONTH", "QUARTER", "SECOND", "TIMESTAMP",
     "TIMESTAMPADD", "TO_DATE", "TO_UTC_TIMESTAMP", "TRUNC", "WEEKOFYEAR", "YEAR",
 ))  # fmt: skip
-"""The functions whose values `row_value` computes as Spark does."""
+"""The functions of dates and times that `terms` reads as Spark does."""
 _WITH_SYNTAX = frozenset(("CAST", "TRY_CAST", "EXTRACT", "OVERLAY", "POSITION", "SUBSTR", "SUBSTRING", "TRIM"))
 """The functions that may have words between their arguments."""
 _UNITS = frozenset(("YEAR", "YYYY", "YY", "QUARTER", "MONTH", "MM", "MON", "WEEK"))
@@ -87,7 +87,7 @@ SPARK = _SparkAsItIs()
 
 
 class _SparkTerms(_SparkAsItIs):
-    """The same, with each function by its own name but those of dates and times whose values are known."""
+    """The same, with each function by its own name but those of dates and times."""
 
     class Parser(_SparkAsItIs.Parser):
         FUNCTIONS: ClassVar = {name: build for name, build in _SparkAsItIs.Parser.FUNCTIONS.items() if name in _KNOWN}

@@ -25,7 +25,15 @@ from tests.support.lakehouse import Lakehouse, copy_lakehouse, order
 from tests.support.ledger.delta_tables import day, judge
 
 BRONZE, SILVER, GOLD = TABLES = "bronze.orders", "silver.orders", "gold.revenue_daily"
-BY_MONTH = {"refresh_from": {"o": "trunc(day, 'MM')"}}
+BY_MONTH = {
+    "sources": {
+        "o": {"table": SILVER},
+        "same": {"table": SILVER, "join": "inner", "on": "same.order_id = o.order_id"},
+    },
+    "group_by": {"day": "least(o.day, same.day)"},
+    "refresh_from": {"o": "trunc(day, 'MM')", "same": "trunc(day, 'MM')"},
+}
+"""A group of two tables is not traced, so that a run believes `refresh_from`, which is wrong."""
 
 
 def verify(shop: Lakehouse, **more: Any) -> JobReport:
@@ -53,19 +61,20 @@ def made(shared: Lakehouse) -> Lakehouse:
 def test_a_stale_group_is_found_and_no_version_passes_until_the_table_is_computed_whole_or_a_person_says_so(
     shop: Lakehouse,
 ) -> None:
-    sample = verify(shop, sample=2).details
-    assert (sample["groups"], sample["differing"]) == (2, 1), "of groups into which rows fall that have changed since"
+    sample = verify(shop, sample=4).details
+    assert (sample["groups"], sample["differing"]) == (4, 1), "of groups into which rows fall that have changed since"
     report = verify(shop)
     assert (report.outcome, report.exit_code, report.version) == (Outcome.GATE_FAILED, ExitCode.GATE_FAILED, 2)
     assert (report.details["groups"], report.details["differing"], report.details["sources"]) == (14, 1, {SILVER: 2})
     assert report.details["differences"] == [
         {"group": {"day": "2013-01-02"}, "column": "revenue", "stored": "7", "computed": "70"}
     ]
-    cause, batch = report.notes
-    assert cause == (
-        f"{GOLD}: refresh_from.o has another value than day in 13 joined rows: when such a row changes, its group is "
-        "not computed again"
-    )
+    *causes, batch = report.notes
+    assert causes == [
+        f"{GOLD}: refresh_from.{alias} has another value than day in 13 joined rows: when such a row changes, its "
+        "group is not computed again"
+        for alias in ("o", "same")
+    ]
     assert batch.startswith(f"{GOLD}: 1 row of the listed groups was written by batch 1 (version 1, ")
     assert batch.endswith(f"which read all rows of {SILVER} version 1")
     cause, way_out = report.message.split("\n")

@@ -1,4 +1,4 @@
-"""For each spec that `lakehouse check` proves, the groups that changes touch give the groups of all rows.
+"""For each spec whose groups are traced, whatever it states, the groups that changes touch give the groups of all rows.
 
 Specs and changes are random. The tables are small, so that most values meet values of their own kind.
 """
@@ -17,8 +17,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from millrace.contracts.spec.table_spec import GoldSpec
-from millrace.specs.checks.refresh import Proof, refresh_proofs
-from millrace_spark.transforms.groups import aggregate
+from millrace.sql.query.refresh import refresh_of
+from millrace_spark.layers.gold.query import refresh_of_table, rows_of_query, touched_rows_of_query
 from millrace_spark.transforms.touched_rows import is_touched
 from tests.support.documents.specs import gold_spec, silver_spec
 from tests.support.examples import few_or_many, settings_for
@@ -84,7 +84,7 @@ def accepted_spec(seed: int) -> GoldSpec:
     random = Random(seed)
     while True:
         spec = random_spec(random)
-        if all(proof.proof is Proof.HOLDS for proof in refresh_proofs(spec, SPECS)):
+        if set(refresh_of(spec, {alias: tuple(COLUMNS) for alias in spec.sources}).expressions) == set(spec.sources):
             return spec
 
 
@@ -119,34 +119,41 @@ def test_the_touched_groups_of_an_accepted_spec_give_the_groups_of_all_rows(spar
         spec, random = accepted_spec(seed), Random(seed)
         tables = {alias: {n: random_row(random, n) for n in range(random.randint(0, 12))} for alias in spec.sources}
 
-        def groups(touched: list[str | None] | None) -> DataFrame:
-            frames = {alias: frame(list(rows.values())) for alias, rows in tables.items()}
-            return aggregate(frames, spec, touched)
+        def frames() -> dict[str, DataFrame]:
+            return {alias: frame(list(rows.values())) for alias, rows in tables.items()}
 
-        stored = groups(None)
+        refresh = refresh_of_table(spark, spec, frames())
+        if refresh.reason:
+            seen["computed whole"] += 1
+            return
+        stored = rows_of_query(spark, spec, frames())
         schema, rows = stored.schema, stored.collect()
         before = {alias: dict(table) for alias, table in tables.items()}
         images = {alias: change(random, table) for alias, table in tables.items()}
         if random.random() < 0.2:  # the sources are restored
             tables = before
         values = [
-            frame(changed).select(F.expr(spec.refresh_from[alias]).cast("string")) for alias, changed in images.items()
+            frame(changed).select(F.expr(refresh.keys[alias][0]).cast("string")) for alias, changed in images.items()
         ]
         touched = sorted({row[0] for row in reduce(DataFrame.union, values).collect()}, key=repr)
         kept = spark.createDataFrame(rows, schema).where(~F.coalesce(is_touched("value", touched), F.lit(False)))
-        sides = [
-            side.withColumn("is_kept", F.lit(is_kept)) for side, is_kept in ((kept, True), (groups(touched), False))
-        ]
+        computed = touched_rows_of_query(spark, spec, frames(), refresh, touched)
+        sides = [side.withColumn("is_kept", F.lit(is_kept)) for side, is_kept in ((kept, True), (computed, False))]
         found = sides[0].unionByName(sides[1]).collect()
-        expected = groups(None).collect()
+        expected = rows_of_query(spark, spec, frames()).collect()
         assert Counter(row[:-1] for row in found) == Counter(map(tuple, expected)), (spec, images)
         seen.update(
             {
                 "with a join": len(spec.sources) > 1,
+                "states another value": any(
+                    text not in refresh.keys[alias] for alias, text in spec.refresh_from.items()
+                ),
                 "some groups stay": 0 < sum(row["is_kept"] for row in found) < len(expected),
             }
         )
 
     holds()
     assert seen["with a join"]
+    assert seen["states another value"]
+    assert seen["computed whole"] < seen["with a join"]
     assert seen["some groups stay"]

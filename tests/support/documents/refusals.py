@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from millrace.catalog import load_catalog
-from millrace.specs.checks.refresh import unproved_refreshes
+from millrace.specs.checks.refresh import refresh_notes
 from millrace.specs.checks.sql import sql_problems
 from millrace.specs.problem import SpecProblem
 from tests.support.documents.specs import Document, bronze_document, gold_document, silver_document, write_specs
@@ -92,4 +92,4 @@ def outcome(folder: Path, document: Document) -> tuple[list[str], tuple[str, ...
     catalog = load_catalog(write_specs(folder, bronze_document(), silver_document(), PRICES, document))
     assert catalog.problems == ()
     spec = catalog.spec(document["table"])
-    return [str(problem) for problem in sql_problems(catalog)], unproved_refreshes(spec, catalog.specs)  # type: ignore[arg-type]
+    return [str(problem) for problem in sql_problems(catalog)], tuple(refresh_notes(spec, catalog.specs))  # type: ignore[arg-type]

@@ -17,7 +17,7 @@ from millrace.contracts.spec.table_spec import AnySpec, BronzeSpec, GoldSpec, Si
 from millrace.control.kafka.order import sequence_notes
 from millrace.errors import SpecError
 from millrace.overview.columns import column_names
-from millrace.specs.checks.refresh import unproved_refreshes
+from millrace.specs.checks.refresh import refresh_notes
 from millrace.specs.checks.sql import checked_catalog, refresh_in_words
 from millrace.specs.problem import SpecsRefusedError
 
@@ -71,8 +71,8 @@ def show_specs(folder: Path, *, as_json: bool) -> None:
     facts, summary = spec_facts(catalog), f"{counted(len(catalog.specs), 'table')} in {folder}: every spec is fine."
     refreshes = [f"{fact.table}: {fact.refresh}" for fact in facts if fact.refresh]
     gold = (spec for spec in catalog.specs.values() if isinstance(spec, GoldSpec))
-    unproved = (note for spec in gold for note in unproved_refreshes(spec, catalog.specs))
-    notes = [f"note: {note}" for note in (*unproved, *sequence_notes(catalog.specs))]
+    of_refreshes = (note for spec in gold for note in refresh_notes(spec, catalog.specs))
+    notes = [f"note: {note}" for note in (*of_refreshes, *sequence_notes(catalog.specs))]
     show_listing(facts, lambda: spec_table(facts), *refreshes, summary, *notes, as_json=as_json)
 
 

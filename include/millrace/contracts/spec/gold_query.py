@@ -12,7 +12,7 @@ from millrace.contracts.spec.duration import LOOKBACK, UNBOUNDED
 from millrace.contracts.spec.values import NAME, Lookback
 from millrace.contracts.strict_model import StrictModel
 
-_OF_GROUPS = ("group_by", "measures", "refresh_by", "refresh_from")
+_OF_GROUPS = ("group_by", "measures", "refresh_by")
 NOT_OF_QUERIES = ("group_by", "measures", "refresh_from")
 """The keys of groups, which a table with a query cannot have."""
 

@@ -25,6 +25,7 @@ from millrace.contracts.spec.expectation import Expectation, rules_of_keys
 from millrace.contracts.spec.gold_query import GoldQuery, GoldSource, SilverOfQuery
 from millrace.contracts.spec.value_reading import may_be_converted
 from millrace.contracts.spec.values import NAME, ColumnName, ColumnNames
+from millrace.sql.query.groups import groups_as_query
 
 
 class BronzeSpec(TableSpec):
@@ -164,7 +165,7 @@ class GoldSpec(TableSpec, GoldQuery):
         sources: alias -> silver or gold table; the rows of the first source are counted.
         refresh_by: the group column, or the columns of the query, whose changed values are recomputed, such as a date.
         refresh_from: alias -> Spark SQL over that source's own columns that gives the value of `refresh_by` that a
-            changed row affects; not for a lookup.
+            changed row affects, where the joins do not say it; not for a lookup.
         group_by: group column -> Spark SQL over `<alias>.<column>`.
         measures: measure -> Spark SQL aggregate over `<alias>.<column>`.
         classifications: column -> who may see its values, such as `internal` for a count of restricted ones. Without
@@ -202,6 +203,11 @@ class GoldSpec(TableSpec, GoldQuery):
             is_in_parts = self.refresh_columns or (self.query is not None and self.refresh is None)
             return VALUES_TO_VERIFY if is_in_parts else 0
         return 0 if stated == "off" else stated
+
+    @property
+    def select(self) -> str:
+        """The SELECT that computes its rows: its query, or that of its groups."""
+        return self.query or groups_as_query(self.sources, self.group_by, self.measures)
 
     @property
     def refreshed_group(self) -> str:

@@ -58,9 +58,9 @@ def _why_whole(spec: GoldSpec, catalog: Catalog) -> str:
     """Return why no group of a table can be stale, unless its spec asks for a verification all the same."""
     if spec.query is None or spec.refresh_columns or spec.maintenance.verify is not None:
         return ""
-    from millrace.specs.checks.sql import refresh_of_query  # loads sqlglot, which takes half a second
+    from millrace.specs.checks.sql import traced_refresh  # loads sqlglot, which takes half a second
 
-    return refresh_of_query(spec, catalog.specs).reason
+    return traced_refresh(spec, catalog.specs).reason
 
 
 def changes_since(spec: GoldSpec, batch: Winner, ops: OpsTables) -> str:

@@ -232,7 +232,7 @@ class Planner:
         if cost.is_whole_cheaper:
             return f"; computes the whole table: {cost.in_words()}"
         words = "" if cost.is_small else f"; incremental, unless it costs more: {cost.in_words()}"
-        if not (spec.query or spec.lookback):
+        if spec.refresh_from and not spec.lookback:
             return words
         from millrace.specs.checks.sql import refresh_in_words  # loads sqlglot, which takes half a second
 

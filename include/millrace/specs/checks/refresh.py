@@ -1,263 +1,136 @@
-"""Check that a changed row of a source touches the groups to which it belongs: else gold keeps stale rows.
+"""Check how the groups of a gold table are refreshed: that a changed row touches the groups to which it belongs.
 
-A run computes the groups whose value of `refresh_by` is the value of `refresh_from` in a changed row. So in each joined
-row, `refresh_from` of every source must have the value of `refresh_by`.
+A run computes the groups whose value of `refresh_by` a changed row affects. Which value that is follows from the joins
+and the expression of the group, if both can be traced; else `refresh_from` states it, and only the data can prove it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from datetime import timedelta
-from enum import StrEnum
 
 from sqlglot import exp
 
 from millrace.contracts.spec.duration import UNBOUNDED
 from millrace.contracts.spec.nested_type import is_nested
 from millrace.contracts.spec.table_spec import AnySpec, GoldSpec, SilverSpec
+from millrace.specs.checks.known_columns import table_columns
 from millrace.specs.problem import Defect
 from millrace.sql.expression import expression_of
+from millrace.sql.query.groups import groups_as_query
 from millrace.sql.query.names import UntraceableError
-from millrace.sql.query.reach import in_words, reach_of_join, reach_of_window, sum_of
-from millrace.sql.values.counter_example import counter_example
-from millrace.sql.values.terms import (
-    columns_of,
-    conjuncts,
-    equalities,
-    is_same,
-    needed_columns,
-    rewritten,
-    term_of,
-)
+from millrace.sql.query.reach import in_words
+from millrace.sql.query.refresh import has_other_value, lookback_of, reach_of_measures, refresh_of, value_of_column
+from millrace.sql.query.trace import Trace
 
-_NONE = timedelta()
 _TIMES = frozenset(("date", "timestamp"))
 _ORDERED = _TIMES | {"tinyint", "smallint", "int", "bigint", "string"}
 """The types by whose values a run can select all later ones."""
 
 
-class Proof(StrEnum):
-    """What is known of the statement that two expressions always have the same value."""
-
-    HOLDS = "holds"
-    FAILS = "fails"
-    UNPROVED = "unproved"
-
-
-@dataclass(frozen=True)
-class RefreshProof:
-    """What is known of one source.
-
-    Attributes:
-        alias: the source.
-        proof: whether its `refresh_from` has the value of `refresh_by` in each joined row.
-        message: why it has not; empty if that is not known.
-        fix: the likely fix.
-        reach: how much earlier than the value of `refresh_by` it may be.
-    """
-
-    alias: str
-    proof: Proof
-    message: str = ""
-    fix: str = ""
-    reach: timedelta = _NONE
-
-
-def refresh_proofs(spec: GoldSpec, specs: Mapping[str, AnySpec]) -> list[RefreshProof]:
-    """Return what is known of each source of a gold table that has a `refresh_from`; `specs` has all specs by table."""
-    if spec.refreshed_group not in spec.group_by:
-        return []  # a query is traced instead
-    joins = _Joins(spec, spec.refreshed_group, specs)
-    return [joins.proof(alias) for alias in spec.sources if alias in spec.refresh_from]
-
-
 def refresh_defects(spec: GoldSpec, specs: Mapping[str, AnySpec]) -> Iterator[Defect]:
     """Yield what makes a run leave stale groups, whatever the data are."""
     if spec.refreshed_group not in spec.group_by:
-        return
-    proofs = refresh_proofs(spec, specs)
-    yield from _lookback(spec, specs)
-    yield from _kind_of_group(spec, specs)
-    yield from _windows(
-        spec, _Joins(spec, spec.refreshed_group, specs), max((each.reach for each in proofs), default=_NONE)
-    )
-    for proof in proofs:
-        if proof.proof is Proof.FAILS:
-            yield Defect(("refresh_from", proof.alias), proof.message, spec.refresh_from[proof.alias], proof.fix)
-
-
-def unproved_refreshes(spec: GoldSpec, specs: Mapping[str, AnySpec]) -> tuple[str, ...]:
-    """Return a note on the sources of which only the data can say that their changes touch the right groups."""
-    aliases = [f"refresh_from.{proof.alias}" for proof in refresh_proofs(spec, specs) if proof.proof is Proof.UNPROVED]
-    if not aliases:
-        return ()
-    return (
-        f"{spec.table}: the spec does not prove that {' and '.join(aliases)} always gives {spec.refreshed_group}; "
-        f"`lakehouse verify {spec.table}` compares the rows with its sources.",
-    )
-
-
-def _lookback(spec: GoldSpec, specs: Mapping[str, AnySpec]) -> Iterator[Defect]:
-    """Yield that the values of `refresh_by` cannot be counted back, if the spec states their type."""
-    kind = _Joins(spec, spec.refreshed_group, specs).type_of_group()
+        return  # the query of a table is checked as a whole
+    columns = columns_of_sources(spec, specs)
+    group, text = spec.refreshed_group, spec.group_by[spec.refreshed_group]
+    value = value_of_column(spec.select, group, columns)
+    kind = _type_of(value, spec, specs)
     if spec.lookback and kind and kind not in (_ORDERED if spec.reach == UNBOUNDED else _TIMES):
         fix = "group by a date or a timestamp" + (", or write `unbounded`" if kind in _ORDERED else "")
-        yield Defect(
-            ("lookback",), f"{spec.refreshed_group} is {kind}, which does not go back in time", spec.lookback, fix
-        )
-
-
-def _kind_of_group(spec: GoldSpec, specs: Mapping[str, AnySpec]) -> Iterator[Defect]:
-    """Yield that `refresh_by` cannot choose rows: it comes from a lookup, or has a type whose texts choose none."""
-    joins, group = _Joins(spec, spec.refreshed_group, specs), spec.group_by[spec.refreshed_group]
-    kind = joins.type_of_group()
-    if alias := joins.lookup_of_group():
+        yield Defect(("lookback",), f"{group} is {kind}, which does not go back in time", spec.lookback, fix)
+    read = {column.table for column in value.find_all(exp.Column)} if value else set()
+    if alias := next((alias for alias, source in spec.sources.items() if source.lookup and alias in read), ""):
         message = f"a row of the lookup {alias!r} may belong to many values of refresh_by, so that it cannot give them"
-        fix = f"compute {spec.refreshed_group} from {next(iter(spec.sources))}"
-        yield Defect(("group_by", spec.refreshed_group), message, group, fix)
+        yield Defect(("group_by", group), message, text, f"compute {group} from {next(iter(spec.sources))}")
     if is_nested(kind) or kind == "binary":
         function = "to_json" if is_nested(kind) else "hex"
-        fix = f"write {function}({group}), and the same in refresh_from; or refresh by another group"
-        message = f"{spec.refreshed_group} is {kind}, by whose values no run can choose rows"
-        yield Defect(("refresh_by",), message, spec.refreshed_group, fix)
+        fix = f"write {function}({text}), and the same in refresh_from; or refresh by another group"
+        yield Defect(("refresh_by",), f"{group} is {kind}, by whose values no run can choose rows", group, fix)
+    windows, found = list(_windows(spec, columns)), refresh_of(spec, columns)
+    yield from windows
+    if found.reason and not windows:
+        yield from _untraced(spec, found, lookback_of(spec, columns))
+    yield from _joins(spec, found)
 
 
-def _windows(spec: GoldSpec, joins: _Joins, of_joins: timedelta) -> Iterator[Defect]:
+def refresh_notes(spec: GoldSpec, specs: Mapping[str, AnySpec]) -> Iterator[str]:
+    """Yield which entries of `refresh_from` are not used, and of which only the data can say that they are right."""
+    if not spec.refresh_from:
+        return
+    found = refresh_of(spec, columns_of_sources(spec, specs))
+    of_data = []
+    for alias, text in spec.refresh_from.items():
+        if alias not in found.expressions:
+            of_data.append(f"refresh_from.{alias}")
+        elif has_other_value(found, alias, text):
+            traced = " and ".join(found.expressions[alias]).replace("`", "")
+            yield f"{spec.table}: refresh_from.{alias} is not used: {spec.refreshed_group} is traced to {traced} of it"
+    if of_data:
+        yield (
+            f"{spec.table}: the spec does not prove that {' and '.join(of_data)} always gives {spec.refreshed_group}; "
+            f"`lakehouse verify {spec.table}` compares the rows with its sources."
+        )
+
+
+def columns_of_sources(spec: GoldSpec, specs: Mapping[str, AnySpec]) -> dict[str, tuple[str, ...] | None]:
+    """Return alias -> the columns of its table; None if they are not known."""
+    return {alias: table_columns(specs.get(source.table)) for alias, source in spec.sources.items()}
+
+
+def _windows(spec: GoldSpec, columns: Mapping[str, tuple[str, ...] | None]) -> Iterator[Defect]:
     """Yield the measures with windows over groups that a run does not compute together."""
-    group = spec.group_by[spec.refreshed_group]
+    group, earlier = spec.group_by[spec.refreshed_group], dict[str, str]()
+    message, fix = "this window looks at groups that are not computed again together", f"add `partition by {group}`"
     for name, text in spec.measures.items():
-        message, fix = "this window looks at groups that are not computed again together", f"add `partition by {group}`"
-        try:
-            reach = joins.reach_of_windows(text)
-        except UntraceableError as error:
-            yield Defect(("measures", name), f"{message}: {error}", text, f"{fix} to it")
-            continue
-        if reach and (reach := sum_of(reach, of_joins)) > spec.reach:
-            yield Defect(("measures", name), message, text, f"{fix} to it, or write `lookback: {in_words(reach)}`")
+        if expression_of(text).has_window:
+            query = groups_as_query(spec.sources, spec.group_by, {**earlier, name: text})
+            try:
+                reach = reach_of_measures(query, spec.refreshed_group, columns)
+            except UntraceableError as error:
+                yield Defect(("measures", name), f"{message}: {error}", text, f"{fix} to it")
+            else:
+                if reach > spec.reach:
+                    lookback = f"write `lookback: {in_words(reach)}`"
+                    yield Defect(("measures", name), message, text, f"{fix} to it, or {lookback}")
+        else:
+            earlier[name] = text
 
 
-class _Joins:
-    """The sources of one gold table: what their rows have in common where they are joined."""
+def _untraced(spec: GoldSpec, found: Trace, lookback: str) -> Iterator[Defect]:
+    """Yield that rows further back are joined, or that nothing says what a changed row affects."""
+    fix = f"write `lookback: {lookback}`"
+    if spec.lookback and lookback:
+        message = f"rows that are further back than `lookback: {spec.lookback}` are joined"
+        yield Defect(("lookback",), message, spec.lookback, fix)
+    elif not spec.refresh_from:
+        stated = "state in refresh_from, for each source, the value that a changed row affects"
+        message = f"the groups cannot be refreshed by this column: {found.reason}"
+        yield Defect(("refresh_by",), message, spec.refreshed_group, fix if lookback else stated)
 
-    def __init__(self, spec: GoldSpec, refresh_by: str, specs: Mapping[str, AnySpec]) -> None:
-        self._spec = spec
-        self._refresh_by = refresh_by
-        self._of_tables = {alias.lower(): specs.get(source.table) for alias, source in spec.sources.items()}
 
-    def proof(self, alias: str) -> RefreshProof:
-        """Return what is known of one source."""
-        spec = self._spec
-        wanted, given = spec.group_by[self._refresh_by], spec.refresh_from[alias]
-        group = term_of(wanted, self._resolve)
-        refreshed = self._own_term(alias, given)
-        if refreshed is None or group is None:
-            return RefreshProof(alias, Proof.UNPROVED)
-        conditions, types = list(self._conditions(alias)), self._types()
-        parts = [part for condition in conditions if condition for part in conjuncts(condition)]
-        pairs = [pair for part in parts for pair in equalities(part, types)]
-        refreshed_value, group_value = rewritten(refreshed, pairs), rewritten(group, pairs)
-        proof = Proof.HOLDS if is_same(refreshed_value, group_value, types) else Proof.UNPROVED
-        if proof is Proof.UNPROVED and None not in conditions:
-            limits = [rewritten(part, pairs) for part in parts]
-            if example := counter_example(refreshed_value, group_value, types, limits, spec.reach):
-                message = f"refresh_by: {self._refresh_by} gives {wanted}, but refresh_from.{alias} gives {given}"
-                fix = f"give the value of {self._refresh_by}: else a change leaves its own group stale"
-                return RefreshProof(alias, Proof.FAILS, f"{message}: {example}", fix)
+def _joins(spec: GoldSpec, found: Trace) -> Iterator[Defect]:
+    """Yield the sources that are joined by nothing of what is stated in their `refresh_from`."""
+    for alias, text in spec.refresh_from.items():
         on = spec.sources[alias].on
-        condition, columns = term_of(on, self._resolve) if on else None, columns_of(refreshed)
-        reach = reach_of_join(conjuncts(condition), group, refreshed) if spec.lookback and condition else None
-        if reach is not None and proof is Proof.UNPROVED:
-            if reach <= spec.reach:
-                return RefreshProof(alias, Proof.HOLDS, reach=reach)
-            message = f"sources.{alias}.on joins rows that are further back than `lookback: {spec.lookback}`"
-            return RefreshProof(alias, Proof.FAILS, message, f"write `lookback: {in_words(reach)}`")
-        if proof is Proof.HOLDS or condition is None or not columns or columns & columns_of(condition):
-            return RefreshProof(alias, proof)
-        own = refreshed.sql(dialect="spark").replace("`", "")
+        if on is None or alias in found.expressions or found.reason:
+            continue
+        own = {parts[-1].lower() for parts in expression_of(text).columns}
+        if not own or own & {part.lower() for parts in expression_of(on).columns for part in parts}:
+            continue
+        group = spec.group_by[spec.refreshed_group]
         message = (
-            f"sources.{alias}.on joins rows with other values of {self._refresh_by}: it does not compare this value"
+            f"sources.{alias}.on joins rows with other values of {spec.refreshed_group}: it does not compare this value"
         )
         fix = (
-            f"add `and {own} = {wanted}` to sources.{alias}.on; or, if a row of it belongs to many values, write"
-            f" sources.{alias}.lookup: true in place of refresh_from.{alias}"
+            f"add `and <{alias}.column> = {group}` to sources.{alias}.on; or, if a row of it belongs to many values,"
+            f" write sources.{alias}.lookup: true in place of refresh_from.{alias}"
         )
-        return RefreshProof(alias, Proof.FAILS, message, fix)
-
-    def type_of_group(self) -> str:
-        """Return the type of `refresh_by`; empty if it is not a column whose type a spec states."""
-        term = term_of(self._spec.group_by[self._refresh_by], self._resolve)
-        return self._types().get(term.name, "") if isinstance(term, exp.Column) else ""
-
-    def lookup_of_group(self) -> str:
-        """Return the alias of a lookup from which `refresh_by` is computed; empty if there is none."""
-        term = term_of(self._spec.group_by[self._refresh_by], self._resolve)
-        aliases = {column.partition(".")[0] for column in columns_of(term)} if term else set()
-        return next((alias for alias, source in self._spec.sources.items() if source.lookup and alias in aliases), "")
-
-    def reach_of_windows(self, measure: str) -> timedelta:
-        """Return how far before a value of `refresh_by` the rows are that the windows of a measure see.
-
-        Raises:
-            UntraceableError: they may be later ones.
-        """
-        spec, own = self._spec, f".{self._refresh_by.lower()}"
-        group = term_of(spec.group_by[self._refresh_by], self._name)
-        term = term_of(measure, lambda parts: own if parts == (self._refresh_by,) else self._name(parts))
-        if term is None or group is None:
-            if expression_of(measure).has_window:
-                raise UntraceableError("it cannot be read")
-            return _NONE
-        same = [group, exp.column(exp.to_identifier(own, quoted=True))]
-        windows = [(each, each.args.get("partition_by") or ()) for each in term.find_all(exp.Window)]
-        across = [window for window, keys in windows if not any(key in same for key in keys)]
-        reaches = (reach_of_window(window, same.__contains__, self._refresh_by) for window in across)
-        return max(reaches, default=_NONE)
-
-    def _conditions(self, alias: str) -> Iterator[exp.Expr | None]:
-        """Yield what is true of each joined row that has a row of the source; None for what cannot be read."""
-        needed = {alias.lower()}
-        for name, source in reversed(self._spec.sources.items()):
-            condition = term_of(source.on, self._resolve) if source.on else None
-            if not (source.join == "inner" or name.lower() in needed or source.on is None):
-                continue
-            if source.on:
-                yield condition
-            if source.where:
-                yield self._own_term(name, source.where)
-            # A row of a source exists only together with the rows of which its condition needs a value.
-            if condition is not None:
-                needed |= {column.partition(".")[0] for column in needed_columns(condition)}
-
-    @staticmethod
-    def _own_term(alias: str, text: str) -> exp.Expr | None:
-        """Return the term of an expression over the columns of one source."""
-        return term_of(text, lambda parts: ".".join((alias, *parts)))
-
-    def _resolve(self, parts: tuple[str, ...]) -> str | None:
-        first, *rest = parts
-        if rest and first.lower() in self._of_tables:
-            return ".".join(parts)
-        owners = [alias for alias, spec in self._of_tables.items() if _may_have(spec, first)]
-        return ".".join((owners[0], *parts)) if len(owners) == 1 else None
-
-    def _name(self, parts: tuple[str, ...]) -> str:
-        """Return the full name of a column, or a name of its own for what may be another measure."""
-        return self._resolve(parts) or ".".join(parts)
-
-    def _types(self) -> dict[str, str]:
-        """Return full name of a column -> its type, for the tables whose specs state it."""
-        return {
-            f"{alias}.{name}".lower(): column.type
-            for alias, spec in self._of_tables.items()
-            if isinstance(spec, SilverSpec)
-            for name, column in spec.columns.items()
-        }
+        yield Defect(("refresh_from", alias), message, text, fix)
 
 
-def _may_have(spec: AnySpec | None, column: str) -> bool:
-    if isinstance(spec, SilverSpec):
-        return column.lower() in map(str.lower, spec.stored_columns)
-    if not isinstance(spec, GoldSpec):
-        return True
-    return column.lower() in map(str.lower, (*spec.group_by, *spec.measures, *spec.query_columns))
+def _type_of(value: exp.Expr | None, spec: GoldSpec, specs: Mapping[str, AnySpec]) -> str:
+    """Return the type of a value; empty if it is not a column whose type a spec states."""
+    source = spec.sources.get(value.table) if isinstance(value, exp.Column) else None
+    of_table = specs.get(source.table) if source else None
+    column = of_table.columns.get(value.name) if isinstance(of_table, SilverSpec) and value else None
+    return column.type if column else ""

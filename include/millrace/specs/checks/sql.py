@@ -17,13 +17,14 @@ from millrace.contracts.spec.expectation_arguments import CUSTOM_ERRORS, QUERY, 
 from millrace.contracts.spec.table_spec import AnySpec, BronzeSpec, GoldSpec, SilverSpec
 from millrace.specs.checks.gold_query import query_defects, type_defects
 from millrace.specs.checks.known_columns import TimeColumns, is_time_type, row_columns, table_columns
-from millrace.specs.checks.refresh import refresh_defects
+from millrace.specs.checks.refresh import columns_of_sources, refresh_defects
 from millrace.specs.files import read_spec_file
 from millrace.specs.problem import Defect, KeyPath, SpecProblem, SpecsRefusedError, closest_word, did_you_mean
 from millrace.sql.changing_values import changing_values
 from millrace.sql.checked_expression import refusals
 from millrace.sql.expression import expression_of
 from millrace.sql.growth import growing
+from millrace.sql.lost_filters import lost_filters
 from millrace.sql.query.refresh import in_words, refresh_of
 from millrace.sql.query.trace import Trace
 from millrace.sql.query_functions import CLOCKS
@@ -113,7 +114,7 @@ def _defects_of_spec(spec: AnySpec, specs: Mapping[str, AnySpec], times: TimeCol
     defects = list(dict.fromkeys(chain.from_iterable(found)))
     defects += _query_defects(spec, times)
     if isinstance(spec, GoldSpec):
-        columns = _columns_of_sources(spec, specs)
+        columns = columns_of_sources(spec, specs)
         defects += [*query_defects(spec, columns, of_sources), *type_defects(spec, columns)]
     return defects + list(refresh_defects(spec, specs) if isinstance(spec, GoldSpec) and not defects else ())
 
@@ -204,26 +205,22 @@ def _of_silver(spec: SilverSpec, specs: Mapping[str, AnySpec]) -> Iterator[SpecE
 
 
 def refresh_in_words(spec: AnySpec, specs: Mapping[str, AnySpec]) -> str:
-    """Return how the table of a query, or one with a lookback, is refreshed, and why; empty for every other table."""
-    if not isinstance(spec, GoldSpec) or not (spec.query or spec.lookback):
+    """Return how a computed table is refreshed, and why; empty for another one, and for groups that state it all."""
+    if not isinstance(spec, GoldSpec):
         return ""
-    if spec.query is None:
+    if spec.refresh_from:
         later = "all later values" if spec.reach == UNBOUNDED else f"the {spec.lookback} after it"
-        return f"refreshed by {spec.refreshed_group} and {later}"
-    return in_words(refresh_of_query(spec, specs), spec.query)
+        return f"refreshed by {spec.refreshed_group} and {later}" if spec.lookback else ""
+    return in_words(traced_refresh(spec, specs), spec.select)
 
 
-def refresh_of_query(spec: GoldSpec, specs: Mapping[str, AnySpec]) -> Trace:
-    """Return by which columns the table of a query is refreshed, as far as the specs say."""
-    return refresh_of(spec, _columns_of_sources(spec, specs))
-
-
-def _columns_of_sources(spec: GoldSpec, specs: Mapping[str, AnySpec]) -> dict[str, tuple[str, ...] | None]:
-    return {alias: table_columns(specs.get(source.table)) for alias, source in spec.sources.items()}
+def traced_refresh(spec: GoldSpec, specs: Mapping[str, AnySpec]) -> Trace:
+    """Return by which columns a computed table is refreshed, as far as the specs say."""
+    return refresh_of(spec, columns_of_sources(spec, specs))
 
 
 def _of_gold(spec: GoldSpec, specs: Mapping[str, AnySpec]) -> Iterator[SpecExpression]:
-    of_sources = _columns_of_sources(spec, specs)
+    of_sources = columns_of_sources(spec, specs)
     known = [columns for columns in of_sources.values() if columns is not None]
     joined = tuple(chain.from_iterable(known)) if len(known) == len(of_sources) else None
     for alias, source in spec.sources.items():
@@ -276,7 +273,7 @@ def _query_defects(spec: AnySpec, times: TimeColumns) -> Iterator[Defect]:
         tables = (spec.table, *rule.other_tables)
         of_time = frozenset().union(*map(times.of, tables))
         yield from _changing(path, text, changing_values(expression_of(text), query.tree, of_time), is_rule=True)
-        for refusal in growing(query.spark_text):
+        for refusal in (*growing(query.spark_text), *lost_filters(query.tree)):
             yield Defect(path, refusal.message, text, refusal.fix)
         for name in query.unknown_functions:
             fix = closest_word(name.lower(), sorted(FUNCTIONS)) or "Spark has no function of this name"

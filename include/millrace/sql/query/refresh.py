@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import timedelta
 from itertools import pairwise
 
 from sqlglot import TokenType, exp
@@ -11,7 +12,8 @@ from sqlglot.errors import SqlglotError
 from millrace.contracts.spec.duration import UNBOUNDED
 from millrace.contracts.spec.table_spec import GoldSpec
 from millrace.sql.query.fields import normalized
-from millrace.sql.query.names import UntraceableError
+from millrace.sql.query.grouping import reach_of_windows
+from millrace.sql.query.names import Names, UntraceableError
 from millrace.sql.query.parentheses import without_parentheses
 from millrace.sql.query.reach import in_words as reach_in_words
 from millrace.sql.query.reads import NO_LOOKBACK, as_one_text, sql_of
@@ -22,15 +24,15 @@ from millrace.sql.values.truncated_column import is_column, truncated_column
 
 
 def refresh_of(spec: GoldSpec, columns: Mapping[str, tuple[str, ...] | None]) -> Trace:
-    """Return the column by which the table of a query is refreshed; one with a `reason` if it is computed whole.
+    """Return the column by which a computed table is refreshed; one with a `reason` if it is computed whole.
 
     If the spec names no column, it is the first one that can be traced through most sources.
 
     Args:
-        spec: the spec of a table with a query.
+        spec: the spec of the table.
         columns: alias -> the columns of the source; None if they are not known.
     """
-    query = spec.query or ""
+    query = spec.select
     if spec.refresh == "full":
         return Trace((), reason="the spec says so")
     if spec.refresh_columns:
@@ -41,9 +43,57 @@ def refresh_of(spec: GoldSpec, columns: Mapping[str, tuple[str, ...] | None]) ->
     return min(traced or found, key=lambda each: (len(each.whole), len(each.lookups)), default=unread)
 
 
+def has_other_value(found: Trace, alias: str, refresh_from: str) -> bool:
+    """Whether what a spec states in `refresh_from` for a source looks otherwise than what is traced.
+
+    >>> found = trace("SELECT trunc(f.day, 'MM') AS month, count(*) AS n FROM f GROUP BY 1", "month", {"f": ("day",)})
+    >>> [has_other_value(found, "f", text) for text in ("TRUNC((day), 'MM')", "trunc(day, 'YEAR')")]
+    [False, True]
+    """
+    tree = query_of(f"SELECT (\n{refresh_from}\n) AS value").tree
+    if tree is None:
+        return True
+    try:
+        return found.parts.get(alias) != ((sql_of(normalized(without_parentheses(tree)).selects[0].unalias()),),)
+    except UntraceableError:
+        return True
+
+
+def value_of_column(query: str, column: str, columns: Mapping[str, tuple[str, ...] | None]) -> exp.Expr | None:
+    """Return what a column of a SELECT is computed from, with each column as `<table of FROM>.<column>`.
+
+    None stands for what cannot be said.
+    """
+    try:
+        return _resolved(query, column, columns)[1]
+    except UntraceableError:
+        return None
+
+
+def reach_of_measures(query: str, column: str, columns: Mapping[str, tuple[str, ...] | None]) -> timedelta:
+    """Return how far before a value of a column the rows are that the windows of a SELECT see.
+
+    Raises:
+        UntraceableError: they may be later ones, or of any value.
+    """
+    select, value, names = _resolved(query, column, columns)
+    return reach_of_windows(select, value, names, UNBOUNDED)
+
+
+def _resolved(
+    query: str, column: str, columns: Mapping[str, tuple[str, ...] | None]
+) -> tuple[exp.Select, exp.Expr, Names]:
+    tree = query_of(query).tree
+    if not isinstance(tree, exp.Select):
+        raise UntraceableError("it cannot be read")
+    select = normalized(without_parentheses(tree))
+    names = Names(select, columns)
+    return select, names.resolve(select, names.definition(select, column)), names
+
+
 def lookback_of(spec: GoldSpec, columns: Mapping[str, tuple[str, ...] | None]) -> str:
-    """Return the least lookback with which the stated column of a query is traced; empty if it is not with any."""
-    found = trace(spec.query or "", spec.refresh_columns, columns, UNBOUNDED)
+    """Return the least lookback with which the stated column of a table is traced; empty if it is not with any."""
+    found = trace(spec.select, spec.refresh_columns, columns, UNBOUNDED)
     return "" if found.reason else reach_in_words(found.reach)
 
 

@@ -5,7 +5,7 @@ What sqlglot cannot parse is no term: nothing is known of its value.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -22,16 +22,8 @@ _PARTS: dict[type[exp.Expr], str] = {
     exp.DayOfYear: "DAY", exp.WeekOfYear: "DAY", exp.Hour: "HOUR", exp.Minute: "MINUTE", exp.Second: "SECOND",
 }  # fmt: skip
 """Functions that return a part of a time as a number, with the unit on which the number depends."""
-_WHOLE_NUMBERS = frozenset(("tinyint", "smallint", "int", "bigint"))
-_TIMES = frozenset(("date", "timestamp"))
-_INEXACT = frozenset(("float", "double"))
-"""The types of which equal values, 0.0 and -0.0, have two texts."""
-
 Resolve = Callable[[tuple[str, ...]], str | None]
 """Returns the full name `<alias>.<column>` for the parts of a column's name; None if the column is not known."""
-
-Equality = tuple[exp.Expr, exp.Expr]
-"""Two terms that have the same value."""
 
 
 @dataclass(frozen=True)
@@ -72,74 +64,6 @@ def term_of(text: str, resolve: Resolve) -> exp.Expr | None:
     return None if unknown else term
 
 
-def conjuncts(condition: exp.Expr) -> Iterator[exp.Expr]:
-    """Yield the parts of a condition that are all true when it is true."""
-    if isinstance(condition, exp.And):
-        yield from conjuncts(condition.this)
-        yield from conjuncts(condition.expression)
-    else:
-        yield condition
-
-
-def equalities(condition: exp.Expr, types: Mapping[str, str]) -> list[Equality]:
-    """Return the terms that have the same value, also as text, where a condition is true.
-
-    SQL also calls values of different types equal, such as 1 and '01'. Those are left out, as far as types are known.
-
-    Args:
-        condition: the term of the condition.
-        types: full name of a column -> its Spark type.
-    """
-    pairs = [(part.this, part.expression) for part in conjuncts(condition) if isinstance(part, exp.EQ | exp.NullSafeEQ)]
-    return [pair for pair in pairs if _have_same_texts(*(_type(side, types) for side in pair))]
-
-
-def needed_columns(condition: exp.Expr) -> set[str]:
-    """Return the columns that are not null where a condition is true, as far as the text shows it."""
-    sides = (side for part in conjuncts(condition) if isinstance(part, exp.EQ) for side in (part.this, part.expression))
-    bases = (instant_of(side).base for side in sides)
-    return {base.name for base in bases if isinstance(base, exp.Column)}
-
-
-def rewritten(term: exp.Expr, pairs: Iterable[Equality]) -> exp.Expr:
-    """Return the term in which each part is replaced by the smallest one that equals it by the equalities.
-
-    So two terms that are equal by the equalities become the same.
-    """
-    smaller: dict[str, exp.Expr] = {}
-
-    def rewrite(node: exp.Expr) -> exp.Expr:
-        if not isinstance(node, exp.Column):
-            for child in list(node.iter_expressions()):
-                child.replace(rewrite(child))
-        node = _simplified(node)
-        while (found := smaller.get(_key(node))) is not None:
-            node = found.copy()
-        return node
-
-    known = list(pairs)
-    for _ in known:  # an equality may make the sides of an earlier one equal to something else
-        for sides in known:
-            small, large = sorted((rewrite(side.copy()) for side in sides), key=lambda side: (_size(side), _key(side)))
-            if _key(small) != _key(large):
-                smaller[_key(large)] = small
-    return rewrite(term.copy())
-
-
-def is_same(term: exp.Expr, other: exp.Expr, types: Mapping[str, str]) -> bool:
-    """Return whether it is known that two terms always have the same value.
-
-    A date is the same as the timestamp of its midnight.
-    """
-    if _key(term) == _key(other):
-        return True
-    (kind, base), (other_kind, other_base) = _time_function(term), _time_function(other)
-    if _key(base) != _key(other_base):
-        return False
-    is_date = isinstance(base, exp.Column) and types.get(base.name) == "date"
-    return kind == other_kind or (is_date and {kind, other_kind} <= {"", *_UP_TO_A_DAY})
-
-
 def instant_of(term: exp.Expr) -> Instant:
     """Return the time that a term truncates, and the unit.
 
@@ -166,11 +90,6 @@ def unit_of(node: exp.Expr) -> str:
         is_null = isinstance(node, exp.DateTrunc) and name in _UP_TO_A_DAY  # `trunc` knows no such unit
         return name if not is_null and (name == "WEEK" or name in _NESTED) else ""
     return ""
-
-
-def columns_of(term: exp.Expr) -> set[str]:
-    """Return the full names of the columns of a term."""
-    return {column.name for column in term.find_all(exp.Column)}
 
 
 def _normalized(node: exp.Expr, resolve: Callable[[tuple[str, ...]], str]) -> exp.Expr:
@@ -204,37 +123,3 @@ def _is_nested(small: str, large: str) -> bool:
     if "WEEK" in (small, large):
         return small == large or (large == "WEEK" and small in _UP_TO_A_DAY)
     return _NESTED.index(small) <= _NESTED.index(large)
-
-
-def _time_function(term: exp.Expr) -> tuple[str, exp.Expr]:
-    """Return (what the term takes of a time, the time); ("", the term) for anything else."""
-    if type(term) in _PARTS:
-        return type(term).__name__, term.this
-    instant = instant_of(term)
-    return instant.unit, instant.base
-
-
-def _type(term: exp.Expr, types: Mapping[str, str]) -> str | None:
-    """Return the type of a term; empty for a column or a text of any type, None if only Spark knows it."""
-    if isinstance(term, exp.Column):
-        return types.get(term.name, "")
-    if isinstance(term, exp.Literal):
-        return "" if term.is_string else "int" if term.is_int else None
-    if type(term) in _PARTS:
-        return "int"
-    return "timestamp" if unit_of(term) else None
-
-
-def _have_same_texts(one: str | None, other: str | None) -> bool:
-    if one is None or other is None or _INEXACT & {one, other}:
-        return False
-    return "" in (one, other) or one == other or any({one, other} <= kinds for kinds in (_TIMES, _WHOLE_NUMBERS))
-
-
-def _key(term: exp.Expr) -> str:
-    """Return a text that is the same for the same tree: sqlglot writes different trees as one text."""
-    return repr(term)
-
-
-def _size(term: exp.Expr) -> int:
-    return sum(1 for _ in term.walk())

@@ -18,6 +18,7 @@ from millrace.control.log.delta_log import Commit, remaining_commits
 from millrace.paths import LakehousePaths
 from millrace.sql.query.row_order import functions_with_ties
 from millrace.sql.query.select_query import query_of
+from millrace_spark.layers.gold.query import refresh_of_table
 from millrace_spark.transforms.differences import count_untouched, with_refresh
 from millrace_spark.transforms.groups import join_sources
 from millrace_spark.transforms.stamps import BATCH_TOKEN
@@ -48,7 +49,7 @@ def causes_of(
     version, of_sources = versions
     commits = list(remaining_commits(paths.table(spec.table), None))
     causes = [
-        *_stale(spec, frames),
+        *_stale(session, spec, frames),
         *_foreign("the table", commits, version),
         *(
             line
@@ -69,10 +70,11 @@ def causes_of(
     return (*causes, *by_engine, *facts)
 
 
-def _stale(spec: GoldSpec, frames: Mapping[str, DataFrame]) -> Iterator[str]:
+def _stale(session: SparkSession, spec: GoldSpec, frames: Mapping[str, DataFrame]) -> Iterator[str]:
     if not spec.refresh_from:
         return
-    with_values = {**frames} | {alias: with_refresh(frames[alias], text) for alias, text in spec.refresh_from.items()}
+    keys = refresh_of_table(session, spec, frames).keys
+    with_values = {**frames} | {alias: with_refresh(frames[alias], text) for alias, [text] in keys.items()}
     counts = count_untouched(join_sources(with_values, spec), spec).collect()[0].asDict()
     for alias, rows in counts.items():
         if rows:

@@ -26,7 +26,6 @@ from millrace.control.planning.source_ranges import (
     require_same_sources,
     why_whole,
 )
-from millrace.sql.checked_expression import require_no_queries
 from millrace_spark.delta_io.reads import read_changed_rows, read_version
 from millrace_spark.delta_io.row_writes import (
     EVERY_ROW,
@@ -40,6 +39,7 @@ from millrace_spark.layers.gold.query import (
     QueryRefresh,
     parts_of,
     refresh_of_query,
+    refresh_of_table,
     rows_of_query,
     touched_by_lookup_of_query,
     touched_rows_of_query,
@@ -49,7 +49,7 @@ from millrace_spark.layers.gold.value_ranges import MOST_WITHOUT_RANGES, have_ra
 from millrace_spark.layers.own_table import ensure_own_table, require_fitting_table
 from millrace_spark.protocol.batches import BatchPlan, Closing
 from millrace_spark.runtime.context import JobContext
-from millrace_spark.transforms.groups import aggregate, touched_by_lookup, unlisted_value
+from millrace_spark.transforms.groups import touched_by_lookup
 from millrace_spark.transforms.stamps import STAMP_COLUMNS, with_stamp
 from millrace_spark.transforms.touched_rows import Touched, touched_text
 from millrace_spark.transforms.touched_spans import Ranges, spans_of
@@ -144,9 +144,6 @@ class GoldAggregate:
 
     def _all_groups(self, session: SparkSession, versions: dict[str, int], touched: Touched | None) -> DataFrame:
         frames = self._frames(session, versions)
-        if self._spec.query is None:
-            require_no_queries(self._spec.table, self._spec.expressions.values())
-            return aggregate(frames, self._spec, touched)
         if touched is None or self._refresh is None:
             return rows_of_query(session, self._spec, frames)
         return touched_rows_of_query(session, self._spec, frames, self._refresh, touched)
@@ -171,11 +168,7 @@ class GoldAggregate:
 
         Also why it affects all rows, if the check of the spec has promised less.
         """
-        frames = self._frames_at(session, sources)
-        if self._spec.query is None:
-            reason = unlisted_value(frames, self._spec)
-            return (None if reason else {alias: (text,) for alias, text in self._spec.refresh_from.items()}), reason
-        self._refresh = refresh_of_query(session, self._spec, frames)
+        self._refresh = refresh_of_table(session, self._spec, self._frames_at(session, sources))
         changed = changed_ranges(self._spec, sources, self._context.paths)
         for alias, why in self._refresh.whole.items():
             if (table := self._spec.sources[alias].table) in changed:
@@ -226,7 +219,9 @@ class GoldAggregate:
                 return None, f"files of {source.table} that have changed since are gone"
             changed = changed.where(source.where or "true")
             if source.lookup:
-                changes.append(touched_by_lookup(alias, changed, self._frames_at(session, sources), self._spec))
+                (of_first,) = expressions[next(iter(self._spec.sources))]
+                frames = self._frames_at(session, sources)
+                changes.append(touched_by_lookup(alias, changed, frames, self._spec, of_first))
             changes += [changed.select(F.expr(text).alias("touched")) for text in expressions.get(alias, ())]
             for lookup in self._refresh.lookups.get(alias, ()) if self._refresh else ():
                 changes.append(touched_by_lookup_of_query(session, lookup, changed))
@@ -266,7 +261,7 @@ class GoldAggregate:
 
     def _order(self, session: SparkSession, sources: BatchSources, rows: DataFrame) -> list[str]:
         """Return the columns by which a file's rows are ordered: the partitions, then those of the refresh."""
-        if self._spec.query is not None and self._refresh is None:
+        if self._refresh is None and not self._spec.refresh_from:
             self._refresh = refresh_of_query(session, self._spec, self._frames_at(session, sources))
         wanted = [column.lower() for column in (*self._spec.partitioned_by, *self._refreshed_columns)]
         ordered = {field.name.lower() for field in rows.schema.fields if has_order(field.dataType)}

@@ -1,27 +1,32 @@
-"""Gold: the rows of a query over pinned versions of its sources."""
+"""Gold: the rows of a table's SELECT over pinned versions of its sources."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import and_, or_
+from typing import TypeVar
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from millrace.contracts.spec.table_spec import GoldSpec
+from millrace.sql.checked_expression import require_no_queries
 from millrace.sql.expression import expression_of
 from millrace.sql.query.readings import readings_of
 from millrace.sql.query.reads import Lookup
-from millrace.sql.query.refresh import refresh_of
+from millrace.sql.query.refresh import has_other_value, refresh_of
 from millrace.sql.query.select_query import query_of, require_read_only
 from millrace_spark.transforms.touched_rows import Touched, gives_touched, is_touched
-from millrace_spark.transforms.touched_spans import TouchedSpans
+from millrace_spark.transforms.touched_spans import INTEGERS, TIMES, TouchedSpans
 
+_BY_TEXT = {"boolean": "", "string": "", **dict.fromkeys(INTEGERS, "number"), **dict.fromkeys(TIMES, "time")}
+"""The types besides decimals whose values Spark finds by their texts -> of which other types it finds them, too. As a
+number, the text of a float is another one, and 0.0 = -0.0 have two texts. The text 1.00 is no whole number."""
 _INTEGERS = frozenset(("tinyint", "smallint", "int", "bigint"))
 _TIMES = frozenset(("date", "timestamp"))
 _AS_TEXT = _INTEGERS | _TIMES | {"string"}
@@ -30,6 +35,9 @@ _ALIKE_FOR_ZEROS = frozenset(("abs", "bround", "cast", "ceil", "ceiling", "coale
 """Functions that give, as a whole number, the same for 0.0 and -0.0."""
 _OF_TEXTS = re.compile(r"string|char|like|\|\||/", re.IGNORECASE)
 """What besides functions tells these two apart: a text, and a quotient."""
+
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -56,6 +64,36 @@ class QueryRefresh:
         return {alias: [key_of(parts) for parts in values] for alias, values in self.expressions.items()}
 
 
+def refresh_of_table(session: SparkSession, spec: GoldSpec, sources: Mapping[str, DataFrame]) -> QueryRefresh:
+    """Return by which values a table can be computed: those that are traced; where none are, those of `refresh_from`.
+
+    Of a text that says the same as the trace, the author's own is run. What changes of a source affect that the spec
+    calls a lookup, is found by its whole join.
+    """
+    if not spec.refresh_from:
+        refresh = refresh_of_query(session, spec, sources)
+        if next(iter(spec.sources)) not in refresh.expressions:
+            return refresh
+        stated = {alias for alias, source in spec.sources.items() if source.lookup}
+        return replace(
+            refresh,
+            expressions=_without(refresh.expressions, stated),
+            whole=_without(refresh.whole, stated),
+            lookups=_without(refresh.lookups, stated),
+        )
+    found = refresh_of(spec, {alias: tuple(rows.columns) for alias, rows in sources.items()})
+    others = [
+        alias
+        for alias, text in spec.refresh_from.items()
+        if alias in found.expressions and has_other_value(found, alias, text)
+    ]
+    traced = refresh_of_query(session, spec, sources).expressions if others else {}
+    expressions: dict[str, Sequence[Sequence[str]]] = {alias: [[text]] for alias, text in spec.refresh_from.items()}
+    expressions |= {alias: traced[alias] for alias in others if alias in traced}
+    reason = _unlisted_value(session, spec, sources, expressions)
+    return QueryRefresh(spec.refresh_columns, expressions, {}, reason)
+
+
 def refresh_of_query(session: SparkSession, spec: GoldSpec, sources: Mapping[str, DataFrame]) -> QueryRefresh:
     """Return by which values the table of a query can be computed.
 
@@ -68,7 +106,7 @@ def refresh_of_query(session: SparkSession, spec: GoldSpec, sources: Mapping[str
     if found.reason:
         return QueryRefresh((), {}, {})
     schema = rows_of_query(session, spec, sources).schema
-    if other := read_otherwise(session, query_of(spec.query or "").spark_text):
+    if other := read_otherwise(session, query_of(spec.select).spark_text):
         way_out = "write parentheses around operations within others, or another function"
         return QueryRefresh(found.columns, {}, {}, f"the trace may read {other} in another way than Spark: {way_out}")
     kinds = [schema[column].dataType.simpleString() for column in found.columns]
@@ -133,7 +171,7 @@ def parts_of(touched: Touched, parts: Sequence[str]) -> Iterator[tuple[str, Touc
 
 
 def rows_of_query(session: SparkSession, spec: GoldSpec, sources: Mapping[str, DataFrame]) -> DataFrame:
-    """Return the rows of a table's query.
+    """Return the rows of a table's query, or of its groups.
 
     Args:
         session: the session of the batch, in which each source becomes a temporary view.
@@ -143,11 +181,15 @@ def rows_of_query(session: SparkSession, spec: GoldSpec, sources: Mapping[str, D
     Raises:
         BadInputError: the query does more than read its sources, or would give other rows in another run.
     """
-    require_read_only(spec.table, spec.query or "", spec.sources)
+    if spec.query is None:
+        require_no_queries(spec.table, spec.expressions.values())
+    else:
+        require_read_only(spec.table, spec.query, spec.sources)
     for alias, rows in sources.items():
         rows.createOrReplaceTempView(alias)
     # Within parentheses Spark accepts nothing but a query, whatever the check may have overlooked.
-    return session.sql(f"SELECT * FROM (\n{query_of(spec.query or '').spark_text}\n)")
+    text = spec.select if spec.query is None else query_of(spec.query).spark_text
+    return session.sql(f"SELECT * FROM (\n{text}\n)")
 
 
 def touched_rows_of_query(
@@ -168,7 +210,7 @@ def touched_rows_of_query(
     for alias, affected in refresh.expressions.items():
         if alias in {**refresh.whole, **refresh.lookups}:
             continue
-        rows = sources[alias]
+        rows = sources[alias].where(spec.sources[alias].where or "true")  # an expression may fail for other rows
         conditions = [
             [gives_touched(sql, rows, values) for sql, values in parts_of(touched, parts)] for parts in affected
         ]
@@ -202,8 +244,30 @@ def _is_same_query(session: SparkSession, written: DataFrame, read: str) -> bool
         return False
 
 
+def _unlisted_value(
+    session: SparkSession,
+    spec: GoldSpec,
+    sources: Mapping[str, DataFrame],
+    expressions: Mapping[str, Sequence[Sequence[str]]],
+) -> str:
+    """Return which value that a row affects cannot choose rows by its text, and why; empty if all can."""
+    group = spec.refreshed_group
+    kinds = {group: rows_of_query(session, spec, sources).schema[group].dataType.simpleString()}
+    kinds |= {f"refresh_from.{alias}": _type_of(sources[alias], text) for alias, [[text]] in expressions.items()}
+    for name, kind in kinds.items():
+        if kind not in _BY_TEXT and not kind.startswith("decimal("):
+            return f"{name} is {kind}, by whose values no run can choose rows"
+    families = {name: _BY_TEXT.get(kind, "decimal") or kind for name, kind in kinds.items()}
+    other = next((name for name, family in families.items() if family != families[group]), "")
+    return other and f"{other} is {kinds[other]}, and {group} is {kinds[group]}: their values have other texts"
+
+
 class _OtherTypesError(Exception):
     """What is compared has types whose equal values may have other texts; the text says which."""
+
+
+def _without(of_aliases: Mapping[str, T], aliases: Collection[str]) -> dict[str, T]:
+    return {alias: each for alias, each in of_aliases.items() if alias not in aliases}
 
 
 def _typed(texts: Sequence[str], types: Mapping[str, str], alias: str, rows: DataFrame) -> list[str]:

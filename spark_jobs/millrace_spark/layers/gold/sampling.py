@@ -14,7 +14,6 @@ from millrace.control.maintenance.verification_due import Verified
 from millrace_spark.delta_io.reads import read_changed_rows, read_version
 from millrace_spark.layers.gold.query import rows_of_query
 from millrace_spark.runtime.context import JobContext
-from millrace_spark.transforms.groups import aggregate
 from millrace_spark.transforms.touched_spans import INTEGERS, TIMES
 
 _AS_THEY_ARE = frozenset(("string", *INTEGERS, *TIMES))
@@ -63,7 +62,7 @@ def sampled_values(
     number, values = context.args.sample, dict[str | None, None]()
     for alias, rows in changed.items():
         some = {**frames, alias: rows}
-        groups = aggregate(some, spec, None) if spec.query is None else rows_of_query(session, spec, some)
+        groups = rows_of_query(session, spec, some)
         of_groups = groups.select(F.col(column).cast(kind).alias(column))
         values |= dict.fromkeys(drawn(of_groups, ceil(number / len(changed))))  # before the views of the query change
     others, (first, *_) = stored.select(column), frames

@@ -206,8 +206,8 @@ class _Verification:
         The column is empty if each run computes all of them.
         """
         spec = self._spec
-        if spec.query is None:
-            return next(iter(spec.refresh_columns), ""), ()
+        if spec.refresh_from:
+            return spec.refreshed_group, ()
         found = refresh_of(spec, self._columns_of_sources())
         return next(iter(spec.refresh_columns or found.columns), ""), found.whole
 
