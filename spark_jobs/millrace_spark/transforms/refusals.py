@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from millrace.contracts.job.findings import MALFORMED
 from millrace.contracts.spec.expectation import Action, Expectation
 from millrace.contracts.spec.expectation_arguments import SQL
 from millrace.errors import SpecError
@@ -75,7 +76,7 @@ def unparsed(record: str, kind: str) -> Column:
     """
     text, bytes_of = F.col(record), _BYTES_OF.get(kind, kind)
     reason = F.when(is_no_text(text), f"its bytes are no {bytes_of}, and are shown in base64")
-    malformed = refusal("malformed record", Action.QUARANTINE, reason.otherwise(f"it cannot be parsed as {kind}"))
+    malformed = refusal(MALFORMED, Action.QUARANTINE, reason.otherwise(f"it cannot be parsed as {kind}"))
     tombstone = refusal("null record", Action.DROP, "it has no values, as a tombstone")
     is_null = F.lit(kind == "json") & (F.btrim(text, F.lit(" \t\r\n")) == "null")
     refused = F.when(is_null, F.array(tombstone)).otherwise(F.array(malformed))

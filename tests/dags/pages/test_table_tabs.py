@@ -16,6 +16,7 @@ from millrace.settings import Settings
 from tests.support.airflow.logins import login
 from tests.support.airflow.shown_lakehouse import EVIL
 from tests.support.airflow.shown_page import show
+from tests.support.ledger.quarantine_rows import quarantine, refused
 
 pytestmark = pytest.mark.usefixtures("shown_lakehouse")
 
@@ -97,6 +98,28 @@ def test_rows_lead_to_the_form_that_is_filled_in(server: TestClient) -> None:
     assert fix.replace("amount", "day") in page.links
     assert "reopened <script>" in page.words, "the history names who decided"
     assert trigger_path(REPLAY_DAG_ID, table="bronze.orders", action="discard rows", ids="r1") in page.links
+
+
+def test_a_record_that_could_not_be_parsed_offers_what_helps_and_no_replay(server: TestClient) -> None:
+    """A replay does not parse the text again; a CSV record has the values as far as they were read."""
+    table, why = "bronze.unchecked", "malformed record: it cannot be parsed as"
+    cut = '{"order_id":"o2","_corrupt_record":"o2,1,2,3"}'
+    rows = refused(1, f"{why} json", received='{"_corrupt_record":"{[b"}'), refused(2, f"{why} csv", received=cut)
+    quarantine(Settings().paths, table, *rows)
+    path = table_path(table, "quarantine")
+    of_json, of_csv, reasons = (show(server, f"{path}{row}") for row in ("?row=r1", "?row=r2", ""))
+    as_read = {"table": table, "ids": "r2", "set_column": "_corrupt_record", "set_how": "set to null"}
+    as_read_link = trigger_path(REPLAY_DAG_ID, **as_read)
+    assert as_read_link in of_csv.links
+    discard = trigger_path(REPLAY_DAG_ID, table=table, action="discard rows", ids="r1")
+    forms = [link for link in of_json.links if REPLAY_DAG_ID in link]
+    assert set(forms) == {discard}
+    assert not [link for link in of_csv.links if "set_column=order_id" in link], "it would stay unparsed"
+    for page in (of_json, of_csv):
+        assert "Replay as it is" not in page.words
+        assert "a replay does not read it again" in page.words
+        assert f"lakehouse quarantine replay {table} --rows rows.jsonl" in page.words
+    assert not [link for link in reasons.links if REPLAY_DAG_ID in link and "discard" not in link]
 
 
 def test_rows_come_in_parts(server: TestClient) -> None:

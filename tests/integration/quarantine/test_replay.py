@@ -7,6 +7,7 @@ from deltalake import DeltaTable
 
 from millrace.cli.quarantine.listing import BY_HAND
 from millrace.contracts.job.args import Job
+from millrace.contracts.job.column_fix import SetNull
 from millrace.contracts.job.requests import QuarantineRequest
 from millrace.contracts.row_status import RowStatus
 from millrace.control.ledger.resolution import table_id
@@ -121,3 +122,13 @@ def test_a_replayed_bronze_row_keeps_its_origin_and_an_unparsable_one_waits_unti
     (left,) = lakehouse.waiting(BRONZE)
     assert left.reasons[0].startswith("value does not fit its type: day is no value that every reader can show")
     assert [row.attempts for row in lakehouse.waiting(BRONZE, RowStatus.REPLAYED)] == [1, 1]
+
+
+def test_a_csv_record_that_could_not_be_parsed_can_be_loaded_as_far_as_it_was_read(lakehouse: Lakehouse) -> None:
+    source = {"landing": "orders", "files": "*.csv", "format": "csv"}
+    lakehouse.specs(bronze_document(source=source))
+    lakehouse.deliver(1, "a.csv", ["order_id,amount,day", "o1,5,2013-01-01", "o2,6,2013-01-01,too,many"])
+    lakehouse.run(BRONZE)
+    assert lakehouse.replay(BRONZE).rows.quarantined == 1, "a replay does not read the text again"
+    assert lakehouse.replay(BRONZE, fixes={"_corrupt_record": SetNull()}).rows.applied == 1
+    assert lakehouse.rows(BRONZE, "order_id", "amount") == [("o1", 5), ("o2", 6)]

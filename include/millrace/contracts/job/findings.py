@@ -13,6 +13,9 @@ from millrace.contracts.time_format import MINUTE
 INVALID_VALUE = "value does not fit its type"
 """The rule of a value that could not be converted to its type; its reason ends with the value."""
 
+MALFORMED = "malformed record"
+"""The rule of a record that could not be parsed."""
+
 PARTS = "its parts"
 """The start of what the values of a field must fit of which columns read only parts; their paths follow."""
 

@@ -15,10 +15,10 @@ from millrace.paths import LakehousePaths
 from millrace.specs.invalid_spec import InvalidSpec
 from millrace.specs.problem import did_you_mean
 
-_UNPARSED = "_corrupt_record"
-"""The column with the text of a record that could not be parsed, which has no other one."""
+UNPARSED = "_corrupt_record"
+"""The column with the text of a record that could not be parsed; of a CSV file it also has columns, as far as read."""
 
-UNDECLARED = (RESCUED, _UNPARSED)
+UNDECLARED = (RESCUED, UNPARSED)
 """The columns with content of the source that no spec declares."""
 
 FixableColumns = Callable[[str], Sequence[str]]
@@ -62,7 +62,7 @@ def require_fixable(names: Iterable[str], columns: Collection[str]) -> None:
 
 def with_nulls(received: dict[str, Any], columns: FixableColumns) -> dict[str, Any]:
     """Return a received row, which leaves nulls out, with a null for each column that it lacks."""
-    if not received or _UNPARSED in received:
+    if not received or UNPARSED in received:
         return received
     lacked = (name for name in columns(received.get(SOURCE_TABLE, "")) if name not in received)
     return received | dict.fromkeys(lacked)

@@ -9,11 +9,13 @@ from typing import Any
 
 from lakehouse_airflow.pages.tab import ShownTable, Tab
 from lakehouse_airflow.ui.links import quarantine_form_path as form
+from millrace.contracts.job.column_fix import SetNull
+from millrace.contracts.job.findings import MALFORMED
 from millrace.contracts.job.requests import FormAction, RowFilter
 from millrace.contracts.row_status import PENDING, RowStatus
 from millrace.contracts.spec.table_spec import BronzeSpec, SilverSpec
 from millrace.control.quarantine.events import RowEvent
-from millrace.control.quarantine.fixable_columns import FixableColumns, fixable_columns, with_nulls
+from millrace.control.quarantine.fixable_columns import UNPARSED, FixableColumns, fixable_columns, with_nulls
 from millrace.control.quarantine.rows import count_rows, newest_rows, refusals
 from millrace.control.quarantine.stored_rows import QuarantinedRow, StoredRows
 from millrace.control.quarantine.waits import Wait, wait_of
@@ -37,7 +39,11 @@ def _values(shown: ShownTable) -> Mapping[str, Any]:
         values = {
             "answer": waiting.answer,
             "reasons": [
-                (refusal, form(table, reason=refusal.reason), form(table, FormAction.DISCARD, reason=refusal.reason))
+                (
+                    refusal,
+                    "" if refusal.reason.startswith(MALFORMED) else form(table, reason=refusal.reason),
+                    form(table, FormAction.DISCARD, reason=refusal.reason),
+                )
                 for refusal in waiting.reasons
             ],
         }
@@ -79,19 +85,25 @@ def _list_values(rows: StoredRows, query: Mapping[str, str], masked: ShownRows) 
 
 
 def _row_values(table: str, history: RowHistory, columns: FixableColumns) -> dict[str, Any]:
-    """Return the values for a single row, with a link to the form for each column that can be fixed."""
+    """Return the values for a single row, with a link to the form for each column that can be fixed.
+
+    A record that could not be parsed stays so, whatever is done about one of its columns.
+    """
     row = history.row
     waits = row.status in PENDING
+    shown = _columns(row.received or row.record, columns if row.received else lambda _: ())
+    own = [name for name, _ in shown if not name.startswith("_")]
+    is_unparsed = any(name == UNPARSED for name, _ in shown)
+    fixable = own if waits and not is_unparsed else ()
+    as_read = {"ids": row.id, "set_column": UNPARSED, "set_how": SetNull().how}
     return {
         "row": row,
         "columns": [
-            (
-                name,
-                value,
-                form(table, ids=row.id, set_column=name, set_how="set") if waits and name[:1] != "_" else "",
-            )
-            for name, value in _columns(row.received or row.record, columns if row.received else lambda _: ())
+            (name, value, form(table, ids=row.id, set_column=name, set_how="set") if name in fixable else "")
+            for name, value in shown
         ],
+        "is_unparsed": is_unparsed,
+        "as_read": form(table, **as_read) if is_unparsed and own else "",
         "events": [
             ("pinned to a replay" if event["event"] == RowEvent.PLANNED else event["event"], event)
             for event in history.events
