@@ -122,6 +122,9 @@ def test_nobody_sees_a_restricted_column_or_finds_its_values_by_a_search(
         assert NAME in page, "a neighbour is shown"
         assert "salary is no int: (restricted)" in page
         assert SECRET not in page
+    columns = show(server, table_path(SPEC.table)).rows
+    is_marked = {row[0]: "restricted" in row for row in columns if row and row[0] in hidden}
+    assert is_marked == {name: name == "salary" for name in hidden}
     found = show(server, f"{QUARANTINE}?reason={SECRET[:4]}").words
     assert "0 rows" in found
     assert "0 rows" not in show(server, f"{QUARANTINE}?reason=salary").words

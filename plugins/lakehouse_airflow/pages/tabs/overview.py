@@ -7,9 +7,11 @@ from typing import Any
 
 from lakehouse_airflow.pages.tab import ShownTable, Tab
 from millrace.contracts.lake_path import LakePath, S3Path
+from millrace.contracts.restricted import NOTHING_RESTRICTED
 from millrace.contracts.spec.table_spec import AnySpec, BronzeSpec
 from millrace.control.views.scripts import View
 from millrace.overview.columns import described_columns, rules_of_table
+from millrace.overview.lineage.restricted import Restrictions
 from millrace.settings import Settings
 from millrace.specs.invalid_spec import InvalidSpec
 
@@ -19,9 +21,11 @@ def _values(shown: ShownTable) -> Mapping[str, Any]:
     spec, certified, last = shown.overview.spec, shown.overview.certified, shown.overview.last
     sound = None if isinstance(spec, InvalidSpec) else spec
     paths = Settings().absolute().paths
+    restricted = Restrictions(shown.reader.catalog().specs).of(table) if sound else NOTHING_RESTRICTED
     return {
         "spec": sound,
         "columns": described_columns(sound) if sound else [],
+        "restricted": restricted,
         "table_rules": rules_of_table(sound) if sound else [],
         "landing": _landing(sound),
         "runs": shown.existing_runs([last] if last else []),
