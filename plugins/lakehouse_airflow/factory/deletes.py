@@ -16,10 +16,9 @@ from millrace.settings import Settings
 _DOC = """Allows the deletes of **one** batch that are more than `max_deleted_percent` of its table: a full snapshot
 that lacks many keys, or is empty; a truncate; a file that was delivered again without them.
 
-The link *Delete approval* of the stopped task opens the form, filled in except the reason. The DAG then waits for an
-answer under *Required Actions*; `ops.deletes` records who approved what, and why. The person who triggered it may
-reject, but not approve (`LAKEHOUSE_SECOND_PERSON`). After an *Approve* the stopped task runs again, with those after
-it; clear it yourself if the form does not name it."""
+The link *Delete approval* of the stopped task opens the form, filled in except the reason. The DAG then
+{waits_for_approval}; `ops.deletes` records who approved what, and why. After an
+*Approve* the stopped task runs again, with those after it; clear it yourself if the form does not name it."""
 
 
 def build_delete_approval_dag(

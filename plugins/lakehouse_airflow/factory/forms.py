@@ -11,17 +11,27 @@ from lakehouse_airflow.alerts.approval import ApprovalAlert
 from lakehouse_airflow.operators.second_person import APPROVE, SecondPersonApprovalOperator
 from lakehouse_airflow.operators.waiting_task import RunWaitingTaskOperator
 from lakehouse_airflow.retries import RETRIES, RETRY_DELAY
+from millrace.settings import Settings
 
 Approval = TypeVar("Approval", bound=SecondPersonApprovalOperator)
 
 
+def waits_for_approval() -> str:
+    """Return for whose approval a run waits in this installation, for the documentation of its DAG."""
+    if Settings().asks_second_person:
+        who = "another person than the one who triggered it approves (`LAKEHOUSE_SECOND_PERSON`)"
+    else:
+        who = "somebody approves, which the one who triggered it may do, too (`LAKEHOUSE_SECOND_PERSON=false`)"
+    return f"waits under *Required Actions* until {who}"
+
+
 def approval_dag(dag_id: str, description: str, *, doc: str, tag: str, owner: str) -> DAG:
-    """Return a DAG without schedule and, so far, without tasks."""
+    """Return a DAG without schedule and, so far, without tasks; `doc` says by `{waits_for_approval}` who approves."""
     return DAG(
         dag_id=dag_id,
         dag_display_name=dag_id.replace("_", " ").capitalize(),
         description=description,
-        doc_md=doc,
+        doc_md=doc.format(waits_for_approval=waits_for_approval()),
         schedule=None,
         catchup=False,
         # A person triggers it and waits; the run of a paused DAG would never start, and say nothing.

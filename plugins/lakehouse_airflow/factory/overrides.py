@@ -17,9 +17,8 @@ _DOC = """Lets **one** refused version of a table pass, once: readers use it fro
 approved it and why.
 
 The link *Gate override* of the gate's task opens this form, with all fields filled in except the reason. The DAG then
-waits under *Required Actions* for the answer of a second person (`LAKEHOUSE_SECOND_PERSON`). After *Approve*, the
-*Waiting task* runs again with its downstream tasks. If that field is empty, clear the gate's task yourself. The rules
-check later versions again."""
+{waits_for_approval}. After *Approve*, the *Waiting task* runs again with its downstream tasks. If that field is empty,
+clear the gate's task yourself. The rules check later versions again."""
 
 
 def build_gate_override_dag(

@@ -9,7 +9,7 @@ from airflow.sdk import DAG, BaseNotifier, Param
 
 from lakehouse_airflow.assets import REPLAYED_TABLE
 from lakehouse_airflow.factory.defaults import EXECUTION_TIMEOUT, WRITE_PRIORITY, task_defaults
-from lakehouse_airflow.factory.forms import add_approval
+from lakehouse_airflow.factory.forms import add_approval, waits_for_approval
 from lakehouse_airflow.operators.quarantine_replay import FixApprovalOperator, QuarantineReplayOperator
 from lakehouse_airflow.retries import RETRIES, RETRY_DELAY
 from lakehouse_airflow.ui.links import REPLAY_DAG_ID
@@ -23,10 +23,9 @@ _DOC = """Loads refused rows of a table again, as they are or with one column fi
 same rules, merge and sequence apply to them as to any other row. Each row is loaded at most once, however often this
 runs. `lakehouse quarantine fix` also accepts expressions.
 
-Trigger it with the form. If it changes values, another person must approve it under *Required Actions*
-(`LAKEHOUSE_SECOND_PERSON`). While *Dry run* is on, it writes nothing, and its log says what would happen to each row.
-Rows that the rules still refuse stay in quarantine, with one more attempt. Downstream tables read the rows
-in their next run.
+Trigger it with the form. If it changes values, it first {waits_for_approval}. While *Dry run* is on, it writes
+nothing, and its log says what would happen to each row. Rows that the rules still refuse stay in quarantine, with one
+more attempt. Downstream tables read the rows in their next run.
 
 With another *Action* it starts no Spark: it discards rows, reopens discarded ones, or gives up a landing file that
 could not be loaded, so that runs and full snapshots go on without it. The history names who triggered it, and why."""
@@ -56,7 +55,7 @@ def build_quarantine_replay_dag(
         dag_id=REPLAY_DAG_ID,
         dag_display_name="Quarantine replay",
         description="Tries refused rows of a table again",
-        doc_md=_DOC,
+        doc_md=_DOC.format(waits_for_approval=waits_for_approval()),
         schedule=None,
         catchup=False,
         # A person triggers it and waits; the run of a paused DAG would never start, and say nothing.

@@ -20,10 +20,9 @@ Readers keep the table in use until the new table has passed its gate; then one 
 rows can be read by their version for as long as the table's spec keeps old files.
 
 The link *Table rebuild* of a task whose table does not fit its spec opens the form, filled in except the reason; you
-can also trigger it with the form. The task *dry_run* reports what would be done; another person than the one who
-triggered it then answers under *Required Actions* (`LAKEHOUSE_SECOND_PERSON`). After the rebuild the task of the link
-runs again. The next run for the table continues a run that ended early; `lakehouse rebuild <table> --cancel` gives it
-up."""
+can also trigger it with the form. The task *dry_run* reports what would be done; then the run
+{waits_for_approval}. After the rebuild the task of the link runs again. The next run for the table continues a run that
+ended early; `lakehouse rebuild <table> --cancel` gives it up."""
 
 
 def build_table_rebuild_dag(

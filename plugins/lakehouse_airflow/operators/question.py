@@ -36,6 +36,11 @@ def quoted(text: str) -> str:
     return "\n\n".join(_code(line) for line in visible(text).split("\n") if line.strip()) or "` `"
 
 
+def remarked(body: str, remark: str) -> str:
+    """Return the body of a question with a remark below it."""
+    return f"{body}\n\n{remark}"
+
+
 def _code(line: str) -> str:
     fence = "`" * (1 + max(map(len, re.findall("`+", line)), default=0))
     return f"{fence} {line} {fence}" if "`" in line else f"{fence}{line}{fence}"
@@ -57,6 +62,10 @@ class QuestionOperator(ApprovalOperator):
         """Return what to ask; None if nobody need be asked."""
         return Question(self.subject, self.body or "")
 
+    def remark(self, context: Context) -> str:
+        """Return what to say besides the question; empty for nothing."""
+        return ""
+
     def execute(self, context: Context) -> Any:
         """Ask those who may answer."""
         question = self.question(context)
@@ -64,6 +73,8 @@ class QuestionOperator(ApprovalOperator):
             self.log.info("Nobody is asked.")
             return None
         self.subject, self.body = map(visible, question)
+        if remark := self.remark(context):
+            self.body = remarked(self.body, remark)
         if self.response_timeout:
             context["ti"].xcom_push(_UNTIL, (utc_now() + self.response_timeout).isoformat())
         return super().execute(context)

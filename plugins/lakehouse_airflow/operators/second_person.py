@@ -11,7 +11,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException, Airfl
 from lakehouse_airflow.hooks.airflow_api import CONN_ID, HOW_TO_CONNECT, own_airflow_api
 from lakehouse_airflow.hooks.store_access import prepare_process
 from lakehouse_airflow.left_failure import leave_failure
-from lakehouse_airflow.operators.question import Question, QuestionOperator
+from lakehouse_airflow.operators.question import Question, QuestionOperator, quoted, remarked
 from lakehouse_airflow.ui.links import NOT_MAPPED
 from millrace.contracts.visible_text import visible
 
@@ -37,6 +37,11 @@ class SecondPersonApprovalOperator(QuestionOperator):
                 self.assigned_users = others
             return super().execute(context)
 
+    def remark(self, context: Context) -> str:
+        """Return that the person who asked may not approve, where another one has to."""
+        asked_by = who_asked(context)
+        return _remark(asked_by) if asked_by and self._needs_another(asked_by) else ""
+
     def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
         """Accept or refuse the answer.
 
@@ -50,9 +55,12 @@ class SecondPersonApprovalOperator(QuestionOperator):
     def _accepted(self, context: Context, answer: Any) -> Any:
         asked_by, who = who_asked(context), (answer["responded_by_user"] or {}).get("name")
         is_own = bool(who) and who == asked_by and answer["chosen_options"] == [self.APPROVE]
-        if is_own and prepare_process().asks_second_person and (self._others(asked_by) or not self.assigned_users):
+        if is_own and self._needs_another(asked_by):
             raise AirflowFailException(own_approval(str(who)))
         return answer
+
+    def _needs_another(self, asked_by: str | None) -> bool:
+        return prepare_process().asks_second_person and bool(self._others(asked_by) or not self.assigned_users)
 
     def _others(self, asked_by: str | None) -> list[Any]:
         """Return the assigned users without `asked_by`; empty if no user is assigned, or no other one."""
@@ -88,7 +96,9 @@ def approved_by(context: Context, question: Question) -> str:
         raise AirflowFailException("Nobody approved this, and a person must.\nTrigger the DAG again.")
     if prepare_process().asks_second_person and who == who_asked(context) and not answer["assigned_users"]:
         raise AirflowFailException(own_approval(who))
-    if (answer["subject"], answer["body"]) != tuple(map(visible, question)):
+    subject, body = map(visible, question)
+    # The remark says nothing of what is approved, and whether there is one depends on a setting.
+    if answer["subject"] != subject or answer["body"] not in (body, remarked(body, _remark(who_asked(context)))):
         raise AirflowFailException(
             f"{who} approved something else than what there is to do now.\n"
             f"Clear the task {APPROVE}: it asks again, and shows what there is now: {visible(question.subject)}"
@@ -112,6 +122,13 @@ def _recorded_answer(context: Context) -> dict[str, Any]:
         raise AirflowException(
             f"Airflow's API does not say who approved this: {error}\nCorrect the connection {CONN_ID}."
         ) from None
+
+
+def _remark(asked_by: str | None) -> str:
+    return (
+        f"{quoted(str(asked_by))} asked for this and may reject it, but **not approve it**: another person must "
+        "(`LAKEHOUSE_SECOND_PERSON`)."
+    )
 
 
 def who_asked(context: Context) -> str | None:

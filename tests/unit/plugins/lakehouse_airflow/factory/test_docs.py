@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from markdown_it import MarkdownIt
 
+from lakehouse_airflow.factory import (
+    build_delete_approval_dag,
+    build_gate_override_dag,
+    build_quarantine_replay_dag,
+    build_table_rebuild_dag,
+)
 from lakehouse_airflow.factory.docs import domain_doc, table_doc
 from millrace.specs.invalid_spec import InvalidSpec
 from millrace.specs.problem import SpecProblem
@@ -66,3 +73,15 @@ def test_the_page_of_a_domain_is_a_table_whatever_is_in_the_descriptions() -> No
     assert "[glossary](/lakehouse/docs/glossary.md)" in domain_doc("shop", [])
     link = "[`bronze.orders`](/lakehouse/tables/bronze.orders)"
     assert rows[2].startswith(f"| {link} | Orders \\| as delivered. Late ones too. | landing files `orders/")
+
+
+@pytest.mark.parametrize(("setting", "may_the_asker"), [("true", False), ("false", True)])
+def test_the_page_of_a_dag_that_asks_says_whether_the_one_who_triggers_it_may_approve(
+    monkeypatch: pytest.MonkeyPatch, setting: str, may_the_asker: bool
+) -> None:
+    monkeypatch.setenv("LAKEHOUSE_SECOND_PERSON", setting)
+    builders = build_gate_override_dag, build_delete_approval_dag, build_table_rebuild_dag, build_quarantine_replay_dag
+    for build in builders:
+        page = " ".join(str(build(owner="platform").doc_md).split())
+        assert ("another person than the one who triggered it approves" in page) is not may_the_asker
+        assert ("the one who triggered it may do, too" in page) is may_the_asker

@@ -17,7 +17,7 @@ import pytest
 from airflow.sdk import DAG
 
 from lakehouse_airflow.operators import second_person, spark_job
-from lakehouse_airflow.operators.question import QuestionOperator
+from lakehouse_airflow.operators.question import QuestionOperator, remarked
 from lakehouse_airflow.operators.table_write import TableWriteOperator
 from millrace.catalog import load_catalog
 from millrace.contracts.interval import Interval
@@ -170,10 +170,11 @@ def record(monkeypatch: pytest.MonkeyPatch) -> Record:
     ) -> dict[str, Any]:
         question = operator.question(context)
         assert question is not None
+        body, remark = visible(question.body), operator.remark(context)
         place = f"/api/v2/dags/shop/dagRuns/{context['dag_run'].run_id}/taskInstances/{operator.task_id}/-1/hitlDetails"
         recorded[place] = {
             "subject": visible(question.subject),
-            "body": visible(question.body),
+            "body": remarked(body, remark) if remark else body,
             "chosen_options": [option] if by else None,
             "responded_by_user": {"id": by, "name": by} if by else None,
             "assigned_users": [],

@@ -110,11 +110,24 @@ def test_an_answer_after_the_time_out_counts_for_nothing(
 
 
 @pytest.mark.parametrize(
-    ("may_answer", "asked"), [((ANN, BOB), [BOB]), ((ANN,), [ANN]), ((), None)], ids=["two", "one", "all"]
+    ("may_answer", "second_person", "asked", "is_said"),
+    [
+        ((ANN, BOB), "true", [BOB], True),
+        ((ANN,), "true", [ANN], False),
+        ((), "true", None, True),
+        ((), "false", None, False),
+    ],
+    ids=["two", "one", "all", "alone"],
 )
-def test_airflow_is_told_that_others_answer(
-    run_of: MakeRun, monkeypatch: pytest.MonkeyPatch, may_answer: tuple[dict[str, str], ...], asked: Any
+def test_airflow_is_told_that_others_answer_and_the_question_says_so(
+    run_of: MakeRun,
+    monkeypatch: pytest.MonkeyPatch,
+    may_answer: tuple[dict[str, str], ...],
+    second_person: str,
+    asked: Any,
+    is_said: bool,
 ) -> None:
+    monkeypatch.setenv("LAKEHOUSE_SECOND_PERSON", second_person)
     detail: dict[str, Any] = {}
     monkeypatch.setattr(hitl, "upsert_hitl_detail", lambda **fields: detail.update(fields))
     task = SecondPersonApprovalOperator(task_id="approve", subject="?", assigned_users=list(may_answer) or None)
@@ -124,6 +137,7 @@ def test_airflow_is_told_that_others_answer(
     with pytest.raises(TaskAwaitingInput):
         task.execute(context)
     assert detail["assigned_users"] == asked
+    assert ("`ann` asked for this and may reject it, but **not approve it**" in detail["body"]) is is_said
 
 
 def test_people_are_told_of_the_question_and_it_is_asked_even_if_a_notifier_is_down(
