@@ -139,6 +139,10 @@ def quarantine_replay(
     to: LastDay = None,
     reason: Reason = "",
     everything: Everything = False,
+    status: Annotated[
+        list[RowStatus] | None,
+        typer.Option(metavar="STATUS", help="Only open or only fixed rows; `--status fixed` alone means all of these."),
+    ] = None,
     why: Why = "",
     dry_run: DryRun = False,
     below: Annotated[bool, typer.Option(help="Run the tables that read this one afterwards.")] = True,
@@ -151,7 +155,16 @@ def quarantine_replay(
 
     settings = Settings()
     request = request_for(
-        table, settings, ids or (), (interval, to), reason, everything=everything, assign=assign, edited=edited, why=why
+        table,
+        settings,
+        ids or (),
+        (interval, to),
+        reason,
+        everything=everything,
+        assign=assign,
+        edited=edited,
+        why=why,
+        statuses=status or (),
     )
     code = run_request(table, request, settings, Job.QUARANTINE_REPLAY, dry_run=dry_run)
     if code is ExitCode.OK and below and not dry_run:

@@ -42,8 +42,9 @@ def request_for(
     assign: Sequence[str] | None,
     edited: Path | None,
     why: str,
+    statuses: Sequence[RowStatus] = (),
 ) -> QuarantineRequest:
-    """Return the request that the options of a command state.
+    """Return the request that the options of a command state; `statuses` are those of the waiting rows, if not any.
 
     Raises:
         SpecError: a spec is wrong, or there is no such table.
@@ -52,12 +53,16 @@ def request_for(
     """
     if isinstance(command_catalog(settings.tables).spec(table), GoldSpec):
         raise BadInputError(f"{table} refuses no row: it is computed from its sources, fix the rows there")
+    if settled := next((status for status in statuses if status not in PENDING), None):
+        raise typer.BadParameter(f"--status {settled}: only a row that is {' or '.join(PENDING)} can be tried")
+    if statuses and (assign or edited):
+        raise typer.BadParameter("--status is for a replay without a fix, which changes the status of the rows")
     if edited and (assign or ids or days[0] or reason or everything):
         raise typer.BadParameter("--rows alone selects the rows and states their changes")
     text = edited.read_text(encoding="utf-8") if edited else ""
     row_ids = [row.id for row in edited_rows(text)] if edited else list(ids)
-    require_selection(row_ids, days, reason, everything=everything)
-    selected = row_filter(table, settings, row_ids, days, reason, PENDING)
+    require_selection(row_ids, days, reason, everything=everything or bool(statuses))
+    selected = row_filter(table, settings, row_ids, days, reason, statuses or PENDING)
     if selected.ids:
         in_any_status = selected.model_copy(update={"statuses": tuple(RowStatus)})
         require_status(quarantined_rows(StoredRows(table, settings.paths), in_any_status, SUMMARY), PENDING, "tried")

@@ -9,7 +9,8 @@ import pytest
 import typer
 
 from millrace.cli.quarantine.jobs import request_for
-from millrace.contracts.job.requests import QuarantineRequest
+from millrace.contracts.job.requests import QuarantineRequest, RowFilter
+from millrace.contracts.row_status import PENDING, RowStatus
 from millrace.errors import BadInputError, ExitCode, SpecError, UnknownNameError
 from millrace.paths import LakehousePaths
 from millrace.settings import Settings
@@ -38,6 +39,8 @@ def test_rows_are_selected_by_the_beginnings_of_their_ids_or_by_reason_and_inter
     request = request_of(settings, reason="low", days=("2013-01-01", None))
     assert (request.rows.ids, request.rows.reason, request.rows.starts) == ((), "low", (FIRST,))
     assert not request.has_fixes
+    assert request.rows.statuses == PENDING
+    assert request_of(settings, statuses=[RowStatus.FIXED]).rows == RowFilter(statuses=(RowStatus.FIXED,))
 
 
 def test_a_file_of_edited_rows_selects_its_rows(settings: Settings, tmp_path: Path) -> None:
@@ -56,6 +59,8 @@ def test_a_file_of_edited_rows_selects_its_rows(settings: Settings, tmp_path: Pa
     ("options", "error", "message"),
     [
         ({}, typer.BadParameter, "state which rows"),
+        ({"statuses": [RowStatus.REPLAYED]}, typer.BadParameter, "only a row that is open or fixed can be tried"),
+        ({"statuses": [RowStatus.OPEN], "assign": ["a = 1"]}, typer.BadParameter, "for a replay without a fix"),
         ({"everything": True, "assign": ["abs(amount)"]}, typer.BadParameter, "is not an assignment"),
         ({"everything": True, "table": "gold.revenue_daily"}, BadInputError, "fix the rows there"),
         ({"everything": True, "table": "silver.ordres"}, SpecError, "silver.orders"),
