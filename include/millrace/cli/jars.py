@@ -7,6 +7,9 @@ from typing import Annotated
 
 import typer
 
+from millrace.cli.output import show
+from millrace.contracts.counted import counted
+
 
 def jars(
     into: Annotated[Path | None, typer.Option(help="The folder; default LAKEHOUSE_JARS.")] = None,
@@ -16,14 +19,21 @@ def jars(
     Each jar has the checksum that this version of Millrace knows. DEFAULT_ARTIFACT_REPOSITORY names a mirror of
     Maven Central. Without a network, copy the folder from a machine that has one.
     """
-    from millrace.jars.class_archive import build
+    from millrace.jars.class_archive import build, is_current
     from millrace.jars.java_jar import OWN_JARS, own_jar
-    from millrace.jars.maven_jars import DRIVER_GROUPS, install, locked_jars
+    from millrace.jars.maven_jars import DRIVER_GROUPS, install, locked_jars, missing_jars, repository_name
     from millrace.settings import Settings
 
-    folder = (into or Settings().jars).absolute()
-    install(locked_jars(*DRIVER_GROUPS), folder)
+    folder, wanted = (into or Settings().jars).absolute(), locked_jars(*DRIVER_GROUPS)
+    if missing := missing_jars(wanted, folder):
+        show(f"Fetching {len(missing)} of {counted(len(wanted), 'jar')} from {repository_name()} ...")
+    install(wanted, folder)
     for name in OWN_JARS:
         own_jar(name, folder).build()
+    if not is_current(folder):
+        show("Archiving Spark's classes: half a minute ...")
+    archived = "and an archive of Spark's classes"
     if build(folder) is None:
-        typer.echo("This JDK makes no class archive: everything works, but drivers start more slowly.")
+        archived = "and no archive of Spark's classes, which this JDK does not make: drivers start more slowly"
+    there = len(wanted) - len(missing)
+    show(f"{folder} has {len(wanted) + len(OWN_JARS)} jars ({len(missing)} fetched, {there} were there), {archived}.")

@@ -20,6 +20,13 @@ _TRAINING = "class_training.py"
 _MASTER = "local[2]"
 
 
+def is_current(jars: Path) -> bool:
+    """Whether there is an archive that is newer than all jars."""
+    archive = class_archive(jars)
+    newest = max(path.stat().st_mtime for path in (*jars.glob("*.jar"), data_plane() / _TRAINING))
+    return archive.is_file() and archive.stat().st_mtime > newest
+
+
 def build(jars: Path) -> Path | None:
     """Make the archive from one training run, unless it is newer than all jars; None if this JVM can make none.
 
@@ -27,8 +34,7 @@ def build(jars: Path) -> Path | None:
         SparkUnavailableError: Spark does not run on this machine.
     """
     archive = class_archive(jars)
-    newest = max(path.stat().st_mtime for path in (*jars.glob("*.jar"), data_plane() / _TRAINING))
-    if not archive.is_file() or archive.stat().st_mtime <= newest:
+    if not is_current(jars):
         archive.unlink(missing_ok=True)
         with tempfile.TemporaryDirectory(dir=jars, prefix=".training-") as scratch:
             unfinished = Path(scratch) / archive.name

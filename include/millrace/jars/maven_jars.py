@@ -81,6 +81,11 @@ def locked_jars(*groups: str) -> list[Jar]:
     return [Jar(coordinate, sha256) for group in groups for coordinate, sha256 in lock[group].items()]
 
 
+def missing_jars(jars: Sequence[Jar], folder: Path) -> list[Jar]:
+    """Return the jars that `folder` does not have with their checksums."""
+    return [jar for jar in jars if _sha256(folder / jar.file_name) != jar.sha256]
+
+
 def install(jars: Sequence[Jar], folder: Path) -> None:
     """Install these jars into `folder`, check their checksums, and remove other versions of them.
 
@@ -94,7 +99,7 @@ def install(jars: Sequence[Jar], folder: Path) -> None:
         JarsError: a jar cannot be fetched, or its checksum differs; `folder` is then as before.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    if missing := [jar for jar in jars if _sha256(folder / jar.file_name) != jar.sha256]:
+    if missing := missing_jars(jars, folder):
         with tempfile.TemporaryDirectory(dir=folder, prefix=".fetching-") as scratch:
             _fetch_all(missing, Path(scratch))
             for jar in missing:
@@ -121,7 +126,7 @@ def _fetch_all(jars: Sequence[Jar], scratch: Path) -> None:
     others = {jar: sha256 for jar in jars if (sha256 := _sha256(scratch / jar.file_name)) != jar.sha256}
     if others:
         raise JarsError(
-            f"{_without_user(repository())} delivers other bytes than {_LOCK.name} names",
+            f"{repository_name()} delivers other bytes than {_LOCK.name} names",
             *(f"{jar.coordinate} has the SHA-256 {sha256}, not {jar.sha256}." for jar, sha256 in others.items()),
             f"Do not use them before you know why. After a change of a version update the checksum in {_LOCK}.",
         )
@@ -172,6 +177,11 @@ def _download(http: httpx.Client, url: str, target: Path) -> None:
 def repository() -> str:
     """Return the address of Maven Central, or of the mirror that the environment names."""
     return (os.environ.get(_MIRROR) or _MAVEN_CENTRAL).rstrip("/")
+
+
+def repository_name() -> str:
+    """Return the address of the repository without the user and password that it may have."""
+    return _without_user(repository())
 
 
 def _without_user(url: str) -> str:
