@@ -85,8 +85,6 @@ def build_maintenance_dag(
 
 def _add_table(spec: AnySpec, conn_id: str) -> None:
     own: dict[str, Any] = {"table": spec.table, "max_active_tis_per_dag": 1, "conn_id": conn_id}
-    if spec.owner:
-        own["owner"] = spec.owner
     vacuum = TableMaintenanceOperator(
         task_id=f"{spec.name}_vacuum", task_display_name=f"{spec.table} vacuum", job=Job.TABLE_VACUUM, **own
     )

@@ -183,13 +183,14 @@ def test_whatever_some_specs_say_every_dag_is_built_and_every_table_keeps_its_ta
 
 
 def test_a_table_that_wants_no_optimize_is_only_vacuumed(tables: Path) -> None:
-    write_specs(tables, bronze_document("bronze.returns", maintenance={"optimize": "off"}))
+    write_specs(tables, bronze_document("bronze.returns", owner="sales", maintenance={"optimize": "off"}))
     dag = build_maintenance_dag(schedule="0 3 * * *", start_date=START, owner="platform", vacuum_dry_run=False)
     jobs = {task.task_id: task.job for task in dag.tasks if isinstance(task, SparkJobOperator)}
     assert jobs["bronze.returns_vacuum"] is Job.TABLE_VACUUM
     assert "bronze.returns_optimize" not in jobs
     assert jobs["bronze.orders_optimize"] is Job.TABLE_OPTIMIZE
     assert dag.params["vacuum_dry_run"] is False
+    assert dag.owner == "platform", "Airflow shows the owners of all tasks as those of the DAG, in any order"
 
 
 @pytest.mark.parametrize(
