@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from pathlib import Path
 
@@ -116,7 +117,10 @@ def test_nobody_sees_a_restricted_column_or_finds_its_values_by_a_search(
     monkeypatch.setenv("LAKEHOUSE_TABLES", str(write_specs(tmp_path, bronze_document(columns=hidden))))
     record = f'{{"name": "{NAME}", "salary": "{SECRET}"}}'
     reason = f"value does not fit its type: salary is no int: {SECRET}"
-    quarantine(LakehousePaths(Settings().root), SPEC.table, refused(71, reason, record=record, received=record))
+    received = json.dumps({"name": NAME, "_rescued": json.dumps({"salary": SECRET})})
+    rows = refused(71, reason, record=record, received=record), refused(72, reason, received=received)
+    quarantine(LakehousePaths(Settings().root), SPEC.table, *rows)
+    assert "fits no column: (restricted)" in show(server, QUARANTINE).row("r72")
     pages = [show(server, path).words for path in (QUARANTINE, f"{QUARANTINE}?row=r71")]
     for page in pages:
         assert NAME in page, "a neighbour is shown"

@@ -30,6 +30,7 @@ from millrace.control.quarantine.ageing import ageing_note
 from millrace.control.quarantine.decisions import BEFORE, record_decision
 from millrace.control.quarantine.events import Decision, QuarantineEvents, RowEvent
 from millrace.control.quarantine.fixable_columns import FixableColumns, is_fixable, with_nulls
+from millrace.control.quarantine.rescued import RESCUED, rescued_of
 from millrace.control.quarantine.row_ids import whole_id
 from millrace.control.quarantine.rows import Refusal, count_by_status, quarantined_rows, refusals
 from millrace.control.quarantine.stored_rows import SUMMARY, QuarantinedRow, StoredRows
@@ -187,7 +188,8 @@ def row_table(rows: Iterable[QuarantinedRow], waits: Mapping[str, Wait]) -> Tabl
         shown_status = Text(str(waits[row.id])) if row.id in waits else _status(row.status)
         status = (row.id, shown_status, count(row.attempts), count(row.batch_seq))
         origin = (Text(row.source or MISSING), count(row.position), _minute(row.first_seen))
-        table.add_row(*status, *origin, Text(visible("\n".join(row.reasons))), Text(visible(row.record)))
+        rescued = f"\n{RESCUED}: {fields}" if (fields := rescued_of(row)) else ""
+        table.add_row(*status, *origin, Text(visible("\n".join(row.reasons))), Text(visible(row.record + rescued)))
     return table
 
 

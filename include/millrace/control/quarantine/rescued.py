@@ -6,11 +6,13 @@ import json
 from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Any
 
 from millrace.contracts.counted import counted
 from millrace.contracts.lake_path import LakePath
 from millrace.control.log.stored_tables import is_table, open_table
 from millrace.control.log.table_queries import query
+from millrace.control.quarantine.stored_rows import QuarantinedRow
 
 RESCUED = "_rescued"
 MAX_SAMPLES = 5
@@ -43,3 +45,17 @@ def rescued_fields(table: LakePath, names: Collection[str]) -> dict[str, Rescued
         name: RescuedField(counts.total(), tuple(value for value, _ in counts.most_common(MAX_SAMPLES)))
         for name, counts in values.items()
     }
+
+
+def rescued_of(row: QuarantinedRow) -> str:
+    """Return the values of a refused row that fit no column of its source, as JSON; empty if its record has them."""
+    received, record = (_fields_of(text) for text in (row.received, row.record))
+    return "" if RESCUED in record else str(received.get(RESCUED) or "")
+
+
+def _fields_of(text: str) -> dict[str, Any]:
+    try:
+        record = json.loads(text or "{}")
+    except (ValueError, RecursionError):
+        return {}
+    return record if isinstance(record, dict) else {}

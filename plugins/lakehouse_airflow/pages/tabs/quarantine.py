@@ -16,6 +16,7 @@ from millrace.contracts.row_status import PENDING, RowStatus
 from millrace.contracts.spec.table_spec import BronzeSpec, SilverSpec
 from millrace.control.quarantine.events import RowEvent
 from millrace.control.quarantine.fixable_columns import UNPARSED, FixableColumns, fixable_columns, with_nulls
+from millrace.control.quarantine.rescued import rescued_of
 from millrace.control.quarantine.rows import count_rows, newest_rows, refusals
 from millrace.control.quarantine.stored_rows import QuarantinedRow, StoredRows
 from millrace.control.quarantine.waits import Wait, wait_of
@@ -76,6 +77,7 @@ def _list_values(rows: StoredRows, query: Mapping[str, str], masked: ShownRows) 
     shown = [] if is_empty else [masked.row(row) for row in newest_rows(rows, wanted, _ROWS + 1, after)]
     return {
         "rows": shown[:_ROWS],
+        "rescued": {row.id: fields for row in shown if (fields := rescued_of(row))},
         "count": 0 if is_empty else count_rows(rows, wanted),
         "is_first": not after,
         "next": shown[_ROWS - 1].id if len(shown) > _ROWS else "",

@@ -68,8 +68,11 @@ def test_a_row_is_shown_in_full_with_its_origin(lakehouse: Lakehouse, paths: Lak
     answer = lakehouse("quarantine", "show", "bronze.orders")
     for words in ("orders/a.json", " 7 ", "{[b]", "1 of 1 quarantined row of bronze.orders"):
         assert words in answer.stdout
-    assert "1 of 3 quarantined" in lakehouse("quarantine", "show", ORDERS, "--limit", "1").stdout
-    assert "1 of 1 quarantined" in lakehouse("quarantine", "show", ORDERS, "--reason", "not_null").stdout
+    rescued = refused(4, NO_KEY, received='{"order_id":"o4","_rescued":"{\\"amount\\":\\"12x\\"}"}')
+    quarantine(paths, ORDERS, rescued)
+    assert '_rescued: {"amount":"12x"}' in lakehouse("quarantine", "show", ORDERS).stdout, "null in the record"
+    assert "1 of 4 quarantined" in lakehouse("quarantine", "show", ORDERS, "--limit", "1").stdout
+    assert "2 of 2 quarantined" in lakehouse("quarantine", "show", ORDERS, "--reason", "not_null").stdout
 
 
 def test_a_row_that_waits_for_another_table_is_shown_with_its_limit(lakehouse: Lakehouse, settings: Settings) -> None:
