@@ -11,6 +11,7 @@ from typing import Any
 
 from deltalake.exceptions import TableNotFoundError
 
+from millrace.contracts.counted import counted
 from millrace.contracts.lake_path import LakePath
 from millrace.contracts.spec.table_spec import AnySpec
 from millrace.control.ledger.commit_history import CommitHistory
@@ -118,7 +119,7 @@ class Storage:
             case Rewrite.NONE:
                 return "The next maintenance leaves the files as they are."
             case Rewrite.BIN_PACK:
-                return f"The next maintenance joins {self.health.small_files:,} small files."
+                return f"The next maintenance joins {counted(self.health.small_files, 'small file')}."
         columns, share = ", ".join(self.zorder_by), f"{self.health.written_share:.0%}"
         return f"The next maintenance rewrites the table in the order of {columns}: {share} of it is new."
 

@@ -36,6 +36,8 @@ _MESSAGES = {
     "too_short": "at least one is needed",
     "literal_error": "unknown value",
     "enum": "unknown value",
+    "byte_size": "a size is needed here",
+    "byte_size_unit": "a size is needed here",
 }
 _WAY_OUT_OF_LAYER = {
     (SilverSpec, "silver"): "read silver tables by a `query`, with `sources` as a mapping: alias -> {table: ...}",
@@ -106,6 +108,8 @@ def _fix(path: KeyPath, model: type[BaseModel], error: ErrorDetails) -> str:
             return did_you_mean(value, context["expected"].replace("'", "").replace(" or ", ", ").split(", "))
         case "string_pattern_mismatch" if path[0] in ("source", "sources"):
             return _WAY_OUT_OF_LAYER.get((model, str(value).partition(".")[0]), "")
+        case "byte_size" | "byte_size_unit":
+            return "write a number of bytes, or one with a unit: B, kB, MB, GB, or KiB, MiB, GiB"
         case "tuple_type" if isinstance(value, str):
             return f"write it as a list: [{value}]"
         case "string_type" if not isinstance(value, (dict, list)) and value is not None:

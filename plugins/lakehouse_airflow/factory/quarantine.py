@@ -99,8 +99,8 @@ def _form(tables: list[str]) -> dict[str, Param]:
         ),
         "set_value": _text(
             "Value",
-            "For *set*: the new value. For *copy*: the other column. For *replace*: the text that is replaced. "
-            "For *parse date*: the pattern, such as `dd.MM.yyyy`.",
+            "For *set*: the new value, which cannot be empty: *set to null* leaves none. For *copy*: the other "
+            "column. For *replace*: the text that is replaced. For *parse date*: the pattern, such as `dd.MM.yyyy`.",
         ),
         "set_by": _text("Replaced by", "For *replace*: the new text; if empty, the old text is removed."),
         "set_values": Param(

@@ -10,6 +10,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 
 from lakehouse_airflow.hooks.store_access import prepare_process
 from lakehouse_airflow.operators.question import QuestionOperator, quoted
+from millrace.contracts.counted import counted
 from millrace.contracts.time_format import MINUTE
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ class OpenQuestionsOperator(BaseOperator):
                 fields = rescued_fields(paths.table(spec.table), names)
                 shown = {name: field if has_values else replace(field, samples=()) for name, field in fields.items()}
                 questions += [{"table": spec.table, "column": name, "kept": str(shown[name])} for name in names]
-        self.log.info("%s new columns to ask about", len(questions) or "no")
+        self.log.info("%s to ask about", counted(len(questions), "new column"))
         return questions
 
 

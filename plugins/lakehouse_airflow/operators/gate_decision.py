@@ -6,7 +6,6 @@ import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from millrace.contracts.counted import counted
 from millrace.contracts.job.report import CheckResult
 from millrace.contracts.spec.expectation import Severity
 
@@ -41,8 +40,6 @@ def findings_in(checks: Iterable[CheckResult]) -> Iterable[tuple[int, str]]:
         if check.not_judged:
             yield logging.WARNING, f"not checked ({check.action}): {check.bounded_rule}: {check.not_judged}"
         elif not check.passed:
-            rows = check.unexpected_rows
-            observed = check.error or (counted(rows, "row") if rows is not None else f"observed {check.observed}")
             reason = f": {check.reason}" if check.reason else ""
-            line = f"failed ({check.action}): {check.bounded_rule}, {observed}{reason}"
+            line = f"failed ({check.action}): {check.bounded_rule}, {check.finding}{reason}"
             yield _LEVELS.get(check.severity, logging.ERROR), line

@@ -102,8 +102,8 @@ class QuarantineReplayOperator(SparkJobOperator):
         request = request.model_copy(update={"rows": selection})
         for row in rows[:_SHOWN]:
             reasons = "; ".join(map(without_value, row.reasons))
-            self.log.info("%s %s, tried %s times: %s", row.id, row.status, row.attempts, reasons)
-        self.log.info("%s: the form selects %s rows", self.table, len(rows))
+            self.log.info("%s %s, tried %s: %s", row.id, row.status, counted(row.attempts, "time"), reasons)
+        self.log.info("%s: the form selects %s", self.table, counted(len(rows), "row"))
         if action is not FormAction.REPLAY:
             return self._decided(decide_rows(action, self.table, rows, request, context))
         if interval is None:

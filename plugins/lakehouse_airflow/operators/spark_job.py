@@ -178,7 +178,8 @@ class SparkJobOperator(BaseOperator):
         if report.outcome not in GOOD:
             # The task returns nothing, but the page of its run shows what its job did.
             context["ti"].xcom_push(FAILED_KEY, TaskResult.of_report(report).of_table(self.table).to_xcom())
-        self.log.info("rows: %s; version %s; %s", counts or "none", report.version, spans_line(report.timings_s))
+        version = "no version" if report.version is None else f"version {report.version}"
+        self.log.info("rows: %s; %s; %s", counts or "none", version, spans_line(report.timings_s))
         for note in report.notes:
             self.log.warning("%s", note)
         if failure and report.outcome in GOOD:

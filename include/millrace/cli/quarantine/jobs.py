@@ -131,4 +131,6 @@ def _show(report: JobReport) -> None:
         show(table)
     if report.rows.read:
         show(report_table([report], [report.table]))
-    show(report.message, *note_lines([report]))
+    # `run_and_show` shows why another one failed.
+    if report.exit_code is ExitCode.OK:
+        show(report.message, *note_lines([report]))

@@ -15,7 +15,6 @@ from millrace.contracts.interval import Interval
 from millrace.contracts.job.args import WRITER_OF_LAYER
 from millrace.contracts.job.interval_args import DomainArgs, IntervalsArgs, MaintenanceArgs, maintenance_jobs
 from millrace.contracts.job.report import JobReport
-from millrace.contracts.time_format import FILE_NAME
 from millrace.control.log.stored_tables import is_table
 from millrace.control.planning.run_plans import TablePlan
 from millrace.disk_space import disk_full
@@ -53,7 +52,7 @@ def run_selection(
             show_problem("\n".join(failures))
         _announce(idle, settings)
         return worst(map(ending, idle))
-    arguments = _arguments(selection, settings, run_id, f"{to_do[0].start:{FILE_NAME}}").for_intervals(
+    arguments = _arguments(selection, settings, run_id).for_intervals(
         to_do, reprocess=reprocess, skip_missing=skip_missing, allow_deletes=allow_deletes
     )
     large_load = sum(plan.advice.bytes for plan in plans if plan.advice) >= LARGE_LOAD
@@ -123,7 +122,7 @@ def maintain_selection(selection: Selection, settings: Settings, *, dry_run: boo
     return worst([spec_code, _conclude(driver.end(), reports, paths, is_whole=len(reports) == len(expected))])
 
 
-def _arguments(selection: Selection, settings: Settings, run_id: str, folder: str) -> DomainArgs:
+def _arguments(selection: Selection, settings: Settings, run_id: str, folder: str = "") -> DomainArgs:
     tables = tuple(spec.table for spec in selection.specs)
     return DomainArgs(
         domain=selection.domain,

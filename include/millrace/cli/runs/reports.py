@@ -159,9 +159,7 @@ def _is_undone(report: JobReport, paths: LakehousePaths) -> bool:
 
 def _refusal_lines(report: JobReport) -> Iterator[str]:
     for check in refusals(report):
-        rows = "" if check.unexpected_rows is None else f", {counted(check.unexpected_rows, 'row')}"
-        why = check.error or f"observed {check.observed}{rows}"
-        yield f"{report.table}: refused by {check.bounded_rule}: {check.reason or 'no reason stated'} ({why})"
+        yield f"{report.table}: refused by {check.bounded_rule}: {check.reason or 'no reason stated'} ({check.finding})"
     certified = report.certified_version
     yield "readers have no certified version yet" if certified is None else f"readers stay on version {certified}"
 

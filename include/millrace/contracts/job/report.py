@@ -8,6 +8,7 @@ from typing import Any, TypedDict
 
 from pydantic import Field
 
+from millrace.contracts.counted import counted
 from millrace.contracts.interval import Interval
 from millrace.contracts.job.args import Job, JobArgs
 from millrace.contracts.job.contention import LostRace
@@ -128,6 +129,18 @@ class CheckResult(StrictModel):
         name, _, columns = self.rule.removesuffix(")").partition("(")
         bounds = (f"{key}={value}" for key, value in self.expected.items())
         return f"{name}({', '.join(part for part in (columns, *bounds) if part)})"
+
+    @property
+    def finding(self) -> str:
+        """What the rule has found, with values of rows.
+
+        >>> failed = CheckResult(rule="expect_column_to_exist(n)", action="fail", passed=False)
+        >>> failed.finding, failed.model_copy(update={"observed": 3, "unexpected_rows": 1}).finding
+        ('failed', 'observed 3, 1 row')
+        """
+        observed = () if self.observed is None else (f"observed {self.observed}",)
+        rows = () if self.unexpected_rows is None else (counted(self.unexpected_rows, "row"),)
+        return self.error or ", ".join((*observed, *rows)) or "failed"
 
     @property
     def refuses(self) -> bool:

@@ -76,7 +76,8 @@ def _fixes_of(form: Mapping[str, Any]) -> dict[str, ColumnFix]:
         first = error.errors()[0]
         field = _TITLES.get(str(first["loc"][-1]), "How") if first["loc"] else "How"
         if first["type"] == "missing":
-            message = f"How: {how} needs the field {field}. Fill it in"
+            or_null = ", or choose set to null" if how == "set" else ""
+            message = f"How: {how} needs the field {field}. Fill it in{or_null}"
         else:
             message = f"How: {how} does not accept the value of {field} ({first['msg']}). Correct it"
         raise AirflowFailException(f"{message}; then trigger this again.") from None

@@ -11,6 +11,7 @@ from great_expectations.core import ExpectationSuiteValidationResult, Expectatio
 from great_expectations.core.run_identifier import RunIdentifier
 from great_expectations.expectations.expectation_configuration import ExpectationConfiguration
 
+from millrace.contracts.counted import counted
 from millrace.contracts.job.report import CheckResult
 from millrace.contracts.restricted import RESTRICTED
 from millrace.contracts.spec.expectation import Action
@@ -112,7 +113,7 @@ def _details(check: CheckResult, rows: int | None) -> dict[str, Any]:
     if unexpected and rows:
         share = 100 * unexpected / rows
         return {**details, "unexpected_count": unexpected, "element_count": rows, "unexpected_percent": share}
-    return {"observed_value": f"{unexpected} unexpected rows", **details} if unexpected else details
+    return {"observed_value": counted(unexpected, "unexpected row"), **details} if unexpected else details
 
 
 def _escaped(value: Any) -> Any:

@@ -38,6 +38,7 @@ LIKE_NAMES = """{"type": "record", "name": "order", "fields": [{"name": "parcel"
     [
         ({"kees": ["order_id"]}, "kees", "unknown key", "did you mean 'keys'?"),
         ({"maintenance": {"vacum": {}}}, "maintenance.vacum", "unknown key", "did you mean 'vacuum'?"),
+        ({"maintenance": {"target_file_size": "9 bytes"}}, "maintenance.target_file_size", "a size", "write a number"),
         ({"stored_as_scd_type": 3}, "stored_as_scd_type", "unknown value", "known are 1, 2"),
         ({"sequence_by": "event_at"}, "sequence_by", "a list is needed here", "write it as a list: [event_at]"),
         ({"keys": []}, "keys", "at least one is needed", ""),

@@ -49,6 +49,7 @@ def test_a_missing_source_ends_with_its_exit_code_and_the_log(run: Run, place: M
     assert "silver.orders" not in failures
     assert Path(log).is_relative_to(place["LAKEHOUSE_ROOT"])
     assert Path(log).exists()
+    assert Path(log).parents[1].name == "reports", "one folder for the run, and below it one for each day"
     for table in ("bronze.orders", "silver.orders", "gold.revenue_daily"):
         assert len([line for line in ended.stdout.splitlines() if line.split()[:1] == [table]]) == 2
     assert ended.stdout.count("waits for bronze.orders") == 2

@@ -50,9 +50,11 @@ def test_a_committed_version_that_its_gate_refused_is_a_failed_gate_unless_a_per
         assert ending(report_of("silver.a", checks=checks)) is code
     assert list(failure_lines([report_of("silver.a", checks=(overridden,))], LAKE)) == []
     message = "silver.a: batch 2, version 2: 5 rows read; silver.a version 2 refused: r(a)\nFix the data."
-    report = report_of("silver.a", checks=(warned, refused), message=message, certified_version=1)
+    counting = CheckResult(rule="c(a)", action="fail", passed=False, unexpected_rows=1)
+    report = report_of("silver.a", checks=(warned, refused, counting), message=message, certified_version=1)
     assert list(failure_lines([report], LAKE)) == [
         "silver.a: refused by r(a): why (observed 3, 1,200 rows)",
+        "silver.a: refused by c(a): no reason stated (1 row)",
         "readers stay on version 1",
         "Fix the data.",
     ]

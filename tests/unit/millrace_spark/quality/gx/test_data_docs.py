@@ -295,4 +295,4 @@ def test_a_version_whose_log_is_gone_has_a_page_without_shares(args: DataDocsArg
         append(paths.table(TABLES[0]))
     clean_log(paths.table(TABLES[0]), below=3)
     page = args.folder / build(args) / "silver.orders.html"
-    assert "1 unexpected rows" in page.read_text()
+    assert "1 unexpected row" in page.read_text()

@@ -156,7 +156,10 @@ def test_a_row_is_found_by_its_reason_but_not_by_the_value_in_it(
         ),
         ({"all_rows": True, "set_column": "amount"}, "fill in both fields"),
         ({"all_rows": True, "set_value": "5"}, "fill in both fields"),
-        ({"all_rows": True, "set_column": "amount", "set_how": "set"}, "set needs the field Value"),
+        (
+            {"all_rows": True, "set_column": "amount", "set_how": "set"},
+            "Fill it in, or choose set to null",
+        ),
         ({"all_rows": True, "set_column": "amount", "set_how": "map"}, "map needs the field Map of values"),
         ({"all_rows": True, "set_column": "amount", "set_how": "trim", "set_value": "5"}, "trim does not accept"),
         ({"all_rows": True, "set_column": "amount", "set_how": "sql", "set_value": "5"}, "sql does not accept"),
