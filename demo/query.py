@@ -18,9 +18,17 @@ class PrintedQueryError(Exception):
 
 def query_line(root: LakePath, sql: str) -> str:
     """Return a shell command, for the project's folder, that queries the certified versions of a lakehouse."""
-    is_default = root == Settings.model_fields["root"].default
-    place = "" if is_default else f"LAKEHOUSE_ROOT={quote(_short(root))} "
-    return f'{place}{_short(PROJECT / ".venv/bin/lakehouse")} query "{_escaped(sql)}"'
+    return f'{place(root)}{_short(PROJECT / ".venv/bin/lakehouse")} query "{_escaped(sql)}"'
+
+
+def place(root: LakePath) -> str:
+    """Return the variable that a shell command needs before it for this lakehouse; empty for that of the settings.
+
+    >>> from pathlib import Path
+    >>> place(Settings.model_fields["root"].default), place(Path("/srv/my lake"))
+    ('', "LAKEHOUSE_ROOT='/srv/my lake' ")
+    """
+    return "" if root == Settings.model_fields["root"].default else f"LAKEHOUSE_ROOT={quote(_short(root))} "
 
 
 def run_line(line: str) -> None:

@@ -9,13 +9,14 @@ from datetime import date, timedelta
 from pathlib import Path
 
 from rich.console import Console
+from rich.markup import escape
 
 from demo.backfill import DayOfBackfill, failed_tasks, restart_backfill, watch
 from demo.lakehouse import NotTheDemosError, start_empty
 from demo.oracle import expected_tables
 from demo.outcome import TableOutcome, outcome_table, outcomes
 from demo.progress import BackfillProgress
-from demo.query import PrintedQueryError, query_line, run_line
+from demo.query import PrintedQueryError, place, query_line, run_line
 from demo.source_system import lay_out
 from embedded.address import Address
 from embedded.airflow.api import AirflowApi
@@ -64,8 +65,9 @@ def demo(home: Home, settings: Settings, console: Console) -> bool:
     if left := remaining_processes(home):
         console.print(f"[red]left behind: {left}[/red]")
     verdict = "[green]Every number is right" if right else "[red]Not everything is right"
+    up = f"[bold]{escape(place(settings.root))}make up[/bold]"
     console.print(
-        f"{verdict}[/], {time.monotonic() - began:.0f} s. The same Airflow in your browser: [bold]make up[/bold]"
+        f"{verdict}[/], {time.monotonic() - began:.0f} s. The same Airflow in your browser: {up}", soft_wrap=True
     )
     return right and not left
 
