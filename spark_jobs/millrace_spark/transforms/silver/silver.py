@@ -14,7 +14,7 @@ from millrace.contracts.spec.expectation import Action, Expectation
 from millrace.contracts.spec.nested_type import is_nested, scalar_types
 from millrace.contracts.spec.table_spec import SilverSpec
 from millrace_spark.quality.rules.row_clock import CLOCK
-from millrace_spark.quality.rules.row_rules import REFUSALS_TYPE, refusal, refusals
+from millrace_spark.quality.rules.row_rules import REFUSALS, REFUSALS_TYPE, refusal, refusals
 from millrace_spark.transforms.messages import NULL_MESSAGE
 from millrace_spark.transforms.received import IS_FIXED, ROW_ID
 from millrace_spark.transforms.records import RESCUED, shown_text
@@ -78,7 +78,8 @@ def silver_rows(bronze: DataFrame, spec: SilverSpec, *more: Column) -> DataFrame
     ordered = typed.withColumns(
         {"_sequence": sequence(spec), "_content_hash": row_hash(spec.stored_columns, spec.nested_columns)}
     )
-    return with_refusals(ordered, _own_rules(spec), *_refusals(spec)).drop(
+    refused = with_refusals(ordered, _own_rules(spec), *_refusals(spec))
+    return refused.withColumn(REFUSALS, _without_second_reason(REFUSALS)).drop(
         "_invalid_values", "_is_null_message", "_is_truncate", CLOCK, *map(_read, spec.columns)
     )
 
@@ -240,3 +241,14 @@ def _refusals(spec: SilverSpec) -> list[Column]:
     of_values = (F.col("_invalid_values"), missing_values(required), *lost_values, refusals(_own_rules(spec)))
     is_unchecked = F.col("_is_delete") | is_tombstone
     return [missing, *lost, *(F.when(is_unchecked, no_refusal()).otherwise(part) for part in of_values)]
+
+
+def _without_second_reason(refused: str) -> Column:
+    """Return refusals without that of a missing value where the value is refused because it does not fit."""
+
+    def is_second(each: Column) -> Column:
+        start = F.concat(F.substring_index(each["reason"], " is null", 1), F.lit(" is no "))
+        return F.exists(refused, lambda other: (other["rule"] == INVALID_VALUE) & other["reason"].startswith(start))
+
+    # Few rows are refused for two reasons: the others never reach the interpreted search.
+    return F.when(F.size(refused) > 1, F.filter(refused, lambda each: ~is_second(each))).otherwise(F.col(refused))
