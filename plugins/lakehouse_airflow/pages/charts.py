@@ -4,6 +4,7 @@ modes of colour, and a page may run no script."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 from xml.etree.ElementTree import Element
 
@@ -34,12 +35,20 @@ def stacked_bars(title: str, labels: Sequence[str], series: Mapping[str, Sequenc
     Args:
         title: what the chart shows, for screen readers.
         labels: a label for each bar.
-        series: name -> a value for each bar; a series without a value other than 0 is left out.
+        series: name -> a value for each bar; a series without a value other than 0 is left out, and those after it
+            keep their colours.
+
+    >>> svg = stacked_bars("rows", ["1"], {"applied": [1], "unchanged": [0], "quarantined": [2]})
+    >>> "color-1" in svg, "color-2" in svg
+    (False, True)
     """
     # A few bars would be as wide as a third of the page.
     room = [*labels, *[""] * (_FEWEST - len(labels))]
     chart = pygal.StackedBar(**_options(room))
-    return _svg(chart, title, {name: values for name, values in series.items() if any(values)})
+    shown = {name: values for name, values in series.items() if any(values)}
+    colours = [f"color-{list(series).index(name)}" for name in shown]
+    chart.add_xml_filter(partial(_with_colours, colours))
+    return _svg(chart, title, shown)
 
 
 def lines(title: str, labels: Sequence[str], series: Mapping[str, Sequence[float | None]]) -> Markup:
@@ -61,6 +70,15 @@ def _svg(chart: Any, title: str, series: Mapping[str, Sequence[float | None]]) -
     # pygal escapes labels and names of series, since it builds a tree of XML.
     svg = Markup(chart.render(is_unicode=True))
     return Markup('<figure class="chart" role="img" aria-label="{}">{}</figure>').format(title, svg)
+
+
+def _with_colours(colours: Sequence[str], root: Element) -> Element:
+    """Give each series its colour, in place of that of its number."""
+    numbered = {f"color-{number}": colour for number, colour in enumerate(colours)}
+    for each in root.iter():
+        if "class" in each.attrib:
+            each.set("class", " ".join(numbered.get(name, name) for name in each.attrib["class"].split()))
+    return root
 
 
 def _without_code(root: Element) -> Element:
