@@ -22,7 +22,7 @@ from lakehouse_airflow.ui.links import (
     table_path,
     trigger_path,
 )
-from millrace.contracts.job.findings import RefusedRows
+from millrace.contracts.job.findings import RefusedRows, RescuedValues
 from millrace.contracts.job.task_result import TaskResult
 from millrace.errors import Outcome
 from tests.dags.pages.conftest import deny, deny_rows
@@ -37,6 +37,7 @@ ORDERS = TaskResult(
     outcome=Outcome.COMMITTED, message=f"12 rows {EVIL}", table="bronze.orders", batch_seq=2, version=2,
     rows={"read": 12, "applied": 8, "quarantined": 4}, seconds=SECONDS,
     refused=(RefusedRows(reason=REASON, action="quarantine", rows=4),),
+    rescued=(RescuedValues(field="amount", type="int", rows=1), RescuedValues(field=EVIL, rows=2)),
 )  # fmt: skip
 
 
@@ -117,6 +118,7 @@ def test_each_table_says_how_the_run_ended_for_it_with_its_rows_and_its_time(ser
     orders = row(page, "bronze.orders")
     assert "12 read: 12 applied" in orders, "the ledger knows better than a task that reports it a second time"
     assert "certified" in orders
+    assert "1 row has a value of amount that is no int: null there, kept in _rescued" in orders
     assert "write: 2 tries" in orders
     assert "planning 0.5 s, waiting for other writers 2.0 s, Spark 1.0 s, gate" in orders
     assert "waiting for files 6.0 s" in orders

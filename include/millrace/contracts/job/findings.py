@@ -167,7 +167,7 @@ See: lakehouse quarantine show silver.flights 3fa8c1d200b7e6aa
             reasons = counted(len(others), "further reason")
             times = sum(refused.rows for refused in others)
             yield f"rows were refused for {reasons}, {counted(times, 'time')} in all. See: lakehouse quarantine list"
-        yield from _rescued_texts(self.rescued)
+        yield from rescued_texts(self.rescued)
         for repeated in self.repeated:
             rows, names = counted(repeated.rows, "row has", "rows have"), " and ".join(repeated.fields)
             values = ", ".join(repr(sample)[:_MAX_SAMPLE_CHARACTERS] for sample in repeated.samples)
@@ -230,7 +230,7 @@ def merge_findings(findings: Iterable[Findings]) -> Findings:
         absent=tuple(absent for batch in batches for absent in batch.absent),
         unreadable=tuple(unreadable for batch in batches for unreadable in batch.unreadable),
         lacking=tuple(file for batch in batches for file in batch.lacking),
-        rescued=_merge_by_field(values for batch in batches for values in batch.rescued),
+        rescued=merge_by_field(values for batch in batches for values in batch.rescued),
         repeated=_merge_repeated(fields for batch in batches for fields in batch.repeated),
     )
 
@@ -247,7 +247,8 @@ def merge_by_reason(refused: Iterable[RefusedRows]) -> tuple[RefusedRows, ...]:
     return tuple(sorted(merged.values(), key=lambda rows: (-rows.rows, rows.reason)))
 
 
-def _merge_by_field(rescued: Iterable[RescuedValues]) -> tuple[RescuedValues, ...]:
+def merge_by_field(rescued: Iterable[RescuedValues]) -> tuple[RescuedValues, ...]:
+    """Add the values that fit no column up by field."""
     merged: dict[str, RescuedValues] = {}
     for values in rescued:
         earlier = merged.get(values.field, values.model_copy(update={"rows": 0, "earlier": 0, "samples": ()}))
@@ -265,22 +266,27 @@ def _merge_repeated(repeated: Iterable[FieldsOfOneColumn]) -> tuple[FieldsOfOneC
     return tuple(merged[fields] for fields in sorted(merged))
 
 
-def _rescued_texts(rescued: Iterable[RescuedValues]) -> Iterator[str]:
-    """Yield a text for each column with values that do not fit it, and one for all fields without a column."""
+def rescued_texts(rescued: Iterable[RescuedValues]) -> Iterator[str]:
+    """Yield a text for each column with values that do not fit it, and one for all fields without a column.
+
+    >>> list(rescued_texts([RescuedValues(field="amount", type="int", rows=2)]))
+    ['2 rows have a value of amount that is no int: null there, kept in _rescued']
+    """
     undeclared: list[RescuedValues] = []
     for values in rescued:
         if values.type:
-            samples = ", ".join(repr(sample)[:_MAX_SAMPLE_CHARACTERS] for sample in values.samples)
+            shown = ", ".join(repr(sample)[:_MAX_SAMPLE_CHARACTERS] for sample in values.samples)
+            samples = f": {shown}" if shown else ""
             lost = f"that is no {values.type}: null there, kept in _rescued"
             if _A_PART.search(_QUOTED.sub("", values.field)):
                 lost = f"that is no {values.type}, or not the last of its name: not stored, kept in _rescued"
             more = f"with more than {values.type}: kept whole in _rescued"
             if values.rows > values.earlier:
                 rows = counted(values.rows - values.earlier, "row has a value", "rows have a value")
-                yield f"{rows} of {values.field} {more if values.type.startswith(PARTS) else lost}: {samples}"
+                yield f"{rows} of {values.field} {more if values.type.startswith(PARTS) else lost}{samples}"
             if values.earlier:
                 rows = counted(values.earlier, "row has", "rows have")
-                yield f"{rows} {values.field} several times: the last value counts, _rescued has the others: {samples}"
+                yield f"{rows} {values.field} several times: the last value counts, _rescued has the others{samples}"
         else:
             undeclared.append(values)
     if undeclared:

@@ -7,13 +7,13 @@ from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from millrace.contracts.job.findings import RefusedRows, merge_by_reason, without_value
+from millrace.contracts.job.findings import RefusedRows, RescuedValues, merge_by_reason, without_value
 from millrace.contracts.job.report import JobReport
 from millrace.contracts.job.spans import WAITED
 from millrace.errors import MisfitError, Outcome
 
 MOST_REASONS = 20
-"""The most frequent reasons of refused rows that a result names."""
+"""The most frequent reasons of refused rows, and the most fields with rescued values, that a result names."""
 
 
 class TaskResult(BaseModel):
@@ -28,6 +28,7 @@ class TaskResult(BaseModel):
         certified_version: the version that readers may use.
         rows: the row counts that are not 0.
         refused: the refused rows by reason, the most frequent first, without values and samples.
+        rescued: the values that fit no column by field, without the values themselves.
         seconds: the spans of the task and its job, as `TaskSpans` has them.
         is_misfit: whether it failed because only a rebuild makes the table fit its spec.
     """
@@ -42,6 +43,7 @@ class TaskResult(BaseModel):
     certified_version: int | None = None
     rows: dict[str, int] = Field(default_factory=dict)
     refused: tuple[RefusedRows, ...] = ()
+    rescued: tuple[RescuedValues, ...] = ()
     seconds: dict[str, float] = Field(default_factory=dict)
     is_misfit: bool = False
 
@@ -54,12 +56,17 @@ class TaskResult(BaseModel):
             rows.model_copy(update={"reason": without_value(rows.reason).replace("\0", "\u2400"), "samples": ()})
             for rows in report.findings.refused
         )
+        rescued = tuple(
+            values.model_copy(update={"field": values.field.replace("\0", "\u2400"), "samples": ()})
+            for values in report.findings.rescued[:MOST_REASONS]
+        )
         waited = {WAITED: report.waited_s} if report.waited_s else {}
         refused = merge_by_reason(plain)[:MOST_REASONS]
         return cls(
             **fields,
             rows=counts,
             refused=refused,
+            rescued=rescued,
             seconds={**report.timings_s, **waited},
             is_misfit=report.error_class == MisfitError.__name__,
         )

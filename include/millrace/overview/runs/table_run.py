@@ -9,7 +9,7 @@ from datetime import timedelta
 from enum import StrEnum
 from functools import cached_property
 
-from millrace.contracts.job.findings import RefusedRows, merge_by_reason
+from millrace.contracts.job.findings import RefusedRows, merge_by_field, merge_by_reason, rescued_texts
 from millrace.contracts.job.report import RowCounts, total
 from millrace.contracts.job.requests import FormAction
 from millrace.contracts.spec.table_spec import BronzeSpec
@@ -119,6 +119,12 @@ class TableRun:
     def refused(self) -> tuple[RefusedRows, ...]:
         """The refused rows by reason, the most frequent first; empty if the tasks have not left the reasons."""
         return merge_by_reason(rows for task in self.tasks if task.result for rows in task.result.refused)
+
+    @property
+    def rescued(self) -> list[str]:
+        """What is said about the values that fit no column, without the values; empty if the tasks have not left it."""
+        fields = merge_by_field(values for task in self.tasks if task.result for values in task.result.rescued)
+        return list(rescued_texts(fields))
 
     @property
     def version(self) -> int | None:
