@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from typing import Annotated, Literal
@@ -134,6 +135,16 @@ class ValueReading(StrictModel):
     )
     null_values: _Texts = Field(default=(), exclude_if=_unset)
     decimal_comma: bool = Field(default=False, exclude_if=_unset)
+
+    @property
+    def reading(self) -> str:
+        """The stated settings, as a spec has them; empty if values are read as they are written.
+
+        >>> ValueReading(decimal_comma=True, null_values="-").reading
+        'null_values: "-", decimal_comma: true'
+        """
+        stated = self.model_dump(mode="json", include=set(ValueReading.model_fields))
+        return ", ".join(f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in stated.items())
 
     def check_type(self, kind: str) -> None:
         """Check that the settings mean something for values of a type.

@@ -35,7 +35,7 @@ class Origin:
         field: the column of that table.
         subtype: what happens to it, in the words of OpenLineage, such as `IDENTITY` or `JOIN`.
         is_direct: whether its value becomes part of the column.
-        text: the Spark SQL, the cast or the rule.
+        text: the Spark SQL, the cast, how its values are read, or the rule.
         part: the names of the part of the column's value, if not all of it is read.
     """
 
@@ -194,7 +194,10 @@ def _of_stored_column(spec: BronzeSpec | SilverSpec, name: str, names: _Names) -
         is_cast = origin.subtype == Use.IDENTITY and origin.table != spec.table and names.type_of(origin) != column.type
         field = ".".join(each if each.isidentifier() else quoted(each) for each in (origin.field, *origin.part))
         text = f"cast({field} as {column.type})" if is_cast else origin.text
-        yield replace(origin, subtype=Use.TRANSFORMATION if is_cast else origin.subtype, text=text)
+        reading = column.reading if origin.is_direct else ""
+        is_computed = is_cast or (reading and origin.subtype == Use.IDENTITY)
+        text = f"{text or field} with {reading}" if reading else text
+        yield replace(origin, subtype=Use.TRANSFORMATION if is_computed else origin.subtype, text=text)
 
 
 def _behind_columns(

@@ -67,12 +67,15 @@ def test_a_column_is_followed_through_gold_tables_that_read_gold_tables() -> Non
 
 def test_a_bronze_column_comes_from_the_field_that_it_reads() -> None:
     columns = {"order_id": {"from": "Order `ID`"}, "amount": {"type": "int", "from": "`a.b`"}, "day": {"from": "größe"}}
+    columns |= {"price": {"type": "double", "decimal_comma": True}, "note": {"null_values": ["-", "?"]}}
     bronze = bronze_spec(columns=columns)
     found = {name: flat(chains(bronze).comes_from(bronze.table, name)) for name in columns}
     assert found == {
         "order_id": [(DELIVERED, "Order `ID`", "as it is", "")],
         "amount": [(DELIVERED, "a.b", "computed", "cast(`a.b` as int)")],
         "day": [(DELIVERED, "größe", "as it is", "")],
+        "price": [(DELIVERED, "price", "computed", "cast(price as double) with decimal_comma: true")],
+        "note": [(DELIVERED, "note", "computed", 'note with null_values: ["-", "?"]')],
     }
 
 
