@@ -86,7 +86,13 @@ def _handle(context: JobContext, request: RebuildRequest) -> JobReport:
     is_resumed = rebuild is not None and rebuild.run_id == context.args.run_id
     if context.args.dry_run or (request.plan and (request.allow_refused or not is_resumed)):
         gone = {"tables": list(tables), "gone": missing}
-        notes = (*_missing_notes(missing), *_changes(context, tables), *(each.refusal_text for each in refused))
+        replayed = (note for table in tables for note in _replayed_notes(context, table))
+        notes = (
+            *_missing_notes(missing),
+            *_changes(context, tables),
+            *replayed,
+            *(each.refusal_text for each in refused),
+        )
         plan = _report(context, Outcome.NO_OP, _plan(context, tables, rebuild), gone, notes)
         if context.args.dry_run:
             return plan
@@ -243,6 +249,16 @@ def _changes(context: JobContext, tables: Sequence[str]) -> list[str]:
 def _missing_notes(missing: Sequence[str]) -> tuple[str, ...]:
     gone = counted(len(missing), "loaded landing file no longer exists", "loaded landing files no longer exist")
     return (f"{gone}, such as {missing[0]}",) if missing else ()
+
+
+def _replayed_notes(context: JobContext, table: str) -> tuple[str, ...]:
+    replayed = count_by_status(StoredRows(table, context.paths, context.ops.quarantine))[RowStatus.REPLAYED]
+    rows = counted(replayed, "replayed row", "replayed rows")
+    return (
+        (f"{rows} of {table} will wait for the replay again, unless the rules now accept what was delivered",)
+        if replayed
+        else ()
+    )
 
 
 def _message(context: JobContext, winners: Sequence[Winner]) -> str:

@@ -69,6 +69,8 @@ def test_fixes_are_applied_in_turn_to_the_received_row_each_to_its_own_columns_a
         ("o2", 21, None, Decimal("12345678901234.123456"), first, datetime(2013, 1, 1, 8, 0, 0, 123456, UTC), None),
         ("o3", 30, 3, None, date(2013, 2, 3), datetime(2013, 1, 1, tzinfo=UTC), None),
     ]
+    plan = shop.ask(Job.TABLE_REBUILD, SILVER, RebuildRequest(), dry_run=True)
+    assert "3 replayed rows of silver.orders will wait for the replay again" in plan.for_people
     rebuilt = shop.ask(Job.TABLE_REBUILD, SILVER, RebuildRequest())
     assert "has 0 rows, the table before had 3" in rebuilt.message
     assert f"3 fixed rows wait for the replay: lakehouse quarantine replay {SILVER} --all" in rebuilt.message
