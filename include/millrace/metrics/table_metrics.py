@@ -83,7 +83,8 @@ def _conditions(table: TableOverview, _: datetime) -> Iterator[tuple[str, Number
 
 def _attention(table: TableOverview, now: datetime) -> Iterator[tuple[str, Number]]:
     items = Counter(item.kind for item in attention_needed([table], now))
-    return ((kind.value, items[kind]) for kind in Kind)
+    # Only the page of a table looks whether it fits its spec.
+    return ((kind.value, items[kind]) for kind in Kind if kind is not Kind.MISFIT)
 
 
 def _batches(table: TableOverview, _: datetime) -> Iterator[tuple[str, Number]]:

@@ -12,7 +12,11 @@ from millrace.contracts.counted import counted
 from millrace.contracts.spec.duration import RETENTION
 from millrace.contracts.spec.table_spec import GoldSpec
 from millrace.contracts.time_format import MINUTE
+from millrace.control.changes.spec_changes import Effect
+from millrace.control.changes.table_diff import changes_since
 from millrace.control.gates.result import GateResult
+from millrace.control.log.batch import Winner
+from millrace.control.ops_tables import OpsTables
 from millrace.overview.failures import failure_cause, failure_message, failure_way_out
 from millrace.overview.observations import failure_without_values
 from millrace.overview.tables.condition import Condition
@@ -26,6 +30,7 @@ class Kind(StrEnum):
     WRONG_SPEC = Condition.WRONG_SPEC.value
     REFUSED = Condition.REFUSED.value
     FAILED = Condition.FAILED.value
+    MISFIT = "does not fit"
     APPROVAL = Condition.APPROVAL.value
     STALE = Condition.STALE.value
     GIVEN_UP = "file given up"
@@ -49,6 +54,7 @@ class Action(StrEnum):
 
 
 _KINDS = list(Kind)
+_AFTER_MISFIT = "No run writes it any more: put the spec back, or rebuild the table."
 _AFTER_REFUSAL = (
     "Fix the rule, then clear the task of its gate; or have the data corrected in a new file, and run its interval."
 )
@@ -165,6 +171,20 @@ def failed_task_attention(table: TableOverview, failure: str) -> Attention:
     )
 
 
+def misfit_attention(table: TableOverview, ops: OpsTables) -> list[Attention]:
+    """Return that only a rebuild makes a table fit its spec; nothing if it fits, or if a failed task says so already.
+
+    Only for a single table: it is opened if its spec has changed since its last batch.
+    """
+    end = table.streams.newest if table.streams else None
+    has_failed = any(task.result and task.result.is_misfit for task in table.failed)
+    if end is None or isinstance(table.spec, InvalidSpec) or has_failed or end.intent.spec_hash == table.spec.spec_hash:
+        return []
+    changes = changes_since(table.spec, Winner(end.intent, end.version), ops).with_effect(Effect.REBUILD)
+    cause = f"only a rebuild makes it fit its spec: {'; '.join(map(str, changes))}"
+    return [Attention(table, Kind.MISFIT, cause, Action.REBUILD, _AFTER_MISFIT)] if changes else []
+
+
 def refusal_cause(refused: GateResult) -> str:
     """Return why a version was refused. The gate's own text may have values of rows: samples, errors, observations."""
     about, failed = (
@@ -182,7 +202,7 @@ def _given_up_files(table: TableOverview) -> Iterator[Attention]:
         files = table.failed_files.files if table.failed_files else ()
         first, more = files[0], f", and {counted(number - 1, 'more file')}" if number > 1 else ""
         # Without the reason, which may have values of rows: the first line of a CSV file without a header.
-        cause = f"{first.path} was given up after {first.attempts} attempts{more}"
+        cause = f"{first.path} was given up after {counted(first.attempts, 'attempt')}{more}"
         way_out = "`lakehouse replay` tries them again, and `lakehouse give-up` says that nobody waits for them."
         subjects = tuple(file.path for file in files[:number])
         yield Attention(table, Kind.GIVEN_UP, cause, Action.DELIVER, way_out, first.at, subjects=subjects)

@@ -20,7 +20,7 @@ from lakehouse_airflow.pages.tabs import files, lineage, overview, quality, quar
 from lakehouse_airflow.ui.rights import may_see_rows
 from millrace.clock import utc_now
 from millrace.control.ledger.states.recent_batches import RecentBatch
-from millrace.overview.attention import attention_needed
+from millrace.overview.attention import attention_needed, misfit_attention
 
 TABS = (overview.TAB, versions.TAB, quality.TAB, files.TAB, quarantine.TAB, storage.TAB, lineage.TAB, spec.TAB)
 """The tabs in their order; a new one also needs a template of its name."""
@@ -59,7 +59,8 @@ def tab_page(table: str, tab: str, request: Request, user: GetUserDep, session: 
 
         subject = ShownTable(facts, reader, may_see, now, all_tables, runs_of, request.query_params)
         values = shown.values(subject)
-    items = attention_needed([facts], now)
+        with reader.ledger() as ops:
+            items = [*attention_needed([facts], now), *misfit_attention(facts, ops)]
     return page(
         f"table/{shown.name}.html",
         table=facts,

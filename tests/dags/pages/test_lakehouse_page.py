@@ -19,12 +19,15 @@ from lakehouse_airflow.pages.reader import MOST_AT_ONCE
 from lakehouse_airflow.ui.links import lakehouse_path, table_path, trigger_path
 from millrace.alerts.down_servers import DownServer, DownServers
 from millrace.clock import utc_now
+from millrace.control.ledger.resolution import table_id
+from millrace.control.ops_tables import OpsTables
 from millrace.overview.lakehouse import LakehouseReader
 from millrace.settings import Settings
 from tests.support.airflow.logins import login
 from tests.support.airflow.shown_lakehouse import EVIL
 from tests.support.airflow.shown_page import Shown, show
 from tests.support.airflow.shown_runs import Ended, add_run
+from tests.support.documents.specs import silver_spec
 
 pytestmark = pytest.mark.usefixtures("shown_lakehouse")
 
@@ -166,14 +169,22 @@ def test_a_form_repeats_the_numbers_that_it_decides_on_and_offers_what_is_known(
 
 
 @pytest.mark.usefixtures("database")
-def test_the_form_of_a_rebuild_says_how_the_table_differs_from_its_spec(server: TestClient) -> None:
+def test_the_form_of_a_rebuild_and_the_page_say_how_the_table_differs_from_its_spec(server: TestClient) -> None:
     form, spec = trigger_path("table_rebuild", table="silver.orders"), Settings().tables / "silver/shop/orders.yaml"
     changed = "silver.orders: its last batch followed another spec, and which one was not recorded"
     assert changed not in show(server, form).words
     text = spec.read_text()
     spec.write_text(text.replace("keys:\n- order_id", "keys:\n- order_id\n- day"))
     assert changed in show(server, form).words
+    paths, misfit = Settings().paths, "does not fit only a rebuild makes it fit its spec: "
+    assert misfit not in show(server, table_path("silver.orders")).words, "nobody knows the spec before"
+    OpsTables(paths).specs.record(silver_spec(), table_id(paths.table("silver.orders")))
+    page = show(server, table_path("silver.orders"))
+    assert misfit in page.words
+    assert "keys: ['order_id'] becomes ['order_id', 'day'] No run writes it any more" in page.words
+    assert form in page.links
     spec.write_text(text)
+    assert misfit not in show(server, table_path("silver.orders")).words
 
 
 def test_a_lakehouse_that_cannot_be_read_says_why(server: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
