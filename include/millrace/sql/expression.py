@@ -16,7 +16,7 @@ from sqlglot import Token, TokenType, exp
 from sqlglot.errors import SqlglotError
 
 from millrace.sql.query_functions import REFUSED, REFUSED_BARE
-from millrace.sql.spark_functions import AGGREGATES, FUNCTIONS, SYNTAX, WITHOUT_PARENTHESES
+from millrace.sql.spark_functions import AGGREGATES, FUNCTIONS, SYNTAX
 from millrace.sql.spark_text import SPARK
 
 _NAMES = (TokenType.VAR, TokenType.IDENTIFIER)
@@ -193,7 +193,7 @@ class SqlExpression:
         if tree is None or tree.find(exp.Query):
             return []
         nodes = ((tuple(part.name for part in column.parts), column) for column in tree.find_all(exp.Column, bfs=False))
-        return [(name, node) for name, node in nodes if name[0].lower() not in WITHOUT_PARENTHESES and "*" not in name]
+        return [(name, node) for name, node in nodes if "*" not in name]
 
     @cached_property
     def _tokens(self) -> list[Token]:

@@ -73,6 +73,12 @@ def test_a_period_of_a_restricted_sequence_is_restricted() -> None:
     assert names("silver.orders", bronze(event_at=event_at), history) == {"event_at", "__start_at", "__end_at"}
 
 
+def test_a_restricted_column_with_the_name_of_a_function_of_spark_is_followed() -> None:
+    user = {"type": "string", "classification": "restricted"}
+    of_user = {"user": {"type": "string"}, "shout": {"type": "string", "from": "upper(user)"}}
+    assert names("silver.orders", bronze(user=user), silver(**of_user)) == {"user", "shout"}
+
+
 def test_an_explicit_classification_ends_the_restriction_for_all_that_follows() -> None:
     lowered = {"type": "int", "classification": "internal"}
     tables = [bronze(amount=AMOUNT), silver(amount=lowered), gold_spec()]
