@@ -18,6 +18,8 @@ _MISREAD = (
     "FROM_UNIXTIME", "UNIX_TIMESTAMP", "TO_UNIX_TIMESTAMP", "TO_TIMESTAMP",
 )  # fmt: skip
 """The functions that sqlglot takes for others, such as `to_char(day, 'MM')` for a cast; it keeps others."""
+_CUT = "PERCENTILE"
+"""The function of which sqlglot forgets the last argument, how often each value counts."""
 _KNOWN = frozenset((
     "ADD_MONTHS", "DATE", "DATEADD", "DATE_ADD", "DATE_SUB", "DATE_TRUNC", "DAY", "DAYOFMONTH", "DAYOFWEEK",
     "DAYOFYEAR", "FROM_UTC_TIMESTAMP", "HOUR", "LAST_DAY", "MINUTE", "MONTH", "QUARTER", "SECOND", "TIMESTAMP",
@@ -67,6 +69,9 @@ class _SparkAsItIs(Spark):
             "TO_DATE": _to_date,
             "TRUNC": _truncation("TRUNC", 1, _UNITS),
             "DATE_TRUNC": _truncation("DATE_TRUNC", 0, _UNITS_OF_TIME),
+        }
+        FUNCTION_PARSERS: ClassVar = {
+            name: parse for name, parse in SparkParser.FUNCTION_PARSERS.items() if name != _CUT
         }
         TERM: ClassVar = {**SparkParser.TERM, TokenType.DPIPE: exp.DPipe}
 

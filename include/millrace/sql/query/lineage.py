@@ -56,7 +56,9 @@ def places_of_results(
     >>> places_of_results("SELECT to_json(struct(*)) FROM f", {"f": ("a", "b")}, ["x"])
     """
     scope = scope_of(query, columns)
-    if scope is None or not isinstance(scope.expression, exp.Query) or not names_columns(scope.expression):
+    if scope is None or not isinstance(scope.expression, exp.Query):
+        return None
+    if not (names_columns(scope.expression) and _knows_every_place(scope)):
         return None
     names = scope.expression.named_selects
     are_same = (own.startswith(_UNNAMED) or own == name.lower() for own, name in zip(names, results, strict=False))
@@ -81,7 +83,8 @@ def places_of_rows(query: str, columns: Mapping[str, tuple[str, ...]]) -> list[P
 def names_every_place(query: str, columns: Mapping[str, tuple[str, ...]]) -> bool:
     """Whether `places_of_columns` has all columns of sources from which a value comes, for a query over `columns`.
 
-    It has not if sqlglot cannot say of which source a column is, and of a WITH that reads its own rows.
+    It has not if sqlglot cannot say of which source a column is, of a WITH that reads its own rows, and of a function
+    that makes several columns, as in `explode(m) AS (k, v)`.
 
     >>> names_every_place("SELECT a FROM f", {"f": ("a",)}), names_every_place("SELECT f.* FROM f", {"f": ("a",)})
     (True, False)
@@ -89,16 +92,24 @@ def names_every_place(query: str, columns: Mapping[str, tuple[str, ...]]) -> boo
     False
     """
     root = scope_of(query, columns)
-    if root is None or not query_of(query).names_its_columns:
-        return False
+    return root is not None and query_of(query).names_its_columns and _knows_every_place(root)
+
+
+def _knows_every_place(root: Scope) -> bool:
     if any(clause.args.get("recursive") for clause in root.expression.find_all(exp.With)):
         return False
     return all(
-        _source_of(scope, column)
+        not isinstance(select, exp.Aliases) and all(_is_known(scope, column) for column in _columns_in(select))
         for scope in root.traverse()
         for select in (scope.expression.selects if isinstance(scope.expression, exp.Query) else [scope.expression])
-        for column in _columns_in(select)
     )
+
+
+def _is_known(scope: Scope, column: exp.Column) -> bool:
+    source = _source_of(scope, column)
+    if isinstance(source, Scope) and isinstance(source.expression, exp.Query):
+        return column.name in (source.outer_columns or source.expression.named_selects)
+    return source is not None
 
 
 def scope_of(query: str, columns: Mapping[str, tuple[str, ...]]) -> Scope | None:
@@ -126,8 +137,7 @@ def _of_output(scope: Scope, at: int) -> Iterator[Place]:
     for branch in scope.set_operation_scopes:
         yield from _of_output(branch, at)
     if not scope.set_operation_scopes and isinstance(scope.expression, exp.Query):
-        selects = scope.expression.selects
-        for column in _columns_in(selects[at]) if at < len(selects) else ():
+        for column in _columns_of_output(scope.expression, at):
             use = use_of(column)
             for alias, name, before in _of_column(scope, column):
                 yield alias, name, _together(use, before)
@@ -154,6 +164,14 @@ def _source_of(scope: Scope, column: exp.Column) -> exp.Table | Scope | None:
     while owner.parent and column.table not in owner.sources:
         owner = owner.parent
     return owner.sources.get(column.table)
+
+
+def _columns_of_output(query: exp.Query, at: int) -> Iterator[exp.Column]:
+    """Yield the columns in the expression at a position of a SELECT, and those of the windows that it names."""
+    for node in query.selects[at : at + 1]:
+        yield from _columns_in(node)
+        for window in query.args.get("windows") or () if node.find(exp.Window) else ():
+            yield from _columns_in(window)
 
 
 def _columns_in(node: exp.Expr) -> list[exp.Column]:
