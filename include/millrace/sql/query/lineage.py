@@ -145,17 +145,23 @@ def _of_output(scope: Scope, at: int) -> Iterator[Place]:
 
 def _of_column(scope: Scope, column: exp.Column) -> Iterator[Place]:
     source = _source_of(scope, column)
-    if isinstance(source, exp.Table):
-        # Else it is a function that makes rows, or a part of WITH that PIVOT turns.
-        if isinstance(source.this, exp.Identifier) and source.name not in scope.cte_sources:
+    if isinstance(source, exp.Table) and not isinstance(source.this, exp.Identifier):
+        yield from _of_arguments(scope, source)
+    elif isinstance(source, exp.Table):
+        if source.name not in scope.cte_sources:  # else it is a part of WITH that PIVOT turns
             yield source.name, column.name, Use.IDENTITY
     elif isinstance(source, Scope) and isinstance(source.expression, exp.Query):
         names = source.outer_columns or source.expression.named_selects
         if column.name in names:
             yield from _of_output(source, names.index(column.name))
-    elif isinstance(source, Scope):  # LATERAL, such as explode()
-        for inner in _columns_in(source.expression):
-            yield from ((alias, name, Use.TRANSFORMATION) for alias, name, _ in _of_column(source, inner))
+    elif isinstance(source, Scope):  # LATERAL
+        yield from _of_arguments(source, source.expression)
+
+
+def _of_arguments(scope: Scope, rows: exp.Expr) -> Iterator[Place]:
+    """Yield the places of the columns from which a function, such as explode(), makes rows."""
+    for column in _columns_in(rows):
+        yield from ((alias, name, Use.TRANSFORMATION) for alias, name, _ in _of_column(scope, column))
 
 
 def _source_of(scope: Scope, column: exp.Column) -> exp.Table | Scope | None:

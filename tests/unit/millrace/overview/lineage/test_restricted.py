@@ -110,6 +110,7 @@ def test_a_query_that_makes_rows_or_columns_of_a_restricted_one_is_followed() ->
         "(SELECT max(p.amount) FROM o AS p) AS x FROM o",
         "x FROM o LATERAL VIEW explode(array(o.amount)) AS x",
         "x FROM o UNPIVOT (x FOR c IN (amount, event_seq))",
+        "x FROM explode(array((SELECT max(amount) FROM o))) AS t(x)",
         "x FROM (SELECT explode(map(day, amount)) AS (y, x) FROM o)",
         "x FROM (SELECT explode(map(day, day)) AS (y, z), day AS n, amount AS x FROM o)",
         "first_value(day) OVER w AS x FROM o WINDOW w AS (ORDER BY amount)",
