@@ -15,6 +15,9 @@ from millrace_spark.transforms.records import RESCUED
 _ERROR_PREFIX = "schema drift in "
 _ERROR = re.compile(rf"{_ERROR_PREFIX}(.+?): (\{{.*\}})")
 
+_FIELD = r"(?s)^(`(?:[^`]|``)+`|[^.]+?)(?:\[\d{1,9}\])*(?:\.|$)"
+"""The name of a field in the path of its value, as `path_text` writes it."""
+
 
 def new_fields(known_fields: Collection[str]) -> Column:
     """Return the names in `_rescued` that could be columns and are not known; null where `_rescued` is null."""
@@ -24,9 +27,9 @@ def new_fields(known_fields: Collection[str]) -> Column:
 def drift_error(source: Column, *, shows_values: bool) -> Column:
     """Return an error, as text, that fails the write and names `_rescued` and `source`, the place of the record.
 
-    Without values, it has the names of the fields.
+    Without values, it has the names of the fields; those of their parts may be keys of maps.
     """
-    names = F.json_object_keys(RESCUED)
+    names = F.array_distinct(F.transform(F.json_object_keys(RESCUED), lambda path: F.regexp_extract(path, _FIELD, 1)))
     hidden = F.to_json(F.map_from_arrays(names, F.transform(names, lambda _: F.lit(RESTRICTED))))
     shown = F.col(RESCUED) if shows_values else hidden
     return F.raise_error(F.concat(F.lit(_ERROR_PREFIX), source, F.lit(": "), shown)).cast("string")

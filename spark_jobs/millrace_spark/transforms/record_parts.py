@@ -12,7 +12,15 @@ from pyspark.sql import functions as F
 
 from millrace.contracts.job.findings import PARTS
 from millrace.contracts.spec.nested_type import type_at
-from millrace.contracts.spec.record_fields import FieldPath, fields_among, fields_of, path_of, path_text, paths_of
+from millrace.contracts.spec.record_fields import (
+    FieldPath,
+    field_text,
+    fields_among,
+    fields_of,
+    path_of,
+    path_text,
+    paths_of,
+)
 from millrace.contracts.spec.table_spec import BronzeSpec
 from millrace.contracts.spec.value_reading import AS_WRITTEN, ValueReading
 from millrace_spark.transforms.values.exact_values import without_mark
@@ -101,21 +109,47 @@ class RecordColumns:
             rescued: the key of the value in `_rescued`: the path of a field or part.
         """
         try:
-            field_name, *path = path_of(rescued)
+            field_name, *below = path = path_of(rescued)
         except ValueError:  # a field without a name
             return ""
-        name = {self.fields.get(name, name): name for name in self.kinds}.get(str(field_name), "")
+        if not below and (parts := self.parts.get(self._reader_of(field_name))):
+            return f"{PARTS} {', '.join(path_text((field_name, *to_part)) for to_part, _ in parts.columns.values())}"
+        return _fitting(*self._part_at(path))
+
+    def name_of(self, rescued: str) -> str:
+        """Return the path of a rescued value without what its row alone has: numbers of elements, keys of maps.
+
+        >>> columns = RecordColumns({"sizes": "array<int>", "people": "map<string,struct<age:int>>"}, {})
+        >>> columns.name_of("sizes[2]"), columns.name_of("people.Ann.age"), columns.name_of("a field")
+        ('sizes[]', 'people[].age', 'a field')
+        """
+        try:
+            path = path_of(rescued)
+        except ValueError:
+            return rescued
+        if len(path) == 1:
+            return rescued
+        name = field_text(str(path[0]))
+        for at, step in enumerate(path[1:], start=1):
+            is_own = isinstance(step, int) or self._part_at(path[:at])[0].startswith("map<")
+            name += "[]" if is_own else f".{field_text(str(step))}"
+        return name
+
+    def _reader_of(self, field_name: str | int) -> str:
+        """Return the column of a field; empty if none reads it."""
+        return {self.fields.get(name, name): name for name in self.kinds}.get(str(field_name), "")
+
+    def _part_at(self, path: FieldPath) -> tuple[str, ValueReading]:
+        """Return the type of what a column reads at a path, and how it is read; an empty type for another path."""
+        name, below = self._reader_of(path[0]), path[1:]
         if name not in self.parts:
-            return _fitting(type_at(self.kinds.get(name, ""), path), self.reading(name))
-        if not path:
-            paths = (path_text((field_name, *below)) for below, _ in self.parts[name].columns.values())
-            return f"{PARTS} {', '.join(paths)}"
+            return type_at(self.kinds.get(name, ""), below), self.reading(name)
         read = (
-            _fitting(type_at(kind, path[len(above) :]), self.reading(column))
+            (type_at(kind, below[len(above) :]), self.reading(column))
             for column, (above, kind) in self.parts[name].columns.items()
-            if tuple(path[: len(above)]) == above
+            if below[: len(above)] == above
         )
-        return next(read, "")
+        return next(read, ("", AS_WRITTEN))
 
     def declared(self, rows: DataFrame) -> DataFrame:
         """Return the rows with the declared columns in place of the structs of parts."""

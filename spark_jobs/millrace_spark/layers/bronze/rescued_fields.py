@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -14,7 +13,7 @@ import pyarrow.parquet as pq
 from millrace.contracts.job.findings import MAX_SAMPLES, FieldsOfOneColumn, RescuedValues
 from millrace.contracts.lake_path import LakePath
 from millrace.contracts.restricted import RESTRICTED
-from millrace.contracts.spec.record_fields import field_text, path_of
+from millrace.contracts.spec.record_fields import field_text
 from millrace.control.log.batch import Winner
 from millrace.control.storage.arrow_files import open_for_arrow
 from millrace_spark.layers.bronze.file_rows import is_all_null
@@ -22,7 +21,6 @@ from millrace_spark.transforms.record_parts import RecordColumns
 from millrace_spark.transforms.records import RESCUED
 
 _TOKEN = "_batch_token"
-_QUOTED_OR_ELEMENT = re.compile(r"(`(?:[^`]|``)+`)|\[\d+\]")
 
 
 def rescued_fields(
@@ -30,7 +28,7 @@ def rescued_fields(
 ) -> tuple[tuple[RescuedValues, ...], tuple[FieldsOfOneColumn, ...]]:
     """Return the fields and parts in `_rescued` of a batch's rows, by name, and fields that are several for one column.
 
-    Of a list's elements the numbers are left out: `items[].price`.
+    Of a list's elements the numbers, and of a map's the keys are left out: `items[].price`.
 
     Args:
         added: the data files that its commit added to the table; if it replaced rows, they also contain rows of other
@@ -53,7 +51,7 @@ def rescued_fields(
         if read:
             values = {read.get(field.lower(), field): value for field, value in values.items()}
         for key in (key for key in values if key not in names):
-            names[key] = _without_numbers(key)
+            names[key] = columns.name_of(key)
             fits[names[key]] = columns.fit_of(key)
         for field, value in {names[key]: value for key, value in values.items()}.items():
             rows[field] += number
@@ -84,15 +82,6 @@ def without_samples(
         tuple(each.model_copy(update=hidden) for each in rescued),
         tuple(each.model_copy(update=hidden) for each in repeated),
     )
-
-
-def _without_numbers(key: str) -> str:
-    """Return the path of a part without the numbers of elements; the name of a field as it is."""
-    try:
-        is_part = len(path_of(key)) > 1
-    except ValueError:  # a field without a name
-        return key
-    return _QUOTED_OR_ELEMENT.sub(lambda found: found[1] or "[]", key) if is_part else key
 
 
 def _same_in_any_case(fields: Iterable[str], read: Mapping[str, str]) -> list[tuple[str, ...]]:

@@ -110,12 +110,17 @@ def test_every_field_of_the_batchs_own_rows_is_counted(
 
 def test_a_lost_part_of_a_value_is_told_from_a_part_that_nobody_declared(tmp_path: Path) -> None:
     winner = Winner(intent_of("mine"), 1)
-    rows = [{"items[0].price": "12,50", "items[3].price": "x", "items[0].colour": "red"}, {"`a[1]`": "y", "`b.c`": "z"}]
+    rows = [
+        {"items[0].price": "12,50", "items[3].price": "x", "items[0].colour": "red"},
+        {"`a[1]`": "y", "`b.c`": "z", "stock.Oslo.`a.b`[1]": "u", "stock.Bergen.c[0]": "v"},
+    ]
     path = _written(tmp_path / "a.parquet", [(True, row) for row in rows], winner)
-    columns = columns_of({"items": "array<struct<price:decimal(10,2)>>", "b.c": "int"})
+    kinds = {"items": "array<struct<price:decimal(10,2)>>", "b.c": "int", "stock": "map<string,map<string,array<int>>>"}
+    columns = columns_of(kinds)
     rescued, _ = rescued_fields([path], winner, columns)
     assert [(each.field, each.type, each.rows) for each in rescued] == [
-        ("`a[1]`", "", 1), ("`b.c`", "int", 1), ("items[].colour", "", 1), ("items[].price", "decimal(10,2)", 1)
+        ("`a[1]`", "", 1), ("`b.c`", "int", 1), ("items[].colour", "", 1), ("items[].price", "decimal(10,2)", 1),
+        ("stock[][][]", "int", 1),
     ]  # fmt: skip
 
 
