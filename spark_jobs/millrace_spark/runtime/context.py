@@ -109,7 +109,7 @@ class JobContext:
     @property
     def hides_values(self) -> bool:
         """Whether the job's table, or one that it or a rule reads, has restricted columns."""
-        of_rules = (table for rule in self.spec.table_rules for table in rule.other_tables)
+        of_rules = (table for rule in self.spec.expectations for table in rule.other_tables)
         return any(map(self.restricted, (self.spec.table, *self.spec.upstream_tables, *of_rules)))
 
     @property

@@ -89,7 +89,7 @@ def run_and_report(job: Job, run: RunJob, args: JobArgs, context: JobContext | N
     except MillraceError as error:
         report = failure_report(job, args, error, error.outcome)
     except Exception as error:
-        hides_values = context is not None and _hides_values(context)
+        hides_values = context is not None and _hides_values(job, context)
         if hides_values:
             lines = "".join(traceback.format_tb(error.__traceback__))
             log.error("%s failed: %s\n%s", job.value, _shown(error, hides_values=True), lines)
@@ -162,8 +162,10 @@ def failure_report(
     return JobReport(**run, outcome=outcome, message=message[:4000], error_class=error_class)
 
 
-def _hides_values(context: JobContext) -> bool:
+def _hides_values(job: Job, context: JobContext) -> bool:
     try:
+        if job is Job.TABLE_REBUILD and any(map(context.restricted, context.catalog.specs)):
+            return True  # it also computes the tables that read its own
         return context.hides_values
     except SpecError:  # without a spec no row was read
         return False
