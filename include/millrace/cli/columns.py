@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import getpass
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rich.table import Table
 from rich.text import Text
@@ -66,8 +66,11 @@ def decide_columns(
 
 
 def with_values(table: str, columns: Sequence[NewColumn], settings: Settings) -> list[ListedColumn]:
-    """Return the columns with their values in `_rescued`."""
+    """Return the columns with their values in `_rescued`; beside a restricted column, with their numbers alone."""
+    spec = command_catalog(settings.tables).spec(table)
     rescued = rescued_fields(settings.paths.table(table), [column.name for column in columns])
+    if isinstance(spec, BronzeSpec) and spec.has_restricted_columns:
+        rescued = {name: replace(field, samples=()) for name, field in rescued.items()}
     return [ListedColumn(**vars(column), rescued=rescued[column.name]) for column in columns]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -18,16 +18,21 @@ from millrace.control.log.stored_tables import logged_files, open_table
 from millrace.errors import SpecError, TornLogError
 from millrace.inference.first_spec import flow
 from millrace.inference.suggested_rules import Past, Suggestion, suggest_rules
+from millrace.overview.lineage.restricted import Restrictions
 from millrace.reading.certified import CertifiedTable, certified
 from millrace.reading.duckdb_in_utc import duckdb_in_utc
 from millrace.settings import Settings
 
 _MOST_VERSIONS = 12
 _MEMORY = "1GB"
+_WITHOUT_VALUES = ("expect_column_values_to_not_be_null", "expect_column_values_to_be_unique")
+"""The suggested rules on a column that tell nothing of its values."""
 
 
 def suggestions(table: str, settings: Settings) -> tuple[CertifiedTable, list[Suggestion]]:
     """Return the certified version of a table, and the rules that are suggested for it and that its spec lacks.
+
+    Pages show the rules of a spec: none of a restricted column has its values.
 
     Raises:
         UnknownNameError: there is no such table.
@@ -43,8 +48,14 @@ def suggestions(table: str, settings: Settings) -> tuple[CertifiedTable, list[Su
         connection.execute("SET temp_directory = ?", [scratch])
         version.duckdb(connection).create_view("version")
         found = suggest_rules(connection, "version", columns, past)
-    spec = _spec_of(table, settings)
-    return version, [rule for rule in found if spec is None or not _is_stated(rule, spec)]
+    specs = _specs(settings)
+    if spec := specs.get(table):
+        restricted = Restrictions(specs).of(table)
+        found = [
+            rule for rule in found if rule.name in _WITHOUT_VALUES or rule.arguments.get("column") not in restricted
+        ]
+        found = [rule for rule in found if not _is_stated(rule, spec)]
+    return version, found
 
 
 def suggested_yaml(version: CertifiedTable, found: Sequence[Suggestion]) -> str:
@@ -76,12 +87,12 @@ def _nulls_of(version: CertifiedTable, results: Sequence[GateResult]) -> Iterato
         yield {name.removeprefix("null_count."): sum(actions[name].to_pylist()) for name in known}
 
 
-def _spec_of(table: str, settings: Settings) -> AnySpec | None:
-    """Return the spec of a table; None if it is wrong, or there is none."""
+def _specs(settings: Settings) -> Mapping[str, AnySpec]:
+    """Return the sound specs; none if there are none."""
     try:
-        return load_catalog(settings.tables).specs.get(table)
+        return load_catalog(settings.tables).specs
     except SpecError:
-        return None
+        return {}
 
 
 def _is_stated(rule: Suggestion, spec: AnySpec) -> bool:

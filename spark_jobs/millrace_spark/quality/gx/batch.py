@@ -137,4 +137,4 @@ def _result(result: ExpectationValidationResult) -> RuleResult:
     if result.success not in (True, False) and not error:
         error = f"Great Expectations gave {result.success!r} as its result, which is neither True nor False"
     passed = bool(result.success) and not error
-    return RuleResult(passed, details=result.result, error=error, is_raised=bool(messages))
+    return RuleResult(passed, details=result.result, error=error, is_raised=bool(error))

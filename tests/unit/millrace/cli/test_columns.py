@@ -5,7 +5,9 @@ from __future__ import annotations
 import errno
 import os
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
 from millrace.control.ledger.new_columns import ColumnState, NewColumns
 from millrace.control.ledger.ops_table import OpsTable
@@ -48,6 +50,17 @@ def test_a_person_sees_new_fields_and_approves_refuses_or_asks_later(lakehouse: 
     for option, state in later.items():
         assert lakehouse("columns", ORDERS, option, "shop").exit_code == 0
         assert states(columns)["shop"] is state
+
+
+def test_values_beside_a_restricted_column_are_not_shown(
+    lakehouse: Lakehouse, columns: NewColumns, settings: Settings
+) -> None:
+    write_deltalake(settings.paths.table(ORDERS), pa.table({"_rescued": ['{"colour":"Quimby"}']}))
+    shown = lakehouse("columns", ORDERS).stdout
+    restricted = {**bronze_document()["columns"], "amount": {"type": "int", "classification": "restricted"}}
+    write_specs(settings.tables, bronze_document(on_drift="evolve", evolve="ask", columns=restricted))
+    hidden = lakehouse("columns", ORDERS).stdout
+    assert [("Quimby" in text, "1 row" in text) for text in (shown, hidden)] == [(True, True), (False, True)]
 
 
 def test_a_full_disk_is_reported_in_one_line(

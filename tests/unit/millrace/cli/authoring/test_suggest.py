@@ -63,6 +63,19 @@ def test_each_rule_has_its_evidence(settings: Settings) -> None:
     assert "_batch_seq" not in {column for _, column in by_column}
 
 
+def test_no_rule_has_values_of_a_restricted_column(settings: Settings) -> None:
+    columns = {name: {"type": kind} for name, kind in {"kind": "string", "amount": "int", "code": "string"}.items()}
+    hidden = {name: {**column, "classification": "restricted"} for name, column in columns.items()}
+    source = bronze_document(columns={**bronze_document()["columns"], **hidden})
+    own = silver_document(columns={**silver_document()["columns"], **columns})
+    write_specs(settings.tables, source, own)
+    write_version(settings.paths, rows(2880))
+    _, found = suggestions(ORDERS, settings)
+    assert {(rule.name, rule.arguments["column"]) for rule in found if rule.arguments.get("column")} == {
+        (NOT_NULL, name) for name in columns
+    }
+
+
 def test_a_column_that_was_null_in_an_earlier_version_may_be_null_again(settings: Settings) -> None:
     write_version(settings.paths, rows(100, nulls=1))
     write_version(settings.paths, rows(100))
