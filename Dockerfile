@@ -73,6 +73,7 @@ USER millrace
 ENV JAVA_HOME=/opt/java \
     PATH=/opt/millrace/.venv/bin:/opt/java/bin:$PATH \
     PYTHONPATH=/opt/millrace \
+    LAKEHOUSE_PROJECT=/opt/millrace \
     AIRFLOW__CORE__DAGS_FOLDER=/opt/millrace/dags \
     AIRFLOW__CORE__LOAD_EXAMPLES=False \
     GX_ANALYTICS_ENABLED=False

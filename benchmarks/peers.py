@@ -8,11 +8,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Protocol
 
+from embedded.clone import CLONE
 from millrace.cli.runs.driver import MASTER
 from millrace.contracts.job.args import WRITER_OF_LAYER, Job, JobArgs
 from millrace.driver_environment import driver_environment, own_spark
 from millrace.paths import OWN, LakehousePaths, RunPaths
-from millrace.settings import PROJECT, Settings
+from millrace.settings import Settings
 from millrace.spark_conf import launch_conf
 from millrace.spark_location import job_file, spark_home
 
@@ -138,7 +139,7 @@ class Naive:
 
     def script(self, name: str, place: Place, day: str) -> list[str]:
         """Return the command of a script."""
-        script = PROJECT / "benchmarks" / "naive" / f"{name}.py"
+        script = CLONE / "benchmarks" / "naive" / f"{name}.py"
         return self.application(script, str(place.lake), str(place.landing), day)
 
     def application(self, file: Path, *arguments: str) -> list[str]:

@@ -14,8 +14,8 @@ from typing import IO
 
 from embedded.airflow.api import AirflowApi
 from embedded.airflow.standalone import USER
+from embedded.clone import CLONE
 from embedded.errors import StackError
-from millrace.settings import PROJECT
 
 TABLES, LANDING = "s3://lake/tables", "s3://lake/landing"
 """The places of the tables and of the landing files in docker-compose.yaml."""
@@ -122,7 +122,7 @@ class Compose:
         environment = {**os.environ, "MILLRACE_WEB": f"127.0.0.1:{self.port}", "MILLRACE_URL": self.url}
         run = subprocess.run(
             command,
-            cwd=PROJECT,
+            cwd=CLONE,
             env=environment,
             stdin=stdin,
             stdout=stdout,

@@ -6,8 +6,8 @@ import re
 import subprocess
 from shlex import quote
 
+from embedded.clone import CLONE
 from millrace.contracts.lake_path import LakePath
-from millrace.settings import PROJECT, Settings
 
 _TIMEOUT_S = 60
 
@@ -18,17 +18,17 @@ class PrintedQueryError(Exception):
 
 def query_line(root: LakePath, sql: str) -> str:
     """Return a shell command, for the project's folder, that queries the certified versions of a lakehouse."""
-    return f'{place(root)}{_short(PROJECT / ".venv/bin/lakehouse")} query "{_escaped(sql)}"'
+    return f'{place(root)}{_short(CLONE / ".venv/bin/lakehouse")} query "{_escaped(sql)}"'
 
 
 def place(root: LakePath) -> str:
     """Return the variable that a shell command needs before it for this lakehouse; empty for that of the settings.
 
     >>> from pathlib import Path
-    >>> place(Settings.model_fields["root"].default), place(Path("/srv/my lake"))
+    >>> place(CLONE / "data" / "lakehouse"), place(Path("/srv/my lake"))
     ('', "LAKEHOUSE_ROOT='/srv/my lake' ")
     """
-    return "" if root == Settings.model_fields["root"].default else f"LAKEHOUSE_ROOT={quote(_short(root))} "
+    return "" if root == CLONE / "data" / "lakehouse" else f"LAKEHOUSE_ROOT={quote(_short(root))} "
 
 
 def run_line(line: str) -> None:
@@ -38,7 +38,7 @@ def run_line(line: str) -> None:
         PrintedQueryError: the command fails.
     """
     command = ["/bin/sh", "-c", line]
-    done = subprocess.run(command, cwd=PROJECT, stderr=subprocess.PIPE, text=True, timeout=_TIMEOUT_S)
+    done = subprocess.run(command, cwd=CLONE, stderr=subprocess.PIPE, text=True, timeout=_TIMEOUT_S)
     if done.returncode != 0:
         raise PrintedQueryError(f"the printed query does not work: {done.stderr.strip()}")
 
@@ -53,4 +53,4 @@ def _escaped(sql: str) -> str:
 
 
 def _short(path: LakePath) -> str:
-    return str(path.relative_to(PROJECT) if path.is_relative_to(PROJECT) else path)
+    return str(path.relative_to(CLONE) if path.is_relative_to(CLONE) else path)

@@ -9,9 +9,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from millrace.settings import PROJECT
+from embedded.clone import CLONE
 
-DEFAULT_HOME = PROJECT / ".home"
+DEFAULT_HOME = CLONE / ".home"
 """The home of `make up` and `make demo`."""
 
 LOOPBACK = "127.0.0.1"

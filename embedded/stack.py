@@ -26,6 +26,7 @@ from embedded.airflow.standalone import (
     stop_airflow,
     warm_spark,
 )
+from embedded.clone import CLONE
 from embedded.errors import StackError
 from embedded.home import Home
 from embedded.servers.postgres import Postgres
@@ -34,7 +35,7 @@ from embedded.spark.server import SparkServer
 from embedded.spark.watch import SparkWatch
 from embedded.stack_processes import of_stack, recorded, stop
 from millrace.new_files import umask_for_rows
-from millrace.settings import PROJECT, Settings
+from millrace.settings import Settings
 
 log = logging.getLogger(__name__)
 
@@ -60,7 +61,7 @@ class Stack:
     home: Home
     settings: Settings
     address: Address
-    dags: Path = PROJECT / "dags"
+    dags: Path = CLONE / "dags"
     connection: str | None = None
     drain_s: float = 0
     users: tuple[str, ...] = (USER,)

@@ -12,13 +12,13 @@ from rich.table import Table
 
 from embedded.address import Address
 from embedded.airflow.standalone import USER, missing_parts
+from embedded.clone import CLONE
 from embedded.errors import StackError
 from embedded.home import DEFAULT_HOME, Home
 from embedded.serve import NAME
 from embedded.servers.postgres import Postgres, folders_opened_to_others
 from embedded.spark.server import NAME as SPARK
 from embedded.stack_processes import recorded, spawn
-from millrace.settings import PROJECT
 
 LATE_S = 60
 """After so many seconds, and again after as many, it says what runs so far."""
@@ -42,7 +42,7 @@ def up(home: Home, console: Console) -> Address:
         for folder in folders_opened_to_others():
             note = f"PostgreSQL does not run as root: {folder} becomes readable for its own user."
             console.print(f"[yellow]{note}[/yellow]")
-        spawn(home, NAME, [sys.executable, "-m", "embedded.serve", str(home.path)], os.environ, cwd=PROJECT)
+        spawn(home, NAME, [sys.executable, "-m", "embedded.serve", str(home.path)], os.environ, cwd=CLONE)
     else:
         console.print("The local stack runs already.")
         for part in missing_parts(home) if home.ready.exists() else ():
@@ -99,7 +99,7 @@ def main() -> None:
 
 
 def _short(place: str | PurePath) -> str:
-    return str(place).removeprefix(f"{PROJECT}/")
+    return str(place).removeprefix(f"{CLONE}/")
 
 
 if __name__ == "__main__":

@@ -17,9 +17,9 @@ from pathlib import Path
 import httpx
 
 from embedded.airflow.api import AirflowApi
+from embedded.clone import CLONE
 from embedded.home import free_port
 from millrace.processes import end_tree
-from millrace.settings import PROJECT
 
 AIRFLOW = "apache-airflow==3.3.2"
 DAY = "2025-07-01"
@@ -57,7 +57,7 @@ print(sorted((row["id"], str(row["amount"])) for row in rows))
 
 def main() -> None:
     """Install, load a day by a run of the DAG, and read the tables."""
-    (wheel,) = (PROJECT / "dist").glob("*.whl")
+    (wheel,) = (CLONE / "dist").glob("*.whl")
     with tempfile.TemporaryDirectory(prefix="own-airflow-") as name:
         folder = Path(name)
         python = install(wheel, folder)
@@ -73,7 +73,7 @@ def main() -> None:
 
 def install(wheel: Path, folder: Path) -> Path:
     """Return the Python of a new environment with a stock Airflow, to which the wheel was added."""
-    uv, python = str(PROJECT / ".venv" / "bin" / "uv"), folder / "venv" / "bin" / "python"
+    uv, python = str(CLONE / ".venv" / "bin" / "uv"), folder / "venv" / "bin" / "python"
     run([uv, "venv", "--quiet", "--python", sys.executable, str(folder / "venv")], folder, dict(os.environ))
     for package in (AIRFLOW, f"millrace[airflow] @ file://{wheel}"):
         run([uv, "pip", "install", "--quiet", "--python", str(python), package], folder, dict(os.environ))
@@ -86,7 +86,7 @@ def lay_out(folder: Path) -> None:
         (folder / "tables" / layer / "shop").mkdir(parents=True)
         (folder / "tables" / layer / "shop" / "orders.yaml").write_text(spec)
     (folder / "dags").mkdir()
-    shutil.copy(PROJECT / "docs" / "examples" / "own_airflow" / "shop.py", folder / "dags")
+    shutil.copy(CLONE / "docs" / "examples" / "own_airflow" / "shop.py", folder / "dags")
     landing = folder / "landing" / "orders" / f"date={DAY}"
     landing.mkdir(parents=True)
     amounts = ((1, 5), (2, 7.5), (3, -1))

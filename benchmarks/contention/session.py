@@ -8,7 +8,7 @@ from benchmarks.bench import Bench
 from benchmarks.contention.heat import Heat, Score, read_scores, write_heats
 from benchmarks.cost import measure
 from benchmarks.peers import Millrace
-from millrace.settings import PROJECT
+from embedded.clone import CLONE
 
 PATIENCE_S = 4 * 3600.0
 
@@ -34,7 +34,7 @@ def scores_of(bench: Bench, name: str, heats: list[Heat]) -> list[tuple[Heat, Sc
 def _run(bench: Bench, name: str, heats: list[Heat]) -> list[Score]:
     folder, millrace = bench.fresh(name), Millrace(large_load=True)
     plan, scores = write_heats(folder / "heats.jsonl", heats), folder / "scores.jsonl"
-    script = PROJECT / "benchmarks" / "contention" / "run_heats.py"
+    script = CLONE / "benchmarks" / "contention" / "run_heats.py"
     command = millrace.application(script, str(plan), str(scores), str(folder / "lake"))
     log: Path = bench.folder / "logs" / f"{name}.log"
     measure(command, millrace.environment(), log, patience_s=PATIENCE_S)

@@ -21,8 +21,8 @@ from benchmarks.merging.orders import (
 )
 from benchmarks.peers import Millrace, Place
 from benchmarks.table_files import bytes_in, key_ranges, linked_copy
+from embedded.clone import CLONE
 from millrace.contracts.job.args import Job
-from millrace.settings import PROJECT
 
 MILLRACE, N = "Millrace", "N"
 Sides = Mapping[str, Place]
@@ -74,12 +74,12 @@ class OrderLakes:
 
     def in_one_session(self, name: str, work: list[dict[str, object]], millrace: Millrace) -> dict[str, Cost]:
         """Return the cost of each of Millrace's jobs in one session."""
-        application = PROJECT / "benchmarks" / "merging" / "in_one_session.py"
+        application = CLONE / "benchmarks" / "merging" / "in_one_session.py"
         return self._costs(name, work, lambda *paths: millrace.application(application, *paths), millrace.environment())
 
     def in_a_plain_session(self, name: str, work: list[dict[str, object]]) -> dict[str, Cost]:
         """Return the cost of each plain merge in one session."""
-        application, naive = PROJECT / "benchmarks" / "merging" / "plain_merges.py", self._bench.naive
+        application, naive = CLONE / "benchmarks" / "merging" / "plain_merges.py", self._bench.naive
         return self._costs(name, work, lambda *paths: naive.application(application, *paths), self._plain_environment())
 
     def _costs(
@@ -102,7 +102,7 @@ class OrderLakes:
 
     def _plain_environment(self) -> dict[str, str]:
         """Return the environment of plain Spark scripts that import the benchmarks."""
-        return {**self._bench.naive.environment(), "PYTHONPATH": str(PROJECT)}
+        return {**self._bench.naive.environment(), "PYTHONPATH": str(CLONE)}
 
     def work(self, job: Job, table: str, name: str, place: Place, day: str) -> dict[str, object]:
         """Return a job of Millrace for `in_one_session`."""
@@ -133,7 +133,7 @@ class OrderLakes:
         linked_copy(loaded[MILLRACE].lake, places[MILLRACE].lake)
         z_order(self._bench, table, ("id",), bytes_in(table) // files, self.millrace(large_load=True))
         self._link_bronze(places)
-        script = PROJECT / "benchmarks" / "merging" / "plain_copy.py"
+        script = CLONE / "benchmarks" / "merging" / "plain_copy.py"
         arguments = (str(table), str(places[N].table(SILVER)), json.dumps(key_ranges(table, "id")))
         measure(self._bench.naive.application(script, *arguments), self._plain_environment(), self._log("plain_copy"))
 

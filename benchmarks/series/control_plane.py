@@ -13,10 +13,10 @@ from benchmarks.bench import Bench
 from benchmarks.cost import Cost, measure
 from benchmarks.result import Result
 from benchmarks.rounds import interleaved
+from embedded.clone import CLONE
 from embedded.spark.running import running_server
 from embedded.spark.server import SparkServer
 from millrace.catalog import load_catalog
-from millrace.settings import PROJECT
 
 OLD, NEW = "10,000 batches", "new"
 HISTORY = {OLD: 10_000, NEW: 0}
@@ -51,5 +51,5 @@ def _run(bench: Bench, lake: Path, server: SparkServer, number: int) -> Cost:
     for spec in load_catalog(lake / "tables").specs.values():
         land(lake, spec, number)
     command = [str(Path(sys.executable).parent / "lakehouse"), "run", "--interval", f"{day(number).start:%Y-%m-%d}"]
-    known = {**os.environ, **environment(lake), **server.client_env(), "PYTHONPATH": str(PROJECT)}
+    known = {**os.environ, **environment(lake), **server.client_env(), "PYTHONPATH": str(CLONE)}
     return measure(command, known, bench.folder / "logs" / "control-plane.log").whole

@@ -12,8 +12,8 @@ from benchmarks.peers import Millrace
 from benchmarks.refreshing.choices import CASES, INCREMENTAL, WHOLE, Case, case_name
 from benchmarks.result import Result
 from benchmarks.rounds import Side
+from embedded.clone import CLONE
 from millrace.control.planning.refresh_cost import RefreshCost
-from millrace.settings import PROJECT
 
 TARGET_SHARE = 0.875
 TIE = 1.15
@@ -29,9 +29,9 @@ def run(bench: Bench, cases: Sequence[Case] = CASES) -> list[Result]:
     work, costs, facts = folder / "work.json", folder / "costs.jsonl", folder / "facts.jsonl"
     work.write_text(json.dumps({"folder": str(folder / "lakes"), "cases": cases, "rounds": bench.rounds}))
     millrace = Millrace(large_load=True)
-    script = PROJECT / "benchmarks" / "refreshing" / "choices.py"
+    script = CLONE / "benchmarks" / "refreshing" / "choices.py"
     command = millrace.application(script, *map(str, (work, costs, facts)))
-    environment = {**millrace.environment(), "PYTHONPATH": str(PROJECT)}
+    environment = {**millrace.environment(), "PYTHONPATH": str(CLONE)}
     measure(command, environment, bench.folder / "logs" / "gold-choice.log", patience_s=_PATIENCE_S)
     noted = read_noted(costs)
     known = {fact["name"]: fact for fact in map(json.loads, facts.read_text().splitlines())}

@@ -12,7 +12,7 @@ from benchmarks.refreshing.growth import LIMIT, MILLRACE, WHOLE
 from benchmarks.refreshing.peers import QUERIES
 from benchmarks.result import Result
 from benchmarks.rounds import Side
-from millrace.settings import PROJECT
+from embedded.clone import CLONE
 
 TARGET, TARGET_EXPONENT = 0.15, 0.05
 _PATIENCE_S = 3 * 3600.0
@@ -25,8 +25,8 @@ def run(bench: Bench, sizes: tuple[int, ...] = (10**6, 10**7)) -> list[Result]:
     work, costs = folder / "work.json", folder / "costs.jsonl"
     work.write_text(json.dumps({"folder": str(folder / "lakes"), "sizes": sizes, "rounds": bench.rounds}))
     millrace = Millrace(large_load=True)
-    command = millrace.application(PROJECT / "benchmarks" / "refreshing" / "growth.py", str(work), str(costs))
-    environment = {**millrace.environment(), "PYTHONPATH": str(PROJECT)}
+    command = millrace.application(CLONE / "benchmarks" / "refreshing" / "growth.py", str(work), str(costs))
+    environment = {**millrace.environment(), "PYTHONPATH": str(CLONE)}
     measure(command, environment, bench.folder / "logs" / "gold-growth.log", patience_s=_PATIENCE_S)
     noted = read_noted(costs)
     results = []

@@ -16,11 +16,11 @@ from benchmarks.peers import CHAIN, Millrace, Place
 from benchmarks.result import Result
 from benchmarks.rounds import interleaved
 from demo.source_system import FIRST_DAY, lay_out
+from embedded.clone import CLONE
 from embedded.spark.running import running_server
 from embedded.spark.server import NAME as SERVER
 from embedded.spark.server import SparkServer
 from embedded.stack_processes import recorded
-from millrace.settings import PROJECT
 
 DAY_BEFORE = date(2013, 12, 26)
 """The day that does not count; the five days after it do."""
@@ -91,5 +91,5 @@ def _by_server(bench: Bench, place: Place, server: SparkServer, number: int) -> 
 def _lakehouse_run(bench: Bench, place: Place, day: str, environment: dict[str, str]) -> Cost:
     tables = [part for table in CHAIN for part in ("--table", table)]
     command = [str(Path(sys.executable).parent / "lakehouse"), "run", "--interval", day, *tables]
-    places = {"LAKEHOUSE_ROOT": str(place.lake), "LAKEHOUSE_LANDING": str(place.landing), "PYTHONPATH": str(PROJECT)}
+    places = {"LAKEHOUSE_ROOT": str(place.lake), "LAKEHOUSE_LANDING": str(place.landing), "PYTHONPATH": str(CLONE)}
     return measure(command, {**environment, **places}, bench.folder / "logs" / "increments.log").whole

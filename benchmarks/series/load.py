@@ -14,7 +14,7 @@ from benchmarks.loading.flights import COLUMNS, DAY, TABLE, delivered
 from benchmarks.peers import Millrace, Place
 from benchmarks.result import Result
 from benchmarks.rounds import interleaved
-from millrace.settings import PROJECT
+from embedded.clone import CLONE
 from millrace.spark_conf import LARGE_LOAD
 
 KINDS = ("parquet", "csv", "json")
@@ -46,9 +46,9 @@ def _load(bench: Bench, kind: str, rows: int, targets: Mapping[str, float]) -> l
 
 def _sides(bench: Bench, folder: Path, landing: Path, kind: str) -> Mapping[str, Callable[[int], Cost]]:
     source = str(landing / "flights" / f"date={DAY}")
-    python, plain = Path(sys.executable), {**os.environ, "PYTHONPATH": str(PROJECT), "TZ": "UTC"}
-    spark = {**bench.naive.environment(), "PYTHONPATH": str(PROJECT)}
-    scripts = PROJECT / "benchmarks" / "loading"
+    python, plain = Path(sys.executable), {**os.environ, "PYTHONPATH": str(CLONE), "TZ": "UTC"}
+    spark = {**bench.naive.environment(), "PYTHONPATH": str(CLONE)}
+    scripts = CLONE / "benchmarks" / "loading"
     out = {name: folder / "out" / name.replace(" ", "_") for name in PEERS}
 
     def script(name: str, environment: Mapping[str, str], *command: object) -> Callable[[int], Cost]:

@@ -15,9 +15,9 @@ from benchmarks.cost import measure
 from benchmarks.result import Result
 from benchmarks.rounds import Side
 from benchmarks.web.refused_rows import refuse, row_id
+from embedded.clone import CLONE
 from millrace.catalog import load_catalog
 from millrace.paths import LakehousePaths
-from millrace.settings import PROJECT
 
 CHAINS, BATCHES, OLD = 334, 10, 10_000
 """Chains of three tables, and batches of each table; of those of the first chain."""
@@ -78,7 +78,7 @@ def run(bench: Bench) -> list[Result]:
         land(lake, bronze, seq)
     refuse(LakehousePaths(lake / "root"), "bronze.a0", WAITING)
     command = [sys.executable, "-m", "benchmarks.web.page_times", str(lake), str(TIMES), *PAGES.values()]
-    path = os.pathsep.join((str(PROJECT), str(PROJECT / "plugins")))
+    path = os.pathsep.join((str(CLONE), str(CLONE / "plugins")))
     cost = measure(command, {**os.environ, "PYTHONPATH": path}, log).whole
     times = json.loads(Path(log).read_text().splitlines()[-1])
     facts = {page: _summary(times["pages"][path], times["cpu"][path]) for page, path in PAGES.items()}

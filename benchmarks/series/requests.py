@@ -14,7 +14,7 @@ from benchmarks.buckets.counting_s3 import SPARK
 from benchmarks.cost import measure
 from benchmarks.result import Result
 from benchmarks.rounds import Side
-from millrace.settings import PROJECT
+from embedded.clone import CLONE
 
 BATCHES, COUNTED = 34, 20
 """Batches of each table, and the number of last ones that count: from one Delta checkpoint to the next."""
@@ -30,7 +30,7 @@ def run(bench: Bench) -> Result:
     """
     folder = bench.fresh("requests")
     command = [sys.executable, "-m", "benchmarks.buckets.bucket_batches", str(folder), str(BATCHES)]
-    environment = {**os.environ, "PYTHONPATH": str(PROJECT)}
+    environment = {**os.environ, "PYTHONPATH": str(CLONE)}
     cost = measure(command, environment, bench.folder / "logs" / "requests.log").whole
     name = f"{BATCHES} batches of two tables in a bucket"
     return Result(name, name, name, {name: Side((cost,))}, facts=_facts(folder))

@@ -22,13 +22,14 @@ from demo.run import DOMAIN, FIRST, LAST, prepare, run_backfill
 from embedded.address import Address
 from embedded.airflow.api import AirflowApi
 from embedded.airflow.standalone import USER, passwords
+from embedded.clone import CLONE
 from embedded.home import Home
 from embedded.stack import Stack
 from millrace.catalog import load_catalog
-from millrace.settings import PROJECT, Settings
+from millrace.settings import Settings
 
 LOCUST = "locust==2.45.0"
-FOLDER = PROJECT / "data" / "benchmarks" / "viewers"
+FOLDER = CLONE / "data" / "benchmarks" / "viewers"
 VIEWERS, SECONDS, QUIET_SECONDS = 50, 120, 60
 MOST = 2.0
 """How many times the quiet figure a figure beside the viewers may be."""
@@ -81,7 +82,7 @@ def addresses(api: AirflowApi, settings: Settings) -> list[str]:
 def ask(url: str, environment: dict[str, str], seconds: int, users: int, *who: str) -> dict[str, dict[str, str]]:
     """Let locust send requests; return what it says of each kind of request, by its name."""
     with TemporaryDirectory() as folder:
-        locust = [str(PROJECT / ".venv" / "bin" / "uv"), "tool", "run", "--from", LOCUST, "locust", *who]
+        locust = [str(CLONE / ".venv" / "bin" / "uv"), "tool", "run", "--from", LOCUST, "locust", *who]
         how = ["--headless", "--only-summary", "--users", users, "--spawn-rate", 5, "--run-time", f"{seconds}s"]
         files = ["--locustfile", Path(__file__).with_name("clicks.py"), "--csv", Path(folder) / "figures"]
         command = [*locust, *how, *files, "--host", url]

@@ -20,15 +20,16 @@ from demo.lakehouse import NotTheDemosError, start_empty
 from demo.oracle import expected_tables
 from demo.outcome import outcome_table, outcomes
 from demo.source_system import lay_out
+from embedded.clone import CLONE
 from embedded.errors import StackError
 from embedded.servers.kafka_broker import KafkaBroker, running_broker
 from millrace.catalog import load_catalog
 from millrace.contracts.interval import Interval
 from millrace.control.planning.planner import Planner
 from millrace.errors import NotReadyError
-from millrace.settings import PROJECT, Settings
+from millrace.settings import Settings
 
-FOLDER = PROJECT / "data" / "kafka-demo"
+FOLDER = CLONE / "data" / "kafka-demo"
 DAYS = (date(2013, 1, 1), date(2013, 1, 2))
 TABLES = ("bronze.flight_events", "silver.flights")
 PATIENCE_S = 300
@@ -76,7 +77,7 @@ def following(settings: Settings) -> Iterator[None]:
         StackError: its exit code is not 0.
     """
     command = [str(Path(sys.executable).parent / "lakehouse"), "run", "--follow"]
-    process = subprocess.Popen(command, env={**os.environ, **settings.environment()}, cwd=PROJECT)
+    process = subprocess.Popen(command, env={**os.environ, **settings.environment()}, cwd=CLONE)
     try:
         yield
     finally:

@@ -22,13 +22,14 @@ from demo.screenshots.pictures import LAST_DELIVERED, PICTURES, Picture
 from demo.source_system import lay_out
 from embedded.address import Address
 from embedded.airflow.standalone import USER, passwords
+from embedded.clone import CLONE
 from embedded.errors import StackError
 from embedded.home import Home
 from embedded.interrupts import interrupt_once
 from embedded.stack import Stack
-from millrace.settings import PROJECT, Settings
+from millrace.settings import Settings
 
-FOLDER = PROJECT / "docs" / "pictures"
+FOLDER = CLONE / "docs" / "pictures"
 _COLORS = 128
 """Pages have few colors; a picture with as many as these is a third as large as one with all."""
 

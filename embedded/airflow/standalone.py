@@ -13,12 +13,12 @@ from pathlib import Path
 
 from embedded.address import Address
 from embedded.airflow.api import AirflowApi
+from embedded.clone import CLONE
 from embedded.errors import StackError
 from embedded.home import LOOPBACK, Home, keep_secret, new_secret
 from embedded.spark.server import NAME as SPARK
 from embedded.stack_processes import of_stack, recorded, spawn, stop
 from millrace.processes import end_processes
-from millrace.settings import PROJECT
 
 PARTS = {
     "scheduler": ("airflow", "scheduler", "--skip-serve-logs"),
@@ -183,7 +183,7 @@ def clean_environment() -> dict[str, str]:
     """Return this process's environment without the variables of another Airflow, Spark, Python or lakehouse."""
     foreign = ("AIRFLOW", "SPARK_", "PYSPARK_", "PYTHON", "LAKEHOUSE_")
     own = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
-    commands = PROJECT / ".venv" / "bin"
+    commands = CLONE / ".venv" / "bin"
     return {
         **own,
         "PATH": f"{commands}{os.pathsep}{own.get('PATH', os.defpath)}",

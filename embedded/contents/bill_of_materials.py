@@ -10,8 +10,8 @@ import subprocess
 import sys
 from typing import Any
 
+from embedded.clone import CLONE
 from millrace.jars.maven_jars import DRIVER_GROUPS, Jar, locked_jars
-from millrace.settings import PROJECT
 
 
 def bill_of_materials() -> dict[str, Any]:
@@ -27,8 +27,8 @@ def bill_of_materials() -> dict[str, Any]:
         "cyclonedx1.5",
         "--quiet",
     )
-    uv = [str(PROJECT / ".venv" / "bin" / "uv"), *export]
-    bill = json.loads(subprocess.run(uv, cwd=PROJECT, check=True, capture_output=True, text=True).stdout)
+    uv = [str(CLONE / ".venv" / "bin" / "uv"), *export]
+    bill = json.loads(subprocess.run(uv, cwd=CLONE, check=True, capture_output=True, text=True).stdout)
     return {**bill, "components": [*bill["components"], *map(_component, locked_jars(*DRIVER_GROUPS))]}
 
 

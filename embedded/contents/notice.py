@@ -15,11 +15,11 @@ from xml.etree import ElementTree
 
 import httpx
 
+from embedded.clone import CLONE
 from embedded.contents.bill_of_materials import bill_of_materials
 from millrace.jars.maven_jars import DRIVER_GROUPS, locked_jars, repository
-from millrace.settings import PROJECT
 
-NOTICE = PROJECT / "NOTICE"
+NOTICE = CLONE / "NOTICE"
 _PIP_LICENSES = "pip-licenses==5.5.5"
 _POM = "{http://maven.apache.org/POM/4.0.0}"
 _ABOUT = """\
@@ -33,7 +33,7 @@ scripts of apache-airflow-core, has its licences there, in folders named `licens
 def packages() -> list[str]:
     """Return a line for each installed package that uv.lock has for users."""
     names = [part["name"] for part in bill_of_materials()["components"] if part["purl"].startswith("pkg:pypi/")]
-    uvx = [str(PROJECT / ".venv" / "bin" / "uvx"), "--quiet", _PIP_LICENSES]
+    uvx = [str(CLONE / ".venv" / "bin" / "uvx"), "--quiet", _PIP_LICENSES]
     which = ["--python", sys.executable, "--from", "mixed", "--with-urls", "--format", "csv", "--packages", *names]
     # Elsewhere than in the project, whose pyproject.toml it would take for its settings.
     done = subprocess.run([*uvx, *which], cwd=gettempdir(), check=True, stdout=subprocess.PIPE, text=True)

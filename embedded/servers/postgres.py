@@ -18,10 +18,10 @@ import psutil
 import psycopg2
 from tenacity import Retrying, retry, retry_if_exception_type, stop_after_attempt, stop_after_delay, wait_fixed
 
+from embedded.clone import CLONE
 from embedded.errors import StackError
 from embedded.home import Home
 from millrace.processes import end_processes
-from millrace.settings import PROJECT
 
 SETTINGS = """
 # added by Millrace: nobody else on this machine may connect, and a lost second of a local database does no harm
@@ -120,4 +120,4 @@ def folders_opened_to_others() -> list[Path]:
     if os.geteuid() != 0:
         return []
     readable = stat.S_IROTH | stat.S_IXOTH
-    return [parent for parent in PROJECT.parents if parent.stat().st_mode & readable != readable]
+    return [parent for parent in CLONE.parents if parent.stat().st_mode & readable != readable]

@@ -103,6 +103,12 @@ class QueryError(MillraceError):
     exit_code = ExitCode.WRONG_USAGE
 
 
+class ProjectError(MillraceError):
+    """Raised when a command needs a project and finds none, or cannot read its settings."""
+
+    exit_code = ExitCode.WRONG_USAGE
+
+
 class ApprovalError(MillraceError):
     """Raised when a command would do what a second person has to approve."""
 

@@ -10,6 +10,9 @@ from millrace.contracts.lake_path import LakePath
 OWN = "_millrace"
 """The folder under the root for everything that is not a table."""
 
+SCHEMA_FILE = "table_spec.schema.json"
+"""The JSON Schema of specs, beside the folder of a project's specs, whose first line names it for editors."""
+
 
 @dataclass(frozen=True)
 class LakehousePaths:

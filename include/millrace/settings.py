@@ -1,24 +1,122 @@
-"""The settings of one Millrace installation, read from the environment (prefix `LAKEHOUSE_`)."""
+"""The settings of one installation: environment variables that begin with `LAKEHOUSE_`, and its project's `.env`."""
 
 from __future__ import annotations
 
 import json
+import os
 from datetime import timedelta
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
 
-from pydantic import Field, SecretStr
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import Field, SecretStr, model_validator
+from pydantic_settings import BaseSettings, DotEnvSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
 
 from millrace.contracts.airflow_access import AirflowAccess
 from millrace.contracts.lake_path import S3Path
-from millrace.contracts.roots import Folder, LakeRoot, LandingRoot, ViewsRoot
-from millrace.paths import OWN, LakehousePaths, RunPaths
+from millrace.contracts.roots import ExistingFolder, Folder, LakeRoot, LandingRoot, ViewsRoot
+from millrace.errors import ProjectError
+from millrace.paths import OWN, SCHEMA_FILE, LakehousePaths, RunPaths
 
-PROJECT = Path(__file__).resolve().parents[2]
+_IN_PROJECT = {"root": "data/lakehouse", "landing": "data/landing", "tables": "tables", "jars": ".jars"}
+"""Setting of a place -> where it is in a project by default."""
+
+_OF_PROJECT: Any = Field(default=None, validate_default=False)
+"""The default of a place that a project has; without a project the setting is left out."""
+
+_PLACES = (*_IN_PROJECT, "runs", "views", "metrics_token_file")
 
 
-class Settings(BaseSettings):
+def project_of(folder: Path) -> Path | None:
+    """Return the project that a folder belongs to: the nearest folder, upward, with `tables` and the specs' schema."""
+    candidates = (folder, *folder.parents)
+    found = (each for each in candidates if os.path.isdir(each / "tables") and os.path.isfile(each / SCHEMA_FILE))
+    return next(found, None)
+
+
+class _ProjectSource(DotEnvSettingsSource):
+    """The settings of a project: its places, and the variables in its file `.env`, whose relative paths start there."""
+
+    def __init__(self, settings_class: type[BaseSettings]) -> None:
+        super().__init__(settings_class, env_file=None)
+
+    def __call__(self) -> dict[str, Any]:
+        stated = self.current_state.get("project")
+        project = Path(stated).absolute() if stated else project_of(Path.cwd())
+        if project is None:
+            return {}
+        self.env_file = project / ".env"
+        try:
+            self.env_vars = self._load_env_vars()
+        except (OSError, UnicodeDecodeError) as error:
+            raise ProjectError(f"{self.env_file} cannot be read: {error}", "Let this user read it.") from error
+        values = {**_IN_PROJECT, **super().__call__(), "project": str(project)}
+        for name in _PLACES:
+            if name in values and "://" not in values[name]:
+                values[name] = str(project / Path(values[name]).expanduser())
+        # A variable of the environment replaces the one in the file; JSON objects of both would be merged.
+        known = self.settings_cls.model_fields.keys() - self.current_state.keys()
+        return {name: value for name, value in values.items() if name in known}
+
+
+def _no_project(setting: str) -> ProjectError:
+    return ProjectError(
+        f"no project found from {Path.cwd()} upward",
+        f"`lakehouse new DIR` makes one, or set LAKEHOUSE_PROJECT. Without one, set LAKEHOUSE_{setting.upper()}.",
+    )
+
+
+class ProjectSettings(BaseSettings):
+    """Where the project is, and the specs: all that modules need when they are imported.
+
+    To read a place that neither the environment nor a project gives raises `ProjectError`.
+
+    Attributes:
+        project: the folder of the project; None if there is none.
+        tables: folder of the table specs.
+    """
+
+    # An error must not show the value: it may be a password.
+    model_config = SettingsConfigDict(
+        env_prefix="LAKEHOUSE_", env_ignore_empty=True, frozen=True, hide_input_in_errors=True
+    )
+
+    project: ExistingFolder | None = None
+    tables: Folder = _OF_PROJECT
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Return where settings come from: the arguments, the environment, the project."""
+        return init_settings, env_settings, _ProjectSource(settings_cls)
+
+    @model_validator(mode="after")
+    def _leave_out_unknown_places(self) -> Self:
+        for name in _IN_PROJECT.keys() & self.__dict__.keys():
+            if self.__dict__[name] is None:
+                del self.__dict__[name]
+        return self
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            if name in _IN_PROJECT:
+                raise _no_project(name)
+            return super().__getattr__(name)
+
+    @property
+    def expectations(self) -> Path | None:
+        """The folder of the project's own expectation classes, beside its specs; None if these are nowhere."""
+        tables: Path | None = self.__dict__.get("tables")
+        return tables.expanduser().absolute().parent / "expectations" if tables else None
+
+
+class Settings(ProjectSettings):
     """The settings of this installation.
 
     Attributes:
@@ -29,7 +127,6 @@ class Settings(BaseSettings):
         views: a folder or `s3://bucket/prefix` for views of the certified versions, which gates keep up to date; all
             machines share it.
         landing: folder into which source systems deliver their files, or `s3://bucket/prefix`.
-        tables: folder of the table specs.
         jars: folder of the jars every Spark session runs with.
         umask: the rights to new files that others do not get, as octal digits, like the shell's `umask`; what the umask
             of a process withholds stays withheld.
@@ -48,19 +145,13 @@ class Settings(BaseSettings):
         metrics_token_file: a file with this token, which is read at each scrape; the setting above wins.
     """
 
-    # An error must not show the value: it may be a password.
-    model_config = SettingsConfigDict(
-        env_prefix="LAKEHOUSE_", env_ignore_empty=True, frozen=True, hide_input_in_errors=True
-    )
-
-    root: LakeRoot = PROJECT / "data" / "lakehouse"
+    root: LakeRoot = _OF_PROJECT
     runs: Folder | None = None
     keep_runs_days: int = Field(default=90, ge=1)
     keep_commits_days: int = Field(default=365, ge=1)
     views: ViewsRoot = None
-    landing: LandingRoot = str(PROJECT / "data" / "landing")
-    tables: Folder = PROJECT / "include" / "tables"
-    jars: Folder = PROJECT / ".jars"
+    landing: LandingRoot = _OF_PROJECT
+    jars: Folder = _OF_PROJECT
     umask: str = Field(default="027", pattern="^[0-7]{3}$")
     s3_connection: str = ""
     second_person: bool | None = None
@@ -88,8 +179,13 @@ class Settings(BaseSettings):
     @property
     def run_paths(self) -> RunPaths:
         """The folders of the files that runs write for people."""
-        default = self.root / OWN if isinstance(self.root, Path) else PROJECT / "data" / "runs"
-        return RunPaths(self.runs or default)
+        if self.runs:
+            return RunPaths(self.runs)
+        if isinstance(self.root, Path):
+            return RunPaths(self.root / OWN)
+        if self.project is None:
+            raise _no_project("runs")
+        return RunPaths(self.project / "data" / "runs")
 
     @property
     def keep_commits(self) -> timedelta:

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from embedded.clone import CLONE
 from millrace.errors import ExitCode
-from millrace.settings import PROJECT
 from races.soak.lives import Command, Lives
 
 ANSWERS = {ExitCode.OK, ExitCode.CONFLICT, ExitCode.NOT_READY, ExitCode.SPARK_UNAVAILABLE}
@@ -55,7 +55,7 @@ class Crowd:
         self._started += 1
         log = self.logs / f"{self._started:05d}-{kind.replace(' ', '-')}.log"
         with log.open("wb") as output:
-            process = subprocess.Popen(command, env=self.environment, cwd=PROJECT, stdout=output, stderr=output)
+            process = subprocess.Popen(command, env=self.environment, cwd=CLONE, stdout=output, stderr=output)
         return Life(kind, process, log)
 
     def reap(self, struck: set[int]) -> list[str]:

@@ -15,7 +15,7 @@ import pytest
 from containers.first_start import COMMAND_LINE, FOLDERS, TASKS
 from containers.spark_connect import REMOTE
 from embedded.airflow.standalone import FORKED_TASKS
-from millrace.settings import PROJECT
+from embedded.clone import CLONE
 
 Service = dict[str, Any]
 
@@ -31,9 +31,7 @@ def run(*command: str | Path) -> subprocess.CompletedProcess[str]:
     """Run a command without the settings of whoever runs the tests."""
     foreign = ("MILLRACE_", "LAKEHOUSE_", "COMPOSE_")
     environment = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
-    return subprocess.run(
-        command, cwd=PROJECT, env=environment, capture_output=True, text=True, timeout=60, check=False
-    )
+    return subprocess.run(command, cwd=CLONE, env=environment, capture_output=True, text=True, timeout=60, check=False)
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +99,7 @@ def test_every_image_is_our_own_or_pinned_by_version_and_digest(services: dict[s
     images = {service["image"] for service in services.values()}
     assert len(images) == 4
     assert [image for image in images if image != OWN_IMAGE and not pinned.fullmatch(image)] == []
-    base = re.search(r"^ARG MILLRACE_BASE_IMAGE=(\S+)$", (PROJECT / "Dockerfile").read_text(), flags=re.MULTILINE)
+    base = re.search(r"^ARG MILLRACE_BASE_IMAGE=(\S+)$", (CLONE / "Dockerfile").read_text(), flags=re.MULTILINE)
     assert re.fullmatch(r"debian:bookworm-\d{8}-slim@sha256:[0-9a-f]{64}", base[1])
 
 
@@ -204,8 +202,8 @@ def test_what_must_outlive_a_container_is_in_a_named_volume(model: dict[str, Any
 
 
 def test_the_guide_names_every_service_and_variable_and_backs_up_every_secret(services: dict[str, Service]) -> None:
-    guide = (PROJECT / "docs" / "guides" / "run-for-a-team.md").read_text()
-    variables = set(re.findall(r"\$\{(\w+)", (PROJECT / "docker-compose.yaml").read_text()))
+    guide = (CLONE / "docs" / "guides" / "run-for-a-team.md").read_text()
+    variables = set(re.findall(r"\$\{(\w+)", (CLONE / "docker-compose.yaml").read_text()))
     assert len(variables) > 5
     assert [name for name in (*variables, *services) if f"`{name}`" not in guide] == []
     volumes = re.findall(r"^for volume in (.+); do$", guide, flags=re.MULTILINE)

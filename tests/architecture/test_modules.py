@@ -7,15 +7,15 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from millrace.settings import PROJECT
+from embedded.clone import CLONE
 
 PACKAGES = {
-    "millrace": PROJECT / "include" / "millrace",
-    "millrace_spark": PROJECT / "spark_jobs" / "millrace_spark",
-    "lakehouse_airflow": PROJECT / "plugins" / "lakehouse_airflow",
-    "embedded": PROJECT / "embedded",
-    "demo": PROJECT / "demo",
-    "containers": PROJECT / "containers",
+    "millrace": CLONE / "include" / "millrace",
+    "millrace_spark": CLONE / "spark_jobs" / "millrace_spark",
+    "lakehouse_airflow": CLONE / "plugins" / "lakehouse_airflow",
+    "embedded": CLONE / "embedded",
+    "demo": CLONE / "demo",
+    "containers": CLONE / "containers",
 }
 MOST_LINES = 600
 MOST_MODULES = 20
@@ -47,15 +47,15 @@ def module_of(path: Path) -> str:
 
 
 def test_no_file_is_so_long_that_it_has_two_jobs() -> None:
-    lengths = {path.relative_to(PROJECT).as_posix(): len(path.read_text().splitlines()) for path in sources()}
+    lengths = {path.relative_to(CLONE).as_posix(): len(path.read_text().splitlines()) for path in sources()}
     assert {name: lines for name, lines in lengths.items() if lines > MOST_LINES} == {}
 
 
 def folders() -> dict[str, list[Path]]:
     """Folder -> its modules, of the packages and of the tests."""
     found: dict[str, list[Path]] = {}
-    for path in [*sources(), *sorted((PROJECT / "tests").rglob("*.py"))]:
-        found.setdefault(path.parent.relative_to(PROJECT).as_posix(), []).append(path)
+    for path in [*sources(), *sorted((CLONE / "tests").rglob("*.py"))]:
+        found.setdefault(path.parent.relative_to(CLONE).as_posix(), []).append(path)
     return found
 
 
@@ -67,7 +67,7 @@ def test_no_folder_has_so_many_modules_that_nobody_can_see_them_at_once() -> Non
 
 def test_each_folder_says_what_lives_there_and_what_does_not() -> None:
     inits = [path for paths in folders().values() for path in paths if path.stem == "__init__"]
-    read = ((path.parent.relative_to(PROJECT).as_posix(), tree_of(path)) for path in inits)
+    read = ((path.parent.relative_to(CLONE).as_posix(), tree_of(path)) for path in inits)
     said = {folder: str(ast.get_docstring(tree)) for folder, tree in read if not folder.startswith(("demo", "tests"))}
     assert len(said) > 40
     assert [folder for folder, text in said.items() if "\n\n" not in text] == []
@@ -75,7 +75,7 @@ def test_each_folder_says_what_lives_there_and_what_does_not() -> None:
 
 def test_nothing_is_called_that_works_nearly_always() -> None:
     found = [
-        f"{path.relative_to(PROJECT)}:{node.lineno}: {node.attr} {WRONG_NOW_AND_THEN[node.attr]}"
+        f"{path.relative_to(CLONE)}:{node.lineno}: {node.attr} {WRONG_NOW_AND_THEN[node.attr]}"
         for path in sources()
         for node in ast.walk(tree_of(path))
         if isinstance(node, ast.Attribute) and node.attr in WRONG_NOW_AND_THEN

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from embedded.airflow.standalone import FORKED_TASKS, LOCAL_SETTINGS
-from millrace.settings import PROJECT
+from embedded.clone import CLONE
 from tests.support.airflow.airflow_home import airflow_environment
 
 PRELOADED = FORKED_TASKS["MP_FORKSERVER_PRELOAD"].split(",")
@@ -61,10 +61,10 @@ def seen(home: Path, names: list[str], program: str, code: str) -> dict[str, Any
     """Import the modules in a new process as Airflow's forkserver does, run `code` there, and return what it saw."""
     (home / "config").mkdir()
     (home / "config" / "airflow_local_settings.py").write_text(LOCAL_SETTINGS)
-    environment = {**os.environ, **airflow_environment(home, PROJECT / "dags"), "PYTHONPATH": str(PROJECT)}
+    environment = {**os.environ, **airflow_environment(home, CLONE / "dags"), "PYTHONPATH": str(CLONE)}
     command = [sys.executable, "-c", IMPORT.format(names=names) + code + PRINT, program]
     ended = subprocess.run(
-        command, cwd=PROJECT, env=environment, capture_output=True, text=True, timeout=300, check=False
+        command, cwd=CLONE, env=environment, capture_output=True, text=True, timeout=300, check=False
     )
     assert ended.returncode == 0, ended.stderr[-4000:]
     found: dict[str, Any] = json.loads(ended.stdout.splitlines()[-1])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from millrace.settings import PROJECT
+from embedded.clone import CLONE
 
 
 def test_storage_and_ledger_get_settings_and_time_from_their_callers() -> None:
@@ -27,9 +27,9 @@ def test_no_writer_misses_the_folder_of_leases() -> None:
 def lines_with(pattern: str, *folders: str) -> list[str]:
     """Return `<file>: <line>` for each line of code that matches `pattern`; docstrings have doctests."""
     return [
-        f"{file.relative_to(PROJECT)}: {line.strip()}"
+        f"{file.relative_to(CLONE)}: {line.strip()}"
         for folder in folders
-        for file in sorted((PROJECT / folder).rglob("*.py"))
+        for file in sorted((CLONE / folder).rglob("*.py"))
         for line in file.read_text().splitlines()
         if re.search(pattern, line) and not line.lstrip().startswith((">>>", "class "))
     ]

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from millrace.settings import PROJECT
+from embedded.clone import CLONE
 
 BURN = "import time\nwhile time.process_time() < {}: pass"
 """CPU-seconds, the same on each machine."""
@@ -30,7 +30,7 @@ def test_what_a_suite_costs_and_leaves_counts_against_it_alone(tmp_path: Path) -
     for name, line in TESTS.items():
         (tmp_path / f"{name}.py").write_text(f"import subprocess\n\ndef test_it():\n    {line}\n")
     # Without the plugins a start of pytest costs little beside the reference, also on a slow disk.
-    known = {**os.environ, "PYTHONPATH": str(PROJECT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    known = {**os.environ, "PYTHONPATH": str(CLONE), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     command = [sys.executable, "-c", RUNNER, *TESTS]
     ended = subprocess.run(command, env=known, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert ended.returncode == 1, ended.stdout + ended.stderr

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from millrace.settings import PROJECT, Settings
+from embedded.clone import CLONE
+from millrace.settings import Settings
 from tests.support.airflow.airflow_home import use_private_airflow
 from tests.support.airflow.shown_lakehouse import make_shown_lakehouse
 
@@ -36,7 +37,7 @@ def bag() -> DagBag:
     """Every file in dags/, all of which import with the project's own specs."""
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("LAKEHOUSE_TABLES", raising=False)
-        bag = DagBag(dag_folder=str(PROJECT / "dags"), bundle_path=PROJECT / "dags", bundle_name=BUNDLE)
+        bag = DagBag(dag_folder=str(CLONE / "dags"), bundle_path=CLONE / "dags", bundle_name=BUNDLE)
     assert bag.import_errors == {}
     return bag
 

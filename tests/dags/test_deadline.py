@@ -9,10 +9,10 @@ from airflow.dag_processing.dagbag import DagBag
 from airflow.models.deadline import Deadline
 from sqlalchemy.orm import Session
 
-from millrace.settings import PROJECT
+from embedded.clone import CLONE
 from tests.support.airflow.shown_runs import DAY, add_run
 
-EXAMPLES = PROJECT / "docs" / "examples"
+EXAMPLES = CLONE / "docs" / "examples"
 
 
 @pytest.mark.usefixtures("shown_lakehouse")

@@ -12,9 +12,9 @@ import pytest
 from airflow.dag_processing.dagbag import DagBag
 from typer.testing import CliRunner
 
+from embedded.clone import CLONE
 from millrace.cli.app import app
 from millrace.overview.attention import Kind
-from millrace.settings import PROJECT
 from tests.support.airflow.dag_parse import parse_dags
 from tests.support.documents.specs import bronze_document, gold_document, silver_document, write_specs
 
@@ -24,7 +24,7 @@ from lakehouse_airflow.factory import build_domain_dag
 dag = build_domain_dag("{0}", schedule="0 0 * * *", start_date=datetime(2013, 1, 1, tzinfo=UTC), owner="{0}")
 """
 CHAINS, BUDGET_MS = 334, 4.0
-GUIDE = (PROJECT / "docs" / "guides" / "alerts.md").read_text()
+GUIDE = (CLONE / "docs" / "guides" / "alerts.md").read_text()
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +81,7 @@ def test_one_wrong_spec_is_an_import_error_of_no_dag_and_every_table_keeps_its_t
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dags, tables = tmp_path / "dags", tmp_path / "tables"
-    shutil.copytree(PROJECT / "dags", dags, ignore=shutil.ignore_patterns("flights.py", "__pycache__"))
+    shutil.copytree(CLONE / "dags", dags, ignore=shutil.ignore_patterns("flights.py", "__pycache__"))
     for domain in ("shop", "finance"):
         (dags / f"{domain}.py").write_text(DOMAIN.format(domain))
     write_specs(tables, bronze_document(), bronze_document("bronze.returns"), silver_document())

@@ -15,7 +15,7 @@ import pytest
 from deltalake import DeltaTable
 
 from embedded.airflow.standalone import clean_environment
-from millrace.settings import PROJECT
+from embedded.clone import CLONE
 
 pytestmark = pytest.mark.slow
 
@@ -51,7 +51,7 @@ def test_what_it_writes_is_accepted_and_loads_every_row(tmp_path: Path) -> None:
     deliver(tmp_path / "landing")
     (tmp_path / "tables").mkdir()
     folders = {f"LAKEHOUSE_{name.upper()}": str(tmp_path / name) for name in ("root", "landing", "tables", "runs")}
-    environment = {**clean_environment(), **folders, "LAKEHOUSE_JARS": str(PROJECT / ".jars")}
+    environment = {**clean_environment(), **folders, "LAKEHOUSE_JARS": str(CLONE / ".jars")}
 
     def run(*words: str) -> str:
         command = [LAKEHOUSE, *words]

@@ -14,8 +14,8 @@ import pytest
 from deltalake import DeltaTable
 
 from embedded.airflow.standalone import clean_environment
+from embedded.clone import CLONE
 from millrace.errors import ExitCode
-from millrace.settings import PROJECT
 from tests.support.documents.specs import bronze_document, gold_document, silver_document
 from tests.support.lakehouse import Lakehouse, order
 
@@ -32,7 +32,7 @@ def place(tmp_path: Path) -> dict[str, str]:
     shop.specs(bronze_document(), silver_document(), gold_document())
     shop.deliver(1, "orders.json", [order(1, 5, 8), order(2, 7, 8), order(1, 6, 9)])
     (tmp_path / "tmp").mkdir()
-    return {**shop.environment(), "LAKEHOUSE_JARS": str(PROJECT / ".jars"), "TMPDIR": str(tmp_path / "tmp")}
+    return {**shop.environment(), "LAKEHOUSE_JARS": str(CLONE / ".jars"), "TMPDIR": str(tmp_path / "tmp")}
 
 
 def run(place: Mapping[str, str], *command: str) -> subprocess.CompletedProcess[str]:

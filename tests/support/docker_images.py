@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from millrace.settings import PROJECT
+from embedded.clone import CLONE
 
 IMAGE = "millrace-tests"
 BUILD_S, RUN_S = 1800, 900
@@ -36,10 +36,10 @@ def require_images(*names: str) -> None:
 def build_image() -> str:
     """Build the image of this folder; return its tag. Skip the test where this cannot work."""
     require_docker()
-    pinned = re.search(r"^ARG MILLRACE_BASE_IMAGE=(\S+)$", (PROJECT / "Dockerfile").read_text(), flags=re.MULTILINE)
+    pinned = re.search(r"^ARG MILLRACE_BASE_IMAGE=(\S+)$", (CLONE / "Dockerfile").read_text(), flags=re.MULTILINE)
     assert pinned is not None
     require_images(os.environ.get("MILLRACE_BASE_IMAGE", pinned[1]))
     options = ("--network", "host", "--build-arg", "MILLRACE_BASE_IMAGE", "--tag", IMAGE)
-    built = docker("build", *options, str(PROJECT), patience_s=BUILD_S)
+    built = docker("build", *options, str(CLONE), patience_s=BUILD_S)
     assert built.returncode == 0, built.stdout[-3000:] + built.stderr[-3000:]
     return IMAGE

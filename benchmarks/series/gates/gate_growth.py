@@ -11,7 +11,7 @@ from benchmarks.merging.growth import exponent
 from benchmarks.peers import Millrace
 from benchmarks.result import Result
 from benchmarks.rounds import Side
-from millrace.settings import PROJECT
+from embedded.clone import CLONE
 
 SHARE_OF_WRITE = 0.25
 TARGET_EXPONENT = {RECENT: 0.1, UNIFORM: 0.3}
@@ -31,8 +31,8 @@ def run(
     work, costs = folder / "work.json", folder / "costs.jsonl"
     work.write_text(json.dumps({"folder": str(folder / "tables"), "cases": cases, "rounds": bench.rounds}))
     millrace = Millrace(large_load=True)
-    command = millrace.application(PROJECT / "benchmarks" / "gates" / "in_one_session.py", str(work), str(costs))
-    environment = {**millrace.environment(), "PYTHONPATH": str(PROJECT)}
+    command = millrace.application(CLONE / "benchmarks" / "gates" / "in_one_session.py", str(work), str(costs))
+    environment = {**millrace.environment(), "PYTHONPATH": str(CLONE)}
     measure(command, environment, bench.folder / "logs" / "gate-growth.log", patience_s=_PATIENCE_S)
     noted = read_noted(costs)
     sides = {case: _sides(noted, case, bench.rounds) for case in cases}

@@ -19,9 +19,9 @@ from benchmarks.peers import Place
 from benchmarks.result import Result
 from benchmarks.rounds import Side, interleaved
 from benchmarks.table_files import files_and_bytes, files_written, linked_copy, newest_commit
+from embedded.clone import CLONE
 from millrace.contracts.job.args import Job
 from millrace.control.maintenance.health import LEAST_FILE
-from millrace.settings import PROJECT
 
 TINY, MILLION = 20_000, 1_000_000
 WARM, DELTA_RS = "Millrace, warm", "delta-rs"
@@ -123,8 +123,8 @@ class _Merges:
         if side == N:
             return naive.script("orders", place, CHANGED), naive.environment()
         if side == DELTA_RS:
-            script = PROJECT / "benchmarks" / "merging" / "by_delta_rs.py"
-            return [sys.executable, str(script), str(place.lake), CHANGED], {**os.environ, "PYTHONPATH": str(PROJECT)}
+            script = CLONE / "benchmarks" / "merging" / "by_delta_rs.py"
+            return [sys.executable, str(script), str(place.lake), CHANGED], {**os.environ, "PYTHONPATH": str(CLONE)}
         return millrace.job(Job.SILVER_MERGE, SILVER, place, CHANGED), millrace.environment()
 
     def _in_a_warm_session(self, place: Place) -> Cost:

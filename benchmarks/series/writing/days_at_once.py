@@ -15,7 +15,7 @@ from benchmarks.cost import FailedRunError
 from benchmarks.loading.flights import COLUMNS, DAY, FILES, TABLE, delivered
 from benchmarks.peers import Millrace, Naive, Place
 from benchmarks.result import Result
-from millrace.settings import PROJECT
+from embedded.clone import CLONE
 
 NAME, PLAIN, PLAIN_ALIKE = "days-at-once", "plain Spark to Delta", "plain Spark to Delta, same settings"
 BEFORE, DAYS = "2012-12-31", (DAY, "2013-01-02")
@@ -53,9 +53,9 @@ def _commands(bench: Bench, folder: Path, landing: Path) -> dict[str, Command]:
 
     def plain(peer: Naive | Millrace) -> Command:
         def command(lake: Path, day: str) -> tuple[Sequence[str], Mapping[str, str]]:
-            script, source = PROJECT / "benchmarks" / "loading" / "by_spark.py", landing / "flights" / f"date={day}"
+            script, source = CLONE / "benchmarks" / "loading" / "by_spark.py", landing / "flights" / f"date={day}"
             arguments = (str(source), "parquet", str(_table(lake, PLAIN)), "delta")
-            return peer.application(script, *arguments), {**peer.environment(), "PYTHONPATH": str(PROJECT)}
+            return peer.application(script, *arguments), {**peer.environment(), "PYTHONPATH": str(CLONE)}
 
         return command
 

@@ -15,9 +15,9 @@ from benchmarks.merging.sources import COUNTRIES, deliver_sources, write_source_
 from benchmarks.peers import Millrace, Naive, Place
 from benchmarks.result import Result
 from benchmarks.table_files import files_and_bytes, linked_copy, newest_commit
+from embedded.clone import CLONE
 from millrace.contracts.job.args import Job
 from millrace.paths import OWN, RunPaths
-from millrace.settings import PROJECT
 
 NAME, PLAIN, PLAIN_ALIKE = "sources-at-once", "two plain MERGEs", "two plain MERGEs, same settings"
 ROWS, CHANGES = 1_000_000, 200_000
@@ -105,7 +105,7 @@ class _Lakes:
 
     def _plain(self, day: str, peer: Naive | Millrace) -> Command:
         def command(lake: Path, source: str) -> tuple[Sequence[str], Mapping[str, str]]:
-            script, place = PROJECT / "benchmarks" / "merging" / "by_spark.py", Place(lake, self._landing)
+            script, place = CLONE / "benchmarks" / "merging" / "by_spark.py", Place(lake, self._landing)
             arguments = (str(place.table(source)), str(place.table(SILVER)), day, *COUNTRIES[source])
             return peer.application(script, *arguments), peer.environment()
 

@@ -1,4 +1,4 @@
-"""Expectations of a shop's own: copy this file to include/expectations."""
+"""Expectations of a shop's own: copy this file to expectations/."""
 
 from functools import reduce
 from operator import add

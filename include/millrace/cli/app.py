@@ -28,8 +28,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     rich_markup_mode="rich",
     help="Check table specs, plan and run intervals, and look at the tables.",
-    epilog="LAKEHOUSE_ROOT, LAKEHOUSE_RUNS, LAKEHOUSE_LANDING, LAKEHOUSE_TABLES and LAKEHOUSE_JARS set the folders, "
-    "LAKEHOUSE_KAFKA the Kafka clusters. "
+    epilog="LAKEHOUSE_PROJECT is the project, LAKEHOUSE_ROOT, LAKEHOUSE_RUNS, LAKEHOUSE_LANDING, LAKEHOUSE_TABLES, "
+    "LAKEHOUSE_JARS set folders, LAKEHOUSE_KAFKA the Kafka clusters. "
     "Exit codes: 0 fine, 1 failed, 2 wrong usage, 10 bad spec, 11 bad input, 12 not ready, 13 conflict, "
     "14 gate failed, 15 no Spark, 16 disk full, 17 inconsistent, 18 deletes refused.",
 )

@@ -21,10 +21,11 @@ def _beginning(text: str, names: Iterator[str]) -> list[str]:
 
 def _spec_files() -> Iterator[tuple[str, str, str]]:
     """Yield layer, domain and name of each spec file; a message would end up in the line that a person types."""
+    from millrace.errors import ProjectError
     from millrace.settings import Settings
 
     try:
         files = list(Settings().tables.glob("*/*/*.yaml"))
-    except (ValueError, OSError):
+    except (ValueError, OSError, ProjectError):
         return
     yield from ((file.parts[-3], file.parts[-2], file.stem) for file in files)

@@ -46,7 +46,8 @@ class ErrorsToExitCodes(TyperGroup):
                 if isinstance(error, SettingsError):
                     show_problem(f"{error}\nWrite the variable as JSON; the one of `kafka` is LAKEHOUSE_KAFKA.")
                     ctx.exit(ExitCode.WRONG_USAGE)
-                full = disk_full_error(error, f"lakehouse {ctx.invoked_subcommand}", [Settings().root])
+                places = [place for name, place in Settings() if name == "root"]
+                full = disk_full_error(error, f"lakehouse {ctx.invoked_subcommand}", places)
                 if full is None:
                     raise
                 show_error(full)

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BeforeValidator, PlainSerializer, PlainValidator
+from pydantic import AfterValidator, BeforeValidator, PlainSerializer, PlainValidator
 
 from millrace.contracts.lake_path import LakePath, bucket_url, lake_path
 
@@ -27,6 +27,12 @@ def _require_folder(value: object) -> object:
     return value
 
 
+def _require_existing(folder: Path) -> Path:
+    if not folder.is_dir():
+        raise ValueError(f"there is no folder {folder}")
+    return folder.absolute()
+
+
 LakeRoot = Annotated[LakePath, PlainValidator(lake_path), PlainSerializer(str)]
 """The root of a lakehouse: a folder, or `s3://bucket/prefix`."""
 
@@ -37,6 +43,9 @@ ViewsRoot = Annotated[
 
 Folder = Annotated[Path, BeforeValidator(_require_folder)]
 """A folder or a file of this machine. Without the check `s3://bucket` would name a folder `s3:` of this machine."""
+
+ExistingFolder = Annotated[Folder, AfterValidator(_require_existing)]
+"""A folder that exists, as an absolute path."""
 
 LandingRoot = Annotated[str, BeforeValidator(_normalize_root)]
 """The root of the landing area: an absolute folder, or `s3://bucket/prefix`.

@@ -26,10 +26,6 @@ from millrace.contracts.spec.table_spec import SPEC_OF_LAYER, BronzeSpec, Silver
 from millrace.contracts.spec.values import DECIMAL, SIMPLE_TYPES
 from millrace.contracts.strict_model import StrictModel
 
-SCHEMA_FILE = "table_spec.schema.json"
-"""The schema's file, beside the folder of the specs, whose first line names it for editors."""
-
-
 _MODELS = (*SPEC_OF_LAYER.values(), SilverQuerySpec)
 
 

@@ -37,7 +37,7 @@ def build_domain_dag(
     default_args: Mapping[str, Any] | None = None,
     **dag_arguments: Any,
 ) -> DAG:
-    """Build the DAG of `domain`: a group per layer, two tasks per table of `include/tables/<layer>/<domain>/`.
+    """Build the DAG of `domain`: a group per layer, two tasks per table of `tables/<layer>/<domain>/`.
 
     A bronze table with landing files has a third task before them, which waits for the files.
 

@@ -11,10 +11,10 @@ from starlette import status
 
 from lakehouse_airflow.ui.rights import MAY_READ_LOGS
 from lakehouse_airflow.ui.web_page import html_page
-from millrace.settings import PROJECT
 
-_OF_WHEEL = Path(__file__).resolve().parents[1] / "docs"
-_FOLDER = _OF_WHEEL if _OF_WHEEL.is_dir() else PROJECT / "docs"  # a wheel brings it along, beside its code
+_PACKAGE = Path(__file__).resolve().parents[1]
+_OF_WHEEL, _OF_CLONE = _PACKAGE / "docs", _PACKAGE.parents[1] / "docs"
+_FOLDER = _OF_WHEEL if _OF_WHEEL.is_dir() else _OF_CLONE  # a wheel brings it along, beside its code
 _PICTURES = (".png", ".svg")
 router = APIRouter(dependencies=[MAY_READ_LOGS])
 

@@ -25,8 +25,9 @@ from demo.source_system import lay_out
 from demo.source_system.landing import day_folder
 from demo.team import PROJECT_NAME
 from embedded.airflow.http import AirflowApiError
+from embedded.clone import CLONE
 from embedded.home import free_port
-from millrace.settings import PROJECT, Settings
+from millrace.settings import Settings
 from tests.support.docker_images import BUILD_S, build_image, docker, require_images
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(BUILD_S + 3600)]
@@ -76,7 +77,7 @@ def services(image: str) -> Iterator[Compose]:
 def test_three_days_through_the_services_end_in_the_right_tables_and_nothing_is_left(image: str) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "demo.team"],
-        cwd=PROJECT,
+        cwd=CLONE,
         env={**os.environ, "MILLRACE_IMAGE": image},
         capture_output=True,
         text=True,
@@ -173,7 +174,7 @@ def test_what_the_guide_backs_up_it_restores_on_an_empty_machine(
     plugins.mkdir(parents=True)
     (plugins / "docker-compose").symlink_to(Path(sys.executable).parent / "docker-compose")
     monkeypatch.setenv("DOCKER_CONFIG", str(plugins.parent))
-    monkeypatch.setenv("COMPOSE_FILE", str(PROJECT / "docker-compose.yaml"))
+    monkeypatch.setenv("COMPOSE_FILE", str(CLONE / "docker-compose.yaml"))
     monkeypatch.setenv("COMPOSE_PROJECT_NAME", services.name)
     monkeypatch.setenv("MILLRACE_WEB", f"127.0.0.1:{services.port}")
     pools = ("exec", "--no-TTY", "airflow-api-server", "airflow", "pools")
@@ -195,7 +196,7 @@ def objects(services: Compose, folder: Path) -> dict[Path, bytes]:
 
 def guide_commands(heading: str) -> list[str]:
     """Return the blocks of commands below a heading of the guide, for the services of this test."""
-    guide = (PROJECT / "docs" / "guides" / "run-for-a-team.md").read_text()
+    guide = (CLONE / "docs" / "guides" / "run-for-a-team.md").read_text()
     section = guide.split(f"{heading}\n")[1].split("\n## ")[0]
     blocks = re.findall(r"```bash\n(.*?)```", section, flags=re.DOTALL)
     return [block.replace('"millrace_', '"millrace-tests_') for block in blocks]

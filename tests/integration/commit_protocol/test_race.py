@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from millrace.settings import PROJECT
+from embedded.clone import CLONE
 from tests.support.ledger.protocol_race import FILES, TABLES, table_in
 
 pytestmark = pytest.mark.slow
@@ -25,7 +25,7 @@ def run_races(scheme: str, races: int, folder: Path) -> Counter[str]:
     for table in tables:
         DeltaTable.create(table, pa.schema([("source", pa.string())]))
     command = [sys.executable, "-m", "tests.support.ledger.protocol_race", scheme, *map(str, lakes)]
-    ended = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, timeout=500)
+    ended = subprocess.run(command, cwd=CLONE, capture_output=True, text=True, timeout=500)
     assert ended.returncode == 0, ended.stderr[-2000:]
     score = Counter[str](json.loads(ended.stdout))
     for table in tables:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from embedded.airflow.standalone import clean_environment
-from millrace.settings import PROJECT
+from embedded.clone import CLONE
 
 pytestmark = pytest.mark.slow
 
@@ -21,7 +21,7 @@ PATIENCE_S = 900
 def test_batches_that_lose_their_number_or_their_rows_on_the_way_end_right(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "tests.support.spark.classic_driver", str(tmp_path)]
     driver = subprocess.run(
-        command, cwd=PROJECT, env=clean_environment(), capture_output=True, text=True, timeout=PATIENCE_S, check=False
+        command, cwd=CLONE, env=clean_environment(), capture_output=True, text=True, timeout=PATIENCE_S, check=False
     )
     assert driver.stdout, driver.stderr[-3000:]
     ended: dict[str, Any] = json.loads(driver.stdout)

@@ -12,11 +12,12 @@ import pytest
 from pyspark.errors import PySparkException
 
 from embedded.airflow.standalone import clean_environment
+from embedded.clone import CLONE
 from embedded.home import Home, free_port
 from embedded.spark.server import NAME, SparkServer
 from embedded.stack_processes import recorded, stop
 from millrace.driver_environment import TOKEN
-from millrace.settings import PROJECT, Settings
+from millrace.settings import Settings
 from millrace_spark.runtime.session import own_session
 from tests.support.waiting import wait_for
 
@@ -36,7 +37,7 @@ def test_over_a_private_network_without_tls_it_answers_only_clients_with_its_tok
     refused = subprocess.run(
         [sys.executable, "-c", CONNECT],
         env={**clean_environment(), **other_host, TOKEN: "guessed"},
-        cwd=PROJECT,
+        cwd=CLONE,
         capture_output=True,
         text=True,
         check=False,

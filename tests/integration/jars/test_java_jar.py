@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from embedded.clone import CLONE
 from millrace.jars.java_jar import CompileError, JavaJar, own_jar
-from millrace.settings import PROJECT, Settings
+from millrace.settings import Settings
 
 pytestmark = pytest.mark.slow
 
@@ -21,7 +22,7 @@ CLASSES = {"io/millrace/logstore/ConditionalPutLogStore.class", "io/millrace/log
 def jar(tmp_path: Path) -> JavaJar:
     """The jar of a copy of the sources."""
     sources, jars = tmp_path / "src", tmp_path / "jars"
-    shutil.copytree(PROJECT / "spark_jobs" / "millrace_spark" / "log_store" / "src", sources)
+    shutil.copytree(CLONE / "spark_jobs" / "millrace_spark" / "log_store" / "src", sources)
     jars.mkdir()
     (storage,) = Settings().jars.glob("delta-storage-*.jar")
     shutil.copy(storage, jars)

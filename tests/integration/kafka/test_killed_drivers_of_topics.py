@@ -12,12 +12,12 @@ import pytest
 from deltalake import DeltaTable
 
 from embedded.airflow.standalone import clean_environment
+from embedded.clone import CLONE
 from embedded.servers.kafka_broker import KafkaBroker
 from embedded.spark.server import SparkServer
 from millrace.control.ledger.ledger import Ledger
 from millrace.control.log.delta_log import Commit, commits_after, latest_version
 from millrace.errors import ExitCode
-from millrace.settings import PROJECT
 from tests.support.kafka_topic import KafkaTopic, topic_document
 from tests.support.killed_drivers.drivers import Drivers
 from tests.support.killed_drivers.places import BEFORE_INTENT
@@ -61,9 +61,7 @@ def lakehouse_following(shop: Lakehouse, environment: dict[str, str]) -> subproc
     places = {f"LAKEHOUSE_{name.upper()}": str(shop.folder / name) for name in ("landing", "tables")}
     command = [Path(sys.executable).parent / "lakehouse", "run", "--follow"]
     known = {**environment, **places, "LAKEHOUSE_ROOT": str(shop.folder / "lake")}
-    return subprocess.Popen(
-        command, env=known, cwd=PROJECT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
+    return subprocess.Popen(command, env=known, cwd=CLONE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
 @pytest.mark.faults

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from embedded.airflow.standalone import clean_environment
+from embedded.clone import CLONE
 from millrace.contracts.file_status import FileStatus
 from millrace.contracts.job.args import Job
 from millrace.contracts.job.report import JobReport
@@ -22,7 +23,6 @@ from millrace.control.ledger.ledger import Ledger
 from millrace.control.ledger.resolution import table_id
 from millrace.errors import ExitCode, Outcome
 from millrace.paths import LakehousePaths
-from millrace.settings import PROJECT
 from millrace_spark.runtime.entrypoint import run_and_report
 from tests.support.lakehouse import RUN, Lakehouse, order
 from tests.support.spark.shared_server import HOME
@@ -167,7 +167,7 @@ def lakehouse_run(shop: Lakehouse) -> subprocess.CompletedProcess[str]:
     """`lakehouse run` without a warm server: Spark in the driver's own process."""
     command = [Path(sys.executable).parent / "lakehouse", "run", "--interval", "2013-01-01"]
     known = {**clean_environment(), **shop.environment()}
-    return subprocess.run(command, env=known, cwd=PROJECT, capture_output=True, text=True, timeout=300, check=False)
+    return subprocess.run(command, env=known, cwd=CLONE, capture_output=True, text=True, timeout=300, check=False)
 
 
 if not MAY_MOUNT:
@@ -178,7 +178,7 @@ if not MAY_MOUNT:
             pytest.skip("this user may neither mount a disk nor make a user namespace")
         known = {name: value for name, value in clean_environment().items() if name != HOME}
         command = ["unshare", "-rm", sys.executable, "-m", "pytest", "-q", __file__]
-        ended = subprocess.run(command, env=known, cwd=PROJECT, capture_output=True, text=True, check=False)
+        ended = subprocess.run(command, env=known, cwd=CLONE, capture_output=True, text=True, check=False)
         assert ended.returncode == 0, ended.stdout
         assert "passed" in ended.stdout
         assert "skipped" not in ended.stdout

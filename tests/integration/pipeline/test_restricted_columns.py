@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from embedded.airflow.standalone import clean_environment
+from embedded.clone import CLONE
 from millrace.catalog import load_catalog
 from millrace.clock import utc_now
 from millrace.contracts.job.args import CheckedVersion, DataDocsArgs, Job
@@ -22,7 +23,6 @@ from millrace.overview.attention import Kind, attention_needed
 from millrace.overview.lakehouse import LakehouseReader, no_failed_tasks
 from millrace.overview.lineage.restricted import Restrictions
 from millrace.overview.quarantine import ShownRows
-from millrace.settings import PROJECT
 from millrace_spark.jobs.data_docs import build
 from millrace_spark.runtime.entrypoint import silence_loggers_of_values
 from tests.support.lakehouse import Lakehouse
@@ -184,7 +184,7 @@ def test_the_output_of_a_driver_with_a_spark_of_its_own_has_none_either(tmp_path
     people = Lakehouse(tmp_path)
     people.specs(*SPECS)
     people.deliver(1, "1.json", FIRST, feed="people")
-    place = {**people.environment(), "LAKEHOUSE_JARS": str(PROJECT / ".jars")}
+    place = {**people.environment(), "LAKEHOUSE_JARS": str(CLONE / ".jars")}
     done = subprocess.run(
         [str(LAKEHOUSE), "run", "--interval", "2013-01-01"],
         env={**clean_environment(), **place},

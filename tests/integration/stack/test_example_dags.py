@@ -12,19 +12,19 @@ from typing import Any
 import pytest
 
 from embedded.airflow.standalone import warm_spark
+from embedded.clone import CLONE
 from embedded.spark.server import SparkServer
 from millrace.control.gates.gates import Gates
 from millrace.control.log.stored_tables import open_table
 from millrace.paths import LakehousePaths
-from millrace.settings import PROJECT
 from tests.support.airflow.airflow_home import airflow_environment
 from tests.support.documents.specs import bronze_document, write_specs
 from tests.support.lakehouse import order
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
-EXAMPLES = PROJECT / "docs" / "examples"
-SCRIPT = PROJECT / "tests" / "support" / "airflow" / "dag_run.py"
+EXAMPLES = CLONE / "docs" / "examples"
+SCRIPT = CLONE / "tests" / "support" / "airflow" / "dag_run.py"
 MARK = "RESULTS OF ALL CASES: "
 CASES = {
     "orders": ("orders", {"day": "2025-01-05"}),
@@ -54,7 +54,7 @@ def runs(server: SparkServer, lake: LakehousePaths, tmp_path_factory: pytest.Tem
     environment = {
         **os.environ,
         **airflow_environment(folder / "airflow", EXAMPLES),
-        "PYTHONPATH": os.pathsep.join((str(PROJECT), str(PROJECT / "plugins"))),
+        "PYTHONPATH": os.pathsep.join((str(CLONE), str(CLONE / "plugins"))),
         "AIRFLOW_CONN_SPARK_DEFAULT": warm_spark(server.port, server.token),
         "LAKEHOUSE_ROOT": str(lake.root),
         "LAKEHOUSE_LANDING": str(folder / "landing"),
@@ -66,7 +66,7 @@ def runs(server: SparkServer, lake: LakehousePaths, tmp_path_factory: pytest.Tem
             "at": f"2025-02-{number:02d}T00:00:00+00:00",
             "conf": conf,
             "environment": {},
-            "project": str(PROJECT),
+            "project": str(CLONE),
         }
         for number, (name, (example, conf)) in enumerate(CASES.items(), start=1)
     }

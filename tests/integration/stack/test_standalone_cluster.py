@@ -17,11 +17,12 @@ import pytest
 from demo.source_system import lay_out
 from embedded.address import Address
 from embedded.airflow.api import AirflowApi
+from embedded.clone import CLONE
 from embedded.home import Home, free_port
 from embedded.stack import Stack, remaining_processes
 from embedded.stack_processes import recorded, spawn, stop
 from millrace.driver_environment import driver_environment, own_spark
-from millrace.settings import PROJECT, Settings
+from millrace.settings import Settings
 from millrace.spark_location import spark_home
 from tests.e2e.days import FIRST, SECOND
 from tests.e2e.waiting import drivers, wait_for
@@ -117,7 +118,7 @@ def cluster() -> Iterator[SparkCluster]:
 @pytest.fixture(scope="module")
 def stack(lakehouse: Settings, cluster: SparkCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     dags = tmp_path_factory.mktemp("airflow") / "dags"
-    shutil.copytree(PROJECT / "dags", dags)
+    shutil.copytree(CLONE / "dags", dags)
     with new_home() as home:
         with Stack(home, lakehouse, Address.free(home, lakehouse), dags, connection=cluster.connection) as running:
             yield running

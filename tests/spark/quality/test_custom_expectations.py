@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from embedded.clone import CLONE
 from millrace.contracts.spec.expectation import Expectation
-from millrace.settings import PROJECT
 from millrace_spark.quality.suites import check_rules
 from tests.support.quality.own_classes import own_classes
 
-EXAMPLE = PROJECT / "docs" / "examples" / "expectations"
+EXAMPLE = CLONE / "docs" / "examples" / "expectations"
 
 
 Put = Callable[[Path], None]
-"""Treat the files of a folder as if they were in include/expectations."""
+"""Treat the files of a folder as if they were the project's."""
 
 
 @pytest.fixture

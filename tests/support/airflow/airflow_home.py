@@ -8,7 +8,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from millrace.settings import PROJECT
+from embedded.clone import CLONE
 
 _OWNER = "MILLRACE_TEST_AIRFLOW_OWNER"
 
@@ -33,7 +33,7 @@ def use_private_airflow() -> None:
     if os.environ.get(_OWNER) == owner:
         return
     home = Path(tempfile.mkdtemp(prefix="millrace-airflow-"))
-    os.environ.update({**airflow_environment(home, PROJECT / "dags"), _OWNER: owner})
+    os.environ.update({**airflow_environment(home, CLONE / "dags"), _OWNER: owner})
     atexit.register(_remove, home, owner)
 
 

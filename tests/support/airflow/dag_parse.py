@@ -10,16 +10,16 @@ import time
 from pathlib import Path
 from typing import Any
 
-from millrace.settings import PROJECT
+from embedded.clone import CLONE
 from tests.support.airflow.airflow_home import airflow_environment
 
 HEAVY = ("pyspark", "delta", "great_expectations", "deltalake", "pyarrow", "pandas", "numpy", "psycopg2", "openlineage")
 OUTSIDE = ("socket.connect", "socket.getaddrinfo", "sqlite3.connect", "subprocess.Popen")
 
 
-def parse_dags(home: Path, dags: Path = PROJECT / "dags", **environment: str) -> dict[str, Any]:
+def parse_dags(home: Path, dags: Path = CLONE / "dags", **environment: str) -> dict[str, Any]:
     """Return serialised DAGs, loaded heavy modules, calls to the outside, and the CPU seconds of the files alone."""
-    variables = {**os.environ, **airflow_environment(home, dags), "PYTHONPATH": str(PROJECT), **environment}
+    variables = {**os.environ, **airflow_environment(home, dags), "PYTHONPATH": str(CLONE), **environment}
     command = [sys.executable, __file__, str(dags)]
     process = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=300, check=False)
     assert process.returncode == 0, process.stderr[-4000:]

@@ -16,11 +16,11 @@ from typing import Any
 
 import psutil
 
-from millrace.settings import PROJECT
+from embedded.clone import CLONE
 from tests.support.airflow.airflow_home import airflow_environment
 from tests.support.documents.specs import Document, write_specs
 
-SCRIPT = PROJECT / "tests" / "support" / "airflow" / "dag_run.py"
+SCRIPT = CLONE / "tests" / "support" / "airflow" / "dag_run.py"
 MARK = "RESULTS OF ALL CASES: "
 DAY = {"day": "2013-01-05"}
 ROW_VALUE = "a-value-of-a-row"
@@ -250,7 +250,7 @@ def new_airflow(folder: Path, *documents: Document, **variables: str) -> Iterato
         environment = {
             **os.environ,
             **airflow_environment(folder / "airflow", folder / "dags"),
-            "PYTHONPATH": os.pathsep.join((str(PROJECT), str(PROJECT / "plugins"))),
+            "PYTHONPATH": os.pathsep.join((str(CLONE), str(CLONE / "plugins"))),
             "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps({**connection, "password": PASSWORD}),
             "LAKEHOUSE_LANDING": str(folder / "landing"),
             "LAKEHOUSE_TABLES": str(write_specs(folder / "tables", *documents)),

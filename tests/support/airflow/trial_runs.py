@@ -13,12 +13,13 @@ import psutil
 
 from embedded.address import Address
 from embedded.airflow.api import AirflowApi, Run
+from embedded.clone import CLONE
 from embedded.stack import Stack, remaining_processes
 from millrace.catalog import load_catalog
 from millrace.control.log.delta_log import commits_after
 from millrace.control.log.stored_tables import open_table
 from millrace.paths import LakehousePaths
-from millrace.settings import PROJECT, Settings
+from millrace.settings import Settings
 from tests.e2e import trials
 from tests.e2e.days import FIRST
 from tests.e2e.waiting import count_intents, drivers, wait_for
@@ -34,7 +35,7 @@ NEEDLESS = ("table_maintenance.py", "table_specs.py", "__pycache__")
 def trial_stack(lakehouse: Settings, folder: Path, without: str = "flights.py", **options: Any) -> Iterator[Stack]:
     """Run a stack with the DAGs of the project and of the trial domains; no process of it is left at the end."""
     dags = folder / "dags"
-    shutil.copytree(PROJECT / "dags", dags, ignore=shutil.ignore_patterns(without, *NEEDLESS))
+    shutil.copytree(CLONE / "dags", dags, ignore=shutil.ignore_patterns(without, *NEEDLESS))
     trials.add_specs(lakehouse.tables)
     trials.add_dags(dags)
     with new_home() as home:

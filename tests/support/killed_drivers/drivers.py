@@ -16,10 +16,10 @@ from types import TracebackType
 
 import pytest
 
+from embedded.clone import CLONE
 from millrace.contracts.job.args import WRITER_OF_LAYER, Job, JobArgs
 from millrace.contracts.job.report import JobReport
 from millrace.contracts.job.requests import RebuildRequest, RequestFile
-from millrace.settings import PROJECT
 from millrace_spark.runtime.entrypoint import run_and_report
 from tests.support.killed_drivers.places import NOWHERE, die_at, judge_few_rows_by_change
 from tests.support.lakehouse import RUN, Lakehouse
@@ -111,7 +111,7 @@ class Drivers(AnyDrivers):
         self._server = subprocess.Popen(
             [sys.executable, "-m", "tests.support.killed_drivers.fork_server"],
             env=environment,
-            cwd=PROJECT,
+            cwd=CLONE,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

@@ -14,12 +14,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from embedded.clone import CLONE
 from millrace.contracts.lake_path import LakePath, lake_path
 from millrace.control.leases.claim import LeaseClaim
 from millrace.control.leases.leases import Leases
 from millrace.control.storage.objects import LocalObjectStore
 from millrace.control.storage.objects_on_s3 import object_store
-from millrace.settings import PROJECT
 from tests.support.processes import LineUp
 
 TABLE, STREAM = "silver.flights", "main"
@@ -31,7 +31,7 @@ HOLDER = "the other process"
 def lease_of_other_process(folder: LakePath, lasts_s: float) -> Iterator[subprocess.Popen[str]]:
     """Run a process that holds the stream's lease within the block; it is killed at the end."""
     command = [sys.executable, "-m", "tests.support.ledger.lease_holder", str(folder), str(lasts_s)]
-    process = subprocess.Popen(command, cwd=PROJECT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(command, cwd=CLONE, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
         assert next_line(process) == "held"
         yield process

@@ -14,7 +14,7 @@ from millrace.contracts.spec.custom_expectations import read_custom_expectations
 
 @contextmanager
 def own_classes(folder: Path) -> Iterator[None]:
-    """Treat the files of a folder as if they were in include/expectations."""
+    """Treat the files of a folder as if they were the project's."""
     from millrace_spark.quality.gx import classes  # imports Great Expectations, which takes seconds
 
     found, _ = read_custom_expectations(folder, expectation_arguments.ARGUMENTS)

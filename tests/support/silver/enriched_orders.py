@@ -6,8 +6,8 @@ from typing import Any
 
 import yaml
 
+from embedded.clone import CLONE
 from millrace.control.log.stored_tables import open_table
-from millrace.settings import PROJECT
 from millrace.specs.files import SpecLoader
 from tests.support.documents.specs import Document, bronze_document, gold_document, silver_document
 from tests.support.lakehouse import Lakehouse
@@ -19,7 +19,7 @@ CHAIN = (*FEEDS, ORDERS, CUSTOMERS, ENRICHED, GOLD)
 """All tables in build order."""
 
 EXAMPLE: Document = yaml.load(
-    (PROJECT / "docs/examples/queries/silver/shop/orders_enriched.yaml").read_text(encoding="utf-8"), SpecLoader
+    (CLONE / "docs/examples/queries/silver/shop/orders_enriched.yaml").read_text(encoding="utf-8"), SpecLoader
 )
 """The spec that the guide quotes: orders with the segment of their customer."""
 

@@ -22,8 +22,8 @@ from urllib.parse import urlsplit
 import httpx
 from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_fixed
 
+from embedded.clone import CLONE
 from embedded.home import free_port
-from millrace.settings import PROJECT
 
 CONTROL = "/_control"
 
@@ -200,7 +200,7 @@ def faulty_s3(server: str) -> Iterator[FaultyS3]:
     """Run a proxy before the server at the address `server`."""
     port = free_port()
     command = [sys.executable, "-m", "tests.support.storage.faulty_s3", str(port), urlsplit(server).netloc]
-    process = subprocess.Popen(command, cwd=PROJECT)
+    process = subprocess.Popen(command, cwd=CLONE)
     try:
         proxy = FaultyS3(f"http://127.0.0.1:{port}")
         wait = retry(

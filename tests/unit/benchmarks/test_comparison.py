@@ -18,11 +18,11 @@ from benchmarks.cost import Cost, FailedRunError, measure
 from benchmarks.machine import JavaTrap
 from benchmarks.peers import CHAIN, DELTA, Millrace, Naive, Place
 from benchmarks.rounds import Ratio, Side, cpu_ratio, interleaved, wall_ratio
+from embedded.clone import CLONE
 from millrace.catalog import load_catalog
 from millrace.contracts.job.args import JobArgs
 from millrace.contracts.spec.table_spec import GoldSpec
 from millrace.jars.maven_jars import locked_jars
-from millrace.settings import PROJECT
 from millrace.spark_location import data_plane, spark_home
 from tests.support.documents.specs import SHIPPED
 
@@ -161,7 +161,7 @@ def test_both_sides_write_the_same_day_of_the_same_table_with_the_same_jars(tabl
     assert (arguments.table, arguments.root, arguments.landing) == (table, Path("/lake"), "/landing")
     assert f"{arguments.interval.start:%Y-%m-%d} {arguments.interval.end:%Y-%m-%d}" == "2013-01-01 2013-01-02"
     theirs = Naive(Path("/ivy")).writer(table, PLACE, "2013-01-01")
-    script = PROJECT / "benchmarks" / "naive" / f"{table.split('.')[0]}.py"
+    script = CLONE / "benchmarks" / "naive" / f"{table.split('.')[0]}.py"
     assert theirs[-4:] == [str(script), "/lake", "/landing", "2013-01-01"]
     assert theirs[theirs.index("--packages") + 1] == DELTA
     assert DELTA in {jar.coordinate for jar in locked_jars("delta")}
@@ -172,7 +172,7 @@ def test_n_has_no_setting_beyond_deltas_own_and_imports_nothing_of_millrace() ->
     command = Naive(Path("/ivy")).submit()
     stated = {command[at + 1].split("=")[0] for at, part in enumerate(command) if part == "--conf"}
     assert stated == {"spark.jars.ivy", "spark.sql.extensions", "spark.sql.catalog.spark_catalog"}
-    scripts = sorted((PROJECT / "benchmarks" / "naive").glob("*.py"))
+    scripts = sorted((CLONE / "benchmarks" / "naive").glob("*.py"))
     assert len(scripts) == 5
     for script in scripts:
         imports = [line for line in script.read_text().splitlines() if line.startswith(("import ", "from "))]

@@ -23,12 +23,12 @@ from containers.compose import Compose, ComposeError
 from containers.first_start import AIRFLOW, COMMAND_LINE, FOLDERS, TASKS, make_secrets
 from containers.spark_connect import HOST, MASTER, REMOTE, command
 from containers.transfer import give_out, take_in
+from embedded.clone import CLONE
 from embedded.home import free_port
 from embedded.servers.s3 import Bucket
 from millrace.contracts.airflow_access import AirflowAccess
 from millrace.contracts.lake_path import S3Path
 from millrace.errors import StorageError
-from millrace.settings import PROJECT
 from millrace.spark_conf import LOG_STORES
 from tests.support.storage.faulty_s3 import faulty_s3
 
@@ -212,5 +212,5 @@ def test_a_check_succeeds_for_a_healthy_part_alone_and_names_what_is_wrong(pages
         ([f"http://127.0.0.1:{free_port()}/health"], 1, "refused"),
     ):
         command = [sys.executable, "-I", "containers/health.py", *arguments]
-        done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(command, cwd=CLONE, capture_output=True, text=True, timeout=60, check=False)
         assert (done.returncode, bool(done.stderr), said in done.stderr) == (code, bool(said), True), arguments

@@ -6,15 +6,15 @@ from importlib.metadata import PackageNotFoundError, version
 
 from packaging.utils import canonicalize_name
 
+from embedded.clone import CLONE
 from embedded.contents.bill_of_materials import bill_of_materials
 from embedded.contents.notice import NOTICE
 from millrace.jars.maven_jars import DRIVER_GROUPS, locked_jars
-from millrace.settings import PROJECT
 
 
 def test_it_has_each_package_and_each_jar_with_its_version_and_checksum() -> None:
     parts = {part["purl"]: part for part in bill_of_materials()["components"]}
-    lines = (PROJECT / "requirements.txt").read_text().split("\n")
+    lines = (CLONE / "requirements.txt").read_text().split("\n")
     packages = [line.split(" ")[0] for line in lines if "==" in line]
     assert len(packages) > 100
     assert {f"pkg:pypi/{package.replace('==', '@')}" for package in packages} <= parts.keys()

@@ -14,10 +14,10 @@ from pathlib import Path
 import psutil
 import pytest
 
+from embedded.clone import CLONE
 from embedded.home import Home, free_port, keep_secret
 from embedded.stack_processes import of_stack, recorded, spawn, stop
 from millrace.processes import end_processes
-from millrace.settings import PROJECT
 from tests.support.waiting import wait_for
 
 SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]
@@ -107,7 +107,7 @@ def test_a_preferred_port_is_kept_while_it_is_free_and_left_when_it_is_taken() -
         assert free_port(port) not in (0, port)
 
 
-SCRIPT = PROJECT / "embedded" / "check_machine.sh"
+SCRIPT = CLONE / "embedded" / "check_machine.sh"
 GOOD = {
     "python3.11": 'case "$*" in *version_info*) echo 3.11;; esac',
     "java": "echo 'openjdk version \"17.0.15\" 2025-04-15' >&2",
@@ -195,7 +195,7 @@ def install(machine: Path, commands: Mapping[str, str]) -> subprocess.CompletedP
     """
     script = machine / "embedded" / "browser.sh"
     script.parent.mkdir()
-    shutil.copyfile(PROJECT / "embedded" / "browser.sh", script)
+    shutil.copyfile(CLONE / "embedded" / "browser.sh", script)
     (machine / "bin").mkdir()
     (machine / "bin" / "dirname").symlink_to(str(shutil.which("dirname")))
     for name, text in commands.items():

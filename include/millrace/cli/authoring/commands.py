@@ -51,7 +51,8 @@ def init(
     domain: Annotated[str, typer.Argument(help="The name of the new business area: small letters, digits and _.")],
     folder: Annotated[str, typer.Argument(help="A folder with the folders of its sources, or the folder of one.")],
     dags: Annotated[
-        Path | None, typer.Option(help="Airflow's folder of DAG files; default [bold]dags[/bold] of the project.")
+        Path | None,
+        typer.Option(help="Airflow's folder of DAG files; default [bold]dags[/bold] beside the folder of the specs."),
     ] = None,
 ) -> None:
     """Lay out a new domain from delivered files: bronze and silver specs, with evidence as comments, and its DAG file.
@@ -61,9 +62,10 @@ def init(
     from millrace.cli.authoring.init import new_domain, next_command, write_domain
     from millrace.cli.output import show, show_problem
     from millrace.cli.runs.reports import worst
-    from millrace.settings import PROJECT, Settings
+    from millrace.settings import Settings
 
-    proposed = new_domain(domain, folder, dags or PROJECT / "dags", Settings())
+    settings = Settings()
+    proposed = new_domain(domain, folder, dags or settings.tables.parent / "dags", settings)
     for file in write_domain(proposed):
         show(f"wrote {file}")
     for remark in (remark for source in proposed.sources for remark in source.remarks):
@@ -94,8 +96,9 @@ def schema(
     write: Annotated[bool, typer.Option("--write", help="Write it to the file that editors read.")] = False,
 ) -> None:
     """Print the JSON Schema with which editors complete table specs, or write it beside the folder of the specs."""
+    from millrace.paths import SCHEMA_FILE
     from millrace.settings import Settings
-    from millrace.specs.schema import SCHEMA_FILE, schema_text
+    from millrace.specs.schema import schema_text
 
     if write:
         file = Settings().tables.parent / SCHEMA_FILE

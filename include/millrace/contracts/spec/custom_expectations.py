@@ -6,7 +6,6 @@ Great Expectations, which these files import, takes seconds to import: only the 
 from __future__ import annotations
 
 import ast
-import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -15,11 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from millrace.contracts.spec.arguments import COLUMN, Arguments
-from millrace.settings import PROJECT
+from millrace.settings import ProjectSettings
 
-_TABLES = Path(os.environ.get("LAKEHOUSE_TABLES") or PROJECT / "include" / "tables")
-EXPECTATIONS = _TABLES.expanduser().absolute().parent / "expectations"
-"""The folder of a project's own expectation classes, beside that of its specs."""
+EXPECTATIONS = ProjectSettings().expectations
+"""The folder of a project's own expectation classes, beside that of its specs; None if nothing says where these are."""
 
 _BASES = {
     "BatchExpectation": Arguments(),
@@ -64,20 +62,20 @@ class CustomExpectation:
 
 
 def read_custom_expectations(
-    folder: Path, known: Mapping[str, Arguments]
+    folder: Path | None, known: Mapping[str, Arguments]
 ) -> tuple[dict[str, CustomExpectation], dict[Path, tuple[int, str]]]:
     """Return the expectations of a folder by name, and for each file that cannot be read the line and the cause.
 
     A class counts if its name starts with `Expect`, and if it extends one of Great Expectations or of an earlier file.
 
     Args:
-        folder: the folder; it need not exist.
+        folder: the folder; it need not exist, nor be known.
         known: the expectations that a class may extend, with their arguments.
     """
     found: dict[str, CustomExpectation] = {}
     files: dict[str, Path] = {}
     errors: dict[Path, tuple[int, str]] = {}
-    for path in sorted(folder.glob("*.py")):
+    for path in sorted(folder.glob("*.py") if folder else ()):
         source = path.read_bytes()
         try:
             tree = ast.parse(source)

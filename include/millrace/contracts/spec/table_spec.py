@@ -1,6 +1,6 @@
 """The specs of the three layers: what a table is, and what its data must look like.
 
-One YAML file under `include/tables/<layer>/<domain>/` is one spec. The models define the shape of a spec.
+One YAML file under `tables/<layer>/<domain>/` is one spec. The models define the shape of a spec.
 `millrace.catalog` checks that the names in a spec, and in different specs, agree.
 """
 

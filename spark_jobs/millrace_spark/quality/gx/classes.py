@@ -1,4 +1,4 @@
-"""The classes of expectations: Great Expectations' own, and those of the project in `include/expectations`."""
+"""The classes of expectations: Great Expectations' own, and those of the project beside its specs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def register_custom_expectations() -> None:
     Raises:
         SpecError: a file cannot be run.
     """
-    for path in sorted(EXPECTATIONS.glob("*.py")):
+    for path in sorted(EXPECTATIONS.glob("*.py") if EXPECTATIONS else ()):
         _run(path)
 
 

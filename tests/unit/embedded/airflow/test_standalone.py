@@ -20,9 +20,10 @@ import pytest
 from embedded.address import Address
 from embedded.airflow.http import AirflowApiError, AirflowHttp
 from embedded.airflow.standalone import Airflow, clean_environment, passwords, stop_airflow, warm_spark
+from embedded.clone import CLONE
 from embedded.home import Home, free_port
 from embedded.stack_processes import recorded, spawn
-from millrace.settings import PROJECT, Settings
+from millrace.settings import Settings
 from tests.support.waiting import wait_for
 
 
@@ -91,7 +92,7 @@ def test_settings_of_another_airflow_or_spark_are_not_inherited(monkeypatch: pyt
     environment = clean_environment()
     assert "/elsewhere" not in environment.values()
     assert environment["HTTPS_PROXY"] == "http://proxy"
-    assert environment["PATH"].split(os.pathsep)[0] == str(PROJECT / ".venv" / "bin")
+    assert environment["PATH"].split(os.pathsep)[0] == str(CLONE / ".venv" / "bin")
 
 
 def test_the_web_server_keeps_its_port_when_the_stack_starts_again(home: Home, tmp_path: Path) -> None:

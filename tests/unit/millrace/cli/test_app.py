@@ -13,13 +13,15 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from rich.console import Console
 
+from embedded.clone import CLONE
 from millrace.cli.views import problem_table
 from millrace.control.gates.gates import Gates
 from millrace.control.gates.result import GateResult
 from millrace.errors import ExitCode
-from millrace.settings import PROJECT, Settings
+from millrace.paths import SCHEMA_FILE
+from millrace.settings import Settings
 from millrace.specs.problem import SpecProblem
-from millrace.specs.schema import SCHEMA_FILE, schema_text
+from millrace.specs.schema import schema_text
 from tests.support.cli import Lakehouse
 from tests.support.documents.specs import bronze_document, gold_document, query_document, silver_document, write_specs
 from tests.support.ledger.delta_tables import commit_file
@@ -75,7 +77,7 @@ class TestNames:
 def test_help_loads_nothing_heavy() -> None:
     heavy = "{'pydantic', 'deltalake', 'pyspark', 'yaml'}"
     code = f"import sys, millrace.cli.app; sys.exit(','.join({heavy} & set(sys.modules)))"
-    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=PROJECT, check=False)
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=CLONE, check=False)
     assert ended.stderr.strip() == ""
 
 
@@ -191,7 +193,7 @@ class TestTables:
 
 
 def test_the_schema_file_is_current_and_is_printed(lakehouse: Lakehouse) -> None:
-    shipped = PROJECT / "include" / SCHEMA_FILE
+    shipped = CLONE / SCHEMA_FILE
     assert lakehouse("schema").stdout == shipped.read_text() == schema_text(), "run `lakehouse schema --write`"
 
 

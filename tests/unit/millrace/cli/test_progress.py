@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from millrace.settings import PROJECT
+from embedded.clone import CLONE
 
 WORK = """
 import sys, time
@@ -32,7 +32,7 @@ def test_a_bar_appears_on_a_terminal_and_never_on_stdout(seconds: float, is_term
         env={**os.environ, "TERM": "xterm", "COLUMNS": "80"},
         stdout=subprocess.PIPE,
         stderr=theirs if is_terminal else subprocess.PIPE,
-        cwd=PROJECT,
+        cwd=CLONE,
         check=True,
     )
     os.write(theirs, b"end")

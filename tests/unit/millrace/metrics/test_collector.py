@@ -15,6 +15,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families
 from typer.testing import CliRunner
 
+from embedded.clone import CLONE
 from millrace.cli.app import app
 from millrace.contracts.job.contention import LeaseWait, LostRace
 from millrace.control.ledger.commit_history import CommitHistory, TableWrite
@@ -26,7 +27,6 @@ from millrace.control.ops_tables import OPS_TABLES
 from millrace.metrics.collector import LakehouseCollector
 from millrace.overview.lakehouse import LakehouseReader
 from millrace.paths import LakehousePaths
-from millrace.settings import PROJECT
 from tests.support.airflow.shown_lakehouse import EVIL, make_shown_lakehouse
 from tests.support.commands import require_command
 from tests.support.documents.specs import bronze_spec
@@ -139,7 +139,7 @@ def test_a_counter_never_becomes_smaller_and_a_lost_state_does_not_reset_it(tmp_
 def test_each_name_is_valid_in_both_formats_and_the_guide_explains_it(lake: Path) -> None:
     families = list(parse_openmetrics(generate_openmetrics(collector(lake)).decode()))
     assert {sample.name for family in families for sample in family.samples} == {name for name, _ in scraped(lake)}
-    guide = (PROJECT / "docs" / "guides" / "metrics.md").read_text()
+    guide = (CLONE / "docs" / "guides" / "metrics.md").read_text()
     collected = [(family.name, family.type) for family in collector(lake).collect()]
     names = {f"{name}_total" if kind == "counter" else name for name, kind in collected}
     assert set(re.findall(r"`(millrace_\w+)`", guide)) == names
@@ -160,9 +160,9 @@ def test_promtool_accepts_each_name_and_each_query(lake: Path, tmp_path: Path) -
 
 def queries() -> list[str]:
     """Return the queries of the dashboard, with a value for each of its variables, and of the rule in the guide."""
-    text = (PROJECT / "docs" / "examples" / "grafana" / "lakehouse.json").read_text()
+    text = (CLONE / "docs" / "examples" / "grafana" / "lakehouse.json").read_text()
     found = [json.loads(f'"{query}"') for query in re.findall(r'"expr": "((?:[^"\\]|\\.)*)"', text)]
-    [rule] = re.findall(r"expr: (.*)", (PROJECT / "docs" / "guides" / "alerts.md").read_text())
+    [rule] = re.findall(r"expr: (.*)", (CLONE / "docs" / "guides" / "alerts.md").read_text())
     return [re.sub(r"\$__rate_interval", "5m", re.sub(r"\$(domain|layer)", ".*", query)) for query in (*found, rule)]
 
 

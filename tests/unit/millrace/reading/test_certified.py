@@ -15,13 +15,13 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from embedded.clone import CLONE
 from embedded.servers.s3 import Bucket
 from millrace import certified, connect
 from millrace.contracts.lake_path import S3Path
 from millrace.control.gates.gates import Gates
 from millrace.errors import MillraceError, NotReadyError, QueryError, UnknownNameError
 from millrace.paths import LakehousePaths
-from millrace.settings import PROJECT
 from tests.support.reading.certified_lake import ORDERS, certify, now_of, orders, write_version
 
 SCAN = """
@@ -154,7 +154,7 @@ def test_a_process_that_stops_reading_early_ends_in_peace(tmp_path: Path) -> Non
     write_version(paths, pa.concat_tables([rows] * 5))
     for _ in range(2):
         command = [sys.executable, "-c", SCAN, str(tmp_path)]
-        done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, timeout=120, check=False)
+        done = subprocess.run(command, cwd=CLONE, capture_output=True, text=True, timeout=120, check=False)
         assert (done.returncode, done.stdout) == (0, "[('0', 0), ('1', 1), ('2', 2)]\n"), done.stderr
 
 

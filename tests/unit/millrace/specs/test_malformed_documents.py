@@ -8,12 +8,13 @@ from typing import Any
 import jsonschema
 import pytest
 
+from embedded.clone import CLONE
 from millrace.catalog import load_catalog
 from millrace.cli.authoring.infer import require_domain_name
 from millrace.errors import SpecError
-from millrace.settings import PROJECT
+from millrace.paths import SCHEMA_FILE
 from millrace.specs.files import read_spec_file
-from millrace.specs.schema import SCHEMA_FILE, table_spec_schema
+from millrace.specs.schema import table_spec_schema
 from tests.support.documents.refusals import only_problem, problems_of
 from tests.support.documents.specs import bronze_document, gold_document, query_document, silver_document, write_specs
 
@@ -138,7 +139,7 @@ def test_a_rule_with_several_errors_has_a_finding_for_each(tmp_path: Path) -> No
     assert len({one.key for one in found}) == len(found) == 5, found
 
 
-SHIPPED = sorted((PROJECT / "include" / "tables").rglob("*.yaml"))
+SHIPPED = sorted((CLONE / "tables").rglob("*.yaml"))
 SILVER_QUERY = query_document("silver.last_orders", keys=["order_id"])
 VALIDATOR = jsonschema.Draft202012Validator(table_spec_schema())
 
@@ -155,7 +156,7 @@ def test_every_shipped_spec_fits_and_points_its_editor_to_the_schema() -> None:
         assert errors_of(read_spec_file(path).document) == []
         first = path.read_text().split("\n")[0]
         assert first.startswith("# yaml-language-server: $schema=")
-        assert (path.parent / first.partition("=")[2]).resolve() == PROJECT / "include" / SCHEMA_FILE
+        assert (path.parent / first.partition("=")[2]).resolve() == CLONE / SCHEMA_FILE
 
 
 @pytest.mark.parametrize("document", [bronze_document(), silver_document(), SILVER_QUERY, gold_document()])

@@ -10,7 +10,7 @@ import time
 
 import psutil
 
-from millrace.settings import PROJECT
+from embedded.clone import CLONE
 from millrace.spark_conf import STARTED_BY
 
 DRIVER = """
@@ -30,7 +30,7 @@ child.wait()
 
 def test_a_driver_whose_task_was_killed_ends_soon() -> None:
     task = subprocess.Popen(
-        [sys.executable, "-c", TASK, DRIVER], cwd=PROJECT, stdout=subprocess.PIPE, text=True, env=environment()
+        [sys.executable, "-c", TASK, DRIVER], cwd=CLONE, stdout=subprocess.PIPE, text=True, env=environment()
     )
     driver = psutil.Process(int(task.stdout.readline()))
     time.sleep(2.5)  # it has looked twice
@@ -50,7 +50,7 @@ def test_a_driver_whose_task_is_gone_before_it_looks_ends_at_once() -> None:
 
 def run_to_its_end(driver: str, variables: dict[str, str]) -> subprocess.CompletedProcess[str]:
     command, env = [sys.executable, "-c", driver], {**environment(), **variables}
-    return subprocess.run(command, cwd=PROJECT, env=env, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(command, cwd=CLONE, env=env, capture_output=True, text=True, timeout=60, check=False)
 
 
 def environment() -> dict[str, str]:
@@ -67,7 +67,7 @@ for name in ("__main__", "millrace_spark.protocol.batches", "millrace.control.le
 
 
 def test_a_driver_logs_what_its_job_and_its_modules_say_but_not_libraries() -> None:
-    ended = run_to_its_end(LOGGING_DRIVER, {"PYTHONPATH": str(PROJECT)})
+    ended = run_to_its_end(LOGGING_DRIVER, {"PYTHONPATH": str(CLONE)})
     lines = [line.split(" INFO ")[1] for line in ended.stderr.splitlines()]
     names = ("__main__", "millrace_spark.protocol.batches", "millrace.control.leases", "millrace")
     assert lines == [f"{name}: from {name}" for name in names], "the job itself runs as __main__"

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
+from embedded.clone import CLONE
 from lakehouse_airflow.airflow_internals import INTERNALS
 from lakehouse_airflow.hooks.spark_job import SparkJobHook
-from millrace.settings import PROJECT
 
-PACKAGE = PROJECT / "plugins" / "lakehouse_airflow"
+PACKAGE = CLONE / "plugins" / "lakehouse_airflow"
 PUBLIC = ("airflow.sdk", "airflow.sdk.exceptions", "airflow.sdk.configuration", "airflow.sdk.log", "airflow.sdk.types")
 PUBLIC_PARTS = ("airflow.listeners", "airflow.plugins_manager", "airflow.providers.", "airflow.triggers.base")
 HOOK = "airflow.providers.apache.spark.hooks.spark_submit:SparkSubmitHook"

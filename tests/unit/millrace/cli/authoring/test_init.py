@@ -51,6 +51,13 @@ def test_it_names_what_it_wrote_and_the_command_that_loads_it(
     assert lakehouse("check").exit_code == 0
 
 
+def test_the_dag_file_is_written_beside_the_folder_of_the_specs(
+    lakehouse: Lakehouse, landing: Path, tmp_path: Path
+) -> None:
+    answer = lakehouse("init", "store", str(landing))
+    assert f"wrote {tmp_path / 'dags/store.py'}\n" in answer.stdout, answer.output
+
+
 def test_nothing_is_overwritten(init: Init, tmp_path: Path) -> None:
     assert init().exit_code == 0
     before = file_contents(tmp_path / "tables")

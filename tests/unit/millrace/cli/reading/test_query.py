@@ -19,14 +19,15 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
+from embedded.clone import CLONE
 from millrace.cli.reading.query import Query
 from millrace.errors import ExitCode
 from millrace.paths import LakehousePaths
-from millrace.settings import PROJECT, Settings
+from millrace.settings import Settings
 from tests.support.cli import Lakehouse
 from tests.support.reading.certified_lake import ORDERS, now_of, orders, write_version
 
-COMMAND = str(PROJECT / ".venv" / "bin" / "lakehouse")
+COMMAND = str(CLONE / ".venv" / "bin" / "lakehouse")
 
 
 LATE = "SELECT CASE WHEN n = 2000000 THEN error('late') ELSE n END FROM range(3000000) AS numbers(n)"
@@ -202,7 +203,7 @@ def test_a_terminal_gets_a_table_that_fits_and_the_versions_that_were_read(place
     wide = "repeat('c', 30) AS c, repeat('d', 30) AS d, n AS e"
     sql = f"SELECT n, repeat('x', 90) AS \"[b]wide\", {wide} FROM silver.orders, range(30)"
     process = subprocess.Popen(
-        [COMMAND, "query", sql, "--limit", "2"], stdout=slave, stderr=subprocess.PIPE, env=environment, cwd=PROJECT
+        [COMMAND, "query", sql, "--limit", "2"], stdout=slave, stderr=subprocess.PIPE, env=environment, cwd=CLONE
     )
     os.close(slave)
     shown = b""

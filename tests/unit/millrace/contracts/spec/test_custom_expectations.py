@@ -8,13 +8,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+from embedded.clone import CLONE
 from millrace.contracts.spec.arguments import Arguments
 from millrace.contracts.spec.custom_expectations import CustomExpectation, expectation_name, read_custom_expectations
 from millrace.contracts.spec.expectation_arguments import COMPARISONS, ROW_EXPECTATIONS, VERSION_EXPECTATIONS
-from millrace.settings import PROJECT
 from tests.support.documents.specs import bronze_document, silver_document, write_specs
 
-EXAMPLE = PROJECT / "docs" / "examples" / "expectations"
+EXAMPLE = CLONE / "docs" / "examples" / "expectations"
 KNOWN = {**ROW_EXPECTATIONS, **VERSION_EXPECTATIONS, **COMPARISONS}
 EAN = "expect_column_values_to_be_ean13"
 

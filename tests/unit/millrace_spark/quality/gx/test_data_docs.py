@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from embedded.clone import CLONE
 from millrace.contracts.interval import Interval
 from millrace.contracts.job.args import CheckedVersion, DataDocsArgs
 from millrace.contracts.job.report import CheckResult
@@ -27,7 +28,6 @@ from millrace.control.gates.gates import Gates, RecordedResult
 from millrace.control.gates.result import GateResult, Override
 from millrace.errors import NotReadyError
 from millrace.paths import LakehousePaths, RunPaths
-from millrace.settings import PROJECT
 from millrace_spark.jobs.data_docs import build
 from millrace_spark.quality.verdicts.carried_figures import carried_check
 from tests.support.ledger.delta_tables import append, clean_log, create_table
@@ -265,7 +265,7 @@ def test_a_second_build_returns_the_same_pages_without_great_expectations(args: 
         "print(build(DataDocsArgs.from_argv(sys.argv[1:])))\n"
         "assert 'great_expectations' not in sys.modules and 'pyspark' not in sys.modules"
     )
-    environment = {**os.environ, "PYTHONPATH": str(PROJECT)}
+    environment = {**os.environ, "PYTHONPATH": str(CLONE)}
     command = [sys.executable, "-c", code, *args.to_argv()]
     again = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert (again.returncode, again.stdout.strip()) == (0, name), again.stderr

@@ -15,11 +15,12 @@ import pytest
 from airflow.providers.apache.spark.hooks import spark_submit
 from airflow.sdk.exceptions import AirflowFailException
 
+from embedded.clone import CLONE
 from lakehouse_airflow.hooks.driver_log import DriverLog
 from lakehouse_airflow.hooks.spark_job import SparkJobHook
 from lakehouse_airflow.hooks.store_access import prepare_process, reach_store
 from millrace.errors import SparkUnavailableError
-from millrace.settings import PROJECT, Settings
+from millrace.settings import Settings
 from millrace.spark_conf import LATE_COMPILER, STARTED_BY, launch_conf
 
 APPLICATION = "/project/spark_jobs/millrace_spark/jobs/silver_merge.py"
@@ -202,6 +203,6 @@ def test_what_nobody_knows_in_the_extra_is_named(monkeypatch: pytest.MonkeyPatch
 
 
 def test_every_operator_takes_its_settings_from_here() -> None:
-    sources = {file.name: file.read_text() for file in (PROJECT / "plugins/lakehouse_airflow/operators").glob("*.py")}
+    sources = {file.name: file.read_text() for file in (CLONE / "plugins/lakehouse_airflow/operators").glob("*.py")}
     assert sum("prepare_process()" in source for source in sources.values()) >= 5
     assert [name for name, source in sources.items() if " Settings()" in source] == []

@@ -13,6 +13,7 @@ import pytest
 from fastapi import HTTPException
 from filelock import FileLock
 
+from embedded.clone import CLONE
 from lakehouse_airflow.ui import data_docs
 from lakehouse_airflow.ui.data_docs import open_page, read_page, run_folder
 from millrace.contracts.job.args import CheckedVersion
@@ -21,7 +22,7 @@ from millrace.control.gates.result import GateResult
 from millrace.control.gates.run_results import folder_name
 from millrace.control.ledger.resolution import table_id
 from millrace.paths import LakehousePaths, RunPaths
-from millrace.settings import PROJECT, Settings
+from millrace.settings import Settings
 from tests.support.ledger.delta_tables import create_table
 
 DAG, RUN, NAME = "shop", "manual__2013-01-05T00:00:00+00:00", "0123456789abcdef"
@@ -133,6 +134,6 @@ def test_the_plugin_imports_no_web_framework_and_no_engine() -> None:
         f"import sys, airflow.plugins_manager; before = set(sys.modules)\nimport lakehouse_airflow.ui.plugin\n"
         f"assert not [name for name in {heavy} if name in set(sys.modules) - before]"
     )
-    environment = {"PYTHONPATH": f"{PROJECT}:{PROJECT / 'plugins'}", "PATH": "/usr/bin:/bin"}
+    environment = {"PYTHONPATH": f"{CLONE}:{CLONE / 'plugins'}", "PATH": "/usr/bin:/bin"}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
