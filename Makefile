@@ -102,7 +102,7 @@ lint: setup ## ruff, mypy, the import contracts, and the examples in docstrings
 	@.venv/bin/lint-imports
 	@# Each module is imported for its examples; the settings of a private Airflow must be there before that.
 	@$(PYTHON) -m pytest --quiet -p tests.conftest -p tests.unit.plugins.conftest --doctest-modules \
-		include/millrace spark_jobs/millrace_spark plugins embedded demo containers
+		--ignore include/millrace/new_project include/millrace spark_jobs/millrace_spark plugins embedded demo containers
 
 kafka: setup ## a Kafka broker of our own, for tests and the Kafka demo (43 MB)
 	@$(PYTHON) -m embedded.kafka_broker

@@ -1,13 +1,12 @@
 """``python -m tests.own_airflow``: a stock Airflow in an empty folder, Millrace's wheel, and a day through both.
 
-It follows the guide *Add Millrace to your Airflow*, with nothing of this project but the wheel on the path.
+It follows the guide *Add Millrace to your Airflow*, with nothing of this clone but the wheel on the path.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -15,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import httpx
+import yaml
 
 from embedded.airflow.api import AirflowApi
 from embedded.clone import CLONE
@@ -26,32 +26,11 @@ DAY = "2025-07-01"
 _USER = "admin"
 _PATIENCE_S = 600
 
-_BRONZE = """table: bronze.orders
-description: orders of the shop
-owner: sales
-source: {landing: orders, path: "date={interval_start:%Y-%m-%d}", format: json}
-columns:
-  id: {type: bigint}
-  amount: {type: "decimal(10,2)"}
-"""
-_SILVER = """table: silver.orders
-description: the last state of each order
-owner: sales
-source: bronze.orders
-keys: [id]
-columns:
-  id: {type: bigint, nullable: false}
-  amount: {type: "decimal(10,2)"}
-expectations:
-  - expect_column_values_to_be_between: {column: amount, min_value: 0}
-    action: quarantine
-    reason: no negative amounts
-"""
 _READ = """import sys
 from millrace import certified
-rows = certified("silver.orders").arrow().select(["id", "amount"]).to_pylist()
+rows = certified("silver.orders").arrow().select(["order_id", "amount"]).to_pylist()
 assert not {"airflow", "pyspark"} & set(sys.modules), "readers load neither"
-print(sorted((row["id"], str(row["amount"])) for row in rows))
+print(sorted((row["order_id"], str(row["amount"])) for row in rows))
 """
 
 
@@ -61,13 +40,14 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="own-airflow-") as name:
         folder = Path(name)
         python = install(wheel, folder)
-        lay_out(folder)
-        environment = environment_of(folder, python)
-        run([str(python.parent / "lakehouse"), "jars", "--into", str(folder / "jars")], folder, environment)
-        run([str(python.parent / "lakehouse"), "check"], folder, environment)
-        load(folder, python, environment)
-        rows = run([str(python), "-c", _READ], folder, environment)
-        assert rows.strip() == "[(1, '5.00'), (2, '7.50')]", rows
+        lakehouse, shop = str(python.parent / "lakehouse"), folder / "shop"
+        environment = foreign_environment(python)
+        run([lakehouse, "new", "shop"], folder, environment)
+        run([lakehouse, "jars"], shop, environment)
+        run([lakehouse, "check"], shop, environment)
+        load(folder, python, {**environment, **airflow_settings(shop, folder)})
+        rows = run([str(python), "-c", _READ], shop / "tables", environment)
+        assert rows.strip() == "[(1, '25.00'), (2, '12.50')]", rows
         sys.stdout.write("A day went through a stock Airflow with the wheel of Millrace: every row is right.\n")
 
 
@@ -80,38 +60,26 @@ def install(wheel: Path, folder: Path) -> Path:
     return python
 
 
-def lay_out(folder: Path) -> None:
-    """Write the specs, the DAG file of the guide, and the files of a day, one row of which is refused."""
-    for layer, spec in (("bronze", _BRONZE), ("silver", _SILVER)):
-        (folder / "tables" / layer / "shop").mkdir(parents=True)
-        (folder / "tables" / layer / "shop" / "orders.yaml").write_text(spec)
-    (folder / "dags").mkdir()
-    shutil.copy(CLONE / "docs" / "examples" / "own_airflow" / "shop.py", folder / "dags")
-    landing = folder / "landing" / "orders" / f"date={DAY}"
-    landing.mkdir(parents=True)
-    amounts = ((1, 5), (2, 7.5), (3, -1))
-    (landing / "a.json").write_text("".join(f"{json.dumps({'id': at, 'amount': amount})}\n" for at, amount in amounts))
+def foreign_environment(python: Path) -> dict[str, str]:
+    """Return the environment of this process without what is this clone's."""
+    own = ("AIRFLOW", "SPARK_", "PYSPARK_", "PYTHON", "LAKEHOUSE_", "VIRTUAL_ENV")
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(own)}
+    return {**kept, "PATH": f"{python.parent}{os.pathsep}{kept.get('PATH', os.defpath)}"}
 
 
-def environment_of(folder: Path, python: Path) -> dict[str, str]:
-    """Return the environment of Airflow and the command line: that of this process without this project."""
-    foreign = ("AIRFLOW", "SPARK_", "PYSPARK_", "PYTHON", "LAKEHOUSE_", "VIRTUAL_ENV")
-    own = {key: value for key, value in os.environ.items() if not key.startswith(foreign)}
-    places = {"ROOT": "lakehouse", "LANDING": "landing", "TABLES": "tables", "JARS": "jars"}
+def airflow_settings(project: Path, folder: Path) -> dict[str, str]:
+    """Return the settings of Airflow: those of the project's compose file, with the places of this machine."""
     port = free_port()
-    settings = {
-        **{f"CORE__{key}": value for key, value in (("DAGS_FOLDER", str(folder / "dags")), ("LOAD_EXAMPLES", "False"))},
-        "CORE__SIMPLE_AUTH_MANAGER_USERS": f"{_USER}:admin",
-        "CORE__EXECUTION_API_SERVER_URL": f"http://127.0.0.1:{port}/execution/",
-        **{"API__HOST": "127.0.0.1", "API__PORT": str(port), "API__BASE_URL": f"http://127.0.0.1:{port}"},
-    }
+    compose = yaml.safe_load((project / "docker-compose.yaml").read_text())
     return {
-        **own,
-        **{f"LAKEHOUSE_{key}": str(folder / name) for key, name in places.items()},
-        **{f"AIRFLOW__{key}": value for key, value in settings.items()},
+        **compose["services"]["airflow"]["environment"],
+        "LAKEHOUSE_PROJECT": str(project),
+        "LAKEHOUSE_JARS": str(project / ".jars"),
         "AIRFLOW_HOME": str(folder / "airflow"),
-        "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps({"conn_type": "spark", "host": "local[2]"}),
-        "PATH": f"{python.parent}{os.pathsep}{own.get('PATH', os.defpath)}",
+        "AIRFLOW__CORE__DAGS_FOLDER": str(project / "dags"),
+        "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"http://127.0.0.1:{port}/execution/",
+        **{f"AIRFLOW__API__{key}": value for key, value in (("HOST", "127.0.0.1"), ("PORT", str(port)))},
+        "AIRFLOW__API__BASE_URL": f"http://127.0.0.1:{port}",
     }
 
 

@@ -48,6 +48,24 @@ def services(model: dict[str, Any]) -> dict[str, Service]:
     return dict(model["services"])
 
 
+def test_the_compose_file_of_a_new_project_names_what_the_image_has() -> None:
+    file = CLONE / "include/millrace/new_project/docker-compose.yaml"
+    config = run(TOOLS / "docker-compose", "--file", file, "--profile", "*", "config", "--format", "json")
+    assert (config.returncode, config.stderr) == (0, "")
+    image = (CLONE / "Dockerfile").read_text()
+    own = json.loads(config.stdout)["services"]
+    assert own.keys() == {"airflow", "lakehouse"}
+    for service in own.values():
+        assert service["image"] == OWN_IMAGE
+        assert (TOOLS / (service["entrypoint"] or service["command"])[0]).is_file(), "a command of its packages"
+        assert service["environment"]["LAKEHOUSE_JARS"] == "/opt/millrace/.jars"
+        targets = {volume["target"] for volume in service["volumes"]}
+        assert targets == {service["environment"]["LAKEHOUSE_PROJECT"], "/var/lib/millrace"}
+    assert "WORKDIR /opt/millrace\nCOPY --from=build /opt/java /opt/java\n" in image
+    assert "COPY --from=build /opt/millrace/.jars .jars\n" in image
+    assert re.search(r"install .* --owner millrace .*\n.* /var/lib/millrace ", image), "a volume is its user's"
+
+
 def those(services: dict[str, Service], is_wrong: Any) -> list[str]:
     """Return the names of the services for which `is_wrong` is true; there are services at all."""
     assert len(services) > 10

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from millrace.cli.authoring.commands import infer, init, schema, suggest
+from millrace.cli.authoring.commands import infer, init, new, schema, suggest
 from millrace.cli.completion import domain_names, table_names
 from millrace.cli.jars import jars
 from millrace.cli.listings.as_json import AsJson, show_listing
@@ -278,6 +278,7 @@ def columns(
     show_listing(items, lambda: column_table(items), as_json=as_json)
 
 
+app.command()(new)
 app.command()(init)
 app.command()(infer)
 app.command()(suggest)

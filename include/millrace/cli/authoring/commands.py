@@ -14,6 +14,16 @@ from millrace.cli.completion import domain_names, table_names
 from millrace.cli.listings.as_json import AsJson
 
 
+def new(folder: Annotated[Path, typer.Argument(help="The folder of the project: a new one, or an empty one.")]) -> None:
+    """Write a project of your own: specs, a DAG file, tests and settings, with a small example that runs at once."""
+    from millrace.cli.authoring.new import write_project
+    from millrace.cli.output import show
+    from millrace.settings import Settings
+
+    commands = write_project(folder, Settings())
+    show(f"wrote the project {folder}; its example has three days of a shop:", *(f"  {line}" for line in commands))
+
+
 def infer(
     folder: Annotated[str, typer.Argument(help="A feed's folder below the landing root.")],
     table: Annotated[str | None, typer.Option(help="Name of the table; default bronze.<folder>.")] = None,
