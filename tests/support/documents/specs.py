@@ -8,9 +8,9 @@ from typing import Any
 
 import yaml
 
+from embedded.clone import CLONE
 from millrace.catalog import Catalog
 from millrace.contracts.spec.table_spec import AnySpec, BronzeSpec, GoldSpec, SilverSpec, parse_spec
-from millrace.settings import Settings
 
 Document = dict[str, Any]
 
@@ -116,5 +116,5 @@ def write_spec(folder: Path, place: str, text: str) -> Path:
     return path
 
 
-SHIPPED: Path = Settings.model_fields["tables"].default
+SHIPPED = CLONE / "tables"
 """The folder of the specs that ship with Millrace."""

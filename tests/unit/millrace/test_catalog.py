@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 from millrace.catalog import Catalog, load_catalog
 from millrace.contracts.spec.table_spec import BronzeSpec, GoldSpec, SilverSpec
 from millrace.errors import SpecError
-from millrace.settings import Settings
 from millrace.specs.checks.sql import sql_problems
 from millrace.specs.problem import SpecsRefusedError
 from tests.support.documents.odd_specs import SPECS, write_mutated
 from tests.support.documents.specs import (
+    SHIPPED,
     bronze_document,
     bronze_spec,
     catalog_of,
@@ -77,7 +77,7 @@ class TestSoundSpecs:
         assert catalog.invalid["gold.z"].source_tables == ("gold.revenue_daily",)
 
     def test_the_shipped_specs_are_sound_and_describe_every_column(self) -> None:
-        catalog = load_catalog(Settings.model_fields["tables"].default)
+        catalog = load_catalog(SHIPPED)
         assert set(catalog.specs) >= {"bronze.flight_events", "silver.flights", "gold.delay_by_weather"}
         for spec in catalog.specs.values():
             assert spec.description
