@@ -34,7 +34,7 @@ _MOST_UNREAD = 5
 
 _NO_SILVER = """\
 # decide: no column and no pair of columns identifies a row of the delivered files, so that no silver table is proposed.
-# If you know the keys, describe it in silver/{domain}/{name}.yaml (docs/guides/add-a-table.md).
+# If you know the keys, describe it in silver/{domain}/{name}.yaml (docs/reference/silver.md).
 """
 
 

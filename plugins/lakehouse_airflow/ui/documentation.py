@@ -1,7 +1,8 @@
-"""Serve the pages of `docs/`: the glossary, the guides and the decisions, which link one another."""
+"""Serve the pages of `docs/`: the glossary, the guides, the reference and the decisions, which link one another."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from fastapi import APIRouter, HTTPException
@@ -31,5 +32,7 @@ def read_documentation(page: str) -> Response:
         raise HTTPException(status.HTTP_404_NOT_FOUND, "there is no such page of docs/")
     if file.suffix in _PICTURES:
         return FileResponse(file)
-    body = MarkdownIt("commonmark", {"html": False}).enable("table").render(file.read_text(encoding="utf-8"))
+    # Comments mark what is generated; they would be shown.
+    text = re.sub(r"^<!--.*?-->$", "", file.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    body = MarkdownIt("commonmark", {"html": False}).enable("table").render(text)
     return html_page(file.stem, body)

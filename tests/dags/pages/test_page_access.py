@@ -137,6 +137,7 @@ def test_the_menu_leads_to_the_glossary_and_the_glossary_to_the_guides(server: T
     for guide in guides:
         page = server.get(urljoin(GLOSSARY, guide), headers=login(server, "ann"))
         assert (page.status_code, "<h1>" in page.text) == (200, True), guide
+        assert "!-- " not in page.text, guide
 
 
 def test_a_guide_shows_its_pictures(server: TestClient) -> None:

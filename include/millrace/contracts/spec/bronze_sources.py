@@ -45,8 +45,9 @@ class WaitSpec(StrictModel):
     """The wait of a sensor or a deferrable task in Airflow for the landing files of its interval.
 
     Attributes:
-        timeout: how long a task waits, from its start: `<n> seconds`, `<n> minutes` or `<n> hours`; then it fails.
-        poke_interval: how often Airflow's triggerer looks for the files, in the same units.
+        timeout: how long a task waits, from the start of the table's first task; then it fails. With `0 seconds` it
+            fails at once.
+        poke_interval: how often Airflow's triggerer looks for the files.
     """
 
     timeout: Wait = Field(default=timedelta(minutes=75), json_schema_extra={"default": "75 minutes"})
@@ -67,12 +68,12 @@ class FileLimits(StrictModel):
         record: the size of a record, unpacked: a line of JSON, an element of an array, a record of a CSV file; of the
             last two in characters.
         header: the size of the header of a CSV file, in characters.
-        columns: the number of columns of a file (CSV, Parquet, Avro).
+        columns: the number of columns of a CSV, Parquet or Avro file.
         block: the size of a block of an Avro file, unpacked.
         expansion: how many times its size a compressed file has unpacked; a small one may have the size of a `record`.
-        memory: what the process that reads a Parquet or Avro file before Spark may use for that.
-        time: the computing time of that process, per 64 MiB of the file or a part of that: `<n> seconds`, `<n> minutes`
-            or `<n> hours`.
+        memory: what the process that reads a Parquet or Avro file before Spark may use for that (on Linux).
+        time: the computing time of that process, per 64 MiB of the file or a part of that; a well compressed file takes
+            up to three minutes.
     """
 
     record: Bytes = Field(default=ByteSize(16 << 20), json_schema_extra={"default": "16 MiB"})
@@ -103,7 +104,8 @@ class LandingSource(StrictModel):
         path: folder of one interval below `landing`, with Python format fields of `interval_start` and `interval_end`;
             without such a field every run loads all new files of the folder.
         files: glob of the file names in the folder and below; a glob with a slash matches their paths. Other files are
-            ignored.
+            ignored, and so are hidden and unfinished ones: names that begin with `.` or `_`, or end in `.tmp`,
+            `.partial`, `.inprogress`, `._COPYING_` or `.crc`.
         format: `json` (one object per line, or one array of objects), `csv` (with a header line), `parquet` or `avro`;
             JSON and CSV files whose names end in `.gz` or `.zst` are unpacked.
         delimiter: CSV files: the character between two values.
@@ -111,21 +113,21 @@ class LandingSource(StrictModel):
         escape: CSV files: the character before a quote within a value; by default a quote is doubled.
         header: CSV files: whether the first line names the columns; without it the columns are those of the spec, in
             its order.
-        multi_line: CSV files: whether a quoted value may contain line ends; if not, Spark can read a file in parts.
-        encoding: CSV files: the encoding; other formats are UTF-8.
+        multi_line: CSV files: whether a quoted value may contain line ends; if not, Spark can read one very large file
+            in parallel, but cuts such values.
+        encoding: CSV files: the encoding; other formats are UTF-8. A file that is not valid text of it is broken.
         field_names: `exact`, or `any_case`: whether a column also reads a field whose name differs in upper and lower
             case only.
         on_changed_file: what happens when a loaded file is delivered again with other content: `reject` fails the run
             and names both, `append_new_version` loads it too and keeps the old rows, `replace` replaces the old rows,
             also in silver and gold.
-        min_age: how old a file must be, `<n> seconds`, `<n> minutes` or `<n> hours`; a younger file may be unfinished,
-            and waits.
+        min_age: how old a file must be; a younger file may be unfinished, and waits.
         wait: how long a sensor or a deferrable task in Airflow waits for files that are not there yet.
         max_attempts_per_file: the number of runs that a file fails if it cannot be loaded, or kills whatever loads it;
             later runs continue without it, until it is delivered again or replayed.
         max_files_per_batch: the most files that a batch loads; the run makes further batches until all are loaded.
         max_bytes_per_batch: the most bytes that a batch loads, such as `10 GiB`; it loads at least one file.
-        limits: the most that one file may ask of those who read it.
+        limits: the most that one file may ask of those who read it; a file that asks for more is broken.
     """
 
     landing: str
@@ -178,7 +180,7 @@ class KafkaSource(StrictModel):
     """The Kafka topics that a bronze table reads; each message becomes one row.
 
     Attributes:
-        kafka: the name of the cluster in LAKEHOUSE_KAFKA, which has the client's settings.
+        kafka: the name of the cluster in `LAKEHOUSE_KAFKA`, which has the client's settings.
         topics: the names of the topics; or else `topic_pattern`.
         topic_pattern: regular expression of whole topic names; a topic that is created later is read from its start.
         starting_offsets: where the first batch starts: `earliest`, `latest`, or an instant, such as
@@ -186,16 +188,18 @@ class KafkaSource(StrictModel):
         format: the format of a message's value: `json` (one object), `csv` (one line, with the values in the order of
             the columns), `avro` (with `avro_schema`), or `raw` (bytes, in a column `value`).
         delimiter: CSV values: the character between two values.
-        avro_schema: the Avro schema of the values, as JSON.
+        avro_schema: the Avro schema of the values, as JSON: plain Avro, one record. A value with the five bytes of a
+            schema registry, or with anything after the record, goes to the quarantine.
         field_names: `exact`, or `any_case`: whether a column also reads a field whose name differs in upper and lower
             case only.
         transforms: column -> Spark SQL over the message's `key`, `value`, `headers`, `topic`, `partition`, `offset` and
-            `timestamp`, with the names and types of Spark's Kafka source: such as `cast(key as string)`.
+            `timestamp`, with the names and types of Spark's Kafka source: `key` and `value` are bytes. The same message
+            gives the same value again: no clock, no chance.
         headers: whether the messages' headers are kept, in `_headers`.
-        max_messages_per_batch: the most messages that a batch reads; the run continues with further batches.
+        max_messages_per_batch: the most messages that a batch reads, spread over the partitions; the run continues with
+            further batches until it has read all that were there when it began.
         min_bytes_per_file: messages that would make a smaller file wait for more, but no longer than `allowed_latency`.
-        allowed_latency: how long after the last batch messages may wait for `min_bytes_per_file`: `<n> seconds`,
-            `<n> minutes` or `<n> hours`.
+        allowed_latency: how long after the last batch messages may wait for `min_bytes_per_file`.
         accepted_losses: messages that the brokers deleted before they were read, without which runs go on, as the
             error of a run names them: `topic/partition first-last id`, or `topic id`; any other loss fails the run.
     """

@@ -48,15 +48,20 @@ class ChangeData(StrictModel):
             others: `before_sequence` whatever the sequence of the events, `after_sequence` only of events with the same
             sequence. Without it the sequence alone decides.
         columns: the table's columns, with their types.
-        keys: the columns that identify a row.
+        keys: the columns that identify a row; a row without one of them is quarantined.
         sequence_by: the columns of the spec that order the events of one key; without them their intervals order them.
+            A row without one of them is quarantined. Of two events with the same sequence, the one with the greater
+            hash counts, every time.
         stored_as_scd_type: 1 keeps the last state of a key, 2 every state, each from `__START_AT` to `__END_AT`.
-        apply_as_deletes: Spark SQL over the source's columns; a row for which it is true deletes its key.
-        apply_as_truncates: Spark SQL over the source's columns; a row for which it is true deletes every key.
-        ignore_null_updates: whether a null in an event leaves the column unchanged.
+        apply_as_deletes: Spark SQL over the source's columns; a row for which it is true deletes its key. Rules check
+            only its key and sequence. The delete is remembered, so that an older event cannot insert the key again.
+        apply_as_truncates: Spark SQL over the source's columns; a row for which it is true deletes every key whose last
+            event is not later; it needs a sequence but no key. Not with history or `ignore_null_updates`.
+        ignore_null_updates: whether a null in an event keeps the column's earlier value, back to the last delete.
         except_column_list: columns that expressions, rules and the sequence can use, but that the table does not store.
         track_history_column_list: type 2: only a change of these columns begins a new period; the others are updated.
-        track_history_except_column_list: type 2: a change of only these columns begins no new period.
+        track_history_except_column_list: type 2: a change of only these columns begins no new period. By default every
+            stored column but the keys is tracked.
     """
 
     model_config = ConfigDict(json_schema_extra={"oneOf": [{"required": ["source"]}, {"required": ["sources"]}]})

@@ -24,12 +24,12 @@ class ColumnSpec(ValueReading):
     Attributes:
         type: the Spark SQL type of the stored column, also `struct<name: type, ...>`, `array<type>` and
             `map<string, type>`.
-        nullable: false refuses a row without a value (reason `<column> is null`).
+        nullable: `false` quarantines a row without a value (reason `<column> is null`).
         required: bronze: whether a file without the column is broken; if not, the column is null in the file's rows.
         description: the meaning of the values, with their unit.
         classification: who may see the values. Without it the table's counts; or `restricted`, if the column comes from
             a restricted column.
-        expression: `from` in YAML. Bronze: the field that it reads, or the path of a part of it; silver: Spark SQL over
+        expression: bronze: the field that it reads, or the path of a part of it; silver: Spark SQL over
             the source's columns. By default the field or the column of the same name.
     """
 
@@ -52,7 +52,7 @@ class VacuumSpec(StrictModel):
     """The retention of files that the newest version does not need.
 
     Attributes:
-        retain: `<n> hours` or `<n> days`; older versions can be neither read nor restored.
+        retain: how long old versions can be read and restored.
     """
 
     retain: Retention = "30 days"
@@ -62,8 +62,9 @@ class TombstonesSpec(StrictModel):
     """The retention of the tombstones of a silver table.
 
     Attributes:
-        retain: `<n> hours` or `<n> days` after the merge of the delete; after that, a late event that is older than the
-            delete inserts the key again. None keeps tombstones for ever.
+        retain: how long after its merge a delete is remembered; after that, a late event that is older than the delete
+            inserts the key again. Without it, for ever. For tables with `apply_as_deletes`, without history and without
+            `ignore_null_updates`.
     """
 
     retain: Retention | None = None
@@ -75,10 +76,11 @@ class MaintenanceSpec(StrictModel):
     Attributes:
         optimize: `auto` bin-packs when there are many small files and, if `zorder_by` is set, Z-orders when a fifth of
             the table was written since the last time; `off` does neither.
-        target_file_size: the size that data files should have, such as `64 MiB`; None for a thousandth of the table,
-            from 16 MiB, or 2 MiB if it is computed from other tables, to 1 GiB.
+        target_file_size: the size that data files should have; by default a thousandth of the table, from 16 MiB, or
+            2 MiB if it is computed from other tables, to 1 GiB.
         vacuum: how long unused files are kept.
-        change_data_feed: whether Delta records row changes, which the next layer reads.
+        change_data_feed: whether Delta records row changes; without them a downstream table reads all of this one each
+            time.
     """
 
     optimize: Literal["auto", "off"] = "auto"
@@ -102,7 +104,7 @@ class GoldMaintenanceSpec(MaintenanceSpec):
 
     Attributes:
         verify: of how many values of `refresh_by` maintenance compares the groups with a computation from scratch,
-            others each time; `off` or 0 compares nothing. None means 10, and nothing for a table that each run computes
+            others each time; `off` or 0 compares nothing. By default 10, and nothing for a table that each run computes
             whole.
     """
 
@@ -113,7 +115,7 @@ class QuarantineSpec(StrictModel):
     """The time that quarantined rows may wait.
 
     Attributes:
-        warn_after: `<n> hours` or `<n> days`; after that, each run and `lakehouse quarantine list` warn of them.
+        warn_after: how long refused rows may wait before each run and `lakehouse quarantine list` warn of them.
     """
 
     warn_after: Retention = "7 days"
@@ -124,9 +126,8 @@ class ConflictSpec(StrictModel):
 
     Attributes:
         max_commit_retries: the number of retries of a write that lost against another commit.
-        retry_for: how long retries may begin; a retry that has begun is not interrupted: `<n> seconds`, `<n> minutes`
-            or `<n> hours`.
-        wait_for_lease: how long a run waits while another run or maintenance works on the table, in the same units.
+        retry_for: how long retries may begin; a retry that has begun is not interrupted.
+        wait_for_lease: how long a run waits while another run or maintenance works on the table.
     """
 
     max_commit_retries: int = Field(default=7, ge=0)
@@ -151,11 +152,11 @@ class TableSpec(StrictModel):
     """The settings of all layers.
 
     Attributes:
-        table: `<layer>.<name>`, the same in YAML, UI, ledger and folder.
-        description: what one row is.
-        owner: the team to ask.
+        table: `<layer>.<name>`, with the layer of the folder and the name of the file.
+        description: what one row is; shown in Airflow, and stored with the table.
+        owner: the team to ask; the owner of the table's tasks in the DAG of its domain.
         classification: who may see the data. Values of a column that is `restricted` are shown nowhere but in the
-            tables and their quarantine: not in reports, logs, questions, alerts and pages.
+            tables and their quarantine; the other three are labels.
         domain: the business area, from the file's folder.
         expectations: the rules for rows (`quarantine`, `drop`) and for table versions (`warn`, `fail`).
         on_refusal: what happens to a version that the gate refuses: `keep` it as the newest, or `restore` the rows of
@@ -164,7 +165,8 @@ class TableSpec(StrictModel):
         zorder_by: the columns by which maintenance clusters the files: those that queries and merges filter on.
         maintenance: what table maintenance does.
         conflicts: how long writers of the table retry and wait because of each other.
-        delta: further Delta table properties, `delta.<name>: <value>`.
+        delta: further Delta table properties, `delta.<name>: <value>`. Refused are those that some readers do not
+            support (deletion vectors, column mapping, ...), and those that a key above sets.
     """
 
     table: str

@@ -162,9 +162,68 @@ ARGUMENT_SCHEMAS: dict[str, dict[str, Any]] = {
 """Argument -> the JSON Schema of its value, for the catalog's checks and for the editors' schema."""
 
 
+ARGUMENT_MEANINGS = {
+    "column": "the column",
+    "column_A": "the column whose value is compared",
+    "column_B": "the column that it is compared with",
+    "column_list": "the columns, together",
+    "column_set": "the names of the columns that the table has",
+    "column_index": "the place of the column, counted from 0; the place 0 itself is not checked",
+    "value_set": "the values",
+    "regex": "a regular expression, in the form of Java; a match anywhere in the text counts",
+    "value": "the number",
+    "min_value": "the lower bound, which itself passes",
+    "max_value": "the upper bound, which itself passes",
+    "strict_min": "whether the lower bound itself fails",
+    "strict_max": "whether the upper bound itself fails",
+    "or_equal": "whether equal values pass",
+    "exact_match": "whether further columns fail; true by default",
+    "mostly": "the share of the rows that must pass; 1 by default",
+    "max_age": "how much older than the reference the newest value may be",
+    "as_of": "the reference: the end of the batch's interval (default), or the time of its commit",
+    "of_last": "how many earlier certified versions make the median",
+    "rows": "what is counted: the rows of the table (default), or those that the run applied",
+    "min_percent": "the lower bound, as a percentage of the median",
+    "max_percent": "the upper bound, as a percentage of the median",
+    "other_table": "the table that must have the values, at its certified version",
+    "other_column": "the column of that table",
+    "other_column_list": "the columns of that table, in the order of `column_list`",
+    "wait_at_most": "how long a quarantined row waits for the other table; then it waits for a person",
+    "allow": "the changes that pass",
+    "max_change": "by how much the share of rows without a value may differ from the last certified version",
+    "max_psi": "the greatest population stability index against the last certified version: 0.1 is a small shift",
+    "source": "a table that this one reads, at the version that the batch has read",
+    "measure": "a Spark SQL aggregate over this version",
+    "source_measure": "a Spark SQL aggregate over the source",
+    "tolerance_percent": "how much the two may differ, as a percentage of the source's; 0 by default",
+    "condition": "a condition in Spark SQL on one row, which fails where it is false",
+    "query": "one SELECT, with its tables in braces: `{table}` is the checked version",
+    "bucketize_data": "whether values are put into the bins of `partition_object`",
+    "double_sided": "whether low values count, too",
+    "ignore_row_if": "the rows that are not checked",
+    "internal_weight_holdout": "the weight that is spread over empty bins",
+    "json_schema": "a JSON Schema",
+    "match_on": "whether one of the patterns, or all, must match",
+    "method": "the interquartile range, or standard deviations",
+    "multiplier": "how many of them a value may be away",
+    "partition_object": "the expected distribution: `values` or `bins`, with `weights`",
+    "quantile_ranges": "the `quantiles`, and their `value_ranges`",
+    "regex_list": "regular expressions",
+    "strftime_format": "a format of Python's strftime",
+    "sum_total": "the sum of the columns in each row",
+    "tail_weight_holdout": "the weight of values beyond the bins",
+    "threshold": "the bound",
+    "ties_okay": "whether other values may be as frequent",
+    "type_": "a class of Spark, such as `IntegerType`",
+    "type_list": "classes of Spark",
+    "value_pairs_set": "the pairs of values",
+}
+"""Argument -> its meaning, for the reference and for editors."""
+
+
 def argument_schema(name: str, argument: str) -> dict[str, Any]:
     """Return the JSON Schema of an argument's value for the expectation `name`."""
     if name in CUSTOM_EXPECTATIONS and argument in CUSTOM_EXPECTATIONS[name].schemas:
         return CUSTOM_EXPECTATIONS[name].schemas[argument]
-    schema = ARGUMENT_SCHEMAS[argument]
+    schema = {**ARGUMENT_SCHEMAS[argument], "description": ARGUMENT_MEANINGS[argument]}
     return {**schema, "enum": list(ignored_rows(ARGUMENTS[name]))} if argument == "ignore_row_if" else schema

@@ -40,8 +40,8 @@ class BronzeSpec(TableSpec):
             then its values are kept in `_rescued`.
         columns: the fields of a record, each with the type that its values should have; a value that does not fit is
             kept in `_rescued`.
-        concurrent_by: `interval` lets runs of different intervals load the table at the same time; without it the table
-            takes one batch at a time.
+        concurrent_by: `interval` lets runs of different intervals load the table at the same time, such as the days of
+            a backfill; without it the table takes one batch at a time.
         quarantine: how long quarantined rows may wait.
     """
 
@@ -113,13 +113,15 @@ class SilverSpec(TableSpec, ChangeData):
     """A silver table: the last state of each key (SCD type 1), or every state (type 2).
 
     Attributes:
-        snapshot: `full` means that each interval delivers the whole table: keys that are missing are deleted.
+        snapshot: `full` means that each interval delivers the whole table: keys that are missing are deleted. The
+            newest interval counts, in whatever order intervals arrive. Not with `sequence_by` or deletes.
         max_rows_per_batch: the most rows that a batch reads from each source, but at least one commit of the source;
-            the run makes further batches until all rows are read.
+            the run makes further batches until all rows are read. Without it one batch reads everything that is new,
+            as `reprocess` always does.
         max_files_per_batch: the same, in data files of the source.
         max_deleted_percent: the largest share of the table's keys that a batch may delete without an event for each:
             because a full snapshot lacks them, or by a truncate or a replaced file. Above it the batch stops before its
-            commit and asks for approval.
+            commit and asks for approval. 0 asks about every such delete, 100 about none.
         concurrent_by: a key and partition column whose values the sources share out (`partitions`): runs then merge
             several sources at the same time; without it the table takes one batch at a time.
         maintenance: what table maintenance does, and how long tombstones are kept.
@@ -164,10 +166,12 @@ class GoldSpec(TableSpec, GoldQuery):
     Attributes:
         sources: alias -> silver or gold table; the rows of the first source are counted.
         refresh_by: the group column, or the columns of the query, whose changed values are recomputed, such as a date.
+            A query may leave it out: then it is the first column that can be traced through most of the sources.
         refresh_from: alias -> Spark SQL over that source's own columns that gives the value of `refresh_by` that a
-            changed row affects, where the joins do not say it; not for a lookup.
+            changed row affects, where the joins do not say it; for each source but lookups.
         group_by: group column -> Spark SQL over `<alias>.<column>`.
-        measures: measure -> Spark SQL aggregate over `<alias>.<column>`.
+        measures: measure -> Spark SQL aggregate over `<alias>.<column>`. It may name an earlier measure or a group,
+            but not within an aggregate or a window; a column of a source with that name comes first.
         classifications: column -> who may see its values, such as `internal` for a count of restricted ones. Without
             it the table's classification counts; or `restricted`, if the column comes from a restricted column.
         maintenance: what table maintenance does, and how many values it verifies.
@@ -233,7 +237,7 @@ class SilverQuerySpec(GoldSpec):
     It is refreshed and compared with its sources as a gold table is, and has keys as a silver table has.
 
     Attributes:
-        sources: alias -> silver table.
+        sources: alias -> silver table; the query has everything else.
         query: one SELECT in Spark SQL over the aliases of `sources`.
         keys: the columns of the query that identify a row: the gate refuses a version with a key twice, or without one.
     """
