@@ -26,7 +26,7 @@ MIB = 1024**2
 LEAST_FILE, GREATEST_FILE = 16 * MIB, 1024 * MIB
 LEAST_COMPUTED_FILE = 2 * MIB
 """The least size for tables that are computed from others, such as gold: their rows are narrow, and 16 MiB would be
-millions of them, which a refresh copies for the sake of a few (ADR 54)."""
+millions of them, which a refresh copies for the sake of a few (ADR 42)."""
 
 FILES_PER_TABLE = 1000
 """The number of files that a table should have, as far as `LEAST_FILE` and `GREATEST_FILE` allow."""

@@ -17,7 +17,7 @@ SMALL = 4_000_000
 
 TRACING = 60_000_000
 """To look for touched values, and to replace only their rows, costs as much CPU as to read so many bytes, whatever has
-changed: about half a CPU-second. This and the next three are from 24 cases (ADR 52)."""
+changed: about half a CPU-second. This and the next three are from 24 cases (ADR 42)."""
 
 WRITTEN = 10
 """To write a byte of a gold table costs as much CPU as to read so many of its sources."""

@@ -104,7 +104,7 @@ class GoldAggregate:
         observation = Observation()
         stored = require_storable(groups, self._spec.partitioned_by, self._context.restricted(self._spec.table))
         rows = with_stamp(stored, intent).observe(observation, F.count(F.lit(1)).alias("groups"))
-        # Each task sorts its own rows, so that a later refresh of few values has to rewrite few files (ADR 54).
+        # Each task sorts its own rows, so that a later refresh of few values has to rewrite few files (ADR 42).
         if order := self._order(session, intent.sources, rows):
             rows = rows.sortWithinPartitions(*order)
         cut = rows_per_file(self._spec, cost.table, table_rows(self._path, newest), len(groups.columns), cost.sources)
@@ -228,7 +228,7 @@ class GoldAggregate:
         if not changes:  # no commit of the sources has changed rows that count
             return [], ""
         texts = reduce(DataFrame.union, changes).select(F.col("touched").cast("string").alias("touched"))
-        # Ranges also compute rows that no change touches, which small tables keep as they are (ADR 52).
+        # Ranges also compute rows that no change touches, which small tables keep as they are (ADR 42).
         most = cost.most_values if cost.is_small else min(cost.most_values, MOST_WITHOUT_RANGES)
         values, self._ranges = _distinct(texts, most + 1), 0
         if len(values) > most:
