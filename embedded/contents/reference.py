@@ -15,6 +15,7 @@ from typing import Any
 
 import yaml
 
+from embedded.clone import CLONE
 from millrace.contracts.spec.arguments import Arguments
 from millrace.contracts.spec.expectation_arguments import (
     ARGUMENT_MEANINGS,
@@ -25,12 +26,11 @@ from millrace.contracts.spec.expectation_arguments import (
     VERSION_EXPECTATIONS,
 )
 from millrace.contracts.spec.gx_expectations import GX_EXPECTATIONS
-from millrace.settings import PROJECT
 from millrace.specs.files import read_spec_file
 from millrace.specs.schema import table_spec_schema
 
-PAGES = PROJECT / "docs" / "reference"
-EXAMPLES = PROJECT / "docs" / "examples"
+PAGES = CLONE / "docs" / "reference"
+EXAMPLES = CLONE / "docs" / "examples"
 SPECS = EXAMPLES / "reference"
 
 _BLOCK = re.compile(r"(<!-- (?P<what>\w+): (?P<name>[^\n]+) -->\n).*?(<!-- end -->)", re.DOTALL)
