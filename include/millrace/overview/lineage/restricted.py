@@ -132,4 +132,11 @@ def _unclear_columns(spec: AnySpec, specs: Mapping[str, AnySpec]) -> set[str]:
     elif isinstance(spec, SilverSpec):
         texts = [(name, column.expression) for name, column in spec.columns.items() if column.expression]
         texts += [item for source in spec.sources for item in source.columns.items()]
-    return {name for name, sql in texts if not expression_of(sql).names_its_columns}
+    # Of which of several sources a column is that Millrace adds to tables, only an alias before it says.
+    has_several = isinstance(spec, GoldSpec) and len(spec.sources) > 1
+    return {
+        name
+        for name, sql in texts
+        if not expression_of(sql).names_its_columns
+        or (has_several and any(column.startswith("_") for column, *_ in expression_of(sql).columns))
+    }

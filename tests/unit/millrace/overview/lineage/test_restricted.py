@@ -132,6 +132,14 @@ def test_a_column_of_a_query_whose_source_cannot_be_told_is_restricted() -> None
     assert "x" in names(rotated.table, *tables, rotated)
 
 
+def test_a_measure_over_an_added_column_of_one_of_several_sources_is_restricted() -> None:
+    days = gold_query_spec(table="gold.days", query="SELECT day, order_id FROM o")
+    sources = {"o": {"table": "silver.orders"}, "d": {"table": "gold.days", "join": "left", "on": "o.day = d.day"}}
+    measures = {"changed": "max(_content_hash)", "days": "max(d.day)", "orders": "max(o.order_id)"}
+    joined = gold_spec(sources=sources, refresh_from={"o": "day", "d": "day"}, measures=measures)
+    assert names(joined.table, bronze(amount=AMOUNT), silver(), days, joined) == {"changed"}
+
+
 def test_of_several_sources_one_restricted_column_suffices() -> None:
     other = bronze_spec(table="bronze.more_orders", columns={**bronze_document()["columns"], "amount": AMOUNT})
     merged = silver_document(sources=[{"table": "bronze.orders"}, {"table": other.table}])
