@@ -11,8 +11,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from embedded.clone import CLONE
+from millrace.contracts.restricted import RESTRICTED, RestrictedColumns
 from millrace.contracts.spec.expectation import Expectation
 from millrace_spark.quality.suites import check_rules
+from millrace_spark.quality.verdicts.restricted_rules import RestrictedRules
 from tests.support.quality.own_classes import own_classes
 
 EXAMPLE = CLONE / "docs" / "examples" / "expectations"
@@ -115,3 +117,6 @@ def test_a_class_that_nobody_can_evaluate_is_blamed_alone(spark: SparkSession, p
     assert "No definition found for column.lnog" in checks[0].error
     assert "'False' as its result, which is neither True nor False" in checks[1].error
     assert [(check.error, check.unexpected_rows) for check in checks[2:]] == [("", 1), ("", 2)]
+    word = RestrictedRules(RestrictedColumns(frozenset({"word"}), frozenset({"word"}), others=True))
+    [check] = check_rules(df, [rule("expect_words")], restricted=word).checks
+    assert check.error == RESTRICTED, "it may be a value"
