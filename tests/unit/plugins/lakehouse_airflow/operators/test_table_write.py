@@ -50,6 +50,7 @@ def test_a_committed_batch_ends_in_a_small_result_and_its_report_says_where_the_
         "certified_version": 1,
         "rows": {"read": 1, "applied": 1, "inserted": 1},
         "refused": [],
+        "rescued": [],
         "is_misfit": False,
     }
     [file] = (house.root / "_millrace" / "reports").rglob("*.json")
