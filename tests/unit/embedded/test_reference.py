@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from embedded.clone import CLONE
 from embedded.contents.reference import EXAMPLES, KEY_TABLES, PAGES, RULE_TABLES, SPECS, blocks, written
-from millrace.settings import PROJECT
 from millrace.specs.checks.sql import checked_catalog
 
-TUTORIAL = PROJECT / "docs" / "guides" / "add-a-table.md"
+TUTORIAL = CLONE / "docs" / "guides" / "add-a-table.md"
 
 
 def test_each_page_says_what_the_models_and_the_examples_say() -> None:
