@@ -92,9 +92,13 @@ class RefreshCost:
         left = self.whole - TRACING - TRACED * self.changes
         return MOST_LISTED if self.is_small else max(0, min(left // LISTED, MOST_LISTED))
 
-    def of_touched(self, values: int, read: Iterable[str], rewritten: Iterable[str], ranges: int = 0) -> RefreshCost:
-        """Return the cost with the number of touched values, and with the addresses of the files of both tables."""
-        return replace(self, values=values, read=self._size(read), rewritten=self._size(rewritten), ranges=ranges)
+    def of_values(self, values: int, ranges: int = 0) -> RefreshCost:
+        """Return the cost with the number of touched values, and of the ranges that contain them."""
+        return replace(self, values=values, ranges=ranges)
+
+    def of_files(self, read: Iterable[str], rewritten: Iterable[str]) -> RefreshCost:
+        """Return the cost with the addresses of the files of both tables."""
+        return replace(self, read=self._size(read), rewritten=self._size(rewritten))
 
     def figures(self) -> dict[str, int]:
         """Return all figures but those of single files, for the report of a run."""

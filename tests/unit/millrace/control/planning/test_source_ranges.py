@@ -256,7 +256,7 @@ def test_so_many_values_are_listed_as_cost_less_than_all_groups() -> None:
 def test_files_are_found_by_their_names_however_spark_writes_their_addresses() -> None:
     cost = replace(LARGE, sizes={"part-0.parquet": 5, "part 1.parquet": 7, "part-2.parquet": 11})
     read = ["file:///lake/a%20b/part-0.parquet", "s3a://lake/day=1/part%201.parquet"]
-    touched = cost.of_touched(3, read, ["file:/gold/part-2.parquet", "file:/gold/unknown.parquet"])
+    touched = cost.of_values(3).of_files(read, ["file:/gold/part-2.parquet", "file:/gold/unknown.parquet"])
     assert (touched.values, touched.read, touched.rewritten) == (3, 12, 11)
 
 
