@@ -3,7 +3,7 @@ PYTHON := .venv/bin/python
 .DEFAULT_GOAL := help
 # Spark's tests and the whole stack at once, as `make -j test` would have it, starve each other.
 .NOTPARALLEL:
-.PHONY: help machine setup demo demo-kafka compose-demo up down test test-all test-slow spark e2e unit faults security race soak bench readers image dist own-airflow viewers bill notice reference lint kafka browser screenshots
+.PHONY: help machine setup demo demo-kafka compose-demo up down test test-all test-slow spark e2e unit faults security race soak bench readers image dist own-airflow viewers bill notice reference site lint kafka browser screenshots
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -97,6 +97,9 @@ notice: setup ## the file NOTICE: licences of all packages and jars of others, a
 
 reference: setup ## the tables of keys, rules and examples in docs/reference, after a change of the models of specs
 	@$(PYTHON) -m embedded.contents.reference
+
+site: setup ## the documentation as web pages with search, in data/site/html; links that lead nowhere end it
+	@$(PYTHON) -m embedded.contents.site
 
 lint: setup ## ruff, mypy, the import contracts, and the examples in docstrings
 	@$(PYTHON) -m ruff check .

@@ -13,7 +13,12 @@ from tests import foreign_readers
 GLOSSARY = Path("docs/glossary.md")
 OPERATORS, EXAMPLES = Path("docs/guides/use-the-operators.md"), Path("docs/examples")
 MOST_WORDS = 32
-PAGES = sorted([*Path().glob("*.md"), *Path("docs").rglob("*.md"), *Path("benchmarks").glob("*.md")])
+PAGES = sorted(
+    [
+        *Path().glob("*.md"),
+        *(page for folder in ("docs", "benchmarks", "spark_jobs") for page in Path(folder).rglob("*.md")),
+    ]
+)
 DRAWN = {"flow.svg"}
 """The pictures that no command makes."""
 MOST_BYTES = 100_000
