@@ -13,9 +13,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from millrace.settings import PROJECT
+from embedded.clone import CLONE
 
-_PAGES = PROJECT / "data" / "site" / "pages"
+_PAGES = CLONE / "data" / "site" / "pages"
 _LINK = re.compile(r"\]\(([^)#\s]+)")
 
 
@@ -28,15 +28,15 @@ def linked_files(page: Path) -> set[Path]:
 def main() -> int:
     """Copy the pages, and build the site; links that lead nowhere end it."""
     shutil.rmtree(_PAGES.parent, ignore_errors=True)
-    folders = (PROJECT / name for name in ("docs", "benchmarks", "spark_jobs"))
-    found = [*PROJECT.glob("*.md"), *(page for folder in folders for page in folder.rglob("*.md"))]
+    folders = (CLONE / name for name in ("docs", "benchmarks", "spark_jobs"))
+    found = [*CLONE.glob("*.md"), *(page for folder in folders for page in folder.rglob("*.md"))]
     for file in sorted({*found, *(file for page in found for file in linked_files(page))}):
-        copy = _PAGES / file.relative_to(PROJECT)
+        copy = _PAGES / file.relative_to(CLONE)
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(file, copy)
     # With `--quiet` MkDocs does not count its warnings, and would not fail.
     environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
-    return subprocess.run([sys.executable, "-m", "mkdocs", "build"], cwd=PROJECT, env=environment).returncode
+    return subprocess.run([sys.executable, "-m", "mkdocs", "build"], cwd=CLONE, env=environment).returncode
 
 
 if __name__ == "__main__":

@@ -35,7 +35,8 @@ TRACED = (
     "date_trunc(grain, at)", "floor(log10(amount))", "flags | 2 & 4", "flags & 1 << 3", "id || flags + 1",
     "date_format(day, 'yyyy''W''')", "date_format(day, 'MMM')", "trunc(day, 'q')", "flags ^ code & 3",
     "unix_date(day)", "to_date(date_format(day, 'yyyy-MM'), 'yyyy-MM')", "instr(name, 'H')", "name rlike '^O\\\\W'",
-    "day + interval 2 days", "cast(variant_get(try_parse_json(doc), '$.a', 'string') as string)",
+    "day + interval 2 days", "date_sub(day, id + 1)", "date_add(day, id * -1)",
+    "cast(variant_get(try_parse_json(doc), '$.a', 'string') as string)",
 )  # fmt: skip
 WHOLE = ("cast(-1::string as int) + id",)
 

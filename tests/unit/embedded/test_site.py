@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 
+from embedded.clone import CLONE
 from embedded.contents import site
-from millrace.settings import PROJECT
 
 
 def test_the_site_has_all_pages_and_a_search() -> None:
     assert site.main() == 0, "`make site` names the links"
-    html = PROJECT / "data" / "site" / "html"
-    pages = {path.relative_to(PROJECT).with_suffix(".html") for path in (PROJECT / "docs").rglob("*.md")}
+    html = CLONE / "data" / "site" / "html"
+    pages = {path.relative_to(CLONE).with_suffix(".html") for path in (CLONE / "docs").rglob("*.md")}
     assert len(pages) > 60
     assert [page for page in pages if not (html / page.with_name(page.name.replace("README", "index"))).is_file()] == []
     index = json.loads((html / "search" / "search_index.json").read_text())["docs"]

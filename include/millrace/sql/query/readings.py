@@ -31,7 +31,8 @@ class Reading:
         columns: the names that WITH gives to its columns, if it does.
         written: its text.
         read: the same as sqlglot has read it, in each of the ways that are one tree for sqlglot and several for Spark:
-            `CAST('...' AS DATE)` and `DATE'...'`, CROSS JOIN and a comma, SECOND and second.
+            `CAST('...' AS DATE)` and `DATE'...'`, CROSS JOIN and a comma, SECOND and second, `date_sub(day, 2)` and
+            `date_add(day, 2 * -1)`.
     """
 
     name: str
@@ -70,6 +71,7 @@ def readings_of(text: str, name: str = "", columns: tuple[str, ...] = ()) -> Ite
         trees = [tree, tree.transform(_without_cross)]
         trees += [each.transform(_with_literal) for each in trees]
         trees += [each.transform(_with_small_unit) for each in trees]
+        trees += [each.transform(_with_date_sub) for each in trees]
         read = (with_parentheses(without_parentheses(each)).sql(dialect="spark") for each in trees)
         yield Reading(name, columns, text, tuple(dict.fromkeys(read)))
 
@@ -94,6 +96,13 @@ def _without_cross(node: exp.Expr) -> exp.Expr:
 def _with_small_unit(node: exp.Expr) -> exp.Expr:
     if isinstance(unit := node.args.get("unit"), exp.Var):
         node.set("unit", exp.var(unit.name.lower()))
+    return node
+
+
+def _with_date_sub(node: exp.Expr) -> exp.Expr:
+    days = node.expression if isinstance(node, exp.TsOrDsAdd) else None
+    if isinstance(days, exp.Mul) and days.expression == exp.Literal.number(-1):
+        return exp.Anonymous(this="DATE_SUB", expressions=[node.this, days.this.unnest()])
     return node
 
 
