@@ -80,8 +80,8 @@ readers: setup ## what other libraries read otherwise than Spark: writes the lis
 	@.venv/bin/uv pip install --quiet --no-deps --target data/readers daft==0.7.26 chdb==4.4.0 chdb-core==26.9.0
 	@PYTHONPATH=data/readers $(PYTHON) -m tests.foreign_readers --write
 
-own-airflow: dist ## the guide Add Millrace to your Airflow, in an empty folder: a stock Airflow, the wheel, a day (five minutes)
-	@$(PYTHON) -m tests.own_airflow
+own-airflow: dist ## the guide Add Millrace to your Airflow, in an empty folder: a stock Airflow, the wheel, a day; FOR=3.12 for another Python (five minutes)
+	@$(PYTHON) -m tests.own_airflow $(FOR)
 
 dist: setup ## a wheel for your own Airflow, in dist
 	@sh embedded/build_wheel.sh

@@ -1,6 +1,6 @@
-"""``python -m tests.own_airflow``: a stock Airflow in an empty folder, Millrace's wheel, and a day through both.
+"""``python -m tests.own_airflow [3.12]``: a stock Airflow in an empty folder, Millrace's wheel, and a day through both.
 
-It follows the guide *Add Millrace to your Airflow*, with nothing of this clone but the wheel on the path.
+It runs on the given Python, else on that of this clone. It follows the guide *Add Millrace to your Airflow*, with nothing of this clone but the wheel on the path.
 """
 
 from __future__ import annotations
@@ -54,7 +54,8 @@ def main() -> None:
 def install(wheel: Path, folder: Path) -> Path:
     """Return the Python of a new environment with a stock Airflow, to which the wheel was added."""
     uv, python = str(CLONE / ".venv" / "bin" / "uv"), folder / "venv" / "bin" / "python"
-    run([uv, "venv", "--quiet", "--python", sys.executable, str(folder / "venv")], folder, dict(os.environ))
+    version = sys.argv[1] if len(sys.argv) > 1 else sys.executable
+    run([uv, "venv", "--quiet", "--python", version, str(folder / "venv")], folder, dict(os.environ))
     for package in (AIRFLOW, f"millrace[airflow] @ file://{wheel}"):
         run([uv, "pip", "install", "--quiet", "--python", str(python), package], folder, dict(os.environ))
     return python
