@@ -59,7 +59,8 @@ class ChangedSources:
 
     def restore_version_before(self, table: str) -> None:
         delta = DeltaTable(self.path(table))
-        delta.restore(max(delta.version() - 1, 1))
+        if delta.version() > 1:  # else there is no version with rows before
+            delta.restore(delta.version() - 1)
 
     def optimize(self, table: str) -> None:
         DeltaTable(self.path(table)).optimize.compact()
