@@ -52,7 +52,7 @@ class _ProjectSource(DotEnvSettingsSource):
         values = {**_IN_PROJECT, **super().__call__(), "project": str(project)}
         for name in _PLACES:
             if name in values and "://" not in values[name]:
-                values[name] = str(project / Path(values[name]).expanduser())
+                values[name] = os.path.abspath(project / Path(values[name]).expanduser())
         # A variable of the environment replaces the one in the file; JSON objects of both would be merged.
         known = self.settings_cls.model_fields.keys() - self.current_state.keys()
         return {name: value for name, value in values.items() if name in known}

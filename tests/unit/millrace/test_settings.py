@@ -126,7 +126,7 @@ def test_the_file_of_a_project_has_settings_but_the_environment_wins(
         """LAKEHOUSE_KAFKA='{"main": {"sasl.password": "of the file"}}'\n"""
     )
     found = Settings()
-    assert (found.jars, found.landing) == (project / "../jars", str(project / "feeds"))
+    assert (found.jars, found.landing) == (project.parent / "jars", str(project / "feeds")), "as others write them"
     assert (str(found.root), found.metrics_token.get_secret_value()) == ("s3://lake/tables", "s3cret")
     monkeypatch.setenv("LAKEHOUSE_LANDING", "elsewhere")
     monkeypatch.setenv("LAKEHOUSE_KAFKA", '{"main": {"bootstrap.servers": "broker:9092"}}')
