@@ -2,7 +2,7 @@
 # among them. docker-compose.yaml starts all services of our own from it.
 #
 #   make image
-#   docker run --rm --init -v "$PWD/data:/opt/millrace/data" millrace lakehouse run --interval 2013-01-04
+#   docker run --rm --init -v "$PWD/demo/data:/opt/millrace/demo/data" millrace lakehouse run --interval 2013-01-04
 ARG MILLRACE_BASE_IMAGE=debian:bookworm-20260824-slim@sha256:88200866dfff7ea7f5cbcb6ec7c8a701889efe6fe859fe64d6990e4b07ea4171
 
 FROM ${MILLRACE_BASE_IMAGE} AS build
@@ -55,7 +55,7 @@ RUN apt-get update \
 # The user of most people's own files, so that a folder of the host can be mounted as `data`. A volume that is mounted
 # at one of these folders for the first time belongs to this user, too.
 RUN useradd --create-home --uid 1000 millrace \
-    && install --directory --owner millrace --group millrace /opt/millrace /opt/millrace/data \
+    && install --directory --owner millrace --group millrace /opt/millrace /opt/millrace/demo /opt/millrace/demo/data \
     && install --directory --owner millrace --group millrace --mode 0700 \
         /var/lib/millrace /var/lib/millrace/logs /var/lib/millrace/objects /var/lib/millrace/runs /var/lib/millrace/spark \
     && install --directory --owner millrace --group millrace \
@@ -66,16 +66,18 @@ COPY --from=build /opt/java /opt/java
 COPY --from=build /opt/millrace/.venv .venv
 COPY --from=build /opt/millrace/.jars .jars
 COPY . .
+# In the image the demo is a whole project, with all its DAG files.
+RUN cp dags/*.py demo/dags
 # Containers may run with a read-only file system, where Python cannot save its bytecode.
-RUN .venv/bin/python -m compileall -q containers dags embedded include plugins races spark_jobs
+RUN .venv/bin/python -m compileall -q containers demo embedded include plugins races spark_jobs
 USER millrace
 
 ENV JAVA_HOME=/opt/java \
     PATH=/opt/millrace/.venv/bin:/opt/java/bin:$PATH \
     PYTHONPATH=/opt/millrace \
-    LAKEHOUSE_PROJECT=/opt/millrace \
-    AIRFLOW__CORE__DAGS_FOLDER=/opt/millrace/dags \
+    LAKEHOUSE_PROJECT=/opt/millrace/demo \
+    AIRFLOW__CORE__DAGS_FOLDER=/opt/millrace/demo/dags \
     AIRFLOW__CORE__LOAD_EXAMPLES=False \
     GX_ANALYTICS_ENABLED=False
-VOLUME /opt/millrace/data
+VOLUME /opt/millrace/demo/data
 CMD ["lakehouse", "--help"]

@@ -1,6 +1,6 @@
 """Copy files into the store, or out of it, as a tar: for a machine that does not reach the store.
 
-    tar --create --directory data/landing . | docker compose run --rm --no-TTY --entrypoint python \\
+    tar --create --directory demo/data/landing . | docker compose run --rm --no-TTY --entrypoint python \\
         lakehouse -m containers.transfer in s3://lake/landing
     docker compose run --rm --no-TTY --entrypoint python lakehouse -m containers.transfer out s3://lake/tables > all.tar
 """

@@ -6,7 +6,7 @@ import re
 import subprocess
 from shlex import quote
 
-from embedded.clone import CLONE
+from embedded.clone import CLONE, DEMO
 from millrace.contracts.lake_path import LakePath
 
 _TIMEOUT_S = 60
@@ -17,18 +17,18 @@ class PrintedQueryError(Exception):
 
 
 def query_line(root: LakePath, sql: str) -> str:
-    """Return a shell command, for the project's folder, that queries the certified versions of a lakehouse."""
-    return f'{place(root)}{_short(CLONE / ".venv/bin/lakehouse")} query "{_escaped(sql)}"'
+    """Return a shell command, for the folder of the clone, that queries the certified versions of a lakehouse."""
+    return f'cd {DEMO.name} && {place(root)}../.venv/bin/lakehouse query "{_escaped(sql)}"'
 
 
 def place(root: LakePath) -> str:
-    """Return the variable that a shell command needs before it for this lakehouse; empty for that of the settings.
+    """Return the variable that a shell command needs before it for this lakehouse; empty for that of the demo.
 
     >>> from pathlib import Path
-    >>> place(CLONE / "data" / "lakehouse"), place(Path("/srv/my lake"))
+    >>> place(DEMO / "data" / "lakehouse"), place(Path("/srv/my lake"))
     ('', "LAKEHOUSE_ROOT='/srv/my lake' ")
     """
-    return "" if root == CLONE / "data" / "lakehouse" else f"LAKEHOUSE_ROOT={quote(_short(root))} "
+    return "" if root == DEMO / "data" / "lakehouse" else f"LAKEHOUSE_ROOT={quote(str(root))} "
 
 
 def run_line(line: str) -> None:
@@ -50,7 +50,3 @@ def _escaped(sql: str) -> str:
     'print(\\\\"\\\\$1\\\\")'
     """
     return re.sub(r'([\\"$`])', r"\\\1", sql)
-
-
-def _short(path: LakePath) -> str:
-    return str(path.relative_to(CLONE) if path.is_relative_to(CLONE) else path)

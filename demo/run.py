@@ -20,6 +20,7 @@ from demo.query import PrintedQueryError, place, query_line, run_line
 from demo.source_system import lay_out
 from embedded.address import Address
 from embedded.airflow.api import AirflowApi
+from embedded.clone import DEMO
 from embedded.errors import StackError
 from embedded.home import DEFAULT_HOME, Home
 from embedded.interrupts import interrupt_once
@@ -41,7 +42,7 @@ def main() -> None:
     interrupt_once()
     console = Console(highlight=False, soft_wrap=True)
     try:
-        sys.exit(0 if demo(Home(DEFAULT_HOME), Settings(), console) else 1)
+        sys.exit(0 if demo(Home(DEFAULT_HOME), Settings(project=DEMO), console) else 1)
     except (StackError, NotTheDemosError, PrintedQueryError) as error:
         console.print(f"[red]{error}[/red]")
         sys.exit(1)

@@ -26,7 +26,7 @@ from embedded.airflow.standalone import (
     stop_airflow,
     warm_spark,
 )
-from embedded.clone import CLONE
+from embedded.clone import DEMO, dag_folders
 from embedded.errors import StackError
 from embedded.home import Home
 from embedded.servers.postgres import Postgres
@@ -52,7 +52,7 @@ class Stack:
         home: its private state; stacks with different homes are independent.
         settings: the settings of its lakehouse.
         address: its ports.
-        dags: the folder of its DAG files.
+        dags: the folder of its DAG files; None for those of the project.
         connection: the connection `spark_default` as JSON; None for the warm Spark server, which starts only then.
         drain_s: seconds for running tasks to end when it stops; then they are marked failed.
         users: the users of its Airflow; if there are several, nobody may approve their own requests.
@@ -61,7 +61,7 @@ class Stack:
     home: Home
     settings: Settings
     address: Address
-    dags: Path = CLONE / "dags"
+    dags: Path | None = None
     connection: str | None = None
     drain_s: float = 0
     users: tuple[str, ...] = (USER,)
@@ -75,7 +75,8 @@ class Stack:
     def airflow(self) -> Airflow:
         """Its Airflow; only while its PostgreSQL runs."""
         spark = self.connection or warm_spark(self.spark.port, self.spark.token)
-        return Airflow(self.home, self.address, self.dags, Postgres(self.home).url, spark, self.users)
+        folders = {"dags-folder": self.dags} if self.dags else dag_folders(self.settings.project or DEMO)
+        return Airflow(self.home, self.address, folders, Postgres(self.home).url, spark, self.users)
 
     def __enter__(self) -> Stack:
         self.start()

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 import pygal  # noqa: F401
 import pytest
 from hypothesis import settings
 from xdist.scheduler import LoadFileScheduling
+
+from embedded.clone import DEMO
+
+# The project of all that a test does not place elsewhere.
+os.environ.setdefault("LAKEHOUSE_PROJECT", str(DEMO))
 
 # A property says what is true, not how fast: a busy machine must not refute it.
 settings.register_profile("millrace", deadline=None)

@@ -20,7 +20,7 @@ from demo.lakehouse import NotTheDemosError, start_empty
 from demo.oracle import expected_tables
 from demo.outcome import outcome_table, outcomes
 from demo.source_system import lay_out
-from embedded.clone import CLONE
+from embedded.clone import CLONE, DEMO
 from embedded.errors import StackError
 from embedded.servers.kafka_broker import KafkaBroker, running_broker
 from millrace.catalog import load_catalog
@@ -51,7 +51,7 @@ def demo(folder: Path, console: Console) -> bool:
     start_empty(folder)
     landing = folder / "landing"
     lay_out(landing, DAYS[0], DAYS[-1] + timedelta(days=1))
-    write_specs(Settings().tables, folder / "tables")
+    write_specs(DEMO / "tables", folder / "tables")
     with running_broker(folder / "home", Settings().jars) as broker:
         settings = _settings(folder, broker)
         create_topic(broker.address)

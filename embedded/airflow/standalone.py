@@ -77,7 +77,7 @@ class Airflow:
     Attributes:
         home: the folder of its state, log, pid and password.
         address: its ports, all on loopback.
-        dags: the folder of the DAG files.
+        dags: the folders of the DAG files, by the names of their bundles.
         database: the SQLAlchemy URL of its database.
         spark: the connection `spark_default` as JSON.
         users: its users; each has the role `admin`.
@@ -85,7 +85,7 @@ class Airflow:
 
     home: Home
     address: Address
-    dags: Path
+    dags: Mapping[str, Path]
     database: str
     spark: str
     users: tuple[str, ...] = (USER,)
@@ -117,7 +117,6 @@ class Airflow:
         """Return its environment: all settings that differ from Airflow's defaults."""
         sections = {
             "CORE": {
-                "DAGS_FOLDER": str(self.dags),
                 "LOAD_EXAMPLES": "False",
                 "PARALLELISM": "4",
                 "EXECUTION_API_SERVER_URL": f"{self.address.url}/execution/",
@@ -141,7 +140,11 @@ class Airflow:
             # A chain of eight tasks waits 7 s for the scheduler with its default of 1 s, and 4 s with this; with
             # 0.25 s the scheduler itself takes a fifth of a core.
             "SCHEDULER": {"SCHEDULER_IDLE_SLEEP_TIME": "0.5", **FORKED_TASKS},
-            "DAG_PROCESSOR": {"REFRESH_INTERVAL": "5", "PARSING_PROCESSES": "1"},
+            "DAG_PROCESSOR": {
+                "REFRESH_INTERVAL": "5",
+                "PARSING_PROCESSES": "1",
+                "DAG_BUNDLE_CONFIG_LIST": json.dumps([_bundle(name, folder) for name, folder in self.dags.items()]),
+            },
         }
         settings = {f"AIRFLOW__{name}__{key}": value for name, keys in sections.items() for key, value in keys.items()}
         # With this connection a task that waited for an approval runs again by itself.
@@ -150,6 +153,11 @@ class Airflow:
         connections = {"SPARK_DEFAULT": self.spark, "AIRFLOW_API": json.dumps(itself)}
         variables = {f"AIRFLOW_CONN_{name}": value for name, value in connections.items()}
         return {**settings, **variables, "AIRFLOW_HOME": str(self.home.airflow)}
+
+
+def _bundle(name: str, folder: Path) -> dict[str, object]:
+    local = "airflow.dag_processing.bundles.local.LocalDagBundle"
+    return {"name": name, "classpath": local, "kwargs": {"path": str(folder)}}
 
 
 def missing_parts(home: Home) -> list[str]:

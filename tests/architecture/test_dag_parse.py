@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
-from embedded.clone import CLONE
+from embedded.clone import DEMO, dag_folders
+from tests.support.airflow.airflow_home import copy_dags
 from tests.support.airflow.dag_parse import parse_dags
 
 DAG_IDS = {
@@ -31,7 +31,7 @@ with socket.socket() as caller:
 
 
 def test_parsing_loads_no_engine_calls_nobody_and_is_the_same_every_time(tmp_path: Path) -> None:
-    dags = shutil.copytree(CLONE / "dags", tmp_path / "dags")
+    dags = copy_dags(tmp_path / "dags")
     parse = parse_dags(tmp_path / "home", dags)
     assert (parse["errors"], parse["heavy"], parse["outside"]) == ({}, [], [])
     assert set(parse["dags"]) == DAG_IDS
@@ -48,7 +48,8 @@ def as_airflow_compares(said: dict[str, Any]) -> bytes:
 
 
 def test_a_dag_file_says_when_and_who_and_nothing_else() -> None:
-    files = {path.name: path.read_text().splitlines() for path in (CLONE / "dags").glob("*.py")}
+    paths = [path for folder in dag_folders(DEMO).values() for path in folder.glob("*.py")]
+    files = {path.name: path.read_text().splitlines() for path in paths}
     assert max(map(len, files.values())) <= LONGEST_DAG_FILE
     built = {name: sum("build_" in line for line in lines) for name, lines in files.items()}
     # One file has no DAG: it only raises what is wrong with specs (ADR 24).

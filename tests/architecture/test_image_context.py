@@ -28,5 +28,5 @@ def test_the_image_gets_all_that_its_build_copies_and_compiles() -> None:
     ignored = GitIgnoreSpec.from_lines((CLONE / ".dockerignore").read_text().split("\n"))
     tracked = subprocess.run(["git", "ls-files"], cwd=CLONE, capture_output=True, text=True, check=True).stdout
     context = {name.partition("/")[0] for name in tracked.split() if not ignored.match_file(name)}
-    code = {"containers", "dags", "embedded", "include", "plugins", "races", "spark_jobs", "tables"}
-    assert context == {*code, "LICENSE", "NOTICE", "README.md", "pyproject.toml", "table_spec.schema.json", "uv.lock"}
+    code = {"containers", "dags", "demo", "embedded", "include", "plugins", "races", "spark_jobs"}
+    assert context == {*code, "LICENSE", "NOTICE", "README.md", "pyproject.toml", "uv.lock"}

@@ -39,7 +39,7 @@ rows = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 """
 WORK = """
 before = set(sys.modules)
-runpy.run_path('dags/flights.py')
+runpy.run_path('demo/dags/flights.py')
 for job in ('bronze_ingest', 'silver_merge', 'gold_aggregate', 'quality_gate'):
     runpy.run_path(f'spark_jobs/millrace_spark/jobs/{job}.py')
 import deltalake, pyspark.sql.connect.client.core, pyspark.sql.connect.client.reattach, pyspark.sql.connect.dataframe

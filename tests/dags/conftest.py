@@ -1,4 +1,4 @@
-"""A private Airflow home for these tests, set before anything imports Airflow, and the DAGs of dags/."""
+"""A private Airflow home for these tests, set before anything imports Airflow, and the DAGs of the demo."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from embedded.clone import CLONE
 from millrace.settings import Settings
-from tests.support.airflow.airflow_home import use_private_airflow
+from tests.support.airflow.airflow_home import copy_dags, use_private_airflow
 from tests.support.airflow.shown_lakehouse import make_shown_lakehouse
 
 use_private_airflow()
@@ -33,24 +32,25 @@ USERS = ("AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS", "ann:viewer,bob:user,dan:op
 
 
 @pytest.fixture(scope="session")
-def bag() -> DagBag:
-    """Every file in dags/, all of which import with the project's own specs."""
+def bag(tmp_path_factory: pytest.TempPathFactory) -> DagBag:
+    """Every DAG file of the demo, all of which import with its specs."""
+    folder = copy_dags(tmp_path_factory.mktemp("bag") / "dags")
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("LAKEHOUSE_TABLES", raising=False)
-        bag = DagBag(dag_folder=str(CLONE / "dags"), bundle_path=CLONE / "dags", bundle_name=BUNDLE)
+        bag = DagBag(dag_folder=str(folder), bundle_path=folder, bundle_name=BUNDLE)
     assert bag.import_errors == {}
     return bag
 
 
 @pytest.fixture(scope="session")
 def dags(bag: DagBag) -> dict[str, DAG]:
-    """Return DAG id -> DAG of every file in dags/."""
+    """Return DAG id -> DAG of every DAG file of the demo."""
     return dict(bag.dags)
 
 
 @pytest.fixture(scope="session")
 def database(bag: DagBag) -> Iterator[Session]:
-    """A session of Airflow's database, into which the files of dags/ were parsed."""
+    """A session of Airflow's database, into which the DAG files of the demo were parsed."""
     import_all_models()
     Base.metadata.create_all(settings.engine)
     with create_session() as session:

@@ -17,7 +17,7 @@ from airflow.serialization.serialized_objects import DagSerialization
 from sqlalchemy import delete
 from sqlalchemy.orm import Session
 
-from embedded.clone import CLONE
+from embedded.clone import DEMO
 from lakehouse_airflow.assets import PROPOSED_COLUMNS
 from lakehouse_airflow.factory.defaults import EXECUTION_TIMEOUT
 from lakehouse_airflow.operators.second_person import APPROVE, SecondPersonApprovalOperator
@@ -62,7 +62,7 @@ def test_these_dags_exist_and_no_others(dags: dict[str, DAG]) -> None:
 
 
 def test_each_table_of_the_domain_is_written_and_checked(dags: dict[str, DAG]) -> None:
-    assert {spec.table for spec in load_catalog(CLONE / "tables").of_domain("flights")} == NAMES
+    assert {spec.table for spec in load_catalog(DEMO / "tables").of_domain("flights")} == NAMES
     assert set(dags["flights"].task_ids) == NAMES | {f"{table}_gate" for table in NAMES} | SENSORS
     assert set(dags["flights"].task_group.get_task_group_dict()) == {None, *TABLES}
 

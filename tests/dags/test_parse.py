@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from typer.testing import CliRunner
 from embedded.clone import CLONE
 from millrace.cli.app import app
 from millrace.overview.attention import Kind
+from tests.support.airflow.airflow_home import copy_dags
 from tests.support.airflow.dag_parse import parse_dags
 from tests.support.documents.specs import bronze_document, gold_document, silver_document, write_specs
 
@@ -80,8 +80,7 @@ def test_a_thousand_tables_parse_within_four_ms_cpu_a_table_and_quietly(parse: C
 def test_one_wrong_spec_is_an_import_error_of_no_dag_and_every_table_keeps_its_tasks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    dags, tables = tmp_path / "dags", tmp_path / "tables"
-    shutil.copytree(CLONE / "dags", dags, ignore=shutil.ignore_patterns("flights.py", "__pycache__"))
+    dags, tables = copy_dags(tmp_path / "dags", "flights.py"), tmp_path / "tables"
     for domain in ("shop", "finance"):
         (dags / f"{domain}.py").write_text(DOMAIN.format(domain))
     write_specs(tables, bronze_document(), bronze_document("bronze.returns"), silver_document())

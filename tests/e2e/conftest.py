@@ -14,7 +14,7 @@ import pytest
 from demo.source_system import lay_out
 from embedded.airflow.api import AirflowApi, Run
 from embedded.airflow.standalone import USER, passwords
-from embedded.clone import CLONE
+from embedded.clone import DEMO
 from embedded.home import Home, free_port
 from embedded.servers.kafka_broker import KafkaBroker
 from embedded.stack import Stack
@@ -40,7 +40,7 @@ def lakehouse(tmp_path_factory: pytest.TempPathFactory, broker: KafkaBroker) -> 
     folder = tmp_path_factory.mktemp("lakehouse")
     kafka = {trials.CLUSTER: {"bootstrap.servers": broker.address}}
     settings = Settings(root=folder / "lakehouse", landing=folder / "landing", tables=folder / "tables", kafka=kafka)
-    shutil.copytree(CLONE / "tables", settings.tables)
+    shutil.copytree(DEMO / "tables", settings.tables)
     lay_out(Path(settings.landing), FIRST, FIRST + timedelta(days=1))
     return settings
 

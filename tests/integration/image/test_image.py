@@ -16,7 +16,7 @@ from tests.e2e.days import FIRST, SECOND
 from tests.support.docker_images import BUILD_S, RUN_S, build_image, docker
 from tests.support.right_tables import assert_rows_of_source
 
-DATA = "/opt/millrace/data"
+DATA = "/opt/millrace/demo/data"
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(BUILD_S + 2 * RUN_S)]
 
@@ -64,7 +64,7 @@ def test_of_processes_that_race_in_the_image_one_wins_each_version(run: RunIn) -
 
 
 def test_the_image_holds_nothing_of_the_folder_that_it_was_built_from(run: RunIn) -> None:
-    found = run("sh", "-c", "ls -A /opt/millrace; ls -A /opt/millrace/data; id -un")
+    found = run("sh", "-c", "ls -A /opt/millrace; ls -A /opt/millrace/demo/data; id -un")
     assert found.returncode == 0, found.stderr
     names = set(found.stdout.split())
     assert {"include", "spark_jobs", ".venv", ".jars", "millrace"} <= names

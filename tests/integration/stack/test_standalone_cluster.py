@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
@@ -17,7 +16,6 @@ import pytest
 from demo.source_system import lay_out
 from embedded.address import Address
 from embedded.airflow.api import AirflowApi
-from embedded.clone import CLONE
 from embedded.home import Home, free_port
 from embedded.stack import Stack, remaining_processes
 from embedded.stack_processes import recorded, spawn, stop
@@ -26,6 +24,7 @@ from millrace.settings import Settings
 from millrace.spark_location import spark_home
 from tests.e2e.days import FIRST, SECOND
 from tests.e2e.waiting import drivers, wait_for
+from tests.support.airflow.airflow_home import copy_dags
 from tests.support.airflow.homes import new_home
 from tests.support.right_tables import TABLES, assert_rows_of_source
 
@@ -117,8 +116,7 @@ def cluster() -> Iterator[SparkCluster]:
 
 @pytest.fixture(scope="module")
 def stack(lakehouse: Settings, cluster: SparkCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    dags = tmp_path_factory.mktemp("airflow") / "dags"
-    shutil.copytree(CLONE / "dags", dags)
+    dags = copy_dags(tmp_path_factory.mktemp("airflow") / "dags")
     with new_home() as home:
         with Stack(home, lakehouse, Address.free(home, lakehouse), dags, connection=cluster.connection) as running:
             yield running

@@ -8,7 +8,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from embedded.clone import CLONE
+from embedded.clone import CLONE, DEMO, dag_folders
 
 _OWNER = "MILLRACE_TEST_AIRFLOW_OWNER"
 
@@ -25,6 +25,13 @@ def airflow_environment(home: Path, dags: Path) -> dict[str, str]:
         "AIRFLOW__LOGGING__LOGGING_LEVEL": "INFO",
         "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
     }
+
+
+def copy_dags(folder: Path, *without: str) -> Path:
+    """Copy all DAG files of the demo into a new folder, but those whose names are in `without`, and return it."""
+    for dags in dag_folders(DEMO).values():
+        shutil.copytree(dags, folder, ignore=shutil.ignore_patterns("__pycache__", *without), dirs_exist_ok=True)
+    return folder
 
 
 def use_private_airflow() -> None:

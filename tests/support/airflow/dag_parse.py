@@ -17,7 +17,7 @@ HEAVY = ("pyspark", "delta", "great_expectations", "deltalake", "pyarrow", "pand
 OUTSIDE = ("socket.connect", "socket.getaddrinfo", "sqlite3.connect", "subprocess.Popen")
 
 
-def parse_dags(home: Path, dags: Path = CLONE / "dags", **environment: str) -> dict[str, Any]:
+def parse_dags(home: Path, dags: Path, **environment: str) -> dict[str, Any]:
     """Return serialised DAGs, loaded heavy modules, calls to the outside, and the CPU seconds of the files alone."""
     variables = {**os.environ, **airflow_environment(home, dags), "PYTHONPATH": str(CLONE), **environment}
     command = [sys.executable, __file__, str(dags)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import date, timedelta
@@ -13,7 +12,6 @@ import psutil
 
 from embedded.address import Address
 from embedded.airflow.api import AirflowApi, Run
-from embedded.clone import CLONE
 from embedded.stack import Stack, remaining_processes
 from millrace.catalog import load_catalog
 from millrace.control.log.delta_log import commits_after
@@ -23,19 +21,19 @@ from millrace.settings import Settings
 from tests.e2e import trials
 from tests.e2e.days import FIRST
 from tests.e2e.waiting import count_intents, drivers, wait_for
+from tests.support.airflow.airflow_home import copy_dags
 from tests.support.airflow.homes import new_home
 
 PATIENCE_S = 900
 
-NEEDLESS = ("table_maintenance.py", "table_specs.py", "__pycache__")
+NEEDLESS = ("table_maintenance.py", "table_specs.py")
 """DAG files that no test of a stack needs; Airflow would parse them every half a minute."""
 
 
 @contextmanager
 def trial_stack(lakehouse: Settings, folder: Path, without: str = "flights.py", **options: Any) -> Iterator[Stack]:
     """Run a stack with the DAGs of the project and of the trial domains; no process of it is left at the end."""
-    dags = folder / "dags"
-    shutil.copytree(CLONE / "dags", dags, ignore=shutil.ignore_patterns(without, *NEEDLESS))
+    dags = copy_dags(folder / "dags", without, *NEEDLESS)
     trials.add_specs(lakehouse.tables)
     trials.add_dags(dags)
     with new_home() as home:

@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from embedded.clone import CLONE
+from embedded.clone import DEMO
 from millrace.catalog import Catalog
 from millrace.contracts.spec.table_spec import AnySpec, BronzeSpec, GoldSpec, SilverSpec, parse_spec
 
@@ -116,5 +116,5 @@ def write_spec(folder: Path, place: str, text: str) -> Path:
     return path
 
 
-SHIPPED = CLONE / "tables"
+SHIPPED = DEMO / "tables"
 """The folder of the specs that ship with Millrace."""

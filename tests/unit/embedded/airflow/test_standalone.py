@@ -20,9 +20,10 @@ import pytest
 from embedded.address import Address
 from embedded.airflow.http import AirflowApiError, AirflowHttp
 from embedded.airflow.standalone import Airflow, clean_environment, passwords, stop_airflow, warm_spark
-from embedded.clone import CLONE
+from embedded.clone import CLONE, DEMO, dag_folders
 from embedded.home import Home, free_port
 from embedded.stack_processes import recorded, spawn
+from millrace.cli.authoring.new import write_project
 from millrace.settings import Settings
 from tests.support.waiting import wait_for
 
@@ -37,7 +38,8 @@ def home(tmp_path: Path) -> Home:
 @pytest.fixture
 def airflow(home: Home, tmp_path: Path) -> Airflow:
     address = Address(web=1111, worker_logs=2222, spark=4444, root=tmp_path, landing=tmp_path)
-    return Airflow(home, address, tmp_path / "dags", "postgresql+psycopg2://x", warm_spark(4444, "token"))
+    dags = {"dags-folder": tmp_path / "dags"}
+    return Airflow(home, address, dags, "postgresql+psycopg2://x", warm_spark(4444, "token"))
 
 
 def test_it_listens_on_this_machine_alone_and_lives_in_the_folders_of_the_stack(airflow: Airflow, home: Home) -> None:
@@ -51,6 +53,13 @@ def test_it_listens_on_this_machine_alone_and_lives_in_the_folders_of_the_stack(
     connection = json.loads(settings["AIRFLOW_CONN_SPARK_DEFAULT"])
     # The one host that needs no TLS.
     assert connection == {"conn_type": "spark", "host": "sc://localhost", "port": 4444, "password": "token"}
+
+
+def test_the_demo_has_the_general_dag_files_of_the_clone_and_another_project_brings_its_own(tmp_path: Path) -> None:
+    assert dag_folders(DEMO) == {"dags-folder": DEMO / "dags", "millrace": CLONE / "dags"}
+    write_project(tmp_path / "shop", Settings())
+    [folder] = dag_folders(tmp_path / "shop").values()
+    assert "build_maintenance_dag(" in (folder / "shop.py").read_text()
 
 
 def test_airflow_knows_every_setting_and_the_openlineage_client_gets_its_variables(

@@ -13,7 +13,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from rich.console import Console
 
-from embedded.clone import CLONE
+from embedded.clone import CLONE, DEMO
 from millrace.cli.views import problem_table
 from millrace.control.gates.gates import Gates
 from millrace.control.gates.result import GateResult
@@ -193,7 +193,7 @@ class TestTables:
 
 
 def test_the_schema_file_is_current_and_is_printed(lakehouse: Lakehouse) -> None:
-    shipped = CLONE / SCHEMA_FILE
+    shipped = DEMO / SCHEMA_FILE
     assert lakehouse("schema").stdout == shipped.read_text() == schema_text(), "run `lakehouse schema --write`"
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from embedded.clone import CLONE
+from embedded.clone import DEMO
 from millrace.catalog import load_catalog
 from millrace.cli.authoring.infer import require_domain_name
 from millrace.errors import SpecError
@@ -139,7 +139,7 @@ def test_a_rule_with_several_errors_has_a_finding_for_each(tmp_path: Path) -> No
     assert len({one.key for one in found}) == len(found) == 5, found
 
 
-SHIPPED = sorted((CLONE / "tables").rglob("*.yaml"))
+SHIPPED = sorted((DEMO / "tables").rglob("*.yaml"))
 SILVER_QUERY = query_document("silver.last_orders", keys=["order_id"])
 VALIDATOR = jsonschema.Draft202012Validator(table_spec_schema())
 
@@ -156,7 +156,7 @@ def test_every_shipped_spec_fits_and_points_its_editor_to_the_schema() -> None:
         assert errors_of(read_spec_file(path).document) == []
         first = path.read_text().split("\n")[0]
         assert first.startswith("# yaml-language-server: $schema=")
-        assert (path.parent / first.partition("=")[2]).resolve() == CLONE / SCHEMA_FILE
+        assert (path.parent / first.partition("=")[2]).resolve() == DEMO / SCHEMA_FILE
 
 
 @pytest.mark.parametrize("document", [bronze_document(), silver_document(), SILVER_QUERY, gold_document()])
