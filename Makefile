@@ -98,10 +98,10 @@ notice: setup ## the file NOTICE: licences of all packages and jars of others, a
 	@$(PYTHON) -m embedded.contents.notice
 
 reference: setup ## the tables of keys, rules and examples in docs/reference, after a change of the models of specs
-	@$(PYTHON) -m embedded.contents.reference
+	@$(PYTHON) -m embedded.documentation.reference
 
 site: setup ## the documentation as web pages with search, in data/site/html; links that lead nowhere end it
-	@$(PYTHON) -m embedded.contents.site
+	@$(PYTHON) -m embedded.documentation.site
 
 lint: setup ## ruff, mypy, the import contracts, and the examples in docstrings
 	@$(PYTHON) -m ruff check .

@@ -1,4 +1,4 @@
-"""Build the documentation as a site with search, in data/site/html: `python -m embedded.contents.site`.
+"""Build the documentation as a site with search, in data/site/html: `python -m embedded.documentation.site`.
 
 MkDocs takes its pages from one folder. So they are copied into one as they lie in the repository, with the files to
 which they link: a link leads to the same place on the site, on a code host, and in Airflow's web UI.

@@ -1,4 +1,4 @@
-"""Write what the models say into the pages of `docs/reference`: `python -m embedded.contents.reference`.
+"""Write what the models say into the pages of `docs/reference`: `python -m embedded.documentation.reference`.
 
 The tables of keys and rules come from the models of specs, the examples from the specs in `docs/examples/reference`,
 which `lakehouse check` accepts. All else in the pages is written by hand, and stays.
@@ -35,6 +35,8 @@ SPECS = EXAMPLES / "reference"
 
 _BLOCK = re.compile(r"(<!-- (?P<what>\w+): (?P<name>[^\n]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 _MODELS = table_spec_schema()["$defs"]
+_MANY = 12
+"""From so many values on a table does not list them."""
 
 
 @dataclass(frozen=True)
@@ -159,7 +161,7 @@ def _type(schema: dict[str, Any]) -> str:
         parts = [_type(part) for part in schema["anyOf"] if part.get("type") != "null"]
         return "size" if "size" in parts else " or ".join(dict.fromkeys(parts))
     if "enum" in schema:
-        return ", ".join(f"`{value}`" for value in schema["enum"])
+        return ", ".join(f"`{value}`" for value in schema["enum"]) if len(schema["enum"]) < _MANY else "text"
     if "const" in schema:
         return f"`{schema['const']}`"
     kind, pattern = schema.get("type", "any"), schema.get("pattern", "")
