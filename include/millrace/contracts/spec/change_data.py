@@ -27,7 +27,8 @@ class MergeSource(StrictModel):
         table: the bronze table.
         columns: column of the silver table -> Spark SQL over this source's columns, in place of the column's `from`;
             such as another name, or a constant.
-        apply_as_deletes: the condition of this source, in place of the table's.
+        apply_as_deletes: the condition of this source, in place of the table's; a delete from one source deletes the
+            key, also if its row came from another.
         partitions: the values of the column `concurrent_by` that this source may deliver, and no other source.
     """
 
@@ -56,7 +57,8 @@ class ChangeData(StrictModel):
         apply_as_deletes: Spark SQL over the source's columns; a row for which it is true deletes its key. Rules check
             only its key and sequence. The delete is remembered, so that an older event cannot insert the key again.
         apply_as_truncates: Spark SQL over the source's columns; a row for which it is true deletes every key whose last
-            event is not later; it needs a sequence but no key. Not with history or `ignore_null_updates`.
+            event is not later; it needs a sequence but no key, and is remembered like a delete. Not with history or
+            `ignore_null_updates`.
         ignore_null_updates: whether a null in an event keeps the column's earlier value, back to the last delete.
         except_column_list: columns that expressions, rules and the sequence can use, but that the table does not store.
         track_history_column_list: type 2: only a change of these columns begins a new period; the others are updated.
