@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from embedded.clone import CLONE
 from embedded.documentation.reference import EXAMPLES, KEY_TABLES, PAGES, RULE_TABLES, SPECS, blocks, written
-from millrace.settings import PROJECT
 from millrace.specs.checks.sql import checked_catalog
 
 TUTORIAL = CLONE / "docs" / "guides" / "add-a-table.md"

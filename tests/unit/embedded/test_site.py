@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
+from embedded.clone import CLONE
 from embedded.documentation import site
-from millrace.settings import PROJECT
 
 
 def test_the_site_has_all_pages_and_a_search() -> None:
