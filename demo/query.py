@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+from pathlib import Path
 from shlex import quote
 
 from embedded.clone import CLONE, DEMO
@@ -22,13 +23,14 @@ def query_line(root: LakePath, sql: str) -> str:
 
 
 def place(root: LakePath) -> str:
-    """Return the variable that a shell command needs before it for this lakehouse; empty for that of the demo.
+    """Return the variable that a shell command needs before it for this lakehouse; empty for that of the settings.
 
-    >>> from pathlib import Path
     >>> place(DEMO / "data" / "lakehouse"), place(Path("/srv/my lake"))
     ('', "LAKEHOUSE_ROOT='/srv/my lake' ")
     """
-    return "" if root == DEMO / "data" / "lakehouse" else f"LAKEHOUSE_ROOT={quote(str(root))} "
+    if root == DEMO / "data" / "lakehouse":
+        return ""
+    return f"LAKEHOUSE_ROOT={quote(str(root.absolute() if isinstance(root, Path) else root))} "
 
 
 def run_line(line: str) -> None:

@@ -1,7 +1,7 @@
 """``python -m tests.own_airflow [3.12]``: a stock Airflow in an empty folder, Millrace's wheel, and a day through both.
 
-It runs on the given Python, else on that of this clone. It follows the guide *Add Millrace to your Airflow*, with nothing
-of this clone but the wheel on the path.
+It runs on the given Python, else on that of this clone. It follows the guide *Add Millrace to your Airflow*, with
+nothing of this clone but the wheel on the path.
 """
 
 from __future__ import annotations
