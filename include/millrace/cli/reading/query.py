@@ -107,10 +107,11 @@ class Query:
         """Return why the query failed.
 
         Once in some hundred failures on a busy machine, DuckDB says only that it has interrupted its other threads. The
-        query then runs once more, on the same versions, to find the cause.
+        query then runs once more, on the same versions and in one thread, to find the cause.
         """
         if "INTERRUPT" not in str(error):
             return error
+        self.connection.execute("SET threads = 1")
         try:
             for _ in self.connection.execute(self.sql).to_arrow_reader():
                 pass
