@@ -17,6 +17,8 @@ from embedded.spark.server import SparkServer
 from millrace.control.gates.gates import Gates
 from millrace.control.log.stored_tables import open_table
 from millrace.paths import LakehousePaths
+from millrace.spark_location import data_plane
+from tests.e2e import trials
 from tests.support.airflow.airflow_home import airflow_environment
 from tests.support.documents.specs import bronze_document, write_specs
 from tests.support.lakehouse import order
@@ -66,7 +68,7 @@ def runs(server: SparkServer, lake: LakehousePaths, tmp_path_factory: pytest.Tem
             "at": f"2025-02-{number:02d}T00:00:00+00:00",
             "conf": conf,
             "environment": {},
-            "project": str(CLONE),
+            "project": str(data_plane()),
         }
         for number, (name, (example, conf)) in enumerate(CASES.items(), start=1)
     }
@@ -114,4 +116,6 @@ def test_maintenance_runs_in_a_dag_of_its_own_and_the_factory_takes_assets_callb
 
 
 def test_every_example_is_run() -> None:
-    assert {f"{example}.py" for example, _ in CASES.values()} == {path.name for path in Path(EXAMPLES).glob("*.py")}
+    of_a_stack = {f"{trials.PARTITIONED}.py"}
+    here = {f"{example}.py" for example, _ in CASES.values()}
+    assert here | of_a_stack == {path.name for path in Path(EXAMPLES).glob("*.py")}
