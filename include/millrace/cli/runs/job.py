@@ -40,8 +40,8 @@ def run_and_show(
 ) -> ExitCode:
     """Run the job, and show how it ended, by `show_report`; failures and the driver's log go to stderr.
 
-    The job reads its request, if there is one, from a file next to its report. A file with edited rows is
-    gone when the job has ended.
+    The job reads its request, if there is one, from a file next to its report. A file with edited rows, or with typed
+    values, is gone when the job has ended.
 
     Raises:
         SparkUnavailableError: there is no Spark to start.
@@ -65,7 +65,8 @@ def run_and_show(
         with console().status(f"{table}: {status}"):
             report, end = run_job(settings, arguments, job)
     finally:
-        if isinstance(request, QuarantineRequest) and request.edited and arguments.request:
+        has_values = isinstance(request, QuarantineRequest) and (request.edited or request.has_fixes)
+        if has_values and arguments.request:
             arguments.request.unlink(missing_ok=True)
     if report is None:
         show_problem(f"The Spark driver ended with exit code {end.exit_code}:\n{end.last_lines}\ndriver log: {end.log}")

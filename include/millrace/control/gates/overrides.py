@@ -81,7 +81,9 @@ def refusal_to_override(
         raise OverrideError(f"{table} was never built: there is no version to override.")
     if not 0 <= version <= newest:
         raise OverrideError(f"{table} has no version {version}: its newest is {newest}", _hint(table))
-    _require_refusal(table, version, gates, is_newest=not was_asked)
+    current = gates.result(table, version, spec.suite_hash)
+    is_refused_now = current is not None and not current.passed
+    _require_refusal(table, version, gates, is_newest=not was_asked, is_refused_now=is_refused_now)
     restore = restoring_version(path, version)
     if restore is not None:
         raise OverrideError(
@@ -90,8 +92,7 @@ def refusal_to_override(
             "To read such rows all the same, set `on_refusal: keep` and run the table again: the run reads the undone "
             "batches again. Then override the version that it writes.",
         )
-    result = gates.result(table, version, spec.suite_hash)
-    if result is None:
+    if current is None:
         raise OverrideError(
             f"{table}: the rules, or a table that they read, have changed since version {version} was refused",
             "Clear the gate's task (or run the table again): it checks the version by the current rules, and what they "
@@ -106,7 +107,7 @@ def refusal_to_override(
             f"{table}: {files_were} removed by VACUUM, so that nobody can read it",
             "Run the table and its gate again: the gate can check the version that this run writes.",
         )
-    return result
+    return current
 
 
 def override_note(table: str, verdicts: Verdicts | None) -> tuple[str, ...]:
@@ -118,12 +119,17 @@ def override_note(table: str, verdicts: Verdicts | None) -> tuple[str, ...]:
     return (f"readers use version {result.version} of {table}, {result.override}; it had failed {failed}",)
 
 
-def _require_refusal(table: str, version: int, gates: Gates, *, is_newest: bool) -> None:
-    """Raise if the version was not refused, a later one is certified or, with `is_newest`, a later one was refused."""
+def _require_refusal(table: str, version: int, gates: Gates, *, is_newest: bool, is_refused_now: bool) -> None:
+    """Raise if the version was not refused, a later one is certified or, with `is_newest`, a later one was refused.
+
+    With `is_refused_now` the rules have changed since it passed, and refuse it now.
+    """
     results = [recorded.result for recorded in gates.results(table)]
     passed = {result.version: result for result in results if result.passed}
     certified = max(passed, default=-1)
     refused = sorted({result.version for result in results if result.version > certified})
+    if version == certified and is_refused_now and not refused:
+        return
     if version in passed:
         decision = passed[version].override
         how = f"was {decision}" if decision else "passed its gate"

@@ -112,6 +112,20 @@ def test_versions_without_a_result_may_have_come_after_the_overridden_one(paths:
     assert gates.certified(TABLE) == optimized
 
 
+def test_a_certified_version_that_new_rules_refuse_can_be_let_pass(paths: LakehousePaths, gates: Gates) -> None:
+    override(SPEC, 2, decision(), paths)
+    newer = parse_spec(silver_document(expectations=[{**RULE, "reason": "three, since monday"}]))
+    rule = newer.table_rules[0]
+    check = CheckResult(rule=rule.rule, action="fail", passed=False, reason=rule.reason, observed=4)
+    judge_version(paths.root, newer, 2, passed=False, checks=(check,), batches=("main/2",))
+    assert gates.certified(TABLE) == 2
+    override(newer, 2, decision("bob", run_id="manual__2"), paths)
+    kept = gates.result(TABLE, 2, newer.suite_hash)
+    assert kept is not None
+    assert (gates.certified(TABLE), kept.passed, kept.override) == (2, True, decision("bob", run_id="manual__2"))
+    refuse_override(paths, 2, "certified by hand by bob", spec=newer, by=decision("eve", run_id="manual__3"))
+
+
 def test_only_the_newest_refused_version_can_be_overridden_and_only_once(paths: LakehousePaths, gates: Gates) -> None:
     refuse_override(paths, 1, "version 1 passed its gate: there is nothing to override")
     for missing in (-1, 3):
