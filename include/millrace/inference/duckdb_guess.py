@@ -231,7 +231,9 @@ def _dialect(reader: duckdb.DuckDBPyConnection, files: list[LocalCopy]) -> dict[
     Raises:
         BadInputError: none can be read; the error names the newest.
     """
-    query, problems = "SELECT Delimiter, HasHeader, Quote, Escape FROM sniff_csv(?)", list[BadInputError]()
+    # Else a single line with too many values makes DuckDB take another delimiter.
+    query = "SELECT Delimiter, HasHeader, Quote, Escape FROM sniff_csv(?, ignore_errors = true)"
+    problems = list[BadInputError]()
     settings = dict[str, object]()
     for file in reversed(files):
         try:

@@ -106,7 +106,7 @@ def in_words(refresh: Trace, query: str = "") -> str:
     'computed whole: LIMIT is not traced'
     >>> in_words(Trace(("name",), {"f": ("UPPER(`name`)",)}, parts={"f": (("UPPER(`name`)",),)}))
     'refreshed by name, traced through f: UPPER(name); each refresh reads all files of f'
-    >>> query = "SELECT upper(f.`name`) AS name, count(*) AS n FROM f GROUP BY 1"
+    >>> query = "SELECT (upper(f.`name`)) AS name, count(*) AS n FROM f GROUP BY 1"
     >>> in_words(trace(query, "name", {"f": ("name",)}), query).partition("; ")[0]
     'refreshed by name, traced through f: upper(f.`name`)'
     """
@@ -151,7 +151,9 @@ def _own_words(query: str) -> dict[str, str]:
                     own = tokens_of(text)
                     last = own[-3 if own[-2].token_type is TokenType.ALIAS else -2]
                     if not isinstance(value, exp.Column):
-                        words.setdefault(sql_of(value), " ".join(text[own[0].start : last.end + 1].split()))
+                        shown = text[own[0].start : last.end + 1]
+                        shown = shown[1:-1] if isinstance(tree.selects[0].unalias(), exp.Paren) else shown
+                        words.setdefault(sql_of(value), " ".join(shown.split()))
             except (SqlglotError, UntraceableError):
                 continue
     return words

@@ -212,6 +212,16 @@ def test_only_the_newest_finished_files_of_the_most_frequent_format_are_read(tmp
     assert "# ignored by `files` below, files with other suffixes: 1" in text
 
 
+def test_a_csv_file_with_a_line_of_too_many_values_is_left_out_and_no_other_dialect_is_made_up(tmp_path: Path) -> None:
+    lines = ["id,name,region", *(f"{number},n,r" for number in range(200))]
+    put(tmp_path / "orders/b.csv", "\n".join([*lines[:100], "7,x,y,surplus", *lines[100:]]))
+    with pytest.raises(BadInputError, match=r"orders/b\.csv does not read as csv"):
+        text_of(tmp_path)
+    put(tmp_path / "orders/a.csv", "\n".join(lines))
+    assert [*kinds(inferred(tmp_path))] == ["id", "name", "region"]
+    assert "# 1 line or file could not be read\n" in text_of(tmp_path)
+
+
 @pytest.mark.parametrize("name", ["b.csv", "b.json"])
 def test_a_file_with_a_wrong_byte_is_named_and_left_out(tmp_path: Path, name: str) -> None:
     good, bad = {
