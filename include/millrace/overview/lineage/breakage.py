@@ -18,6 +18,7 @@ from millrace.specs.checks.sql import sql_problems
 from millrace.specs.document import list_at, mapping_at
 from millrace.specs.files import SpecFile, read_spec_file
 from millrace.specs.problem import SpecProblem
+from millrace.sql.query.select_query import query_of
 
 _KINDS = {
     "keys": "key",
@@ -124,6 +125,10 @@ def _renamed(file: SpecFile, column: str, new: str) -> SpecFile:
             if str(document.get("table")).startswith("silver.") and not {"from", "expression"} & set(value):
                 value = {**value, "from": f"`{column}`"}
             document[key] = {new if name == column else name: value if name == column else part[name] for name in part}
+    query = document.get("query")
+    if isinstance(query, str) and column in (names := query_of(query).columns):
+        columns = ", ".join(f"`{name}` AS `{new}`" if name == column else f"`{name}`" for name in names)
+        document["query"] = f"SELECT {columns} FROM (\n{query}\n)"
     if sources := list_at(document, "sources"):
         document["sources"] = [_renamed_in_source(source, column, new) for source in sources]
     return replace(file, document=document)

@@ -12,7 +12,14 @@ from millrace.overview.columns import column_names
 from millrace.overview.lineage.breakage import broken_places, stopped_tables
 from millrace.overview.lineage.chains import ColumnChains
 from millrace.specs.checks.sql import sql_problems
-from tests.support.documents.specs import Document, bronze_document, gold_document, silver_document, write_specs
+from tests.support.documents.specs import (
+    Document,
+    bronze_document,
+    gold_document,
+    query_document,
+    silver_document,
+    write_specs,
+)
 from tests.support.silver.known_customers import CUSTOMERS, ORDERS, shop_documents
 from tests.support.silver.two_shops import BRANCH, SILVER, WEB, two_shops
 
@@ -215,6 +222,14 @@ def test_a_column_of_one_of_several_sources_breaks_what_the_spec_says_of_that_so
     assert [place.problem.key for place in broken_places(WEB, "amount", catalog)] == ["columns.amount"]
     own = [place.kind for place in broken_places(SILVER, "amount", catalog)]
     assert own == ["rule"], "what a source states of the column is renamed with it"
+
+
+def test_a_column_of_a_query_breaks_the_rules_and_settings_that_name_it(tmp_path: Path) -> None:
+    rules = [{"expect_column_values_to_not_be_null": {"column": "amount"}, "action": "fail"}]
+    table = query_document("gold.last_orders", expectations=rules, refresh_by="day")
+    catalog = Specs(tmp_path, [bronze_document(), silver_document(), table]).catalog()
+    assert [place.kind for place in broken_places("gold.last_orders", "amount", catalog)] == ["rule"]
+    assert [place.problem.key for place in broken_places("gold.last_orders", "day", catalog)] == ["refresh_by"]
 
 
 def test_a_table_whose_rows_wait_for_a_table_stops_with_it(tmp_path: Path) -> None:
