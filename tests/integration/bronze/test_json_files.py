@@ -185,7 +185,7 @@ def test_nested_values_are_stored_by_their_type(loaded: Lakehouse) -> None:
     assert third[1:] == ({"name": None, "at": None}, [], None, None)
     notes = "\n".join(loaded.reports[-1].notes)
     assert "1 row has a value of tags that is no array<string>: null there, kept in _rescued: 'a'" in notes
-    assert "1 row has a value of counts.apples that is no int, or not the last of its name: not stored" in notes
+    assert "1 row has a value of counts[] that is no int, or not the last of its name: not stored" in notes
     assert "rows have fields that no column is declared for, kept in _rescued: 'The Guest.vip' in 1" in notes
 
 
