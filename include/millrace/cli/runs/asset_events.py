@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import httpx
+from tenacity import retry, retry_if_exception, stop_after_delay, wait_fixed
 
 from millrace.airflow_api import airflow_api
 from millrace.contracts.airflow_access import AirflowAccess
@@ -82,6 +83,12 @@ def create_events(api: httpx.Client, reports: Iterable[JobReport], paths: Lakeho
                     _ask(api, "POST", "/api/v2/assets/events", json=event)
 
 
+def _has_waiting_run(error: BaseException) -> bool:
+    """Whether Airflow may only be unable to show a run that an event has triggered and that has not started (3.3.2)."""
+    return isinstance(error, httpx.HTTPStatusError) and error.response.status_code == httpx.codes.INTERNAL_SERVER_ERROR
+
+
+@retry(retry=retry_if_exception(_has_waiting_run), stop=stop_after_delay(60), wait=wait_fixed(1), reraise=True)
 def _last_version(api: httpx.Client, asset: int) -> int | None:
     query = {"asset_id": asset, "order_by": "-timestamp", "limit": 1}
     events = _ask(api, "GET", "/api/v2/assets/events", params=query)["asset_events"]
