@@ -119,8 +119,10 @@ class GoldAggregate:
 
     def _order(self, table: PinnedTable, rows: DataFrame) -> list[str]:
         """Return the columns by which a file's rows are ordered: the partitions, then those of the refresh."""
-        traced = refresh_of(self._spec, {alias: tuple(each.columns) for alias, each in table.frames.items()})
-        refreshed = self._spec.refresh_columns or (() if traced.reason else traced.columns)
+        refreshed = self._spec.refresh_columns
+        if not refreshed:
+            traced = refresh_of(self._spec, {alias: tuple(each.columns) for alias, each in table.frames.items()})
+            refreshed = () if traced.reason else traced.columns
         wanted = [column.lower() for column in (*self._spec.partitioned_by, *refreshed)]
         ordered = {field.name.lower() for field in rows.schema.fields if has_order(field.dataType)}
         return [column for column in dict.fromkeys(wanted) if column in ordered]
