@@ -19,7 +19,7 @@ from tests.support.documents.specs import bronze_document
 from tests.support.killed_drivers.batches import assert_killed, run_successfully, succeeded
 from tests.support.killed_drivers.drivers import OwnProcess
 from tests.support.killed_drivers.outcome import states_of_files
-from tests.support.killed_drivers.places import KILLER, KILLER_LOADED
+from tests.support.killed_drivers.places import KILLER, KILLER_LOADED, KILLER_READ_AGAIN
 from tests.support.lakehouse import Lakehouse, order
 
 BRONZE = "bronze.orders"
@@ -70,6 +70,22 @@ def test_the_files_beside_one_that_kills_are_loaded_and_it_is_given_up_after_max
     assert shop.rows(BRONZE, "order_id") == [("o1",), ("o2",), ("o3",)]
     assert len(shop.quarantine(BRONZE)) == 3
     assert TableStates(shop.paths).read(BRONZE, FailedFiles).files == ()
+
+
+def test_a_file_that_kills_whoever_closes_its_batch_is_left_out_of_that(shop: Lakehouse) -> None:
+    shop.change_spec(BRONZE, lambda spec: {**spec, "source": {**spec["source"], "max_attempts_per_file": 1}})
+    for _its_own_batch_then_all_files_then_each_alone in range(3):
+        assert_killed(OwnProcess().run(shop, BRONZE, dies=KILLER_READ_AGAIN))
+        assert not shop.quarantine(BRONZE)
+
+    report = succeeded(OwnProcess().run(shop, BRONZE, dies=KILLER_READ_AGAIN))
+    assert shop.rows(BRONZE, "order_id") == [("o1",), ("o2",), ("o3",)]
+    assert {Path(row["source"]).name for row in shop.quarantine(BRONZE)} == {"a.json", "z.json"}
+    [note] = (note for note in report.notes if "in no quarantine" in note)
+    assert note.startswith(f"records of {FOLDER}/{KILLER} that were refused are in no quarantine: the driver")
+    loaded = FileStatus.LOADED, 1, 1
+    assert status_of(shop) == {"a.json": loaded, KILLER: loaded, "z.json": loaded}
+    assert run_successfully(OwnProcess(), shop, BRONZE).outcome is Outcome.NO_OP
 
 
 @pytest.mark.slow

@@ -115,18 +115,19 @@ def _slowed(frame: DataFrame, die: Die, which: str = "") -> DataFrame:
     return frame.where(f"CASE WHEN {which or f'{key} = {SLOW_ROW[key]!r}'} THEN {wait} ELSE true END")
 
 
-def _when_loaded(name: str) -> Arrange:
-    """Let each job die that loads a landing file of this name, alone or with others."""
+def _when_read(name: str, step: str) -> Arrange:
+    """Let each job die that loads a landing file of this name, or reads it again, alone or with others."""
 
     def arrange(patches: pytest.MonkeyPatch, die: Die) -> None:
-        write = bronze.BronzeIngest.write
+        inner = getattr(bronze.BronzeIngest, step)
 
-        def write_or_die(work: Any, session: SparkSession, intent: Intent, plan: BatchPlan) -> None:
-            if any(file.path.endswith(f"/{name}") for file in plan.files):
+        def step_or_die(*args: Any) -> Any:
+            plans = (each for each in args if isinstance(each, BatchPlan))
+            if any(file.path.endswith(f"/{name}") for plan in plans for file in plan.files):
                 die()
-            write(work, session, intent, plan)
+            return inner(*args)
 
-        patches.setattr(bronze.BronzeIngest, "write", write_or_die)
+        patches.setattr(bronze.BronzeIngest, step, step_or_die)
 
     return arrange
 
@@ -193,7 +194,8 @@ FILES_PLANNED = _place(
 )
 IN_THE_WRITE = _place("while the server writes", _slow_down_the_write)
 KILLER = "killer.json"
-KILLER_LOADED = _place(f"when it loads {KILLER}", _when_loaded(KILLER))
+KILLER_LOADED = _place(f"when it loads {KILLER}", _when_read(KILLER, "write"))
+KILLER_READ_AGAIN = _place(f"when it reads the refused records of {KILLER}", _when_read(KILLER, "_refused_rows"))
 FILES_LOADED = _place(
     "between the rows of the files and the closing", _after(OpsTable, "append", _has_event(FileEvent.LOADED))
 )

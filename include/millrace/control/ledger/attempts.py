@@ -1,15 +1,17 @@
-"""The attempts to load landing files that made no commit: they ended with an error, or their driver died."""
+"""The attempts to load landing files, or to close their batch, that ended with an error, or whose driver died."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
-from millrace.control.ledger.events import BatchEvent, FileEvent, batch_event
+from millrace.control.ledger.events import BatchEvent, FileEvent, batch_event, file_event
 from millrace.control.ledger.ops_table import OpsTable
-from millrace.control.log.batch import Intent
+from millrace.control.log.batch import FileFact, Intent
 from millrace.errors import first_line
 
 log = logging.getLogger(__name__)
@@ -35,7 +37,7 @@ class DeadAttempt:
 
 
 class Attempts:
-    """Reads and writes the events of attempts without a commit, in `ops.batches` and `ops.files`."""
+    """Reads and writes the events of attempts that came to no end, in `ops.batches` and `ops.files`."""
 
     def __init__(self, batches: OpsTable, files: OpsTable) -> None:
         self._batches = batches
@@ -51,14 +53,40 @@ class Attempts:
             yield
         except Exception as error:
             if intent.sources.files and not is_death(error):
-                self._record_failed(intent)
+                self._record_failure(self._batches, [batch_event(BatchEvent.FAILED, intent)])
             raise
 
-    def _record_failed(self, intent: Intent) -> None:
+    @contextmanager
+    def closing(
+        self, intent: Intent, files: Collection[FileFact], is_death: Callable[[Exception], bool]
+    ) -> Iterator[None]:
+        """Record that files of a committed batch are read again to close it; and if the run lives on, that it does.
+
+        Without the second event, `deaths_in_closing` counts a death for each of the files.
+        """
+        outlived = [file_event(FileEvent.OUTLIVED, intent, file) for file in files]
+        self._files.append([file_event(FileEvent.CLOSING, intent, file) for file in files])
         try:
-            self._batches.append([batch_event(BatchEvent.FAILED, intent)])
+            yield
+        except Exception as error:
+            if not is_death(error):
+                self._record_failure(self._files, outlived)
+            raise
+        self._files.append(outlived)
+
+    def _record_failure(self, events: OpsTable, rows: list[dict[str, Any]]) -> None:
+        try:
+            events.append(rows)
         except Exception as error:  # noqa: BLE001  must not hide the error of the attempt, such as a full disk
-            log.warning("%s: the next run takes this attempt for dead: %s", intent.table, first_line(error))
+            log.warning("%s: the next run takes this attempt for dead: %s", rows[0]["table"], first_line(error))
+
+    def deaths_in_closing(self, intent: Intent) -> Counter[str]:
+        """Return path -> how many runs died while they read the file again to close a batch, alone or with others."""
+        deaths, kinds = Counter[str](), [FileEvent.CLOSING, FileEvent.OUTLIVED]
+        of_batch: dict[str, list[Any]] = {"token": [intent.token], "batch_seq": [intent.batch_seq]}
+        for row in self._files.find(intent.table, ("event", "path"), event=kinds, **of_batch):
+            deaths[row["path"]] += 1 if row["event"] == FileEvent.CLOSING else -1
+        return deaths
 
     def dead(self, table: str, table_id: str, attempts: Mapping[str, Mapping[str, int]]) -> dict[str, DeadAttempt]:
         """Return path -> its last dead attempt, for paths that have one; an attempt without an intent wrote nothing.

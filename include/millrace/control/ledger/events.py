@@ -111,6 +111,8 @@ class FileEvent(StrEnum):
     - unreachable: the storage did not deliver the file, which counts as no attempt.
     - seen: the loaded file has another time and the same content, which need not be read again.
     - touched: the failed file has another time and the same content.
+    - closing: a run reads the file again to close the batch of a dead driver, which has loaded it.
+    - outlived: that run has lived on, whether it could read the file or not.
     """
 
     PLANNED = "planned"
@@ -121,6 +123,8 @@ class FileEvent(StrEnum):
     UNREACHABLE = "unreachable"
     SEEN = "seen"
     TOUCHED = "touched"
+    CLOSING = "closing"
+    OUTLIVED = "outlived"
 
 
 def batch_event(event: BatchEvent, intent: Intent, version: int | None = None) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from millrace_spark.delta_io.tables import TableShape, shape_properties
 from millrace_spark.layers.bronze.column_drift import ColumnDrift
 from millrace_spark.layers.bronze.file_rows import added_files, lacking_files
 from millrace_spark.layers.bronze.landing_records import LandingRecords
-from millrace_spark.layers.bronze.lost_messages import counts_with_lost
+from millrace_spark.layers.bronze.lost_records import counts_with_lost
 from millrace_spark.layers.bronze.rescued_fields import rescued_fields, without_samples
 from millrace_spark.layers.dropped import DroppedRows, dropped_by_reason, dropped_rows
 from millrace_spark.layers.own_table import ensure_own_table, require_fitting_table
@@ -164,9 +164,14 @@ class BronzeIngest:
             earlier = BronzeIngest(planned, planned.spec)  # type: ignore[arg-type]
             earlier.spec = earlier.drift.effective_spec()
             return earlier.close(winner)
-        whole = plan = BatchPlan(winner.intent.sources, self._context.ops.ledger.files_of(winner.intent))
-        if winner.token not in self._observations and not sources.replay:
-            plan = self.records.still_readable(whole)
+        whole = BatchPlan(winner.intent.sources, self._context.ops.ledger.files_of(winner.intent))
+        if winner.token in self._observations or sources.replay:
+            return self._close(winner, whole, whole)
+        with self.records.reading_again(winner, whole, partial(self._read_refused, winner)) as left:
+            return self._close(winner, whole, left)
+
+    def _close(self, winner: Winner, whole: BatchPlan, plan: BatchPlan) -> Closing:
+        """Close a batch by the records of `plan`: all of `whole`, or those of them that can still be read."""
         counts = self._count_records(winner, plan)
         if plan != whole:
             counts = counts_with_lost(self._context, winner, plan.sources, counts)
@@ -176,12 +181,14 @@ class BronzeIngest:
                 refused = refused_again(self._read_checked(session, plan, winner.intent))
             record_outcome(self._context, winner, rows, refused)
             return Closing(rows, quarantine_grew=None)
-        replaced = [file.path for file in plan.files] if plan.sources.replaces_files else []
+        replaced = [file.path for file in whole.files] if plan.sources.replaces_files else []
         quarantine = QuarantineWrite(self._context.paths, winner, counts["quarantined"], replaced)
         refused_rows = partial(self._refused_rows, winner, plan)
         grew = quarantine.run(self._context.open_session, refused_rows)
         added = added_files(self._context.paths.table(self.spec.table), winner)
         any_case = self.spec.source.field_names == "any_case"
+        # If no file can be read again, it may be for a value that was rescued.
+        added = added if plan.files or not whole.files else []
         rescued, repeated = rescued_fields(added, winner, record_columns(self.spec), any_case)
         if self._context.restricted(self.spec.table):
             rescued, repeated = without_samples(rescued, repeated)
@@ -190,14 +197,14 @@ class BronzeIngest:
         if counts["dropped"]:
             with self._context.open_session({}) as session:
                 dropped = dropped_rows(self._read_checked(session, plan, winner.intent), self.records.source())
-        rows_of_file = self.records.close_batch(winner, plan, counts, dropped)
+        rows_of_file = self.records.close_batch(winner, whole, counts, dropped)
         path = self._context.paths.quarantine(self.spec.table)
         quarantined = quarantined_by_reason(path, winner, counts["quarantined"]) if counts["quarantined"] else ()
         findings = Findings(
             refused=(*quarantined, *dropped_by_reason(dropped)),
             rescued=rescued,
             repeated=repeated,
-            lacking=lacking_files(plan.files, rows_of_file, self._declared),
+            lacking=lacking_files(whole.files, rows_of_file, self._declared),
         )
         return Closing(rows, rows_of_file, findings, grew)
 
@@ -276,6 +283,11 @@ class BronzeIngest:
         with self._context.open_session({}) as session:
             row = self._read_checked(session, plan, winner.intent).agg(*row_counts()).first()
         return row.asDict() if row else {}
+
+    def _read_refused(self, winner: Winner, plan: BatchPlan) -> None:
+        with self._context.open_session({}) as session:
+            refused = self._refused_rows(winner, plan, session, self._context.now())
+            refused.write.format("noop").mode("overwrite").save()
 
     def _refused_rows(self, winner: Winner, plan: BatchPlan, session: SparkSession, refused_at: datetime) -> DataFrame:
         start = F.lit(winner.intent.interval_start).cast("timestamp")

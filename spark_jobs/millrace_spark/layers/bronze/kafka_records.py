@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 
 from confluent_kafka import KafkaException
@@ -109,8 +110,9 @@ class KafkaRecords:
         """Add the message's offset as `_position`."""
         return records.withColumn("_position", F.col("_offset"))
 
-    def still_readable(self, plan: BatchPlan) -> BatchPlan:
-        """Return the plan of a committed batch without the messages that the brokers have deleted since."""
+    @contextmanager
+    def reading_again(self, winner: Winner, plan: BatchPlan, read: Callable[[BatchPlan], None]) -> Iterator[BatchPlan]:
+        """Enter with the plan of a committed batch, without the messages that the brokers have deleted since."""
         topic_ids, offsets = plan.sources.topic_ids, plan.sources.offsets
         available = self._cluster.available_offsets(self._spec.kafka_source, offsets)
 
@@ -120,7 +122,7 @@ class KafkaRecords:
             return min(max(first, oldest), end), end
 
         left = {topic: {at: span(topic, at, *ends) for at, ends in spans.items()} for topic, spans in offsets.items()}
-        return BatchPlan(plan.sources.model_copy(update={"offsets": left}))
+        yield BatchPlan(plan.sources.model_copy(update={"offsets": left}))
 
     def blame(self, error: Exception, plan: BatchPlan, spec: BronzeSpec) -> None:
         """Name the message that does not fit a strict spec; no part of a topic can be left out.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from datetime import datetime
 from functools import cache, partial
@@ -152,14 +153,39 @@ class LandingRecords:
         """Return how many rows the plan's Parquet files have."""
         return sum(parquet_rows(LandingFile(self._landing, file.path)) for file in plan.files if file.size)
 
-    def still_readable(self, plan: BatchPlan) -> BatchPlan:
-        """Return the plan, if its files still have the content that was loaded.
+    @contextmanager
+    def reading_again(self, winner: Winner, plan: BatchPlan, read: Callable[[BatchPlan], None]) -> Iterator[BatchPlan]:
+        """Enter with the plan of a committed batch, to close it, without the files that killed the drivers which tried.
+
+        After a death each file is first read alone, so that the one that kills is found (ADR 59). A file that still
+        kills after `max_attempts_per_file` further attempts is left out: its accepted rows are in the table.
+
+        Args:
+            winner: the batch; its driver died after the commit.
+            plan: its plan.
+            read: reads the records of a plan as the closing does.
 
         Raises:
             BadInputError: a file has other content, or does not exist any more.
         """
-        require_as_loaded(self._spec, plan.files, self._landing, self._inspect_once)
-        return plan
+        attempts, intent = self._context.ops.ledger.attempts, winner.intent
+        deaths = attempts.deaths_in_closing(intent)
+        tolerated = 1 + self._spec.landing_source.max_attempts_per_file
+        left = [file for file in plan.files if deaths[file.path] < tolerated]
+        require_as_loaded(self._spec, left, self._landing, self._inspect_once)
+        has_died = any(deaths[file.path] for file in left)
+        with self._context.leases.suspects() if has_died else nullcontext():
+            for file in sorted(left, key=lambda file: deaths[file.path]) if has_died else ():
+                with attempts.closing(intent, [file], is_death):
+                    read(replace(plan, files=(file,)))
+            if killers := [file.path for file in plan.files if file not in left]:
+                self._context.notes.append(
+                    f"records of {', '.join(killers)} that were refused are in no quarantine: the driver or its Spark "
+                    f"died whenever it read them again to close batch {winner.batch_seq}; the accepted rows are in the "
+                    "table; have corrections delivered under another name"
+                )
+            with attempts.closing(intent, left, is_death):
+                yield replace(plan, files=tuple(left))
 
     def blame(self, error: Exception, plan: BatchPlan, spec: BronzeSpec) -> None:
         """Remember what made a write fail, so that the next plan loads the other files, or reads a copy of this one.

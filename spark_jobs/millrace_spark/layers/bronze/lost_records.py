@@ -1,4 +1,7 @@
-"""The row counts of a batch whose driver died after the commit, if the brokers have deleted its messages since."""
+"""The row counts of a batch whose driver died after the commit, if not all of its records can be read again.
+
+The brokers may have deleted messages since, and a landing file may kill each driver that reads it.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ def counts_with_lost(
         context: the job's.
         winner: the batch; its accepted rows are in the table.
         left: its sources, without the messages that are gone.
-        counts: the rows `read`, `quarantined` and `dropped` of the messages that are left.
+        counts: the rows `read`, `quarantined` and `dropped` of the records that are left.
     """
     table = winner.intent.table
     written, _ = replaced_rows(context.paths.table(table), winner.version)
@@ -36,7 +39,7 @@ def counts_with_lost(
         for partition, (first, _) in partitions.items()
         if first < left.offsets[topic][partition][0]
     }
-    if refused := counts["read"] + sum(start - first for first, start in gone.values()) - known:
+    if gone and (refused := counts["read"] + sum(start - first for first, start in gone.values()) - known):
         ranges = ", ".join(f"{where} offsets {first} to {start - 1}" for where, (first, start) in gone.items())
         context.notes.append(
             f"up to {counted(refused, 'message')} that were refused are in no quarantine: the driver of batch "
