@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import resource
 import subprocess
 import sys
@@ -27,6 +28,8 @@ import psutil
 import typer
 from rich.console import Console
 from rich.table import Table
+
+from embedded.clone import CLONE
 
 RESULTS = Path("data/tests")
 REFERENCE = [sys.executable, "-m", "tests.reference_job"]
@@ -68,6 +71,7 @@ SUITES = {
     "e2e": Suite(["-m", "not slow", "tests/e2e"], budget=11, waits=True),
     "e2e-slow": Suite(["-m", "slow", "tests/e2e"]),
     "e2e-all": Suite(["tests/e2e"], budget=31, waits=True),
+    "security": Suite(sorted({*re.findall(r"\((tests/[^)]+)\)", (CLONE / "SECURITY.md").read_text())})),
     "faults": Suite(["-m", "faults", *_workers(2), "tests/integration", "tests/spark"]),
 }
 

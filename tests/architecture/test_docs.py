@@ -58,6 +58,12 @@ def test_other_guides_quote_the_examples_that_tests_run() -> None:
     assert f"```python\n{dags.read_text()}```\n" in Path("docs/guides/add-to-your-airflow.md").read_text()
 
 
+def test_whoever_runs_make_test_runs_every_test_of_what_is_promised_of_security() -> None:
+    tests = {Path(target) for target in links(Path("SECURITY.md")) if target.startswith("tests/")}
+    assert len(tests) > 25
+    assert [path for path in tests if re.search(r"\bmark\.(slow|faults)\b", path.read_text())] == []
+
+
 def test_links_lead_to_a_file_and_a_heading() -> None:
     broken = []
     for page in PAGES:

@@ -13,8 +13,6 @@ from millrace.control.ledger.deletes import DeleteRecords, Deletes
 from millrace.settings import Settings
 from tests.e2e.people import forge_answer, was_refused
 
-pytestmark = pytest.mark.slow
-
 BRONZE, SILVER = "bronze.judged_readings", "silver.judged_readings"
 DELETES = Deletes(SILVER, "id", datetime(2013, 1, 1, tzinfo=UTC), BRONZE, "source", source_version=1, keys=2, of_keys=2)
 

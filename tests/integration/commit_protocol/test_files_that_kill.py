@@ -88,7 +88,6 @@ def test_a_file_that_kills_whoever_closes_its_batch_is_left_out_of_that(shop: La
     assert run_successfully(OwnProcess(), shop, BRONZE).outcome is Outcome.NO_OP
 
 
-@pytest.mark.slow
 def test_of_the_files_that_may_have_killed_a_driver_one_is_loaded_at_a_time_in_the_whole_lakehouse(
     shop: Lakehouse,
 ) -> None:

@@ -74,7 +74,6 @@ class ImpatientServer(SparkServer):
         return [f"{patience}{PATIENCE_S}s" if part.startswith(patience) else part for part in super().argv()]
 
 
-@pytest.mark.slow
 def test_it_ends_if_a_cancelled_task_does_not_so_that_no_core_is_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

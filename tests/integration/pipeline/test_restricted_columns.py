@@ -26,6 +26,7 @@ from millrace.overview.quarantine import ShownRows
 from millrace_spark.jobs.data_docs import build
 from millrace_spark.runtime.entrypoint import silence_loggers_of_values
 from tests.support.lakehouse import Lakehouse
+from tests.support.rights import open_to_others
 
 BRONZE, SILVER, REGISTER, GOLD = "bronze.people", "silver.people", "silver.register", "gold.cities"
 HIDDEN = "Quimby"
@@ -178,9 +179,8 @@ def test_quarantined_rows_stay_as_they_are_and_are_shown_without_restricted_valu
     assert "digits is no int: (restricted)" in shown
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(1200)
-def test_the_output_of_a_driver_with_a_spark_of_its_own_has_none_either(tmp_path: Path) -> None:
+def test_a_driver_with_a_spark_of_its_own_writes_no_value_and_nothing_that_other_users_can_read(tmp_path: Path) -> None:
     people = Lakehouse(tmp_path)
     people.specs(*SPECS)
     people.deliver(1, "1.json", FIRST, feed="people")
@@ -188,11 +188,13 @@ def test_the_output_of_a_driver_with_a_spark_of_its_own_has_none_either(tmp_path
     done = subprocess.run(
         [str(LAKEHOUSE), "run", "--interval", "2013-01-01"],
         env={**clean_environment(), **place},
+        umask=0,
         capture_output=True,
         text=True,
         timeout=600,
         check=False,
     )
+    root = people.paths.root
     written = dict(text_of(tmp_path / "lake" / "_millrace")) | {
         Path("stdout"): done.stdout,
         Path("stderr"): done.stderr,
@@ -201,3 +203,6 @@ def test_the_output_of_a_driver_with_a_spark_of_its_own_has_none_either(tmp_path
     assert "[CAST_INVALID_INPUT] (restricted)" in logs
     assert any(SHOWN in text for text in written.values()), "a neighbour is shown"
     assert [path for path, text in written.items() if HIDDEN in text] == []
+    assert people.paths.quarantine(SILVER).is_dir()
+    assert len(list(root.rglob("*.parquet"))) > 5
+    assert open_to_others(root) == []
