@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -19,6 +19,16 @@ PACKAGES = {
 }
 MOST_LINES = 600
 MOST_MODULES = 20
+FEWEST_LINES = 60
+"""Below this length, a module with one importer in its own folder belongs into that importer."""
+SMALL_WITH_REASON = {
+    "embedded.contents.bill_of_materials": "is a command of its own, which `make bill` runs",
+    "lakehouse_airflow.lineage.stored_types": "reads a log, which OpenLineage knows nothing of",
+    "millrace.specs.checks.nested_arguments": "holds all that is known of two arguments of Great Expectations",
+    "millrace.sql.query.time_windows": "says how Spark computes windows of time, and what follows from it",
+    "millrace_spark.layers.bronze.lost_messages": "is for batches whose messages the brokers have deleted",
+    "millrace_spark.layers.gold.float_bounds": "is the arithmetic of inexact sums, which reads best alone",
+}
 WRONG_NOW_AND_THEN = {
     "splitlines": "cuts at U+0085 and U+2028, too: split at line feeds, or use millrace.control.storage.json_lines",
     **dict.fromkeys(
@@ -63,6 +73,38 @@ def test_no_folder_has_so_many_modules_that_nobody_can_see_them_at_once() -> Non
     numbers = {folder: len([path for path in paths if path.stem != "__init__"]) for folder, paths in folders().items()}
     assert len(numbers) > 40
     assert {folder: number for folder, number in numbers.items() if number > MOST_MODULES} == {}
+
+
+def test_no_small_module_has_one_importer_in_its_own_folder() -> None:
+    paths = {module_of(path): path for path in sources()}
+    importers: dict[str, set[str]] = {}
+    for module, path in paths.items():
+        for name in imported(ast.walk(tree_of(path))):
+            importers.setdefault(name, set()).add(module)
+    assert sum(map(len, importers.values())) > 1000
+    product = sources("millrace", "millrace_spark", "lakehouse_airflow", "embedded")
+    small = {path for path in product if path.stem != "__init__" and path.read_text().count("\n") < FEWEST_LINES}
+    found = {
+        module: importer
+        for module in map(module_of, small)
+        for importer in importers.get(module, ())
+        # An `__init__` only lists what users import. Who imports late starts sooner without the other.
+        if importers[module] == {importer}
+        and importer.rpartition(".")[0] == module.rpartition(".")[0]
+        and module in imported(tree_of(paths[importer]).body)
+    }
+    assert found.keys() == SMALL_WITH_REASON.keys(), found
+
+
+def imported(nodes: Iterable[ast.AST]) -> set[str]:
+    """Return the modules that these nodes import, and the names that they take from them, as `module.name`."""
+    found = set[str]()
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return found
 
 
 def test_each_folder_says_what_lives_there_and_what_does_not() -> None:

@@ -12,12 +12,11 @@ import typer
 
 from millrace.cli.authoring.commands import infer, init, new, schema, suggest
 from millrace.cli.completion import domain_names, table_names
-from millrace.cli.jars import jars
 from millrace.cli.listings.as_json import AsJson, show_listing
-from millrace.cli.metrics import metrics
 from millrace.cli.output import ErrorsToExitCodes, missing_root, show
 from millrace.cli.quarantine.commands import quarantine
 from millrace.cli.table_commands import diff, gate, lineage, query, rebuild, verify, views
+from millrace.contracts.counted import counted
 from millrace.contracts.file_status import FileStatus
 from millrace.errors import ExitCode
 
@@ -298,6 +297,63 @@ def conflicts(table: Tables = None, as_json: AsJson = False) -> None:
     raise typer.Exit(ExitCode.FAILED if damage else ExitCode.OK)
 
 
-app.command()(metrics)
+@app.command()
+def metrics(
+    write_to: Annotated[
+        Path | None, typer.Option("--write-to", help="Write them to this file, whole or not at all, for node_exporter.")
+    ] = None,
+) -> None:
+    """Print the metrics of the lakehouse for Prometheus.
+
+    Airflow's web server answers with the same metrics at /lakehouse/metrics.
+
+    Without it, let cron or a systemd timer run `lakehouse metrics --write-to FILE.prom` every minute.
+
+    The file belongs into the folder that node_exporter reads (`--collector.textfile.directory`).
+    """
+    from prometheus_client import generate_latest, write_to_textfile
+
+    from millrace.metrics.collector import LakehouseCollector
+    from millrace.overview.lakehouse import LakehouseReader
+    from millrace.settings import Settings
+
+    if write_to and not write_to.parent.is_dir():
+        raise typer.BadParameter(f"there is no folder {write_to.parent}")
+    settings = Settings()
+    collector = LakehouseCollector(LakehouseReader(settings.paths, settings.tables))
+    if write_to:
+        write_to_textfile(str(write_to), collector)
+    else:
+        typer.echo(generate_latest(collector), nl=False)
+
+
 app.command()(schema)
-app.command()(jars)
+
+
+@app.command()
+def jars(
+    into: Annotated[Path | None, typer.Option(help="The folder; default LAKEHOUSE_JARS.")] = None,
+) -> None:
+    """Fetch the jars of Spark sessions, once, and archive Spark's classes, so that drivers start sooner.
+
+    Each jar has the checksum that this version of Millrace knows. DEFAULT_ARTIFACT_REPOSITORY names a mirror of
+    Maven Central. Without a network, copy the folder from a machine that has one.
+    """
+    from millrace.jars.class_archive import build, is_current
+    from millrace.jars.java_jar import OWN_JARS, own_jar
+    from millrace.jars.maven_jars import DRIVER_GROUPS, install, locked_jars, missing_jars, repository_name
+    from millrace.settings import Settings
+
+    folder, wanted = (into or Settings().jars).absolute(), locked_jars(*DRIVER_GROUPS)
+    if missing := missing_jars(wanted, folder):
+        show(f"Fetching {len(missing)} of {counted(len(wanted), 'jar')} from {repository_name()} ...")
+    install(wanted, folder)
+    for name in OWN_JARS:
+        own_jar(name, folder).build()
+    if not is_current(folder):
+        show("Archiving Spark's classes: half a minute ...")
+    archived = "and an archive of Spark's classes"
+    if build(folder) is None:
+        archived = "and no archive of Spark's classes, which this JDK does not make: drivers start more slowly"
+    there = len(wanted) - len(missing)
+    show(f"{folder} has {len(wanted) + len(OWN_JARS)} jars ({len(missing)} fetched, {there} were there), {archived}.")

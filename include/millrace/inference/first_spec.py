@@ -22,11 +22,10 @@ from millrace.contracts.spec.record_fields import field_text
 from millrace.contracts.spec.table_spec import parse_spec
 from millrace.control.landing.landing import Landing
 from millrace.errors import BadInputError
-from millrace.inference.avro_guess import guess_of_avro
 from millrace.inference.column_names import column_names
+from millrace.inference.delivered_fields import guess_of_files
 from millrace.inference.delivered_files import DeliveredFiles, copies, delivered_files
 from millrace.inference.delivered_rows import FILE, DeliveredRows, identifier
-from millrace.inference.duckdb_guess import guess_of_files
 from millrace.inference.guess import Guess, cause_of
 from millrace.inference.readings import Reading, readings_of
 from millrace.specs.files import SpecLoader
@@ -82,10 +81,7 @@ def guessed_source(
             duckdb.connect(config={"temp_directory": scratch, **most}) as reader,
         ):
             files = copies(landing, delivered, Path(scratch))
-            if delivered.format == "avro":
-                guess = guess_of_avro(reader, files)
-            else:
-                guess = guess_of_files(reader, delivered.format, files, Path(scratch))
+            guess = guess_of_files(reader, delivered.format, files, Path(scratch))
             words = reader.execute("SELECT keyword_name FROM duckdb_keywords() WHERE keyword_category = 'reserved'")
             names = column_names(filter(None, guess.fields), {word for (word,) in words.fetchall()})
             if not names:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import islice, product
+from zoneinfo import available_timezones
 
 import duckdb
 from duckdb import ColumnExpression
@@ -14,7 +15,45 @@ from duckdb.sqltypes import DuckDBPyType
 from millrace.contracts.spec.nested_type import NestedType, is_nested, nested_type, scalar_types
 from millrace.inference.delivered_rows import identifier, quoted
 from millrace.inference.guess import DIGITS_OF_DOUBLE, decimal_of
-from millrace.inference.time_formats import DAY_NUMBER, DAYS, FORMATS, ZONES, is_time, time_of
+
+_DAY_NUMBER, _ISO_DAY = "yyyyMMdd", "yyyy-MM-dd"
+_DAYS = {
+    "dd.MM.yyyy": (r"\d\d\.\d\d\.\d{4}", "%d.%m.%Y"),
+    "dd/MM/yyyy": (r"\d\d/\d\d/\d{4}", "%d/%m/%Y"),
+    "MM/dd/yyyy": (r"\d\d/\d\d/\d{4}", "%m/%d/%Y"),
+    "yyyy/MM/dd": (r"\d{4}/\d\d/\d\d", "%Y/%m/%d"),
+    _DAY_NUMBER: (r"(19|20)\d{6}", "%Y%m%d"),
+    _ISO_DAY: (r"\d{4}-\d\d-\d\d", "%Y-%m-%d"),
+}
+"""Pattern of Spark for a day -> regular expression, pattern of DuckDB."""
+
+_OF_DAY = {" HH:mm": (r" \d\d:\d\d", " %H:%M"), " HH:mm:ss": (r" \d\d:\d\d:\d\d", " %H:%M:%S")}
+_ZONE = " VV"
+_TIMES = {
+    f"{day}{time}{zone}": (f"{_DAYS[day][0]}{of_time}{' [^ ]+' if zone else ''}", f"{_DAYS[day][1]}{of_duckdb}")
+    for day, (time, (of_time, of_duckdb)), zone in product(_DAYS, _OF_DAY.items(), ("", _ZONE))
+    # A run reads the times of ISO 8601 without a format, but for those with the name of a zone.
+    if day != _DAY_NUMBER and (zone or day != _ISO_DAY)
+}
+_FORMATS = {day: _DAYS[day] for day in _DAYS if day != _ISO_DAY} | _TIMES
+"""Pattern of Spark -> regular expression, pattern of DuckDB for what stands before a zone."""
+
+_ZONE_NAMES = sorted({"UTC", "GMT"} | {name for name in available_timezones() if "/" in name})
+_ZONES = f"SET VARIABLE zones = [{', '.join(map(quoted, _ZONE_NAMES))}]"
+"""The statement after which DuckDB knows the names of zones; short ones, such as CET, mean others elsewhere."""
+
+
+def _is_time(pattern: str, text: str) -> str:
+    """Return the SQL of whether a text is a day or a time of a pattern; `_ZONES` was executed before."""
+    is_zone = f" AND list_contains(getvariable('zones'), split_part({text}, ' ', 3))" if pattern.endswith(_ZONE) else ""
+    return f"regexp_full_match({text}, '{_FORMATS[pattern][0]}') AND {_time_of(pattern, text)} IS NOT NULL{is_zone}"
+
+
+def _time_of(pattern: str, text: str) -> str:
+    """Return the SQL of the time that a text of a pattern has, in its own zone; null if there is no such one."""
+    before_zone = f"regexp_replace({text}, ' [^ ]+$', '')" if pattern.endswith(_ZONE) else text
+    return f"try_strptime({before_zone}, '{_FORMATS[pattern][1]}')"
+
 
 _NO_VALUE = (r"\N", "NULL", "null", "None", "NA", "N/A", "n/a", "-")
 """Texts that may stand for no value. Only one that several rows have is taken for that."""
@@ -70,7 +109,7 @@ def readings_of(
         columns: field -> its column of the relation.
         types: field -> the type that its values have as they are.
     """
-    reader.execute(ZONES)
+    reader.execute(_ZONES)
     reader.execute(f"CREATE TEMP TABLE few_rows AS SELECT * FROM {relation} LIMIT {_FEW_ROWS}")
     received = reader.table("few_rows")
     kinds = {name: str(kind) for name, kind in zip(received.columns, received.types, strict=True)}
@@ -197,9 +236,9 @@ class _Values:
 def _kinds_for(name: str, is_text: bool) -> tuple[str, ...]:
     """Return what the values of a field with this name may be taken for."""
     words = [word.lower() for word in re.split(r"[\W_]+|(?<=[a-z0-9])(?=[A-Z])", name)]
-    kinds = [*_SPELLINGS, *(pattern for pattern in FORMATS if pattern != DAY_NUMBER)] if is_text else []
+    kinds = [*_SPELLINGS, *(pattern for pattern in _FORMATS if pattern != _DAY_NUMBER)] if is_text else []
     kinds += [*_PER_SECOND] if any(map(_TIME_WORDS.fullmatch, words)) else []
-    return (*kinds, *(["days", DAY_NUMBER] if any(map(_DAY_WORDS.fullmatch, words)) else []))
+    return (*kinds, *(["days", _DAY_NUMBER] if any(map(_DAY_WORDS.fullmatch, words)) else []))
 
 
 def _condition(kind: str, text: str) -> str:
@@ -211,8 +250,8 @@ def _condition(kind: str, text: str) -> str:
     if kind in _PER_SECOND:
         factor, exact = _PER_SECOND[kind], f" AND {number} % 1000 = 0" if kind == "ns" else ""
         return f"{number} BETWEEN {_FIRST_SECOND * factor} AND {_LAST_SECOND * factor - 1}{exact}"
-    if kind in FORMATS:
-        return is_time(kind, text)
+    if kind in _FORMATS:
+        return _is_time(kind, text)
     is_spelled, of_day = f"regexp_full_match({text}, '{_SPELLINGS[kind]}')", f"try_strptime({text}[:10], '%Y-%m-%d')"
     return f"{is_spelled} AND {of_day} IS NOT NULL" if kind in ("date", "timestamp") else is_spelled
 
@@ -245,10 +284,10 @@ def _reading(values: _Values) -> Reading | None:
         if unit in values.kinds:
             kind = "date" if unit == "days" else "timestamp"
             return Reading(kind, f"TRY_CAST({text} AS BIGINT)", {**settings, "epoch": unit})
-    formats = [pattern for pattern in FORMATS if pattern in values.kinds]
+    formats = [pattern for pattern in _FORMATS if pattern in values.kinds]
     if len(formats) == 1:
-        settings, time = {**settings, "format": formats[0]}, time_of(formats[0], text)
-        is_day = formats[0] in DAYS
+        settings, time = {**settings, "format": formats[0]}, _time_of(formats[0], text)
+        is_day = formats[0] in _DAYS
         return Reading("date" if is_day else "timestamp", f"CAST({time} AS DATE)" if is_day else time, settings)
     return None if formats else _number_or_time(text, settings, values)
 

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from queue import Empty, LifoQueue
 from threading import Lock
 
-from millrace.catalog import Catalog
+from millrace.catalog import Catalog, load_catalog
 from millrace.control.ledger.new_columns import OPEN
 from millrace.control.ledger.ops_table import OpsSize
 from millrace.control.ledger.states.all_states import AllStates
 from millrace.control.ledger.states.table_state import TableState
 from millrace.control.ops_tables import OpsTables
 from millrace.control.storage.read_cache import cached_reads
-from millrace.overview.known_catalog import KnownCatalog
 from millrace.overview.readers import with_readers
 from millrace.overview.tables.failed_task import FailedTask
 from millrace.overview.tables.known_overviews import KnownOverviews, TableFacts
@@ -130,3 +130,36 @@ def _questions(table: str, ops: OpsTables) -> Questions:
 def _tables(catalog: Catalog) -> list[str]:
     """Return every table, also one whose file is in no table's place."""
     return [*catalog.tables, *(table for table in catalog.invalid if table not in catalog.tables)]
+
+
+class KnownCatalog:
+    """Reads the specs of a folder; a thousand of them take seconds, but only once."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._files: dict[str, tuple[int, int]] | None = None
+        self._catalog = Catalog({})
+
+    def read(self) -> Catalog:
+        """Return the catalog of the files as they are now.
+
+        Raises:
+            SpecError: there is no such folder.
+        """
+        files = _stamps(self._folder)
+        if files != self._files:
+            self._catalog, self._files = load_catalog(self._folder), files
+        return self._catalog
+
+
+def _stamps(folder: Path) -> dict[str, tuple[int, int]]:
+    """Return path -> (modification time, size) of every file in the folder that can be opened."""
+    stamps = {}
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            path = os.path.join(parent, name)
+            # A file may be gone by now, and the lock of an editor is a link to nothing.
+            with suppress(FileNotFoundError):
+                stat = os.stat(path)
+                stamps[path] = (stat.st_mtime_ns, stat.st_size)
+    return stamps

@@ -4,11 +4,13 @@ What a task does is in `lakehouse_airflow.operators`.
 """
 
 from lakehouse_airflow.factory.alerts import build_alerts_dag
-from lakehouse_airflow.factory.columns import build_column_approvals_dag
-from lakehouse_airflow.factory.deletes import build_delete_approval_dag
+from lakehouse_airflow.factory.approvals import (
+    build_column_approvals_dag,
+    build_delete_approval_dag,
+    build_gate_override_dag,
+)
 from lakehouse_airflow.factory.domain import build_domain_dag
 from lakehouse_airflow.factory.maintenance import build_maintenance_dag
-from lakehouse_airflow.factory.overrides import build_gate_override_dag
 from lakehouse_airflow.factory.quarantine import build_quarantine_replay_dag
 from lakehouse_airflow.factory.rebuild import build_table_rebuild_dag
 

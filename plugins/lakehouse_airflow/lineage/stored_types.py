@@ -1,6 +1,6 @@
 """The types of a table's columns at a version, from the commit files and the checkpoint of its log.
 
-delta-rs is not used, for the reason given in `lakehouse_airflow.lineage.commits`.
+delta-rs is not used, for the reason given in `lakehouse_airflow.lineage.task_lineage`.
 """
 
 from __future__ import annotations

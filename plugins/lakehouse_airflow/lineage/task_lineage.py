@@ -1,35 +1,37 @@
 """What a task of Millrace tells OpenLineage when it ends: the tables that it read and wrote, with their facets.
 
 The names, the columns and the rules come from the specs, the versions and the counts from the task's report and the
-table's log. Rows are never read. An error here ends no task: OpenLineage's provider logs it, and sends its event
-without datasets.
+table's log. Rows are never read. delta-rs is not used: the provider builds its events in a fork of the task's process,
+in which delta-rs does not work once the task has used it. An error here ends no task: OpenLineage's provider logs it,
+and sends its event without datasets.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from airflow.providers.openlineage.extractors import OperatorLineage
 from openlineage.client.event_v2 import InputDataset, OutputDataset
 from openlineage.client.facet_v2 import DatasetFacet, InputDatasetFacet, OutputDatasetFacet
-from openlineage.client.generated.column_lineage_dataset import ColumnLineageDatasetFacet
+from openlineage.client.facet_v2 import column_lineage_dataset as columns
 from openlineage.client.generated.input_statistics_input_dataset import InputStatisticsInputDatasetFacet
 from openlineage.client.generated.output_statistics_output_dataset import OutputStatisticsOutputDatasetFacet
 from openlineage.client.naming.dataset import DatasetNaming
 
-from lakehouse_airflow.lineage.columns import column_lineage
-from lakehouse_airflow.lineage.commits import Committed, committed_by
 from lakehouse_airflow.lineage.datasets import name_of, names_of_source, source_facets, table_facets
 from lakehouse_airflow.lineage.quality import quality_facets
 from lakehouse_airflow.operators.gate_decision import GateDecision
 from millrace.catalog import Catalog, load_catalog
 from millrace.contracts.job.report import JobReport
-from millrace.contracts.spec.table_spec import AnySpec, BronzeSpec
+from millrace.contracts.lake_path import LakePath
+from millrace.contracts.spec.table_spec import AnySpec, BronzeSpec, SilverSpec
 from millrace.control.log.batch import BatchSources
+from millrace.control.log.delta_log import commit_actions, read_commit
 from millrace.errors import Outcome
-from millrace.overview.lineage.origins import DELIVERED
+from millrace.overview.lineage.origins import DELIVERED, Origin, of_sources, origins_of_columns, origins_of_rows
 from millrace.settings import Settings
 
 Lineage: TypeAlias = OperatorLineage[Any, Any]
@@ -80,7 +82,7 @@ def _inputs(
     catalog: Catalog,
     settings: Settings,
     sources: Mapping[str, Sequence[DatasetNaming]],
-    lineage: ColumnLineageDatasetFacet,
+    lineage: columns.ColumnLineageDatasetFacet,
     committed: Committed,
     written: JobReport | None,
 ) -> list[InputDataset]:
@@ -127,3 +129,81 @@ def _output(
     name: DatasetNaming, facets: Mapping[str, DatasetFacet], output_facets: Mapping[str, OutputDatasetFacet]
 ) -> OutputDataset:
     return OutputDataset(name.get_namespace(), name.get_name(), facets=dict(facets), outputFacets=dict(output_facets))
+
+
+def column_lineage(
+    spec: AnySpec, sources: Mapping[str, Sequence[DatasetNaming]], specs: Mapping[str, AnySpec]
+) -> columns.ColumnLineageDatasetFacet:
+    """Return from which columns the columns of a table come.
+
+    Args:
+        spec: the spec of the table.
+        sources: the datasets of each table that it reads; those of `DELIVERED` for bronze.
+        specs: table -> spec, as far as they are known.
+    """
+    of_columns = origins_of_columns(spec, specs)
+    left_out = spec.except_column_list if isinstance(spec, SilverSpec) else ()
+    stored = {name: of_sources(of_columns[name], spec.table, of_columns) for name in of_columns if name not in left_out}
+    inputs = {name: _input_fields(origins, sources) for name, origins in stored.items()}
+    fields = {name: columns.Fields(inputFields=of_column) for name, of_column in inputs.items() if of_column}
+    return columns.ColumnLineageDatasetFacet(
+        fields=fields, dataset=_input_fields(origins_of_rows(spec, specs), sources)
+    )
+
+
+def _input_fields(
+    origins: Iterable[Origin], sources: Mapping[str, Sequence[DatasetNaming]]
+) -> list[columns.InputField]:
+    """Return one input field for each column of a dataset, with all that happens to it."""
+    found: dict[tuple[str, str, str], list[columns.Transformation]] = {}
+    for origin in dict.fromkeys(origins):
+        kind = "DIRECT" if origin.is_direct else "INDIRECT"
+        for dataset in sources.get(origin.table, ()):
+            found.setdefault((dataset.get_namespace(), dataset.get_name(), origin.path), []).append(
+                columns.Transformation(type=kind, subtype=str(origin.subtype), description=origin.text)
+            )
+    return [
+        columns.InputField(namespace=namespace, name=name, field=field, transformations=steps)
+        for (namespace, name, field), steps in found.items()
+    ]
+
+
+@dataclass(frozen=True)
+class Committed:
+    """What the commits of a run added.
+
+    Attributes:
+        files: the number of data files.
+        size: their bytes.
+        sources: what the last batch had read; None if the run committed nothing.
+        landing_files: the number of landing files.
+    """
+
+    files: int = 0
+    size: int = 0
+    landing_files: int = 0
+    sources: BatchSources | None = None
+
+
+def committed_by(run_id: str, table: LakePath, version: int | None) -> Committed:
+    """Return what the run committed up to `version`, in as many batches as it made one after another."""
+    total = Committed()
+    for actions, sources in _commits_of(run_id, table, version):
+        sizes = [action["add"]["size"] for action in actions if "add" in action]
+        total = Committed(
+            files=total.files + len(sizes),
+            size=total.size + sum(sizes),
+            landing_files=total.landing_files + sources.files,
+            sources=total.sources or sources,
+        )
+    return total
+
+
+def _commits_of(
+    run_id: str, table: LakePath, version: int | None
+) -> Iterator[tuple[list[dict[str, Any]], BatchSources]]:
+    """Yield the actions of each commit of the run, the newest first, and what its batch has read."""
+    at = -1 if version is None else version
+    while at >= 0 and (commit := read_commit(table, at)) and commit.metadata.get("run_id") == run_id:
+        yield commit_actions(table, at), BatchSources.model_validate(commit.metadata["sources"])
+        at -= 1

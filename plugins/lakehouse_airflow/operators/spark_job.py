@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +17,6 @@ from lakehouse_airflow.hooks.driver_log import DriverLog
 from lakehouse_airflow.hooks.forked_driver import ForkedDriver
 from lakehouse_airflow.hooks.spark_job import SparkJobHook
 from lakehouse_airflow.hooks.store_access import prepare_process
-from lakehouse_airflow.operators.try_files import TryFiles
 from lakehouse_airflow.retries import DEFAULT_POLICY, GOOD, RETRIES, RETRY_DELAY, error_of
 from lakehouse_airflow.ui.links import FAILED_KEY, RunLink, TableLink
 from millrace.contracts.interval import Interval
@@ -26,6 +27,7 @@ from millrace.contracts.job.spans import DRIVER, TaskSpans, spans_line
 from millrace.contracts.job.task_result import TaskResult
 from millrace.disk_space import disk_full
 from millrace.errors import ExitCode, Outcome
+from millrace.paths import RunPaths
 from millrace.run_retention import delete_old_runs
 from millrace.settings import Settings
 from millrace.spark_location import job_file
@@ -230,3 +232,30 @@ class SparkJobOperator(BaseOperator):
 def wants_reprocess(context: Context) -> bool:
     """Whether the form or the backfill's configuration asks to read consumed rows again."""
     return bool(context["params"].get("reprocess", False))
+
+
+_NOT_IN_NAMES = re.compile(r"[^\w.+=-]+")
+
+
+@dataclass(frozen=True)
+class TryFiles:
+    """The files of one try of a task.
+
+    Attributes:
+        report: `<reports>/<dag>/<run>/<task>/<try>.json`, of a mapped task `<task>/<map index>/<try>.json`.
+        driver_log: `<driver logs>/<dag>/<run>/<task>/<try>.log`, of a mapped task likewise.
+    """
+
+    report: Path
+    driver_log: Path
+
+    @classmethod
+    def of(cls, paths: RunPaths, ti: Any) -> TryFiles:
+        """Return the files of the task instance `ti`, after removing those of an earlier run with the same name."""
+        names = [_NOT_IN_NAMES.sub("_", name) for name in (ti.dag_id, ti.run_id, ti.task_id)]
+        mapped = [str(ti.map_index)] if ti.map_index >= 0 else []
+        name = Path(*names, *mapped, str(ti.try_number))
+        files = cls(paths.reports / f"{name}.json", paths.driver_logs / f"{name}.log")
+        files.report.unlink(missing_ok=True)
+        files.driver_log.unlink(missing_ok=True)
+        return files

@@ -13,7 +13,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from lakehouse_airflow.pages import paths
-from lakehouse_airflow.pages.sparkline import sparkline
+from lakehouse_airflow.pages.small_charts import sparkline
 from millrace.clock import utc_now
 from millrace.contracts.counted import counted
 from millrace.contracts.time_format import ISO_SECOND, MINUTE

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from fastapi import FastAPI, Request, Response
+from http import HTTPStatus
+
+from fastapi import FastAPI, Request
+from fastapi.exception_handlers import http_exception_handler
+from fastapi.responses import RedirectResponse, Response
 from starlette import status
 from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
@@ -11,8 +15,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from lakehouse_airflow.pages import router as pages
 from lakehouse_airflow.pages.rendering import error_page
 from lakehouse_airflow.ui import backfill_form, data_docs, documentation, metrics, trigger_form
-from lakehouse_airflow.ui.refusals import show_refusal
+from lakehouse_airflow.ui.links import airflow_path, login_path
 from millrace.errors import MillraceError
+
+_NO_TOKEN = "Invalid JWT token"
+"""What Airflow says, with the status 403, to a token of another Airflow or secret."""
 
 
 class StrictHeaders:
@@ -38,6 +45,34 @@ class StrictHeaders:
         await self._app(scope, receive, send_strictly)
 
 
+async def _show_refusal(request: Request, error: HTTPException) -> Response:
+    """Answer a refused request: with the way to the log-in, or with the reason why there is no page.
+
+    A browser without a valid log-in is led to it and then back to the page, as by Airflow's own pages. A form that it
+    has sent is not led there, because the texts that somebody has written would be lost. Other clients than browsers
+    get the status with the reason as JSON.
+    """
+    if "text/html" not in request.headers.get("accept", ""):
+        return await http_exception_handler(request, error)
+    if not _is_logged_out(error):
+        refusal = error_page(HTTPStatus(error.status_code).phrase, error.status_code, str(error.detail))
+        refusal.headers.update(error.headers or {})
+        return refusal
+    if request.method == "GET":
+        return RedirectResponse(login_path(request.url.path, request.url.query))
+    return error_page(
+        "You are not logged in any more",
+        error.status_code,
+        "The form was not sent.",
+        login=login_path(airflow_path()),
+    )
+
+
+def _is_logged_out(error: HTTPException) -> bool:
+    """Whether Airflow's own pages would lead to the log-in after this answer."""
+    return error.status_code == status.HTTP_401_UNAUTHORIZED or error.detail == _NO_TOKEN
+
+
 app = FastAPI(title="Millrace", docs_url=None, redoc_url=None, openapi_url=None)
 app.add_middleware(StrictHeaders)
 app.include_router(data_docs.router)
@@ -46,7 +81,7 @@ app.include_router(trigger_form.router)
 app.include_router(backfill_form.router)
 app.include_router(pages.router)
 app.include_router(metrics.router)
-app.exception_handler(HTTPException)(show_refusal)
+app.exception_handler(HTTPException)(_show_refusal)
 
 
 @app.exception_handler(MillraceError)

@@ -5,11 +5,14 @@ from __future__ import annotations
 import logging
 import os
 import re
+import signal
 import sys
+import threading
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
+import psutil
 from pyspark.errors import PySparkException
 from pyspark.logger import PySparkLogger
 
@@ -22,8 +25,8 @@ from millrace.errors import MillraceError, NotReadyError, Outcome, SpecError
 from millrace.new_files import restrict_new_files
 from millrace.paths import LakehousePaths
 from millrace.settings import Settings
+from millrace.spark_conf import STARTED_BY
 from millrace_spark.runtime.context import JobContext
-from millrace_spark.runtime.parent import end_with_parent
 from millrace_spark.spark_errors import cause_of, without_values
 from millrace_spark.transforms.values.unstorable import unstorable_error
 
@@ -31,6 +34,10 @@ RunJob = Callable[[JobContext], JobReport]
 
 OPS = ("batches", "files", "gates", "columns", "quarantine", "specs", "rebuilds")
 """The tables of the ledger that jobs write to."""
+
+_CHECK_INTERVAL_S = 1.0
+_GRACE_S = 30.0
+"""Seconds between TERM, after which a driver asks the Spark server to stop its work, and KILL."""
 
 _OF_PYSPARK = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 _OF_GREAT_EXPECTATIONS = (
@@ -59,7 +66,7 @@ def start_process() -> None:
     Others get no more rights to its files than the settings allow. The driver ends with the process that started it.
     Millrace logs to stderr from INFO on, other libraries from WARNING on.
     """
-    end_with_parent(os.environ)
+    _end_with_parent(os.environ)
     restrict_new_files(Settings())
     os.environ["TZ"] = "UTC"
     time.tzset()
@@ -174,3 +181,22 @@ def _hides_values(job: Job, context: JobContext) -> bool:
 def _shown(error: BaseException, *, hides_values: bool) -> str:
     cause = cause_of(error)
     return f"{type(error).__name__}: {without_values(cause) if hides_values else cause}"
+
+
+def _end_with_parent(environment: Mapping[str, str]) -> None:
+    """End this process soon after the one that started it, if the environment names that: a retry then runs alone."""
+    if pid := environment.get(STARTED_BY):
+        threading.Thread(target=_watch, args=(int(pid),), daemon=True).start()
+
+
+def _watch(pid: int) -> None:
+    try:
+        parent = psutil.Process(pid)
+        while parent.is_running() and parent.status() != psutil.STATUS_ZOMBIE:
+            time.sleep(_CHECK_INTERVAL_S)
+    except psutil.NoSuchProcess:
+        pass
+    log.error("Process %d, which started this driver, is gone: the driver ends. A retry is safe.", pid)
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(_GRACE_S)
+    os.kill(os.getpid(), signal.SIGKILL)

@@ -16,8 +16,7 @@ from pathlib import Path
 
 from embedded.clone import CLONE
 from millrace.contracts.lake_path import LakePath, lake_path
-from millrace.control.leases.claim import LeaseClaim
-from millrace.control.leases.leases import Leases
+from millrace.control.leases.leases import LeaseClaim, Leases
 from millrace.control.storage.objects import LocalObjectStore
 from millrace.control.storage.objects_on_s3 import object_store
 from tests.support.processes import LineUp

@@ -7,30 +7,36 @@ note. So runs get the lease in the order of their arrival, and long maintenance 
 
 from __future__ import annotations
 
+import json
 import logging
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import cast
 from uuid import uuid4
 
+from pydantic import TypeAdapter, ValidationError
 from tenacity import RetryCallState, RetryError, Retrying, retry_if_result, stop_after_delay
 
 from millrace.contracts.job.contention import LeaseWait
-from millrace.control.leases.claim import LASTS_S, LeaseClaim, is_expired
-from millrace.control.leases.queue import STREAM, WHOLE_TABLE, LeaseQueue
+from millrace.control.storage.objects import StoredObject
 from millrace.control.storage.objects_on_s3 import ObjectStore
 from millrace.control.storage.read_cache import clear_read_cache
 from millrace.control.storage.steady_clock import steady_now_s
 from millrace.errors import LeaseLostError, MillraceError
+
+LASTS_S = 30.0
+"""The seconds after which a lease is free if nobody renews it."""
 
 MIN_PAUSE_S, MAX_PAUSE_S, PAUSES_PER_WAIT = 0.02, 1.0, 200
 """The limits of the pause between two attempts to get a lease, and the share of the past wait that a pause takes.
 
 An attempt is a few requests to a bucket.
 """
+
+_WHOLE_TABLE, _STREAM, _WAITING = "table", "stream-", "waiting-"
 
 SUSPECTS = "suspects"
 """The name in place of a table's in the lease of suspects."""
@@ -66,7 +72,7 @@ class Leases:
         Raises:
             LeaseLostError: the lease was not free in time; the message names the holder.
         """
-        return self._hold(table, f"{STREAM}{stream}")
+        return self._hold(table, f"{_STREAM}{stream}")
 
     def table(self, table: str) -> AbstractContextManager[LeaseWait]:
         """Hold the lease of a whole table, which needs all its streams to be free, and yield the wait for it.
@@ -74,7 +80,7 @@ class Leases:
         Raises:
             LeaseLostError: the lease was not free in time; the message names the holder.
         """
-        return self._hold(table, WHOLE_TABLE)
+        return self._hold(table, _WHOLE_TABLE)
 
     def suspects(self) -> AbstractContextManager[LeaseWait]:
         """Hold the lease of files that may have killed a driver, of all tables: none takes others with it.
@@ -82,17 +88,17 @@ class Leases:
         Raises:
             LeaseLostError: the lease was not free in time; the message names the holder.
         """
-        return self._hold(SUSPECTS, WHOLE_TABLE)
+        return self._hold(SUSPECTS, _WHOLE_TABLE)
 
     def waiting_batches(self, table: str) -> str:
         """Return the runs that wait for a stream of the table, joined by commas; empty if there are none."""
-        return LeaseQueue(self._store, table).waiting_batches()
+        return _Queue(self._store, table).waiting_batches()
 
     @contextmanager
     def _hold(self, table: str, name: str) -> Iterator[LeaseWait]:
         """Hold the lease `name` of the table; during the wait, a note in the queue names it."""
-        started, queue = time.monotonic(), LeaseQueue(self._store, table)
-        blocked_by = STREAM if name == WHOLE_TABLE else WHOLE_TABLE
+        started, queue = time.monotonic(), _Queue(self._store, table)
+        blocked_by = _STREAM if name == _WHOLE_TABLE else _WHOLE_TABLE
         request = _Request(table, f"{table}.{name}", f"{table}.{blocked_by}", queue, queue.new_note(name))
         result, holders = self._try_free(request), ""
         if not isinstance(result, _Lease):
@@ -250,7 +256,7 @@ class _Request:
     table: str
     key: str
     blocked_by: str
-    queue: LeaseQueue
+    queue: _Queue
     note: str
 
 
@@ -265,3 +271,85 @@ def _pause_s(ahead: int, waited_s: float) -> float:
     (0.02, 0.14, 0.1, 1.0)
     """
     return min(max(MIN_PAUSE_S, waited_s / PAUSES_PER_WAIT) * (1 + 3 * ahead), MAX_PAUSE_S)
+
+
+class _Queue:
+    """The queue of the runs that wait for the leases of a table, first come, first served; `store` holds the notes.
+
+    Each run leaves a note: an object with a heartbeat. The name of the note starts with the time at which the wait
+    began, so that the sorted names are the queue. The queue is no lock: different clocks change its order, and nothing
+    else.
+    """
+
+    def __init__(self, store: ObjectStore, table: str) -> None:
+        self._store = store
+        self._prefix = f"{table}.{_WAITING}"
+
+    def new_note(self, lease: str) -> str:
+        """Return the key for the note of a run that starts to wait for the lease `table` or `stream-<name>`."""
+        return f"{self._prefix}{time.time_ns():020d}-{uuid4().hex}-{lease}"
+
+    def count_ahead(self, note: str, keys: Collection[str]) -> int:
+        """Return the number of older notes for leases that exclude the lease of this note.
+
+        `keys` are the keys of the table's leases and notes.
+        """
+        lease = self._lease(note)
+        older = (key for key in keys if key.startswith(self._prefix) and key < note)
+        excluding = (key for key in older if _WHOLE_TABLE in (lease, self._lease(key)) or self._lease(key) == lease)
+        return sum(self._claim(key) is not None for key in excluding)
+
+    def waiting_batches(self) -> str:
+        """Return the runs that wait for a stream of the table, joined by commas; empty if there are none."""
+        notes = [key for key in self._store.keys(self._prefix) if self._lease(key).startswith(_STREAM)]
+        return ", ".join(sorted({claim.holder for key in notes if (claim := self._claim(key))}))
+
+    def _lease(self, note: str) -> str:
+        return note.removeprefix(self._prefix).split("-", 2)[2]
+
+    def _claim(self, note: str) -> LeaseClaim | None:
+        """Return the claim in a note; remove an expired note, whose run was killed."""
+        stored = self._store.get(note)
+        if stored is None:
+            return None
+        if is_expired(stored):
+            self._store.delete_if_match(note, stored.etag)
+            return None
+        return LeaseClaim.from_bytes(stored.body)
+
+
+@dataclass(frozen=True)
+class LeaseClaim:
+    """The content of an object that is a lease, or a note of a run that waits for a lease.
+
+    Attributes:
+        holder: the run id and the process of the holder, for people.
+        nonce: a random text, so that two claims never have the same etag.
+        lasts_s: the seconds after which it expires if it is not renewed.
+        beats: the number of renewals, so that each renewal has another etag.
+    """
+
+    holder: str
+    nonce: str
+    lasts_s: float
+    beats: int = 0
+
+    def to_bytes(self) -> bytes:
+        """Return the claim as the body of an object."""
+        return json.dumps(asdict(self)).encode()
+
+    @classmethod
+    def from_bytes(cls, body: bytes) -> LeaseClaim:
+        """Return the claim in the body of an object; a body that is damaged gives a claim of nobody, which expires."""
+        try:
+            return _ADAPTER.validate_json(body)
+        except ValidationError:
+            return cls(holder="an unknown run: the lease cannot be read", nonce="", lasts_s=LASTS_S)
+
+
+_ADAPTER = TypeAdapter(LeaseClaim)
+
+
+def is_expired(stored: StoredObject) -> bool:
+    """Whether a claim has expired, because it was not renewed in time."""
+    return stored.age_s > LeaseClaim.from_bytes(stored.body).lasts_s

@@ -7,8 +7,8 @@ from typing import Any
 
 from markupsafe import Markup
 
+from lakehouse_airflow.pages.small_charts import trend
 from lakehouse_airflow.pages.tab import ShownTable, Tab
-from lakehouse_airflow.pages.trend import trend
 from millrace.overview.quality import RuleHistory, quality_of
 
 

@@ -11,24 +11,26 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from millrace.contracts.counted import counted
 from millrace.contracts.job.report import RowCounts
 from millrace.contracts.job.requests import RowFilter
 from millrace.contracts.row_status import RowStatus
 from millrace.contracts.spec.change_data import SOURCE_TABLE
 from millrace.contracts.spec.table_spec import SilverSpec
 from millrace.control.ledger.replaced_loads import replaced_loads
-from millrace.control.log.batch import BatchSources, Intent, PinnedTable, Winner
+from millrace.control.log.batch import BatchSources, Intent, PinnedTable, StreamPosition, Winner, new_token
 from millrace.control.log.delta_log import latest_version
 from millrace.control.planning.source_ranges import pin_references
-from millrace.control.quarantine.events import ReceivedRow
-from millrace.control.quarantine.stored_rows import WHOLE, StoredRows
+from millrace.control.quarantine.events import Decision, ReceivedRow
+from millrace.control.quarantine.stored_rows import WHOLE, QuarantinedRow, StoredRows
+from millrace.control.quarantine.waits import record_tried, rows_to_try
 from millrace_spark.delta_io.landing_reads import SOURCE_FILE
 from millrace_spark.delta_io.reads import read_version
-from millrace_spark.layers.received_rows import received_frame, record_outcome, refused_again
+from millrace_spark.layers.received_rows import MAX_ROWS, received_frame, record_outcome, refused_again
 from millrace_spark.layers.silver.references import References
 from millrace_spark.quality.rules.row_clock import CLOCK
 from millrace_spark.runtime.context import JobContext
-from millrace_spark.transforms.received import is_received
+from millrace_spark.transforms.received import ROW_ID, is_received
 from millrace_spark.transforms.refusals import is_accepted
 from millrace_spark.transforms.silver.origins import with_source_table
 from millrace_spark.transforms.silver.silver import fixed_rows, without_quarantining
@@ -186,3 +188,47 @@ def _loads(rows: Sequence[ReceivedRow]) -> list[tuple[int, str]]:
     """Return for each row the number of the batch that loaded it, and its landing file; empty for none."""
     fields = [json.loads(row.received) for row in rows]
     return [(of_row.get("_batch_seq") or 0, of_row.get(SOURCE_FILE) or "") for of_row in fields]
+
+
+class WaitingReplays:
+    """The rows in the quarantine of a silver table that wait for the values of another table."""
+
+    def __init__(self, context: JobContext, spec: SilverSpec, replays: SilverReplays) -> None:
+        self._context = context
+        self._spec = spec
+        self._replays = replays
+
+    def plan(self, position: StreamPosition, sources: BatchSources) -> BatchSources | None:
+        """Pin the waiting rows that pass with the references of `sources`; None if no row passes.
+
+        Only these rows are replayed: else each new version of the other table would try all waiting rows in a batch.
+        """
+        context, spec, pinned = self._context, self._spec, sources.references
+        waiting = rows_to_try(spec, position, pinned, context.paths, context.now(), WHOLE)
+        if not waiting:
+            return None
+        passing = self._passing(waiting, sources)
+        if not passing:
+            record_tried(spec, position, pinned, context.paths)
+            return None
+        replay, tables = new_token(), " and ".join(f"{table} version {pin.version}" for table, pin in pinned.items())
+        decision = Decision("", f"looked into {tables}", context.args.run_id)
+        context.ops.quarantine.pin(
+            spec.table, position.table_id, replay, [row.received_row for row in passing], decision
+        )
+        context.notes.append(f"{spec.table}: replays {counted(len(passing), 'row')} that waited for {tables}")
+        return position.last_sources.at_same_position(replay=replay, replayed_rows=len(passing), references=pinned)
+
+    def _passing(self, waiting: list[QuarantinedRow], sources: BatchSources) -> list[QuarantinedRow]:
+        """Return the first `MAX_ROWS` rows that pass all rules."""
+        passing: list[QuarantinedRow] = []
+        with self._context.reading_session({}) as session:
+            for at in range(0, len(waiting), MAX_ROWS):
+                some = waiting[at : at + MAX_ROWS]
+                received = [row.received_row for row in some]
+                checked = self._replays.check_received(session, received, sources.references)
+                accepted = {row[ROW_ID] for row in checked.where(is_accepted()).select(ROW_ID).collect()}
+                passing += [row for row in some if row.id in accepted]
+                if len(passing) >= MAX_ROWS:
+                    break
+        return passing[:MAX_ROWS]

@@ -30,10 +30,10 @@ from millrace_spark.delta_io.row_writes import append
 from millrace_spark.layers.quarantined import quarantined_by_reason
 from millrace_spark.layers.silver.delete_guard import deletes_of, require_allowed
 from millrace_spark.layers.silver.merge_counts import MergeCounts, committed_changes
+from millrace_spark.layers.silver.replays import WaitingReplays
 from millrace_spark.layers.silver.row_actions import RowActions
 from millrace_spark.layers.silver.source import SilverSource
 from millrace_spark.layers.silver.tables import silver_shape, tombstones_of
-from millrace_spark.layers.silver.waiting import WaitingRows
 from millrace_spark.protocol.batches import BatchPlan, Closing
 from millrace_spark.protocol.quarantine import QuarantineWrite, quarantine_rows
 from millrace_spark.protocol.secondary import write_once
@@ -73,7 +73,7 @@ class SilverMerge:
         if self.spec.keeps_history:
             self._keys[START_AT] = start_type(self.spec)
         self._source = SilverSource(context, self.spec)
-        self._waiting = WaitingRows(context, self.spec, self._source.replays)
+        self._waiting = WaitingReplays(context, self.spec, self._source.replays)
         self._row_actions = RowActions(context, self.spec, self._source)
         self._counts: dict[str, MergeCounts] = {}
         self.has_more = False

@@ -15,8 +15,7 @@ from types import SimpleNamespace
 import pytest
 
 from millrace.control.leases import leases
-from millrace.control.leases.claim import LASTS_S, LeaseClaim
-from millrace.control.leases.leases import Leases
+from millrace.control.leases.leases import LASTS_S, LeaseClaim, Leases
 from millrace.control.storage import objects
 from millrace.control.storage.objects import LocalObjectStore
 from millrace.errors import ExitCode, LeaseLostError, Outcome

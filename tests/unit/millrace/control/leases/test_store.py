@@ -7,8 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from millrace.control.leases.claim import LeaseClaim
-from millrace.control.leases.leases import Leases
+from millrace.control.leases.leases import LeaseClaim, Leases
 from millrace.control.storage.objects import LocalObjectStore
 from millrace.errors import LeaseLostError
 from tests.support.ledger.lease_holder import STREAM, TABLE

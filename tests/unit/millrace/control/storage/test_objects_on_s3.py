@@ -10,8 +10,7 @@ import pytest
 
 from embedded.servers.s3 import Bucket
 from millrace.contracts.lake_path import S3Path
-from millrace.control.leases.claim import LeaseClaim
-from millrace.control.leases.leases import Leases
+from millrace.control.leases.leases import LeaseClaim, Leases
 from millrace.control.storage.objects_on_s3 import S3ObjectStore, require_conditional_puts
 from millrace.errors import LeaseLostError, StorageError
 from tests.support.ledger.lease_holder import HOLDER, STREAM, STREAM_KEY, TABLE, lease_of_other_process

@@ -1,4 +1,4 @@
-"""A small line in a table: what one rule has observed, a point for each version, as an SVG."""
+"""Small charts in a line of text or in a table, as an SVG of a few shapes."""
 
 from __future__ import annotations
 
@@ -6,11 +6,33 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
+_BAR_HEIGHT, _BAR, _GAP, _MOST_BARS = 20, 3, 1, 30
 _WIDTH, _HEIGHT, _MARGIN = 160, 28, 4
 
 
+def sparkline(values: Sequence[int], unit: str) -> Markup:
+    """Return bars for the last 30 of these values, oldest first; a run without rows has a flat bar.
+
+    >>> print(sparkline([], "rows"))
+    <BLANKLINE>
+    >>> 'aria-label="rows of the last 2 runs: 0, 10"' in sparkline([0, 10], "rows")
+    True
+    """
+    shown = list(values)[-_MOST_BARS:]
+    if not shown:
+        return Markup("")
+    greatest = max(*shown, 1)
+    heights = [max(round(_BAR_HEIGHT * value / greatest), 1) for value in shown]
+    step = _BAR + _GAP
+    bars = "".join(f"M{at * step} {_BAR_HEIGHT}v-{high}h{_BAR}v{high}z" for at, high in enumerate(heights))
+    label = f"{unit} of the last {len(shown)} runs: {', '.join(f'{value:,}' for value in shown)}"
+    return Markup(
+        '<svg class="spark" role="img" aria-label="{}" width="{}" height="{}"><title>{}</title><path d="{}"/></svg>'
+    ).format(label, len(shown) * step, _BAR_HEIGHT, label, bars)
+
+
 def trend(points: Sequence[tuple[int, float, bool]]) -> Markup:
-    """Return a line through some points, oldest first; points that did not pass have a colour of their own.
+    """Return a line through what a rule has observed, oldest first; points that did not pass have their own colour.
 
     Args:
         points: (version, value, whether it passed).

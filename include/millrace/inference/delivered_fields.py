@@ -1,11 +1,12 @@
-"""Guess the fields of CSV, JSON and Parquet files, which DuckDB reads."""
+"""Guess the fields of delivered files: DuckDB reads CSV, JSON and Parquet, and Avro has schemas."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from decimal import MAX_PREC, Context, Decimal
 from pathlib import Path
 from uuid import uuid4
 
@@ -16,6 +17,8 @@ from duckdb.sqltypes import DuckDBPyType
 
 from millrace.contracts.spec.bronze_sources import LandingSource
 from millrace.contracts.spec.nested_type import NestedType, column_type_of
+from millrace.control.landing.formats.avro_files import open_avro
+from millrace.control.landing.formats.avro_schema import column_type
 from millrace.control.landing.formats.parquet_files import parquet_file
 from millrace.errors import BadInputError
 from millrace.inference.delivered_files import LocalCopy
@@ -57,7 +60,9 @@ _DECIMAL = re.compile(r"DECIMAL\((\d+),(\d+)\)")
 
 
 def guess_of_files(reader: duckdb.DuckDBPyConnection, kind: str, delivered: list[LocalCopy], scratch: Path) -> Guess:
-    """Guess from CSV, JSON and Parquet files; what cannot be read is left out."""
+    """Guess from files of a format; what cannot be read is left out."""
+    if kind == "avro":
+        return _guess_of_avro(reader, delivered)
     if kind == "json":
         return _guess_of_json(reader, delivered, scratch)
     if kind == "parquet":
@@ -284,3 +289,35 @@ def spark_type(kind: DuckDBPyType) -> str:
     if decimal := _DECIMAL.fullmatch(text):
         return f"decimal({decimal[1]},{decimal[2]})"
     return "timestamp" if text.startswith("TIMESTAMP") else _TYPES.get(text.partition("(")[0], "string")
+
+
+def _guess_of_avro(reader: duckdb.DuckDBPyConnection, files: list[LocalCopy]) -> Guess:
+    """Guess from the schemas of Avro files, which DuckDB cannot read; the newest file decides about types."""
+    alone, rows, unread = list[dict[str, str]](), list[dict[str, object]](), list[str]()
+    for file in files:
+        try:
+            with reading(file, "avro"), file.path.open("rb") as stream:
+                fields, records = open_avro(stream)
+                rows += [{**record, FILE: file.name} for record in records]
+                alone.append({field.name: column_type(field.kind) for field in fields})
+        except BadInputError as error:
+            unread.append(str(error))
+    if not alone:
+        raise BadInputError(unread[0])
+    remarks = mixed_fields(alone)
+    columns = {name: kind for columns in alone for name, kind in columns.items()} | dict.fromkeys(remarks, "string")
+    reader.register("delivered", _as_text(rows, columns))
+    return Guess(columns, absent=absences(alone), relation="delivered", unread=tuple(unread), remarks=remarks)
+
+
+def _as_text(rows: Iterable[Mapping[str, object]], columns: Mapping[str, str]) -> pa.Table:
+    """Return rows with their values as text, which is enough to count them."""
+    texts = [{name: _text(value, columns.get(name, "")) for name, value in row.items()} for row in rows]
+    return pa.Table.from_pylist(texts, pa.schema([(name, pa.string()) for name in (*columns, FILE)]))
+
+
+def _text(value: object, kind: str) -> str | None:
+    if isinstance(value, bytes) and kind.startswith("decimal"):
+        scale = int(kind.rstrip(")").partition(",")[2])
+        return str(Decimal(int.from_bytes(value, "big", signed=True)).scaleb(-scale, Context(prec=MAX_PREC)))
+    return None if value is None else str(value)

@@ -7,7 +7,7 @@ from typing import Any
 from openlineage.client.generated.column_lineage_dataset import ColumnLineageDatasetFacet, InputField
 from openlineage.client.naming.dataset import LocalFileSystem
 
-from lakehouse_airflow.lineage.columns import column_lineage
+from lakehouse_airflow.lineage.task_lineage import column_lineage
 from millrace.catalog import load_catalog
 from millrace.contracts.spec.table_spec import AnySpec, BronzeSpec, GoldSpec, SilverSpec, parse_spec
 from millrace.overview.lineage.origins import DELIVERED
