@@ -82,8 +82,12 @@ class Restrictions:
                 is_restricted = follows and (of_name is None or self._has_restricted(of_name, spec.table, names, read))
             if is_restricted:
                 names.add(name)
+        others = spec.classification == _MOST or bool(names)
+        if not others and isinstance(spec, SilverSpec) and any(self.of_each(spec.source_tables).values()):
+            # It is made of all columns of a source, also of those that the table does not take.
+            columns, names = [*columns, "_source_hash"], {*names, "_source_hash"}
         small_names, small_columns = (frozenset(map(str.lower, each)) for each in (names, columns))
-        return RestrictedColumns(small_names, small_columns, spec.classification == _MOST or bool(names))
+        return RestrictedColumns(small_names, small_columns, others)
 
     def _has_restricted(
         self, origins: Iterable[Origin], table: str, own: Collection[str], read: Collection[str]

@@ -53,6 +53,13 @@ def test_what_nobody_has_classified_is_restricted_beside_a_restricted_column() -
     assert ["_sequence" in merged, "_content_hash" in merged, "_stream" in merged] == [True, True, False]
 
 
+def test_the_hash_of_a_row_is_restricted_also_in_a_table_that_takes_no_restricted_column_of_it() -> None:
+    secret = {"type": "string", "classification": "restricted"}
+    columns = restricted("silver.orders", bronze(ssn=secret), silver())
+    assert ["_source_hash" in columns, "_content_hash" in columns, "amount" in columns] == [True, False, False]
+    assert "_source_hash" not in restricted("silver.orders", bronze(), silver())
+
+
 def test_a_column_from_a_restricted_one_is_restricted_through_all_layers() -> None:
     twice = {"type": "int", "from": "amount * 2"}
     own = {"type": "int", "from": "twice + 1"}
@@ -82,7 +89,8 @@ def test_a_restricted_column_with_the_name_of_a_function_of_spark_is_followed() 
 def test_an_explicit_classification_ends_the_restriction_for_all_that_follows() -> None:
     lowered = {"type": "int", "classification": "internal"}
     tables = [bronze(amount=AMOUNT), silver(amount=lowered), gold_spec()]
-    assert names("silver.orders", *tables) == names("gold.revenue_daily", *tables) == set()
+    assert names("silver.orders", *tables) == {"_source_hash"}
+    assert names("gold.revenue_daily", *tables) == set()
     counted = gold_spec(measures={"orders": "count(o.amount)"}, classifications={"orders": "internal"})
     assert not restricted(counted.table, bronze(amount=AMOUNT), silver(), counted)
 
