@@ -36,9 +36,10 @@ R = TypeVar("R")
 
 
 class _Task(NamedTuple):
-    """A call, with the most memory, in bytes, and computing time, in seconds, that it may take."""
+    """A call in an environment, with the most memory, in bytes, and computing time, in seconds, that it may take."""
 
     call: Callable[[], Any]
+    environment: dict[str, str]
     access: Environment | None
     memory: int
     seconds: int
@@ -50,7 +51,7 @@ class _ReaderProcess:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
-        self._started_with: tuple[int, dict[str, str]] | None = None
+        self._started_by: int | None = None
 
     def call(self, task: _Task) -> tuple[bool, Any] | int:
         """Return (whether it returned, what it returned or raised), or the status with which the process ended."""
@@ -76,15 +77,14 @@ class _ReaderProcess:
 
     def end(self) -> None:
         """End the process."""
-        if self._process and self._started_with and self._started_with[0] == os.getpid():
+        if self._process and self._started_by == os.getpid():
             self._process.kill()
             self._process.wait()
         self._process = None
 
     def _running(self) -> subprocess.Popen[bytes]:
-        """Return the process: a new one if it has ended, in a fork, or if the environment has changed."""
-        now = (os.getpid(), dict(os.environ))
-        if self._process is None or now != self._started_with or self._process.poll() is not None:
+        """Return the process: a new one if it has ended, or in a fork."""
+        if self._process is None or self._started_by != os.getpid() or self._process.poll() is not None:
             self.end()
             path = os.pathsep.join(filter(None, sys.path))
             command = [sys.executable, "-P", "-m", __name__]
@@ -94,7 +94,7 @@ class _ReaderProcess:
                 stdout=subprocess.PIPE,
                 env={**os.environ, **_OF_PROCESS, "PYTHONPATH": path},
             )
-            self._started_with = now
+            self._started_by = os.getpid()
             if self._stream(self._process.stdout).read(len(_READY)) != _READY:
                 status, self._process = self._process.wait(), None
                 raise NotReadyError(
@@ -123,7 +123,7 @@ def read_apart(read: Callable[[], R], size: int, limits: FileLimits) -> R:
         Exception: what `read` raises.
     """
     seconds = math.ceil(limits.time.total_seconds()) * max(1, math.ceil(size / _BYTES_PER_TIME))
-    task = _Task(read, access_of_block(), limits.memory, seconds)
+    task = _Task(read, {**os.environ, **_OF_PROCESS}, access_of_block(), limits.memory, seconds)
     answer = _READER.call(task)
     if answer == -signal.SIGKILL:  # the machine may have had no memory left for whatever took it
         answer = _READER.call(task)
@@ -160,6 +160,8 @@ def _serve() -> None:
             task: _Task = pickle.load(sys.stdin.buffer)
         except EOFError:
             return
+        os.environ.clear()
+        os.environ.update(task.environment)
         # What earlier calls have freed is not always given back. Only Linux has a limit for all memory of a process.
         before = getattr(of_self.memory_info(), "data", None)
         if before is not None:

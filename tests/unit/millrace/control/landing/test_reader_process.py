@@ -29,6 +29,7 @@ from pydantic import ByteSize
 from millrace.contracts.spec.bronze_sources import FileLimits
 from millrace.control.landing.reader_process import read_apart
 from millrace.errors import NotReadyError
+from tests.support.calls_apart import end_by, end_once, raise_it, raise_odd, turn_for, turn_for_ever
 from tests.support.deliveries import Deliver, orders_spec_of
 from tests.support.listing import inspected
 
@@ -46,19 +47,17 @@ def defect_of(deliver: Deliver, kind: str, content: bytes, **limits: Any) -> str
     return inspected(deliver, orders_spec_of(kind, limits=limits), f"a.{kind}", content).defect
 
 
-def turn_for_ever() -> None:
-    """Take all the time there is."""
-    while True:
-        pass
-
-
-def test_calls_run_in_one_process_which_raises_what_they_raise() -> None:
+def test_calls_run_in_one_process_which_raises_what_they_raise(monkeypatch: pytest.MonkeyPatch) -> None:
     process = read_apart(os.getpid, 0, LIMITS)
     assert process != os.getpid()
     with pytest.raises(FileNotFoundError):
         read_apart(partial(os.stat, "/no/such/file"), 0, LIMITS)
     with pytest.raises(NotReadyError, match="busy\nlater"):
-        read_apart(partial(_raise, NotReadyError("busy", "later")), 0, LIMITS)
+        read_apart(partial(raise_it, NotReadyError("busy", "later")), 0, LIMITS)
+    for region in ("north", "south"):
+        monkeypatch.setenv("AWS_DEFAULT_REGION", region)
+        assert read_apart(partial(os.getenv, "AWS_DEFAULT_REGION"), 0, LIMITS) == region
+    assert read_apart(partial(os.getenv, "OMP_NUM_THREADS"), 0, LIMITS) == "1", "a setting of the process"
     assert read_apart(os.getpid, 0, LIMITS) == process
     assert read_apart(partial(print, "text of a library"), 0, LIMITS) is None, "is no answer"
 
@@ -73,41 +72,15 @@ def test_a_process_that_has_ended_between_two_files_is_the_fault_of_neither() ->
 
 def test_whoever_else_ends_the_process_blames_no_file(tmp_path: Path) -> None:
     with pytest.raises(NotReadyError, match=r"somebody has ended .* \(SIGTERM\)"):
-        read_apart(partial(_end_by, signal.SIGTERM), 0, LIMITS)
+        read_apart(partial(end_by, signal.SIGTERM), 0, LIMITS)
     once = tmp_path / "once"
-    assert read_apart(partial(_end_once, once), 0, LIMITS) == "read", "the machine had no memory left, once"
+    assert read_apart(partial(end_once, once), 0, LIMITS) == "read", "the machine had no memory left, once"
     assert once.exists()
 
 
 def test_an_error_that_cannot_be_copied_is_told_by_its_text() -> None:
     with pytest.raises(RuntimeError, match="OddError: neither file"):
-        read_apart(_raise_odd, 0, LIMITS)
-
-
-class OddError(Exception):
-    """An error that pickle makes without its second part."""
-
-    def __init__(self, text: str, more: str) -> None:
-        super().__init__(f"{text} {more}")
-
-
-def _raise_odd() -> None:
-    raise OddError("neither", "file")
-
-
-def _end_once(mark: Path) -> str:
-    if not mark.exists():
-        mark.touch()
-        os.kill(os.getpid(), signal.SIGKILL)
-    return "read"
-
-
-def _raise(error: Exception) -> None:
-    raise error
-
-
-def _end_by(by: signal.Signals) -> None:
-    os.kill(os.getpid(), by)
+        read_apart(raise_odd, 0, LIMITS)
 
 
 @pytest.mark.parametrize(
@@ -118,7 +91,7 @@ def _end_by(by: signal.Signals) -> None:
             "it takes more memory to read its 9 bytes, and source.limits.memory is 64",
         ),
         (turn_for_ever, "it takes more than 1 seconds to read its 9 bytes, and source.limits.time is 1 seconds;"),
-        (partial(_end_by, signal.SIGABRT), "its content ended the process that read it (SIGABRT); have it"),
+        (partial(end_by, signal.SIGABRT), "its content ended the process that read it (SIGABRT); have it"),
         (partial(os._exit, 3), "its content ended the process that read it (exit code 3); have it"),
     ],
     ids=["memory", "time", "signal", "end"],
@@ -134,13 +107,7 @@ def test_what_takes_too_much_or_ends_the_process_is_an_error_of_this_file_alone(
 def test_each_file_has_the_memory_and_the_time_of_its_own() -> None:
     for _ in range(4):
         assert len(read_apart(partial(bytearray, 40 << 20), 9, LIMITS)) == 40 << 20
-        read_apart(partial(_turn_for, 0.5), 9, LIMITS)
-
-
-def _turn_for(seconds: float) -> None:
-    end = time.process_time() + seconds
-    while time.process_time() < end:
-        sum(range(100_000))
+        read_apart(partial(turn_for, 0.5), 9, LIMITS)
 
 
 PACK: dict[str, Callable[[bytes], bytes]] = {
