@@ -119,6 +119,15 @@ class TableOverview:
         return refused if refused and refused.version > (-1 if self.certified is None else self.certified) else None
 
     @property
+    def refused_since_changed_rules(self) -> GateResult | None:
+        """The refusal of rows that readers use, by the rules of now; None if they pass these, or were not judged."""
+        if self.verdicts is None or isinstance(self.spec, InvalidSpec):
+            return None
+        by_rules = (each for each in self.verdicts.judged if not each.is_verification)
+        of_now = [each for each in by_rules if each.suite_hash == self.spec.suite_hash]
+        return of_now[-1] if of_now and not of_now[-1].passed and of_now[-1].version in self.verdicts.same else None
+
+    @property
     def is_restored(self) -> bool:
         """Whether the last batch has put the certified rows back on top of a refused version."""
         return self.last is not None and self.last.kind is BatchKind.RESTORE

@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from millrace.control.gates.gates import Gates
 from millrace.control.ledger.events import FileEvent
 from millrace.control.ledger.ledger import Ledger
 from millrace.control.ledger.resolution import table_id
@@ -13,11 +14,13 @@ from millrace.control.log.batch import FileFact
 from millrace.control.maintenance.health import FILES_PER_TABLE
 from millrace.overview.attention import Action, Attention, Kind, attention_needed
 from millrace.overview.lakehouse import LakehouseReader, no_failed_tasks
+from millrace.overview.tables.condition import Condition
 from millrace.overview.tables.table_overview import TableOverview
 from millrace.paths import LakehousePaths
 from tests.support.airflow.shown_lakehouse import EVIL
 from tests.support.documents.specs import bronze_document, bronze_spec, write_specs
 from tests.support.ledger.delta_tables import day, load_batch
+from tests.support.ledger.gate_results import verdict
 
 SPEC = bronze_spec()
 NOW = datetime.now(UTC)
@@ -43,6 +46,26 @@ def test_a_file_needs_a_person_after_its_last_attempt(tmp_path: Path) -> None:
     assert (item.kind, item.action) == (Kind.GIVEN_UP, Action.DELIVER)
     assert item.cause == f"{EVIL} was given up after 3 attempts, and 1 more file"
     assert set(item.subjects) == {EVIL, "b.json"}
+
+
+def test_rows_that_readers_use_and_changed_rules_refuse_need_a_person(tmp_path: Path) -> None:
+    version = load_batch(tmp_path, SPEC).version
+    gates, of_table = Gates(LakehousePaths(tmp_path)), table_id(LakehousePaths(tmp_path).table(SPEC.table))
+
+    def judge(passed: bool, suite_hash: str) -> None:
+        result = verdict(of_table, version, passed=passed, suite_hash=suite_hash)
+        gates.record(result.model_copy(update={"table": SPEC.table}))
+
+    judge(passed=True, suite_hash="the rules of before")
+    judge(passed=False, suite_hash="rules that were taken back")
+    assert needed(tmp_path) == []
+    judge(passed=False, suite_hash=SPEC.suite_hash)
+    [item] = needed(tmp_path)
+    assert (item.kind, item.action, item.fields) == (Kind.REFUSED, Action.OVERRIDE, {"version": version})
+    assert item.cause.startswith("readers use its rows, which its rules refuse since these were changed: ")
+    assert overview(tmp_path).condition is Condition.REFUSED
+    judge(passed=True, suite_hash=SPEC.suite_hash)
+    assert needed(tmp_path) == []
 
 
 def test_only_far_too_many_files_need_a_person(tmp_path: Path) -> None:
