@@ -181,7 +181,7 @@ def test_the_form_of_a_rebuild_and_the_page_say_how_the_table_differs_from_its_s
     OpsTables(paths).specs.record(silver_spec(), table_id(paths.table("silver.orders")))
     page = show(server, table_path("silver.orders"))
     assert misfit in page.words
-    assert "keys: ['order_id'] becomes ['order_id', 'day'] No run writes it any more" in page.words
+    assert "keys: [order_id] becomes [order_id, day] No run writes it any more" in page.words
     assert form in page.links
     spec.write_text(text)
     assert misfit not in show(server, table_path("silver.orders")).words

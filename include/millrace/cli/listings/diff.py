@@ -34,7 +34,7 @@ def show_diffs(tables: Sequence[str], settings: Settings, *, as_json: bool) -> E
         f"{', '.join(rebuild.tables)}: a rebuild is in progress; `lakehouse rebuild {rebuild.table}` resumes it"
         for rebuild in ops.rebuilds.active(catalog.specs)
     ]
-    diffs, problems = list[TableDiff](), list[MillraceError]()
+    diffs, unwritten, problems = list[TableDiff](), list[str](), list[MillraceError]()
     for spec in in_progress(specs, "comparing the tables with their specs"):
         try:
             position = stream_position(spec, ops.paths, ops.ledger)
@@ -42,16 +42,20 @@ def show_diffs(tables: Sequence[str], settings: Settings, *, as_json: bool) -> E
             if diff.may_have_other_values and (odd := odd_values(ops.paths.table(spec.table), spec.converted_columns)):
                 diff = diff.with_remark(", ".join(odd))
             diffs.append(diff)
+            if position is None or position.last is None:
+                unwritten.append(spec.table)
         except MillraceError as error:
             problems.append(error)
     for problem in problems:
         show_problem(str(problem))
-    show_listing(diffs, lambda: Group(*_lines(diffs)), *rebuilds, as_json=as_json)
+    show_listing(diffs, lambda: Group(*_lines(diffs, unwritten)), *rebuilds, as_json=as_json)
     return problems[-1].exit_code if problems else ExitCode.OK
 
 
-def _lines(diffs: Sequence[TableDiff]) -> Iterator[Text]:
+def _lines(diffs: Sequence[TableDiff], unwritten: Sequence[str]) -> Iterator[Text]:
     for diff in diffs:
         yield from map(Text, diff.lines())
-    if unchanged := [diff.table for diff in diffs if not diff.lines()]:
-        yield Text(f"{unchanged[0] if len(unchanged) == 1 else counted(len(unchanged), 'table')}: as the spec says")
+    unchanged = [diff.table for diff in diffs if not diff.lines() and diff.table not in unwritten]
+    for tables, state in ((unchanged, "as the spec says"), (unwritten, "not written yet")):
+        if tables:
+            yield Text(f"{tables[0] if len(tables) == 1 else counted(len(tables), 'table')}: {state}")

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from math import inf
 from typing import Any
+
+import yaml
 
 from millrace.contracts.spec.bronze_sources import EPOCH
 from millrace.contracts.spec.expectation import ROW_ACTIONS
@@ -67,6 +70,9 @@ _RECOMPUTE_KEYS = (
 
 _PROPERTY_KEYS = ("description", "maintenance", "delta", "zorder_by", "concurrent_by")
 """Keys that set comments and properties of the table."""
+
+_MOST_CHARACTERS = 200
+"""How much of a value is shown."""
 
 _HANDLED_KEYS = frozenset(
     {"columns", "except_column_list", "partitioned_by", "group_by", "measures", "query", "sources", "expectations"}
@@ -263,5 +269,10 @@ def _differing_parts(old: Any, new: Any) -> tuple[Any, Any]:
 
 
 def _short(value: Any) -> str:
-    text = str(value)
-    return text if len(text) <= 80 else f"{text[:77]}..."
+    """Return a value as a spec writes it, in one line of limited length."""
+    text = value if isinstance(value, str) else _in_yaml(value)
+    return text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]}..."
+
+
+def _in_yaml(value: Any) -> str:
+    return yaml.safe_dump(value, default_flow_style=True, sort_keys=False, allow_unicode=True, width=inf).split("\n")[0]

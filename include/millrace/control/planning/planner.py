@@ -236,7 +236,8 @@ class Planner:
             return words
         from millrace.specs.checks.sql import refresh_in_words  # loads sqlglot, which takes half a second
 
-        return f"; {refresh_in_words(spec, self._catalog.specs)}{words}"
+        refresh = refresh_in_words(spec, self._catalog.specs)
+        return f"; {refresh}{words}" if refresh else words
 
     def _state(self, spec: AnySpec, position: StreamPosition | None) -> Advice:
         """Return the advice that follows from the table alone, without its sources."""
@@ -251,10 +252,12 @@ class Planner:
             self._diffs[key] = diff_for_run(spec, last, ops)
         diff = self._diffs[key]
         changed = "; the table is changed as its spec says" if diff.needs_run else ""
+        is_unchecked = last is not None and result is None and ops.ledger.closed_rows(last) is not None
+        left = "checked by its rules" if is_unchecked else "completed"
         return Advice(
             table=spec.table,
             nothing_new=last is not None and not (unfinished or diff.needs_run or diff.misfit),
-            message=changed + ("; the last batch is still to be completed or checked" if unfinished else ""),
+            message=changed + (f"; the last batch is still to be {left}" if unfinished else ""),
             batch_seq=last.batch_seq if last else None,
             version=last.version if last else None,
             newest_version=position.version if position else None,

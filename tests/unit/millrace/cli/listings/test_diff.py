@@ -40,6 +40,7 @@ def test_it_counts_the_values_that_an_earlier_version_made_of_what_did_not_fit(
 def test_it_names_the_effects_of_a_changed_spec_and_writes_nothing(lakehouse: Lakehouse, settings: Settings) -> None:
     root, tables = settings.root, settings.tables
     spec = load_catalog(tables).spec(GOLD)
+    assert lakehouse("diff", GOLD).stdout == f"{GOLD}: not written yet\n"
     SpecHistory(LakehousePaths(root)).record(spec, load_batch(root, spec, rows=3).intent.table_id)
     assert lakehouse("diff", GOLD).stdout == f"{GOLD}: as the spec says\n"
     measures = {**gold_document()["measures"], "most": "max(o.amount)"}

@@ -152,10 +152,10 @@ def test_of_a_key_with_parts_only_the_parts_that_differ_are_named() -> None:
     landing = {"landing": "orders", "path": "{interval_start:%Y}/{interval_start:%m}/{interval_start:%d}"}
     before, now = (bronze_spec(source={**landing, "format": "csv", **more}) for more in ({}, {"header": False}))
     [change] = spec_changes(document_of(before), document_of(now))
-    assert str(change) == "source: {'header': True} becomes {'header': False}"
+    assert str(change) == "source: {header: true} becomes {header: false}"
     [change] = spec_changes(document_of(gold_spec()), document_of(gold_spec(**GOLD["rows"][0])))
     assert (
-        str(change) == "sources: {'o': {'where': None}} becomes {'o': {'where': 'amount > 0'}}, computed for all groups"
+        str(change) == "sources: {o: {where: null}} becomes {o: {where: amount > 0}}, computed for all groups"
     )
 
 
@@ -168,7 +168,7 @@ def test_another_query_computes_the_table_again_unless_it_lacks_a_column_of_it()
     assert effects(gold_spec(), before) == effects(before, gold_spec()) == {"query": REBUILD}
     others = gold_query_spec(query="SELECT day, amount FROM o", sources={"o": {"table": "gold.large"}})
     [change] = spec_changes(document_of(before), document_of(others))
-    text = "sources: {'o': {'table': 'silver.orders'}} becomes {'o': {'table': 'gold.large'}}"
+    text = "sources: {o: {table: silver.orders}} becomes {o: {table: gold.large}}"
     assert str(change) == f"{text}, computed for all groups"
     assert (change.effect, change.needs_run) == (APPLIED, True)
 
@@ -196,6 +196,6 @@ def test_declared_columns_are_compared_with_those_of_the_table() -> None:
     assert [str(change) for change in changes_of({**ON_DISK, "amount": "long", "old": "string"}, "day")] == [
         "columns.amount.type: long becomes integer",
         "columns.old: the table has it (string), the spec does not",
-        "partitioned_by: ['day'] is gone",
+        "partitioned_by: [day] is gone",
     ]
     assert changes_of({name: kind for name, kind in ON_DISK.items() if name != "day"}, except_column_list=["day"]) == []

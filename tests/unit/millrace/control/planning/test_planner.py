@@ -136,7 +136,7 @@ def test_a_batch_is_complete_once_it_is_closed_and_judged_by_the_present_rules(
     root: Path, landing: Path, deliver: Deliver, advise: CheckedPlanner
 ) -> None:
     deliver("a.json")
-    waiting = "0 new of 1 file; the last batch is still to be completed or checked"
+    waiting = "0 new of 1 file; the last batch is still to be completed"
 
     def last() -> tuple[bool, str, int | None, int | None, int | None]:
         advice = advise()
@@ -150,7 +150,8 @@ def test_a_batch_is_complete_once_it_is_closed_and_judged_by_the_present_rules(
     assert newer.suite_hash != BRONZE.suite_hash
     assert not advise(newer).nothing_new
     unjudged = load_batch(root, BRONZE, files=loaded(landing))
-    assert last() == (False, waiting, 3, unjudged.version, certified)
+    unchecked = "0 new of 1 file; the last batch is still to be checked by its rules"
+    assert last() == (False, unchecked, 3, unjudged.version, certified)
     judge(root, BRONZE, unjudged.version, passed=False)
     assert last() == (True, "0 new of 1 file", 3, unjudged.version, certified), "a refusal is a result too"
     changed = bronze_spec(delta={"delta.logRetentionDuration": "interval 60 days"})
