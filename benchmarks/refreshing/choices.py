@@ -128,9 +128,7 @@ def _measure(changed: Path, table: str, name: str, costs: Path, facts: Path) -> 
     fact = {
         "name": name,
         "groups": report.rows.read,
-        **{
-            f"{which} files": newest_table(copies[WHOLE].paths.table(which)).files.num_rows for which in (SILVER, table)
-        },
+        **{f"{which} files": len(newest_table(copies[WHOLE].paths.table(which)).files) for which in (SILVER, table)},
         **report.details["refresh"],
     }
     with facts.open("a") as out:

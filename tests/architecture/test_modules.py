@@ -23,7 +23,6 @@ FEWEST_LINES = 60
 """Below this length, a module with one importer in its own folder belongs into that importer."""
 SMALL_WITH_REASON = {
     "embedded.contents.bill_of_materials": "is a command of its own, which `make bill` runs",
-    "lakehouse_airflow.lineage.stored_types": "reads a log, which OpenLineage knows nothing of",
     "millrace.specs.checks.nested_arguments": "holds all that is known of two arguments of Great Expectations",
     "millrace.sql.query.time_windows": "says how Spark computes windows of time, and what follows from it",
     "millrace_spark.layers.bronze.lost_messages": "is for batches whose messages the brokers have deleted",

@@ -15,7 +15,7 @@ from millrace.contracts.counted import counted
 from millrace.contracts.lake_path import LakePath
 from millrace.contracts.spec.table_spec import AnySpec
 from millrace.control.ledger.commit_history import CommitHistory
-from millrace.control.log.delta_log import commit_actions
+from millrace.control.log.delta_log import COMMIT, commit_actions, versions_in
 from millrace.control.log.stored_tables import open_table
 from millrace.control.maintenance.health import (
     MIB,
@@ -31,7 +31,6 @@ from millrace.paths import LakehousePaths
 _MOST_OPTIMIZES = 20
 """The number of past OPTIMIZE commits among which the last Z-order is searched."""
 
-_COMMIT, _CHECKPOINT = ".json", ".checkpoint"
 _SIZES = (1, 16, 64, 256, 1024)
 """The ends of the classes of file sizes, in MiB."""
 
@@ -183,6 +182,7 @@ def _size_classes(sizes: Sequence[int]) -> list[SizeClass]:
 
 def _log_length(table: LakePath, version: int) -> LogLength:
     names = [name for name in names_in(table / "_delta_log") if name[:20].isdigit()]
-    commits = [int(name[:20]) for name in names if name[20:] == _COMMIT]
-    checkpoint = max((int(name[:20]) for name in names if name[20:].startswith(_CHECKPOINT)), default=-1)
+    commits = versions_in(names, COMMIT)
+    # Other writers also write checkpoints in parts.
+    checkpoint = max((int(name[:20]) for name in names if name[20:].startswith(".checkpoint")), default=-1)
     return LogLength(len(commits), sum(checkpoint < at <= version for at in commits))

@@ -17,10 +17,11 @@ from openlineage.client.facet_v2 import (
 )
 from openlineage.client.naming.dataset import S3, DatasetNaming, Kafka, LocalFileSystem
 
-from lakehouse_airflow.lineage.stored_types import stored_types
 from millrace.contracts.lake_path import LakePath, bucket_url, lake_path
 from millrace.contracts.spec.bronze_sources import BronzeSource, KafkaSource
 from millrace.contracts.spec.table_spec import AnySpec, GoldSpec, SilverSpec
+from millrace.control.changes.table_columns import types_in
+from millrace.control.log.checkpoints import definition_at
 from millrace.control.log.delta_log import latest_version
 from millrace.overview.columns import column_names
 from millrace.overview.lineage.restricted import Restrictions, stated_classifications
@@ -113,3 +114,9 @@ def schema_fields(spec: AnySpec, table: LakePath, version: int | None) -> list[s
         )
         for position, (name, kind, description) in enumerate(columns, start=1)
     ]
+
+
+def stored_types(table: LakePath, version: int) -> dict[str, str]:
+    """Return column -> type in Delta's names; empty if the log does not have them any more."""
+    definition = definition_at(table, version)
+    return types_in(definition["schemaString"]) if definition else {}

@@ -85,6 +85,6 @@ def _files_of_batch(quarantine: LakePath, winner: Winner) -> list[LakePath]:
     commits = (read_commit(quarantine, version) for version in range(newest.version, -1, -1))
     remaining = takewhile(lambda commit: commit is not None, commits)
     commit = next((each for each in remaining if each and each.metadata.get("token") == winner.token), None)
-    existing = set(map(unquote, newest.files["path"].to_pylist()))
+    existing = set(map(unquote, newest.files))
     added = set(commit.added) if commit else existing
     return [quarantine / name for name in sorted(added if added <= existing else existing)]

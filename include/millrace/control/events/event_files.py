@@ -6,10 +6,13 @@ import json
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from errno import ENOENT
+from functools import cached_property
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 from uuid import uuid4
 
 import pyarrow as pa
@@ -19,7 +22,7 @@ import pyarrow.parquet as pq
 from millrace.contracts.lake_path import LakePath
 from millrace.contracts.time_format import ISO_MICROSECOND
 from millrace.control.events.conditions import Condition, may_meet
-from millrace.control.events.log_state import AT_EPOCH, RECORDED_IN, EventFile
+from millrace.control.log.delta_log import Action
 from millrace.control.storage.arrow_files import open_for_arrow
 from millrace.control.storage.objects_on_s3 import object_store
 from millrace.errors import TornLogError, first_line
@@ -30,6 +33,90 @@ _BUFFER = 64 * 1024
 
 _ROW_GROUP_SIZE = 4096
 """The number of events in a row group; a reader can skip row groups."""
+
+RECORDED_IN = "recorded_in"
+"""The column with the version of the table of events in which an event was recorded, which orders the events.
+
+No clock does: that of another machine may be wrong. An event from before there was this column counts as recorded in a
+version far below 0, which follows from the time at which it was recorded.
+"""
+
+AT_EPOCH = -(2**62)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_TIMES = ("recorded_at", "interval_start")
+_PRECISION = timedelta(milliseconds=1)
+"""The precision of times in delta-rs's statistics; it cuts off the rest."""
+
+
+@dataclass(frozen=True)
+class EventFile:
+    """A data file.
+
+    Attributes:
+        name: its name in the log.
+        path: its path.
+        table: the table that its events are about.
+        size: its size in bytes.
+        written_ms: when it was written, in milliseconds since 1970.
+        stats: its statistics in the log, as JSON.
+    """
+
+    name: str
+    path: LakePath
+    table: str
+    size: int
+    written_ms: int
+    stats: str
+
+    @property
+    def rows(self) -> int:
+        """The number of its events."""
+        return int(self._statistics["numRecords"])
+
+    def ends(self, columns: Collection[str]) -> dict[str, tuple[Any, Any]]:
+        """Return the minimum and maximum of columns, without columns that have no statistics."""
+        least, greatest = self._statistics.get("minValues", {}), self._statistics.get("maxValues", {})
+        names = [name for name in columns if name in least and name in greatest]
+        ends = {name: (_value(name, least[name]), _value(name, greatest[name], _PRECISION)) for name in names}
+        is_of_before = RECORDED_IN in columns and self._statistics.get("nullCount", {}).get(RECORDED_IN, True)
+        if is_of_before and (times := self.ends(["recorded_at"])):
+            first, last = (AT_EPOCH + (at - _EPOCH) // timedelta(microseconds=1) for at in times["recorded_at"])
+            ends[RECORDED_IN] = first, ends.get(RECORDED_IN, (first, last))[1]
+        return ends
+
+    @cached_property
+    def _statistics(self) -> dict[str, Any]:
+        return dict(json.loads(self.stats or "{}"))
+
+    @classmethod
+    def of(cls, table: LakePath, add: Action) -> EventFile:
+        """Return the data file that an action adds to the table of events in a folder."""
+        return cls(
+            name=add["path"],
+            path=table / unquote(add["path"]),
+            table=add["partitionValues"]["table"],
+            size=add["size"],
+            written_ms=add["modificationTime"],
+            stats=add.get("stats") or "{}",
+        )
+
+    def add_action(self, *, changes_data: bool) -> Action:
+        """Return the action that adds the file to the table."""
+        details = {"modificationTime": self.written_ms, "dataChange": changes_data, "stats": self.stats}
+        return {"add": {**self._identity, **details}}
+
+    def remove_action(self, at_ms: int, *, changes_data: bool) -> Action:
+        """Return the action that removes the file from the table."""
+        details = {"deletionTimestamp": at_ms, "dataChange": changes_data, "extendedFileMetadata": True}
+        return {"remove": {**self._identity, **details}}
+
+    @property
+    def _identity(self) -> Action:
+        return {"path": self.name, "partitionValues": {"table": self.table}, "size": self.size}
+
+
+def _value(column: str, text: Any, precision: timedelta = timedelta(0)) -> Any:
+    return datetime.fromisoformat(text) + precision if column in _TIMES else text
 
 
 def write_events(folder: LakePath, indexed: Sequence[str], events: pa.Table) -> list[EventFile]:

@@ -12,9 +12,10 @@ of the events. So an attempt at another version writes the data file again.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
+from functools import partial
 from itertools import takewhile
 from math import inf
 from pathlib import Path
@@ -23,10 +24,10 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from millrace.contracts.lake_path import LakePath
-from millrace.control.events.checkpoints import checkpoint_bytes, read_actions
-from millrace.control.events.event_files import now_ms, recorded_in, write_events
-from millrace.control.events.log_state import Action, EventFile, LogState
-from millrace.control.storage.json_lines import json_lines
+from millrace.control.events.event_files import EventFile, now_ms, recorded_in, write_events
+from millrace.control.log.checkpoints import checkpoint_bytes, read_actions
+from millrace.control.log.delta_log import CHECKPOINT, COMMIT, Action, parsed_actions, versions_in
+from millrace.control.log.log_state import LogState
 from millrace.control.storage.objects_on_s3 import object_store
 from millrace.control.storage.read_cache import clear_read_cache, note_last_file
 from millrace.control.storage.steady_clock import steady_now_s
@@ -36,12 +37,9 @@ from millrace.control.storage.stored_files import (
     is_file,
     names_in,
     read_bytes,
-    read_text,
     replace_file,
 )
 from millrace.errors import TornLogError, first_line
-
-_COMMIT, _CHECKPOINT = ".json", ".checkpoint.parquet"
 
 _COMMITS_KEPT = 100
 """Each clean-up of the log keeps this many of the newest commits, however old they are."""
@@ -69,7 +67,7 @@ class EventLog:
         self._create = create
         self._objects = object_store(self._log)
         self._last, self._read_at = -1, -inf
-        self._state = LogState(path)
+        self._state = self._no_state()
 
     def append(self, events: pa.Table) -> int:
         """Append events in one commit, and return its version."""
@@ -117,7 +115,7 @@ class EventLog:
         Its data files stay as they are.
         """
         self._read()
-        metadata = self._state.metadata
+        metadata = self._state.definition["metaData"]
         schema = json.loads(metadata["schemaString"])
         known = {field["name"] for field in schema["fields"]}
         if new := [column for column in columns if column["name"] not in known]:
@@ -136,9 +134,14 @@ class EventLog:
 
     def write_checkpoint(self) -> None:
         """Write a checkpoint of the version that was read last, from which other processes open the table."""
-        body = checkpoint_bytes(self._state.actions())
-        self._objects.put_if_absent(f"{self._state.version:020d}{_CHECKPOINT}", body)
-        hint = {"version": self._state.version, "size": sum(1 for _ in self._state.actions())}
+        actions = [
+            *({kind: content} for kind, content in self._state.definition.items()),
+            *({"txn": {"appId": key, "version": number}} for key, number in self._state.keys.items()),
+            *(file.add_action(changes_data=False) for file in self._state.files.values()),
+            *({"remove": {**action, "dataChange": False}} for _, action in self._state.removed.values()),
+        ]
+        self._objects.put_if_absent(f"{self._state.version:020d}{CHECKPOINT}", checkpoint_bytes(actions))
+        hint = {"version": self._state.version, "size": len(actions)}
         replace_file(self._log / "_last_checkpoint", json.dumps(hint).encode())
 
     def clean_up(self, keep: timedelta) -> None:
@@ -150,12 +153,12 @@ class EventLog:
         listed = [file for file in files_in(self._log) if file.name[:20].isdigit()]
         latest = max((file.modified for file in listed), default=0.0)
         old = list(takewhile(lambda file: file.modified <= latest - keep.total_seconds(), listed))
-        old_version = max(_versions((file.name for file in old), _COMMIT), default=-1)
+        old_version = max(versions_in((file.name for file in old), COMMIT), default=-1)
         replaced = [name for name, (version, _) in self._state.removed.items() if version <= old_version]
         delete_files(self._path, list(map(unquote, replaced)))
         for name in replaced:
             del self._state.removed[name]
-        checkpoints = _versions((file.name for file in listed), _CHECKPOINT)
+        checkpoints = versions_in((file.name for file in listed), CHECKPOINT)
         floor = max((at for at in checkpoints if at <= self._state.version - _COMMITS_KEPT), default=0)
         delete_files(self._log, [file.name for file in old if int(file.name[:20]) < floor])
 
@@ -183,7 +186,7 @@ class EventLog:
         details = {"operation": operation, "operationParameters": {}, "isBlindAppend": operation == APPEND}
         info = {"commitInfo": {"timestamp": now_ms(), "engineInfo": "Millrace", **details}}
         body = "".join(json.dumps(action) + "\n" for action in (info, *actions)).encode()
-        name = f"{version:020d}{_COMMIT}"
+        name = f"{version:020d}{COMMIT}"
         etag = self._objects.put_if_absent(name, body)
         if not etag or (self._is_stale() and self._was_cleaned_up(version)):
             return False
@@ -193,6 +196,9 @@ class EventLog:
             self._state.apply(version, actions)
         return True
 
+    def _no_state(self) -> LogState[EventFile]:
+        return LogState(partial(EventFile.of, self._path))
+
     def _was_cleaned_up(self, version: int) -> bool:
         """Whether the version was committed before and cleaned up; if so, delete the new commit, which is useless.
 
@@ -201,7 +207,7 @@ class EventLog:
         clear_read_cache()
         if version - 1 in self._list(version - 1)[0]:
             return False
-        delete_files(self._log, [f"{version:020d}{_COMMIT}"])
+        delete_files(self._log, [f"{version:020d}{COMMIT}"])
         return True
 
     def _read(self) -> None:
@@ -213,7 +219,7 @@ class EventLog:
         newest = max(commits, default=-1)
         self._note_last_version(newest)
         if not commits.issuperset(range(self._state.version, max(newest, self._state.version) + 1)):
-            self._state = LogState(self._path)
+            self._state = self._no_state()
             if checkpoints:
                 self._state.apply(max(checkpoints), self._checkpoint(max(checkpoints)))
         try:
@@ -221,7 +227,7 @@ class EventLog:
                 self._state.apply(version, self._commit(version))
         except TornLogError:
             # Otherwise the commits before a missing one would look like the whole log to the next read.
-            self._state = LogState(self._path)
+            self._state = self._no_state()
             raise
 
     def _is_newest(self, version: int) -> bool:
@@ -230,7 +236,7 @@ class EventLog:
         This takes two looks at a file instead of a listing of thousands. A clean-up deletes older commits first: if it
         had deleted the next commit, the second look would find this one missing, too.
         """
-        following, own = (self._log / f"{number:020d}{_COMMIT}" for number in (version + 1, version))
+        following, own = (self._log / f"{number:020d}{COMMIT}" for number in (version + 1, version))
         return version > 0 and isinstance(own, Path) and not is_file(following) and is_file(own)
 
     def _last_version(self) -> int:
@@ -257,17 +263,15 @@ class EventLog:
     def _list(self, least: int) -> tuple[set[int], set[int]]:
         """Return the versions from `least` on with a commit, and those with a checkpoint."""
         names = list(names_in(self._log, f"{least:020d}" if least > 0 else ""))
-        return _versions(names, _COMMIT), _versions(names, _CHECKPOINT)
+        return versions_in(names, COMMIT), versions_in(names, CHECKPOINT)
 
     def _commit(self, version: int) -> list[Action]:
-        file = self._log / f"{version:020d}{_COMMIT}"
+        file = self._log / f"{version:020d}{COMMIT}"
         with _report_damage(file):
-            if actions := [line.value for line in json_lines(read_text(file))]:
-                return actions
-            raise ValueError("it is empty")
+            return parsed_actions(read_bytes(file))
 
     def _checkpoint(self, version: int) -> list[Action]:
-        file = self._log / f"{version:020d}{_CHECKPOINT}"
+        file = self._log / f"{version:020d}{CHECKPOINT}"
         with _report_damage(file):
             return list(read_actions(read_bytes(file)))
 
@@ -279,8 +283,3 @@ def _report_damage(file: LakePath) -> Iterator[None]:
     except (FileNotFoundError, ValueError) as error:
         cause = f"{file} is missing or cannot be read: {first_line(error)}"
         raise TornLogError(cause, "Restore it from a backup.") from error
-
-
-def _versions(names: Iterable[str], kind: str) -> set[int]:
-    """Return the versions of the files of one kind in a log."""
-    return {int(name[:20]) for name in names if name[:20].isdigit() and name[20:] == kind}

@@ -22,7 +22,7 @@ import pyarrow as pa
 from deltalake.exceptions import TableNotFoundError
 
 from millrace.control.events.conditions import Span
-from millrace.control.events.log_state import RECORDED_IN
+from millrace.control.events.event_files import RECORDED_IN
 from millrace.control.gates.judged_figures import JudgedFigures, newer_figures
 from millrace.control.gates.result import GateResult
 from millrace.control.gates.verdicts import Verdicts, equal_versions, follow_log, summarize, verdicts_on

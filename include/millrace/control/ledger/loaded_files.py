@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from millrace.control.events.conditions import Among
-from millrace.control.events.log_state import RECORDED_IN
+from millrace.control.events.event_files import RECORDED_IN
 from millrace.control.ledger.event_queries import EventQuery
 from millrace.control.ledger.events import BATCHES, FILES, NO_TOKEN, BatchEvent, FileEvent
 from millrace.control.log.batch import FileFact

@@ -20,9 +20,8 @@ from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_ra
 from millrace.clock import Clock, utc_now
 from millrace.contracts.lake_path import LakePath
 from millrace.control.events.conditions import Among, Condition, Span, may_meet
-from millrace.control.events.event_files import read_events
+from millrace.control.events.event_files import RECORDED_IN, EventFile, read_events
 from millrace.control.events.event_log import EventLog
-from millrace.control.events.log_state import RECORDED_IN, EventFile
 from millrace.control.ledger.event_queries import EventQuery
 from millrace.control.log.stored_tables import options_of
 from millrace.control.storage.read_cache import clear_read_cache

@@ -80,9 +80,9 @@ def changed_files(path: LakePath, after: int, upto: int) -> ChangedFiles | None:
     partitions = [delta.metadata().partition_columns for delta in definitions]
     if any(later.get(name) != kind for name, kind in earlier.items()) or partitions[0] != partitions[1]:
         return None
-    before, now = ({file["path"]: file["size_bytes"] for file in table.files.to_pylist()} for table in tables)
+    before, now = (table.files for table in tables)
     removed, added = sorted(before.keys() - now.keys()), sorted(now.keys() - before.keys())
-    size = sum(before[name] for name in removed) + sum(now[name] for name in added)
+    size = sum(before[name].size for name in removed) + sum(now[name].size for name in added)
     return ChangedFiles(tuple(removed), tuple(added), size)
 
 

@@ -1,13 +1,13 @@
 """Read the commits in a Delta table's log without Spark.
 
-Only the log decides in the commit protocol (ADR 0002). This module reads commit files; delta-rs reads checkpoints, in
-`millrace.control.ledger.resolution`.
+Only the log decides in the commit protocol (ADR 0002). This module reads commit files, `millrace.control.log.log_state`
+applies them, and `millrace.control.log.followed_tables` begins with what delta-rs has read.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -22,6 +22,12 @@ from millrace.errors import TornLogError
 
 USER_METADATA_KEY = "millrace"
 MAINTENANCE_KEY = "maintenance"
+
+COMMIT, CHECKPOINT = ".json", ".checkpoint.parquet"
+"""How the names of the files in a log end, after the version in 20 digits."""
+
+Action = dict[str, Any]
+"""One line of a commit: the kind of the action and its content."""
 
 _ROUND = 10
 
@@ -117,7 +123,7 @@ def commits_after(table: LakePath, version: int) -> Iterator[Commit]:
             raise TornLogError(
                 f"The log of {table} has no commit {at}, but has {newest}: it was cleaned up or damaged since version "
                 f"{version} was last resolved",
-                f"Do not write; restore {table}/_delta_log/{at:020d}.json from a backup.",
+                f"Do not write; restore {commit_file(table, at)} from a backup.",
             )
         yield commit
 
@@ -134,7 +140,7 @@ def read_commit(table: LakePath, version: int) -> Commit | None:
         return None
 
 
-def commit_actions(table: LakePath, version: int) -> list[dict[str, Any]]:
+def commit_actions(table: LakePath, version: int) -> list[Action]:
     """Return the actions of a commit.
 
     Raises:
@@ -142,33 +148,38 @@ def commit_actions(table: LakePath, version: int) -> list[dict[str, Any]]:
         TornLogError: the file is damaged.
     """
     try:
-        actions = [line.value for line in json_lines(_commit_bytes(table, version).decode())]
-        _require_actions(actions)
-        return actions
+        return parsed_actions(_commit_bytes(table, version))
     except ValueError as error:
-        cause = f"{table / '_delta_log' / f'{version:020d}.json'} cannot be read: {error}"
+        cause = f"{commit_file(table, version)} cannot be read: {error}"
         raise TornLogError(cause, "Do not write; restore the file from a backup.") from error
 
 
-def _require_actions(actions: list[Any]) -> None:
-    """Require what the protocol of Delta says of a commit: an empty one would seem to change nothing.
+def parsed_actions(commit: bytes) -> list[Action]:
+    """Return the actions in the content of a commit file.
 
     Raises:
-        ValueError: it is something else.
+        ValueError: it is not what the protocol of Delta says of a commit: an empty one would seem to change nothing.
     """
+    actions: list[Action] = [line.value for line in json_lines(commit.decode())]
     if not actions:
         raise ValueError("it is empty")
     for action in actions:
         bodies = action.items() if isinstance(action, dict) else [("", None)]
         if not all(isinstance(body, dict) and _KEYS.get(kind, set()) <= body.keys() for kind, body in bodies):
             raise ValueError(f"{str(action)[:80]} is no action of Delta")
+    return actions
+
+
+def commit_file(table: LakePath, version: int) -> LakePath:
+    """Return the path of the commit of a version."""
+    return table / "_delta_log" / f"{version:020d}{COMMIT}"
 
 
 def _commit_bytes(table: LakePath, version: int) -> bytes:
     if is_caching(table):
         # Callers ask for the versions next, and the listing tells whether a cached text is still valid.
         commit_versions(table, version - 1)
-    return read_bytes(table / "_delta_log" / f"{version:020d}.json")
+    return read_bytes(commit_file(table, version))
 
 
 def commit_mark(table: LakePath, version: int) -> str:
@@ -188,7 +199,7 @@ def commit_time(table: LakePath, version: int) -> datetime:
     return commit.at if commit else EPOCH_START
 
 
-def _parse_commit(version: int, actions: list[dict[str, Any]]) -> Commit:
+def _parse_commit(version: int, actions: list[Action]) -> Commit:
     info: dict[str, Any] = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
     files = [action[kind] for action in actions for kind in ("add", "remove") if kind in action]
     # Other systems may write any text there.
@@ -216,5 +227,9 @@ def commit_versions(table: LakePath, after: int | None = None) -> list[int]:
     # The listing starts at a round number, so that a similar request soon afterwards can use the cached names.
     start = max((after or 0) - 1, 0) // _ROUND * _ROUND
     names = names_in(table / "_delta_log", f"{start:020d}" if start else "")
-    versions = (int(name[:20]) for name in names if len(name) == 25 and name[:20].isdigit() and name.endswith(".json"))
-    return sorted(version for version in versions if after is None or version > after)
+    return sorted(version for version in versions_in(names, COMMIT) if after is None or version > after)
+
+
+def versions_in(names: Iterable[str], ending: str) -> set[int]:
+    """Return the versions of the files in a log whose names have an ending: `COMMIT` or `CHECKPOINT`."""
+    return {int(name[:20]) for name in names if name[:20].isdigit() and name[20:] == ending}

@@ -8,34 +8,37 @@ same, and applies the new commits itself. It opens the table again after a commi
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Any
+from typing import NamedTuple
 
-import pyarrow as pa
-import pyarrow.compute as pc
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from millrace.contracts.lake_path import LakePath
-from millrace.control.log.delta_log import commit_actions, commit_mark, commit_versions
+from millrace.control.log.delta_log import Action, commit_actions, commit_mark, commit_versions
+from millrace.control.log.log_state import LogState
 from millrace.control.log.stored_tables import identity, logged_files, open_table
 from millrace.control.storage.json_lines import json_object
 from millrace.errors import TornLogError
 
 _MAX_TABLES, _MAX_FILE_LISTS = 32, 8
 
-_FILES = pa.schema(
-    [
-        ("path", pa.string()),
-        ("size_bytes", pa.int64()),
-        ("num_records", pa.int64()),
-        ("null_count._rescued", pa.int64()),
-    ]
-)
-"""The columns of the list of data files; what the log does not say of a file is null."""
+
+class LoggedFile(NamedTuple):
+    """What a log says of a data file.
+
+    Attributes:
+        size: its bytes.
+        rows: the number of its rows; None if the log does not say so.
+        unset: the number of its rows without a value in `_rescued`; None if the log does not say so.
+    """
+
+    size: int
+    rows: int | None
+    unset: int | None
 
 
 @dataclass(eq=False)
@@ -44,20 +47,18 @@ class FollowedTable:
 
     Attributes:
         path: the folder of the table.
-        definition: the open table, for its columns, properties and protocol. Its files may be those of an earlier
-            version, if `_files` and `_txns` are given.
+        definition: the open table, for its columns, properties and protocol; it may be of an earlier version.
         version: the version.
         mark: the digest of its commit; empty if the log no longer has the commit.
-        _files: its data files, see `_FILES`; None reads them from `definition`.
-        _txns: Delta's application id -> its last number, for the commits after the version of `definition`.
+        _state: its data files, and the numbers of the commits after the version of `definition`; None reads the files
+            of `definition`.
     """
 
     path: LakePath
     definition: DeltaTable
     version: int
     mark: str
-    _files: pa.Table | None = None
-    _txns: dict[str, int] = field(default_factory=dict)
+    _state: LogState[LoggedFile] | None = None
 
     @cached_property
     def table_id(self) -> str:
@@ -71,38 +72,35 @@ class FollowedTable:
         return None if at is None else datetime.fromtimestamp(at / 1000, UTC)
 
     @property
-    def files(self) -> pa.Table:
-        """The data files from the log: `path`, `size_bytes`, `num_records` and `null_count._rescued`."""
-        if self._files is None:
-            listed = logged_files(self.definition)
-            columns = [_column(listed, field) for field in _FILES]
-            self._files = pa.table(columns, schema=_FILES)
-        return self._files
+    def files(self) -> Mapping[str, LoggedFile]:
+        """The data files from the log, by their names in it."""
+        return self._log.files
 
     def transaction_version(self, app_id: str) -> int | None:
         """Return the last number of one of Delta's application ids; None if no commit has it."""
-        if app_id in self._txns:
-            return self._txns[app_id]
+        if self._state and app_id in self._state.keys:
+            return self._state.keys[app_id]
         try:
             return self.definition.transaction_version(app_id)
         except DeltaError:
             # delta-rs reads the log again for this, and Delta may have cleaned up the commits that it knows.
             return open_table(self.path, self.version).transaction_version(app_id)
 
-    def after(self, actions: Sequence[dict[str, Any]], mark: str) -> FollowedTable | None:
+    def after(self, actions: Sequence[Action], mark: str) -> FollowedTable | None:
         """Return the next version, after a commit with these actions; None if the table has to be opened again."""
         if any(kind in action for action in actions for kind in ("metaData", "protocol")):
             return None
-        removed = {action["remove"]["path"] for action in actions if "remove" in action}
-        added = _files_of(action["add"] for action in actions if "add" in action)
-        if pc.sum(_is_among(self.files, removed), min_count=0).as_py() != len(removed):
+        if not {action["remove"]["path"] for action in actions if "remove" in action} <= self.files.keys():
             return None
-        # An added file may replace its own earlier entry, for example with new statistics.
-        is_replaced = _is_among(self.files, removed.union(added["path"].to_pylist()))
-        # In one piece: each commit would add a piece, and the next commits would take the longer for it.
-        files = pa.concat_tables([self.files.filter(pc.invert(is_replaced)), added]).combine_chunks()
-        txns = {action["txn"]["appId"]: action["txn"]["version"] for action in actions if "txn" in action}
-        return FollowedTable(self.path, self.definition, self.version + 1, mark, files, {**self._txns, **txns})
+        state = self._log.after(self.version + 1, actions)
+        return FollowedTable(self.path, self.definition, state.version, mark, state)
+
+    @property
+    def _log(self) -> LogState[LoggedFile]:
+        if self._state is None:
+            self._state = LogState(_file_of)
+            self._state.files = _files_of(self.definition)
+        return self._state
 
 
 class _Cache(threading.local):
@@ -169,7 +167,7 @@ def _follow(table: LakePath, known: FollowedTable) -> FollowedTable | None:
     return now
 
 
-def _actions(table: LakePath, version: int) -> list[dict[str, Any]]:
+def _actions(table: LakePath, version: int) -> list[Action]:
     try:
         return commit_actions(table, version)
     except FileNotFoundError as error:
@@ -183,21 +181,15 @@ def _keep_files(table: LakePath, version: FollowedTable) -> None:
     _cache.files[table, version.version, version.mark] = version
 
 
-def _column(listed: pa.Table, field: pa.Field) -> pa.ChunkedArray:
-    if field.name in listed.column_names:
-        return listed[field.name].cast(field.type)
-    return pa.chunked_array([pa.nulls(listed.num_rows, field.type)])
+def _files_of(opened: DeltaTable) -> dict[str, LoggedFile]:
+    """Return the data files of an open table, by their names in its log."""
+    listed = logged_files(opened)
+    nothing = [None] * listed.num_rows
+    columns = ("size_bytes", "num_records", "null_count._rescued")
+    values = (listed[name].to_pylist() if name in listed.column_names else nothing for name in columns)
+    return dict(zip(listed["path"].to_pylist(), map(LoggedFile, *values), strict=True))
 
 
-def _is_among(files: pa.Table, paths: Collection[str]) -> pa.ChunkedArray:
-    return pc.is_in(files["path"], pa.array(paths, pa.string()))
-
-
-def _files_of(adds: Iterable[dict[str, Any]]) -> pa.Table:
-    rows = []
-    for add in adds:
-        statistics = json_object(add.get("stats"))
-        unset = (statistics.get("nullCount") or {}).get("_rescued")
-        rows.append((add["path"], add["size"], statistics.get("numRecords"), unset))
-    columns = list(zip(*rows, strict=True)) or [()] * len(_FILES)
-    return pa.table([pa.array(column, field.type) for column, field in zip(columns, _FILES, strict=True)], _FILES)
+def _file_of(add: Action) -> LoggedFile:
+    statistics = json_object(add.get("stats"))
+    return LoggedFile(add["size"], statistics.get("numRecords"), (statistics.get("nullCount") or {}).get("_rescued"))

@@ -160,5 +160,5 @@ def cost_before_tracing(
 
 
 def _sizes(table: LakePath, version: int) -> dict[str, int]:
-    files = table_at(table, version).files.select(["path", "size_bytes"]).to_pylist()
-    return {unquote(file["path"]).rpartition("/")[2]: file["size_bytes"] for file in files}
+    files = table_at(table, version).files.items()
+    return {unquote(name).rpartition("/")[2]: file.size for name, file in files}

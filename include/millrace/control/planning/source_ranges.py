@@ -17,7 +17,7 @@ from millrace.control.ledger.ledger import Ledger
 from millrace.control.ledger.resolution import table_id, table_id_at
 from millrace.control.log.batch import BatchSources, PinnedTable, StreamPosition
 from millrace.control.log.change_feed import changed_files, feed_spans
-from millrace.control.log.delta_log import commits_after, latest_version, remaining_commits
+from millrace.control.log.delta_log import commit_file, commits_after, latest_version, remaining_commits
 from millrace.control.log.stored_tables import open_table
 from millrace.control.storage.stored_files import is_file
 from millrace.errors import BadInputError, NotReadyError, TornLogError
@@ -186,7 +186,7 @@ def require_same_sources(sources: BatchSources, paths: LakehousePaths) -> None:
 
 def _require_readable(reader: str, table: str, path: LakePath, version: int) -> None:
     """Require that Delta can still read a version: it cannot after a cleanup of the log below it."""
-    if is_file(path / "_delta_log" / f"{version:020d}.json"):
+    if is_file(commit_file(path, version)):
         return
     try:
         open_table(path, version=version)

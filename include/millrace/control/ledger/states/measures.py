@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import pyarrow as pa
-import pyarrow.compute as pc
+from collections.abc import Iterable
+
 from deltalake.exceptions import TableNotFoundError
 
 from millrace.contracts.interval import Instant
@@ -47,16 +47,16 @@ def measure(table: LakePath) -> Measures | None:
         newest = newest_table(table)
     except TableNotFoundError:
         return None
-    rows = _sum(newest.files, "num_records")
-    unset = _sum(newest.files, "null_count._rescued")
+    rows = _sum(file.rows for file in newest.files.values())
+    unset = _sum(file.unset for file in newest.files.values())
     return Measures(
         table_id=newest.table_id,
         version=newest.version,
         mark=newest.mark,
         rows=rows,
-        size=_sum(newest.files, "size_bytes") or 0,
-        files=newest.files.num_rows,
-        partitions=len({path.rpartition("/")[0] for path in newest.files["path"].to_pylist()}),
+        size=sum(file.size for file in newest.files.values()),
+        files=len(newest.files),
+        partitions=len({name.rpartition("/")[0] for name in newest.files}),
         rescued=None if rows is None or unset is None else rows - unset,
         created=newest.created,
     )
@@ -64,7 +64,7 @@ def measure(table: LakePath) -> Measures | None:
 
 def table_rows(table: LakePath, version: int) -> int:
     """Return the number of rows of a version, from the statistics of its data files."""
-    return int(pc.sum(table_at(table, version).files["num_records"]).as_py() or 0)
+    return sum(file.rows or 0 for file in table_at(table, version).files.values())
 
 
 def newer_measures(stored: Measures | None, now: Measures | None) -> Measures | None:
@@ -73,7 +73,7 @@ def newer_measures(stored: Measures | None, now: Measures | None) -> Measures | 
     return stored if is_later else now
 
 
-def _sum(files: pa.Table, column: str) -> int | None:
-    """Return the sum of a column over all files; None if a file lacks it."""
-    values = files[column]
-    return None if values.null_count else int(pc.sum(values, min_count=0).as_py())
+def _sum(numbers: Iterable[int | None]) -> int | None:
+    """Return the sum of some numbers; None if one is missing."""
+    known = list(numbers)
+    return None if None in known else sum(filter(None, known))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections import Counter
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -19,26 +18,16 @@ from hypothesis import strategies as st
 from embedded.servers.s3 import Bucket
 from millrace.contracts.lake_path import S3Path
 from millrace.control.log.file_bounds import FileBounds, file_bounds
-from millrace.control.log.followed_tables import FollowedTable, newest_table, table_at
+from millrace.control.log.followed_tables import FollowedTable, LoggedFile, newest_table, table_at
 from millrace.control.log.table_queries import identifiers, query, text_literals, timestamp_literal
 from millrace.control.storage.s3_access import delta_rs_options
 from millrace.control.storage.stored_files import delete_files
 from tests.support import texts as drawn
 from tests.support.ledger.delta_tables import ROWS, append, commit_file, create_table
 
-RESCUED = "null_count._rescued"
-
 
 def rows_at(table: Path, version: int) -> int:
-    return sum(table_at(table, version).files["num_records"].to_pylist())
-
-
-def test_a_commit_costs_the_same_however_many_were_followed(table: Path) -> None:
-    newest_table(table)
-    for version in range(1, 6):
-        append(table)
-        files = newest_table(table).files
-        assert (files.num_rows, files["path"].num_chunks) == (version, 1)
+    return sum(file.rows or 0 for file in table_at(table, version).files.values())
 
 
 def test_another_table_at_the_same_path_is_noticed(table: Path) -> None:
@@ -68,7 +57,7 @@ def test_a_transaction_is_found_in_a_bucket_after_the_log_was_cleaned_up(bucket:
     delete_files(path / "_delta_log", [f"{version:020d}.json" for version in range(3)])
     newest = newest_table(path)
     numbers = [newest.transaction_version(app_id) for app_id in ("early", "late", "never")]
-    assert (newest.version, numbers, newest.files.num_rows) == (3, [7, 2, None], 3)
+    assert (newest.version, numbers, len(newest.files)) == (3, [7, 2, None], 3)
 
 
 def test_a_file_may_have_any_statistics(table: Path) -> None:
@@ -77,10 +66,8 @@ def test_a_file_may_have_any_statistics(table: Path) -> None:
     for version, statistics in enumerate(given, start=1):
         facts = {"path": str(version), "partitionValues": {}, "size": 7, "modificationTime": 0, "dataChange": True}
         commit_file(table, version).write_text(json.dumps({"add": {**facts, "stats": statistics}}))
-    assert newest_table(table).files.to_pylist() == [
-        {"path": str(version), "size_bytes": 7, "num_records": 3 if version == 4 else None, RESCUED: None}
-        for version in range(1, 6)
-    ]
+    files = {str(version): LoggedFile(7, rows=3 if version == 4 else None, unset=None) for version in range(1, 6)}
+    assert newest_table(table).files == files
 
 
 PLACES = ("x y%", "ü/1", "a=b#?", "+%20")
@@ -117,8 +104,7 @@ def take_step(path: str, kind: str, places: Any, number: int) -> None:
 
 def facts(table: FollowedTable) -> tuple[Any, ...]:
     owner = table.definition.metadata().configuration.get("owner")
-    files = Counter(tuple(row.values()) for row in table.files.to_pylist())
-    return table.version, table.mark, table.table_id, owner, table.transaction_version("numbers"), files
+    return table.version, table.mark, table.table_id, owner, table.transaction_version("numbers"), table.files
 
 
 @settings(max_examples=12)
@@ -135,7 +121,7 @@ def test_a_followed_table_equals_a_table_that_is_opened_anew(
         followed, delta = newest_table(path), DeltaTable(str(path))
         opened = FollowedTable(path, delta, delta.version(), followed.mark)
         assert facts(followed) == facts(opened)
-        assert pa.table(delta.get_add_actions()).num_rows == followed.files.num_rows
+        assert pa.table(delta.get_add_actions()).num_rows == len(followed.files)
         before[followed.version] = facts(followed)
     assert {version: facts(table_at(path, version))[-1] for version in before} == {
         version: fact[-1] for version, fact in before.items()

@@ -11,9 +11,8 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from deltalake.schema import Field, PrimitiveType
 
-from lakehouse_airflow.lineage.datasets import name_of, names_of_source, schema_fields, table_facets
+from lakehouse_airflow.lineage.datasets import name_of, names_of_source, schema_fields, stored_types, table_facets
 from lakehouse_airflow.lineage.quality import quality_facets
-from lakehouse_airflow.lineage.stored_types import stored_types
 from lakehouse_airflow.lineage.task_lineage import lineage_of_write
 from millrace.catalog import load_catalog
 from millrace.contracts.job.args import Job

@@ -1,13 +1,19 @@
-"""Delta checkpoints of a table of events: the actions of its log up to a version, in one Parquet file."""
+"""Delta checkpoints: the actions of a log up to a version, in one Parquet file."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from millrace.control.events.log_state import Action
+from millrace.contracts.lake_path import LakePath
+from millrace.control.log.delta_log import CHECKPOINT, Action, commit_actions, versions_in
+from millrace.control.storage.stored_files import names_in, read_bytes
+
+_REACH = 100
+"""How many commits are read at most for a definition; a table has a checkpoint after each ten commits."""
 
 _TEXTS = pa.map_(pa.string(), pa.string())
 _FEATURES = pa.list_(pa.string())
@@ -47,6 +53,27 @@ def checkpoint_bytes(actions: Iterable[Action]) -> bytes:
     content = pa.BufferOutputStream()
     pq.write_table(rows, content, compression="snappy")
     return bytes(content.getvalue())
+
+
+def definition_at(table: LakePath, version: int) -> Action | None:
+    """Return the `metaData` of a table at a version; None if neither the last commits nor a checkpoint have it.
+
+    Raises:
+        TornLogError: a commit file is damaged.
+    """
+    log, oldest = table / "_delta_log", max(version - _REACH, 0)
+    checkpoints = versions_in(names_in(log, f"{oldest:020d}"), CHECKPOINT)
+    for at in range(version, oldest - 1, -1):
+        with suppress(FileNotFoundError):
+            for action in commit_actions(table, at):
+                if "metaData" in action:
+                    return dict(action["metaData"])
+        if at in checkpoints:
+            checkpoint = pq.ParquetFile(pa.BufferReader(read_bytes(log / f"{at:020d}{CHECKPOINT}")))
+            column = checkpoint.read(columns=["metaData"], use_threads=False)["metaData"]
+            (metadata,) = column.drop_null().to_pylist(maps_as_pydicts="strict")
+            return dict(metadata)
+    return None
 
 
 def read_actions(checkpoint: bytes) -> Iterator[Action]:
