@@ -276,7 +276,7 @@ def _message(context: JobContext, winners: Sequence[Winner]) -> str:
         if fixed := waiting[RowStatus.FIXED]:
             wait = counted(fixed, "fixed row waits", "fixed rows wait")
             lines.append(f"{wait} for the replay: lakehouse quarantine replay {table} --all")
-        if (refused := waiting[RowStatus.OPEN]) and (after or 0) < (before or 0):
+        if refused := waiting[RowStatus.OPEN]:
             lines.append(
                 f"{counted(refused, 'row waits', 'rows wait')} in quarantine: lakehouse quarantine show {table}"
             )

@@ -22,7 +22,7 @@ from lakehouse_airflow.ui.links import (
     table_path,
     trigger_path,
 )
-from millrace.contracts.job.findings import RefusedRows, RescuedValues
+from millrace.contracts.job.findings import MALFORMED, RefusedRows, RescuedValues
 from millrace.contracts.job.task_result import TaskResult
 from millrace.errors import Outcome
 from tests.dags.pages.conftest import deny, deny_rows
@@ -31,12 +31,12 @@ from tests.support.airflow.shown_lakehouse import EVIL
 from tests.support.airflow.shown_page import Shown, show
 from tests.support.airflow.shown_runs import SHOP_DAGS, Ended, add_dags, add_run
 
-REASON = f"rule: {EVIL}"
+REASON, UNPARSED = f"rule: {EVIL}", f"{MALFORMED}: cannot be parsed as json"
 SECONDS = {"plan": 0.5, "batch": 3.0, "gate": 1.0, "waited": 2.0, "total": 4.5}
 ORDERS = TaskResult(
     outcome=Outcome.COMMITTED, message=f"12 rows {EVIL}", table="bronze.orders", batch_seq=2, version=2,
     rows={"read": 12, "applied": 8, "quarantined": 4}, seconds=SECONDS,
-    refused=(RefusedRows(reason=REASON, action="quarantine", rows=4),),
+    refused=tuple(RefusedRows(reason=reason, action="quarantine", rows=2) for reason in (REASON, UNPARSED)),
     rescued=(RescuedValues(field="amount", type="int", rows=1), RescuedValues(field=EVIL, rows=2)),
 )  # fmt: skip
 
@@ -140,7 +140,9 @@ def test_what_to_do_next_leads_to_filled_in_forms_and_failed_tasks_to_their_logs
     replay = trigger_path(REPLAY_DAG_ID, table="bronze.orders", reason=REASON)
     assert {override, replay, f"{run_path('shop', 'run-2')}/tasks/bronze.bills"} <= set(links)
     assert links.index(override) < links.index(table_path("bronze.orders"), links.index(override))
-    assert any(link.startswith(f"{table_path('bronze.orders', 'quarantine')}?reason=rule") for link in links)
+    for reason in ("rule", "malformed"):
+        assert any(link.startswith(f"{table_path('bronze.orders', 'quarantine')}?reason={reason}") for link in links)
+    assert trigger_path(REPLAY_DAG_ID, table="bronze.orders", reason=UNPARSED) not in links, "it reads none again"
     assert f"{run_path('mails', 'manual__1')}/tasks/send" in of_run(server, "mails", "manual__1").links
     [again] = [link for link in of_run(server, REPLAY_DAG_ID, "manual__3").links if "dry_run" in link]
     assert again == trigger_path(REPLAY_DAG_ID, table="bronze.orders", dry_run=False, reason=EVIL)

@@ -25,6 +25,7 @@ from lakehouse_airflow.pages.run.run_tasks import read_run
 from lakehouse_airflow.ui.links import waiting_text
 from lakehouse_airflow.ui.rights import may_see_rows
 from millrace.clock import utc_now
+from millrace.contracts.job.findings import MALFORMED
 from millrace.contracts.job.report import RowCounts, total
 from millrace.contracts.spec.values import layer_order
 from millrace.control.ledger.states.recent_batches import BatchKind
@@ -108,7 +109,7 @@ def run_page(
         layers=layers,
         longest_layer=max((sum(split.values()) for _, _, _, split in layers), default=0.0),
         tables=shown.part,
-        refused=[(each, rows) for each in shown.part for rows in each.refused],
+        refused=[(each, rows, not rows.reason.startswith(MALFORMED)) for each in shown.part for rows in each.refused],
         splits=splits,
         longest=max((sum(splits[each.table].values()) for each in shown.part), default=0.0),
         count=len(shown.tables),

@@ -154,9 +154,7 @@ def test_of_a_key_with_parts_only_the_parts_that_differ_are_named() -> None:
     [change] = spec_changes(document_of(before), document_of(now))
     assert str(change) == "source: {header: true} becomes {header: false}"
     [change] = spec_changes(document_of(gold_spec()), document_of(gold_spec(**GOLD["rows"][0])))
-    assert (
-        str(change) == "sources: {o: {where: null}} becomes {o: {where: amount > 0}}, computed for all groups"
-    )
+    assert str(change) == "sources: {o: {where: null}} becomes {o: {where: amount > 0}}, computed for all groups"
 
 
 def test_another_query_computes_the_table_again_unless_it_lacks_a_column_of_it() -> None:
