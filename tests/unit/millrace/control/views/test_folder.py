@@ -39,7 +39,8 @@ def names(database: duckdb.DuckDBPyConnection, sql: str = NAMES) -> str:
 
 
 def reader(file: Path | str = ":memory:") -> duckdb.DuckDBPyConnection:
-    database = duckdb.connect(file, read_only=file != ":memory:")
+    config = {"allow_unsigned_extensions": "true"}
+    database = duckdb.connect(file, read_only=file != ":memory:", config=config)
     database.load_extension(str(delta_extension()))
     return database
 
