@@ -17,7 +17,9 @@ from millrace.contracts.roots import ExistingFolder, Folder, LakeRoot, LandingRo
 from millrace.errors import ProjectError
 from millrace.paths import OWN, SCHEMA_FILE, LakehousePaths, RunPaths
 
-_IN_PROJECT = {"root": "data/lakehouse", "landing": "data/landing", "tables": "tables", "jars": ".jars"}
+JARS = ".jars"
+
+_IN_PROJECT = {"root": "data/lakehouse", "landing": "data/landing", "tables": "tables", "jars": JARS}
 """Setting of a place -> where it is in a project by default."""
 
 _OF_PROJECT: Any = Field(default=None, validate_default=False)
@@ -33,6 +35,11 @@ def project_of(folder: Path) -> Path | None:
     return next(found, None)
 
 
+def jars_of(folder: Path) -> Path:
+    """Return the folder of Spark's jars: the nearest `.jars`, upward, so that projects may share it; else a new one."""
+    return next((each / JARS for each in (folder, *folder.parents) if os.path.isdir(each / JARS)), folder / JARS)
+
+
 class _ProjectSource(DotEnvSettingsSource):
     """The settings of a project: its places, and the variables in its file `.env`, whose relative paths start there."""
 
@@ -42,20 +49,23 @@ class _ProjectSource(DotEnvSettingsSource):
     def __call__(self) -> dict[str, Any]:
         stated = self.current_state.get("project")
         project = Path(stated).absolute() if stated else project_of(Path.cwd())
-        if project is None:
-            return {}
+        jars = jars_of(project or Path.cwd())
+        values = self._of_project(project, jars) if project else {"jars": str(jars)} if jars.is_dir() else {}
+        # A variable of the environment replaces the one in the file; JSON objects of both would be merged.
+        known = self.settings_cls.model_fields.keys() - self.current_state.keys()
+        return {name: value for name, value in values.items() if name in known}
+
+    def _of_project(self, project: Path, jars: Path) -> dict[str, Any]:
         self.env_file = project / ".env"
         try:
             self.env_vars = self._load_env_vars()
         except (OSError, UnicodeDecodeError) as error:
             raise ProjectError(f"{self.env_file} cannot be read: {error}", "Let this user read it.") from error
-        values = {**_IN_PROJECT, **super().__call__(), "project": str(project)}
+        values = {**_IN_PROJECT, "jars": str(jars), **super().__call__(), "project": str(project)}
         for name in _PLACES:
             if name in values and "://" not in values[name]:
                 values[name] = os.path.abspath(project / Path(values[name]).expanduser())
-        # A variable of the environment replaces the one in the file; JSON objects of both would be merged.
-        known = self.settings_cls.model_fields.keys() - self.current_state.keys()
-        return {name: value for name, value in values.items() if name in known}
+        return values
 
 
 def _no_project(setting: str) -> ProjectError:

@@ -138,6 +138,20 @@ def test_the_file_of_a_project_has_settings_but_the_environment_wins(
         Settings()
 
 
+def test_projects_share_the_jars_of_a_folder_above_and_commands_find_them_without_a_project(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert Settings().jars == project / ".jars"
+    (shared := project.parent / ".jars").mkdir()
+    assert Settings().jars == shared
+    (project / ".jars").mkdir()
+    assert Settings().jars == project / ".jars"
+    monkeypatch.chdir(project.parent)
+    assert (Settings().project, Settings().jars) == (None, shared)
+    monkeypatch.setenv("LAKEHOUSE_JARS", "/srv/jars")
+    assert Settings().jars == Path("/srv/jars")
+
+
 def test_a_stated_project_is_used_from_everywhere_and_must_exist(
     project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
