@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice, product
 from zoneinfo import available_timezones
@@ -112,6 +112,8 @@ def readings_of(
     reader.execute(_ZONES)
     reader.execute(f"CREATE TEMP TABLE few_rows AS SELECT * FROM {relation} LIMIT {_FEW_ROWS}")
     received = reader.table("few_rows")
+    # A few rows show of most columns that nothing fits.
+    steps = ("few_rows", relation) if len(received) == _FEW_ROWS else ("few_rows",)
     kinds = {name: str(kind) for name, kind in zip(received.columns, received.types, strict=True)}
     readings = {name: Reading(types[name], identifier(column)) for name, column in columns.items()}
     unclear = dict[str, _Values]()
@@ -120,7 +122,7 @@ def readings_of(
         if is_text or types[name] in ("int", "bigint"):
             text = "{} ->> '$'" if kinds[column] == "JSON" else "CAST({} AS VARCHAR)"
             unclear[name] = _Values(f"({text.format(identifier(column))})", _kinds_for(name, is_text))
-    for rows in ("few_rows", relation):  # a few rows show of most columns that nothing fits
+    for rows in steps:
         unclear = {name: values for name, values in unclear.items() if values.kinds}
         if unclear:
             measures = ", ".join(measure for values in unclear.values() for measure in _measures(values))
@@ -129,7 +131,7 @@ def readings_of(
     readings |= {name: reading for name, values in unclear.items() if (reading := _reading(values))}
     for name, column in columns.items():
         if is_nested(types[name]):
-            readings[name] = _nested_reading(reader, relation, column, types[name])
+            readings[name] = _nested_reading(reader, steps, column, types[name])
     return readings
 
 
@@ -141,7 +143,7 @@ _OF_PARTS = {"epoch": _OF_TIMES, "format": _OF_TIMES, "decimal_comma": frozenset
 """Setting of a column -> the types of the parts that it is for, all of them."""
 
 
-def _nested_reading(reader: duckdb.DuckDBPyConnection, relation: str, column: str, kind: str) -> Reading:
+def _nested_reading(reader: duckdb.DuckDBPyConnection, steps: Sequence[str], column: str, kind: str) -> Reading:
     """Return how a field with parts is read: a setting is proposed if it fits all parts that it is for."""
     parts = dict(_parts(kind, reader.table("few_rows").select(ColumnExpression(column)).types[0]))
     found = dict[_Path, Reading]()
@@ -151,7 +153,7 @@ def _nested_reading(reader: duckdb.DuckDBPyConnection, relation: str, column: st
             text = "(v ->> '$')" if type_of_duckdb == "JSON" else "(CAST(v AS VARCHAR))"
             name = next(step for step in reversed((column, *path)) if step is not None)
             values = _Values(text, _kinds_for(name, is_text))
-            for rows in ("few_rows", relation):
+            for rows in steps:
                 if values.kinds:
                     sql = f"SELECT {', '.join(_measures(values))} FROM {_values_at(path, column, rows)}"
                     values = values.measured(*(reader.execute(sql).fetchone() or ()))

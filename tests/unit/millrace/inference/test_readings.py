@@ -90,6 +90,16 @@ def test_a_reading_is_proposed_if_it_alone_fits_all_values(
     assert found == {name.replace("updatedTime", "updated_time"): reading for name, reading in wanted.items()}
 
 
+def test_a_value_after_many_others_still_decides(tmp_path: Path) -> None:
+    record = {"created_at": 1717000000, "visit": {"at": 1717000000}}
+    late = {"created_at": 12, "visit": {"at": 12}}
+    place = put(tmp_path / "orders/a.json", "".join(f"{json.dumps(row)}\n" for row in [record] * 1_000))
+    epoch = {name: (column.type, column.epoch) for name, column in inferred(tmp_path).columns.items()}
+    assert epoch == {"created_at": ("timestamp", "s"), "visit": ("struct<at:timestamp>", "s")}
+    place.write_text(place.read_text() + f"{json.dumps(late)}\n")
+    assert {column.epoch for column in inferred(tmp_path).columns.values()} == {None}
+
+
 INSTANT = 1_717_000_000_123
 NESTED = {
     # name: (value, type, settings); `seen` is a time of the part that has a time already
