@@ -45,6 +45,10 @@ for job in ('bronze_ingest', 'silver_merge', 'gold_aggregate', 'quality_gate'):
 import deltalake, pyspark.sql.connect.client.core, pyspark.sql.connect.client.reattach, pyspark.sql.connect.dataframe
 imported = sorted(set(sys.modules) - before)
 """
+PLUGIN = """
+import lakehouse_airflow.ui.plugin
+imported = sorted(sys.modules)
+"""
 LINEAGE = """
 from airflow.sdk.listener import get_listener_manager
 get_listener_manager()
@@ -84,6 +88,9 @@ def test_a_task_imports_nothing_more_and_its_fork_can_use_delta_and_a_server(tmp
 
 
 def test_the_dag_processor_alone_has_what_a_dag_file_imports_before_it_forks(tmp_path: Path) -> None:
-    processor = seen(tmp_path, [], "dag-processor", WORK)
+    processor = seen(tmp_path, [], "dag-processor", PLUGIN)
     assert processor["has_factory"]
-    assert "millrace_spark.layers.writing" in processor["imported"], "the watch on imports sees them"
+    imported = set(processor["imported"])
+    assert "lakehouse_airflow.ui.plugin" in imported, "the watch on imports sees them"
+    heavy = {"fastapi", "deltalake", "pyarrow", *SPARK}
+    assert not heavy & imported, "the plugin, which each of Airflow's processes loads, needs none of them"

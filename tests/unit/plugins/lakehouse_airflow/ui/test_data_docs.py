@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,7 +11,6 @@ import pytest
 from fastapi import HTTPException
 from filelock import FileLock
 
-from embedded.clone import CLONE
 from lakehouse_airflow.ui import data_docs
 from lakehouse_airflow.ui.data_docs import open_page, read_page, run_folder
 from millrace.contracts.job.args import CheckedVersion
@@ -126,14 +123,3 @@ def test_no_name_of_a_dag_or_a_run_leads_out(evil: str, tmp_path: Path) -> None:
     for folder in (run_folder(evil, RUN, RunPaths(tmp_path)), run_folder(DAG, evil, RunPaths(tmp_path))):
         assert folder.resolve() != below
         assert below in folder.resolve().parents
-
-
-def test_the_plugin_imports_no_web_framework_and_no_engine() -> None:
-    heavy = ("fastapi", "great_expectations", "pyspark", "deltalake", "pyarrow")
-    code = (
-        f"import sys, airflow.plugins_manager; before = set(sys.modules)\nimport lakehouse_airflow.ui.plugin\n"
-        f"assert not [name for name in {heavy} if name in set(sys.modules) - before]"
-    )
-    environment = {"PYTHONPATH": f"{CLONE}:{CLONE / 'plugins'}", "PATH": "/usr/bin:/bin"}
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
