@@ -31,9 +31,10 @@ from millrace.specs.checks.properties import check_properties
 from millrace.specs.document import stated_references, stated_sources, without_defects
 from millrace.specs.files import SpecFile, read_spec_file
 from millrace.specs.invalid_spec import InvalidSpec, MaybeInvalidSpec, invalid_specs, table_of_place
-from millrace.specs.links import build_steps, check_links, check_place, find_cycle, upstream
+from millrace.specs.links import check_links, check_place
 from millrace.specs.problem import Defect, KeyPath, SpecProblem, SpecsRefusedError, did_you_mean
 from millrace.specs.shape import validate_shape
+from millrace.specs.table_graph import TableGraph
 
 _Spec = TypeVar("_Spec", bound=MaybeInvalidSpec)
 
@@ -118,10 +119,8 @@ class Catalog:
         """
         if not self.invalid:
             return
-        sources = {table: sound.upstream_tables for table, sound in self.specs.items()}
-        if invalid := [
-            self.invalid[table] for table in upstream(spec.upstream_tables, sources) if table in self.invalid
-        ]:
+        upstream = self.graph.upstream(*spec.upstream_tables)
+        if invalid := [self.invalid[table] for table in upstream if table in self.invalid]:
             tables = " and ".join(source.table for source in invalid)
             places = ", ".join(f"{source.cause.file}:{source.cause.line}" for source in invalid)
             msg = f"{spec.table}: it reads {tables}, whose spec is wrong\nFix {places}, then `lakehouse check`."
@@ -157,6 +156,11 @@ class Catalog:
     def tables(self) -> tuple[str, ...]:
         """Every table that a spec creates, sound or wrong, in build order."""
         return tuple(spec.table for spec in self._every)
+
+    @cached_property
+    def graph(self) -> TableGraph:
+        """Which tables with a sound spec read which; a wrong spec may not say what it reads."""
+        return TableGraph.of(self.specs.values())
 
     @cached_property
     def _every(self) -> Sequence[MaybeInvalidSpec]:
@@ -270,7 +274,7 @@ def _check_between_files(files: list[SpecFile], file_of_table: Mapping[str, Spec
         table: {name: path for path, name in (*_stated_other_tables(file.document), *stated_sources(file.document))}
         for table, file in file_of_table.items()
     }
-    while tables := find_cycle(graph):
+    while tables := TableGraph(graph).cycle():
         *_, source, reader = tables
         message = f"the tables read one another: {' -> '.join(tables)}"
         fix = f"let {reader} read only tables that are built without it"
@@ -288,5 +292,5 @@ def _stated_other_tables(document: Mapping[str, Any]) -> Iterator[tuple[KeyPath,
 def in_build_order(specs: Iterable[_Spec]) -> list[_Spec]:
     """Return the specs, sources first: by layer, each table after those that it needs, then by domain and name."""
     listed = list(specs)
-    steps = build_steps({spec.table: spec.upstream_tables for spec in listed})
+    steps = TableGraph.of(listed).build_steps()
     return sorted(listed, key=lambda spec: (LAYERS.index(spec.layer), steps[spec.table], spec.domain, spec.name))

@@ -20,6 +20,7 @@ from millrace.control.log.batch import new_token
 from millrace.errors import SpecError, UnknownNameError
 from millrace.specs.invalid_spec import InvalidSpec, MaybeInvalidSpec
 from millrace.specs.problem import did_you_mean
+from millrace.specs.table_graph import TableGraph
 
 
 @dataclass(frozen=True)
@@ -68,11 +69,9 @@ def select(folder: Path, domain: str | None, tables: Sequence[str] | None, inter
 
 def with_downstream(catalog: Catalog, domain: str, tables: Set[str]) -> tuple[MaybeInvalidSpec, ...]:
     """Return the tables and every table downstream of them in the domain, in build order."""
-    reached = set(tables)
-    for spec in catalog.of_domain(domain):
-        if reached & set(spec.upstream_tables):
-            reached.add(spec.table)
-    return tuple(spec for spec in catalog.of_domain(domain) if spec.table in reached)
+    specs = catalog.of_domain(domain)
+    reached = TableGraph.of(specs).downstream(*tables)
+    return tuple(spec for spec in specs if spec.table in reached)
 
 
 def relative_to_landing(path: str, landing: str) -> str:

@@ -5,7 +5,6 @@ VACUUM finds the same by the logs (`millrace.control.maintenance.retention`). A 
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime
@@ -13,15 +12,14 @@ from datetime import datetime
 from millrace.control.ledger.states.recent_batches import MOST_BATCHES
 from millrace.control.maintenance.retention import CERTIFIED_READERS, Reader
 from millrace.overview.tables.table_overview import TableOverview
+from millrace.specs.table_graph import TableGraph
 
 
 def with_all_readers(tables: Iterable[TableOverview]) -> list[TableOverview]:
     """Return the tables of a whole lakehouse, each with its readers."""
-    every, downstream = list(tables), defaultdict[str, list[TableOverview]](list)
-    for table in every:
-        for source in table.spec.upstream_tables:
-            downstream[source].append(table)
-    return [with_readers(table, downstream[table.table]) for table in every]
+    every = {table.table: table for table in tables}
+    readers = TableGraph.of(table.spec for table in every.values()).readers
+    return [with_readers(table, map(every.__getitem__, readers.get(name, ()))) for name, table in every.items()]
 
 
 def with_readers(table: TableOverview, downstream: Iterable[TableOverview]) -> TableOverview:

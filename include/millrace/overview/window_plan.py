@@ -16,6 +16,7 @@ from millrace.control.planning.run_plans import Kind, RunPlanner, TablePlan
 from millrace.errors import NotReadyError
 from millrace.overview.tables.table_overview import TableOverview
 from millrace.specs.invalid_spec import MaybeInvalidSpec
+from millrace.specs.table_graph import TableGraph
 
 
 @dataclass(frozen=True)
@@ -187,7 +188,7 @@ def past_batches(ledger: Ledger, table: TableOverview, starts: Collection[dateti
 
 
 @dataclass(frozen=True)
-class Reader:
+class TableBehind:
     """A table that is not planned, and reads a table that would change.
 
     Attributes:
@@ -199,7 +200,9 @@ class Reader:
     sources: tuple[str, ...]
 
 
-def readers_of(changed: Collection[str], planned: Collection[str], tables: Mapping[str, TableOverview]) -> list[Reader]:
+def tables_behind(
+    changed: Collection[str], planned: Collection[str], tables: Mapping[str, TableOverview]
+) -> list[TableBehind]:
     """Return the tables that would be behind, directly or through others, the nearest first.
 
     Args:
@@ -207,19 +210,12 @@ def readers_of(changed: Collection[str], planned: Collection[str], tables: Mappi
         planned: the tables of the plan.
         tables: every table.
     """
-    reached: dict[str, None] = dict.fromkeys(changed)
-    while True:
-        new = {
-            name: None
-            for name, table in tables.items()
-            if name not in reached and name not in planned and reached.keys() & set(table.spec.upstream_tables)
-        }
-        if not new:
-            break
-        reached |= new
-    behind = [name for name in reached if name not in changed]
+    others = {name: table for name, table in tables.items() if name not in planned}
+    reached = TableGraph.of(table.spec for table in others.values()).downstream(*changed)
+    behind = sorted((name for name in others if reached.get(name)), key=reached.__getitem__)
     return [
-        Reader(tables[name], tuple(s for s in tables[name].spec.upstream_tables if s in reached)) for name in behind
+        TableBehind(tables[name], tuple(s for s in tables[name].spec.upstream_tables if s in reached))
+        for name in behind
     ]
 
 

@@ -10,8 +10,8 @@ from millrace.contracts.spec.table_spec import AnySpec
 from millrace.contracts.spec.values import LAYERS, TABLE
 from millrace.specs.document import stated_sources
 from millrace.specs.files import SpecFile
-from millrace.specs.links import upstream
 from millrace.specs.problem import SpecProblem
+from millrace.specs.table_graph import TableGraph
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def invalid_specs(
     for problem in sorted(problems, key=lambda problem: (problem.file, problem.line, problem.key)):
         by_file.setdefault(problem.file, []).append(problem)
     table_of_file = {file.path: table for table, file in files.items()}
-    stated = {table: [name for _, name in stated_sources(file.document)] for table, file in files.items()}
+    stated = TableGraph({table: [name for _, name in stated_sources(file.document)] for table, file in files.items()})
     invalid: dict[str, InvalidSpec] = {}
     for path, own in by_file.items():
         # Neither the table of the file's place nor the table that the file creates is run.
@@ -82,7 +82,7 @@ def invalid_specs(
         for table in dict.fromkeys([placed, created] if created and TABLE.fullmatch(created) else [placed]):
             earlier = invalid[table].problems if table in invalid else ()
             file = files.get(table, SpecFile(path, "", {}))
-            owner, sources = file.document.get("owner"), dict.fromkeys(stated.get(table, ()))
+            owner, sources = file.document.get("owner"), dict.fromkeys(stated.sources.get(table, ()))
             parts = file.path.relative_to(folder).parts
             invalid[table] = InvalidSpec(
                 table=table,
@@ -104,11 +104,11 @@ def table_of_place(place: PurePosixPath) -> str:
     return table if len(place.parts) == 3 and TABLE.fullmatch(table) else str(place)
 
 
-def _may_read(table: str, source: str, stated: Mapping[str, Iterable[str]]) -> bool:
+def _may_read(table: str, source: str, stated: TableGraph) -> bool:
     """Whether the source is in a lower layer; above bronze also in the same one, unless it reads the table itself."""
     of_source, of_table = (name.partition(".")[0] for name in (source, table))
     if of_source not in LAYERS or of_table not in LAYERS:
         return False
     is_lower = LAYERS.index(of_source) < LAYERS.index(of_table)
     is_beside = of_source == of_table != LAYERS[0]
-    return is_lower or (is_beside and table not in upstream([source], stated))
+    return is_lower or (is_beside and table not in stated.upstream(source))

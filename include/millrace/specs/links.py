@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from graphlib import CycleError, TopologicalSorter
+from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 
 from millrace.contracts.spec.values import LAYERS, NAME
@@ -47,44 +46,6 @@ def check_place(document: Document, place: PurePosixPath) -> Iterator[Defect]:
     if document.get("domain", domain) != domain:
         fix = "leave the key out: the folder decides"
         yield Defect(("domain",), f"the file is in the folder of the domain {domain!r}", document["domain"], fix)
-
-
-def find_cycle(sources: Mapping[str, Iterable[str]]) -> list[str]:
-    """Return the tables of one cycle, each read by the next, first and last the same; empty without a cycle."""
-    try:
-        TopologicalSorter(sources).prepare()
-    except CycleError as error:
-        return list(error.args[1])
-    return []
-
-
-def upstream(tables: Iterable[str], sources: Mapping[str, Iterable[str]]) -> Iterator[str]:
-    """Yield the tables and every table that they read, directly or through others, once each.
-
-    >>> list(upstream(["gold.b"], {"gold.b": ["gold.a"], "gold.a": ["silver.s"]}))
-    ['gold.b', 'gold.a', 'silver.s']
-    """
-    visited, queue = set[str](), list(tables)
-    while queue:
-        table = queue.pop(0)
-        if table not in visited:
-            visited.add(table)
-            yield table
-            queue += sources.get(table, ())
-
-
-def build_steps(sources: Mapping[str, Iterable[str]]) -> dict[str, int]:
-    """Return table -> how many tables of its layer are built before it, one after the other.
-
-    >>> build_steps({"gold.a": ["silver.s"], "gold.b": ["gold.a", "silver.s"]})
-    {'silver.s': 0, 'gold.a': 0, 'gold.b': 1}
-    """
-    steps: dict[str, int] = {}
-    for table in TopologicalSorter(sources).static_order():
-        layer = table.partition(".")[0]
-        beside = (source for source in sources.get(table, ()) if source.partition(".")[0] == layer)
-        steps[table] = max((steps[source] + 1 for source in beside), default=0)
-    return steps
 
 
 def _check_silver_columns(document: Document, documents: Mapping[str, Document]) -> Iterator[Defect]:

@@ -32,7 +32,7 @@ from millrace.control.planning.run_plans import Kind, RunPlanner
 from millrace.errors import MillraceError
 from millrace.overview.lakehouse import LakehouseReader, no_failed_tasks
 from millrace.overview.proposed_days import proposed_days
-from millrace.overview.window_plan import WindowPlan, past_batches, plan_window, readers_of
+from millrace.overview.window_plan import WindowPlan, past_batches, plan_window, tables_behind
 from millrace.settings import Settings
 
 PLAN_SECONDS = 20.0
@@ -125,7 +125,7 @@ def _plan(reader: LakehouseReader, catalog: Catalog, domain: str, window: Window
         starts = [day.start for day in plan.intervals]
         past = {spec.table: past_batches(ops.ledger, overviews[spec.table], starts) for spec in specs}
     planned = {spec.table for spec in specs}
-    return WindowPlan(plan.plans, plan.unplanned, past), readers_of(plan.changed, planned, overviews)
+    return WindowPlan(plan.plans, plan.unplanned, past), tables_behind(plan.changed, planned, overviews)
 
 
 def _sources(catalog: Catalog, domain: str) -> Mapping[str, str]:

@@ -28,6 +28,7 @@ from millrace.control.planning.stream_positions import stream_position
 from millrace.control.quarantine.rows import count_by_status
 from millrace.control.quarantine.stored_rows import StoredRows
 from millrace.errors import BadInputError, NotReadyError, Outcome
+from millrace.specs.table_graph import TableGraph
 from millrace_spark.jobs.run_intervals import RUN
 from millrace_spark.layers.rebuild.open_batches import close_open_batch
 from millrace_spark.layers.rebuild.staged_builds import StagedBuild, missing_landing_files
@@ -172,11 +173,12 @@ def _hashes(context: JobContext, tables: Sequence[str]) -> tuple[str, ...]:
 
 
 def _tables(context: JobContext, *, downstream: bool) -> tuple[str, ...]:
-    """Return the job's table and, if asked, the tables downstream of it, in the order of a run."""
-    selected = {context.spec.table}
-    for spec in context.catalog.specs.values() if downstream else ():
-        selected |= {spec.table} if selected & set(spec.source_tables) else set()
-    return tuple(table for table in context.catalog.specs if table in selected)
+    """Return the job's table and, if asked, those that get rows from it, directly or not, in the order of a run."""
+    if not downstream:
+        return (context.spec.table,)
+    specs = context.catalog.specs
+    selected = TableGraph({table: spec.source_tables for table, spec in specs.items()}).downstream(context.spec.table)
+    return tuple(table for table in specs if table in selected)
 
 
 def _cancel(context: JobContext, rebuild: Rebuild | None, request: RebuildRequest) -> JobReport:

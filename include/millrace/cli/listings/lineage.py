@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -17,7 +17,6 @@ from millrace.errors import UnknownNameError
 from millrace.overview.columns import column_names
 from millrace.overview.lineage.breakage import BrokenPlace, broken_places, stopped_tables
 from millrace.overview.lineage.chains import ColumnChains, Step
-from millrace.overview.lineage.tables import readers_of, steps_along
 from millrace.specs.problem import did_you_mean
 
 _HEADINGS = {"upstream": "Comes from", "downstream": "Goes to", "breaks": "Breaks if it is renamed or removed"}
@@ -60,12 +59,15 @@ def lineage_items(name: str, catalog: Catalog) -> list[LineageItem]:
     short, _, column = rest.partition(".")
     spec = catalog.spec(f"{layer}.{short}")
     if not column:
-        sources = {each.table: each.upstream_tables for each in catalog.specs.values()}
-        edges: dict[str, Mapping[str, Iterable[str]]] = {"upstream": sources, "downstream": readers_of(sources)}
+        found = {
+            "upstream": catalog.graph.upstream(spec.table),
+            "downstream": catalog.graph.downstream(spec.table),
+        }
         return [
             LineageItem(relation, steps, table)
-            for relation, of_relation in edges.items()
-            for table, steps in steps_along(spec.table, of_relation).items()
+            for relation, tables in found.items()
+            for table, steps in tables.items()
+            if steps
         ]
     if column not in (columns := column_names(spec)):
         raise UnknownNameError(f"{spec.table} has no column {column!r}", did_you_mean(column, columns))

@@ -49,7 +49,7 @@ def readers_of(spec: TableSpec, catalog: Catalog, paths: LakehousePaths) -> tupl
     certified = Gates(paths).certified(spec.table)
     positions = {CERTIFIED_READERS: certified} if certified is not None else {}
     ledger, path = Ledger(paths), paths.table(spec.table)
-    readers: list[MaybeInvalidSpec] = [other for other in catalog.specs.values() if spec.table in other.upstream_tables]
+    readers: list[MaybeInvalidSpec] = [catalog.specs[name] for name in catalog.graph.readers.get(spec.table, ())]
     # An invalid spec may not state what it reads; the log of its table has what it has read.
     for other in (*readers, *(invalid for invalid in catalog.invalid.values() if invalid.layer in LAYERS)):
         position = stream_position(other, paths, ledger)

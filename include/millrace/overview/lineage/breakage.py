@@ -18,6 +18,7 @@ from millrace.specs.checks.sql import sql_problems
 from millrace.specs.document import list_at, mapping_at
 from millrace.specs.files import SpecFile, read_spec_file
 from millrace.specs.problem import SpecProblem
+from millrace.specs.table_graph import TableGraph
 from millrace.sql.query.select_query import query_of
 
 _KINDS = {
@@ -89,10 +90,7 @@ def broken_places(table: str, column: str, catalog: Catalog) -> list[BrokenPlace
 
 def stopped_tables(wrong: Iterable[str], catalog: Catalog) -> list[str]:
     """Return the tables that no run writes while the specs of some are wrong: these, and all tables that read them."""
-    stopped = set(wrong)
-    for table, spec in catalog.specs.items():  # in build order: sources first
-        if stopped & set(spec.upstream_tables):
-            stopped.add(table)
+    stopped = catalog.graph.downstream(*wrong)
     return [table for table in catalog.tables if table in stopped]
 
 
@@ -103,11 +101,8 @@ def _problems(files: list[SpecFile], folder: Path) -> list[SpecProblem]:
 
 def _related(table: str, catalog: Catalog) -> set[str]:
     """Return the table, the tables whose specs name it, and all tables that their checks look at."""
-    named = {spec.table: _named_tables(spec) for spec in catalog.well_formed.values()}
-    queue = [table, *(name for name, tables in named.items() if table in tables)]
-    for name in queue:
-        queue += named.get(name, set()) - set(queue)
-    return set(queue)
+    naming = TableGraph({spec.table: _named_tables(spec) for spec in catalog.well_formed.values()})
+    return set(naming.upstream(table, *naming.readers.get(table, ())))
 
 
 def _named_tables(spec: AnySpec) -> set[str]:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 
 from millrace.contracts.spec.table_spec import AnySpec
 from millrace.overview.lineage.origins import Origin, origins_of_columns, origins_of_rows
-from millrace.overview.lineage.tables import readers_of
+from millrace.specs.table_graph import TableGraph
 
 ROWS = ""
 """In place of a column: all rows of a table, which a column decides about."""
@@ -66,6 +65,7 @@ class ColumnChains:
 
     def __init__(self, specs: Mapping[str, AnySpec]) -> None:
         self._specs = specs
+        self._graph = TableGraph({spec.table: spec.source_tables for spec in specs.values()})
         self._of_columns: dict[str, Mapping[str, Iterable[Origin]]] = {}
 
     def comes_from(self, table: str, column: str) -> tuple[Step, ...]:
@@ -80,7 +80,7 @@ class ColumnChains:
         """Return the columns that come from a column, and the tables about whose rows it decides."""
         found = _by_column(
             (reader, name, origin)
-            for reader in (table, *self._readers.get(table, ()))
+            for reader in (table, *self._graph.readers.get(table, ()))
             for name, origins in self._origins(reader).items()
             for origin in origins
             if (origin.table, origin.field) == (table, column)
@@ -89,10 +89,6 @@ class ColumnChains:
             Step(*place, _uses(every), _text(every), self.goes_to(*place) if place[1] != ROWS else (), place[1])
             for place, every in found.items()
         )
-
-    @cached_property
-    def _readers(self) -> dict[str, list[str]]:
-        return readers_of({spec.table: spec.source_tables for spec in self._specs.values()})
 
     def _origins(self, table: str) -> Mapping[str, Iterable[Origin]]:
         """Return column -> what it comes from; `ROWS` -> what decides about the rows."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from millrace.control.log.batch import BatchSources
 from millrace.overview.tables.table_overview import TableOverview
+from millrace.specs.table_graph import TableGraph
 
 
 @dataclass(frozen=True)
@@ -46,43 +47,17 @@ class Relative:
 
 def upstream(table: str, tables: Mapping[str, TableOverview]) -> list[Relative]:
     """Return the tables that a table needs, the farthest first."""
-    sources = {name: each.spec.upstream_tables for name, each in tables.items()}
-    return _relatives(table, sources, tables)[::-1]
+    return _relatives(graph_of(tables).upstream(table), tables)[::-1]
 
 
 def downstream(table: str, tables: Mapping[str, TableOverview]) -> list[Relative]:
     """Return the tables that need a table, the nearest first."""
-    readers = readers_of({name: each.spec.upstream_tables for name, each in tables.items()})
-    return _relatives(table, readers, tables)
+    return _relatives(graph_of(tables).downstream(table), tables)
 
 
-def readers_of(sources: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
-    """Return table -> the tables that read it, from table -> the tables that it reads.
-
-    >>> readers_of({"silver.a": ["bronze.a"], "silver.b": ["bronze.a"]})
-    {'bronze.a': ['silver.a', 'silver.b']}
-    """
-    readers: dict[str, list[str]] = {}
-    for table, of_table in sources.items():
-        for source in dict.fromkeys(of_table):
-            readers.setdefault(source, []).append(table)
-    return readers
-
-
-def steps_along(table: str, edges: Mapping[str, Iterable[str]]) -> dict[str, int]:
-    """Return the tables to which edges lead, the nearest first, each with the number of steps to it, from 1.
-
-    >>> steps_along("gold.a", {"gold.a": ["silver.a"], "silver.a": ["bronze.a"]})
-    {'silver.a': 1, 'bronze.a': 2}
-    """
-    steps = {table: 0}
-    queue = [table]
-    for at in queue:
-        for name in edges.get(at, ()):
-            if name not in steps:
-                steps[name] = steps[at] + 1
-                queue.append(name)
-    return {name: steps[name] for name in queue[1:]}
+def graph_of(tables: Mapping[str, TableOverview]) -> TableGraph:
+    """Return which tables read which, also those with wrong specs, as far as these say so."""
+    return TableGraph.of(table.spec for table in tables.values())
 
 
 def source_reads(table: TableOverview, tables: Mapping[str, TableOverview]) -> tuple[SourceRead, ...]:
@@ -98,7 +73,10 @@ def source_reads(table: TableOverview, tables: Mapping[str, TableOverview]) -> t
     return tuple(reads)
 
 
-def _relatives(table: str, edges: Mapping[str, Iterable[str]], tables: Mapping[str, TableOverview]) -> list[Relative]:
-    """Return the tables with a spec that edges lead to, once each, by the number of steps."""
-    steps = steps_along(table, edges)
-    return [Relative(tables[name], steps[name], source_reads(tables[name], tables)) for name in steps if name in tables]
+def _relatives(steps: Mapping[str, int], tables: Mapping[str, TableOverview]) -> list[Relative]:
+    """Return the tables with a spec among those that some steps lead to."""
+    return [
+        Relative(tables[name], number, source_reads(tables[name], tables))
+        for name, number in steps.items()
+        if number and name in tables
+    ]

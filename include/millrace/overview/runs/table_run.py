@@ -26,7 +26,7 @@ from millrace.overview.runs.run import ASKING, BLOCKED, FAILED, SKIPPED, Run, Ru
 from millrace.overview.tables.overview_from_state import is_over
 from millrace.overview.tables.table_overview import TableOverview
 from millrace.overview.timeline import result_in_force
-from millrace.specs.links import upstream
+from millrace.specs.table_graph import TableGraph
 
 _LATER = timedelta(days=1)
 """For how long after a run other processes may close a batch that its dead driver has committed."""
@@ -208,10 +208,10 @@ def _start_key(task: RunTask) -> float:
 
 def _with_stops(tables: Mapping[str, TableRun]) -> list[TableRun]:
     """Return the tables; those that did not run also get the tables that stopped them."""
-    sources = {name: each.overview.spec.upstream_tables for name, each in tables.items() if each.overview}
+    graph = TableGraph.of(each.overview.spec for each in tables.values() if each.overview)
     stops = {name: each for name, each in tables.items() if each.outcome in TROUBLE}
     return [
-        replace(each, stopped_by=[stops[source] for source in upstream([name], sources) if source in stops])
+        replace(each, stopped_by=[stops[source] for source in graph.upstream(name) if source in stops])
         if each.outcome is TableOutcome.BLOCKED
         else each
         for name, each in tables.items()

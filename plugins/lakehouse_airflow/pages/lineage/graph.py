@@ -6,14 +6,13 @@ order within them has to be found: a table stands near its sources, and below th
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
 from millrace.contracts.spec.values import LAYERS
-from millrace.overview.lineage.tables import readers_of
 from millrace.overview.tables.table_overview import TableOverview
-from millrace.specs.links import build_steps
+from millrace.specs.table_graph import TableGraph
 
 MOST_BOXES = 50
 """The tables that a layer shows; a list of more is not read as a picture."""
@@ -51,8 +50,8 @@ class Graph:
 def graph_of(tables: Sequence[TableOverview]) -> Graph:
     """Return the picture of these tables, without those in no layer, whose files are in no table's place."""
     layers = {layer: [table for table in tables if table.spec.layer == layer] for layer in LAYERS}
-    sources = {table.table: table.spec.upstream_tables for table in tables}
-    readers, steps = readers_of(sources), build_steps(sources)
+    graph = TableGraph.of(table.spec for table in tables)
+    sources, readers, steps = graph.sources, graph.readers, graph.build_steps()
     bronze, silver, gold = LAYERS
     for layer, beside, neighbours in ((silver, bronze, sources), (gold, silver, sources), (bronze, silver, readers)):
         near = _near(layers[layer], neighbours, _places(layers[beside]))
@@ -77,7 +76,7 @@ def _places(tables: Sequence[TableOverview]) -> dict[str, int]:
 
 
 def _near(
-    tables: Sequence[TableOverview], neighbours: Mapping[str, Sequence[str]], places: Mapping[str, int]
+    tables: Sequence[TableOverview], neighbours: Mapping[str, Collection[str]], places: Mapping[str, int]
 ) -> list[TableOverview]:
     """Return the tables, each as near as can be to its neighbours; those without come last."""
 

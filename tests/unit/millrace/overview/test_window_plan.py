@@ -17,7 +17,7 @@ from millrace.errors import NotReadyError
 from millrace.overview.tables.overview_from_state import overview_of
 from millrace.overview.tables.questions import Questions
 from millrace.overview.tables.table_overview import TableOverview
-from millrace.overview.window_plan import WindowPlan, past_batches, plan_window, readers_of
+from millrace.overview.window_plan import WindowPlan, past_batches, plan_window, tables_behind
 from millrace.paths import LakehousePaths
 from millrace.settings import Settings
 from tests.support.documents.specs import bronze_spec, catalog_of, gold_spec, silver_spec
@@ -59,14 +59,14 @@ def test_the_time_is_the_median_of_past_loads_and_rows_are_those_of_the_day(tmp_
 
 def test_tables_of_other_domains_that_read_a_changed_table_are_behind() -> None:
     tables = {spec.table: TableOverview(spec) for spec in (GOLD, SILVER, BRONZE)}
-    behind = readers_of([BRONZE.table], [BRONZE.table], tables)
+    behind = tables_behind([BRONZE.table], [BRONZE.table], tables)
     assert [(each.table.table, each.sources) for each in behind] == [
         (SILVER.table, (BRONZE.table,)),
         (GOLD.table, (SILVER.table,)),
     ]
-    assert readers_of([SILVER.table], [SILVER.table, GOLD.table], tables) == []
-    assert readers_of([], [], tables) == []
+    assert tables_behind([SILVER.table], [SILVER.table, GOLD.table], tables) == []
+    assert tables_behind([], [], tables) == []
     *_, customers, _, orders = [{**document, "domain": "shop"} for document in shop_documents()]
     waiting = {spec.table: TableOverview(spec) for spec in map(SilverSpec.model_validate, (customers, orders))}
-    behind = readers_of([CUSTOMERS], [CUSTOMERS], waiting)
+    behind = tables_behind([CUSTOMERS], [CUSTOMERS], waiting)
     assert [(each.table.table, each.sources) for each in behind] == [(ORDERS, (CUSTOMERS,))], "its rows wait for it"
