@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from millrace.control.gates.judged_figures import JudgedFigures
 from millrace.control.gates.restore import undo_refused
@@ -23,7 +23,7 @@ from millrace_spark.quality.verdicts.carried_figures import RULE as CARRIED
 from millrace_spark.quality.verdicts.carried_figures import way_out as carried_way_out
 from millrace_spark.quality.verdicts.comparable_version import IN_TABLE
 from millrace_spark.quality.verdicts.restricted_rules import RestrictedRules
-from millrace_spark.quality.verdicts.verdict import verdict
+from millrace_spark.quality.verdicts.verdict import refusal, warnings_of
 from millrace_spark.runtime.context import JobContext
 
 log = logging.getLogger(__name__)
@@ -83,7 +83,7 @@ def _check_and_record(context: JobContext, version: int) -> GateOutcome:
     else:
         result = recorded
         gates.publish(table)  # a job that died after a rebuild or a restore has not
-    warnings = verdict(table, version, result.checks, before, context.args.interval).warnings
+    warnings = warnings_of(table, version, result.checks)
     is_new = recorded is None and result.passed and version > (-1 if before is None else before)
     if result.passed:
         return GateOutcome(result, verdicts, is_new, warnings)
@@ -110,11 +110,11 @@ def _check(context: JobContext, version: int, verdicts: Verdicts | None) -> tupl
             figures = next_figures(judged, change, checked.lasting)
     found_wrong = failed_verification(verdicts, path, version)
     checks = (found_wrong, *checked.checks) if found_wrong else checked.checks
-    outcome = verdict(spec.table, version, checks, certified, context.args.interval)
+    refused = refusal(spec.table, version, checks, certified, context.args.interval)
     if found_wrong:
-        outcome = replace(outcome, refused=f"{outcome.refused}\n{way_out(spec.table)}")
+        refused += f"\n{way_out(spec.table)}"
     if any(check.rule == CARRIED for check in checks):
-        outcome = replace(outcome, refused=f"{outcome.refused}\n{carried_way_out(spec.table, version)}")
+        refused += f"\n{carried_way_out(spec.table, version)}"
     commits = remaining_commits(path, certified)
     batches = [commit.metadata for commit in commits if commit.metadata and commit.version <= version]
     result = GateResult(
@@ -122,10 +122,10 @@ def _check(context: JobContext, version: int, verdicts: Verdicts | None) -> tupl
         table_id=table_id(path),
         version=version,
         suite_hash=spec.suite_hash,
-        passed=outcome.passed,
+        passed=not refused,
         checks=checks,
         batches=tuple(f"{batch['stream']}/{batch['batch_seq']}" for batch in batches),
-        refused=outcome.refused + _earlier_refusal(context, version, certified) if not outcome.passed else "",
+        refused=refused and refused + _earlier_refusal(context, version, certified),
         facts=facts,
         compared=others,
     )

@@ -1,9 +1,8 @@
-"""The verdict of a gate on one exact table version, and the line that the person on call reads first."""
+"""Why a gate refuses an exact table version: the line that the person on call reads first; and its warnings."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from millrace.contracts.counted import counted
 from millrace.contracts.interval import Interval
@@ -11,59 +10,50 @@ from millrace.contracts.job.report import CheckResult
 from millrace.contracts.spec.expectation import Action, Severity
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """Whether a version may be certified.
-
-    Attributes:
-        passed: no rule with action `fail` failed.
-        refused: when not passed, one line: what failed, what readers see meanwhile, what to do.
-        warnings: one line for each failed rule that only warns, and for each rule that was not checked.
-    """
-
-    passed: bool
-    refused: str = ""
-    warnings: tuple[str, ...] = ()
-
-
-def verdict(
-    table: str, version: int, checks: Sequence[CheckResult], certified: int | None, interval: Interval
-) -> Verdict:
-    """Return the verdict that follows from the checks.
+def refusal(table: str, version: int, checks: Sequence[CheckResult], certified: int | None, interval: Interval) -> str:
+    """Return why a version is refused, and on a second line what to do; empty if its checks let it pass.
 
     Args:
         table: the table, as `<layer>.<name>`.
         version: the version that was checked.
         checks: the result of each rule.
-        certified: the version that readers stay on if this one is refused; None if there is none yet.
-        interval: the interval to run again after a refusal.
+        certified: the version that readers stay on; None if there is none yet.
+        interval: the interval to run again.
 
     >>> day = Interval(start="2013-01-05T00:00Z", end="2013-01-06T00:00Z")
     >>> check = CheckResult(
     ...     rule="expect_table_row_count_to_be_between()", action="fail", passed=False,
     ...     expected={"min_value": 1}, observed=0, reason="an empty day means the feed is broken",
     ... )
-    >>> print(verdict("silver.flights", 7, [check], 6, day).refused)
+    >>> print(refusal("silver.flights", 7, [check], 6, day))
     silver.flights version 7 refused: expect_table_row_count_to_be_between(min_value=1) observed 0 \
 (an empty day means the feed is broken); readers stay on version 6
     Fix the data or the rule, then run the table again: `lakehouse run --table silver.flights --interval 2013-01-05`, \
 or in Airflow clear the task that writes it, with its downstream tasks.
     """
-    order = {severity.value: place for place, severity in enumerate(Severity)}
-    failed = sorted((check for check in checks if not check.passed), key=lambda check: order.get(check.severity, 0))
-    blocking = [check for check in failed if check.action == Action.FAIL]
-    warned = [check for check in failed if check not in blocking] + [check for check in checks if check.not_judged]
-    warnings = tuple(f"{_severity(check)}{table} version {version}: {describe_failure(check)}" for check in warned)
+    blocking = [check for check in _failed(checks) if check.action == Action.FAIL]
     if not blocking:
-        return Verdict(True, warnings=warnings)
+        return ""
     others = f"; and {len(blocking) - 1} more failed" if len(blocking) > 1 else ""
     readers = "readers have no certified version yet" if certified is None else f"readers stay on version {certified}"
-    refused = (
+    return (
         f"{table} version {version} refused: {describe_failure(blocking[0])}{others}; {readers}\n"
         f"Fix the data or the rule, then run the table again: `lakehouse run --table {table} --interval "
         f"{interval.option}`, or in Airflow clear the task that writes it, with its downstream tasks."
     )
-    return Verdict(False, refused, warnings)
+
+
+def warnings_of(table: str, version: int, checks: Sequence[CheckResult]) -> tuple[str, ...]:
+    """Return a line for each failed rule that only warns, and for each rule that was not checked."""
+    warned = [check for check in _failed(checks) if check.action != Action.FAIL]
+    warned += [check for check in checks if check.not_judged]
+    return tuple(f"{_severity(check)}{table} version {version}: {describe_failure(check)}" for check in warned)
+
+
+def _failed(checks: Sequence[CheckResult]) -> list[CheckResult]:
+    """Return the failed checks, the most severe first."""
+    order = {severity.value: place for place, severity in enumerate(Severity)}
+    return sorted((check for check in checks if not check.passed), key=lambda check: order.get(check.severity, 0))
 
 
 def describe_result(check: CheckResult) -> str:
