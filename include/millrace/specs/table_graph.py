@@ -5,10 +5,17 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-if TYPE_CHECKING:
-    from millrace.specs.invalid_spec import MaybeInvalidSpec
+
+class ReadingTable(Protocol):
+    """A sound or a wrong spec: its table, and the tables that it reads or refers to."""
+
+    @property
+    def table(self) -> str: ...
+
+    @property
+    def upstream_tables(self) -> tuple[str, ...]: ...
 
 
 class TableGraph:
@@ -22,8 +29,8 @@ class TableGraph:
         self.sources = sources
 
     @classmethod
-    def of(cls, specs: Iterable[MaybeInvalidSpec]) -> TableGraph:
-        """Return the graph of some specs: each table, and the tables that it reads or refers to."""
+    def of(cls, specs: Iterable[ReadingTable]) -> TableGraph:
+        """Return the graph of some specs."""
         return cls({spec.table: spec.upstream_tables for spec in specs})
 
     @cached_property
