@@ -24,7 +24,7 @@ from millrace.paths import LakehousePaths
 from millrace_spark.delta_io.conflicts import conflict_of
 from millrace_spark.delta_io.contest import Contest
 from millrace_spark.delta_io.maintenance import optimize
-from millrace_spark.layers.maintenance.maintenance import TableWork
+from millrace_spark.layers.maintenance.maintenance import LeasedTable
 from millrace_spark.layers.maintenance.yield_to_writers import in_turns
 from millrace_spark.protocol.batches import BatchPlan, BatchRequest, BatchWriter, Closing
 from millrace_spark.runtime.session import own_session
@@ -54,7 +54,7 @@ def optimizer(heat: Heat, paths: LakehousePaths) -> Callable[[], None]:
     path = Path(paths.table(TABLE))
     if heat.strategy is Strategy.MILLRACE:
         return lambda: in_turns(
-            TableWork(TABLE, path, _leases(paths, "optimize"), Contest(TABLE)),
+            LeasedTable(TABLE, path, _leases(paths, "optimize"), Contest(TABLE)),
             own_session,
             {},
             lambda session: optimize(session, path, ()),

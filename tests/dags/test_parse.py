@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from embedded.clone import CLONE
 from millrace.cli.app import app
-from millrace.overview.attention import Kind
+from millrace.overview.attention import Trouble
 from tests.support.airflow.airflow_home import copy_dags
 from tests.support.airflow.dag_parse import parse_dags
 from tests.support.documents.specs import bronze_document, gold_document, silver_document, write_specs
@@ -109,4 +109,4 @@ def tasks_and_errors(dags: Path) -> tuple[dict[str, set[str]], dict[str, str]]:
 
 
 def test_the_guide_of_alerts_names_every_kind_of_cause_but_those_that_airflow_or_a_page_alone_tells() -> None:
-    assert [kind for kind in Kind if f"| `{kind.value}` |" not in GUIDE] == [Kind.FAILED, Kind.MISFIT]
+    assert [kind for kind in Trouble if f"| `{kind.value}` |" not in GUIDE] == [Trouble.FAILED, Trouble.MISFIT]

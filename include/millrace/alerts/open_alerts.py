@@ -13,7 +13,7 @@ from millrace.alerts.down_servers import Cause
 from millrace.alerts.shared_object import SharedObject
 from millrace.alerts.told import is_claimed
 from millrace.contracts.interval import Instant
-from millrace.overview.attention import Kind
+from millrace.overview.attention import Trouble
 from millrace.paths import LakehousePaths
 
 Notify = Callable[[Alert], None]
@@ -56,13 +56,13 @@ class OpenAlerts:
             now: the time.
         """
         names = {name for item in items for name in item.names}
-        unknown = {item.table.table for item in items if item.table and item.kind == Kind.WRONG_SPEC}
+        unknown = {item.table.table for item in items if item.table and item.kind == Trouble.WRONG_SPEC}
         due: dict[str, OpenAlert] = {}
 
         def claimed(stored: dict[str, OpenAlert]) -> dict[str, OpenAlert]:
             due.clear()
             for key, sent in stored.items():
-                is_gone = sent.alert.kind == Kind.WRONG_SPEC or sent.alert.table not in unknown
+                is_gone = sent.alert.kind == Trouble.WRONG_SPEC or sent.alert.table not in unknown
                 if is_gone and not is_claimed(sent.claimed_at, now) and not names & set(sent.causes):
                     due[key] = sent
             return stored | {key: sent.model_copy(update={"claimed_at": now}) for key, sent in due.items()}

@@ -268,7 +268,7 @@ def columns(
     as_json: AsJson = False,
 ) -> None:
     """List the fields of records without a declared column; approve or refuse them, or ask about them again."""
-    from millrace.cli.columns import column_table, decide_columns, with_values
+    from millrace.cli.new_columns import column_table, decide_columns, with_values
     from millrace.settings import Settings
 
     settings = Settings()

@@ -23,7 +23,7 @@ WORTH_A_CHANGE_S = 60.0
 
 
 @dataclass
-class Contention:
+class RunContention:
     """How often one kind of run lost against, or waited for, another kind of run at one table.
 
     Attributes:
@@ -46,7 +46,7 @@ class Contention:
     last: datetime | None = None
 
 
-def contentions(tables: Sequence[str], settings: Settings) -> tuple[list[Contention], list[str]]:
+def contentions(tables: Sequence[str], settings: Settings) -> tuple[list[RunContention], list[str]]:
     """Return the contentions of these tables (all for none), the longest waits first.
 
     The second part is a line for each table that cannot be read.
@@ -57,7 +57,7 @@ def contentions(tables: Sequence[str], settings: Settings) -> tuple[list[Content
     catalog, history = command_catalog(settings.tables), CommitHistory(settings.paths)
     for table in tables:
         catalog.require_known(table)
-    every, damage = list[Contention](), list[str]()
+    every, damage = list[RunContention](), list[str]()
     for table in in_progress(list(tables or catalog.tables), "reading the history of commits"):
         try:
             every += count_contentions(contended_writes(history.of(table)))
@@ -66,14 +66,14 @@ def contentions(tables: Sequence[str], settings: Settings) -> tuple[list[Content
     return sorted(every, key=lambda item: (item.waited_s, item.lost.total()), reverse=True), damage
 
 
-def count_contentions(history: Iterable[TableWrite]) -> list[Contention]:
+def count_contentions(history: Iterable[TableWrite]) -> list[RunContention]:
     """Count the contentions in the history of one or several tables."""
-    contentions: dict[tuple[str, str, str], Contention] = {}
+    contentions: dict[tuple[str, str, str], RunContention] = {}
 
-    def contention_of(write: TableWrite, winner: str) -> Contention:
+    def contention_of(write: TableWrite, winner: str) -> RunContention:
         kind = kind_of(write.run_id)
         key = (write.table, kind if write.operation == BATCH else f"{write.operation} of {kind}", winner)
-        contention = contentions.setdefault(key, Contention(*key))
+        contention = contentions.setdefault(key, RunContention(*key))
         contention.last = write.at
         return contention
 
@@ -88,7 +88,7 @@ def count_contentions(history: Iterable[TableWrite]) -> list[Contention]:
     return list(contentions.values())
 
 
-def contention_table(contentions: Iterable[Contention]) -> Table:
+def contention_table(contentions: Iterable[RunContention]) -> Table:
     """Return one row per table and pair of writers."""
     table = new_table("table", "run", "met", "conflicts", "waits", "waited", "last", numbers=("waits", "waited"))
     for item in contentions:
@@ -98,7 +98,7 @@ def contention_table(contentions: Iterable[Contention]) -> Table:
     return table
 
 
-def advice(contentions: Iterable[Contention]) -> list[str]:
+def advice(contentions: Iterable[RunContention]) -> list[str]:
     """Return what to change, one line per table."""
     lines: dict[str, list[str]] = defaultdict(list)
     for item in contentions:

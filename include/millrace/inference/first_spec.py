@@ -27,7 +27,7 @@ from millrace.inference.delivered_fields import guess_of_files
 from millrace.inference.delivered_files import DeliveredFiles, copies, delivered_files
 from millrace.inference.delivered_rows import FILE, DeliveredRows, identifier
 from millrace.inference.guess import Guess, cause_of
-from millrace.inference.readings import Reading, readings_of
+from millrace.inference.readings import FieldReading, readings_of
 from millrace.specs.files import SpecLoader
 
 
@@ -46,7 +46,7 @@ class GuessedSource:
     delivered: DeliveredFiles
     guess: Guess
     names: dict[str, str]
-    readings: dict[str, Reading]
+    readings: dict[str, FieldReading]
     rows: DeliveredRows
 
     def bronze_text(self, table: str) -> str:
@@ -97,7 +97,7 @@ def guessed_source(
 
 
 def _rows(
-    reader: duckdb.DuckDBPyConnection, relation: str, names: Mapping[str, str], readings: Mapping[str, Reading]
+    reader: duckdb.DuckDBPyConnection, relation: str, names: Mapping[str, str], readings: Mapping[str, FieldReading]
 ) -> DeliveredRows:
     """Return the rows with the columns of the table instead of the fields."""
     columns = ", ".join(f"{readings[field].value} AS {identifier(name)}" for name, field in names.items())

@@ -84,7 +84,7 @@ _DAY_WORDS = re.compile(r".*(date|day)")
 
 
 @dataclass(frozen=True)
-class Reading:
+class FieldReading:
     """A column of a table, and how it is read.
 
     Attributes:
@@ -100,7 +100,7 @@ class Reading:
 
 def readings_of(
     reader: duckdb.DuckDBPyConnection, relation: str, columns: Mapping[str, str], types: Mapping[str, str]
-) -> dict[str, Reading]:
+) -> dict[str, FieldReading]:
     """Return the reading of each field.
 
     Args:
@@ -115,7 +115,7 @@ def readings_of(
     # A few rows show of most columns that nothing fits.
     steps = ("few_rows", relation) if len(received) == _FEW_ROWS else ("few_rows",)
     kinds = {name: str(kind) for name, kind in zip(received.columns, received.types, strict=True)}
-    readings = {name: Reading(types[name], identifier(column)) for name, column in columns.items()}
+    readings = {name: FieldReading(types[name], identifier(column)) for name, column in columns.items()}
     unclear = dict[str, _Values]()
     for name, column in columns.items():
         is_text = types[name] == "string" and kinds[column] in ("VARCHAR", "JSON")
@@ -143,10 +143,10 @@ _OF_PARTS = {"epoch": _OF_TIMES, "format": _OF_TIMES, "decimal_comma": frozenset
 """Setting of a column -> the types of the parts that it is for, all of them."""
 
 
-def _nested_reading(reader: duckdb.DuckDBPyConnection, steps: Sequence[str], column: str, kind: str) -> Reading:
+def _nested_reading(reader: duckdb.DuckDBPyConnection, steps: Sequence[str], column: str, kind: str) -> FieldReading:
     """Return how a field with parts is read: a setting is proposed if it fits all parts that it is for."""
     parts = dict(_parts(kind, reader.table("few_rows").select(ColumnExpression(column)).types[0]))
-    found = dict[_Path, Reading]()
+    found = dict[_Path, FieldReading]()
     for path, (part, type_of_duckdb) in parts.items():
         is_text = part == "string" and type_of_duckdb in ("VARCHAR", "JSON")
         if is_text or part in ("int", "bigint"):
@@ -167,7 +167,7 @@ def _nested_reading(reader: duckdb.DuckDBPyConnection, steps: Sequence[str], col
         if len(ways) == 1 and not others & fitting and not (setting == "format" and "epoch" in settings):
             settings[setting] = ways.pop()
             types |= {path: reading.type for path, reading in read.items()}
-    return Reading(_with_types(kind, types), identifier(column), settings)
+    return FieldReading(_with_types(kind, types), identifier(column), settings)
 
 
 def _parts(kind: str, type_of_duckdb: DuckDBPyType, path: _Path = ()) -> Iterator[tuple[_Path, tuple[str, str]]]:
@@ -274,7 +274,7 @@ def _measures(values: _Values) -> Iterator[str]:
     yield f"max(length(regexp_extract({digits}, '[.,]([0-9]*)$', 1))) FILTER (NOT {is_none})"
 
 
-def _reading(values: _Values) -> Reading | None:
+def _reading(values: _Values) -> FieldReading | None:
     """Return how a field is read if that is not as its values are; None if nothing or several ways fit."""
     has_value = values.digits > 0
     if not has_value or not values.kinds or len(values.no_values) > 1 or values.rows == 1:
@@ -285,32 +285,32 @@ def _reading(values: _Values) -> Reading | None:
     for unit in ("days", *_PER_SECOND):
         if unit in values.kinds:
             kind = "date" if unit == "days" else "timestamp"
-            return Reading(kind, f"TRY_CAST({text} AS BIGINT)", {**settings, "epoch": unit})
+            return FieldReading(kind, f"TRY_CAST({text} AS BIGINT)", {**settings, "epoch": unit})
     formats = [pattern for pattern in _FORMATS if pattern in values.kinds]
     if len(formats) == 1:
         settings, time = {**settings, "format": formats[0]}, _time_of(formats[0], text)
         is_day = formats[0] in _DAYS
-        return Reading("date" if is_day else "timestamp", f"CAST({time} AS DATE)" if is_day else time, settings)
+        return FieldReading("date" if is_day else "timestamp", f"CAST({time} AS DATE)" if is_day else time, settings)
     return None if formats else _number_or_time(text, settings, values)
 
 
-def _number_or_time(text: str, settings: dict[str, object], values: _Values) -> Reading | None:
+def _number_or_time(text: str, settings: dict[str, object], values: _Values) -> FieldReading | None:
     """Return the reading of texts that are numbers with a decimal comma, or numbers and times but for `null_values`."""
     digits, scale = values.digits, values.scale
     if "comma" in values.kinds and values.has_comma:
         if "English" in values.kinds or (kind := decimal_of(digits, scale)) == "string":
             return None
         value = f"TRY_CAST(replace(replace({text}, '.', ''), ',', '.') AS {kind})"
-        return Reading(kind, value, {**settings, "decimal_comma": True})
+        return FieldReading(kind, value, {**settings, "decimal_comma": True})
     if not settings:
         return None
     for kind in ("date", "timestamp"):
         if kind in values.kinds:
             # DuckDB casts no time zone without an extension.
-            return Reading(kind, f"TRY_CAST({text} AS DATE)" if kind == "date" else text, settings)
+            return FieldReading(kind, f"TRY_CAST({text} AS DATE)" if kind == "date" else text, settings)
     kind = "string" if "number" not in values.kinds else decimal_of(digits, scale)
     if "whole" in values.kinds and digits < len(str(2**63)):
         kind = "bigint"
     elif "whole" not in values.kinds and digits + scale <= DIGITS_OF_DOUBLE:
         kind = "double"
-    return None if kind == "string" else Reading(kind, f"TRY_CAST({text} AS {kind})", settings)
+    return None if kind == "string" else FieldReading(kind, f"TRY_CAST({text} AS {kind})", settings)

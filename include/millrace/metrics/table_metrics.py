@@ -17,7 +17,7 @@ from millrace.control.ledger.states.measures import Measures
 from millrace.control.ledger.states.recent_batches import BatchKind
 from millrace.control.ledger.states.totals import Totals
 from millrace.control.ledger.states.waiting_rows import WaitingRows
-from millrace.overview.attention import Kind, attention_needed
+from millrace.overview.attention import Trouble, attention_needed
 from millrace.overview.tables.condition import SEVERITY
 from millrace.overview.tables.freshness import Freshness
 from millrace.overview.tables.table_overview import TableOverview
@@ -84,7 +84,7 @@ def _conditions(table: TableOverview, _: datetime) -> Iterator[tuple[str, Number
 def _attention(table: TableOverview, now: datetime) -> Iterator[tuple[str, Number]]:
     items = Counter(item.kind for item in attention_needed([table], now))
     # Only the page of a table looks whether it fits its spec.
-    return ((kind.value, items[kind]) for kind in Kind if kind is not Kind.MISFIT)
+    return ((kind.value, items[kind]) for kind in Trouble if kind is not Trouble.MISFIT)
 
 
 def _batches(table: TableOverview, _: datetime) -> Iterator[tuple[str, Number]]:

@@ -24,7 +24,7 @@ from millrace.overview.tables.table_overview import TableOverview
 from millrace.specs.invalid_spec import InvalidSpec
 
 
-class Kind(StrEnum):
+class Trouble(StrEnum):
     """The kind of trouble, the worst first."""
 
     WRONG_SPEC = Condition.WRONG_SPEC.value
@@ -38,7 +38,7 @@ class Kind(StrEnum):
     HEALTH = "health"
 
 
-class Action(StrEnum):
+class Remedy(StrEnum):
     """The action that helps."""
 
     FIX_SPEC = "fix the spec"
@@ -53,7 +53,7 @@ class Action(StrEnum):
     MAINTAIN = "look at the maintenance"
 
 
-_KINDS = list(Kind)
+_KINDS = list(Trouble)
 _AFTER_MISFIT = "No run writes it any more: put the spec back, or rebuild the table."
 _AFTER_REFUSAL = (
     "Fix the rule, then clear the task of its gate; or have the data corrected in a new file, and run its interval."
@@ -80,9 +80,9 @@ class Attention:
     """
 
     table: TableOverview
-    kind: Kind
+    kind: Trouble
     cause: str
-    action: Action
+    action: Remedy
     way_out: str = ""
     since: datetime | None = None
     fields: dict[str, str | int] = field(default_factory=dict)
@@ -110,40 +110,40 @@ def _of(table: TableOverview, now: datetime) -> Iterator[Attention]:
         problem = table.spec.cause
         key = f"{problem.key}: " if problem.key else ""
         cause = f"{problem.file.name}, line {problem.line}: {key}{problem.message}"
-        yield Attention(table, Kind.WRONG_SPEC, cause, Action.FIX_SPEC, problem.fix)
+        yield Attention(table, Trouble.WRONG_SPEC, cause, Remedy.FIX_SPEC, problem.fix)
         return
     if refused := table.refusal:
         # A person may let the newest refused version pass only: it contains those refused before it.
         last = table.verdicts.upto if table.verdicts else refused.version
         later = f"; version {last}, which came after it, was refused as well" if last > refused.version else ""
-        cause, action = refusal_cause(refused) + later, Action.RUN if table.is_restored else Action.OVERRIDE
+        cause, action = refusal_cause(refused) + later, Remedy.RUN if table.is_restored else Remedy.OVERRIDE
         way_out = _AFTER_RESTORE if table.is_restored else _AFTER_REFUSAL
         fields: dict[str, str | int] = {"version": last}
         subjects: tuple[str, ...] = (f"{refused.table_id}/{refused.version}",)
-        yield Attention(table, Kind.REFUSED, cause, action, way_out, table.since, fields, subjects)
+        yield Attention(table, Trouble.REFUSED, cause, action, way_out, table.since, fields, subjects)
     if refused := table.refused_since_changed_rules:
         cause = f"readers use its rows, which its rules refuse since these were changed: {refusal_cause(refused)}"
         fields, subjects = {"version": refused.version}, (f"{refused.table_id}/{refused.version} {refused.suite_hash}",)
-        yield Attention(table, Kind.REFUSED, cause, Action.OVERRIDE, _AFTER_REFUSAL, table.since, fields, subjects)
+        yield Attention(table, Trouble.REFUSED, cause, Action.OVERRIDE, _AFTER_REFUSAL, table.since, fields, subjects)
     if not table.refusal and table.verdicts and (wrong := table.verdicts.found_wrong):
         cause = (
             f"readers use version {table.certified}, whose rows are not those of its sources: {refusal_cause(wrong)}"
         )
         way_out, subjects = wrong.refused.partition("\n")[2], (f"{wrong.table_id}/{wrong.version} wrong",)
-        yield Attention(table, Kind.REFUSED, cause, Action.RUN, way_out, table.since, subjects=subjects)
+        yield Attention(table, Trouble.REFUSED, cause, Remedy.RUN, way_out, table.since, subjects=subjects)
     for deletes in table.questions.deletes:
         fields = {"version": deletes.source_version}
         cause = replace(deletes, samples=()).summary
         subjects = (f"deletes {deletes.interval_start:%Y-%m-%dT%H:%M} {deletes.source_version}",)
         yield Attention(
-            table, Kind.APPROVAL, cause, Action.ALLOW_DELETES, _AFTER_LOSS, fields=fields, subjects=subjects
+            table, Trouble.APPROVAL, cause, Remedy.ALLOW_DELETES, _AFTER_LOSS, fields=fields, subjects=subjects
         )
     if columns := table.questions.columns:
         names = ", ".join(column.name for column in columns)
         cause = f"records have fields without a column: {names}"
         subjects = tuple(f"column {column.name}" for column in columns)
         since = min(new.since for new in columns)
-        yield Attention(table, Kind.APPROVAL, cause, Action.DECIDE_COLUMNS, since=since, subjects=subjects)
+        yield Attention(table, Trouble.APPROVAL, cause, Remedy.DECIDE_COLUMNS, since=since, subjects=subjects)
     if table.condition is Condition.FAILED:
         newest, more = table.failed[0], len(table.failed) - 1
         others = f", and {more} more failed" if more else ""
@@ -151,12 +151,12 @@ def _of(table: TableOverview, now: datetime) -> Iterator[Attention]:
     if table.condition is Condition.STALE and table.freshness:
         newest_row, max_age = table.freshness.newest, table.freshness.max_age
         cause = f"its newest row is of {newest_row:{MINUTE}} UTC, and may be {max_age} old when a run ends"
-        yield Attention(table, Kind.STALE, cause, Action.RUN, since=table.since)
+        yield Attention(table, Trouble.STALE, cause, Remedy.RUN, since=table.since)
     yield from _given_up_files(table)
     yield from _old_rows(table, now)
     if table.has_far_too_many_files and table.measures:
         cause = f"it has {table.measures.files:,} data files; after maintenance {table.expected_files:,} would do"
-        yield Attention(table, Kind.HEALTH, cause, Action.MAINTAIN)
+        yield Attention(table, Trouble.HEALTH, cause, Remedy.MAINTAIN)
     yield from _endangered_readers(table, now)
 
 
@@ -166,9 +166,9 @@ def failed_task_attention(table: TableOverview, failure: str) -> Attention:
     why = failure_cause(newest.result)
     return Attention(
         table,
-        Kind.FAILED,
+        Trouble.FAILED,
         f"{failure}: {why}" if why else failure,
-        Action.REBUILD if newest.result and newest.result.is_misfit else Action.LOOK,
+        Remedy.REBUILD if newest.result and newest.result.is_misfit else Remedy.LOOK,
         failure_way_out(newest.result),
         since=newest.at,
         message=failure_message(newest.result),
@@ -186,7 +186,7 @@ def misfit_attention(table: TableOverview, ops: OpsTables) -> list[Attention]:
         return []
     changes = changes_since(table.spec, Winner(end.intent, end.version), ops).with_effect(Effect.REBUILD)
     cause = f"only a rebuild makes it fit its spec: {'; '.join(map(str, changes))}"
-    return [Attention(table, Kind.MISFIT, cause, Action.REBUILD, _AFTER_MISFIT)] if changes else []
+    return [Attention(table, Trouble.MISFIT, cause, Remedy.REBUILD, _AFTER_MISFIT)] if changes else []
 
 
 def refusal_cause(refused: GateResult) -> str:
@@ -209,7 +209,7 @@ def _given_up_files(table: TableOverview) -> Iterator[Attention]:
         cause = f"{first.path} was given up after {counted(first.attempts, 'attempt')}{more}"
         way_out = "`lakehouse replay` tries them again, and `lakehouse give-up` says that nobody waits for them."
         subjects = tuple(file.path for file in files[:number])
-        yield Attention(table, Kind.GIVEN_UP, cause, Action.DELIVER, way_out, first.at, subjects=subjects)
+        yield Attention(table, Trouble.GIVEN_UP, cause, Remedy.DELIVER, way_out, first.at, subjects=subjects)
 
 
 def _old_rows(table: TableOverview, now: datetime) -> Iterator[Attention]:
@@ -219,7 +219,7 @@ def _old_rows(table: TableOverview, now: datetime) -> Iterator[Attention]:
     warn_after = table.spec.quarantine.warn_after
     if now - waiting.oldest > RETENTION.parse(warn_after):
         cause = f"{counted(waiting.rows, 'row waits', 'rows wait')}, the first of them for more than {warn_after}"
-        yield Attention(table, Kind.OLD_ROWS, cause, Action.REPLAY, since=waiting.oldest)
+        yield Attention(table, Trouble.OLD_ROWS, cause, Remedy.REPLAY, since=waiting.oldest)
 
 
 def _endangered_readers(table: TableOverview, now: datetime) -> Iterator[Attention]:
@@ -228,4 +228,4 @@ def _endangered_readers(table: TableOverview, now: datetime) -> Iterator[Attenti
         cause = f"VACUUM is refused, because it would soon cut off {behind}"
         way_out = "Run what is behind, or get the refused newer versions past their gate."
         since, names = min(reader.since for reader in readers if reader.since), tuple(reader.name for reader in readers)
-        yield Attention(table, Kind.HEALTH, cause, Action.RUN, way_out, since, subjects=names)
+        yield Attention(table, Trouble.HEALTH, cause, Remedy.RUN, way_out, since, subjects=names)

@@ -19,7 +19,7 @@ from millrace.control.ops_tables import OpsTables
 from millrace.control.storage.read_cache import cached_reads
 from millrace.overview.readers import with_readers
 from millrace.overview.tables.failed_task import FailedTask
-from millrace.overview.tables.known_overviews import KnownOverviews, TableFacts
+from millrace.overview.tables.known_overviews import KnownOverviews, OverviewInput
 from millrace.overview.tables.overview_from_state import overview_of
 from millrace.overview.tables.questions import Questions
 from millrace.overview.tables.table_overview import TableOverview
@@ -90,7 +90,7 @@ class LakehouseReader:
         tables = _tables(catalog)
         failures = failed(tables)
         facts = {
-            table: TableFacts(
+            table: OverviewInput(
                 catalog.invalid.get(table) or catalog.specs[table],
                 states.get(table, _NO_STATE),
                 questions.get(table, Questions()),

@@ -12,7 +12,7 @@ from statistics import median
 from millrace.contracts.interval import Interval
 from millrace.control.ledger.ledger import Ledger
 from millrace.control.ledger.states.recent_batches import BatchKind
-from millrace.control.planning.run_plans import Kind, RunPlanner, TablePlan
+from millrace.control.planning.run_plans import PlanKind, RunPlanner, TablePlan
 from millrace.errors import NotReadyError
 from millrace.overview.tables.table_overview import TableOverview
 from millrace.specs.invalid_spec import MaybeInvalidSpec
@@ -48,7 +48,7 @@ class PastBatches:
 
 
 @dataclass(frozen=True)
-class TableWork:
+class PlannedWork:
     """The work of one table in a window.
 
     Attributes:
@@ -61,7 +61,7 @@ class TableWork:
     """
 
     table: str
-    kinds: Mapping[Kind, int]
+    kinds: Mapping[PlanKind, int]
     batches: int
     files: int
     bytes: int
@@ -101,7 +101,7 @@ class WindowPlan:
         return list(dict.fromkeys(plan.table for plan in self.plans if plan.has_new_data))
 
     @property
-    def tables(self) -> list[TableWork]:
+    def tables(self) -> list[PlannedWork]:
         """The work of each table, in build order."""
         of_table: dict[str, list[TablePlan]] = {}
         for plan in self.plans:
@@ -219,9 +219,9 @@ def tables_behind(
     ]
 
 
-def _work(table: str, plans: Sequence[TablePlan], past: PastBatches) -> TableWork:
+def _work(table: str, plans: Sequence[TablePlan], past: PastBatches) -> PlannedWork:
     advices = [plan.advice for plan in plans if plan.advice]
-    return TableWork(
+    return PlannedWork(
         table,
         Counter(plan.kind for plan in plans),
         sum(plan.has_new_data for plan in plans),

@@ -46,13 +46,13 @@ def tell_all(
 def tell_refusal(table: str, notifiers: Sequence[BaseNotifier], context: Mapping[str, Any]) -> Sequence[Alert]:
     """Tell the notifiers that the gate has refused a version of a table, unless that was told; as `tell_all`."""
     from millrace.clock import utc_now
-    from millrace.overview.attention import Kind, attention_needed
+    from millrace.overview.attention import Trouble, attention_needed
     from millrace.overview.lakehouse import LakehouseReader, no_failed_tasks
 
     settings, now = prepare_process(), utc_now()
     overview = LakehouseReader(settings.paths, settings.tables).read_table(table, now, no_failed_tasks)
     items = attention_needed([overview] if overview else [], now)
-    return _alerts_of(_tell([item for item in items if item.kind is Kind.REFUSED], notifiers, context, forget=False))
+    return _alerts_of(_tell([item for item in items if item.kind is Trouble.REFUSED], notifiers, context, forget=False))
 
 
 def _tell(

@@ -23,7 +23,7 @@ from millrace.contracts.spec.table_spec import AnySpec, GoldSpec, SilverSpec
 from millrace.control.changes.table_columns import types_in
 from millrace.control.log.checkpoints import definition_at
 from millrace.control.log.delta_log import latest_version
-from millrace.overview.columns import column_names
+from millrace.overview.described_columns import column_names
 from millrace.overview.lineage.restricted import Restrictions, stated_classifications
 from millrace.settings import Settings
 

@@ -19,7 +19,7 @@ from lakehouse_airflow.assets import table_asset
 from lakehouse_airflow.pages.paths import FORMS
 from lakehouse_airflow.ui.links import REBUILD_DAG_ID, REPLAY_DAG_ID
 from millrace.control.ledger.states.recent_batches import BatchKind, RecentBatch
-from millrace.overview.attention import Action, Attention
+from millrace.overview.attention import Attention, Remedy
 from millrace.overview.runs.run import ASKING
 
 Runs = dict[tuple[str, str], tuple[str, str]]
@@ -114,7 +114,7 @@ def publishing_dags(session: SessionDep, tables: Collection[str]) -> dict[str, l
 
 def where_to_act(session: SessionDep, items: Collection[Attention]) -> WhereToAct:
     """Return what Airflow knows of some items that need a person."""
-    dags = publishing_dags(session, {item.table.table for item in items if item.action is Action.RUN})
+    dags = publishing_dags(session, {item.table.table for item in items if item.action is Remedy.RUN})
     return WhereToAct(dags, _open_questions(session) if any(item.action in FORMS for item in items) else ())
 
 

@@ -28,7 +28,7 @@ from millrace.clock import utc_now
 from millrace.contracts.counted import counted
 from millrace.contracts.spec.table_spec import BronzeSpec
 from millrace.control.planning.planner import Planner
-from millrace.control.planning.run_plans import Kind, RunPlanner
+from millrace.control.planning.run_plans import PlanKind, RunPlanner
 from millrace.errors import MillraceError
 from millrace.overview.lakehouse import LakehouseReader, no_failed_tasks
 from millrace.overview.proposed_days import proposed_days
@@ -99,7 +99,7 @@ def _planned(
         "answer": _answer(plan, sum(day.writes > 0 for day in days)),
         "plan_files": PLAN_FILES,
         "plan_seconds": PLAN_SECONDS,
-        "kinds": [kind for kind in Kind if any(kind in work.kinds for work in plan.tables)],
+        "kinds": [kind for kind in PlanKind if any(kind in work.kinds for work in plan.tables)],
         "readers": readers,
         "waiting": [each for each in waiting_dags(session, plan.changed) if each.dag_id != dag.dag_id],
         "backfill": backfill,

@@ -26,7 +26,7 @@ from lakehouse_airflow.ui.links import (
     trigger_path,
     waiting_text,
 )
-from millrace.overview.attention import Action, Attention
+from millrace.overview.attention import Attention, Remedy
 
 __all__ = [
     "APPROVALS",
@@ -50,17 +50,17 @@ __all__ = [
 ]
 
 FORMS = {
-    Action.OVERRIDE: OVERRIDE_DAG_ID,
-    Action.ALLOW_DELETES: DELETES_DAG_ID,
-    Action.REBUILD: REBUILD_DAG_ID,
-    Action.REPLAY: REPLAY_DAG_ID,
+    Remedy.OVERRIDE: OVERRIDE_DAG_ID,
+    Remedy.ALLOW_DELETES: DELETES_DAG_ID,
+    Remedy.REBUILD: REBUILD_DAG_ID,
+    Remedy.REPLAY: REPLAY_DAG_ID,
 }
 """Action -> the DAG whose form carries it out."""
 
-_TABS = {Action.FIX_SPEC: "spec", Action.DELIVER: "files", Action.RUN: "versions"}
+_TABS = {Remedy.FIX_SPEC: "spec", Remedy.DELIVER: "files", Remedy.RUN: "versions"}
 """Action -> the tab of the table that says more about it; the last one if Airflow knows no DAG of the table."""
 
-APPROVALS = (Action.OVERRIDE, Action.ALLOW_DELETES, Action.REBUILD)
+APPROVALS = (Remedy.OVERRIDE, Remedy.ALLOW_DELETES, Remedy.REBUILD)
 """The actions whose form names the task that then runs again."""
 
 
@@ -84,14 +84,14 @@ def action_path(item: Attention, dags: Mapping[str, Sequence[str]]) -> str:
     """
     if item.action in FORMS:
         return trigger_path(FORMS[item.action], **{"table": item.table.table, **_waiting_task(item), **item.fields})
-    if item.action is Action.DECIDE_COLUMNS:
+    if item.action is Remedy.DECIDE_COLUMNS:
         return airflow_path(REQUIRED_ACTIONS)
-    if item.action is Action.LOOK:
+    if item.action is Remedy.LOOK:
         return task_path(item.table.failed[0])
-    if item.action is Action.MAINTAIN:
+    if item.action is Remedy.MAINTAIN:
         return dag_path(MAINTENANCE_DAG_ID)
     of_table = dags.get(item.table.table, ())
-    if item.action is Action.RUN and of_table:
+    if item.action is Remedy.RUN and of_table:
         return dag_path(item.table.spec.domain if item.table.spec.domain in of_table else of_table[0])
     return table_path(item.table.table, _TABS[item.action])
 

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from lakehouse_airflow.pages.airflow_dags import DayRun
 from millrace.contracts.interval import Interval
-from millrace.control.planning.run_plans import Kind, TablePlan
+from millrace.control.planning.run_plans import PlanKind, TablePlan
 from millrace.errors import ExitCode
 from millrace.overview.window_plan import LoadedRows, PastBatches, WindowPlan
 
@@ -167,7 +167,9 @@ def _shown(plan: TablePlan, past: PastBatches, may_see_rows: bool) -> ShownPlan:
     loaded = past.loaded.get(plan.interval.start)
     if may_see_rows or _has_no_value(plan):
         # The kind of the plan stands before its text.
-        return ShownPlan(plan, plan.message.removeprefix(f"{Kind.NOTHING}: "), plan.obstacle.split("\n")[1:], loaded)
+        return ShownPlan(
+            plan, plan.message.removeprefix(f"{PlanKind.NOTHING}: "), plan.obstacle.split("\n")[1:], loaded
+        )
     blocked = f"waits for {' and '.join(plan.waits_for)}" if plan.waits_for else ""
     return ShownPlan(plan, blocked or _WITHOUT_VALUES.get(plan.exit_code, "fails"), (), loaded)
 

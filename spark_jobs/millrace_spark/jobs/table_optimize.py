@@ -13,7 +13,7 @@ from millrace.control.maintenance.health import Rewrite, health_of
 from millrace.errors import ConservationError, Outcome
 from millrace_spark.delta_io.maintenance import optimize, optimize_conf
 from millrace_spark.layers.maintenance.maintenance import (
-    TableWork,
+    LeasedTable,
     maintenance_conf,
     maintenance_report,
     require_table,
@@ -56,7 +56,7 @@ def run(context: JobContext) -> JobReport:
     return maintenance_report(context, Job.TABLE_OPTIMIZE, Outcome.COMMITTED, done, details, work=work)
 
 
-def _rewrite(context: JobContext, rewrite: Rewrite, file_bytes: int) -> tuple[TableWork, list[Commit]]:
+def _rewrite(context: JobContext, rewrite: Rewrite, file_bytes: int) -> tuple[LeasedTable, list[Commit]]:
     """Rewrite the table's files, and return this run's commits; other writers may commit between them."""
     columns = context.spec.zorder_by if rewrite is Rewrite.Z_ORDER else ()
     conf = {**optimize_conf(file_bytes), **maintenance_conf(context)}

@@ -15,7 +15,7 @@ from millrace.control.maintenance.tombstones import OldTombstones
 from millrace.errors import MillraceError, Outcome
 from millrace_spark.delta_io.maintenance import files_to_vacuum, vacuum
 from millrace_spark.layers.maintenance.maintenance import (
-    TableWork,
+    LeasedTable,
     maintenance_conf,
     maintenance_report,
     require_table,
@@ -55,7 +55,7 @@ def run(context: JobContext) -> JobReport:
 
 
 def _report(
-    context: JobContext, files: int, unneeded: int, expired: OldTombstones, work: TableWork | None
+    context: JobContext, files: int, unneeded: int, expired: OldTombstones, work: LeasedTable | None
 ) -> JobReport:
     keys, is_dry_run = expired.keys if expired.may_go else 0, context.args.dry_run
     deleted, forgot = ("would delete", "would forget") if is_dry_run else ("deleted", "forgot")

@@ -14,7 +14,7 @@ from millrace.contracts.restricted import RESTRICTED
 from millrace.contracts.spec.expectation import Expectation
 from millrace.contracts.spec.expectation_arguments import COMPARISONS, OWN_EXPECTATIONS, SQL
 from millrace_spark.quality.fused.adjustments import Facts
-from millrace_spark.quality.fused.change import Change
+from millrace_spark.quality.fused.change import VersionChange
 from millrace_spark.quality.fused.comparisons import compare_version, compile_comparison
 from millrace_spark.quality.fused.one_pass import ComputedFigures, compute_figures
 from millrace_spark.quality.fused.rule import FusedRule
@@ -52,7 +52,7 @@ def check_rules(
     df: DataFrame,
     rules: Sequence[Expectation],
     version: ComparableVersion | None = None,
-    change: Change | None = None,
+    change: VersionChange | None = None,
     restricted: RestrictedRules = NO_RESTRICTED_RULES,
 ) -> CheckedRules:
     """Check each rule on `df`, one exact table version.
@@ -89,7 +89,7 @@ def _evaluate(
     df: DataFrame,
     rules: Sequence[Expectation],
     version: ComparableVersion | None,
-    change: Change | None,
+    change: VersionChange | None,
     restricted: RestrictedRules,
 ) -> tuple[list[RuleResult], ComputedFigures]:
     if not rules:
@@ -133,7 +133,7 @@ def _evaluate(
 
 
 def _by_figures(
-    df: DataFrame, rules: Mapping[int, FusedRule], change: Change | None
+    df: DataFrame, rules: Mapping[int, FusedRule], change: VersionChange | None
 ) -> tuple[dict[int, RuleResult], ComputedFigures]:
     """Return the results of one pass, and its figures; neither if one of the rules breaks it, as by a wrong pattern."""
     try:
@@ -159,7 +159,7 @@ def _by_figures_alone(df: DataFrame, rule: FusedRule) -> RuleResult:
 
 
 def _in_one_pass(
-    df: DataFrame, rules: Mapping[int, FusedRule], change: Change | None
+    df: DataFrame, rules: Mapping[int, FusedRule], change: VersionChange | None
 ) -> tuple[dict[int, RuleResult], ComputedFigures]:
     figures = compute_figures(df, [rule.figures for rule in rules.values()], change)
     results = {
@@ -180,7 +180,7 @@ def _in_one_pass(
     return results, figures
 
 
-def _judged_by(rule: FusedRule, figures: ComputedFigures, change: Change | None) -> str:
+def _judged_by(rule: FusedRule, figures: ComputedFigures, change: VersionChange | None) -> str:
     names = rule.figures.names
     if not names:
         return ""

@@ -25,7 +25,7 @@ from lakehouse_airflow.pages.reader import MOST_PLANS
 from lakehouse_airflow.ui.links import backfill_form_path, backfill_plan_path, dag_path, run_page_path, table_path
 from lakehouse_airflow.ui.run_notes import dates_of
 from millrace.cli.app import app
-from millrace.control.planning.run_plans import Kind
+from millrace.control.planning.run_plans import PlanKind
 from tests.dags.pages.conftest import deny, deny_rows
 from tests.support.airflow.logins import login
 from tests.support.airflow.planned_lakehouse import DEFECT, SECRET, make_planned_lakehouse
@@ -36,7 +36,7 @@ from tests.support.ledger.delta_tables import day
 
 PAGE = backfill_plan_path("flights")
 WINDOW = "?first=2013-01-01&last=2013-01-04"
-KINDS = [kind.value for kind in Kind]
+KINDS = [kind.value for kind in PlanKind]
 WAITING = """
 from airflow.sdk import DAG
 from lakehouse_airflow.assets import table_asset
@@ -82,7 +82,7 @@ def test_the_page_says_what_lakehouse_plan_says(server: TestClient, option: tupl
     command = ("plan", "--domain", "flights", "--interval", "2013-01-01", "--to", "2013-01-04", "--json", *option)
     answer = CliRunner().invoke(app, command)
     plans: list[dict[str, Any]] = json.loads(answer.stdout)
-    assert {each["kind"] for each in plans} >= {Kind.WRITES, Kind.NOT_READY, Kind.FAILS}
+    assert {each["kind"] for each in plans} >= {PlanKind.WRITES, PlanKind.NOT_READY, PlanKind.FAILS}
     messages = [" ".join(each["message"].split()).removeprefix("nothing to do: ") for each in plans]
     assert planned_rows(plan(server, WINDOW + query)) == [
         (each["table"], each["kind"], message) for each, message in zip(plans, messages, strict=True)

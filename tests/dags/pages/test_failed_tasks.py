@@ -25,7 +25,7 @@ from lakehouse_airflow.ui.links import (
 )
 from millrace.contracts.job.task_result import TaskResult
 from millrace.errors import Outcome
-from millrace.overview.attention import Action, Attention, Kind
+from millrace.overview.attention import Attention, Remedy, Trouble
 from millrace.overview.tables.failed_task import FailedTask
 from millrace.overview.tables.table_overview import TableOverview
 from tests.dags.pages.conftest import deny_rows
@@ -150,13 +150,13 @@ def test_a_failed_task_of_a_hand_written_dag_is_found_by_the_table_that_it_works
 def test_each_cause_leads_to_what_helps() -> None:
     failed = FailedTask("shop", "r1", "silver.orders_gate", -1, NOW)
     table = TableOverview(silver_spec(), failed=(failed,))
-    item = Attention(table, Kind.REFUSED, "refused", Action.OVERRIDE, fields={"version": 2})
+    item = Attention(table, Trouble.REFUSED, "refused", Remedy.OVERRIDE, fields={"version": 2})
     path = trigger_path(OVERRIDE_DAG_ID, table=table.table, task="shop/r1/silver.orders_gate", version=2)
     assert action_path(item, {}) == path
     table = TableOverview(bronze_spec())
-    item = Attention(table, Kind.GIVEN_UP, "given up", Action.DELIVER)
+    item = Attention(table, Trouble.GIVEN_UP, "given up", Remedy.DELIVER)
     assert action_path(item, {}) == table_path(table.table, "files")
-    stale = Attention(table, Kind.STALE, "stale", Action.RUN)
+    stale = Attention(table, Trouble.STALE, "stale", Remedy.RUN)
     for dags, path in ((["by_hand", "shop"], dag_path("shop")), (["by_hand"], dag_path("by_hand"))):
         assert action_path(stale, {"bronze.orders": dags}) == path, "the DAG that loads it, whatever its name"
     assert action_path(stale, {}) == table_path("bronze.orders", "versions")

@@ -19,7 +19,7 @@ from millrace.contracts.job.args import CheckedVersion, DataDocsArgs, Job
 from millrace.contracts.job.requests import QuarantineRequest
 from millrace.control.ops_tables import OpsTables
 from millrace.errors import Outcome
-from millrace.overview.attention import Kind, attention_needed
+from millrace.overview.attention import Trouble, attention_needed
 from millrace.overview.lakehouse import LakehouseReader, no_failed_tasks
 from millrace.overview.lineage.restricted import Restrictions
 from millrace.overview.quarantine import ShownRows
@@ -157,7 +157,7 @@ def test_no_report_question_page_or_log_has_a_value_of_a_restricted_column(
     assert [path for path, text in written.items() if HIDDEN in text] == []
     tables = LakehouseReader(people.paths, people.folder / "tables").read(utc_now(), no_failed_tasks)
     told = attention_needed(tables, utc_now())
-    assert {(item.table.table, item.kind) for item in told} == {(SILVER, Kind.REFUSED), (REGISTER, Kind.APPROVAL)}
+    assert {(item.table.table, item.kind) for item in told} == {(SILVER, Trouble.REFUSED), (REGISTER, Trouble.APPROVAL)}
     assert HIDDEN not in str([(item.cause, item.way_out, item.fields, item.message) for item in told])
     recorded = [deletes, ops.gates.verdicts(SILVER), *ops.gates.results(SILVER)]
     assert HIDDEN not in str(recorded)

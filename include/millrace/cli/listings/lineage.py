@@ -14,7 +14,7 @@ from millrace.cli.views import new_table
 from millrace.contracts.counted import counted
 from millrace.contracts.spec.table_spec import BronzeSpec
 from millrace.errors import UnknownNameError
-from millrace.overview.columns import column_names
+from millrace.overview.described_columns import column_names
 from millrace.overview.lineage.breakage import BrokenPlace, broken_places, stopped_tables
 from millrace.overview.lineage.chains import ColumnChains, Step
 from millrace.specs.problem import did_you_mean

@@ -16,7 +16,7 @@ from millrace.contracts.counted import counted
 from millrace.contracts.spec.table_spec import AnySpec, BronzeSpec, GoldSpec, SilverQuerySpec, SilverSpec
 from millrace.control.kafka.order import sequence_notes
 from millrace.errors import SpecError
-from millrace.overview.columns import column_names
+from millrace.overview.described_columns import column_names
 from millrace.specs.checks.refresh import refresh_notes
 from millrace.specs.checks.sql import checked_catalog, refresh_in_words
 from millrace.specs.problem import SpecsRefusedError

@@ -13,7 +13,7 @@ from millrace.cli.runs.reports import merge_notes
 from millrace.cli.runs.table_plans import reached_intervals
 from millrace.cli.views import MISSING, count, new_table, size
 from millrace.contracts.counted import counted
-from millrace.control.planning.run_plans import Kind, TablePlan
+from millrace.control.planning.run_plans import PlanKind, TablePlan
 from millrace.errors import ExitCode
 
 MAX_SHOWN = 31
@@ -72,7 +72,7 @@ def plan_table(plans: Iterable[TablePlan]) -> Table:
 
 def plan_summary(plans: Sequence[TablePlan]) -> Table:
     """Return what the run of several intervals would do: per table, the number of intervals of each kind."""
-    kinds = [kind for kind in Kind if any(plan.kind is kind for plan in plans)]
+    kinds = [kind for kind in PlanKind if any(plan.kind is kind for plan in plans)]
     numbers = (*kinds, "files", "size")
     shown = new_table("table", *numbers, numbers=numbers)
     for table in dict.fromkeys(plan.table for plan in plans):

@@ -28,7 +28,7 @@ from millrace.control.gates.result import GateResult
 from millrace.control.gates.verdicts import Verdicts, equal_versions, follow_log, summarize, verdicts_on
 from millrace.control.ledger.ops_table import OpsTable
 from millrace.control.ledger.resolution import table_id
-from millrace.control.ledger.states.table_state import Change, TableStates
+from millrace.control.ledger.states.table_state import PartChange, TableStates
 from millrace.control.log.stored_tables import tables_in
 from millrace.control.storage.read_cache import uncached_reads
 from millrace.control.views.folder import rewrite_views
@@ -252,7 +252,7 @@ class Gates:
             verdicts = self._continue(result.table, None if may_lack_it else stored)
             return verdicts
 
-        kept: list[Change] = [(JudgedFigures, partial(newer_figures, now=figures))] if figures else []
+        kept: list[PartChange] = [(JudgedFigures, partial(newer_figures, now=figures))] if figures else []
         self._states.change(result.table, (Verdicts, update), *kept)
         return verdicts
 

@@ -50,7 +50,7 @@ def why_not_due(spec: GoldSpec, catalog: Catalog, ops: OpsTables) -> str:
     batch = ops.ledger.last_recorded(spec.table, verdicts.table_id, Stream(spec.table).name, verdicts.certified)
     if batch is None:
         return f"{spec.table}: no batch has written version {verdicts.certified}, so that its sources are unknown"
-    changes = changes_since(spec, batch, ops)
+    changes = changes_of_values(spec, batch, ops)
     return changes and f"{spec.table}: its spec has changed since version {batch.version}: {changes}"
 
 
@@ -63,7 +63,7 @@ def _why_whole(spec: GoldSpec, catalog: Catalog) -> str:
     return traced_refresh(spec, catalog.specs).reason
 
 
-def changes_since(spec: GoldSpec, batch: Winner, ops: OpsTables) -> str:
+def changes_of_values(spec: GoldSpec, batch: Winner, ops: OpsTables) -> str:
     """Return what has changed in the spec since a batch, if it gives the rows other values; else empty."""
     diff = table_diff(spec, batch, ops)
     changes = [change for change in diff.changes if change.effect in (Effect.REBUILD, Effect.RECOMPUTE)]

@@ -17,7 +17,7 @@ from millrace.errors import ExitCode, MillraceError, NotDeliveredError, NotReady
 from millrace.specs.invalid_spec import InvalidSpec, MaybeInvalidSpec
 
 
-class Kind(StrEnum):
+class PlanKind(StrEnum):
     """What happens to one table in one interval."""
 
     WRITES = "writes"
@@ -72,14 +72,14 @@ class TablePlan:
         return done and not self.after and self.exit_code is ExitCode.OK
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> PlanKind:
         """The plan in one word; a run that writes and then fails counts as failed."""
         if self.skipped:
-            return Kind.SKIPPED
+            return PlanKind.SKIPPED
         if self.exit_code is ExitCode.OK:
-            return Kind.WRITES if self.has_new_data else Kind.UNKNOWN if self.is_partial else Kind.NOTHING
-        refused = dict.fromkeys((ExitCode.GATE_FAILED, ExitCode.DELETES_REFUSED), Kind.REFUSED)
-        return {ExitCode.NOT_READY: Kind.NOT_READY, **refused}.get(self.exit_code, Kind.FAILS)
+            return PlanKind.WRITES if self.has_new_data else PlanKind.UNKNOWN if self.is_partial else PlanKind.NOTHING
+        refused = dict.fromkeys((ExitCode.GATE_FAILED, ExitCode.DELETES_REFUSED), PlanKind.REFUSED)
+        return {ExitCode.NOT_READY: PlanKind.NOT_READY, **refused}.get(self.exit_code, PlanKind.FAILS)
 
     @property
     def message(self) -> str:

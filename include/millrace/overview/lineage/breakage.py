@@ -13,7 +13,7 @@ from typing import Any
 
 from millrace.catalog import Catalog, catalog_of_files
 from millrace.contracts.spec.table_spec import AnySpec
-from millrace.overview.columns import column_names
+from millrace.overview.described_columns import column_names
 from millrace.specs.checks.sql import sql_problems
 from millrace.specs.document import list_at, mapping_at
 from millrace.specs.files import SpecFile, read_spec_file

@@ -15,7 +15,7 @@ from millrace.contracts.spec.expectation_arguments import COLUMN_ARGUMENTS, COLU
 from millrace.contracts.spec.nested_type import type_at
 from millrace.contracts.spec.record_fields import paths_of, quoted
 from millrace.contracts.spec.table_spec import AnySpec, BronzeSpec, GoldSpec, SilverSpec
-from millrace.overview.columns import column_names
+from millrace.overview.described_columns import column_names
 from millrace.sql.expression import Use, expression_of
 from millrace.sql.query.lineage import Place, places_of_columns, places_of_rows
 

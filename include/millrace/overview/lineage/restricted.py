@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from millrace.contracts.restricted import EVERYTHING_RESTRICTED, NOTHING_RESTRICTED, RestrictedColumns
 from millrace.contracts.spec.common_settings import Classification
 from millrace.contracts.spec.table_spec import AnySpec, GoldSpec, SilverSpec
-from millrace.overview.columns import column_names
+from millrace.overview.described_columns import column_names
 
 if TYPE_CHECKING:
     from millrace.overview.lineage.origins import Origin

@@ -47,15 +47,15 @@ class Relative:
 
 def upstream(table: str, tables: Mapping[str, TableOverview]) -> list[Relative]:
     """Return the tables that a table needs, the farthest first."""
-    return _relatives(graph_of(tables).upstream(table), tables)[::-1]
+    return _relatives(_graph(tables).upstream(table), tables)[::-1]
 
 
 def downstream(table: str, tables: Mapping[str, TableOverview]) -> list[Relative]:
     """Return the tables that need a table, the nearest first."""
-    return _relatives(graph_of(tables).downstream(table), tables)
+    return _relatives(_graph(tables).downstream(table), tables)
 
 
-def graph_of(tables: Mapping[str, TableOverview]) -> TableGraph:
+def _graph(tables: Mapping[str, TableOverview]) -> TableGraph:
     """Return which tables read which, also those with wrong specs, as far as these say so."""
     return TableGraph.of(table.spec for table in tables.values())
 

@@ -8,12 +8,12 @@ from dataclasses import replace
 from datetime import datetime
 
 from millrace.contracts.counted import counted
-from millrace.overview.attention import Action, Attention, Kind, attention_needed, failed_task_attention
+from millrace.overview.attention import Attention, Remedy, Trouble, attention_needed, failed_task_attention
 from millrace.overview.runs.run import Run
 from millrace.overview.runs.table_run import TROUBLE, UNFINISHED, TableOutcome, TableRun
 from millrace.overview.tables.table_overview import TableOverview
 
-_BLOCKING = (Kind.WRONG_SPEC, Kind.REFUSED, Kind.APPROVAL, Kind.GIVEN_UP)
+_BLOCKING = (Trouble.WRONG_SPEC, Trouble.REFUSED, Trouble.APPROVAL, Trouble.GIVEN_UP)
 """The kinds of trouble that may have stopped a run; stale rows and many small files have not."""
 
 
@@ -40,7 +40,7 @@ def answer(run: Run, tables: Sequence[TableRun]) -> str:
 def next_steps(tables: Sequence[TableRun], now: datetime) -> list[Attention]:
     """Return what a person should do after a run, the worst first: only what is still to be done."""
     items = [item for each in tables for item in _steps(each, now)]
-    kinds = list(Kind)
+    kinds = list(Trouble)
     return sorted(items, key=lambda item: kinds.index(item.kind))
 
 
@@ -58,7 +58,7 @@ def _steps(shown: TableRun, now: datetime) -> Iterator[Attention]:
             f"{counted(waiting, 'row waits', 'rows wait')} there now"
         )
         since = overview.waiting.oldest if overview.waiting else None
-        yield Attention(overview, Kind.OLD_ROWS, cause, Action.REPLAY, since=since)
+        yield Attention(overview, Trouble.OLD_ROWS, cause, Remedy.REPLAY, since=since)
 
 
 def _look_at_task(shown: TableRun, overview: TableOverview) -> Iterator[Attention]:

@@ -16,7 +16,7 @@ from millrace.overview.tables.table_overview import TableOverview
 from millrace.specs.invalid_spec import InvalidSpec
 
 
-class TableFacts(NamedTuple):
+class OverviewInput(NamedTuple):
     """What an overview is made from; its attributes are those of `overview_of`."""
 
     spec: AnySpec | InvalidSpec
@@ -28,7 +28,7 @@ class TableFacts(NamedTuple):
 class _Known(NamedTuple):
     """What was read last: table -> the facts, table -> its overview, and the overviews with the readers of each."""
 
-    facts: Mapping[str, TableFacts] = {}
+    facts: Mapping[str, OverviewInput] = {}
     overviews: Mapping[str, TableOverview] = {}
     with_readers: Sequence[TableOverview] = ()
 
@@ -39,7 +39,7 @@ class KnownOverviews:
     def __init__(self) -> None:
         self._known = _Known()
 
-    def read(self, facts: Mapping[str, TableFacts], now: datetime) -> list[TableOverview]:
+    def read(self, facts: Mapping[str, OverviewInput], now: datetime) -> list[TableOverview]:
         """Return the overview of each table at a time, in the order of the facts, each with its readers."""
         known = self._known
         overviews = {table: _overview(known, table, of_table, now) for table, of_table in facts.items()}
@@ -48,7 +48,7 @@ class KnownOverviews:
         return list(known.with_readers)
 
 
-def _overview(known: _Known, table: str, facts: TableFacts, now: datetime) -> TableOverview:
+def _overview(known: _Known, table: str, facts: OverviewInput, now: datetime) -> TableOverview:
     overview = known.overviews.get(table)
     if overview and known.facts[table] == facts and holds_at(overview, now):
         return overview

@@ -21,7 +21,7 @@ from millrace.clock import utc_now
 from millrace.contracts.counted import counted
 from millrace.contracts.spec.table_spec import BronzeSpec
 from millrace.contracts.spec.values import LAYERS
-from millrace.overview.columns import column_names
+from millrace.overview.described_columns import column_names
 from millrace.overview.lineage.tables import downstream, upstream
 from millrace.overview.tables.condition import SEVERITY
 from millrace.overview.tables.table_overview import TableOverview

@@ -10,7 +10,7 @@ from millrace.contracts.lake_path import LakePath, S3Path
 from millrace.contracts.restricted import NOTHING_RESTRICTED
 from millrace.contracts.spec.table_spec import AnySpec, BronzeSpec
 from millrace.control.views.scripts import View
-from millrace.overview.columns import described_columns, rules_of_table
+from millrace.overview.described_columns import described_columns, rules_of_table
 from millrace.overview.lineage.restricted import Restrictions
 from millrace.settings import Settings
 from millrace.specs.invalid_spec import InvalidSpec

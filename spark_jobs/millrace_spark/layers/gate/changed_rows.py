@@ -20,7 +20,7 @@ from millrace.control.log.delta_log import Commit, commit_mark
 from millrace.control.log.file_bounds import file_bounds
 from millrace_spark.delta_io.reads import read_changes
 from millrace_spark.quality.fused.adjustments import Facts
-from millrace_spark.quality.fused.change import Change
+from millrace_spark.quality.fused.change import VersionChange
 
 READ_ALL_AFTER = 50
 """After so many versions that were checked by their changes, all rows are read again, and compared with them."""
@@ -57,7 +57,7 @@ def rules_digest(spec: AnySpec, columns: StructType) -> str:
     return f"{spec.suite_hash} {hashlib.sha256(columns.simpleString().encode()).hexdigest()[:16]}"
 
 
-def change_since(last: JudgedFigures | None, judged: JudgedVersion, session: SparkSession) -> Change | None:
+def change_since(last: JudgedFigures | None, judged: JudgedVersion, session: SparkSession) -> VersionChange | None:
     """Return what changed since the last checked version; None if all rows have to be read.
 
     They have to be read if the rules or the columns are others, if something else than batches changed rows, and if
@@ -87,7 +87,7 @@ def change_since(last: JudgedFigures | None, judged: JudgedVersion, session: Spa
         their_feed = read_changes(session, path, last.others[other].version, version)
         if their_feed is not None:
             feeds[other] = their_feed
-    return Change(last, judged.rows, feed, partial(file_bounds, judged.path, judged.version), is_proof, feeds)
+    return VersionChange(last, judged.rows, feed, partial(file_bounds, judged.path, judged.version), is_proof, feeds)
 
 
 def _batches(last: JudgedFigures, other: str, path: LakePath, version: int) -> list[Commit] | None:
@@ -96,7 +96,7 @@ def _batches(last: JudgedFigures, other: str, path: LakePath, version: int) -> l
     return before.batches_upto(path, version) if before and before.table_id == table_id(path) else None
 
 
-def next_figures(judged: JudgedVersion, change: Change | None, lasting: Facts) -> JudgedFigures | None:
+def next_figures(judged: JudgedVersion, change: VersionChange | None, lasting: Facts) -> JudgedFigures | None:
     """Return the figures with which the check of the next version can begin; None if there are none."""
     if not lasting:
         return None

@@ -23,7 +23,7 @@ from millrace_spark.quality.verdicts.carried_figures import RULE as CARRIED
 from millrace_spark.quality.verdicts.carried_figures import way_out as carried_way_out
 from millrace_spark.quality.verdicts.comparable_version import IN_TABLE
 from millrace_spark.quality.verdicts.restricted_rules import RestrictedRules
-from millrace_spark.quality.verdicts.verdict import refusal, warnings_of
+from millrace_spark.quality.verdicts.verdict import refusal_text, warnings_of
 from millrace_spark.runtime.context import JobContext
 
 log = logging.getLogger(__name__)
@@ -110,7 +110,7 @@ def _check(context: JobContext, version: int, verdicts: Verdicts | None) -> tupl
             figures = next_figures(judged, change, checked.lasting)
     found_wrong = failed_verification(verdicts, path, version)
     checks = (found_wrong, *checked.checks) if found_wrong else checked.checks
-    refused = refusal(spec.table, version, checks, certified, context.args.interval)
+    refused = refusal_text(spec.table, version, checks, certified, context.args.interval)
     if found_wrong:
         refused += f"\n{way_out(spec.table)}"
     if any(check.rule == CARRIED for check in checks):

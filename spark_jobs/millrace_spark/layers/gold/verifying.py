@@ -18,7 +18,7 @@ from millrace.contracts.spec.table_spec import GoldSpec
 from millrace.control.gates.verdicts import Verdicts
 from millrace.control.gates.verification import RULE
 from millrace.control.log.batch import Stream, Winner
-from millrace.control.maintenance.verification_due import changes_since
+from millrace.control.maintenance.verification_due import changes_of_values
 from millrace.errors import NotReadyError
 from millrace.sql.expression import expression_of
 from millrace.sql.query.refresh import refresh_of
@@ -107,7 +107,7 @@ def compare_with_sources(context: JobContext, verdicts: Verdicts, sample: int) -
     batch = context.ops.ledger.last_recorded(spec.table, verdicts.table_id, Stream(spec.table).name, version)
     if batch is None:
         raise NotReadyError(f"{spec.table}: no batch has written version {version}, so that its sources are unknown")
-    if changes := changes_since(spec, batch, context.ops):
+    if changes := changes_of_values(spec, batch, context.ops):
         raise NotReadyError(
             f"{spec.table}: its spec has changed since version {batch.version}: {changes}; nothing was compared",
             f"`lakehouse diff {spec.table}` says what to run first.",

@@ -46,7 +46,7 @@ def maintenance_conf(context: JobContext, **facts: str) -> dict[str, str]:
 
 
 @dataclass
-class TableWork:
+class LeasedTable:
     """Maintenance of one table under its lease.
 
     Attributes:
@@ -92,10 +92,11 @@ class TableWork:
 
 
 @contextmanager
-def table_work(context: JobContext, operation: str) -> Iterator[TableWork]:
+def table_work(context: JobContext, operation: str) -> Iterator[LeasedTable]:
     """Work on the job's table, and record the work in `ops.commits` as `operation`, however it ends."""
     table, path = context.spec.table, context.paths.table(context.spec.table)
-    work, before = TableWork(table, path, context.leases, Contest(table, context.spec.conflicts)), latest_version(path)
+    work = LeasedTable(table, path, context.leases, Contest(table, context.spec.conflicts))
+    before = latest_version(path)
     try:
         yield work
     finally:
@@ -121,7 +122,7 @@ def maintenance_report(
     message: str,
     details: dict[str, Any],
     notes: tuple[str, ...] = (),
-    work: TableWork | None = None,
+    work: LeasedTable | None = None,
 ) -> JobReport:
     """Return the report of a maintenance job; `work` is None if it did nothing under the lease.
 

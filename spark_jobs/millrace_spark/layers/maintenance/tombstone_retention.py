@@ -12,7 +12,7 @@ from millrace.control.log.stored_tables import is_table
 from millrace.control.maintenance.tombstones import OldTombstones, old_tombstones
 from millrace.control.planning.stream_positions import stream_position
 from millrace_spark.delta_io.maintenance import count_returned_keys, delete_returned_keys, delete_tombstones
-from millrace_spark.layers.maintenance.maintenance import TableWork
+from millrace_spark.layers.maintenance.maintenance import LeasedTable
 from millrace_spark.runtime.context import JobContext
 
 
@@ -21,7 +21,7 @@ def expired_tombstones(context: JobContext) -> OldTombstones:
     return old_tombstones(context.spec, context.paths, context.ops.ledger, context.now())
 
 
-def delete_expired_tombstones(context: JobContext, session: SparkSession, work: TableWork) -> OldTombstones:
+def delete_expired_tombstones(context: JobContext, session: SparkSession, work: LeasedTable) -> OldTombstones:
     """Delete these tombstones, unless a batch needs them, and return them; the caller holds the table's lease.
 
     Raises:
@@ -52,7 +52,7 @@ def count_unneeded_tombstones(context: JobContext, session: SparkSession) -> int
     return count_returned_keys(session, path, context.paths.table(spec.table), spec.keys) if is_table(path) else 0
 
 
-def delete_unneeded_tombstones(context: JobContext, session: SparkSession, work: TableWork) -> int:
+def delete_unneeded_tombstones(context: JobContext, session: SparkSession, work: LeasedTable) -> int:
     """Delete the tombstones of keys that exist again, and return how many; the caller holds the table's lease.
 
     Raises:

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from millrace.errors import MillraceError
 from millrace_spark.delta_io.tables import OpenSession
-from millrace_spark.layers.maintenance.maintenance import TableWork
+from millrace_spark.layers.maintenance.maintenance import LeasedTable
 from millrace_spark.runtime.session import interrupt
 
 CHECK_PERIOD_S = 1.0
@@ -33,7 +33,7 @@ class _YieldedError(Exception):
 Rewrite = Callable[[SparkSession], None]
 
 
-def in_turns(work: TableWork, open_session: OpenSession, conf: dict[str, str], rewrite: Rewrite) -> None:
+def in_turns(work: LeasedTable, open_session: OpenSession, conf: dict[str, str], rewrite: Rewrite) -> None:
     """Run `rewrite` in a session under `conf` and under the table's lease; run it again after it yielded to batches.
 
     Raises:
@@ -49,7 +49,7 @@ def in_turns(work: TableWork, open_session: OpenSession, conf: dict[str, str], r
 
 
 @contextmanager
-def _interruptible(work: TableWork, session: SparkSession) -> Iterator[None]:
+def _interruptible(work: LeasedTable, session: SparkSession) -> Iterator[None]:
     """Stop the session's operations as soon as a batch waits for the table.
 
     Raises:
@@ -71,7 +71,7 @@ def _interruptible(work: TableWork, session: SparkSession) -> Iterator[None]:
         watch.join()
 
 
-def _interrupt_for_batches(work: TableWork, session: SparkSession, stop: threading.Event, waiting: list[str]) -> None:
+def _interrupt_for_batches(work: LeasedTable, session: SparkSession, stop: threading.Event, waiting: list[str]) -> None:
     """Add batches that wait to `waiting`, and interrupt the session each time: it may be between two operations."""
     while not stop.wait(CHECK_PERIOD_S):
         try:

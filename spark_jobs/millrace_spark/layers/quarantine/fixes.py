@@ -41,7 +41,7 @@ _MAX_VALUE_LENGTH = 100
 
 
 @dataclass(frozen=True)
-class Change:
+class NewValue:
     """The new value of a column.
 
     Attributes:
@@ -109,12 +109,12 @@ def check_rows(session: SparkSession, layer: RowChecker, rows: Sequence[Received
     return [CheckedRow(row, by_id[row.id]["outcome"], tuple(by_id[row.id]["reasons"])) for row in rows]
 
 
-def _assigned_values(schema: StructType, request: QuarantineRequest) -> dict[str, Change]:
+def _assigned_values(schema: StructType, request: QuarantineRequest) -> dict[str, NewValue]:
     """Return column -> its change, from expressions of the command line or operations of a form."""
     require_fixable(request.columns, editable_columns(schema))
-    expressions = {name: Change(_closed(name, sql)) for name, sql in request.assign.items()}
+    expressions = {name: NewValue(_closed(name, sql)) for name, sql in request.assign.items()}
     return expressions | {
-        name: Change(fixed_value(name, fix), is_lost=loses_value(name, fix)) for name, fix in request.fixes.items()
+        name: NewValue(fixed_value(name, fix), is_lost=loses_value(name, fix)) for name, fix in request.fixes.items()
     }
 
 
@@ -128,7 +128,7 @@ def _closed(name: str, sql: str) -> Column:
 
 def _edited_values(
     session: SparkSession, frame: DataFrame, schema: StructType, edits: Sequence[EditedRow]
-) -> tuple[dict[str, Change], DataFrame]:
+) -> tuple[dict[str, NewValue], DataFrame]:
     """Return column -> its change, from edited rows, and the rows joined with their edited values."""
     columns = editable_columns(schema)
     require_fixable({name for edit in edits for name in edit.columns}, columns)
@@ -136,13 +136,13 @@ def _edited_values(
     edited = session.createDataFrame(lines, f"{ROW_ID} string, _line string, {_EDITED} array<string>")
     texts = fields_in(fields_in(F.col("_line"), ["record"])["texts"][0], columns)["texts"]
     joined = frame.join(with_java_functions(edited).withColumn(_EDIT, texts).drop("_line"), ROW_ID)
-    values = dict[str, Change]()
+    values = dict[str, NewValue]()
     for at, name in enumerate(columns):
         text = F.col(_EDIT)[at]
         # JSON has bytes in base64, as `as_received` writes them.
         value = F.try_to_binary(text, F.lit("base64")) if schema[name].dataType == BinaryType() else text
         is_edited = F.array_contains(_EDITED, F.lit(name))
-        values[name] = Change(value, is_edited, is_lost=text.isNotNull() & value.isNull())
+        values[name] = NewValue(value, is_edited, is_lost=text.isNotNull() & value.isNull())
     if CORRUPT in columns:
         # An edit of a column of a record that could not be parsed replaces the record.
         corrupt = values[CORRUPT]
@@ -151,7 +151,7 @@ def _edited_values(
 
 
 def _with_changes(
-    frame: DataFrame, schema: StructType, changes: Mapping[str, Change], restricted: RestrictedColumns
+    frame: DataFrame, schema: StructType, changes: Mapping[str, NewValue], restricted: RestrictedColumns
 ) -> DataFrame:
     """Return `ROW_ID`, the changed rows as JSON in `received`, and the invalid values as texts in `_invalid`."""
     kinds = {field.name: field.dataType.simpleString() for field in schema.fields}

@@ -25,7 +25,7 @@ _VERSION, _IS_ADDED, _ROWS = "_version", "_is_added", "_rows"
 
 
 @dataclass(frozen=True)
-class Change:
+class VersionChange:
     """What changed between the last checked version and the one that is checked.
 
     Attributes:
@@ -69,7 +69,7 @@ class Adjusted:
 
 
 def adjust_by_change(
-    change: Change,
+    change: VersionChange,
     flat: Mapping[str, Column],
     adjust: Mapping[str, Adjustment],
     groups: Sequence[Group],

@@ -9,7 +9,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 
 from millrace_spark.quality.fused.adjustments import Adjustment, Facts, differing
-from millrace_spark.quality.fused.change import Adjusted, Change, adjust_by_change, together
+from millrace_spark.quality.fused.change import Adjusted, VersionChange, adjust_by_change, together
 from millrace_spark.quality.fused.changed_values import add_differences, differences
 from millrace_spark.quality.fused.groups import OF_GROUPS, Group, group_figure, group_totals
 from millrace_spark.quality.fused.other_tables import Reference, add_missing, missing_rows, more_missing_rows
@@ -64,7 +64,7 @@ class ComputedFigures:
     wrong: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
 
 
-def compute_figures(df: DataFrame, figures: Iterable[Figures], change: Change | None = None) -> ComputedFigures:
+def compute_figures(df: DataFrame, figures: Iterable[Figures], change: VersionChange | None = None) -> ComputedFigures:
     """Compute the figures of several rules, each figure once.
 
     One query reads the rows that changed, and one the version: the rows whose values changed in number, and all rows
@@ -87,7 +87,7 @@ def compute_figures(df: DataFrame, figures: Iterable[Figures], change: Change | 
     return replace(whole, wrong=differing({name: computed.facts[name] for name in computed.adjusted}, whole.facts))
 
 
-def _compute(df: DataFrame, of_rules: Sequence[Figures], change: Change | None) -> ComputedFigures:
+def _compute(df: DataFrame, of_rules: Sequence[Figures], change: VersionChange | None) -> ComputedFigures:
     flat = {name: figure for rule in of_rules for name, figure in rule.flat.items()}
     adjust = {name: adjustment for rule in of_rules for name, adjustment in rule.adjust.items()}
     groups = sorted({group for rule in of_rules for group in rule.groups})

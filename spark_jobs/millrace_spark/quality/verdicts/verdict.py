@@ -10,7 +10,9 @@ from millrace.contracts.job.report import CheckResult
 from millrace.contracts.spec.expectation import Action, Severity
 
 
-def refusal(table: str, version: int, checks: Sequence[CheckResult], certified: int | None, interval: Interval) -> str:
+def refusal_text(
+    table: str, version: int, checks: Sequence[CheckResult], certified: int | None, interval: Interval
+) -> str:
     """Return why a version is refused, and on a second line what to do; empty if its checks let it pass.
 
     Args:
@@ -25,7 +27,7 @@ def refusal(table: str, version: int, checks: Sequence[CheckResult], certified: 
     ...     rule="expect_table_row_count_to_be_between()", action="fail", passed=False,
     ...     expected={"min_value": 1}, observed=0, reason="an empty day means the feed is broken",
     ... )
-    >>> print(refusal("silver.flights", 7, [check], 6, day))
+    >>> print(refusal_text("silver.flights", 7, [check], 6, day))
     silver.flights version 7 refused: expect_table_row_count_to_be_between(min_value=1) observed 0 \
 (an empty day means the feed is broken); readers stay on version 6
     Fix the data or the rule, then run the table again: `lakehouse run --table silver.flights --interval 2013-01-05`, \

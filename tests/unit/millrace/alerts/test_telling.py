@@ -15,7 +15,7 @@ from millrace.alerts.down_servers import DownServer
 from millrace.alerts.open_alerts import OpenAlerts, tell_resolved
 from millrace.alerts.telling import MOST_MESSAGES, Links, Told, tell
 from millrace.alerts.told import CLAIM_FOR, ToldAlerts
-from millrace.overview.attention import Attention, Kind, attention_needed
+from millrace.overview.attention import Attention, Trouble, attention_needed
 from millrace.overview.lakehouse import LakehouseReader, no_failed_tasks
 from millrace.paths import LakehousePaths
 from tests.support.airflow.shown_lakehouse import EVIL, make_shown_lakehouse
@@ -83,7 +83,7 @@ def test_each_kind_of_cause_is_told_once_with_cause_action_and_link(run: Tell, i
     mail = Inbox()
     for _ in range(3):
         run(items, mail=mail)
-    kinds = {Kind.WRONG_SPEC, Kind.REFUSED, Kind.APPROVAL, Kind.STALE, Kind.OLD_ROWS}
+    kinds = {Trouble.WRONG_SPEC, Trouble.REFUSED, Trouble.APPROVAL, Trouble.STALE, Trouble.OLD_ROWS}
     assert {alert.kind for alert in mail.alerts} == {kind.value for kind in kinds}
     assert len(mail.alerts) == len(items) == len({alert.key for alert in mail.alerts})
     for alert, item in zip(mail.alerts, items, strict=True):
@@ -107,13 +107,13 @@ def test_no_text_of_a_source_becomes_html_a_mention_or_a_second_line_of_a_subjec
 def test_a_cause_that_changes_its_text_is_not_told_again_but_one_that_came_back_is(
     run: Tell, items: list[Attention]
 ) -> None:
-    mail, stale = Inbox(), next(item for item in items if item.kind is Kind.STALE)
+    mail, stale = Inbox(), next(item for item in items if item.kind is Trouble.STALE)
     for now in ([stale], [replace(stale, cause="its newest row is older still")], [], [stale]):
         run(now, mail=mail)
     assert mail.tables == [stale.table.table] * 2
     mail.alerts.clear()
     for files in (("a.json",), ("a.json", "b.json"), ("b.json",), ("b.json", "a.json")):
-        run([replace(items[0], kind=Kind.GIVEN_UP, subjects=files)], mail=mail)
+        run([replace(items[0], kind=Trouble.GIVEN_UP, subjects=files)], mail=mail)
     assert len(mail.alerts) == 3, "a further file is a new cause, and a.json came back"
 
 
@@ -197,7 +197,7 @@ def test_a_message_is_resolved_once_when_all_its_causes_are_gone(
     run: Tell, resolve: Resolve, items: list[Attention]
 ) -> None:
     pager = Inbox()
-    files = replace(items[0], kind=Kind.GIVEN_UP, subjects=("a.json", "b.json"))
+    files = replace(items[0], kind=Trouble.GIVEN_UP, subjects=("a.json", "b.json"))
     run([files], pager=pager)
     for now in ([files], [replace(files, subjects=("b.json",))], [], []):
         resolve(now, pager=pager)
@@ -217,9 +217,9 @@ def test_a_cause_that_comes_back_opens_its_message_again(run: Tell, resolve: Res
 
 
 def test_a_wrong_spec_resolves_nothing_of_its_table(run: Tell, resolve: Resolve, items: list[Attention]) -> None:
-    pager, refused = Inbox(), next(item for item in items if item.kind is Kind.REFUSED)
+    pager, refused = Inbox(), next(item for item in items if item.kind is Trouble.REFUSED)
     run([refused], mail=Inbox())
-    resolve([replace(refused, kind=Kind.WRONG_SPEC)], pager=pager)
+    resolve([replace(refused, kind=Trouble.WRONG_SPEC)], pager=pager)
     assert pager.alerts == []
     resolve([], pager=pager)
     assert pager.tables == [refused.table.table]

@@ -12,7 +12,7 @@ from millrace.control.ledger.ledger import Ledger
 from millrace.control.ledger.resolution import table_id
 from millrace.control.log.batch import FileFact
 from millrace.control.maintenance.health import FILES_PER_TABLE
-from millrace.overview.attention import Action, Attention, Kind, attention_needed
+from millrace.overview.attention import Attention, Remedy, Trouble, attention_needed
 from millrace.overview.lakehouse import LakehouseReader, no_failed_tasks
 from millrace.overview.tables.condition import Condition
 from millrace.overview.tables.table_overview import TableOverview
@@ -43,7 +43,7 @@ def test_a_file_needs_a_person_after_its_last_attempt(tmp_path: Path) -> None:
         assert needed(tmp_path) == [], f"after {attempt} attempts"
         Ledger(paths).record_files(FileEvent.FAILED, SPEC.table, table_id(paths.table(SPEC.table)), day(), files)
     [item] = needed(tmp_path)
-    assert (item.kind, item.action) == (Kind.GIVEN_UP, Action.DELIVER)
+    assert (item.kind, item.action) == (Trouble.GIVEN_UP, Remedy.DELIVER)
     assert item.cause == f"{EVIL} was given up after 3 attempts, and 1 more file"
     assert set(item.subjects) == {EVIL, "b.json"}
 
@@ -61,7 +61,7 @@ def test_rows_that_readers_use_and_changed_rules_refuse_need_a_person(tmp_path: 
     assert needed(tmp_path) == []
     judge(passed=False, suite_hash=SPEC.suite_hash)
     [item] = needed(tmp_path)
-    assert (item.kind, item.action, item.fields) == (Kind.REFUSED, Action.OVERRIDE, {"version": version})
+    assert (item.kind, item.action, item.fields) == (Trouble.REFUSED, Action.OVERRIDE, {"version": version})
     assert item.cause.startswith("readers use its rows, which its rules refuse since these were changed: ")
     assert overview(tmp_path).condition is Condition.REFUSED
     judge(passed=True, suite_hash=SPEC.suite_hash)
@@ -71,6 +71,6 @@ def test_rows_that_readers_use_and_changed_rules_refuse_need_a_person(tmp_path: 
 def test_only_far_too_many_files_need_a_person(tmp_path: Path) -> None:
     load_batch(tmp_path, SPEC)
     table = overview(tmp_path)
-    for files, kinds in ((FILES_PER_TABLE + 1, []), (FILES_PER_TABLE + 2, [Kind.HEALTH])):
+    for files, kinds in ((FILES_PER_TABLE + 1, []), (FILES_PER_TABLE + 2, [Trouble.HEALTH])):
         many = replace(table, measures=table.measures.model_copy(update={"files": files}))
         assert [item.kind for item in attention_needed([many], NOW)] == kinds

@@ -10,7 +10,7 @@ import pytest
 from millrace.control.ledger.states import recent_batches
 from millrace.control.maintenance.retention import CERTIFIED_READERS, readers_of
 from millrace.overview import readers
-from millrace.overview.attention import Action, Kind, attention_needed
+from millrace.overview.attention import Remedy, Trouble, attention_needed
 from millrace.overview.lakehouse import LakehouseReader, no_failed_tasks
 from millrace.overview.tables.table_overview import TableOverview
 from millrace.paths import LakehousePaths
@@ -62,13 +62,13 @@ def test_the_readers_are_those_that_vacuum_finds(root: Path) -> None:
 
 
 def test_a_reader_in_danger_needs_a_person(root: Path) -> None:
-    for days, kinds in ((14, []), (16, [Kind.HEALTH])):
+    for days, kinds in ((14, []), (16, [Trouble.HEALTH])):
         later = datetime.now(UTC) + timedelta(days=days)
         items = attention_needed([table(root, now=later)], later)
         assert [item.kind for item in items] == kinds, days
     [item] = items
     assert item.cause == "VACUUM is refused, because it would soon cut off silver.orders (version 1)"
-    assert (item.action, item.names) == (Action.RUN, ["bronze.orders health silver.orders"])
+    assert (item.action, item.names) == (Remedy.RUN, ["bronze.orders health silver.orders"])
     load_batch(root, SILVER, sources=sources_reading(root, bronze__orders=(1, 2)))
     assert attention_needed([table(root, now=later)], later) == []
 

@@ -12,7 +12,7 @@ from millrace.contracts.spec.table_spec import SilverSpec
 from millrace.control.ledger.states.all_states import AllStates
 from millrace.control.ops_tables import OpsTables
 from millrace.control.planning.planner import Planner
-from millrace.control.planning.run_plans import Kind, RunPlanner
+from millrace.control.planning.run_plans import PlanKind, RunPlanner
 from millrace.errors import NotReadyError
 from millrace.overview.tables.overview_from_state import overview_of
 from millrace.overview.tables.questions import Questions
@@ -39,7 +39,7 @@ def test_only_whole_days_count_when_the_time_is_over(tmp_path: Path) -> None:
     part = plan(tmp_path, 4)
     assert list(part.intervals) == DAYS[:1]
     assert part.unplanned == DAYS[1:]
-    assert [(work.table, work.kinds) for work in part.tables][:1] == [(BRONZE.table, {Kind.NOT_READY: 1})]
+    assert [(work.table, work.kinds) for work in part.tables][:1] == [(BRONZE.table, {PlanKind.NOT_READY: 1})]
     assert list(plan(tmp_path, 99).intervals) == DAYS
     with pytest.raises(NotReadyError, match="2013-01-01 was not planned in 2 seconds"):
         plan(tmp_path, 2)

@@ -42,7 +42,7 @@ class StatePart(BaseModel):
 
 Part = TypeVar("Part", bound=StatePart)
 
-Change: TypeAlias = tuple[type[StatePart], Callable[[Any], StatePart | None]]
+PartChange: TypeAlias = tuple[type[StatePart], Callable[[Any], StatePart | None]]
 """A kind of part, and the function that returns the new part for the stored one."""
 
 
@@ -104,7 +104,7 @@ class TableStates:
         self._known[table] = stored = cached_object(self._folder / table, partial(self._stored, table))
         return _part(stored.parts, kind)
 
-    def change(self, table: str, *changes: Change) -> None:
+    def change(self, table: str, *changes: PartChange) -> None:
         """Replace some parts of the table's state in one step; all other parts stay, and None removes a part.
 
         Raises:
@@ -126,7 +126,7 @@ class TableStates:
         return not stored.etag or self._objects.delete_if_match(table, stored.etag)
 
     @_retry_after_conflict
-    def _try_change(self, table: str, changes: Sequence[Change]) -> bool:
+    def _try_change(self, table: str, changes: Sequence[PartChange]) -> bool:
         known = self._known.pop(table, None)
         stored = known or self._stored(table)
         parts = _changed(stored.parts, changes)
@@ -162,7 +162,7 @@ def tolerate_state_errors(table: str) -> Iterator[None]:
         log.warning("%s: its next reader computes its state again: %s", table, first_line(error))
 
 
-def _changed(before: dict[str, Any], changes: Sequence[Change]) -> dict[str, Any]:
+def _changed(before: dict[str, Any], changes: Sequence[PartChange]) -> dict[str, Any]:
     """Return the parts after some changes."""
     parts = dict(before)
     for kind, change in changes:

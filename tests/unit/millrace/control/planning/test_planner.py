@@ -17,7 +17,7 @@ from millrace.control.ledger.ledger import Ledger
 from millrace.control.log.batch import FileFact, Stream, Winner
 from millrace.control.planning.advice import Advice
 from millrace.control.planning.planner import Planner
-from millrace.control.planning.run_plans import Kind, RunPlanner
+from millrace.control.planning.run_plans import PlanKind, RunPlanner
 from millrace.errors import ExitCode, NotReadyError, TornLogError
 from millrace.paths import LakehousePaths
 from millrace.settings import Settings
@@ -121,9 +121,9 @@ def test_a_run_fails_by_a_file_with_other_content_unless_the_spec_says_what_that
     deliver("new.json")
     settings = Settings(root=root, landing=str(landing), tables=landing)
     for on_changed_file, kind, code in (
-        ("reject", Kind.FAILS, ExitCode.BAD_INPUT),
-        ("append_new_version", Kind.WRITES, ExitCode.OK),
-        ("replace", Kind.WRITES, ExitCode.OK),
+        ("reject", PlanKind.FAILS, ExitCode.BAD_INPUT),
+        ("append_new_version", PlanKind.WRITES, ExitCode.OK),
+        ("replace", PlanKind.WRITES, ExitCode.OK),
     ):
         source = {"landing": "orders", "format": "json", "on_changed_file": on_changed_file}
         spec = bronze_spec(source=source)
@@ -189,6 +189,6 @@ def test_a_plan_that_stops_early_says_so_and_takes_nothing_for_known(
     winner = load_batch(root, BRONZE, files=tuple(list_files(BRONZE, LocalLanding(str(landing)), day())))
     judge(root, BRONZE, winner.version)
     [plan] = RunPlanner(planner).interval([BRONZE], day())
-    assert (plan.kind, plan.is_idle, plan.has_new_data) == (Kind.UNKNOWN, False, False)
+    assert (plan.kind, plan.is_idle, plan.has_new_data) == (PlanKind.UNKNOWN, False, False)
     [whole] = RunPlanner(Planner(catalog_of(BRONZE), settings)).interval([BRONZE], day())
-    assert (whole.kind, whole.message) == (Kind.NOTHING, "nothing to do: 0 new of 51 files")
+    assert (whole.kind, whole.message) == (PlanKind.NOTHING, "nothing to do: 0 new of 51 files")

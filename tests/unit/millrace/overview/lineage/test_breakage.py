@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from millrace.catalog import Catalog, load_catalog
-from millrace.overview.columns import column_names
+from millrace.overview.described_columns import column_names
 from millrace.overview.lineage.breakage import broken_places, stopped_tables
 from millrace.overview.lineage.chains import ColumnChains
 from millrace.specs.checks.sql import sql_problems

@@ -15,7 +15,7 @@ from millrace.contracts.spec.table_spec import SilverSpec
 from millrace.control.ledger.commit_history import TableWrite
 from millrace.control.ops_tables import OpsTables
 from millrace.errors import Outcome
-from millrace.overview.attention import Action, Kind
+from millrace.overview.attention import Remedy, Trouble
 from millrace.overview.lakehouse import LakehouseReader, no_failed_tasks
 from millrace.overview.runs.run import Run, RunTask, Work
 from millrace.overview.runs.run_overview import answer, next_steps
@@ -85,7 +85,7 @@ def test_nothing_is_to_be_done_about_an_earlier_table(root: Path) -> None:
     write, gate = task(Work.WRITE, "failed"), task(Work.GATE, "failed", checked=2)
     now = shown(root, run_of(replace(write, ended=NOW), replace(gate, ended=NOW, checked=4)))
     assert not now.is_of_earlier_table
-    assert [step.kind for step in next_steps([now], NOW)] == [Kind.FAILED]
+    assert [step.kind for step in next_steps([now], NOW)] == [Trouble.FAILED]
     early = now.overview.created - timedelta(seconds=1)
     earlier = shown(root, run_of(replace(write, ended=early), replace(gate, ended=early)))
     assert (earlier.outcome, earlier.is_of_earlier_table) == (TableOutcome.REFUSED, True)
@@ -99,7 +99,7 @@ def test_a_failed_task_is_to_be_looked_at_and_says_what_helps(root: Path) -> Non
     lost = TaskResult(outcome=Outcome.CONFLICT, message="lost 7 to run-9\n\nWait.")
     run = run_of(task(Work.WRITE, "failed", result=lost, tries=3, ended=NOW), task(Work.GATE, "upstream_failed"))
     [step] = next_steps([shown(root, run)], NOW)
-    assert (step.kind, step.action) == (Kind.FAILED, Action.LOOK)
+    assert (step.kind, step.action) == (Trouble.FAILED, Remedy.LOOK)
     assert step.cause.startswith("the task orders.WRITE failed after 3 tries: other writers came first")
     assert "7" not in step.cause, "alerts tell the cause to people who may see no value of a row"
     assert step.message == ["lost 7 to run-9", "Wait."]

@@ -12,7 +12,7 @@ from millrace.control.ledger.states.table_state import StatePart, TableState
 from millrace.control.maintenance.retention import CERTIFIED_READERS
 from millrace.overview.tables.condition import Condition
 from millrace.overview.tables.freshness import freshness_of
-from millrace.overview.tables.known_overviews import KnownOverviews, TableFacts
+from millrace.overview.tables.known_overviews import KnownOverviews, OverviewInput
 from millrace.overview.tables.questions import Questions
 from tests.support.documents.specs import bronze_spec, silver_spec
 from tests.support.ledger.delta_tables import day
@@ -43,10 +43,10 @@ def certified() -> TableState:
     return state(measures, passed_with(NOW.isoformat()))
 
 
-def facts(silver: TableState, questions: Questions = NOTHING_ASKED) -> dict[str, TableFacts]:
+def facts(silver: TableState, questions: Questions = NOTHING_ASKED) -> dict[str, OverviewInput]:
     return {
-        BRONZE.table: TableFacts(BRONZE, NEVER_RUN, NOTHING_ASKED, ()),
-        SILVER.table: TableFacts(SILVER, silver, questions, ()),
+        BRONZE.table: OverviewInput(BRONZE, NEVER_RUN, NOTHING_ASKED, ()),
+        SILVER.table: OverviewInput(SILVER, silver, questions, ()),
     }
 
 

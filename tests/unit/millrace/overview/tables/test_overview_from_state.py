@@ -17,7 +17,7 @@ from millrace.control.ledger.states.table_state import StatePart, TableState
 from millrace.control.ledger.states.waiting_rows import WaitingRows
 from millrace.control.log.batch import BatchSources, Winner
 from millrace.errors import Outcome
-from millrace.overview.attention import Action, attention_needed
+from millrace.overview.attention import Remedy, attention_needed
 from millrace.overview.tables.condition import Condition
 from millrace.overview.tables.failed_task import FailedTask
 from millrace.overview.tables.overview_from_state import overview_of
@@ -59,9 +59,9 @@ def refused_after_pass() -> Verdicts:
 def test_a_refused_version_can_be_let_pass_until_its_rows_were_restored() -> None:
     refused = shown(refused_after_pass(), batches(BatchSources(), BatchSources()), measures(1))
     assert (refused.condition, refused.since) == (Condition.REFUSED, NOW + timedelta(days=2))
-    assert [item.action for item in attention_needed([refused], NOW)] == [Action.OVERRIDE]
+    assert [item.action for item in attention_needed([refused], NOW)] == [Remedy.OVERRIDE]
     restored = shown(refused_after_pass(), batches(BatchSources(), BatchSources(), BatchSources(restores=1)))
-    assert [item.action for item in attention_needed([restored], NOW)] == [Action.RUN]
+    assert [item.action for item in attention_needed([restored], NOW)] == [Remedy.RUN]
 
 
 def test_a_gate_that_failed_is_no_trouble_once_readers_have_the_rows_that_it_refused() -> None:
@@ -163,7 +163,7 @@ def test_a_version_of_maintenance_is_not_a_batch_without_a_check() -> None:
 def test_deletes_wait_only_until_a_batch_has_read_their_source_version() -> None:
     asked = Deletes(SPEC.table, "t", day().start, "bronze.orders", "s", 5, 3, 4, ("order_id=secret",), "it lacks them")
     [item] = attention_needed([shown(questions=Questions([asked]))], NOW)
-    assert (item.action, item.fields) == (Action.ALLOW_DELETES, {"version": 5})
+    assert (item.action, item.fields) == (Remedy.ALLOW_DELETES, {"version": 5})
     assert item.way_out.startswith("If the source lost them")
     assert "secret" not in item.cause, "a sample is a value of a row"
     for upto, condition in ((4, Condition.APPROVAL), (5, Condition.UNCHECKED)):

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from millrace.contracts.interval import Interval
 from millrace.contracts.job.report import CheckResult
 from millrace_spark.quality.verdicts.json_safe import json_safe
-from millrace_spark.quality.verdicts.verdict import refusal, warnings_of
+from millrace_spark.quality.verdicts.verdict import refusal_text, warnings_of
 
 DAY = Interval(start=datetime(2013, 1, 5, tzinfo=UTC), end=datetime(2013, 1, 6, tzinfo=UTC))
 ROW_COUNT = "expect_table_row_count_to_be_between()"
@@ -28,15 +28,15 @@ def check(rule: str, *, passed: bool = False, action: str = "fail", **found: Any
 
 
 def test_a_failed_warning_does_not_block_and_is_reported() -> None:
-    assert refusal("silver.planes", 1, [], None, DAY) == ""
+    assert refusal_text("silver.planes", 1, [], None, DAY) == ""
     checks = [check(NOT_NULL, action="warn", unexpected_rows=3)]
-    assert refusal("silver.planes", 4, checks, 3, DAY) == ""
+    assert refusal_text("silver.planes", 4, checks, 3, DAY) == ""
     assert warnings_of("silver.planes", 4, checks) == (f"silver.planes version 4: {NOT_NULL} is failed by 3 rows",)
 
 
 def test_a_refusal_names_the_rule_the_failure_where_readers_stay_and_what_to_do() -> None:
     failed = check(ROW_COUNT, expected={"min_value": 1}, observed=0, reason="an empty day means the feed is broken")
-    assert refusal("silver.flights", 7, [check(NOT_NULL, passed=True), failed], 6, DAY) == (
+    assert refusal_text("silver.flights", 7, [check(NOT_NULL, passed=True), failed], 6, DAY) == (
         "silver.flights version 7 refused: expect_table_row_count_to_be_between(min_value=1) observed 0 "
         "(an empty day means the feed is broken); readers stay on version 6\n"
         "Fix the data or the rule, then run the table again: `lakehouse run --table silver.flights --interval "
@@ -52,7 +52,7 @@ def test_rows_samples_arguments_and_further_failures_are_in_the_first_line() -> 
         check("expect_column_to_exist(wings)"),
         check(NOT_NULL, action="warn"),
     ]
-    line = refusal("gold.fleet", 2, checks, 1, DAY)
+    line = refusal_text("gold.fleet", 2, checks, 1, DAY)
     assert (
         "expect_column_values_to_be_between(price, max_value=10) is failed by 2 rows, such as 1, 7; and 1 more" in line
     )
@@ -62,17 +62,19 @@ def test_rows_samples_arguments_and_further_failures_are_in_the_first_line() -> 
         (check(NOT_NULL, error="there is no column model"), "could not be checked: there is no column model"),
         (check(NOT_NULL, unexpected_rows=1, against="silver.a version 4"), "by 1 row, against silver.a version 4; "),
     ):
-        assert said in refusal("gold.fleet", 2, [failed], None, DAY)
+        assert said in refusal_text("gold.fleet", 2, [failed], None, DAY)
 
 
 def test_the_most_severe_failure_comes_first_however_the_spec_orders_them() -> None:
     checks = [check(NOT_NULL, severity="warning", unexpected_rows=1), check(ROW_COUNT, severity="critical", observed=0)]
-    assert refusal("gold.fleet", 2, checks, 1, DAY).startswith(f"gold.fleet version 2 refused: {ROW_COUNT} observed")
+    assert refusal_text("gold.fleet", 2, checks, 1, DAY).startswith(
+        f"gold.fleet version 2 refused: {ROW_COUNT} observed"
+    )
 
 
 def test_a_warning_names_its_severity_unless_that_is_warning() -> None:
     checks = [check(NOT_NULL, action="warn", severity=severity) for severity in ("info", "warning", "critical")]
-    assert refusal("gold.fleet", 2, checks, 1, DAY) == ""
+    assert refusal_text("gold.fleet", 2, checks, 1, DAY) == ""
     assert warnings_of("gold.fleet", 2, checks) == (
         f"critical: gold.fleet version 2: {NOT_NULL} failed",
         f"gold.fleet version 2: {NOT_NULL} failed",
@@ -82,7 +84,7 @@ def test_a_warning_names_its_severity_unless_that_is_warning() -> None:
 
 def test_a_rule_that_was_not_evaluated_is_reported_and_refuses_nothing() -> None:
     checks = [check(ROW_COUNT, passed=True, not_judged="1 of 7 versions are known")]
-    assert refusal("gold.fleet", 2, checks, 1, DAY) == ""
+    assert refusal_text("gold.fleet", 2, checks, 1, DAY) == ""
     assert warnings_of("gold.fleet", 2, checks) == (
         f"gold.fleet version 2: {ROW_COUNT} was not checked: 1 of 7 versions are known",
     )

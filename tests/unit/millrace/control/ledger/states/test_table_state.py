@@ -16,7 +16,7 @@ from millrace.control.gates.gates import Gates
 from millrace.control.ledger.ledger import Ledger
 from millrace.control.ledger.resolution import read_position, table_id
 from millrace.control.ledger.states.all_states import AllStates
-from millrace.control.ledger.states.table_state import Change, StatePart, TableStates
+from millrace.control.ledger.states.table_state import PartChange, StatePart, TableStates
 from millrace.control.storage.objects import LocalObjectStore, StoredObject
 from millrace.paths import LakehousePaths
 from tests.support.documents.specs import silver_spec
@@ -113,7 +113,7 @@ def test_the_state_agrees_with_the_history_after_any_steps_and_any_crash(
 def _once_then_die(change: Callable[..., None]) -> Callable[..., None]:
     """Allow the removal of a part, and end before the put of a part."""
 
-    def dying(self: TableStates, table: str, *changes: Change) -> None:
+    def dying(self: TableStates, table: str, *changes: PartChange) -> None:
         if "_drop_outdated_state" in getattr(changes[0][1], "__qualname__", ""):
             change(self, table, *changes)
             return
