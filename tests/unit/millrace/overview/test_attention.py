@@ -61,7 +61,7 @@ def test_rows_that_readers_use_and_changed_rules_refuse_need_a_person(tmp_path: 
     assert needed(tmp_path) == []
     judge(passed=False, suite_hash=SPEC.suite_hash)
     [item] = needed(tmp_path)
-    assert (item.kind, item.action, item.fields) == (Trouble.REFUSED, Action.OVERRIDE, {"version": version})
+    assert (item.kind, item.action, item.fields) == (Trouble.REFUSED, Remedy.OVERRIDE, {"version": version})
     assert item.cause.startswith("readers use its rows, which its rules refuse since these were changed: ")
     assert overview(tmp_path).condition is Condition.REFUSED
     judge(passed=True, suite_hash=SPEC.suite_hash)
