@@ -19,7 +19,7 @@ from tests.support.documents.specs import bronze_document
 from tests.support.killed_drivers.batches import assert_killed, run_successfully, succeeded
 from tests.support.killed_drivers.drivers import OwnProcess
 from tests.support.killed_drivers.outcome import states_of_files
-from tests.support.killed_drivers.places import KILLER, KILLER_LOADED, KILLER_READ_AGAIN
+from tests.support.killed_drivers.places import KILLER, KILLER_LOADED, KILLER_READ_AGAIN, RESCUED_READ
 from tests.support.lakehouse import Lakehouse, order
 
 BRONZE = "bronze.orders"
@@ -86,6 +86,16 @@ def test_a_file_that_kills_whoever_closes_its_batch_is_left_out_of_that(shop: La
     loaded = FileStatus.LOADED, 1, 1
     assert status_of(shop) == {"a.json": loaded, KILLER: loaded, "z.json": loaded}
     assert run_successfully(OwnProcess(), shop, BRONZE).outcome is Outcome.NO_OP
+
+
+def test_files_that_can_be_read_alone_keep_their_refused_rows_however_often_the_closing_dies(shop: Lakehouse) -> None:
+    shop.change_spec(BRONZE, lambda spec: {**spec, "source": {**spec["source"], "max_attempts_per_file": 1}})
+    for _the_first_and_two_more in range(3):
+        assert_killed(OwnProcess().run(shop, BRONZE, dies=RESCUED_READ))
+    report = succeeded(OwnProcess().run(shop, BRONZE, dies=RESCUED_READ))
+    assert len(shop.quarantine(BRONZE)) == 3
+    assert not any("in no quarantine" in note for note in report.notes)
+    assert any(note.startswith("batch 1 may have rescued values that nobody has counted") for note in report.notes)
 
 
 def test_of_the_files_that_may_have_killed_a_driver_one_is_loaded_at_a_time_in_the_whole_lakehouse(

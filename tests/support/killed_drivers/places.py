@@ -200,6 +200,7 @@ FILES_LOADED = _place(
     "between the rows of the files and the closing", _after(OpsTable, "append", _has_event(FileEvent.LOADED))
 )
 RESULT_RECORDED = _place("between the result of a gate and its figures", _after(OpsTable, "append", _has_result))
+RESCUED_READ = _place("when it looks for rescued values", _before(bronze, "rescued_fields"))
 BEFORE_REPORT = _place("before the report", _before(JobReport, "save"))
 COLUMNS_RECORDED = _place(
     "after the record of new columns", _after(NewColumns, "record", lambda *args, **_: bool(args[3]))

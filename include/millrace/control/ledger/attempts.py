@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -57,22 +57,27 @@ class Attempts:
             raise
 
     @contextmanager
-    def closing(
-        self, intent: Intent, files: Collection[FileFact], is_death: Callable[[Exception], bool]
-    ) -> Iterator[None]:
-        """Record that files of a committed batch are read again to close it; and if the run lives on, that it does.
+    def closing(self, intent: Intent, alone: FileFact | None, is_death: Callable[[Exception], bool]) -> Iterator[None]:
+        """Record that records of a committed batch are read again to close it; and if the run lives on, that it does.
 
-        Without the second event, `deaths_in_closing` counts a death for each of the files.
+        Args:
+            intent: the batch; its driver died after the commit.
+            alone: the file that is read, without the others of the batch; None if all are read.
+            is_death: whether an error is one of a Spark that died.
         """
-        outlived = [file_event(FileEvent.OUTLIVED, intent, file) for file in files]
-        self._files.append([file_event(FileEvent.CLOSING, intent, file) for file in files])
+        events = self._files if alone else self._batches
+
+        def event(kind: str) -> list[dict[str, Any]]:
+            return [file_event(FileEvent(kind), intent, alone) if alone else batch_event(BatchEvent(kind), intent)]
+
+        events.append(event(FileEvent.CLOSING))
         try:
             yield
         except Exception as error:
             if not is_death(error):
-                self._record_failure(self._files, outlived)
+                self._record_failure(events, event(FileEvent.OUTLIVED))
             raise
-        self._files.append(outlived)
+        events.append(event(FileEvent.OUTLIVED))
 
     def _record_failure(self, events: OpsTable, rows: list[dict[str, Any]]) -> None:
         try:
@@ -80,13 +85,14 @@ class Attempts:
         except Exception as error:  # noqa: BLE001  must not hide the error of the attempt, such as a full disk
             log.warning("%s: the next run takes this attempt for dead: %s", rows[0]["table"], first_line(error))
 
-    def deaths_in_closing(self, intent: Intent) -> Counter[str]:
-        """Return path -> how many runs died while they read the file again to close a batch, alone or with others."""
-        deaths, kinds = Counter[str](), [FileEvent.CLOSING, FileEvent.OUTLIVED]
+    def deaths_in_closing(self, intent: Intent) -> tuple[int, Counter[str]]:
+        """Return how many runs died while they read a batch again to close it: all of it, and path -> a file alone."""
         of_batch: dict[str, list[Any]] = {"token": [intent.token], "batch_seq": [intent.batch_seq]}
-        for row in self._files.find(intent.table, ("event", "path"), event=kinds, **of_batch):
-            deaths[row["path"]] += 1 if row["event"] == FileEvent.CLOSING else -1
-        return deaths
+        deaths, begun = Counter[str](), Counter({FileEvent.CLOSING.value: 1, FileEvent.OUTLIVED.value: -1})
+        whole = self._batches.find(intent.table, ("event",), event=begun.keys(), **of_batch)
+        for row in self._files.find(intent.table, ("event", "path"), event=begun.keys(), **of_batch):
+            deaths[row["path"]] += begun[row["event"]]
+        return sum(begun[row["event"]] for row in whole), deaths
 
     def dead(self, table: str, table_id: str, attempts: Mapping[str, Mapping[str, int]]) -> dict[str, DeadAttempt]:
         """Return path -> its last dead attempt, for paths that have one; an attempt without an intent wrote nothing.

@@ -90,12 +90,15 @@ class BatchEvent(StrEnum):
     """The events of an attempt, in this order; one that has failed has no further event.
 
     An attempt without a further event goes on, or its driver died. Only attempts to load landing files record that they
-    have failed.
+    have failed. `closing` means that a run reads landing files again to close the batch of a dead driver, and
+    `outlived` that this run has lived on, whether it could close the batch or not.
     """
 
     INTENT = "intent"
     FAILED = "failed"
     COMMITTED = "committed"
+    CLOSING = "closing"
+    OUTLIVED = "outlived"
     CLOSED = "closed"
 
 
@@ -111,7 +114,7 @@ class FileEvent(StrEnum):
     - unreachable: the storage did not deliver the file, which counts as no attempt.
     - seen: the loaded file has another time and the same content, which need not be read again.
     - touched: the failed file has another time and the same content.
-    - closing: a run reads the file again to close the batch of a dead driver, which has loaded it.
+    - closing: a run reads the file again, alone, before it closes the batch of a dead driver, which has loaded it.
     - outlived: that run has lived on, whether it could read the file or not.
     """
 

@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from millrace.contracts.job.findings import Findings
+from millrace.contracts.job.findings import FieldsOfOneColumn, Findings, RescuedValues
 from millrace.contracts.job.report import RowCounts
 from millrace.contracts.spec.table_spec import BronzeSpec
 from millrace.control.gates.conservation import rows_of_rebuild
@@ -167,14 +167,14 @@ class BronzeIngest:
         whole = BatchPlan(winner.intent.sources, self._context.ops.ledger.files_of(winner.intent))
         if winner.token in self._observations or sources.replay:
             return self._close(winner, whole, whole)
-        with self.records.reading_again(winner, whole, partial(self._read_refused, winner)) as left:
-            return self._close(winner, whole, left)
+        with self.records.reading_again(winner, whole, partial(self._read_refused, winner)) as (left, finds_rescued):
+            return self._close(winner, whole, left, finds_rescued=finds_rescued)
 
-    def _close(self, winner: Winner, whole: BatchPlan, plan: BatchPlan) -> Closing:
+    def _close(self, winner: Winner, whole: BatchPlan, plan: BatchPlan, *, finds_rescued: bool = True) -> Closing:
         """Close a batch by the records of `plan`: all of `whole`, or those of them that can still be read."""
         counts = self._count_records(winner, plan)
         if plan != whole:
-            counts = counts_with_lost(self._context, winner, plan.sources, counts)
+            counts = counts_with_lost(self._context, winner, whole, plan, counts)
         rows = self._row_counts(winner, counts)
         if winner.intent.sources.replay:
             with self._context.open_session({}) as session:
@@ -185,13 +185,7 @@ class BronzeIngest:
         quarantine = QuarantineWrite(self._context.paths, winner, counts["quarantined"], replaced)
         refused_rows = partial(self._refused_rows, winner, plan)
         grew = quarantine.run(self._context.open_session, refused_rows)
-        added = added_files(self._context.paths.table(self.spec.table), winner)
-        any_case = self.spec.source.field_names == "any_case"
-        # If no file can be read again, it may be for a value that was rescued.
-        added = added if plan.files or not whole.files else []
-        rescued, repeated = rescued_fields(added, winner, record_columns(self.spec), any_case)
-        if self._context.restricted(self.spec.table):
-            rescued, repeated = without_samples(rescued, repeated)
+        rescued, repeated = self._rescued_fields(winner) if finds_rescued else ((), ())
         self.drift.propose(self.spec, rescued)
         dropped: list[DroppedRows] = []
         if counts["dropped"]:
@@ -207,6 +201,12 @@ class BronzeIngest:
             lacking=lacking_files(whole.files, rows_of_file, self._declared),
         )
         return Closing(rows, rows_of_file, findings, grew)
+
+    def _rescued_fields(self, winner: Winner) -> tuple[tuple[RescuedValues, ...], tuple[FieldsOfOneColumn, ...]]:
+        added = added_files(self._context.paths.table(self.spec.table), winner)
+        any_case = self.spec.source.field_names == "any_case"
+        rescued, repeated = rescued_fields(added, winner, record_columns(self.spec), any_case)
+        return without_samples(rescued, repeated) if self._context.restricted(self.spec.table) else (rescued, repeated)
 
     def by_schema(
         self, session: SparkSession, rows: Sequence[ReceivedRow]

@@ -111,7 +111,9 @@ class KafkaRecords:
         return records.withColumn("_position", F.col("_offset"))
 
     @contextmanager
-    def reading_again(self, winner: Winner, plan: BatchPlan, read: Callable[[BatchPlan], None]) -> Iterator[BatchPlan]:
+    def reading_again(
+        self, winner: Winner, plan: BatchPlan, read: Callable[[BatchPlan], None]
+    ) -> Iterator[tuple[BatchPlan, bool]]:
         """Enter with the plan of a committed batch, without the messages that the brokers have deleted since."""
         topic_ids, offsets = plan.sources.topic_ids, plan.sources.offsets
         available = self._cluster.available_offsets(self._spec.kafka_source, offsets)
@@ -122,7 +124,7 @@ class KafkaRecords:
             return min(max(first, oldest), end), end
 
         left = {topic: {at: span(topic, at, *ends) for at, ends in spans.items()} for topic, spans in offsets.items()}
-        yield BatchPlan(plan.sources.model_copy(update={"offsets": left}))
+        yield BatchPlan(plan.sources.model_copy(update={"offsets": left})), True
 
     def blame(self, error: Exception, plan: BatchPlan, spec: BronzeSpec) -> None:
         """Name the message that does not fit a strict spec; no part of a topic can be left out.

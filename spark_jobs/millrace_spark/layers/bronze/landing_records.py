@@ -154,11 +154,14 @@ class LandingRecords:
         return sum(parquet_rows(LandingFile(self._landing, file.path)) for file in plan.files if file.size)
 
     @contextmanager
-    def reading_again(self, winner: Winner, plan: BatchPlan, read: Callable[[BatchPlan], None]) -> Iterator[BatchPlan]:
-        """Enter with the plan of a committed batch, to close it, without the files that killed the drivers which tried.
+    def reading_again(
+        self, winner: Winner, plan: BatchPlan, read: Callable[[BatchPlan], None]
+    ) -> Iterator[tuple[BatchPlan, bool]]:
+        """Enter with the plan of a committed batch, to close it, and whether to look for what it has rescued.
 
-        After a death each file is first read alone, so that the one that kills is found (ADR 59). A file that still
-        kills after `max_attempts_per_file` further attempts is left out: its accepted rows are in the table.
+        After a death each file is first read alone, so that the one that kills is found (ADR 59). A file that kills
+        `max_attempts_per_file` drivers is left out: its accepted rows are in the table. If each file can be read, and
+        the closing has killed so many drivers after the first, nobody looks for rescued values.
 
         Args:
             winner: the batch; its driver died after the commit.
@@ -169,23 +172,22 @@ class LandingRecords:
             BadInputError: a file has other content, or does not exist any more.
         """
         attempts, intent = self._context.ops.ledger.attempts, winner.intent
-        deaths = attempts.deaths_in_closing(intent)
-        tolerated = 1 + self._spec.landing_source.max_attempts_per_file
-        left = [file for file in plan.files if deaths[file.path] < tolerated]
+        together, alone = attempts.deaths_in_closing(intent)
+        limit = self._spec.landing_source.max_attempts_per_file
+        left = tuple(file for file in plan.files if alone[file.path] < limit)
         require_as_loaded(self._spec, left, self._landing, self._inspect_once)
-        has_died = any(deaths[file.path] for file in left)
+        has_died = together > 0 or any(alone.values())
         with self._context.leases.suspects() if has_died else nullcontext():
-            for file in sorted(left, key=lambda file: deaths[file.path]) if has_died else ():
-                with attempts.closing(intent, [file], is_death):
+            for file in sorted(left, key=lambda file: alone[file.path]) if has_died else ():
+                with attempts.closing(intent, file, is_death):
                     read(replace(plan, files=(file,)))
-            if killers := [file.path for file in plan.files if file not in left]:
+            if together > limit:
                 self._context.notes.append(
-                    f"records of {', '.join(killers)} that were refused are in no quarantine: the driver or its Spark "
-                    f"died whenever it read them again to close batch {winner.batch_seq}; the accepted rows are in the "
-                    "table; have corrections delivered under another name"
+                    f"batch {winner.batch_seq} may have rescued values that nobody has counted: the driver or its Spark "
+                    "died whenever it closed the batch"
                 )
-            with attempts.closing(intent, left, is_death):
-                yield replace(plan, files=tuple(left))
+            with attempts.closing(intent, None, is_death):
+                yield replace(plan, files=left), together <= limit
 
     def blame(self, error: Exception, plan: BatchPlan, spec: BronzeSpec) -> None:
         """Remember what made a write fail, so that the next plan loads the other files, or reads a copy of this one.
