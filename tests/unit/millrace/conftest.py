@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
 import pytest
+import typer.testing
 from click.testing import Result
 from typer.testing import CliRunner
 
 from millrace.cli.app import app
 from millrace.settings import Settings
 from tests.support.cli import Lakehouse, installation
+
+# Typer's runner builds all commands anew for each call, which costs more than most of them.
+typer.testing._get_command = cache(typer.testing._get_command)
 
 
 @pytest.fixture

@@ -180,10 +180,10 @@ class Trickle(io.TextIOBase):
 RECORD = 1 << 20
 
 
-def problem_of(text: str, size: int = 3) -> str:
+def problem_of(text: str, size: int = 3, limit: int = RECORD) -> str:
     """Return why a text is no array; empty for a sound array."""
     try:
-        require_array(Trickle(text, size), FileLimits(record=ByteSize(RECORD)))
+        require_array(Trickle(text, size), FileLimits(record=ByteSize(limit)))
     except ValueError as error:
         return str(error)
     return ""
@@ -232,13 +232,16 @@ def test_an_array_that_is_too_large_for_a_task_is_refused_with_the_way_out(monke
     assert problem.startswith("an array of more than 1 MiB, which is too large for a task; have it delivered as JSON")
 
 
-@pytest.mark.parametrize("size", [1 << 18, 1 << 21])
+@pytest.mark.parametrize("size", [1 << 15, 1 << 18])
 def test_a_record_of_an_array_over_the_limit_is_found_before_it_is_whole_in_memory(size: int) -> None:
-    largest = f'{{"a": "{"x" * (RECORD - 9)}"}}'
-    assert problem_of(f"[1, {largest}, {largest}]", size) == ""
-    for record in (largest.replace("x", "xx", 1), "7" * (RECORD + 1), f"[{'[],' * RECORD}[]]"):
-        problem = problem_of(f"[1, {record}, 2]", size)
-        assert problem.startswith("it has a record of more than 1.0 MiB, and source.limits.record is 1.0 MiB; correct")
+    limit = 1 << 17
+    largest = f'{{"a": "{"x" * (limit - 9)}"}}'
+    assert problem_of(f"[1, {largest}, {largest}]", size, limit) == ""
+    for record in (largest.replace("x", "xx", 1), "7" * (limit + 1), f"[{'[],' * limit}[]]"):
+        problem = problem_of(f"[1, {record}, 2]", size, limit)
+        assert problem.startswith(
+            "it has a record of more than 128.0 KiB, and source.limits.record is 128.0 KiB; correct"
+        )
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from tests.support.model_database import model_database
 
 COLUMNS = ("a", "b", "c")
 SOURCES = ("f", "w")
-QUERIES = 120
+QUERIES = 80
 
 
 class Writer:
