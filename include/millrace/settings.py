@@ -6,7 +6,7 @@ import json
 import os
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
 from pydantic import Field, SecretStr, model_validator
 from pydantic_settings import BaseSettings, DotEnvSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
@@ -18,6 +18,9 @@ from millrace.errors import ProjectError
 from millrace.paths import OWN, SCHEMA_FILE, LakehousePaths, RunPaths
 
 JARS = ".jars"
+
+GateReads: TypeAlias = Literal["cheaper", "changes", "all_rows"]
+"""Which rows a gate reads, see `Settings`."""
 
 _IN_PROJECT = {"root": "data/lakehouse", "landing": "data/landing", "tables": "tables", "jars": JARS}
 """Setting of a place -> where it is in a project by default."""
@@ -147,6 +150,10 @@ class Settings(ProjectSettings):
             asks nobody, and then refuses them. If it is not set, Airflow asks, and the command line acts alone.
         row_values_for: who may see values of rows on pages and in questions: `editors`, who may edit the DAG of the
             table's domain, or `log_readers`, who may read the logs of its tasks.
+        gate_reads: which rows a gate reads: `cheaper`, what changed since the last checked version or all rows, by
+            their cost; `changes`, what changed, where the results follow from that; `all_rows`.
+        gate_proof_after: after how many versions that were checked by what changed a gate reads all rows as well, and
+            compares.
         kafka: Kafka cluster -> its client's settings with librdkafka's names, as JSON:
             `{"main": {"bootstrap.servers": "broker:9092"}}`. They may hold secrets, so they are never shown.
         airflow: the Airflow to which `lakehouse run` announces certified versions, as JSON:
@@ -166,6 +173,8 @@ class Settings(ProjectSettings):
     s3_connection: str = ""
     second_person: bool | None = None
     row_values_for: Literal["editors", "log_readers"] = "editors"
+    gate_reads: GateReads = "cheaper"
+    gate_proof_after: int = Field(default=50, ge=1)
     kafka: dict[str, dict[str, str]] = Field(default_factory=dict, repr=False)
     airflow: AirflowAccess | None = None
     metrics_token: SecretStr = SecretStr("")
@@ -209,6 +218,6 @@ class Settings(ProjectSettings):
     def environment(self) -> dict[str, str]:
         """Return the environment variables that give another process the same settings."""
         places = {name: str(place) for name, place in self.absolute() if isinstance(place, Path | S3Path | str)}
-        names = ("kafka", "second_person", "keep_runs_days", "keep_commits_days")
+        names = ("kafka", "second_person", "keep_runs_days", "keep_commits_days", "gate_proof_after")
         others = {name: json.dumps(value) for name in names if (value := getattr(self, name)) is not None}
         return {f"LAKEHOUSE_{name.upper()}": value for name, value in (places | others).items()}

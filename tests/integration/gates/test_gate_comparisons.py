@@ -10,7 +10,6 @@ from millrace.contracts.job.args import Job
 from millrace.contracts.job.report import CheckResult, JobReport
 from millrace.control.gates.gates import Gates
 from millrace.errors import Outcome
-from millrace_spark.layers.gate import changed_rows
 from tests.support.documents.specs import bronze_document, silver_document
 from tests.support.given import given
 from tests.support.lakehouse import Lakehouse, order
@@ -132,7 +131,7 @@ def test_values_that_another_table_lacks_refuse_the_version_until_it_has_them(la
 
 @pytest.mark.slow
 def test_values_are_looked_up_where_either_table_changed(lakehouse: Lakehouse, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(changed_rows, "FEW_ROWS", -1000)
+    monkeypatch.setenv("LAKEHOUSE_GATE_READS", "changes")
     state_rules(lakehouse, rule_of_known(lakehouse))
     given(lakehouse, KNOWN, [{"order_id": "o1"}], 1)
     first = given(lakehouse, BRONZE, [order(1, 1)], 1)

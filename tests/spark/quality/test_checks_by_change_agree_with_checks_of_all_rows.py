@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -15,7 +14,6 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from millrace.contracts.spec.expectation import Expectation
-from millrace_spark.layers.gate import changed_rows
 from millrace_spark.quality.suites import CheckedRules
 from tests.support.quality.checked_table import OTHER, CheckedTable, Step
 from tests.support.quality.odd_frames import EDGES, PAIRS, arrow, rows, rule
@@ -29,13 +27,6 @@ SETTINGS = [
     {"day": "NULL", "at": "NULL"},
 ]  # fmt: skip
 LONG_MONEY = pa.schema([("long_money", pa.decimal128(38, 10))])
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _changes_are_followed_in_small_tables() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(changed_rows, "FEW_ROWS", -(10**9))
-        yield
 
 
 def steps() -> st.SearchStrategy[Step]:
@@ -125,18 +116,16 @@ def test_a_check_by_what_changed_has_the_results_of_a_check_of_all_rows(
     rules: list[Expectation],
     changes: list[list[tuple[Step, bool]]],
 ) -> None:
-    table = CheckedTable(tmp_path_factory.mktemp("checked"), rules)
+    table = CheckedTable(tmp_path_factory.mktemp("checked"), rules, proof_after=1)  # every second change is a proof
     table.create(arrow(first), arrow(of_other))
     agreed(*table.check())
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(changed_rows, "READ_ALL_AFTER", 1)  # every second change is a proof
-        for steps_of_check in changes:
-            for step, to_other in steps_of_check:
-                table.apply(step, to_other=to_other)
-            by_change, of_all_rows = table.check()
-            agreed(by_change, of_all_rows)
-            of_others = [check for check in by_change.checks if "_in_other_table" in check.rule]
-            assert [check.unexpected_rows for check in of_others] == missing_by_joins(spark, table)
+    for steps_of_check in changes:
+        for step, to_other in steps_of_check:
+            table.apply(step, to_other=to_other)
+        by_change, of_all_rows = table.check()
+        agreed(by_change, of_all_rows)
+        of_others = [check for check in by_change.checks if "_in_other_table" in check.rule]
+        assert [check.unexpected_rows for check in of_others] == missing_by_joins(spark, table)
 
 
 @pytest.mark.usefixtures("spark")

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import Row
+from pyspark.sql import Row, SparkSession
 from pyspark.sql.connect.dataframe import DataFrame
 
 from millrace.contracts.spec.expectation import Expectation
-from millrace_spark.layers.gate import changed_rows
+from millrace_spark.quality.verdicts.rule_result import ALL_ROWS
+from tests.support.ledger.delta_tables import intent_of
 from tests.support.quality.checked_table import CheckedTable
 from tests.support.quality.odd_frames import rule
 
@@ -31,7 +32,6 @@ def plans(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return collect(frame)
 
     monkeypatch.setattr(DataFrame, "collect", explain_and_collect)
-    monkeypatch.setattr(changed_rows, "FEW_ROWS", -(10**9))  # all rows of this small table would cost less
     return made
 
 
@@ -83,3 +83,24 @@ def test_rules_by_the_change_read_it_once_and_list_the_files_of_each_combination
     assert {check.judged_by for check in checked.checks} == {"the change since version 0"}
     # Delta looks for the files of two columns' values, and for those of a pair of columns.
     assert [listings(plan) for plan in plans] == [0, 3, *of_all_rows]
+
+
+def test_a_large_table_is_judged_by_what_changed_unless_much_did_or_the_setting_says_otherwise(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    greatest = rule("expect_column_max_to_be_between", {"column": "n", "max_value": 10**9})
+    table = CheckedTable(tmp_path, [greatest], "cheaper")
+    table.create(pa.table({"n": range(510_000)}), pa.table({"n": [1]}))
+    batch = intent_of("t", 1).user_metadata()
+
+    def judged_by(rows: int) -> str:
+        new = spark.range(rows).toDF("n").write.format("delta").option("userMetadata", batch)
+        new.mode("append").save(str(table.path))
+        [check] = table.check()[0].checks
+        return check.judged_by
+
+    assert [judged_by(rows) for rows in (1, 100, 4_000)] == [ALL_ROWS, "the change since version 1", ALL_ROWS]
+    table.reads = "changes"
+    assert judged_by(4_000) == "the change since version 3"
+    table.reads = "all_rows"
+    assert judged_by(1) == ALL_ROWS

@@ -25,7 +25,6 @@ from millrace.control.log.batch import Intent, Winner
 from millrace.control.quarantine.events import QuarantineEvents, RowEvent
 from millrace_spark.delta_io import tables
 from millrace_spark.layers.bronze import bronze
-from millrace_spark.layers.gate import changed_rows
 from millrace_spark.layers.gold import gold
 from millrace_spark.layers.rebuild import switching, undoing
 from millrace_spark.layers.rebuild.staged_builds import StagedBuild
@@ -64,7 +63,7 @@ def _place(name: str, arrange: Arrange) -> str:
 
 def judge_few_rows_by_change(patches: pytest.MonkeyPatch) -> None:
     """Let gates judge also the small tables of tests by what changed, as they do with large ones."""
-    patches.setattr(changed_rows, "FEW_ROWS", -1000)
+    patches.setenv("LAKEHOUSE_GATE_READS", "changes")
 
 
 def _after(owner: Any, name: str, when: Condition = lambda *_, **__: True) -> Arrange:

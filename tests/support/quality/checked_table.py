@@ -14,6 +14,7 @@ from millrace.control.gates.judged_figures import JudgedFigures
 from millrace.control.ledger.states.measures import table_rows
 from millrace.control.log.batch import BatchSources
 from millrace.control.log.delta_log import latest_version
+from millrace.settings import GateReads
 from millrace_spark.delta_io.reads import read_version
 from millrace_spark.layers.gate.changed_rows import JudgedVersion, change_since, next_figures
 from millrace_spark.quality.fused.one_pass import GATE_CONF
@@ -31,10 +32,16 @@ column and a condition, `delete` with a condition, `restore`, or `optimize`."""
 
 
 class CheckedTable:
-    """A Delta table with rules, a second one whose values the rules may require, and the figures of the last check."""
+    """A Delta table with rules, a second one whose values the rules may require, and the figures of the last check.
 
-    def __init__(self, folder: Path, rules: list[Expectation]) -> None:
+    All rows of a small table cost less than what changed: other `reads` than those of `Settings` are the rule here.
+    """
+
+    def __init__(
+        self, folder: Path, rules: list[Expectation], reads: GateReads = "changes", proof_after: int = 50
+    ) -> None:
         self.path, self.other, self.rules = folder / "table", folder / "other", rules
+        self.reads, self.proof_after = reads, proof_after
         self.last: JudgedFigures | None = None
 
     def create(self, first: pa.Table, of_other: pa.Table) -> None:
@@ -68,7 +75,7 @@ class CheckedTable:
         judged = JudgedVersion(self.path, version, "rules", table_rows(self.path, version), others)
         with own_session(GATE_CONF) as session:
             df, compared = read_version(session, self.path, version), self._compared(session, judged)
-            change = change_since(self.last, judged, session)
+            change = change_since(self.last, judged, session, self.reads, self.proof_after)
             by_change = check_rules(df, self.rules, compared, change)
             of_all_rows = check_rules(df, self.rules, compared) if change else by_change
         self.last = next_figures(judged, change, by_change.lasting)

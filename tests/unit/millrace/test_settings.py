@@ -24,7 +24,9 @@ from millrace.settings import Settings
 def test_another_process_has_the_same_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kafka = {"main": {"bootstrap.servers": "broker:9092", "sasl.password": "s3cret"}}
     places = {"root": tmp_path / "lake", "landing": tmp_path, "tables": tmp_path, "jars": tmp_path}
-    settings = Settings(**places, kafka=kafka, second_person=False, keep_runs_days=10, keep_commits_days=20)
+    settings = Settings(
+        **places, kafka=kafka, second_person=False, keep_runs_days=10, keep_commits_days=20, gate_proof_after=7
+    )
     for name, value in settings.environment().items():
         monkeypatch.setenv(name, value)
     assert Settings() == settings

@@ -18,14 +18,12 @@ from millrace.control.ledger.resolution import table_id
 from millrace.control.ledger.states.measures import table_rows
 from millrace.control.log.delta_log import Commit, commit_mark
 from millrace.control.log.file_bounds import file_bounds
+from millrace.settings import GateReads
 from millrace_spark.delta_io.reads import read_changes
 from millrace_spark.quality.fused.adjustments import Facts
 from millrace_spark.quality.fused.change import VersionChange
 
-READ_ALL_AFTER = 50
-"""After so many versions that were checked by their changes, all rows are read again, and compared with them."""
-
-FEW_ROWS = 500_000
+_FEW_ROWS = 500_000
 """All rows are read of a version with fewer rows: that costs less than the two queries of a change, whose cost is
 mostly that of planning."""
 
@@ -57,26 +55,36 @@ def rules_digest(spec: AnySpec, columns: StructType) -> str:
     return f"{spec.suite_hash} {hashlib.sha256(columns.simpleString().encode()).hexdigest()[:16]}"
 
 
-def change_since(last: JudgedFigures | None, judged: JudgedVersion, session: SparkSession) -> VersionChange | None:
+def change_since(
+    last: JudgedFigures | None, judged: JudgedVersion, session: SparkSession, reads: GateReads, proof_after: int
+) -> VersionChange | None:
     """Return what changed since the last checked version; None if all rows have to be read.
 
     They have to be read if the rules or the columns are others, if something else than batches changed rows, and if
-    there is no change feed. They are also read if that costs less: if there are few rows, or many changed, here and in
-    the tables whose values the rules require. After `READ_ALL_AFTER` versions the change is a proof, for which all
-    rows are read, too.
+    there is no change feed. They may also be read because that costs less: if there are few rows, or many changed, here
+    and in the tables whose values the rules require.
+
+    Args:
+        last: the figures of the last checked version.
+        judged: the version that is checked.
+        session: the session of the gate.
+        reads: the setting `gate_reads`.
+        proof_after: after how many versions that were checked by what changed the change is a proof, for which all rows
+            are read, too.
     """
-    if last is None or last.table_id != table_id(judged.path) or last.rules != judged.rules:
+    if reads == "all_rows" or last is None or last.table_id != table_id(judged.path) or last.rules != judged.rules:
         return None
     batches = last.batches_upto(judged.path, judged.version)
     if batches is None:
         return None
     of_others = {other: _batches(last, other, *at) for other, at in judged.others.items()}
     known = {other: of_other for other, of_other in of_others.items() if of_other is not None}
-    is_proof = last.adjusted >= READ_ALL_AFTER
+    is_proof = last.adjusted >= proof_after
     every = [*batches, *chain.from_iterable(known.values())]
     all_rows = judged.rows + sum(table_rows(*judged.others[other]) for other in known)
     changed = sum(commit.changed_rows for commit in every)
-    if every and all_rows < FEW_ROWS + _READS_OF_CHANGE * changed and not is_proof:
+    is_cheaper = bool(every) and all_rows < _FEW_ROWS + _READS_OF_CHANGE * changed
+    if reads == "cheaper" and is_cheaper and not is_proof:
         return None
     feed = read_changes(session, judged.path, last.version, judged.version) if batches else None
     if batches and feed is None:

@@ -104,7 +104,8 @@ def _check(context: JobContext, version: int, verdicts: Verdicts | None) -> tupl
             compared = comparable_version(context, session, version, facts, others)
             digest, required = rules_digest(spec, frame.schema), required_tables(context, others)
             judged = JudgedVersion(path, version, digest, facts[IN_TABLE], required)
-            change = change_since(context.ops.gates.judged_figures(spec.table), judged, session)
+            last, settings = context.ops.gates.judged_figures(spec.table), context.settings
+            change = change_since(last, judged, session, settings.gate_reads, settings.gate_proof_after)
             restricted = RestrictedRules(context.restricted(spec.table), context.restricted)
             checked = check_rules(frame, spec.table_rules, compared, change, restricted)
             figures = next_figures(judged, change, checked.lasting)
