@@ -15,14 +15,14 @@ _LONGEST = 60
 _NEW_WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
-def column_names(fields: Iterable[str], reserved: Collection[str]) -> dict[str, str]:
+def names_of_fields(fields: Iterable[str], reserved: Collection[str]) -> dict[str, str]:
     """Return column -> field, for different fields; a field with a valid name keeps it.
 
     Args:
         fields: the names of the fields, in their order.
         reserved: words in small letters that no column should have as its name.
 
-    >>> column_names(["Order ID", "order_id", "orderId", "Größe", "2nd", "_id", "日本", "order"], ["order"])
+    >>> names_of_fields(["Order ID", "order_id", "orderId", "Größe", "2nd", "_id", "日本", "order"], ["order"])
     {'order_id_2': 'Order ID', 'order_id': 'order_id', 'order_id_3': 'orderId', 'grosse': 'Größe', \
 'column_2nd': '2nd', 'id': '_id', 'column_7': '日本', 'order_': 'order'}
     """

@@ -79,7 +79,7 @@ class LocalCopy:
                 return False
 
 
-def delivered_files(landing: Landing, folder: str) -> DeliveredFiles:
+def files_of_source(landing: Landing, folder: str) -> DeliveredFiles:
     """Return the last files of the most frequent format below the folder.
 
     Raises:

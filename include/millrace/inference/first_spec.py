@@ -22,9 +22,9 @@ from millrace.contracts.spec.record_fields import field_text
 from millrace.contracts.spec.table_spec import parse_spec
 from millrace.control.landing.landing import Landing
 from millrace.errors import BadInputError
-from millrace.inference.column_names import column_names
+from millrace.inference.column_names import names_of_fields
 from millrace.inference.delivered_fields import guess_of_files
-from millrace.inference.delivered_files import DeliveredFiles, copies, delivered_files
+from millrace.inference.delivered_files import DeliveredFiles, copies, files_of_source
 from millrace.inference.delivered_rows import FILE, DeliveredRows, identifier
 from millrace.inference.guess import Guess, cause_of
 from millrace.inference.readings import FieldReading, readings_of
@@ -73,7 +73,7 @@ def guessed_source(
         BadInputError: no file has the format of its name, also where only its rows show it, or no record has a field.
         MemoryError: the rows need more memory.
     """
-    delivered = delivered_files(landing, folder)
+    delivered = files_of_source(landing, folder)
     most = {"memory_limit": f"{memory}B"} if memory else {}
     try:
         with (
@@ -83,7 +83,7 @@ def guessed_source(
             files = copies(landing, delivered, Path(scratch))
             guess = guess_of_files(reader, delivered.format, files, Path(scratch))
             words = reader.execute("SELECT keyword_name FROM duckdb_keywords() WHERE keyword_category = 'reserved'")
-            names = column_names(filter(None, guess.fields), {word for (word,) in words.fetchall()})
+            names = names_of_fields(filter(None, guess.fields), {word for (word,) in words.fetchall()})
             if not names:
                 raise BadInputError(f"the records of the files in {landing.location(folder)} have no field")
             columns = {field: guess.columns.get(field, field) for field in names.values()}
@@ -124,7 +124,7 @@ def _text(table: str, source: GuessedSource) -> str:
         reading = source.readings[field_name]
         remarks = [f"{guess.absent[field_name]} of the files lack it"] if guess.absent[field_name] else []
         remarks += [guess.remarks[field_name]] if field_name in guess.remarks else []
-        # `column_names` puts an underscore after words that SQL keeps for itself.
+        # `names_of_fields` puts an underscore after words that SQL keeps for itself.
         remarks += [f"{field_name} would need quotes in SQL"] if name == f"{field_name}_" else []
         comment = f"  # {'; '.join(remarks)}" if remarks else ""
         path = {"from": field_text(field_name)} if name != field_name else {}

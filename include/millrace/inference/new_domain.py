@@ -22,7 +22,7 @@ from millrace.control.landing.reader_process import read_apart
 from millrace.errors import BadInputError, NotReadyError, first_line
 from millrace.inference.column_names import plain_name
 from millrace.inference.day_folders import day_of
-from millrace.inference.delivered_files import delivered_files, has_known_format, paths_below
+from millrace.inference.delivered_files import files_of_source, has_known_format, paths_below
 from millrace.inference.first_silver import silver_text
 from millrace.inference.first_spec import guessed_source
 
@@ -137,7 +137,7 @@ def source_tables(
         NotReadyError: all of its files are empty.
     """
     limits = limits or FileLimits(memory=ByteSize(max(FileLimits().memory, virtual_memory().total // 2)))
-    paths = delivered_files(landing, folder).paths
+    paths = files_of_source(landing, folder).paths
     size = sum(file.size for path in paths if (file := landing.file_at(path)))
     with TemporaryDirectory() as scratch:  # A process over its limits leaves what it has in there.
         propose = partial(_proposed, landing, folder, name, domain, days, scratch, limits.memory * 3 // 4)

@@ -18,7 +18,7 @@ RULE = "rows_equal_their_sources()"
 """The rule of a verification, as it stands among the rules of a spec."""
 
 
-def way_out(table: str) -> str:
+def wrong_rows_way_out(table: str) -> str:
     """Return what to do about a table that was found wrong."""
     return (
         f"`lakehouse run --table {table} --reprocess --interval ...` computes all of its groups again; in Airflow, "
@@ -47,7 +47,8 @@ def record_verification(
         return ""
     refused = (
         f"{spec.table} version {certificate.version} refused: {failure.observed} ({failure.reason}); readers stay on "
-        f"version {verdicts.certified}, and the next version must be computed from all rows\n{way_out(spec.table)}"
+        f"version {verdicts.certified}, and the next version must be computed from all rows\n"
+        f"{wrong_rows_way_out(spec.table)}"
     )
     if wrong is None or wrong.version != certificate.version:
         of_version = {"suite_hash": spec.suite_hash, "passed": False, "override": None, "is_verification": True}

@@ -9,7 +9,7 @@ from millrace.control.gates.judged_figures import JudgedFigures
 from millrace.control.gates.restore import undo_refused
 from millrace.control.gates.result import GateResult
 from millrace.control.gates.verdicts import Verdicts
-from millrace.control.gates.verification import failed_verification, way_out
+from millrace.control.gates.verification import failed_verification, wrong_rows_way_out
 from millrace.control.ledger.resolution import table_id
 from millrace.control.log.delta_log import remaining_commits
 from millrace.control.log.streams import NONE, concurrency_of
@@ -20,7 +20,7 @@ from millrace_spark.layers.gate.version_facts import comparable_version, other_t
 from millrace_spark.quality.fused.one_pass import GATE_CONF
 from millrace_spark.quality.suites import CheckedRules, check_rules
 from millrace_spark.quality.verdicts.carried_figures import RULE as CARRIED
-from millrace_spark.quality.verdicts.carried_figures import way_out as carried_way_out
+from millrace_spark.quality.verdicts.carried_figures import carried_way_out
 from millrace_spark.quality.verdicts.comparable_version import IN_TABLE
 from millrace_spark.quality.verdicts.restricted_rules import RestrictedRules
 from millrace_spark.quality.verdicts.verdict import refusal_text, warnings_of
@@ -113,7 +113,7 @@ def _check(context: JobContext, version: int, verdicts: Verdicts | None) -> tupl
     checks = (found_wrong, *checked.checks) if found_wrong else checked.checks
     refused = refusal_text(spec.table, version, checks, certified, context.args.interval)
     if found_wrong:
-        refused += f"\n{way_out(spec.table)}"
+        refused += f"\n{wrong_rows_way_out(spec.table)}"
     if any(check.rule == CARRIED for check in checks):
         refused += f"\n{carried_way_out(spec.table, version)}"
     commits = remaining_commits(path, certified)

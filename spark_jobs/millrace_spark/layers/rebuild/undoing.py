@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterable
 from typing import Any
 
-from millrace.control.gates.verification import way_out
+from millrace.control.gates.verification import wrong_rows_way_out
 from millrace.control.ledger.resolution import resolve, table_id
 from millrace.control.log.batch import UNDO, Stream, Winner
 from millrace.control.log.delta_log import latest_version
@@ -64,7 +64,7 @@ def undo_rebuild(context: JobContext) -> Winner:
         own_result: dict[str, Any] = {"version": expected, "batches": (f"{intent.stream}/{intent.batch_seq}",)}
         if not last_word.passed:
             of_version = f"{table} version {expected} refused: it has the rows of version {last_word.version}"
-            own_result["refused"] = f"{of_version}, which a verification found wrong\n{way_out(table)}"
+            own_result["refused"] = f"{of_version}, which a verification found wrong\n{wrong_rows_way_out(table)}"
         ops.gates.record(last_word.model_copy(update=own_result))
     ops.ledger.record_committed([Winner(intent, expected)])
     winner = replace_rows(context, intent, position, path, before)

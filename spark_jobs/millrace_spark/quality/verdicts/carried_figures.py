@@ -39,7 +39,7 @@ def carried_check(wrong: Mapping[str, tuple[Any, Any]]) -> tuple[CheckResult, ..
     return (check,)
 
 
-def way_out(table: str, version: int) -> str:
+def carried_way_out(table: str, version: int) -> str:
     """Return what to do about carried figures that were wrong."""
     return (
         "The next version is checked by the figures of all rows, so nothing wrong is carried on. Find out which tool "

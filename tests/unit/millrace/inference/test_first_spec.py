@@ -21,7 +21,7 @@ from millrace.control.landing.landing import interval_folder
 from millrace.control.landing.on_disk import LocalLanding
 from millrace.errors import BadInputError, NotReadyError
 from millrace.inference.day_folders import day_of
-from millrace.inference.delivered_files import MAX_FILES, delivered_files
+from millrace.inference.delivered_files import MAX_FILES, files_of_source
 from millrace.inference.first_spec import guessed_source
 from tests.support.documents.inferred_specs import inferred, kinds, put, text_of
 from tests.support.storage.landing_files import avro_of, packed_avro_of, parquet_of, snappy_block
@@ -205,7 +205,7 @@ def test_only_the_newest_finished_files_of_the_most_frequent_format_are_read(tmp
     put(tmp_path / "orders/readme.json", "{}")
     put(tmp_path / "orders/999.csv.tmp", "no")
     put(tmp_path / "orders/_temporary/999.csv", "no")
-    found = delivered_files(LocalLanding(str(tmp_path)), "orders")
+    found = files_of_source(LocalLanding(str(tmp_path)), "orders")
     assert [Path(path).name for path in found.paths] == [f"{number:03d}.csv" for number in range(5, MAX_FILES + 5)]
     assert found.left_out == 1
     text = text_of(tmp_path)
