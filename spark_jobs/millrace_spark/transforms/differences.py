@@ -12,6 +12,7 @@ from pyspark.sql.types import ArrayType, DataType, DoubleType, FloatType, MapTyp
 
 from millrace.contracts.spec.duration import UNBOUNDED
 from millrace.contracts.spec.table_spec import GoldSpec
+from millrace.sql.query.groups import joined
 
 TOLERANCES: dict[type[DataType], float] = {DoubleType: 1e-9, FloatType: 1e-6}
 """Type -> by which part of its size a value may differ, since a sum of such numbers depends on their order."""
@@ -151,27 +152,19 @@ def _sortable(value: Column, data_type: DataType) -> Column:
     return F.when(value.isNotNull(), F.struct(*parts))
 
 
-def count_untouched(joined: DataFrame, spec: GoldSpec) -> DataFrame:
-    """Count by source, in one row, the joined rows whose `refresh_from` does not touch their `refresh_by`.
+def untouched_query(spec: GoldSpec) -> str:
+    """Return a SELECT that counts by source, in one row, joined rows whose `refresh_from` does not touch their group.
 
-    Args:
-        joined: the joined sources, each with the columns of `with_refresh`.
-        spec: the gold table.
+    Each view of a source has `_exists`, true in each row, and `_refresh`, the value that a change of the row touches.
     """
-    group = F.expr(spec.group_by[spec.refreshed_group])
-    counts = []
+    group, counts = f"(\n{spec.group_by[spec.refreshed_group]}\n)", []
     for alias in spec.refresh_from:
-        value = F.col(f"{alias}._refresh")
-        is_touched = group.eqNullSafe(value)
+        value = f"`{alias}`.`_refresh`"
+        is_touched = f"{group} <=> {value}"
         if spec.reach == UNBOUNDED:
-            is_touched |= F.coalesce(value <= group, F.lit(False))
+            is_touched += f" OR coalesce({value} <= {group}, false)"
         elif spec.reach:
-            seconds = F.unix_timestamp(group.cast("timestamp")) - F.unix_timestamp(value.cast("timestamp"))
-            is_touched |= F.coalesce(seconds.between(0, spec.reach.total_seconds()), F.lit(False))
-        counts.append(F.count_if(F.col(f"{alias}._exists") & ~is_touched).alias(alias))
-    return joined.agg(*counts)
-
-
-def with_refresh(source: DataFrame, refresh_from: str) -> DataFrame:
-    """Add `_refresh`, the value of `refresh_by` that a change of the row touches, and `_exists`, true in each row."""
-    return source.select("*", F.expr(refresh_from).alias("_refresh"), F.lit(True).alias("_exists"))
+            seconds = f"unix_timestamp(CAST({group} AS TIMESTAMP)) - unix_timestamp(CAST({value} AS TIMESTAMP))"
+            is_touched += f" OR coalesce({seconds} BETWEEN 0 AND {spec.reach.total_seconds()}, false)"
+        counts.append(f"count_if(`{alias}`.`_exists` AND NOT ({is_touched})) AS `{alias}`")
+    return f"SELECT {', '.join(counts)}\n{joined(spec.sources)}"

@@ -54,11 +54,15 @@ def refresh_defects(spec: GoldSpec, specs: Mapping[str, AnySpec]) -> Iterator[De
 
 
 def refresh_notes(spec: GoldSpec, specs: Mapping[str, AnySpec]) -> Iterator[str]:
-    """Yield which entries of `refresh_from` are not used, and of which only the data can say that they are right."""
-    if not spec.refresh_from:
+    """Yield what is stated and not used, and which entries of `refresh_from` only the data can prove."""
+    looked_up = [alias for alias, source in spec.sources.items() if source.lookup]
+    if not spec.refresh_from and not looked_up:
         return
-    found = refresh_of(spec, columns_of_sources(spec, specs))
-    of_data = []
+    found, of_data = refresh_of(spec, columns_of_sources(spec, specs)), []
+    for alias in looked_up:
+        if lookups := found.lookups.get(alias):
+            by = " or ".join(map(str, lookups))
+            yield f"{spec.table}: sources.{alias}.lookup is not used: what a change affects is found by {by}"
     for alias, text in spec.refresh_from.items():
         if alias not in found.expressions:
             of_data.append(f"refresh_from.{alias}")

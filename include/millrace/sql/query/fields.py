@@ -32,6 +32,14 @@ def normalized(tree: Node) -> Node:
     return whole
 
 
+def as_written(node: Node) -> Node:
+    """Return a copy of a part of a normalized query, with each name in its own letters."""
+    copy = node.copy()
+    for name in copy.find_all(exp.Identifier):
+        name.set("this", name.meta.get(_WRITTEN, name.name))
+    return copy
+
+
 def field_of(value: exp.Expr, names: Iterable[exp.Expr]) -> exp.Expr:
     """Return the field of a value, or the field of its field."""
     for name in names:

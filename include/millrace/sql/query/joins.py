@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import product
@@ -30,8 +31,9 @@ _KINDS = {
 }
 _FROM_RIGHT = frozenset(("inner", "left", "semi", "anti"))
 _FROM_LEFT = frozenset(("inner", "right"))
-"""The kinds of joins by whose equality changed rows find all joined rows that they affect: rows of the joined table
+"""The kinds of joins by whose condition changed rows find all joined rows that they affect: rows of the joined table
 find rows before it, and rows before it find rows of the joined table."""
+_ORDERS = (exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between)
 
 Pair = tuple[exp.Expr, exp.Expr, bool]
 """Two values that are equal, and whether by `=`, which null never fulfils; else by `<=>`."""
@@ -45,15 +47,15 @@ class Join:
         item: the table, or the subquery.
         name: the name by which columns refer to it.
         kind: `inner`, `left`, `right`, `full`, `semi` or `anti`.
-        pairs: the values that are equal in each pair of joined rows.
-        orders: what the condition says about the order of values, such as `a <= b`.
+        node: the part of FROM as the query has it.
+        conditions: what is true for each pair of joined rows, with each column as `<table of FROM>.<column>`.
     """
 
     item: exp.Expr
     name: str
+    node: exp.Expr
     kind: str = "inner"
-    pairs: tuple[Pair, ...] = ()
-    orders: tuple[exp.Expr, ...] = ()
+    conditions: tuple[exp.Expr, ...] = ()
 
     @property
     def keeps_left(self) -> bool:
@@ -82,14 +84,14 @@ class Join:
             equal: values of the left side that equal it, each with whether it does where it is null, too.
         """
         for left, right, is_strict in self._oriented:
-            if _tables(right) == {self.name} and any(left == each and (is_strict or exact) for each, exact in equal):
+            if tables_of(right) == {self.name} and any(left == each and (is_strict or exact) for each, exact in equal):
                 return right
         return None
 
     def left_partner_of(self, value: exp.Expr, before: set[str]) -> exp.Expr | None:
         """Return the value of the tables before this one that equals a value of it in each joined row."""
         for left, right, _ in self._oriented:
-            if right == value and _tables(left) and _tables(left) <= before:
+            if right == value and tables_of(left) and tables_of(left) <= before:
                 return left
         return None
 
@@ -100,7 +102,7 @@ class Join:
             others = (
                 right
                 for left, right, is_strict in self._oriented
-                if is_strict and left == column and _tables(right) and _tables(right) <= tables
+                if is_strict and left == column and tables_of(right) and tables_of(right) <= tables
             )
             if (other := next(others, None)) is None:
                 return None
@@ -109,23 +111,26 @@ class Join:
 
     def earlier_partner_of(self, values: Iterable[exp.Expr]) -> tuple[exp.Expr, timedelta] | None:
         """Return the value of this table that is never later than one of the values, and how much earlier it may be."""
-        for value, order in product(values, self.orders):
+        orders = [condition for condition in self.conditions if isinstance(condition, _ORDERS)]
+        for value, order in product(values, orders):
             for column in order.find_all(exp.Column):
-                reach = reach_of_join(self.orders, value, column) if column.table == self.name else None
+                reach = reach_of_join(orders, value, column) if column.table == self.name else None
                 if reach is not None:
                     return column, reach
         return None
 
     def equates(self, left: exp.Expr, right: exp.Expr, before: set[str]) -> bool:
         """Whether two rows are joined only if the values are equal, and not null."""
-        is_between = _tables(left) <= before and _tables(right) == {self.name}
+        is_between = tables_of(left) <= before and tables_of(right) == {self.name}
         return is_between and any(pair == (left, right, True) for pair in self._oriented)
 
     @property
     def _oriented(self) -> Iterator[Pair]:
-        for one, other, is_strict in self.pairs:
-            yield one, other, is_strict
-            yield other, one, is_strict
+        """The equal values, both ways."""
+        for each in self.conditions:
+            if isinstance(each, exp.EQ | exp.NullSafeEQ):
+                yield each.this, each.expression, isinstance(each, exp.EQ)
+                yield each.expression, each.this, isinstance(each, exp.EQ)
 
 
 def joins_of(select: exp.Select, names: Names) -> list[Join]:
@@ -137,47 +142,32 @@ def joins_of(select: exp.Select, names: Names) -> list[Join]:
     start = select.args.get("from_")
     if start is None:
         raise UntraceableError(f"{short(select)} has no FROM")
-    joins = [Join(start.this, start.this.alias_or_name)]
-    filters = list(_pairs(select.args.get("where"), select, names, None))
+    joins = [Join(start.this, start.this.alias_or_name, start)]
+    filters = conditions_of(select.args.get("where"), select, names)
     for at, join in enumerate(select.args.get("joins", []), 1):
         kind = _KINDS.get((join.side, join.kind), "")
         if not kind or join.method or any(value and key not in _PARTS for key, value in join.args.items()):
             raise UntraceableError(f"{short(join)} is not traced")
         name = join.this.alias_or_name
-        pairs = list(_pairs(join.args.get("on"), select, names, at))
+        conditions = conditions_of(join.args.get("on"), select, names, at)
         for column in join.args.get("using") or ():
             before = [join.name for join in joins]
             left = names.joined_by_using(select, column.name, at - 1) or names.only(select, column.name, before)
-            pairs.append((left, exp.column(column.name, table=name, quoted=True), True))
-        orders = [*_orders(join.args.get("on"), select, names, at)]
-        orders += [*_orders(select.args.get("where"), select, names, None)] if kind == "inner" else []
-        pairs += filters if kind == "inner" else []
-        joins.append(Join(join.this, name, kind, tuple(pairs), tuple(orders)))
+            conditions.append(exp.EQ(this=left, expression=exp.column(column.name, table=name, quoted=True)))
+        joins.append(Join(join.this, name, join, kind, (*conditions, *(filters if kind == "inner" else ()))))
     if len({join.name for join in joins}) < len(joins):
         raise UntraceableError("two tables of FROM have the same name")
     return joins
 
 
-def compared_columns(joins: list[Join], one: str, other: str) -> list[Pair]:
-    """Return the columns (of one table of FROM, of another) by which changed rows of the first find those of the other.
+def finds_rows(joins: list[Join], one: str, other: str) -> bool:
+    """Whether changed rows of a table of FROM find, by the later one's join, all rows of another that they affect.
 
-    If a row of the first table appears or disappears, the joined rows change only where these columns are equal: those
-    with a row of the other table, or that the change adds to or takes from it. The list is empty if others may change.
+    An outer join keeps rows of its kept side that match nothing, whatever is compared.
     """
     places = {join.name: at for at, join in enumerate(joins)}
-    at = max(places[one], places[other])
-    # An outer join keeps rows of its kept side that match nothing, whatever is compared.
-    if joins[at].kind not in (_FROM_RIGHT if at == places[one] else _FROM_LEFT):
-        return []
-    by_null = is_nullable(joins, places[one]) or is_nullable(joins, places[other])
-    found = [
-        (left, right, is_strict)
-        for pair in joins[at].pairs
-        for left, right, is_strict in (pair, (pair[1], pair[0], pair[2]))
-        if isinstance(left, exp.Column) and isinstance(right, exp.Column) and (is_strict or not by_null)
-        if (left.table, right.table) == (one, other)
-    ]
-    return list(dict.fromkeys(found))
+    later = joins[max(places[one], places[other])]
+    return later.kind in (_FROM_RIGHT if later.name == one else _FROM_LEFT)
 
 
 def is_nullable(joins: list[Join], at: int) -> bool:
@@ -185,33 +175,23 @@ def is_nullable(joins: list[Join], at: int) -> bool:
     return joins[at].kind in ("left", "full") or any(join.kind in ("right", "full") for join in joins[at + 1 :])
 
 
-def _pairs(condition: exp.Expr | None, select: exp.Select, names: Names, at: int | None) -> Iterator[Pair]:
-    """Yield the values that a condition requires to be equal, as far as it is a conjunction."""
-    for part in _conjuncts(condition):
-        if isinstance(part, exp.EQ | exp.NullSafeEQ):
-            try:
-                one, other = (names.resolve(select, side, at) for side in (part.this, part.expression))
-            except UntraceableError:
-                continue  # nothing is known about this part, as about a part that is no equation
-            yield one, other, isinstance(part, exp.EQ)
-
-
-def _orders(condition: exp.Expr | None, select: exp.Select, names: Names, at: int | None) -> Iterator[exp.Expr]:
-    """Yield the comparisons of order that a condition requires, with each column as `<table of FROM>.<column>`."""
-    for part in _conjuncts(condition):
-        if isinstance(part, exp.LT | exp.LTE | exp.GT | exp.GTE | exp.Between):
-            try:
-                yield names.resolve(select, part, at)
-            except UntraceableError:
-                continue  # as above
-
-
-def _conjuncts(condition: exp.Expr | None) -> list[exp.Expr]:
-    condition = condition.this if isinstance(condition, exp.Where) else condition
-    if isinstance(condition, exp.And):
-        return list(condition.flatten())
-    return [condition] if condition else []
-
-
-def _tables(value: exp.Expr) -> set[str]:
+def tables_of(value: exp.Expr) -> set[str]:
+    """Return the tables of FROM whose columns a resolved value has."""
     return {column.table for column in value.find_all(exp.Column)}
+
+
+def conditions_of(
+    condition: exp.Expr | None, select: exp.Select, names: Names, at: int | None = None
+) -> list[exp.Expr]:
+    """Return what a condition of a SELECT requires, each with its columns as `<table of FROM>.<column>`.
+
+    Args:
+        condition: WHERE, or that of a join; nothing is known about parts that are no value of one row.
+        select, names, at: as for `Names.resolve`.
+    """
+    condition = condition.this if isinstance(condition, exp.Where) else condition
+    found = []
+    for part in condition.flatten() if isinstance(condition, exp.And) else [condition] if condition else []:
+        with suppress(UntraceableError):
+            found.append(names.resolve(select, part, at))
+    return found

@@ -30,7 +30,7 @@ class Names:
     """
 
     def __init__(self, tree: exp.Query, columns: Mapping[str, tuple[str, ...] | None]) -> None:
-        self._tree = tree
+        self.tree = tree
         self._columns = columns
 
     @cached_property
@@ -40,9 +40,9 @@ class Names:
         Raises:
             UntraceableError: one reads itself.
         """
-        if any(part.recursive for part in self._tree.find_all(exp.With)):
+        if any(part.recursive for part in self.tree.find_all(exp.With)):
             raise UntraceableError("WITH RECURSIVE is not traced")
-        return {cte.alias: cte for cte in self._tree.find_all(exp.CTE)}
+        return {cte.alias: cte for cte in self.tree.find_all(exp.CTE)}
 
     def sources_in(self, part: exp.Expr) -> set[str]:
         """Return the aliases of all sources that a part of the query reads."""

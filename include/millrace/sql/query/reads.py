@@ -15,6 +15,8 @@ from millrace.sql.query.reach import sum_of
 from millrace.sql.query.select_query import query_of
 
 NO_LOOKBACK = timedelta()
+CHANGED = "_changed_"
+"""Before the alias of a source: the view of its changed rows, as they were and as they are."""
 
 Texts = tuple[str, ...]
 """Spark SQL over the columns of one source, for each part of a value."""
@@ -22,64 +24,61 @@ Texts = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Hop:
-    """One step of a lookup: the values of the rows that have one of the keys.
+    """One step of a lookup: the values of the rows of tables that a key joins.
 
     Attributes:
-        pairs: (alias, its columns that are compared with the key, the values that its rows have); of several aliases
-            the rows of each have values.
-        operators: for each part of the key `=` or `<=>`.
+        name: the table of FROM for which the key stands.
+        columns: its columns that are the parts of the key.
+        rows: the named subqueries, and FROM with the other tables.
+        on: what the join requires.
+        values: the parts of the values.
     """
 
-    pairs: tuple[tuple[str, Texts, Texts], ...]
-    operators: Texts
-
-    @property
-    def compared(self) -> list[tuple[str, Texts]]:
-        """Each alias with its columns that are compared with the key."""
-        return [(alias, compared) for alias, compared, _ in self.pairs]
+    name: str
+    columns: Texts
+    rows: tuple[str, str]
+    on: Texts
+    values: Texts
 
 
 @dataclass(frozen=True)
 class Lookup:
-    """How the values are found that a changed row of a source affects: by its key, and by joins of other sources.
+    """How the values are found that a changed row of a source affects: by its key, and by joins of other tables.
 
     Attributes:
         alias: the source.
-        key: its columns that the first hop compares.
+        keys: a SELECT of the keys of its changed rows.
         hops: what leads to the values, which are those of the last hop.
+        like: a SELECT whose columns must have the types of the keys; empty if they have by themselves.
     """
 
     alias: str
-    key: Texts
+    keys: str
     hops: tuple[Hop, ...]
+    like: str = ""
 
-    def query(self, changed: str) -> str:
-        """Return a SELECT of the values, with their parts as `v0`, `v1` and so on, that the rows of a view affect.
+    @property
+    def query(self) -> str:
+        """The SELECT of the values, with their parts as `v0`, `v1` and so on.
 
-        >>> hop = Hop((("f", ("`w_id`",), ("`day`",)),), ("=",))
-        >>> print(Lookup("w", ("`id`",), (hop,)).query("changes"))
-        SELECT DISTINCT r.v0 FROM (SELECT `w_id` AS k0, `day` AS v0 FROM `f`) AS r
-        LEFT SEMI JOIN (SELECT `id` AS v0 FROM `changes`) AS c ON r.k0 = c.v0
+        >>> hop = Hop("w", ("id",), ("", "FROM f"), ("`w`.`id` = `f`.`w_id`",), ("`f`.`day`",))
+        >>> print(Lookup("w", "SELECT id FROM _changed_w", (hop,)).query)
+        SELECT DISTINCT `f`.`day` AS v0 FROM f
+        LEFT SEMI JOIN (SELECT id FROM _changed_w) AS `w` (`id`) ON (`w`.`id` = `f`.`w_id`)
         """
-        found = f"SELECT {_listed('v', self.key)} FROM `{changed}`"
+        found = self.keys
         for hop in self.hops:
-            selects = (
-                f"SELECT {_listed('k', near)}, {_listed('v', far)} FROM `{alias}`" for alias, near, far in hop.pairs
-            )
-            rows = " UNION ALL ".join(selects)
-            columns = ", ".join(f"r.v{at}" for at in range(len(hop.pairs[0][2])))
-            is_equal = " AND ".join(f"r.k{at} {operator} c.v{at}" for at, operator in enumerate(hop.operators))
-            found = f"SELECT DISTINCT {columns} FROM ({rows}) AS r\nLEFT SEMI JOIN ({found}) AS c ON {is_equal}"
+            named, tables = hop.rows
+            columns, on = ", ".join(f"`{each}`" for each in hop.columns), " AND ".join(f"({each})" for each in hop.on)
+            values = ", ".join(f"{text} AS v{at}" for at, text in enumerate(hop.values))
+            key = f"({found}) AS `{hop.name}` ({columns})"
+            found = f"{named}SELECT DISTINCT {values} {tables}\nLEFT SEMI JOIN {key} ON {on}"
         return found
 
     def __str__(self) -> str:
-        steps, key, alias = [], self.key, self.alias
-        for hop in self.hops:
-            near, compared, values = hop.pairs[0]
-            parts = zip(key, hop.operators, compared, strict=True)
-            steps += [f"{alias}.{one} {operator} {near}.{other}" for one, operator, other in parts]
-            alias, key = near, values
-        return " and ".join(steps).replace("`", "")
+        """What compares the joined rows, without what only filters those of one side."""
+        compared = " and ".join(each for hop in self.hops for each in hop.on if f"`{hop.name}`." in each)
+        return compared.replace("`", "").replace("IS NOT DISTINCT FROM", "<=>")
 
 
 @dataclass(frozen=True)
@@ -99,22 +98,6 @@ class Reads:
     def further_back(self, by: timedelta) -> Reads:
         """Return the same of rows that are further back."""
         return replace(self, reach=sum_of(self.reach, by))
-
-    def looked_up_by(self, hops: tuple[Hop, ...]) -> Reads:
-        """Return the lookups of these sources, if the values by which their rows are chosen are keys of the first hop.
-
-        Raises:
-            UntraceableError: a key is computed.
-        """
-        if self.alike:
-            raise UntraceableError("a join compares functions of the keys")
-        own = (
-            Lookup(alias, columns_of(parts_of_value(value)), hops)
-            for alias, values in self.values.items()
-            for value in values
-        )
-        further = (replace(lookup, hops=(*lookup.hops, *hops)) for lookup in self.lookups)
-        return Reads(whole=self.whole, lookups=tuple(dict.fromkeys((*own, *further))))
 
     def __add__(self, other: Reads) -> Reads:
         aliases = dict.fromkeys([*self.values, *other.values])
@@ -139,10 +122,6 @@ class Joined:
     equal: list[tuple[exp.Expr, bool]]
     traced: dict[str, exp.Expr]
     untraced: dict[str, str] = field(default_factory=dict)
-
-
-def _listed(name: str, texts: Texts) -> str:
-    return ", ".join(f"{text} AS {name}{at}" for at, text in enumerate(texts))
 
 
 def value_of_parts(parts: Sequence[exp.Expr]) -> exp.Expr:

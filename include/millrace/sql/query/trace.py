@@ -14,7 +14,16 @@ from sqlglot import exp
 
 from millrace.sql.query.fields import normalized
 from millrace.sql.query.grouping import before_pivots, reach_of_windows, require_grouped_by
-from millrace.sql.query.joins import Join, compared_columns, joins_of
+from millrace.sql.query.joins import Join, conditions_of, joins_of
+from millrace.sql.query.lookups import (
+    Reached,
+    Steps,
+    changed_rows,
+    is_equation,
+    looked_up_by,
+    named_subqueries,
+    rows_of,
+)
 from millrace.sql.query.names import Names, UntraceableError, nodes_of, short, value_of
 from millrace.sql.query.parentheses import without_parentheses
 from millrace.sql.query.reach import in_words
@@ -26,8 +35,6 @@ from millrace.sql.query.reads import (
     Reads,
     Texts,
     as_one_text,
-    columns_of,
-    parts_of_value,
     sql_of,
     texts_of,
     value_of_parts,
@@ -127,8 +134,6 @@ def trace(
 class _Tracer:
     names: Names
     lookback: timedelta
-    is_for_pairs: bool = False
-    """Whether only rows are wanted that may have the value, and not all on which such rows depend."""
 
     def of_query(self, query: exp.Expr, value: exp.Expr) -> Reads:
         """Return what the rows of a query with a value depend on; `value` is over the columns of its result."""
@@ -149,12 +154,10 @@ class _Tracer:
         stated = value_of(value, lambda column: self.names.definition(select, column.name))
         resolved = self.names.resolve(select, stated)
         joins = joins_of(select, self.names)
-        if self.is_for_pairs:
-            return self._of_joins(joins, len(joins) - 1, resolved).reads
         reach = reach_of_windows(select, resolved, self.names, self.lookback)
         require_grouped_by(select, resolved, self.names)
         joined = self._of_joins(joins, len(joins) - 1, resolved)
-        reads = (joined.reads + self._of_untraced(joins, joined)).further_back(reach)
+        reads = (joined.reads + self._of_untraced(select, joins, joined, resolved)).further_back(reach)
         for node in nodes_of(select):
             is_table = isinstance(node.parent, exp.From | exp.Join | exp.CTE) and node.arg_key == "this"
             if isinstance(node, exp.Query) and not is_table:
@@ -219,38 +222,46 @@ class _Tracer:
             why = str(error)
         return Joined(Reads(), [], {}, {each.name: why for each in joins[:at]})
 
-    def _of_untraced(self, joins: list[Join], joined: Joined) -> Reads:
-        """Return the lookups of the tables that have no value of their own; those without a lookup are read whole.
-
-        Changed rows find the rows of another table that they join by equality: of one that has a value, or of one that
-        finds such rows in its turn.
-        """
+    def _of_untraced(self, select: exp.Select, joins: list[Join], joined: Joined, value: exp.Expr) -> Reads:
+        """Return the lookups of the tables that have no value of their own; those without a lookup are read whole."""
         items, untraced, reads = {join.name: join.item for join in joins}, dict(joined.untraced), Reads()
-        reached: list[tuple[str, exp.Expr, tuple[Hop, ...]]] = [(*each, ()) for each in joined.traced.items()]
-        for other, value, hops in reached:  # grows while it is read
+        steps = Steps(self.names, joins, conditions_of(select.args.get("where"), select, self.names), value)
+        settled = [*joined.traced]
+        reached = [Reached(each) for each in dict.fromkeys((value, *joined.traced.values()))]
+        for target in reached:  # grows while it is read
             for name in list(untraced):
-                if not (pairs := compared_columns(joins, name, other)):
+                if not (step := steps.to(target, name, settled)):
                     continue
-                keys, compared, are_strict = zip(*pairs, strict=True)
-                key = value_of_parts(keys)
                 try:
-                    path = (self._hop(items[other], compared, are_strict, value), *hops)
-                    reads += replace(self, lookback=NO_LOOKBACK)._of_item(items[name], key).looked_up_by(path)
+                    of_name, hop = self._lookups(items[name], name, target, *step)
                 except UntraceableError as error:
                     untraced[name] = str(error)
                     continue
+                reads += of_name
                 del untraced[name]
-                reached.append((name, key, path))
+                settled.append(name)
+                reached.append(Reached(_columns_of(name, hop.columns), (hop, *target.hops)))
         return sum((self._whole(items[name], why) for name, why in untraced.items()), reads)
 
-    def _hop(self, item: exp.Expr, compared: Sequence[exp.Expr], are_strict: Sequence[bool], value: exp.Expr) -> Hop:
-        """Return the step from keys that are compared with columns of a table of FROM to the values of its rows."""
-        rows = replace(self, lookback=NO_LOOKBACK, is_for_pairs=True)
-        found = rows._of_item(item, value_of_parts([*compared, *parts_of_value(value)]))
-        rows_of = [(alias, parts_of_value(each)) for alias, values in found.values.items() for each in values]
-        pairs = [(alias, columns_of(parts[: len(compared)]), parts[len(compared) :]) for alias, parts in rows_of]
-        texts = dict.fromkeys((alias, near, tuple(map(sql_of, far))) for alias, near, far in pairs)
-        return Hop(tuple(texts), tuple("=" if is_strict else "<=>" for is_strict in are_strict))
+    def _lookups(
+        self, item: exp.Expr, name: str, target: Reached, tables: str, conditions: Mapping[exp.Expr, str]
+    ) -> tuple[Reads, Hop]:
+        """Return how the changed rows of a table of FROM find a value, and the step from the table to it."""
+        rows = changed_rows(self.names, item)
+        if rows is None:
+            conditions = {each: text for each, text in conditions.items() if is_equation(each)}
+        compared = (column for each in conditions for column in each.find_all(exp.Column) if column.table == name)
+        columns = tuple(dict.fromkeys(column.name for column in compared))
+        if not columns:
+            raise UntraceableError(f"no value of {name} is joined to {short(target.value)}")
+        named = named_subqueries(self.names, tables)
+        hop = Hop(name, columns, (named, tables), tuple(conditions.values()), texts_of(target.value))
+        hops, listed = (hop, *target.hops), ", ".join(f"`{column}`" for column in columns)
+        if rows:
+            source, select = rows
+            return Reads(lookups=(Lookup(source, f"SELECT {listed} FROM ({select})", hops),)), hop
+        found = replace(self, lookback=NO_LOOKBACK)._of_item(item, _columns_of(name, columns))
+        return looked_up_by(found, f"SELECT {listed} FROM ({rows_of(self.names, item)})", hops), hop
 
     def _partner_by_columns(
         self, joins: list[Join], at: int, value: exp.Expr, tables: set[str]
@@ -298,3 +309,7 @@ def _require_traced(part: exp.Expr, traced: frozenset[str]) -> None:
     for key, value in part.args.items():
         if value and key not in traced:
             raise UntraceableError(f"{key.rstrip('_').upper()} is not traced: {short(part)}")
+
+
+def _columns_of(table: str, columns: Sequence[str]) -> exp.Expr:
+    return value_of_parts([exp.column(each, table=table, quoted=True) for each in columns])

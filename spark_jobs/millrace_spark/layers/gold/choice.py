@@ -14,6 +14,7 @@ from millrace.control.log.batch import BatchSources
 from millrace.control.planning.refresh_cost import RefreshCost, cost_before_tracing
 from millrace.control.planning.source_ranges import changed_ranges, require_same_sources, why_whole
 from millrace.paths import LakehousePaths
+from millrace.sql.query.trace import Trace
 from millrace_spark.delta_io.reads import read_changed_rows, read_version
 from millrace_spark.delta_io.row_writes import EVERY_ROW
 from millrace_spark.layers.gold.query import (
@@ -21,11 +22,11 @@ from millrace_spark.layers.gold.query import (
     parts_of,
     refresh_of_table,
     rows_of_query,
-    touched_by_lookup_of_query,
+    touched_by_lookup,
     touched_rows_of_query,
+    trace_of,
 )
 from millrace_spark.layers.gold.value_ranges import MOST_WITHOUT_RANGES, have_ranges, ranges_of
-from millrace_spark.transforms.groups import touched_by_lookup
 from millrace_spark.transforms.touched_rows import Touched, touched_text
 from millrace_spark.transforms.touched_spans import Ranges, spans_of
 
@@ -77,6 +78,11 @@ class PinnedTable:
         require_same_sources(self.sources, self.paths)
         return frames_at(self.session, self.spec, self.paths, {t: upto for t, (_, upto) in self.sources.ranges.items()})
 
+    @cached_property
+    def traced(self) -> Trace:
+        """Where the values come from by which the table may be refreshed."""
+        return trace_of(self.spec, self.frames)
+
     def rows(self, choice: Choice | None = None) -> DataFrame:
         """Return the rows that are chosen, or all rows."""
         if choice is None or choice.touched is None:
@@ -106,7 +112,7 @@ class PinnedTable:
         reason = "" if self.sources.reprocess else why_whole(self.sources.ranges, self.paths)
         if reason or self.sources.reprocess or any(after is None for after, _ in self.sources.ranges.values()):
             return Choice(None, cost, reason=reason)
-        refresh = refresh_of_table(self.session, self.spec, self.frames)
+        refresh = refresh_of_table(self.session, self.spec, self.frames, self.traced)
         whole, columns = Choice(None, cost, refresh), ", ".join(refresh.columns)
         changed = changed_ranges(self.spec, self.sources, self.paths)
         for alias, why in refresh.whole.items():
@@ -145,13 +151,9 @@ class PinnedTable:
 
     def _touched_by(self, alias: str, changed: DataFrame, refresh: QueryRefresh) -> list[DataFrame]:
         """Return the values (`touched`) that changed rows of a source affect."""
-        keys, changes = refresh.keys, []
-        if self.spec.sources[alias].lookup:
-            (of_first,) = keys[next(iter(self.spec.sources))]
-            changes.append(touched_by_lookup(alias, changed, self.frames, self.spec, of_first))
-        changes += [changed.select(F.expr(text).alias("touched")) for text in keys.get(alias, ())]
+        changes = [changed.select(F.expr(text).alias("touched")) for text in refresh.keys.get(alias, ())]
         lookups = refresh.lookups.get(alias, ())
-        return [*changes, *(touched_by_lookup_of_query(self.session, lookup, changed) for lookup in lookups)]
+        return [*changes, *(touched_by_lookup(self.session, alias, lookup, changed) for lookup in lookups)]
 
     def _with_later_values(self, whole: Choice, touched: list[str | None] | Ranges) -> Choice:
         """Return the touched values and, by the lookback of the spec, the later ones that depend on them."""

@@ -19,8 +19,7 @@ from millrace.paths import LakehousePaths
 from millrace.sql.query.row_order import functions_with_ties
 from millrace.sql.query.select_query import query_of
 from millrace_spark.layers.gold.query import refresh_of_table
-from millrace_spark.transforms.differences import count_untouched, with_refresh
-from millrace_spark.transforms.groups import join_sources
+from millrace_spark.transforms.differences import untouched_query
 from millrace_spark.transforms.stamps import BATCH_TOKEN
 
 _MOST_BATCHES = 3
@@ -74,8 +73,10 @@ def _stale(session: SparkSession, spec: GoldSpec, frames: Mapping[str, DataFrame
     if not spec.refresh_from:
         return
     keys = refresh_of_table(session, spec, frames).keys
-    with_values = {**frames} | {alias: with_refresh(frames[alias], text) for alias, [text] in keys.items()}
-    counts = count_untouched(join_sources(with_values, spec), spec).collect()[0].asDict()
+    for alias, rows in frames.items():
+        values = [F.expr(text).alias("_refresh") for text in keys.get(alias, ())]
+        rows.select("*", *values, F.lit(True).alias("_exists")).createOrReplaceTempView(alias)
+    counts = session.sql(untouched_query(spec)).collect()[0].asDict()
     for alias, rows in counts.items():
         if rows:
             yield (

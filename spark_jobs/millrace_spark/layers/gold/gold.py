@@ -16,7 +16,6 @@ from millrace.control.log.delta_log import latest_version
 from millrace.control.log.stored_tables import is_table
 from millrace.control.maintenance.health import rows_per_file
 from millrace.control.planning.source_ranges import certified_sources, changed_ranges, pin_sources
-from millrace.sql.query.refresh import refresh_of
 from millrace_spark.delta_io.reads import read_version
 from millrace_spark.delta_io.row_writes import read_observation, replace_where, replaced_rows, replaced_where
 from millrace_spark.delta_io.tables import TableShape, shape_properties
@@ -121,8 +120,7 @@ class GoldAggregate:
         """Return the columns by which a file's rows are ordered: the partitions, then those of the refresh."""
         refreshed = self._spec.refresh_columns
         if not refreshed:
-            traced = refresh_of(self._spec, {alias: tuple(each.columns) for alias, each in table.frames.items()})
-            refreshed = () if traced.reason else traced.columns
+            refreshed = () if table.traced.reason else table.traced.columns
         wanted = [column.lower() for column in (*self._spec.partitioned_by, *refreshed)]
         ordered = {field.name.lower() for field in rows.schema.fields if has_order(field.dataType)}
         return [column for column in dict.fromkeys(wanted) if column in ordered]

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import and_, or_
-from typing import TypeVar
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
@@ -17,10 +16,12 @@ from pyspark.sql import functions as F
 from millrace.contracts.spec.table_spec import GoldSpec
 from millrace.sql.checked_expression import require_no_queries
 from millrace.sql.expression import expression_of
+from millrace.sql.query.groups import lookup_as_query
 from millrace.sql.query.readings import readings_of
-from millrace.sql.query.reads import Lookup
+from millrace.sql.query.reads import CHANGED, Lookup
 from millrace.sql.query.refresh import has_other_value, refresh_of
 from millrace.sql.query.select_query import query_of, require_read_only
+from millrace.sql.query.trace import Trace
 from millrace_spark.transforms.touched_rows import Touched, gives_touched, is_touched
 from millrace_spark.transforms.touched_spans import INTEGERS, TIMES, TouchedSpans
 
@@ -37,9 +38,6 @@ _OF_TEXTS = re.compile(r"string|char|like|\|\||/", re.IGNORECASE)
 """What besides functions tells these two apart: a text, and a quotient."""
 
 
-T = TypeVar("T")
-
-
 @dataclass(frozen=True)
 class QueryRefresh:
     """By which values a batch computes the table of a query.
@@ -48,7 +46,8 @@ class QueryRefresh:
         columns: the columns of the query; none if none is traced.
         expressions: alias -> the values that a row affects, as Spark SQL with the types of the columns.
         whole: alias -> why its changes may affect every row.
-        lookups: alias -> how the values are found that its changed rows affect besides; all its rows are read.
+        lookups: alias -> SELECTs of the keys (`touched`) that its changed rows affect besides, which they read as the
+            view `_changed_<alias>`; all rows of such a source are read.
         reason: why columns that are traced do not choose rows: what is compared has other types.
     """
 
@@ -56,7 +55,7 @@ class QueryRefresh:
     expressions: Mapping[str, Sequence[Sequence[str]]]
     whole: Mapping[str, str]
     reason: str = ""
-    lookups: Mapping[str, Sequence[Lookup]] = field(default_factory=dict)
+    lookups: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @property
     def keys(self) -> dict[str, list[str]]:
@@ -64,45 +63,66 @@ class QueryRefresh:
         return {alias: [key_of(parts) for parts in values] for alias, values in self.expressions.items()}
 
 
-def refresh_of_table(session: SparkSession, spec: GoldSpec, sources: Mapping[str, DataFrame]) -> QueryRefresh:
+def refresh_of_table(
+    session: SparkSession, spec: GoldSpec, sources: Mapping[str, DataFrame], found: Trace | None = None
+) -> QueryRefresh:
     """Return by which values a table can be computed: those that are traced; where none are, those of `refresh_from`.
 
     Of a text that says the same as the trace, the author's own is run. What changes of a source affect that the spec
-    calls a lookup, is found by its whole join.
+    calls a lookup, is found by its own join if no other is traced.
+
+    Args:
+        session, spec, sources: as for `rows_of_query`.
+        found: as `refresh_of` returns it, if that is known.
     """
+    found = found or trace_of(spec, sources)
+    looked_up = [alias for alias, source in spec.sources.items() if source.lookup]
     if not spec.refresh_from:
-        refresh = refresh_of_query(session, spec, sources)
+        refresh = refresh_of_query(session, spec, sources, found)
         if next(iter(spec.sources)) not in refresh.expressions:
             return refresh
-        stated = {alias for alias, source in spec.sources.items() if source.lookup}
-        return replace(
-            refresh,
-            expressions=_without(refresh.expressions, stated),
-            whole=_without(refresh.whole, stated),
-            lookups=_without(refresh.lookups, stated),
-        )
-    found = refresh_of(spec, {alias: tuple(rows.columns) for alias, rows in sources.items()})
-    others = [
-        alias
-        for alias, text in spec.refresh_from.items()
-        if alias in found.expressions and has_other_value(found, alias, text)
-    ]
-    traced = refresh_of_query(session, spec, sources).expressions if others else {}
-    expressions: dict[str, Sequence[Sequence[str]]] = {alias: [[text]] for alias, text in spec.refresh_from.items()}
-    expressions |= {alias: traced[alias] for alias in others if alias in traced}
-    reason = _unlisted_value(session, spec, sources, expressions)
-    return QueryRefresh(spec.refresh_columns, expressions, {}, reason)
+    else:
+        others = [
+            alias
+            for alias, text in spec.refresh_from.items()
+            if alias in found.expressions and has_other_value(found, alias, text)
+        ]
+        traced = refresh_of_query(session, spec, sources, found) if others or looked_up else QueryRefresh((), {}, {})
+        expressions: dict[str, Sequence[Sequence[str]]] = {alias: [[text]] for alias, text in spec.refresh_from.items()}
+        expressions |= {alias: traced.expressions[alias] for alias in others if alias in traced.expressions}
+        reason = _unlisted_value(session, spec, sources, expressions)
+        lookups = {alias: traced.lookups[alias] for alias in looked_up if alias in traced.lookups}
+        refresh = QueryRefresh(spec.refresh_columns, expressions, {}, reason, lookups)
+    stated = [alias for alias in looked_up if alias not in refresh.lookups]
+    (value,) = refresh.keys[next(iter(spec.sources))]
+    by_join = {alias: [lookup_as_query(spec.sources, alias, value, f"{CHANGED}{alias}")] for alias in stated}
+    return replace(
+        refresh,
+        expressions={alias: values for alias, values in refresh.expressions.items() if alias not in stated},
+        whole={alias: why for alias, why in refresh.whole.items() if alias not in stated},
+        lookups={**refresh.lookups, **by_join},
+    )
 
 
-def refresh_of_query(session: SparkSession, spec: GoldSpec, sources: Mapping[str, DataFrame]) -> QueryRefresh:
+def trace_of(spec: GoldSpec, sources: Mapping[str, DataFrame]) -> Trace:
+    """Return the trace of a table over these sources."""
+    return refresh_of(spec, {alias: tuple(rows.columns) for alias, rows in sources.items()})
+
+
+def refresh_of_query(
+    session: SparkSession, spec: GoldSpec, sources: Mapping[str, DataFrame], found: Trace | None = None
+) -> QueryRefresh:
     """Return by which values the table of a query can be computed.
 
     The trace holds if Spark sees the same query in what sqlglot has read: it compares both when it has resolved them.
 
     The texts of the values choose rows, so each expression must have the type of the column, or one in which equal
     values have equal texts. Spark compares other types by rules that a text does not follow: 1 and 1.0, '1' and 1.
+
+    Args:
+        session, spec, sources, found: as for `refresh_of_table`.
     """
-    found = refresh_of(spec, {alias: tuple(rows.columns) for alias, rows in sources.items()})
+    found = found or trace_of(spec, sources)
     if found.reason:
         return QueryRefresh((), {}, {})
     schema = rows_of_query(session, spec, sources).schema
@@ -124,25 +144,25 @@ def refresh_of_query(session: SparkSession, spec: GoldSpec, sources: Mapping[str
             return QueryRefresh(found.columns, {}, {}, _compared(group, owns))
     whole, lookups = dict(found.whole), {}
     for alias, of_alias in found.lookups.items():
+        sources[alias].createOrReplaceTempView(f"{CHANGED}{alias}")  # rows of the same types as the changed ones
         try:
-            lookups[alias] = [_typed_lookup(lookup, types, sources) for lookup in of_alias]
+            lookups[alias] = [_touched_by(session, lookup, types) for lookup in of_alias]
         except _OtherTypesError as error:
             whole[alias] = str(error)
     return QueryRefresh(found.columns, expressions, whole, lookups=lookups)
 
 
-def touched_by_lookup_of_query(session: SparkSession, lookup: Lookup, changed: DataFrame) -> DataFrame:
+def touched_by_lookup(session: SparkSession, alias: str, lookup: str, changed: DataFrame) -> DataFrame:
     """Return the keys (`touched`) that changed rows of a source affect by a lookup.
 
     Args:
-        session: the session in which `refresh_of_query` made a view of each source.
-        lookup: as `refresh_of_query` returns it.
+        session: the session, with a view of each source.
+        alias: the source.
+        lookup: as `refresh_of_table` returns it.
         changed: the changed rows, as they were and as they are.
     """
-    view = f"_changed_{lookup.alias}"
-    changed.createOrReplaceTempView(view)
-    key = key_of([f"v{at}" for at in range(len(lookup.hops[-1].pairs[0][2]))])
-    return session.sql(lookup.query(view)).select(F.expr(key).alias("touched"))
+    changed.createOrReplaceTempView(f"{CHANGED}{alias}")
+    return session.sql(lookup)
 
 
 def key_of(parts: Sequence[str]) -> str:
@@ -266,10 +286,6 @@ class _OtherTypesError(Exception):
     """What is compared has types whose equal values may have other texts; the text says which."""
 
 
-def _without(of_aliases: Mapping[str, T], aliases: Collection[str]) -> dict[str, T]:
-    return {alias: each for alias, each in of_aliases.items() if alias not in aliases}
-
-
 def _typed(texts: Sequence[str], types: Mapping[str, str], alias: str, rows: DataFrame) -> list[str]:
     """Return the parts of a value with the types of the columns, by name, if equal values then have equal texts."""
     parts = []
@@ -283,20 +299,20 @@ def _typed(texts: Sequence[str], types: Mapping[str, str], alias: str, rows: Dat
     return parts
 
 
-def _typed_lookup(lookup: Lookup, types: Mapping[str, str], sources: Mapping[str, DataFrame]) -> Lookup:
-    """Return a lookup whose values have the types of the columns, if its hops compare columns of like types."""
-    keys = [(lookup.alias, lookup.key)]
-    for hop in lookup.hops:
-        for compared in zip(*([(alias, text) for text in texts] for alias, texts in keys + hop.compared), strict=True):
-            owns = [_type_of(sources[alias], text) for alias, text in compared]
-            if not _are_alike({*owns}):
-                raise _OtherTypesError(_compared(compared, owns))
-        keys = [(alias, values) for alias, _, values in hop.pairs]
-    *hops, last = lookup.hops
-    pairs = tuple(
-        (alias, near, tuple(_typed(values, types, alias, sources[alias]))) for alias, near, values in last.pairs
-    )
-    return replace(lookup, hops=(*hops, replace(last, pairs=pairs)))
+def _touched_by(session: SparkSession, lookup: Lookup, types: Mapping[str, str]) -> str:
+    """Return the SELECT of the keys that a lookup finds, with the types of the columns."""
+    if lookup.like:
+        for part, other in zip(session.sql(lookup.keys).schema, session.sql(lookup.like).schema, strict=True):
+            own, kind = part.dataType.simpleString(), other.dataType.simpleString()
+            if not _are_alike({own, kind}):
+                raise _OtherTypesError(f"{part.name} of {lookup.alias} is {own}, and {kind} where {lookup} compares it")
+    values = []
+    for part, (column, kind) in zip(session.sql(lookup.query).schema, types.items(), strict=True):
+        own = part.dataType.simpleString()
+        if not _are_alike({own, kind}):
+            raise _OtherTypesError(f"{column} is {kind}, and {own} where {lookup} finds it")
+        values.append(part.name if own == kind else f"try_cast({part.name} AS {kind})")
+    return f"SELECT {key_of(values)} AS touched FROM (\n{lookup.query}\n)"
 
 
 def _are_alike(types: set[str]) -> bool:

@@ -22,7 +22,7 @@ from millrace_spark.delta_io.reads import read_changes, read_version
 from millrace_spark.layers.gold.query import (
     refresh_of_query,
     rows_of_query,
-    touched_by_lookup_of_query,
+    touched_by_lookup,
     touched_rows_of_query,
 )
 from tests.support.documents.specs import gold_query_spec
@@ -69,6 +69,11 @@ SHAPES = {
         SELECT f.day, f.id, w.amount, w.origin, totals.total FROM f LEFT JOIN w ON w.id = f.amount
         LEFT JOIN totals ON totals.origin = w.origin
     """,
+    "looked up by a range": """
+        WITH kinds AS (SELECT id + 1 AS place, origin FROM w WHERE amount > 1)
+        SELECT f.day, count(*) AS n, max(kinds.origin) AS most FROM f LEFT JOIN kinds
+        ON kinds.place BETWEEN f.amount AND f.id AND coalesce(kinds.origin, 'a') = f.origin GROUP BY f.day
+    """,
     "two columns looked up": """
         SELECT trunc(f.day, 'MM') AS day, f.origin, count(*) AS n, sum(other.amount) AS total
         FROM w JOIN f AS other ON other.id = w.amount RIGHT JOIN f ON f.amount = w.id GROUP BY 1, 2
@@ -111,6 +116,7 @@ def test_recomputing_the_touched_values_gives_the_rows_of_the_whole_query(
         }
         assert {shape: set(found.lookups) for shape, found in refreshes.items() if found.lookups} == {
             "looked up": {"w"},
+            "looked up by a range": {"w"},
             "two columns looked up": {"f", "w"},
         }
         assert [shape for shape, found in refreshes.items() if found.whole] == ["sources read whole"]
@@ -144,10 +150,15 @@ def test_values_of_other_types_are_not_compared_by_their_texts(spark: SparkSessi
     ):
         spec = gold_query_spec(sources={alias: {"table": f"silver.{alias}"} for alias in sources}, query=query)
         assert refresh_of_query(spark, spec, sources).reason == reason
-    spec = gold_query_spec(sources=spec.sources, query="SELECT f.day FROM f JOIN w ON w.amount = f.amount")
-    found = refresh_of_query(spark, spec, sources)
-    assert found.whole == {"w": "a join compares them, and amount of w is int and amount of f is double"}
-    assert not found.lookups
+    for query, why in (
+        ("SELECT f.day FROM f JOIN w ON w.amount = f.amount", ""),  # each row is compared as the query compares it
+        (
+            "SELECT f.day FROM f JOIN (SELECT amount FROM w UNION SELECT amount FROM f) AS x ON x.amount = f.amount",
+            "amount of w is int, and double where x.amount = f.amount compares it",
+        ),
+    ):
+        found = refresh_of_query(spark, gold_query_spec(sources=spec.sources, query=query), sources)
+        assert (found.whole.get("w", ""), "w" in found.lookups) == (why, not why)
 
 
 READ_ALIKE = (
@@ -241,7 +252,7 @@ def recomputed(
         changes = read_changes(spark, paths[alias], before[alias], now[alias])
         assert changes is not None
         values = [changes.select(F.expr(text).alias("touched")) for text in refresh.keys.get(alias, ())]
-        values += [touched_by_lookup_of_query(spark, lookup, changes) for lookup in refresh.lookups.get(alias, ())]
+        values += [touched_by_lookup(spark, alias, lookup, changes) for lookup in refresh.lookups.get(alias, ())]
         touched |= {row[0] for each in values for row in each.select(F.col("touched").cast("string")).collect()}
     rows = touched_rows_of_query(spark, spec, sources, refresh, list(touched))
     places = [spec.query_columns.index(column) for column in refresh.columns]

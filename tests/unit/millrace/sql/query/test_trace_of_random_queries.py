@@ -21,6 +21,14 @@ from tests.support.model_database import model_database
 COLUMNS = ("a", "b", "c")
 SOURCES = ("f", "w")
 QUERIES = 80
+OUTER_JOINS = (
+    "SELECT z.b AS a, z.c AS b, x.c AS c FROM f p JOIN w x ON x.a = p.a RIGHT JOIN f z ON z.b = p.b "
+    "WHERE p.c = 1 OR p.c IS NULL",
+    "SELECT z.c AS a, p.b AS b, x.c AS c FROM f p LEFT JOIN w x ON x.a = p.a JOIN f z ON z.b <=> x.b AND z.a = p.a",
+    "SELECT p.b AS a, k.b AS b, count(*) AS c FROM f p LEFT JOIN w x ON x.a = p.a AND x.c > 1 "
+    "LEFT JOIN w k ON k.c <=> x.b AND k.a >= p.a GROUP BY 1, 2",
+)
+"""Queries in which nulls that stand for rows meet conditions."""
 
 
 class Writer:
@@ -81,13 +89,19 @@ class Writer:
             alias, table = self._table(depth, names)
             kind = self._random.choice(["", "", "LEFT", "LEFT", "RIGHT", "FULL", "LEFT SEMI", "LEFT ANTI"])
             pairs = [self._equation(tables, alias) for _ in range(self._random.choice([1, 1, 2]))]
-            if self._random.random() < 0.15:
-                pairs.append(f"{self._random.choice(tables)}.b < {alias}.b")
+            if self._random.random() < 0.25:
+                pairs[-self._random.randrange(2) :] = [self._range(tables, alias)]
             glue = " OR " if self._random.random() < 0.1 else " AND "
             text += f" {kind} JOIN {table} ON {glue.join(pairs)}"
             if "LEFT " not in kind:
                 tables.append(alias)
         return tables, text
+
+    def _range(self, tables: list[str], alias: str) -> str:
+        one, other = f"{self._random.choice(tables)}.b", f"{self._random.choice(tables)}.c"
+        return self._random.choice(
+            (f"{one} < {alias}.b", f"{alias}.a BETWEEN {one} AND {other}", f"coalesce({one}, 1) = {alias}.b + 1")
+        )
 
     def _equation(self, tables: list[str], alias: str) -> str:
         column = self._random.choice(COLUMNS)
@@ -193,7 +207,7 @@ def change(database: duckdb.DuckDBPyConnection, random: Random, alias: str) -> N
     rows = database.sql(f"SELECT * FROM all_{alias}").fetchall()
     new = [tuple(random.choice([None, 0, 1, 2, 3]) for _ in COLUMNS) for _ in range(random.choice([0, 1, 2]))]
     for table, values in {
-        f"changed_{alias}": [*(rows[at] for at in gone), *new],
+        f"_changed_{alias}": [*(rows[at] for at in gone), *new],
         f"all_{alias}": [*(row for at, row in enumerate(rows) if at not in gone), *new],
     }.items():
         database.sql(f"CREATE OR REPLACE TABLE {table} (a INT, b INT, c INT)")
@@ -205,6 +219,7 @@ def test_rows_with_other_values_than_those_that_a_change_touches_stay_the_same()
     looked_up, kept, hops = 0, 0, set()
     for _ in range(QUERIES):
         query = Writer(random, joins=(2, 3)).query(random.choice([0, 0, 1]))
+        query = random.choice(OUTER_JOINS) if random.random() < 0.2 else query
         traces = [trace(query, each, dict.fromkeys(SOURCES, COLUMNS)) for each in ("a", "b", "c", ("a", "b"))]
         traces = [each for each in traces if not each.reason and each.lookups]
         if not traces:
@@ -217,8 +232,8 @@ def test_rows_with_other_values_than_those_that_a_change_touches_stay_the_same()
         for alias in changed:
             change(database, random, alias)
         for alias in changed:
-            selects = [f"SELECT {', '.join(parts)} FROM changed_{alias}" for parts in found.parts.get(alias, ())]
-            selects += [lookup.query(f"changed_{alias}") for lookup in found.lookups.get(alias, ())]
+            selects = [f"SELECT {', '.join(parts)} FROM _changed_{alias}" for parts in found.parts.get(alias, ())]
+            selects += [lookup.query for lookup in found.lookups.get(alias, ())]
             touched |= {row for select in selects for row in rows_of(database, select)}
         after = Counter(rows_of(database, query))
         places = [COLUMNS.index(column) for column in found.columns]
