@@ -100,6 +100,7 @@ def test_measures_that_spark_understands_are_not_refused(tmp_path: Path) -> None
         "sum(case when o.order_id like any ('a') then 1 end)", "array_sort(collect_list(o.order_id))",
         "sort_array(collect_set(struct(o.order_id, o.day)) filter (where o.amount > 1))", "size(collect_set(o.day))",
         "count_if(o.order_id = 'x.y' or o.order_id = \"it''s z.w\") / 2.5 + 1.e3",
+        "count_if(o.order_id = r'\\') -- as x.y", "sum(o.amount) /* not x.y */", "count_if(o.order_id = r\"\\' x.y\")",
     ]  # fmt: skip
     named = {f"m{number}": measure for number, measure in enumerate(measures)}
     gold = gold_document(measures={"orders": "count(*)", **named})
