@@ -20,6 +20,7 @@ from tests.support.killed_drivers.batches import assert_killed, run_successfully
 from tests.support.killed_drivers.drivers import OwnProcess
 from tests.support.killed_drivers.outcome import states_of_files
 from tests.support.killed_drivers.places import KILLER, KILLER_LOADED, KILLER_READ_AGAIN, RESCUED_READ
+from tests.support.killed_drivers.steps import Step
 from tests.support.lakehouse import Lakehouse, order
 
 BRONZE = "bronze.orders"
@@ -82,7 +83,7 @@ def test_a_file_that_kills_whoever_closes_its_batch_is_left_out_of_that(shop: La
     assert shop.rows(BRONZE, "order_id") == [("o1",), ("o2",), ("o3",)]
     assert {Path(row["source"]).name for row in shop.quarantine(BRONZE)} == {"a.json", "z.json"}
     [note] = (note for note in report.notes if "in no quarantine" in note)
-    assert note.startswith(f"records of {FOLDER}/{KILLER} that were refused are in no quarantine: the driver")
+    assert f"cannot be read again: {FOLDER}/{KILLER} (it killed 1 drivers); accepted rows are in the table" in note
     loaded = FileStatus.LOADED, 1, 1
     assert status_of(shop) == {"a.json": loaded, KILLER: loaded, "z.json": loaded}
     assert run_successfully(OwnProcess(), shop, BRONZE).outcome is Outcome.NO_OP
@@ -96,6 +97,19 @@ def test_files_that_can_be_read_alone_keep_their_refused_rows_however_often_the_
     assert len(shop.quarantine(BRONZE)) == 3
     assert not any("in no quarantine" in note for note in report.notes)
     assert any(note.startswith("batch 1 may have rescued values that nobody has counted") for note in report.notes)
+
+
+def test_files_that_are_gone_or_changed_when_their_batch_is_closed_stop_no_other(shop: Lakehouse) -> None:
+    shop.change_spec(BRONZE, lambda spec: {**spec, "source": {**spec["source"], "on_changed_file": "replace"}})
+    assert_killed(OwnProcess().run(shop, BRONZE, dies=Step.COMMIT))
+    (shop.folder / "landing" / FOLDER / KILLER).unlink()
+    shop.deliver(1, "a.json", [order(7, 7), "{broken"])
+    shop.deliver(1, "new.json", [order(4, 4)])
+    report = run_successfully(OwnProcess(), shop, BRONZE)
+    assert shop.rows(BRONZE, "order_id") == [("o2",), ("o3",), ("o4",), ("o7",)]
+    [note] = (note for note in report.notes if "in no quarantine" in note)
+    assert f"{FOLDER}/a.json (has other content now), {FOLDER}/{KILLER} (is gone)" in note
+    assert {Path(row["source"]).name for row in shop.quarantine(BRONZE)} == {"a.json", "z.json"}
 
 
 def test_of_the_files_that_may_have_killed_a_driver_one_is_loaded_at_a_time_in_the_whole_lakehouse(

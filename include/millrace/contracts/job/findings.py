@@ -25,6 +25,12 @@ MAX_SAMPLES = 5
 MAX_REASONS = 3
 """The number of the most frequent reasons that get a line each; the others share a line."""
 
+MOST_FIELDS = 200
+"""The most fields without a column that findings name: a source may send any number of them."""
+
+MAX_TEXT = 200
+"""How many characters of a field's name, and of a value, findings keep."""
+
 _MAX_SAMPLE_CHARACTERS = 60
 _MAX_FIELDS = 20
 _QUOTED, _A_PART = re.compile("`(?:[^`]|``)+`"), re.compile(r"[.\[]")
@@ -134,6 +140,7 @@ class Findings(StrictModel):
         lacking: the files that lack declared columns.
         rescued: the values that fit no column, by field.
         repeated: the fields that are for one column in one record, where `field_names` are `any_case`.
+        further_fields: the number of fields without a column that `rescued` leaves out.
     """
 
     refused: tuple[RefusedRows, ...] = ()
@@ -143,6 +150,7 @@ class Findings(StrictModel):
     lacking: tuple[FileWithoutColumns, ...] = ()
     rescued: tuple[RescuedValues, ...] = ()
     repeated: tuple[FieldsOfOneColumn, ...] = ()
+    further_fields: int = 0
 
     def lines(self, table: str) -> tuple[str, ...]:
         """Return one line per finding: what happened, and what can be done.
@@ -167,7 +175,7 @@ See: lakehouse quarantine show silver.flights 3fa8c1d200b7e6aa
             reasons = counted(len(others), "further reason")
             times = sum(refused.rows for refused in others)
             yield f"rows were refused for {reasons}, {counted(times, 'time')} in all. See: lakehouse quarantine list"
-        yield from rescued_texts(self.rescued)
+        yield from rescued_texts(self.rescued, self.further_fields)
         for repeated in self.repeated:
             rows, names = counted(repeated.rows, "row has", "rows have"), " and ".join(repeated.fields)
             values = ", ".join(repr(sample)[:_MAX_SAMPLE_CHARACTERS] for sample in repeated.samples)
@@ -232,7 +240,27 @@ def merge_findings(findings: Iterable[Findings]) -> Findings:
         lacking=tuple(file for batch in batches for file in batch.lacking),
         rescued=merge_by_field(values for batch in batches for values in batch.rescued),
         repeated=_merge_repeated(fields for batch in batches for fields in batch.repeated),
+        further_fields=sum(batch.further_fields for batch in batches),
     )
+
+
+def most_frequent(rescued: Iterable[RescuedValues]) -> tuple[tuple[RescuedValues, ...], int]:
+    """Return rescued values with bounded texts, and how many of the fields without a column are left out: the rarest.
+
+    >>> kept, further = most_frequent(RescuedValues(field=f"{n:03}" * 99, rows=n) for n in range(MOST_FIELDS + 3))
+    >>> len(kept), kept[0].rows, len(kept[0].field), further
+    (200, 3, 200, 3)
+    """
+    values = list(rescued)
+    undeclared = sorted((each for each in values if not each.type), key=lambda each: (-each.rows, each.field))
+    rare = {each.field for each in undeclared[MOST_FIELDS:]}
+    kept = (each for each in values if each.type or each.field not in rare)
+    return merge_by_field(_cut(each) for each in kept), len(rare)
+
+
+def _cut(values: RescuedValues) -> RescuedValues:
+    samples = tuple(sample and sample[:MAX_TEXT] for sample in values.samples)
+    return values.model_copy(update={"field": values.field[:MAX_TEXT], "samples": samples})
 
 
 def merge_by_reason(refused: Iterable[RefusedRows]) -> tuple[RefusedRows, ...]:
@@ -266,8 +294,12 @@ def _merge_repeated(repeated: Iterable[FieldsOfOneColumn]) -> tuple[FieldsOfOneC
     return tuple(merged[fields] for fields in sorted(merged))
 
 
-def rescued_texts(rescued: Iterable[RescuedValues]) -> Iterator[str]:
+def rescued_texts(rescued: Iterable[RescuedValues], further_fields: int = 0) -> Iterator[str]:
     """Yield a text for each column with values that do not fit it, and one for all fields without a column.
+
+    Args:
+        rescued: the values.
+        further_fields: the number of fields without a column that it leaves out.
 
     >>> list(rescued_texts([RescuedValues(field="amount", type="int", rows=2)]))
     ['2 rows have a value of amount that is no int: null there, kept in _rescued']
@@ -291,5 +323,6 @@ def rescued_texts(rescued: Iterable[RescuedValues]) -> Iterator[str]:
             undeclared.append(values)
     if undeclared:
         names = [f"{values.field!r} in {values.rows:,}" for values in undeclared[:_MAX_FIELDS]]
-        more = f" and {len(undeclared) - _MAX_FIELDS:,} fields more" if len(undeclared) > _MAX_FIELDS else ""
+        number = max(len(undeclared) - _MAX_FIELDS, 0) + further_fields
+        more = f" and {number:,} fields more" if number else ""
         yield f"rows have fields that no column is declared for, kept in _rescued: {', '.join(names)}{more}"

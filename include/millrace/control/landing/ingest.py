@@ -17,6 +17,8 @@ from millrace.control.ledger.loaded_files import LoadedFiles
 from millrace.control.log.batch import FileFact
 from millrace.errors import BadInputError, NotReadyError, StorageError, first_line
 
+_GONE = "is gone"
+
 _MAX_SILENT = 3
 """After so many files in a row without an answer the store counts as down. Each of them took the client's timeout."""
 
@@ -111,20 +113,26 @@ def plan_files(
     )
 
 
-def require_as_loaded(spec: BronzeSpec, files: Iterable[FileFact], landing: Landing, read_file: ReadFile) -> None:
-    """Check that files still have the content that a batch loaded, so that its records can be read again.
+def not_as_loaded(spec: BronzeSpec, files: Iterable[FileFact], landing: Landing, read_file: ReadFile) -> dict[str, str]:
+    """Return the path of each file that no longer has the content which a batch loaded -> what has become of it.
 
     Raises:
-        BadInputError: a file has another content, or is gone.
+        NotReadyError: the landing of the table has no file at all, such as a disk that is not mounted.
     """
+    found: dict[str, str] = {}
     for file in files:
         now = landing.file_at(file.path)
-        if now is None or not (is_unchanged(now, {file.path: file}) or read_file(now).checksum == file.checksum):
-            raise BadInputError(
-                f"{spec.table}: {file.path} changed after a batch had loaded it, before its records were counted",
-                f"Put the content with {_digest(file)} ({file.size} bytes) back, then run this again (in Airflow, "
-                "clear the task).",
-            )
+        if now is None:
+            found[file.path] = _GONE
+        elif not (is_unchanged(now, {file.path: file}) or read_file(now).checksum == file.checksum):
+            found[file.path] = "has other content now"
+    folder = spec.landing_source.landing
+    if _GONE in found.values() and next(iter(landing.files(folder, lambda _: True) or ()), None) is None:
+        raise NotReadyError(
+            f"{spec.table}: {landing.location(folder)} has no file at all, and its last batch must be read again",
+            "See whether its disk or share is mounted.",
+        )
+    return found
 
 
 class _Reader:

@@ -6,13 +6,14 @@ import errno
 import os
 import stat
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import BinaryIO
 
 from millrace.control.log.batch import FileFact
 from millrace.control.storage.stored_bytes import stored_bytes
-from millrace.errors import BadInputError, NotReadyError, StorageError
+from millrace.errors import NotReadyError, StorageError
 
 TOP = "."
 """The landing root as a folder of the landing."""
@@ -31,16 +32,19 @@ class LocalLanding:
     def __init__(self, root: str) -> None:
         self._root = root
         self.spark_root = f"{root}/"
+        self._renamed: set[str] = set()
 
     def location(self, path: str) -> str:
         """Return the full path of a file or folder."""
         return f"{self._root}/{path}"
 
     def name_defect(self, path: str) -> str:
-        """Return why a link is not followed, which a supplier could let lead to any file of this machine; else nothing.
+        """Return why a name cannot be recorded, or a link is not followed; empty if neither.
 
-        Spark reads a file of any name.
+        A supplier could let a link lead to any file of this machine. Spark reads a file of any name.
         """
+        if path in self._renamed:
+            return "its name is no UTF-8 text: deliver it under another"
         try:
             place = os.path.realpath(self.location(path), strict=True)
         except FileNotFoundError:
@@ -59,7 +63,7 @@ class LocalLanding:
                 is_folder = stat.S_ISDIR(os.stat(self.location(folder)).st_mode)
         except FileNotFoundError:
             is_folder = False
-        files = map(self.file_at, self._paths_below(folder, is_selected))
+        files = map(self._listed, self._paths_below(folder, is_selected))
         return (file for file in files if file) if is_folder else None
 
     def open(self, path: str) -> BinaryIO:
@@ -79,22 +83,37 @@ class LocalLanding:
             return None
         return FileFact(path=path, size=status.st_size, mtime_ns=status.st_mtime_ns)
 
+    def _listed(self, path: str) -> FileFact | None:
+        """Return a file; a name that is no UTF-8 text, which nothing could record, is written with its bytes in hex."""
+        file, name = self.file_at(path), os.fsencode(path).decode(errors="backslashreplace")
+        if file is None or name == path:
+            return file
+        self._renamed.add(name)
+        return replace(file, path=name)
+
     def _paths_below(self, folder: str, is_selected: Callable[[str], bool]) -> Iterator[str]:
         """Yield paths as text: a path object for each of 100,000 files takes seconds.
 
-        Raises:
-            BadInputError: a path is no UTF-8 text, so that it cannot be recorded.
+        `os.walk` of Python 3.11 calls itself for each folder within a folder, which ends at a thousand of them.
         """
         top, above = self.location(folder), "" if folder == TOP else f"{folder}/"
-        for parent, _, names in os.walk(top, onerror=_raise_unless_missing):
-            within = f"{parent[len(top) + 1 :]}/".lstrip("/")
-            for path in (f"{above}{within}{name}" for name in names if is_selected(within + name)):
-                try:
-                    path.encode()
-                except UnicodeEncodeError as error:
-                    cause = f"the name of a landing file is no UTF-8 text: {os.fsencode(path)!r}"
-                    raise BadInputError(cause, "Rename it, or move it away.") from error
-                yield path
+        folders = [""]
+        while folders:
+            within = folders.pop()
+            for entry in _entries(f"{top}/{within}"):
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(f"{within}{entry.name}/")
+                elif is_selected(within + entry.name):
+                    yield f"{above}{within}{entry.name}"
+
+
+def _entries(folder: str) -> list[os.DirEntry[str]]:
+    """Return what is in a folder; nothing for one that was just deleted, or whose path is too long for any reader."""
+    try:
+        with _translate_errors(folder), os.scandir(folder) as entries:
+            return list(entries)
+    except FileNotFoundError:
+        return []
 
 
 def _status(location: str) -> os.stat_result:
@@ -118,11 +137,7 @@ def _translate_errors(location: str) -> Iterator[None]:
         cause = f"{location} may not be read ({error.strerror})."
         raise StorageError(cause, "Let the user of this process read it, then run this again.") from error
     except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            raise FileNotFoundError(location) from error
         cause = f"{location} cannot be read now ({error.strerror})."
         raise NotReadyError(cause, "See the disk, or the server of a shared folder.") from error
-
-
-def _raise_unless_missing(error: OSError) -> None:
-    """Raise the error of a folder that cannot be listed; a folder that was just deleted holds no files."""
-    with suppress(FileNotFoundError), _translate_errors(error.filename):
-        raise error

@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from millrace.contracts.job.findings import FieldsOfOneColumn, Findings, RescuedValues
+from millrace.contracts.job.findings import FieldsOfOneColumn, Findings, RescuedValues, most_frequent
 from millrace.contracts.job.report import RowCounts
 from millrace.contracts.spec.table_spec import BronzeSpec
 from millrace.control.gates.conservation import rows_of_rebuild
@@ -24,7 +24,7 @@ from millrace_spark.delta_io.tables import TableShape, shape_properties
 from millrace_spark.layers.bronze.column_drift import ColumnDrift
 from millrace_spark.layers.bronze.file_rows import added_files, lacking_files
 from millrace_spark.layers.bronze.landing_records import LandingRecords
-from millrace_spark.layers.bronze.lost_records import counts_with_lost
+from millrace_spark.layers.bronze.lost_records import ReadAgain, counts_with_lost
 from millrace_spark.layers.bronze.rescued_fields import rescued_fields, without_samples
 from millrace_spark.layers.dropped import DroppedRows, dropped_by_reason, dropped_rows
 from millrace_spark.layers.own_table import ensure_own_table, require_fitting_table
@@ -166,15 +166,16 @@ class BronzeIngest:
             return earlier.close(winner)
         whole = BatchPlan(winner.intent.sources, self._context.ops.ledger.files_of(winner.intent))
         if winner.token in self._observations or sources.replay:
-            return self._close(winner, whole, whole)
-        with self.records.reading_again(winner, whole, partial(self._read_refused, winner)) as (left, finds_rescued):
-            return self._close(winner, whole, left, finds_rescued=finds_rescued)
+            return self._close(winner, whole, ReadAgain(whole))
+        with self.records.reading_again(winner, whole, partial(self._read_refused, winner)) as again:
+            return self._close(winner, whole, again)
 
-    def _close(self, winner: Winner, whole: BatchPlan, plan: BatchPlan, *, finds_rescued: bool = True) -> Closing:
-        """Close a batch by the records of `plan`: all of `whole`, or those of them that can still be read."""
+    def _close(self, winner: Winner, whole: BatchPlan, again: ReadAgain) -> Closing:
+        """Close a batch by all of its records, or by those of them that can be read again."""
+        plan = again.plan
         counts = self._count_records(winner, plan)
         if plan != whole:
-            counts = counts_with_lost(self._context, winner, whole, plan, counts)
+            counts = counts_with_lost(self._context, winner, again, counts)
         rows = self._row_counts(winner, counts)
         if winner.intent.sources.replay:
             with self._context.open_session({}) as session:
@@ -185,7 +186,7 @@ class BronzeIngest:
         quarantine = QuarantineWrite(self._context.paths, winner, counts["quarantined"], replaced)
         refused_rows = partial(self._refused_rows, winner, plan)
         grew = quarantine.run(self._context.open_session, refused_rows)
-        rescued, repeated = self._rescued_fields(winner) if finds_rescued else ((), ())
+        rescued, repeated = self._rescued_fields(winner) if again.finds_rescued else ((), ())
         self.drift.propose(self.spec, rescued)
         dropped: list[DroppedRows] = []
         if counts["dropped"]:
@@ -194,10 +195,12 @@ class BronzeIngest:
         rows_of_file = self.records.close_batch(winner, whole, counts, dropped)
         path = self._context.paths.quarantine(self.spec.table)
         quarantined = quarantined_by_reason(path, winner, counts["quarantined"]) if counts["quarantined"] else ()
+        rescued, further_fields = most_frequent(rescued)
         findings = Findings(
             refused=(*quarantined, *dropped_by_reason(dropped)),
             rescued=rescued,
             repeated=repeated,
+            further_fields=further_fields,
             lacking=lacking_files(whole.files, rows_of_file, self._declared),
         )
         return Closing(rows, rows_of_file, findings, grew)

@@ -21,6 +21,7 @@ from millrace.control.log.batch import StreamPosition, Winner
 from millrace.control.log.delta_log import read_commit
 from millrace.errors import BadInputError
 from millrace_spark.delta_io.kafka_reads import read_messages
+from millrace_spark.layers.bronze.lost_records import ReadAgain
 from millrace_spark.layers.dropped import DroppedRows
 from millrace_spark.protocol.batches import BatchPlan
 from millrace_spark.runtime.context import JobContext
@@ -111,10 +112,8 @@ class KafkaRecords:
         return records.withColumn("_position", F.col("_offset"))
 
     @contextmanager
-    def reading_again(
-        self, winner: Winner, plan: BatchPlan, read: Callable[[BatchPlan], None]
-    ) -> Iterator[tuple[BatchPlan, bool]]:
-        """Enter with the plan of a committed batch, without the messages that the brokers have deleted since."""
+    def reading_again(self, winner: Winner, plan: BatchPlan, read: Callable[[BatchPlan], None]) -> Iterator[ReadAgain]:
+        """Enter with what can be read again of a committed batch: the messages that the brokers have not deleted."""
         topic_ids, offsets = plan.sources.topic_ids, plan.sources.offsets
         available = self._cluster.available_offsets(self._spec.kafka_source, offsets)
 
@@ -124,7 +123,7 @@ class KafkaRecords:
             return min(max(first, oldest), end), end
 
         left = {topic: {at: span(topic, at, *ends) for at, ends in spans.items()} for topic, spans in offsets.items()}
-        yield BatchPlan(plan.sources.model_copy(update={"offsets": left})), True
+        yield ReadAgain(BatchPlan(plan.sources.model_copy(update={"offsets": left})))
 
     def blame(self, error: Exception, plan: BatchPlan, spec: BronzeSpec) -> None:
         """Name the message that does not fit a strict spec; no part of a topic can be left out.

@@ -18,7 +18,7 @@ from millrace.contracts.lake_path import LakePath
 from millrace.contracts.spec.table_spec import BronzeSpec
 from millrace.control.landing.earlier_runs import EarlierRuns
 from millrace.control.landing.formats.plain_copies import copy_apart
-from millrace.control.landing.ingest import FilePlan, plan_files, require_as_loaded
+from millrace.control.landing.ingest import FilePlan, not_as_loaded, plan_files
 from millrace.control.landing.inspection import inspect, parquet_rows
 from millrace.control.landing.landing import LandingFile, interval_files, landing_of
 from millrace.control.landing.matching import given_up_notes
@@ -31,6 +31,7 @@ from millrace_spark.delta_io.json_arrays import invalid_array_in
 from millrace_spark.delta_io.landing_reads import SOURCE_FILE, read_landing, source_path, storage_error_in
 from millrace_spark.delta_io.tables import spark_path
 from millrace_spark.layers.bronze.file_rows import added_files, rows_of_files
+from millrace_spark.layers.bronze.lost_records import ReadAgain
 from millrace_spark.layers.bronze.unreadable_files import UnreadableFileError, failing_files, named_file, shown_text
 from millrace_spark.layers.dropped import DroppedRows, dropped_by_source
 from millrace_spark.layers.quarantined import quarantined_of_files
@@ -154,14 +155,12 @@ class LandingRecords:
         return sum(parquet_rows(LandingFile(self._landing, file.path)) for file in plan.files if file.size)
 
     @contextmanager
-    def reading_again(
-        self, winner: Winner, plan: BatchPlan, read: Callable[[BatchPlan], None]
-    ) -> Iterator[tuple[BatchPlan, bool]]:
-        """Enter with the plan of a committed batch, to close it, and whether to look for what it has rescued.
+    def reading_again(self, winner: Winner, plan: BatchPlan, read: Callable[[BatchPlan], None]) -> Iterator[ReadAgain]:
+        """Enter with what can be read again of a committed batch, to close it.
 
-        After a death each file is first read alone, so that the one that kills is found (ADR 59). A file that kills
-        `max_attempts_per_file` drivers is left out: its accepted rows are in the table. If each file can be read, and
-        the closing has killed so many drivers after the first, nobody looks for rescued values.
+        A file that is gone, or has other content, is left out. After a death each file is first read alone, so that one
+        that kills is found (ADR 59), and left out after `max_attempts_per_file` drivers. If the closing kills as many,
+        though each file can be read, nobody looks for rescued values.
 
         Args:
             winner: the batch; its driver died after the commit.
@@ -169,13 +168,15 @@ class LandingRecords:
             read: reads the records of a plan as the closing does.
 
         Raises:
-            BadInputError: a file has other content, or does not exist any more.
+            NotReadyError: the landing of the table has no file at all.
         """
         attempts, intent = self._context.ops.ledger.attempts, winner.intent
         together, alone = attempts.deaths_in_closing(intent)
         limit = self._spec.landing_source.max_attempts_per_file
-        left = tuple(file for file in plan.files if alone[file.path] < limit)
-        require_as_loaded(self._spec, left, self._landing, self._inspect_once)
+        killers = {path: f"it killed {deaths} drivers" for path, deaths in alone.items() if deaths >= limit}
+        harmless = [file for file in plan.files if file.path not in killers]
+        lost = killers | not_as_loaded(self._spec, harmless, self._landing, self._inspect_once)
+        left = tuple(file for file in harmless if file.path not in lost)
         has_died = together > 0 or any(alone.values())
         with self._context.leases.suspects() if has_died else nullcontext():
             for file in sorted(left, key=lambda file: alone[file.path]) if has_died else ():
@@ -183,11 +184,11 @@ class LandingRecords:
                     read(replace(plan, files=(file,)))
             if together > limit:
                 self._context.notes.append(
-                    f"batch {winner.batch_seq} may have rescued values that nobody has counted: the driver or its Spark "
-                    "died whenever it closed the batch"
+                    f"batch {winner.batch_seq} may have rescued values that nobody has counted: {together} drivers "
+                    "died while they closed it"
                 )
             with attempts.closing(intent, None, is_death):
-                yield replace(plan, files=left), together <= limit
+                yield ReadAgain(replace(plan, files=left), lost, finds_rescued=together <= limit)
 
     def blame(self, error: Exception, plan: BatchPlan, spec: BronzeSpec) -> None:
         """Remember what made a write fail, so that the next plan loads the other files, or reads a copy of this one.

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from millrace.contracts.job.findings import MAX_SAMPLES, FieldsOfOneColumn, RescuedValues
+from millrace.contracts.job.findings import MAX_SAMPLES, MAX_TEXT, FieldsOfOneColumn, RescuedValues
 from millrace.contracts.lake_path import LakePath
 from millrace.contracts.restricted import RESTRICTED
 from millrace.contracts.spec.record_fields import field_text
@@ -46,7 +46,7 @@ def rescued_fields(
         values: dict[str, str] = json.loads(text)
         for fields in _same_in_any_case(values, read):
             repeated[fields] += number
-            values_of.setdefault(fields, tuple(values[field] for field in fields))
+            values_of.setdefault(fields, tuple(str(values[field])[:MAX_TEXT] for field in fields))
             values = {field: value for field, value in values.items() if field not in fields}
         if read:
             values = {read.get(field.lower(), field): value for field, value in values.items()}

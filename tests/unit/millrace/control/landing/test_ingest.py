@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from millrace.control.landing.ingest import FilePlan, require_as_loaded
+from millrace.control.landing.ingest import FilePlan, not_as_loaded
 from millrace.control.landing.inspection import inspect
 from millrace.control.landing.on_disk import LocalLanding
 from millrace.control.ledger.events import FileEvent
@@ -102,16 +102,20 @@ def test_a_changed_file_is_a_batch_of_its_own_if_it_replaces_its_rows(feed: Feed
         assert feed.plan(**replaces).new == ()
 
 
-def test_a_file_that_changed_since_it_was_loaded_cannot_be_counted_again(feed: Feed) -> None:
+def test_a_file_that_changed_since_it_was_loaded_is_told_from_a_landing_that_is_not_there(feed: Feed) -> None:
     read_file = partial(inspect, landing=feed.place, spec=SPEC)
     path = feed.deliver("a.json")
     loaded = feed.load()
     os.utime(path, ns=(1, 1))
-    require_as_loaded(SPEC, loaded, feed.place, read_file)
-    for change in (lambda: path.write_text("{}"), path.unlink):
-        change()
-        with pytest.raises(BadInputError, match=r"(?s)a\.json changed after a batch had loaded it.* \(18 bytes\) back"):
-            require_as_loaded(SPEC, loaded, feed.place, read_file)
+    assert not_as_loaded(SPEC, loaded, feed.place, read_file) == {}
+    path.write_text("{}")
+    [(name, cause)] = not_as_loaded(SPEC, loaded, feed.place, read_file).items()
+    assert (Path(name).name, cause) == ("a.json", "has other content now")
+    path.unlink()
+    with pytest.raises(NotReadyError, match=r"has no file at all, .*\nSee whether its disk"):
+        not_as_loaded(SPEC, loaded, feed.place, read_file)
+    feed.deliver("b.json")
+    assert list(not_as_loaded(SPEC, loaded, feed.place, read_file).values()) == ["is gone"]
 
 
 def test_a_batch_takes_at_most_the_files_that_the_spec_allows_and_reads_no_others(feed: Feed) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +15,7 @@ from millrace.control.landing.inspection import inspect
 from millrace.control.landing.landing import interval_folder, is_unchanged
 from millrace.control.landing.on_disk import LocalLanding
 from millrace.control.log.batch import FileFact
-from millrace.errors import BadInputError, ExitCode, NotReadyError, StorageError
+from millrace.errors import ExitCode, NotReadyError, StorageError
 from tests.support.deliveries import Deliver, orders_spec_of
 from tests.support.documents.specs import bronze_spec
 from tests.support.ledger.delta_tables import day
@@ -79,12 +81,28 @@ def test_hidden_and_unfinished_files_are_not_listed(landing: Path, deliver: Deli
     assert names(orders_spec_of("json"), landing) == ["whole.json"]
 
 
-def test_a_file_whose_name_is_no_utf_8_text_is_an_error_that_names_it(landing: Path, deliver: Deliver) -> None:
+def test_a_name_that_is_no_utf_8_text_is_a_defect_of_its_file(landing: Path, deliver: Deliver) -> None:
     deliver("a.json", b"{}")
     folder = next(landing.rglob("a.json")).parent
     os.rename(folder / "a.json", os.fsencode(folder) + b"/M\xe1laga.json")
-    with pytest.raises(BadInputError, match=r"no UTF-8 text: b'.*M\\xe1laga\.json'\nRename it"):
-        list_files(orders_spec_of("json"), LocalLanding(str(landing)), day())
+    deliver("b.json", b"{}")
+    spec, place = orders_spec_of("json"), LocalLanding(str(landing))
+    found = [inspect(file, place, spec) for file in list_files(spec, place, day())]
+    assert {Path(file.path).name: file.defect for file in found} == {
+        "M\\xe1laga.json": "its name is no UTF-8 text: deliver it under another",
+        "b.json": "",
+    }
+
+
+def test_folders_within_folders_stop_no_file(landing: Path, deliver: Deliver, monkeypatch: pytest.MonkeyPatch) -> None:
+    deliver("a.json", b"{}")
+    monkeypatch.chdir(top := next(landing.rglob("a.json")).parent)
+    for _ in range(sys.getrecursionlimit() + 500):
+        os.mkdir("d")
+        os.chdir("d")
+    os.chdir(top)
+    assert names(orders_spec_of("json"), landing) == ["a.json"]
+    subprocess.run(["rm", "-r", "d"], check=True)  # pytest would call itself for each of them
 
 
 def test_a_link_out_of_the_landing_root_and_one_to_itself_are_defects_and_one_within_is_read(
