@@ -90,7 +90,9 @@ def refresh_of_table(
         traced = refresh_of_query(session, spec, sources, found) if others or looked_up else QueryRefresh((), {}, {})
         expressions: dict[str, Sequence[Sequence[str]]] = {alias: [[text]] for alias, text in spec.refresh_from.items()}
         expressions |= {alias: traced.expressions[alias] for alias in others if alias in traced.expressions}
-        reason = _unlisted_value(session, spec, sources, expressions)
+        # What is stated has another value than the trace, so that it does not stand in for this.
+        is_unknown = any(alias not in traced.expressions for alias in others)
+        reason = _unlisted_value(session, spec, sources, expressions) or (traced.reason if is_unknown else "")
         lookups = {alias: traced.lookups[alias] for alias in looked_up if alias in traced.lookups}
         refresh = QueryRefresh(spec.refresh_columns, expressions, {}, reason, lookups)
     stated = [alias for alias in looked_up if alias not in refresh.lookups]

@@ -21,11 +21,12 @@ from millrace.contracts.spec.table_spec import GoldSpec
 from millrace_spark.delta_io.reads import read_changes, read_version
 from millrace_spark.layers.gold.query import (
     refresh_of_query,
+    refresh_of_table,
     rows_of_query,
     touched_by_lookup,
     touched_rows_of_query,
 )
-from tests.support.documents.specs import gold_query_spec
+from tests.support.documents.specs import gold_query_spec, gold_spec
 from tests.support.examples import few_or_many, settings_for
 
 DAYS = [None, *(date(2013, month, day) for month in (1, 2) for day in (1, 2, 3, 4))]
@@ -159,6 +160,24 @@ def test_values_of_other_types_are_not_compared_by_their_texts(spark: SparkSessi
     ):
         found = refresh_of_query(spark, gold_query_spec(sources=spec.sources, query=query), sources)
         assert (found.whole.get("w", ""), "w" in found.lookups) == (why, not why)
+
+
+def test_a_stated_value_does_not_stand_in_for_a_traced_one_of_another_type(spark: SparkSession) -> None:
+    """A row of `b` belongs to the day of its time: what was stated left the group as it was."""
+    rows = spark.sql("SELECT DATE'2013-01-01' AS day, TIMESTAMP'2013-01-02 10:00:00' AS at")
+    spec = gold_spec(
+        sources={
+            "a": {"table": "silver.a"},
+            "b": {"table": "silver.b", "join": "inner", "on": "a.day = date_trunc('day', b.at)"},
+        },
+        refresh_from={"a": "trunc(day, 'MM')", "b": "trunc(day, 'MM')"},
+        group_by={"day": "trunc(a.day, 'MM')"},
+        measures={"n": "count(*)"},
+    )
+    refresh = refresh_of_table(spark, spec, {"a": rows, "b": rows})
+    assert refresh.reason.startswith(
+        "a join compares them, and day of a is date and DATE_TRUNC('day', at) of b is time"
+    )
 
 
 READ_ALIKE = (
