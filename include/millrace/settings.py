@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import stat
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
@@ -33,14 +36,21 @@ _PLACES = (*_IN_PROJECT, "runs", "views", "metrics_token_file")
 
 def project_of(folder: Path) -> Path | None:
     """Return the project that a folder belongs to: the nearest folder, upward, with `tables` and the specs' schema."""
-    candidates = (folder, *folder.parents)
-    found = (each for each in candidates if os.path.isdir(each / "tables") and os.path.isfile(each / SCHEMA_FILE))
+    found = (each for each in _upward(folder) if os.path.isdir(each / "tables") and os.path.isfile(each / SCHEMA_FILE))
     return next(found, None)
 
 
-def jars_of(folder: Path) -> Path:
-    """Return the folder of Spark's jars: the nearest `.jars`, upward, so that projects may share it; else a new one."""
-    return next((each / JARS for each in (folder, *folder.parents) if os.path.isdir(each / JARS)), folder / JARS)
+def jars_of(folder: Path) -> Path | None:
+    """Return the folder of Spark's jars, which projects may share: the nearest `.jars`, upward."""
+    return next((each / JARS for each in _upward(folder) if os.path.isdir(each / JARS)), None)
+
+
+def _upward(folder: Path) -> Iterator[Path]:
+    """Yield a folder and those above it, but for those into which every user may write, such as `/tmp`."""
+    for each in (folder, *folder.parents):
+        with suppress(OSError):
+            if not os.stat(each).st_mode & stat.S_IWOTH:
+                yield each
 
 
 class _ProjectSource(DotEnvSettingsSource):
@@ -53,18 +63,20 @@ class _ProjectSource(DotEnvSettingsSource):
         stated = self.current_state.get("project")
         project = Path(stated).absolute() if stated else project_of(Path.cwd())
         jars = jars_of(project or Path.cwd())
-        values = self._of_project(project, jars) if project else {"jars": str(jars)} if jars.is_dir() else {}
+        values = {"jars": str(jars)} if jars else {}
+        if project:
+            values = self._of_project(project, values)
         # A variable of the environment replaces the one in the file; JSON objects of both would be merged.
         known = self.settings_cls.model_fields.keys() - self.current_state.keys()
         return {name: value for name, value in values.items() if name in known}
 
-    def _of_project(self, project: Path, jars: Path) -> dict[str, Any]:
+    def _of_project(self, project: Path, found: Mapping[str, str]) -> dict[str, Any]:
         self.env_file = project / ".env"
         try:
             self.env_vars = self._load_env_vars()
         except (OSError, UnicodeDecodeError) as error:
             raise ProjectError(f"{self.env_file} cannot be read: {error}", "Let this user read it.") from error
-        values = {**_IN_PROJECT, "jars": str(jars), **super().__call__(), "project": str(project)}
+        values = {**_IN_PROJECT, **found, **super().__call__(), "project": str(project)}
         for name in _PLACES:
             if name in values and "://" not in values[name]:
                 values[name] = os.path.abspath(project / Path(values[name]).expanduser())

@@ -54,9 +54,11 @@ def select(folder: Path, domain: str | None, tables: Sequence[str] | None, inter
     catalog = command_catalog(folder)
     if not domain and not catalog.domains:
         raise SpecError("there is no table spec at all", "Set LAKEHOUSE_TABLES to the folder that has them.")
-    if not domain and len(catalog.domains) > 1:
-        raise UnknownNameError("several domains have tables", f"Say which: --domain {' or '.join(catalog.domains)}")
-    name = domain or catalog.domains[0]
+    domains = [domain] if domain else _domains_of(catalog, tables or ())
+    if len(domains) > 1:
+        which = f"Say which: --domain {' or '.join(domains)}"
+        raise UnknownNameError(f"several domains have {'these ' if tables else ''}tables", which)
+    name = domains[0]
     specs = catalog.of_domain(name)
     names = [spec.table for spec in specs]
     for table in tables or ():
@@ -65,6 +67,15 @@ def select(folder: Path, domain: str | None, tables: Sequence[str] | None, inter
     selected = tuple(spec for spec in specs if not tables or spec.table in tables)
     leave_out_of_warning(problem for spec in selected if isinstance(spec, InvalidSpec) for problem in spec.problems)
     return Selection(catalog, name, selected, intervals, bool(tables))
+
+
+def _domains_of(catalog: Catalog, tables: Sequence[str]) -> list[str]:
+    """Return the domains of some tables; of none, all."""
+    of_table = {spec.table: domain for domain in catalog.domains for spec in catalog.of_domain(domain)}
+    for table in tables:
+        if table not in of_table:
+            raise UnknownNameError(f"there is no table {table!r}", did_you_mean(table, of_table))
+    return sorted({of_table[table] for table in tables}) or list(catalog.domains)
 
 
 def with_downstream(catalog: Catalog, domain: str, tables: Set[str]) -> tuple[MaybeInvalidSpec, ...]:

@@ -67,6 +67,7 @@ def _question(context: Context, deletes: Deletes) -> Question:
         f"The batch that reads {deletes.source} up to version {deletes.source_version}, for the interval "
         f"from {deletes.interval_start:{MINUTE}}, deletes them; more keys need another approval.",
         f"Why they may be deleted, says {by}: {quoted(context['params']['reason'])}",
+        f"The Delta tables are {quoted(f'{deletes.table_id}, read from {deletes.source_id}')}",
         places(deletes.table, waiting),
         f"**Approve**: the keys may be deleted. {what_follows(waiting)} **Reject**: nothing changes; have the source "
         "deliver again.",

@@ -152,6 +152,7 @@ def _question(context: Context, refusal: GateResult) -> Question:
     body = (
         quoted(refusal.refused if prepare_process().questions_have_values else refusal_cause(refusal)),
         "These rules refuse it:\n\n" + "\n".join(rules),
+        f"The Delta table is {quoted(refusal.table_id)}",
         places(table, waiting, has_samples=True),
         f"Why it may be read all the same, says {by}: {quoted(form['reason'])}",
         "**Approve**: readers and the tables that read this one use this version from now on; your name and the reason "

@@ -173,11 +173,15 @@ def _hashes(context: JobContext, tables: Sequence[str]) -> tuple[str, ...]:
 
 
 def _tables(context: JobContext, *, downstream: bool) -> tuple[str, ...]:
-    """Return the job's table and, if asked, those that get rows from it, directly or not, in the order of a run."""
+    """Return the job's table and, if asked, those that get rows from it, directly or not, in the order of a run.
+
+    The next run creates tables downstream that do not exist yet.
+    """
     if not downstream:
         return (context.spec.table,)
-    specs = context.catalog.specs
-    selected = TableGraph({table: spec.source_tables for table, spec in specs.items()}).downstream(context.spec.table)
+    specs, folder = context.catalog.specs, context.paths.table
+    sources = {table: spec.source_tables for table, spec in specs.items() if is_table(folder(table))}
+    selected = TableGraph(sources).downstream(context.spec.table)
     return tuple(table for table in specs if table in selected)
 
 

@@ -93,6 +93,7 @@ def test_the_new_table_takes_the_place_of_the_old_one_once_its_gate_passes_it_an
     assert not list(shop.paths.rebuilds.iterdir())
     write_shop_specs(shop, keys=["order_id", "day"])
     assert shop.run(SILVER, 2).outcome is Outcome.BAD_INPUT
+    shop.specs(gold_document("gold.never_written"))
     plan = shop.rebuild(SILVER, downstream=True, dry_run=True).for_people
     assert "\n\nsilver.orders: keys: " in plan, plan
     at = datetime.now(UTC)

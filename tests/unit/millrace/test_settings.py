@@ -150,6 +150,8 @@ def test_projects_share_the_jars_of_a_folder_above_and_commands_find_them_withou
     assert Settings().jars == project / ".jars"
     monkeypatch.chdir(project.parent)
     assert (Settings().project, Settings().jars) == (None, shared)
+    project.parent.chmod(0o1777)
+    assert "jars" not in dict(Settings()), "as in /tmp, any user could have put them there"
     monkeypatch.setenv("LAKEHOUSE_JARS", "/srv/jars")
     assert Settings().jars == Path("/srv/jars")
 

@@ -121,7 +121,11 @@ def data_file_filter(pattern: str) -> Callable[[str], bool]:
     [True, True, False, False, False]
     """
     regex = ""
-    for part in (pattern if "/" in pattern else f"**/{pattern}").split("/"):
+    parts = (pattern if "/" in pattern else f"**/{pattern}").split("/")
+    # Neighbouring `**` mean the same as one, and `re` would try all ways to divide folders among them.
+    for before, part in zip(["", *parts], parts, strict=False):
+        if part == before == "**":
+            continue
         name = fnmatch.translate(part).removeprefix("(?s:").removesuffix(r")\Z").replace(".*", "[^/]*")
         regex += r"(?:[^/]+/)*" if part == "**" else f"{name}/"  # `**` is any number of folders
     matches = re.compile(regex.removesuffix("/")).fullmatch

@@ -286,7 +286,8 @@ class LandingRecords:
         for file in files:
             number = self.files.attempts.get(file.path)
             attempt = f" (attempt {number} of {self._spec.landing_source.max_attempts_per_file})" if number else ""
-            lines.append(f"  {file.path}: {file.defect}{attempt}".removesuffix(": "))
+            name = file.path.replace("\n", r"\n").replace("\r", r"\r")  # or a name could write lines of its own
+            lines.append(f"  {name}: {file.defect}{attempt}".removesuffix(": "))
         return "\n".join([*lines, todo])
 
     def _inspect(self, file: FileFact) -> FileFact:

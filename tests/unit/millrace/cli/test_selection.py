@@ -1,11 +1,13 @@
-"""The days and instants of `--interval` and `--to`."""
+"""The days and instants of `--interval` and `--to`, and the tables that a command names."""
 
 from __future__ import annotations
 
 import pytest
 
 from millrace.cli.selection import parse_intervals
+from millrace.settings import Settings
 from tests.support.cli import Lakehouse
+from tests.support.documents.specs import bronze_document, write_specs
 
 FIRST_DAY = "[2013-01-01T00:00:00Z, 2013-01-02T00:00:00Z)"
 
@@ -39,3 +41,18 @@ def test_anything_else_is_wrong_usage_with_a_hint(lakehouse: Lakehouse, options:
     answer = lakehouse("plan", *options)
     assert answer.exit_code == 2
     assert message in " ".join(answer.stderr.replace("│", " ").split())
+
+
+def test_a_table_needs_no_domain_beside_it_and_a_misspelt_one_is_told_from_it(
+    lakehouse: Lakehouse, settings: Settings
+) -> None:
+    write_specs(settings.tables, bronze_document("bronze.bills"), domain="billing")
+    for table in ("bronze.bills", "bronze.orders"):
+        assert lakehouse("plan", "--table", table, "--interval", "2013-01-01").exit_code in (0, 12), table
+    for options, said in (
+        (("--table", "bronze.bill"), "did you mean 'bronze.bills'?"),
+        ((), "several domains have tables"),
+        (("--table", "bronze.bills", "--table", "bronze.orders"), "several domains have these tables"),
+    ):
+        answer = lakehouse("plan", *options, "--interval", "2013-01-01")
+        assert said in answer.stderr, answer.stderr

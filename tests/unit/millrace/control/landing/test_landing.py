@@ -134,6 +134,7 @@ def test_a_link_out_of_the_landing_root_and_one_to_itself_are_defects_and_one_wi
         ("north/*.json", ["b.json"]),
         ("north/**/*.json", ["c.json", "b.json"]),
         ("*/**/*.json", ["c.json", "b.json", "e.json"]),
+        ("**/" * 40 + "b.json", ["b.json"]),
     ],
 )
 def test_only_files_that_the_spec_selects_are_listed_a_pattern_with_a_slash_selects_paths(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
@@ -96,6 +97,19 @@ def test_the_question_says_version_rules_reason_and_what_an_answer_does(asked: C
     for form, reason in (({"version": 1}, "passed its gate"), ({"version": 9}, "has no version 9")):
         with pytest.raises(AirflowFailException, match=reason):
             OVERRIDE.question(asked(**form))
+
+
+@pytest.mark.usefixtures("announced", "refused")
+def test_an_approval_is_for_no_version_of_another_table_at_the_same_place(
+    house: House, asked: Callable[..., dict[str, Any]], record: Record
+) -> None:
+    record(asked(), OVERRIDE)
+    shutil.rmtree(LakehousePaths(house.root).table(ORDERS))
+    for name, passed in (("c.json", True), ("d.json", False)):
+        house.deliver(name)
+        judge(house.root, house.spec, commit_batch(house.root, house.landing, house.spec, DAY, RUN), passed=passed)
+    with pytest.raises(AirflowFailException, match="something else"):
+        override(asked())
 
 
 @pytest.mark.usefixtures("announced")
