@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -61,6 +62,9 @@ for _other in ("binary", "timestamp", "omap", "pairs", "set"):
     SpecLoader.add_constructor(f"tag:yaml.org,2002:{_other}", _undefined)
 
 
+_MOST_BYTES = 8 * 1024**2
+
+
 @dataclass(frozen=True)
 class SpecFile:
     """One YAML file and its content.
@@ -100,10 +104,25 @@ class SpecFile:
         return yaml.compose(self.text, SpecLoader) if self.text else None
 
 
+def spec_bytes(path: Path) -> bytes:
+    """Return the content of a spec's file.
+
+    Raises:
+        OSError: it cannot be read; it is no file, such as a pipe, which may never end; it is a link out of its folder,
+            which could lead to a file with secrets; or it is too large.
+    """
+    real = path.resolve(strict=True)
+    if not real.is_relative_to(path.parent.resolve()):
+        raise OSError(errno.EXDEV, "it is a link to a file outside of its folder")
+    if not real.is_file() or real.stat().st_size > _MOST_BYTES:
+        raise OSError(errno.EINVAL, f"it is no file of at most {_MOST_BYTES:,} bytes")
+    return real.read_bytes()
+
+
 def read_spec_file(path: Path) -> SpecFile:
     """Read one file; errors of the file and of its YAML go to `problems`."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = spec_bytes(path).decode()
         if problem := find_depth_problem(path, text, SpecLoader):
             return SpecFile(path, "", {}, (problem,))
         loader = SpecLoader(text)

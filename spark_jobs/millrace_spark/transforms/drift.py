@@ -9,7 +9,6 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from millrace.contracts.restricted import RESTRICTED
-from millrace.contracts.spec.values import NAME
 from millrace_spark.transforms.records import RESCUED
 
 _ERROR_PREFIX = "schema drift in "
@@ -19,9 +18,13 @@ _FIELD = r"(?s)^(`(?:[^`]|``)+`|[^.]+?)(?:\[\d{1,9}\])*(?:\.|$)"
 """The name of a field in the path of its value, as `path_text` writes it."""
 
 
+NEW_NAME = r"[a-z][a-z0-9_]{0,99}"
+"""The fields that may become columns: a source may write values as field names, of any length."""
+
+
 def new_fields(known_fields: Collection[str]) -> Column:
     """Return the names in `_rescued` that could be columns and are not known; null where `_rescued` is null."""
-    return F.filter(F.json_object_keys(RESCUED), lambda name: name.rlike(f"^{NAME}$") & ~name.isin(*known_fields))
+    return F.filter(F.json_object_keys(RESCUED), lambda name: name.rlike(f"^{NEW_NAME}$") & ~name.isin(*known_fields))
 
 
 def drift_error(source: Column, *, shows_values: bool) -> Column:

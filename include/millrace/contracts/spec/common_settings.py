@@ -11,7 +11,7 @@ from pydantic import ConfigDict, Field, model_validator
 from millrace.contracts.spec.bronze_sources import BATCH_SIZES
 from millrace.contracts.spec.expectation import Expectation
 from millrace.contracts.spec.value_reading import VALUE_RULE, ValueReading
-from millrace.contracts.spec.values import Bytes, ColumnName, ColumnType, PropertyText, Retention, Wait
+from millrace.contracts.spec.values import Bytes, ColumnName, ColumnType, PlainText, PropertyText, Retention, Wait
 from millrace.contracts.strict_model import StrictModel
 
 Classification = Literal["public", "internal", "confidential", "restricted"]
@@ -38,7 +38,7 @@ class ColumnSpec(ValueReading):
     type: ColumnType = "string"
     nullable: bool = True
     required: bool = False
-    description: str = ""
+    description: PlainText = ""
     classification: Classification | None = None
     expression: str | None = Field(default=None, alias="from")
 
@@ -170,8 +170,8 @@ class TableSpec(StrictModel):
     """
 
     table: str
-    description: str = ""
-    owner: str = ""
+    description: PlainText = ""
+    owner: PlainText = ""
     classification: Classification = "internal"
     domain: str = ""
     expectations: tuple[Expectation, ...] = ()

@@ -20,6 +20,7 @@ from millrace.contracts.spec.expectation_arguments import (
     SQL,
 )
 from millrace.contracts.spec.gx_expectations import NOT_ON_SPARK
+from millrace.contracts.spec.values import PlainText
 from millrace.contracts.strict_model import StrictModel
 
 _ROWS_OF_QUERY = "unexpected_rows_expectation"
@@ -95,7 +96,7 @@ class Expectation(StrictModel):
     action: Action
     severity: Severity | None = None
     warn: dict[str, Any] = Field(default_factory=dict)
-    reason: str = ""
+    reason: PlainText = ""
 
     @model_validator(mode="before")
     @classmethod

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from datetime import datetime, timedelta
 from typing import Annotated
 
@@ -85,6 +86,12 @@ def _check_is_text_or_number(value: object) -> object:
 def _check_retention(text: str) -> str:
     if not RETENTION.parse(text):
         raise ValueError("a retention of nothing would remove what readers and running jobs still use; write '7 days'")
+    return text
+
+
+def _check_is_plain(text: str) -> str:
+    if any(unicodedata.category(each) == "Cc" and each not in "\n\r\t" for each in text):
+        raise ValueError("a control character, which Airflow's database does not store; leave it out")
     return text
 
 
@@ -173,6 +180,7 @@ StartingOffsets = Annotated[
     BeforeValidator(_parse_starting_offsets),
     WithJsonSchema({"anyOf": [{"enum": ["earliest", "latest"]}, {"type": "string", "format": "date-time"}]}),
 ]
+PlainText = Annotated[str, AfterValidator(_check_is_plain)]
 PropertyText = Annotated[
     str, BeforeValidator(_convert_to_property_text), WithJsonSchema({"type": ["string", "boolean", "integer"]})
 ]

@@ -5,6 +5,7 @@ All checks in this folder read the document, not the model, so that they also wo
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
 from millrace.contracts.spec.record_fields import MAX_PARTS, FieldPath, path_of, path_text, quoted
@@ -62,7 +63,8 @@ def check_fields(document: Document) -> Iterator[Defect]:
     if not str(document.get("table", "")).startswith("bronze."):
         return
     same = str.lower if source.get("field_names") == "any_case" else str
-    filled, readers = mapping_at(source, "transforms"), dict[FieldPath, str]()
+    # A column is compared with those of the same field alone: a spec may have thousands.
+    filled, readers = mapping_at(source, "transforms"), defaultdict[object, dict[FieldPath, str]](dict)
     for name, column in columns.items():
         stated = column.get("from") if isinstance(column, dict) else None
         path = ("columns", name, "from") if isinstance(stated, str) else ("columns", name)
@@ -71,9 +73,10 @@ def check_fields(document: Document) -> Iterator[Defect]:
         elif name not in filled:
             field = path_of(stated) if isinstance(stated, str) else (name,)
             place = tuple(same(step) if isinstance(step, str) else step for step in field)
-            if defect := _read_already(place, readers):
+            of_field = readers[place[0]]
+            if defect := _read_already(place, of_field):
                 yield Defect(path, defect[0], path_text(field), defect[1])
-            readers.setdefault(place, name)
+            of_field.setdefault(place, name)
 
 
 def _read_already(path: FieldPath, readers: Mapping[FieldPath, str]) -> tuple[str, str] | None:

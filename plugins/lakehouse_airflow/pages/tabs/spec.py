@@ -13,6 +13,7 @@ from millrace.control.changes.table_diff import changes_since
 from millrace.control.log.batch import Winner
 from millrace.control.ops_tables import OpsTables
 from millrace.overview.tables.table_overview import TableOverview
+from millrace.specs.files import spec_bytes
 from millrace.specs.invalid_spec import InvalidSpec
 
 
@@ -21,9 +22,11 @@ def _values(shown: ShownTable) -> Mapping[str, Any]:
     problems = catalog.invalid[table].problems if table in catalog.invalid else ()
     file = problems[0].file if problems else catalog.files.get(table)
     try:
-        text = file.read_text(encoding="utf-8", errors="replace") if file else None
+        text = spec_bytes(file).decode(errors="replace") if file else None
     except FileNotFoundError:
         text = None
+    except OSError as error:
+        text = f"# {error.strerror}"
     if file is None or text is None:
         raise HTTPException(status.HTTP_404_NOT_FOUND, f"the spec of {table} was removed just now")
     with shown.reader.ledger() as ops:

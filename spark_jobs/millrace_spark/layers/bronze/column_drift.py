@@ -13,11 +13,10 @@ from millrace.contracts.job.report import JobReport
 from millrace.contracts.spec.common_settings import ColumnSpec
 from millrace.contracts.spec.record_fields import fields_of
 from millrace.contracts.spec.table_spec import BronzeSpec
-from millrace.contracts.spec.values import NAME
 from millrace.control.ledger.new_columns import ColumnState
 from millrace.errors import BadInputError, MillraceError
 from millrace_spark.runtime.context import JobContext
-from millrace_spark.transforms.drift import drift_error, drift_of, new_fields
+from millrace_spark.transforms.drift import NEW_NAME, drift_error, drift_of, new_fields
 from millrace_spark.transforms.records import RESCUED
 
 MAX_NEW_COLUMNS = 100
@@ -86,7 +85,7 @@ class ColumnDrift:
         """Record the new fields of a batch as proposed columns, if a person decides about columns."""
         if not spec.needs_column_approval:
             return
-        names = [rescued_field.field for rescued_field in rescued if re.fullmatch(NAME, rescued_field.field)]
+        names = [rescued_field.field for rescued_field in rescued if re.fullmatch(NEW_NAME, rescued_field.field)]
         existing = {*spec.columns, *fields_of(spec).values(), *self._names()}
         # If a source writes values as field names, there is no end of new names.
         self._record(ColumnState.PROPOSED, [name for name in names if name not in existing][:MAX_NEW_COLUMNS])

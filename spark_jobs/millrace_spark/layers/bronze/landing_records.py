@@ -179,7 +179,9 @@ class LandingRecords:
         left = tuple(file for file in harmless if file.path not in lost)
         has_died = together > 0 or any(alone.values())
         with self._context.leases.suspects() if has_died else nullcontext():
-            for file in sorted(left, key=lambda file: alone[file.path]) if has_died else ():
+            # An earlier run has outlived the others.
+            unread = [file for file in left if file.path not in alone or alone[file.path]]
+            for file in sorted(unread, key=lambda file: alone[file.path]) if has_died else ():
                 with attempts.closing(intent, file, is_death):
                     read(replace(plan, files=(file,)))
             if together > limit:

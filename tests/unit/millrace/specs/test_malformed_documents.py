@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,7 @@ def bound(**arguments: Any) -> dict[str, Any]:
          "not a regular expression: unterminated character set"),
         ({"expectations": [{FRESH: {"column": "event_at", "max_age": "99999999999 days"}, "action": "fail"}]},
          "max_age", "longer than 100 years"),
+        ({"owner": "shop\0"}, "owner", "a control character"),
     ],
 )  # fmt: skip
 def test_a_wrong_value_of_a_silver_table_is_named(tmp_path: Path, change: dict[str, Any], key: str, said: str) -> None:
@@ -123,6 +125,23 @@ def test_a_value_that_is_too_deep_to_be_parsed_stops_only_its_table(
     found = only_problem(write_specs(tmp_path, bronze_document(), document))
     assert (found.key, "too deep" in str(found) or "deeper" in str(found)) == (key, True)
     assert list(load_catalog(tmp_path).specs) == ["bronze.orders"]
+
+
+def test_a_spec_that_is_a_pipe_or_a_link_to_another_file_stops_only_its_table_and_shows_nothing(tmp_path: Path) -> None:
+    tables = write_specs(tmp_path / "tables", bronze_document())
+    (secrets := tmp_path / "passwords.json").write_text('{"admin": "hunter2"}')
+    folder = next(tables.rglob("orders.yaml")).parent
+    (folder / "linked.yaml").symlink_to(secrets)
+    os.mkfifo(folder / "pipe.yaml")
+    (folder / "..data").mkdir()
+    (folder / "orders.yaml").rename(folder / "..data" / "orders.yaml")
+    (folder / "orders.yaml").symlink_to("..data/orders.yaml")  # as Kubernetes mounts files
+    catalog = load_catalog(tables)
+    assert set(catalog.specs) == {"bronze.orders"}
+    found = {table: str(invalid.problems[0]) for table, invalid in catalog.invalid.items()}
+    assert "a link to a file outside of its folder" in found["bronze.linked"]
+    assert "no file of at most" in found["bronze.pipe"]
+    assert "hunter2" not in str(found)
 
 
 def test_a_folder_without_a_valid_name_is_no_domain(tmp_path: Path) -> None:
