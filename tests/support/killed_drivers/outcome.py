@@ -12,7 +12,7 @@ from millrace.contracts.job.requests import RowFilter
 from millrace.contracts.row_status import RowStatus
 from millrace.control.gates.gates import Gates
 from millrace.control.landing.file_states import FileState, file_states
-from millrace.control.ledger.events import FileEvent
+from millrace.control.ledger.events import BatchEvent, FileEvent
 from millrace.control.ledger.ledger import Ledger
 from millrace.control.ledger.resolution import table_id
 from millrace.control.log.delta_log import commits_after
@@ -88,7 +88,8 @@ def _commits(path: Path, tokens: dict[int, str]) -> list[tuple[int, str, list[in
 
 
 def _batches(paths: LakehousePaths, table: str, tokens: dict[int, str]) -> list[tuple[Any, ...]]:
-    rows = Ledger(paths)._batches.events(table)
+    passing = (BatchEvent.CLOSING, BatchEvent.OUTLIVED)
+    rows = [row for row in Ledger(paths)._batches.events(table) if row["event"] not in passing]
     return [
         (row["batch_seq"], row["event"], row["version"], row["rows"]) for row in rows if row["token"] in tokens.values()
     ]
