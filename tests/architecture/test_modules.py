@@ -25,7 +25,6 @@ SMALL_WITH_REASON = {
     "embedded.contents.bill_of_materials": "is a command of its own, which `make bill` runs",
     "millrace.specs.checks.nested_arguments": "holds all that is known of two arguments of Great Expectations",
     "millrace.sql.query.time_windows": "says how Spark computes windows of time, and what follows from it",
-    "millrace_spark.layers.bronze.lost_records": "is for batches whose messages the brokers have deleted",
     "millrace_spark.layers.gold.float_bounds": "is the arithmetic of inexact sums, which reads best alone",
 }
 WRONG_NOW_AND_THEN = {

@@ -12,10 +12,12 @@ class ReadingTable(Protocol):
     """A sound or a wrong spec: its table, and the tables that it reads or refers to."""
 
     @property
-    def table(self) -> str: ...
+    def table(self) -> str:
+        """The table."""
 
     @property
-    def upstream_tables(self) -> tuple[str, ...]: ...
+    def upstream_tables(self) -> tuple[str, ...]:
+        """The tables that must be built before it."""
 
 
 class TableGraph:
