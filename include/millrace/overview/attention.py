@@ -124,7 +124,7 @@ def _of(table: TableOverview, now: datetime) -> Iterator[Attention]:
     if refused := table.refused_since_changed_rules:
         cause = f"readers use its rows, which its rules refuse since these were changed: {refusal_cause(refused)}"
         fields, subjects = {"version": refused.version}, (f"{refused.table_id}/{refused.version} {refused.suite_hash}",)
-        yield Attention(table, Trouble.REFUSED, cause, Remedy.OVERRIDE, _AFTER_REFUSAL, table.since, fields, subjects)
+        yield Attention(table, Trouble.REFUSED, cause, Remedy.OVERRIDE, _AFTER_REFUSAL, None, fields, subjects)
     if not table.refusal and table.verdicts and (wrong := table.verdicts.found_wrong):
         cause = (
             f"readers use version {table.certified}, whose rows are not those of its sources: {refusal_cause(wrong)}"

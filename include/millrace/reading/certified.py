@@ -211,4 +211,5 @@ def _ways_out(table: str, gates: Gates) -> tuple[str, ...]:
     verdicts = gates.verdicts(table)
     if verdicts and verdicts.refused:
         return verdicts.refused.refused, f"`lakehouse gate show {table}` shows what failed."
-    return (f"No gate has checked it yet: `lakehouse run --table {table}` does, and so does its gate's task.",)
+    command = f"`lakehouse run --table {table} --interval DAY`"
+    return (f"No gate has checked it yet: {command} does, and so does its gate's task.",)

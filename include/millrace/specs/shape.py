@@ -98,6 +98,8 @@ def _fix(path: KeyPath, model: type[BaseModel], error: ErrorDetails) -> str:
     match error["type"]:
         case "extra_forbidden" if model is SilverQuerySpec and path[0] in SilverSpec.model_fields:
             return "leave it out: the rows of a query are computed from those of its sources, not merged from events"
+        case "unknown_word" | "extra_forbidden" if _is_cut(value) or _is_cut(path[-1]):
+            return 'write it in quotes, since a comma ends it here: {type: "decimal(10,2)"}'
         case "extra_forbidden":
             return did_you_mean(path[-1], _known_keys(model, error["loc"][:-1]))
         case "unknown_word":
@@ -110,11 +112,18 @@ def _fix(path: KeyPath, model: type[BaseModel], error: ErrorDetails) -> str:
             return _WAY_OUT_OF_LAYER.get((model, str(value).partition(".")[0]), "")
         case "byte_size" | "byte_size_unit":
             return "write a number of bytes, or one with a unit: B, kB, MB, GB, or KiB, MiB, GiB"
+        case "model_type" if path[0] == "columns" and isinstance(value, str):
+            return f"write it as a mapping: {{type: {value}}}"
         case "tuple_type" if isinstance(value, str):
             return f"write it as a list: [{value}]"
         case "string_type" if not isinstance(value, (dict, list)) and value is not None:
             return f'write it in quotes: "{str(value).lower() if isinstance(value, bool) else value}"'
     return ""
+
+
+def _is_cut(text: object) -> bool:
+    """Whether a text has one bracket of a pair, as a part of `decimal(10,2)` that YAML has cut at its comma."""
+    return isinstance(text, str) and text.count("(") != text.count(")")
 
 
 def _known_keys(model: type[BaseModel], path: KeyPath) -> list[str]:

@@ -30,7 +30,7 @@ def run(context: JobContext) -> JobReport:
     context.catalog.require_sound_sources(spec)
     verdicts = gates.verdicts(spec.table)
     if verdicts is None or verdicts.certified is None:
-        raise NotReadyError(f"{spec.table} has no certified version to verify", f"Run {spec.table} and its gate first.")
+        raise NotReadyError("there is no certified version to verify", f"Run {spec.table} and its gate first.")
     if context.args.dry_run:
         return JobReport(
             **reported_run(Job.TABLE_VERIFY, context.args),

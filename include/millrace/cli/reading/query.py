@@ -143,7 +143,8 @@ class Query:
         specs = command_catalog(self.settings.tables).tables
         unbuilt = [table for table in specs if _is_named(table, self.sql) and table not in self.versions]
         if unbuilt:
-            return NotReadyError(f"{unbuilt[0]} was not built yet", f"`lakehouse run --table {unbuilt[0]}` builds it.")
+            command = f"`lakehouse run --table {unbuilt[0]} --interval DAY`"
+            return NotReadyError(f"{unbuilt[0]} was not built yet", f"{command} builds it.")
         return QueryError(first_line(error), *str(error).split("\n")[1:], "`lakehouse tables` lists the tables.")
 
 

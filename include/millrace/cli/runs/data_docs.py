@@ -27,7 +27,8 @@ def build_data_docs(table: str, settings: Settings) -> Path:
     command_catalog(settings.tables).require_known(table)
     newest = next(Gates(settings.paths).newest_results(table), None)
     if newest is None:
-        raise NotReadyError(f"{table}: its gate has checked no version", f"`lakehouse run --table {table}` runs both.")
+        run = f"`lakehouse run --table {table} --interval DAY`"
+        raise NotReadyError(f"{table}: its gate has checked no version", f"{run} runs both.")
     version = CheckedVersion(table=table, version=newest.result.version, suite_hash=newest.result.suite_hash)
     own = settings.absolute()
     args = DataDocsArgs(

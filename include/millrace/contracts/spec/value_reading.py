@@ -68,6 +68,8 @@ def _check_time_pattern(pattern: str) -> str:
     if re.search(r"[{}#]|^[^\[]*\]", unquoted):
         raise ValueError(f"{pattern!r} has a bracket or mark with a meaning of its own: write it between quotes")
     letters = {group[0] for group in groups}
+    if "D" in letters and letters & {*"MLd"}:
+        raise ValueError(f"{pattern!r} has D, the day of the year, beside a month: d is the day of the month")
     if "y" not in letters:
         raise ValueError(f"{pattern!r} has no year, so that a value would be no date: read it as string")
     for some, needed in _NEEDED.items():

@@ -93,6 +93,9 @@ def _content(path: LandingFile, size: int, spec: BronzeSpec, needed: Collection[
         columns = RESTRICTED  # the first line of a file without a header has values
     paths = [path_text(path) for name, path in paths_of(spec).items() if name in missing and len(path) > 1]
     likely = [f"; from: {quoted(path)!r} reads the field of this name" for path in paths if path in content.columns]
+    if spec.landing_source.format == "csv" and len(content.columns) == 1:
+        marks = [each for each in ",;\t|" if each in content.columns[0]]
+        likely += [f"; if its delimiter is {marks[0]!r}, state source.delimiter"] if marks else []
     text = f"has no column {', '.join(defect)}; its columns are {columns}: correct the file or the spec"
     return content, text + "".join(likely)
 

@@ -88,8 +88,10 @@ def _condition(table: TableOverview, now: datetime) -> tuple[Condition, datetime
     """Return the condition of a table with a sound spec, and when it began."""
     verdicts, questions, freshness = table.verdicts, table.questions, table.freshness
     closed = {batch.version: batch.at for batch in table.batches}
-    if refused := table.refusal or table.refused_since_changed_rules:
-        return Condition.REFUSED, closed.get(refused.version)
+    if table.refusal:
+        return Condition.REFUSED, closed.get(table.refusal.version)
+    if table.refused_since_changed_rules:
+        return Condition.REFUSED, None  # since somebody changed the rules
     if questions.deletes or questions.columns:
         return Condition.APPROVAL, min((column.since for column in questions.columns), default=None)
     if table.failed:

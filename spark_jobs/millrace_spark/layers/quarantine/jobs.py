@@ -110,12 +110,13 @@ def check_report(context: JobContext, job: Job, request: QuarantineRequest, rows
         f"{counted(counts['applied'], 'passes', 'pass')} all rules now, "
         f"{counted(counts['quarantined'], 'stays', 'stay')} refused, {counts['dropped']} would be dropped"
     )
-    dry_run = " Nothing was written: it is a dry run." if context.args.dry_run else ""
+    waits = f" They wait for: lakehouse quarantine replay {context.spec.table} --status fixed"
+    after = " Nothing was written: it is a dry run." if context.args.dry_run else waits if request.has_fixes else ""
     no_rows = "no row that waits in quarantine is meant: lakehouse quarantine list"
     written = request.has_fixes and not context.args.dry_run and bool(rows)
     shown = [_shown(context, row) for row in rows[:MAX_SHOWN]]
     outcome = Outcome.COMMITTED if written else Outcome.NO_OP
-    message = f"{context.spec.table}: " + (f"{done}: {would}.{dry_run}" if rows else no_rows)
+    message = f"{context.spec.table}: " + (f"{done}: {would}.{after}" if rows else no_rows)
     details = {"rows": shown, **counts}
     return JobReport(**reported_run(job, context.args), outcome=outcome, message=message, details=details)
 

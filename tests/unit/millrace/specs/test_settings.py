@@ -24,7 +24,7 @@ HISTORY = {"stored_as_scd_type": 2, "track_history_column_list": ["amount"]}
 FEED, RETENTION = "delta.enableChangeDataFeed", "delta.deletedFileRetentionDuration"
 
 
-def with_order_id(column: dict[str, Any]) -> dict[str, Any]:
+def with_order_id(column: object) -> dict[str, Any]:
     """The columns of the silver table, of which the key is stated otherwise."""
     return {"columns": {**silver_document()["columns"], "order_id": column}}
 
@@ -64,6 +64,9 @@ LIKE_NAMES = """{"type": "record", "name": "order", "fields": [{"name": "parcel"
         ({"ignore_null_updates": True, "apply_as_truncates": "x"}, "apply_as_truncates", "ignore_null_updates", ""),
         ({"except_column_list": ["order_id"]}, "except_column_list[0]", "a key identifies", "leave it out"),
         (with_order_id({"type": "integer"}), "columns.order_id.type", "", "did you mean 'int'?"),
+        (with_order_id({"type": "decimal(10"}), "columns.order_id.type", "", "write it in quotes, since a comma"),
+        (with_order_id("string"), "columns.order_id", "a mapping is needed", "write it as a mapping: {type: string}"),
+        (with_order_id({"format": "DD.MM.yyyy"}), "columns.order_id.format", "D, the day of the year", ""),
         (with_order_id({"nulable": False}), "columns.order_id.nulable", "", "did you mean 'nullable'?"),
         (with_order_id({"fromm": "x"}), "columns.order_id.fromm", "", "did you mean 'from'?"),
         ({"delta": {FEED: "true"}}, f"delta['{FEED}']", "", "write `maintenance: {change_data_feed"),

@@ -113,7 +113,7 @@ def test_a_table_without_a_certified_version_is_named_with_the_way_out(lakehouse
     assert refused.stderr.startswith("bronze.orders: no version is certified\nbronze.orders version 0 refused")
     unbuilt = lakehouse("query", "FROM gold.revenue_daily")
     assert unbuilt.exit_code == ExitCode.NOT_READY
-    assert "`lakehouse run --table gold.revenue_daily` builds it" in unbuilt.stderr
+    assert "`lakehouse run --table gold.revenue_daily --interval DAY` builds it" in unbuilt.stderr
     unknown = lakehouse("query", "FROM silver.ordres")
     assert unknown.exit_code == ExitCode.WRONG_USAGE
     assert "`lakehouse tables` lists the tables." in unknown.stderr

@@ -128,6 +128,12 @@ NOT_SOUND = [
     ("json", b"\x00\xff" * 999, "a.data holds neither JSON lines nor an array; the spec's source.format is json"),
     ("csv", PARQUET, "Parquet data under the name a.data; the spec's source.format is csv"),
     ("csv", LINES, "has no column order_id, amount, day, event_at, event_seq; its columns are {"),
+    (
+        "csv",
+        b"order_id;amount\no1;1\n",
+        "has no column order_id, amount, day, event_at, event_seq; its columns are "
+        "order_id;amount: correct the file or the spec; if its delimiter is ';', state source.delimiter",
+    ),
     ("csv", b"\x00\xff" * 99_999, "not UTF-8 text (invalid start byte); correct source.encoding"),
     ("avro", CSV, "a.data is not an Avro file; the spec's source.format is avro"),
     ("parquet", CSV, "a.data is not a Parquet file; the spec's source.format is parquet"),
