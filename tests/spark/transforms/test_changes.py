@@ -215,3 +215,14 @@ def test_a_new_column_without_a_value_leaves_the_hash_alone(spark: SparkSession)
     row = spark.createDataFrame([("x", 1, None)], "a string, b int, added int")
     old, new, other = row.select(C.row_hash(["a", "b"]), C.row_hash(["b", "added", "a"]), C.row_hash(["b"])).first()
     assert old == new != other
+
+
+def test_a_row_that_is_computed_again_does_not_tie_with_what_its_event_was_before(spark: SparkSession) -> None:
+    row = "'k' AS key, struct(1 AS seq) AS _sequence, {} AS _source_hash, {} AS _content_hash"
+    stored = spark.sql(f"SELECT {row.format(5, 5)}")
+    latest = spark.sql(f"SELECT {row.format(9, 9)}, false AS _is_delete, false AS {C.TIED}")
+    actions = {}
+    for recompute in (None, F.lit(True)):
+        [found] = C.with_action(latest, stored, None, ["key"], recompute).collect()
+        actions[recompute is not None] = found["_action"], found[C.TIED]
+    assert actions == {False: (C.UPDATE, True), True: (C.UPDATE, False)}

@@ -101,6 +101,8 @@ def with_action(
     )
     ties = (stored["_sequence"] == F.col("_sequence")) & (stored_state != state_hash())
     is_delivered = ~is_fixed(F.greatest(stored["_source_hash"], F.col("_source_hash")))
+    if recompute is not None:  # What is stored was made of an earlier form of the same event.
+        is_delivered &= ~recompute
     tied = F.col(TIED) | F.coalesce(ties & is_delivered, F.lit(False))
     return joined.withColumns({"_action": action, TIED: tied}).select(*latest.columns, "_action")
 
