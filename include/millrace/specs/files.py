@@ -114,7 +114,7 @@ def spec_bytes(path: Path) -> bytes:
     real = path.resolve(strict=True)
     if not real.is_relative_to(path.parent.resolve()):
         raise OSError(errno.EXDEV, "it is a link to a file outside of its folder")
-    if not real.is_file() or real.stat().st_size > _MOST_BYTES:
+    if not (real.is_file() or real.is_dir()) or real.stat().st_size > _MOST_BYTES:
         raise OSError(errno.EINVAL, f"it is no file of at most {_MOST_BYTES:,} bytes")
     return real.read_bytes()
 

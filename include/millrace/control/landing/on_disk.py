@@ -100,7 +100,7 @@ class LocalLanding:
         folders = [""]
         while folders:
             within = folders.pop()
-            for entry in _entries(f"{top}/{within}"):
+            for entry in _entries(f"{top}/{within}".rstrip("/")):
                 if entry.is_dir(follow_symlinks=False):
                     folders.append(f"{within}{entry.name}/")
                 elif is_selected(within + entry.name):
