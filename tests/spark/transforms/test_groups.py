@@ -64,6 +64,8 @@ SAME_VALUES = [
     ("hex(CAST(s AS BINARY))", "hex(CAST(s AS BINARY))"),
 ]  # fmt: skip
 """Groups, and what `refresh_from` gives of the same value in another type."""
+OF_ANOTHER_TYPE = [pair for pair in SAME_VALUES if "DECIMAL" in "".join(pair) or "NTZ" in pair[0]]
+"""Those of which nobody knows that what is stated is the same value."""
 
 
 def test_groups_of_touched_values_are_those_of_all_rows_for_every_type(spark: SparkSession) -> None:
@@ -78,7 +80,7 @@ def test_groups_of_touched_values_are_those_of_all_rows_for_every_type(spark: Sp
     )
     texts = (f"CAST({group} AS STRING)" for group, _ in SAME_VALUES)
     *by_group, numbers = zip(*rows.selectExpr(*texts, "n").collect(), strict=True)
-    found, expected = Counter(), Counter()
+    found, expected, computed_whole = Counter(), Counter(), list[tuple[str, str]]()
     for at, (group, given) in enumerate(SAME_VALUES):
         spec = gold_spec(
             sources={"o": {"table": "silver.orders"}},
@@ -88,7 +90,9 @@ def test_groups_of_touched_values_are_those_of_all_rows_for_every_type(spark: Sp
             measures={"rows": "count(*)", "total": "sum(o.n)"},
         )
         refresh = refresh_of_table(spark, spec, {"o": rows})
-        assert not refresh.reason, given
+        if refresh.reason:
+            computed_whole.append((group, given))
+            continue
         of_rows = [text for (text,) in rows.selectExpr(f"CAST({refresh.keys['o'][0]} AS STRING)").collect()]
         touched = sorted({*of_rows}, key=str)[at % 2 :: 2]
         groups = touched_rows_of_query(spark, spec, {"o": rows}, refresh, touched)
@@ -99,5 +103,6 @@ def test_groups_of_touched_values_are_those_of_all_rows_for_every_type(spark: Sp
             if text in touched:
                 expected[at, value, "rows"] += 1
                 expected[at, value, "total"] += number or 0
-    assert len(found) > 5 * len(SAME_VALUES)
+    assert computed_whole == OF_ANOTHER_TYPE
+    assert len(found) > 4 * len(SAME_VALUES)
     assert found == expected

@@ -86,6 +86,7 @@ SHAPES = {
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)
 @few_or_many(1, 20)
 def test_recomputing_the_touched_values_gives_the_rows_of_the_whole_query(
     spark: SparkSession, tmp_path: Path, examples: int
