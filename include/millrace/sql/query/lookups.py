@@ -51,8 +51,8 @@ class Steps:
     filters: Sequence[exp.Expr]
     value: exp.Expr
 
-    def to(self, reached: Reached, name: str, settled: Iterable[str]) -> tuple[list[Join], dict[exp.Expr, str]] | None:
-        """Return the tables whose rows changed rows of a table join, and by what; None if these do not find all.
+    def to(self, reached: Reached, name: str, settled: Iterable[str]) -> tuple[str, dict[exp.Expr, str]] | None:
+        """Return FROM with the rows that changed rows of a table join, and by what; None if these do not find all.
 
         Args:
             reached: the values that are looked for.
@@ -68,7 +68,7 @@ class Steps:
             is_seen = all(before[places[each]].is_visible and not is_nullable(before, places[each]) for each in tables)
             conditions = self._conditions(at, found, name)
             if (is_seen or reached.value == self.value) and any(name in tables_of(each) for each in conditions):
-                return before, conditions
+                return " ".join(_written(join.node) for join in before), conditions
         is_exact = not any(is_nullable(self.joins, places[each]) for each in (name, other))
         conditions = _texts(
             each
@@ -77,7 +77,7 @@ class Steps:
         )
         if len(tables) > 1 or not conditions:
             return None
-        return [self.joins[places[other]]], conditions
+        return f"FROM {_written(self.joins[places[other]].item)}", conditions
 
     def _conditions(self, at: int, before: set[str], name: str) -> dict[exp.Expr, str]:
         """Return what a table, and the tables before it, meet where it is joined to them."""
@@ -85,9 +85,7 @@ class Steps:
         own += [each for each in self.filters if tables_of(each) <= before]
         if any(join.kind in ("right", "full") for join in self.joins[at + 1 :]):
             own = [each for each in own if each not in self.filters]  # nulls in place of the rows may meet these
-        plain = {join.name for join in self.joins[:at] if changed_rows(self.names, join.item)}
-        # A filter by what a subquery computes, such as a rank, would compute it for all its rows.
-        return _texts(each for each in own if name in tables_of(each) or tables_of(each) <= plain)
+        return _texts(own)
 
 
 def looked_up_by(reads: Reads, like: str, hops: tuple[Hop, ...]) -> Reads:
@@ -133,13 +131,6 @@ def changed_rows(names: Names, item: exp.Expr) -> tuple[str, str] | None:
     columns = ", ".join(map(_written, query.expressions))
     where = f" {_written(query.args['where'])}" if query.args.get("where") else ""
     return source, f"SELECT {columns} FROM ({rows}) AS `{start.this.alias_or_name}`{where}"
-
-
-def from_of(names: Names, joins: Sequence[Join]) -> tuple[str, str]:
-    """Return the named subqueries that tables may read, and FROM with the tables: one alone, or the first ones."""
-    first, *others = joins
-    tables = " ".join((f"FROM {_written(first.item)}", *(_written(join.node) for join in others)))
-    return named_subqueries(names, tables), tables
 
 
 def rows_of(names: Names, item: exp.Expr) -> str:

@@ -7,7 +7,6 @@ expression has this value. The rules are in ADR 0036. What no rule allows is not
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
@@ -20,9 +19,9 @@ from millrace.sql.query.lookups import (
     Reached,
     Steps,
     changed_rows,
-    from_of,
     is_equation,
     looked_up_by,
+    named_subqueries,
     rows_of,
 )
 from millrace.sql.query.names import Names, UntraceableError, nodes_of, short, value_of
@@ -36,8 +35,6 @@ from millrace.sql.query.reads import (
     Reads,
     Texts,
     as_one_text,
-    columns_of,
-    parts_of_value,
     sql_of,
     texts_of,
     value_of_parts,
@@ -137,8 +134,6 @@ def trace(
 class _Tracer:
     names: Names
     lookback: timedelta
-    is_for_rows: bool = False
-    """Whether only rows are wanted that may have the value, and not all on which such rows depend."""
 
     def of_query(self, query: exp.Expr, value: exp.Expr) -> Reads:
         """Return what the rows of a query with a value depend on; `value` is over the columns of its result."""
@@ -159,8 +154,6 @@ class _Tracer:
         stated = value_of(value, lambda column: self.names.definition(select, column.name))
         resolved = self.names.resolve(select, stated)
         joins = joins_of(select, self.names)
-        if self.is_for_rows:
-            return self._of_joins(joins, len(joins) - 1, resolved).reads
         reach = reach_of_windows(select, resolved, self.names, self.lookback)
         require_grouped_by(select, resolved, self.names)
         joined = self._of_joins(joins, len(joins) - 1, resolved)
@@ -251,7 +244,7 @@ class _Tracer:
         return sum((self._whole(items[name], why) for name, why in untraced.items()), reads)
 
     def _lookups(
-        self, item: exp.Expr, name: str, target: Reached, tables: Sequence[Join], conditions: Mapping[exp.Expr, str]
+        self, item: exp.Expr, name: str, target: Reached, tables: str, conditions: Mapping[exp.Expr, str]
     ) -> tuple[Reads, Hop]:
         """Return how the changed rows of a table of FROM find a value, and the step from the table to it."""
         rows = changed_rows(self.names, item)
@@ -261,37 +254,14 @@ class _Tracer:
         columns = tuple(dict.fromkeys(column.name for column in compared))
         if not columns:
             raise UntraceableError(f"no value of {name} is joined to {short(target.value)}")
-        found_in = self._rows(tables, tuple(conditions), target.value)
-        hop = Hop(name, columns, found_in, tuple(conditions.values()), texts_of(target.value))
+        named = named_subqueries(self.names, tables)
+        hop = Hop(name, columns, (named, tables), tuple(conditions.values()), texts_of(target.value))
         hops, listed = (hop, *target.hops), ", ".join(f"`{column}`" for column in columns)
         if rows:
             source, select = rows
             return Reads(lookups=(Lookup(source, f"SELECT {listed} FROM ({select})", hops),)), hop
         found = replace(self, lookback=NO_LOOKBACK)._of_item(item, _columns_of(name, columns))
         return looked_up_by(found, f"SELECT {listed} FROM ({rows_of(self.names, item)})", hops), hop
-
-    def _rows(self, tables: Sequence[Join], compared: Sequence[exp.Expr], value: exp.Expr) -> tuple[str, str]:
-        """Return FROM with tables that have a value and what is compared.
-
-        If they are one table that is computed from the rows of one source, these rows do as well: more of them match,
-        but no ranks and sums of all rows are computed.
-        """
-        if len(tables) > 1 or changed_rows(self.names, tables[0].item):
-            return from_of(self.names, tables)
-        name, of_source = tables[0].name, replace(self, lookback=NO_LOOKBACK, is_for_rows=True)
-        used = [column for each in (*compared, value) for column in each.find_all(exp.Column) if column.table == name]
-        columns = tuple(dict.fromkeys(column.name for column in used))
-        own = {column.name for each in compared for column in each.find_all(exp.Column) if column.table == name}
-        with suppress(UntraceableError):
-            found = of_source._of_item(tables[0].item, _columns_of(name, columns)).values
-            every = [(alias, parts_of_value(each)) for alias, values in found.items() for each in values]
-            if len(every) == 1:
-                ((alias, parts),) = every
-                columns_of([part for part, column in zip(parts, columns, strict=True) if column in own])
-                texts = zip(map(sql_of, parts), columns, strict=True)
-                listed = ", ".join(f"{text} AS `{column}`" for text, column in texts)
-                return "", f"FROM (SELECT {listed} FROM `{alias}`) AS `{name}`"
-        return from_of(self.names, tables)
 
     def _partner_by_columns(
         self, joins: list[Join], at: int, value: exp.Expr, tables: set[str]
