@@ -36,6 +36,11 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", re.sub(LINK, "", title).lower()).replace(" ", "-") for title in titles}
 
 
+def test_the_readme_names_the_two_commands_with_which_everybody_begins() -> None:
+    readme = Path("README.md").read_text()
+    assert [command for command in ("make demo", "make test") if f"{command} " not in readme] == []
+
+
 def test_the_glossary_has_few_words_and_each_leads_to_a_page() -> None:
     rows = [row for row in GLOSSARY.read_text().splitlines() if row.startswith("| **")]
     assert 0 < len(rows) <= MOST_WORDS

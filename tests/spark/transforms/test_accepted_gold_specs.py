@@ -155,5 +155,5 @@ def test_the_touched_groups_of_an_accepted_spec_give_the_groups_of_all_rows(spar
     holds()
     assert seen["with a join"]
     assert seen["states another value"]
-    assert seen["computed whole"] <= seen["with a join"]
+    assert seen["computed whole"] < max(seen["with a join"], 2)
     assert seen["some groups stay"]
