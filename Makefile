@@ -97,7 +97,7 @@ bill: setup ## what the image holds of others, with versions and checksums: mill
 notice: setup ## the file NOTICE: licences of all packages and jars of others, after a change of uv.lock or jars.lock
 	@$(PYTHON) -m embedded.contents.notice
 
-reference: setup ## the tables of keys, rules and examples in docs/reference, after a change of the models of specs
+reference: setup ## the lists of keys, rules and examples in docs/reference, after a change of the models of specs
 	@$(PYTHON) -m embedded.documentation.reference
 
 site: setup ## the documentation as web pages with search, in data/site/html; links that lead nowhere end it

@@ -1,6 +1,6 @@
 """Write what the models say into the pages of `docs/reference`: `python -m embedded.documentation.reference`.
 
-The tables of keys and rules come from the models of specs, the examples from the specs in `docs/examples/reference`,
+The lists of keys and rules come from the models of specs, the examples from the specs in `docs/examples/reference`,
 which `lakehouse check` accepts. All else in the pages is written by hand, and stays.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,12 +36,12 @@ SPECS = EXAMPLES / "reference"
 _BLOCK = re.compile(r"(<!-- (?P<what>\w+): (?P<name>[^\n]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 _MODELS = table_spec_schema()["$defs"]
 _MANY = 12
-"""From so many values on a table does not list them."""
+"""From so many values on a list does not name them."""
 
 
 @dataclass(frozen=True)
-class KeyTable:
-    """The keys of one model, as one table of a page.
+class KeyList:
+    """The keys of one model, as one list of a page.
 
     Attributes:
         model: the model, as the JSON Schema names it.
@@ -59,7 +59,7 @@ class KeyTable:
 
     @property
     def keys(self) -> dict[str, dict[str, Any]]:
-        """Each key that no other table has, with a dot before one of a mapping within, with its JSON Schema."""
+        """Each key that no other list has, with a dot before one of a mapping within, with its JSON Schema."""
         keys = _flat_keys(self.model)
         if self.path:
             return keys
@@ -69,32 +69,32 @@ class KeyTable:
         return {key: about for key, about in keys.items() if elsewhere.get(key) != about["description"]}
 
 
-KEY_TABLES = {
-    "of every table": KeyTable("BronzeSpec", "bronze"),
-    "of columns": KeyTable("ColumnSpec", "bronze", ("columns", "*")),
-    "of bronze": KeyTable("BronzeSpec", "bronze"),
-    "of landing files": KeyTable("LandingSource", "bronze", ("source",), lacking="source.kafka"),
-    "of Kafka topics": KeyTable("KafkaSource", "bronze", ("source",), having="source.kafka"),
-    "of silver": KeyTable("SilverSpec", "silver", lacking="query"),
-    "of a source of silver": KeyTable("MergeSource", "silver", ("sources", "*"), lacking="query"),
-    "of silver by a query": KeyTable("SilverQuerySpec", "silver", having="query"),
-    "of gold": KeyTable("GoldSpec", "gold"),
-    "of a source of gold": KeyTable("GoldSource", "gold", ("sources", "*")),
-    "of a rule": KeyTable("Expectation", "gold", ("expectations", "*")),
+KEY_LISTS = {
+    "of every table": KeyList("BronzeSpec", "bronze"),
+    "of columns": KeyList("ColumnSpec", "bronze", ("columns", "*")),
+    "of bronze": KeyList("BronzeSpec", "bronze"),
+    "of landing files": KeyList("LandingSource", "bronze", ("source",), lacking="source.kafka"),
+    "of Kafka topics": KeyList("KafkaSource", "bronze", ("source",), having="source.kafka"),
+    "of silver": KeyList("SilverSpec", "silver", lacking="query"),
+    "of a source of silver": KeyList("MergeSource", "silver", ("sources", "*"), lacking="query"),
+    "of silver by a query": KeyList("SilverQuerySpec", "silver", having="query"),
+    "of gold": KeyList("GoldSpec", "gold"),
+    "of a source of gold": KeyList("GoldSource", "gold", ("sources", "*")),
+    "of a rule": KeyList("Expectation", "gold", ("expectations", "*")),
 }
-"""The name of a table in the pages -> its keys."""
+"""The name of a list in the pages -> its keys."""
 
-RULE_TABLES: dict[str, Mapping[str, Arguments]] = {
+RULE_LISTS: dict[str, Mapping[str, Arguments]] = {
     "on rows or versions": {**ROW_EXPECTATIONS, **REFERENCES},
     "on versions": {name: takes for name, takes in VERSION_EXPECTATIONS.items() if name not in GX_EXPECTATIONS},
     "that compare": {name: takes for name, takes in COMPARISONS.items() if name not in REFERENCES},
     "of Great Expectations": GX_EXPECTATIONS,
 }
-"""The name of a table in the pages -> its rules."""
+"""The name of a list in the pages -> its rules."""
 
 
 def written(page: str) -> str:
-    """Return a page with its tables and examples as the models and the specs have them now.
+    """Return a page with its lists and examples as the models and the specs have them now.
 
     Raises:
         KeyError: the page asks for what there is not.
@@ -112,19 +112,13 @@ def _content(what: str, name: str) -> str:
     if what == "example":
         return f"```yaml\n{(EXAMPLES / name).read_text(encoding='utf-8')}```\n"
     if what == "keys":
-        keys = _common_keys() if name == "of every table" else KEY_TABLES[name].keys
-        rows = [_key_row(KEY_TABLES[name], key, about) for key, about in keys.items()]
-        return _table(("key", "type", "default", "meaning", "example"), rows)
-    if what == "rules":
-        return _table(("rule", "arguments"), ((f"`{rule}`", _arguments(to)) for rule, to in RULE_TABLES[name].items()))
-    rows = [(f"`{name}`", _type(ARGUMENT_SCHEMAS[name]), text) for name, text in ARGUMENT_MEANINGS.items()]
-    return _table(("argument", "type", "meaning"), rows)
-
-
-def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    titles = list(head)
-    lines = [titles, ["---"] * len(titles), *([cell.replace("|", "\\|") for cell in row] for row in rows)]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+        keys = _common_keys() if name == "of every table" else KEY_LISTS[name].keys
+        items = [_key_item(KEY_LISTS[name], key, about) for key, about in keys.items()]
+    elif what == "rules":
+        items = [f"`{rule}`: {_arguments(takes)}" for rule, takes in RULE_LISTS[name].items()]
+    else:
+        items = [_argument_item(name, text) for name, text in ARGUMENT_MEANINGS.items()]
+    return "".join(f"- {item}\n" for item in items)
 
 
 def _flat_keys(model: str) -> dict[str, dict[str, Any]]:
@@ -147,12 +141,31 @@ def _common_keys() -> dict[str, dict[str, Any]]:
     return keys
 
 
-def _key_row(table: KeyTable, key: str, about: dict[str, Any]) -> tuple[str, ...]:
-    default = about.get("default")
-    stated = str(default).lower() if isinstance(default, bool) else default
-    said = "needed" if about["is_needed"] else f"`{stated}`" if stated not in (None, "", []) else ""
-    text = about["description"]
-    return f"`{key}`", _type(about), said, text[0].upper() + text[1:], f"`{_example(table, key)}`"
+def _key_item(table: KeyList, key: str, about: dict[str, Any]) -> str:
+    """Return what a key takes and means, with an example where neither its values nor its default is one."""
+    default, text, example = about.get("default"), about["description"], _example(table, key)
+    has_default = default not in (None, "", [])
+    kind = _unsaid(_type(about), text)
+    brackets = [
+        "" if has_default and kind in ("text", "whole number") else kind,
+        f"default `{str(default).lower() if isinstance(default, bool) else default}`" if has_default else "",
+        "needed" if about["is_needed"] else "",
+    ]
+    takes = ", ".join(filter(None, brackets))
+    shown = f" Example: `{example}`" if kind and not has_default else ""
+    return f"**`{key}`**{f' ({takes})' if takes else ''}: {text[0].upper()}{text[1:]}{shown}"
+
+
+def _argument_item(name: str, text: str) -> str:
+    kind = _unsaid(_type(ARGUMENT_SCHEMAS[name]), text)
+    return f"`{name}`{f' ({kind})' if kind else ''}: {text}"
+
+
+def _unsaid(kind: str, text: str) -> str:
+    """Return what a key takes, or nothing if that is `true` or `false`, or its meaning names each value."""
+    if kind == "`true`, `false`":
+        return ""
+    return "" if kind.startswith("`") and all(value in text for value in kind.split(", ")) else kind
 
 
 def _type(schema: dict[str, Any]) -> str:
@@ -168,7 +181,7 @@ def _type(schema: dict[str, Any]) -> str:
     if isinstance(kind, list):
         return " or ".join(_type({"type": part}) for part in kind)
     if units := re.fullmatch(r"\^\[0-9\]\+ \((.+)\)\$", pattern):
-        return f"`<n>` {units[1].replace('|', ', ')}"
+        return f"`<n> {units[1]}`"
     if kind == "array":
         return f"list: {_type(schema['items'])}" if "type" in schema.get("items", {}) else "list"
     named = {"^[0-9.": "size", r"^bronze\.": "bronze table", r"^silver\.": "silver table", "^(silver|gold)": "table"}
@@ -179,12 +192,16 @@ def _type(schema: dict[str, Any]) -> str:
 
 
 def _arguments(takes: Arguments) -> str:
-    needed = [", ".join(f"`{name}`" for name in takes.required), " and/or ".join(f"`{name}`" for name in takes.one_of)]
-    optional = ", ".join(f"`{name}`" for name in takes.optional)
+    bounds = "*bounds*" if {*takes.one_of} == {"min_value", "max_value"} else ""
+    one_of = bounds or " and/or ".join(f"`{name}`" for name in takes.one_of)
+    needed = [", ".join(f"`{name}`" for name in takes.required), one_of]
+    optional = ", ".join(
+        f"`{name}`" for name in takes.optional if not (bounds and name in ("strict_min", "strict_max"))
+    )
     return "; ".join(part for part in (", ".join(filter(None, needed)), optional) if part)
 
 
-def _example(table: KeyTable, key: str) -> str:
+def _example(table: KeyList, key: str) -> str:
     """Return the shortest value that a spec of the examples has for a key, of its own layer if there is one."""
     for folder in (SPECS / table.layer, SPECS):
         values = [value for path in sorted(folder.rglob("*.yaml")) for value in _values(table, path, key)]
@@ -193,7 +210,7 @@ def _example(table: KeyTable, key: str) -> str:
     raise ValueError(f"no spec in {SPECS} has an example of {table.model}.{key}")
 
 
-def _values(table: KeyTable, path: Path, key: str) -> Iterator[Any]:
+def _values(table: KeyList, path: Path, key: str) -> Iterator[Any]:
     document = read_spec_file(path).document
     has = [bool(list(_nodes(document, tuple(other.split("."))))) for other in (table.having or "table", table.lacking)]
     if has == [True, False]:

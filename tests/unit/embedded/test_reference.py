@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from embedded.clone import CLONE
-from embedded.documentation.reference import EXAMPLES, KEY_TABLES, PAGES, RULE_TABLES, SPECS, blocks, written
+from embedded.documentation.reference import EXAMPLES, KEY_LISTS, PAGES, RULE_LISTS, SPECS, blocks, written
 from millrace.specs.checks.sql import checked_catalog
 
 TUTORIAL = CLONE / "docs" / "guides" / "add-a-table.md"
@@ -17,7 +17,7 @@ def test_each_page_says_what_the_models_and_the_examples_say() -> None:
     assert len(pages) == 7
     assert [path.name for path, page in pages.items() if written(page) != page] == [], "run `make reference`"
     named = [name for page in pages.values() for name in blocks(page)]
-    assert {*named} >= {*KEY_TABLES, *RULE_TABLES}
+    assert {*named} >= {*KEY_LISTS, *RULE_LISTS}
     assert all((EXAMPLES / name).is_file() for name in named if name.endswith(".yaml"))
 
 

@@ -126,7 +126,7 @@ class LandingSource(StrictModel):
         max_attempts_per_file: the number of runs that a file fails if it cannot be loaded, or kills whatever loads it;
             later runs continue without it, until it is delivered again or replayed.
         max_files_per_batch: the most files that a batch loads; the run makes further batches until all are loaded.
-        max_bytes_per_batch: the most bytes that a batch loads, such as `10 GiB`; it loads at least one file.
+        max_bytes_per_batch: the most bytes that a batch loads; it loads at least one file.
         limits: the most that one file may ask of those who read it; a file that asks for more is broken.
     """
 
