@@ -126,19 +126,20 @@ def compare(count: int) -> tuple[dict[str, dict[str, Differences]], str]:
 
 
 def as_markdown(found: dict[str, dict[str, Differences]], counts: str) -> str:
-    """Return the list for the guide."""
-    lines = [f"{counts}.", "", "| reader | column | with other rows | for example |", "|---|---|---|---|"]
+    """Return the list for the guide: how many questions each reader answers wrongly, and an example of each way."""
+    lines = [f"{counts}.", ""]
     for reader, kinds in found.items():
         package, _ = READERS[reader]
-        name = reader.replace(",", f" {version_of(package)},", 1)
         alike: dict[str, list[str]] = defaultdict(list)
+        examples: dict[str, str] = {}
         for kind, each in kinds.items():
             if each.wrong:
-                examples = [f"{what}: {example}".rstrip(": ") for what, example in each.examples.items()]
-                alike[f"{each.wrong} of {each.asked} | {'; '.join(examples[:2]).replace('|', '/')}"].append(kind)
-        lines += [f"| {name} | {', '.join(each)} | {what} |" for what, each in alike.items()]
-        if not alike:
-            lines.append(f"| {name} | all | none | |")
+                alike[f"{each.wrong} of {each.asked}"].append(kind)
+                examples = each.examples | examples
+        differences = "; ".join(f"{', '.join(each)} ({share})" for share, each in alike.items())
+        shown = ", ".join(f"{what}: {example}".rstrip(": ") for what, example in examples.items())
+        name = reader.replace(",", f" {version_of(package)},", 1)
+        lines.append(f"- {name}: {f'{differences}. For example {shown}' if differences else 'none'}")
     return "\n".join([*lines, ""])
 
 

@@ -42,18 +42,23 @@ def test_the_readme_names_the_two_commands_with_which_everybody_begins() -> None
 
 
 def test_the_glossary_has_few_words_and_each_leads_to_a_page() -> None:
-    rows = [row for row in GLOSSARY.read_text().splitlines() if row.startswith("| **")]
-    assert 0 < len(rows) <= MOST_WORDS
-    assert [row for row in rows if not re.search(r"\]\((guides|reference|adr)/", row)] == []
+    words = re.findall(r"^- \*\*.+(?:\n  .+)*", GLOSSARY.read_text(), flags=re.MULTILINE)
+    assert 0 < len(words) <= MOST_WORDS
+    assert [word for word in words if not re.search(r"\]\((guides|reference|adr)/", word)] == []
 
 
 def test_the_guide_to_the_operators_quotes_the_examples_that_tests_run() -> None:
-    quoted = re.findall(r"^```(?:python|yaml)\n(.*?)^```$", OPERATORS.read_text(), flags=re.MULTILINE | re.DOTALL)
+    guide = OPERATORS.read_text()
+    quoted = re.findall(r"^```(?:python|yaml)\n(.*?)^```$", guide, flags=re.MULTILINE | re.DOTALL)
     of_other_guides = {EXAMPLES / name for name in ("expectations", "queries", "reference")}
     paths = [path for path in EXAMPLES.rglob("*") if path.suffix in (".py", ".yaml")]
-    files = [path.read_text() for path in paths if of_other_guides.isdisjoint(path.parents)]
+    files = {path: path.read_text() for path in paths if of_other_guides.isdisjoint(path.parents)}
     assert len(files) > 4
-    assert sorted(quoted) == sorted(files)
+    parts = {path: [text for text in quoted if whole.endswith(text)] for path, whole in files.items()}
+    assert sorted(text for texts in parts.values() for text in texts) == sorted(quoted)
+    linked = {(OPERATORS.parent / target).resolve() for target in links(OPERATORS)}
+    assert [path for path, texts in parts.items() if texts != [files[path]] and path.resolve() not in linked] == []
+    assert all(parts.values())
 
 
 def test_other_guides_quote_the_examples_that_tests_run() -> None:
@@ -105,4 +110,4 @@ def test_each_picture_is_taken_by_make_screenshots_and_a_page_shows_it() -> None
 )
 def test_the_list_of_what_other_readers_lose_is_of_the_installed_versions(reader: str, package: str) -> None:
     listed = foreign_readers.GUIDE.read_text().partition(foreign_readers.BEGIN)[2].partition(foreign_readers.END)[0]
-    assert f"| {reader} {version(package)}, " in listed, "make readers"
+    assert f"- {reader} {version(package)}, " in listed, "make readers"

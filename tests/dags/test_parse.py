@@ -109,4 +109,4 @@ def tasks_and_errors(dags: Path) -> tuple[dict[str, set[str]], dict[str, str]]:
 
 
 def test_the_guide_of_alerts_names_every_kind_of_cause_but_those_that_airflow_or_a_page_alone_tells() -> None:
-    assert [kind for kind in Trouble if f"| `{kind.value}` |" not in GUIDE] == [Trouble.FAILED, Trouble.MISFIT]
+    assert [kind for kind in Trouble if f"- `{kind.value}`: " not in GUIDE] == [Trouble.FAILED, Trouble.MISFIT]

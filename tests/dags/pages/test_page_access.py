@@ -131,7 +131,7 @@ def test_the_menu_leads_to_the_glossary_and_the_glossary_to_the_guides(server: T
         (None, f"{URL_PREFIX}/runs/{{DAG_ID}}/{{RUN_ID}}?frame=1"),
     ]
     glossary = server.get(GLOSSARY, headers=login(server, "ann"))
-    assert "<td><strong>certified version</strong></td>" in glossary.text
+    assert "<li><strong>certified version</strong>" in glossary.text
     guides = set(re.findall(r'href="([^"#:]+)', glossary.text))
     assert len(guides) > 5
     for guide in guides:

@@ -119,8 +119,8 @@ class ValueReading(StrictModel):
     """How the values of a column are read. A value that the column's type does not hold exactly does not fit.
 
     Attributes:
-        format: a pattern of dates and times in Spark's letters, or a list of them; then a value must be written like that.
-            ISO 8601 and SQL spellings need none.
+        format: a pattern of dates and times in Spark's letters, or a list of them; then a value must be written like
+            that. ISO 8601 and SQL spellings need none.
         epoch: a number is a date or time, counted from 1970-01-01 in UTC: `s`, `ms`, `us`, `ns` or `days`.
         round: how digits that the type does not have are rounded: `half_up`, `half_even`, `down` (cut off), `up`,
             `floor` or `ceiling`. Without it a number with such digits does not fit. Of a time as text only `down`.
