@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from duckdb.sqltypes import DuckDBPyType
 
 from millrace.contracts.spec.bronze_sources import LandingSource
+from millrace.contracts.spec.column_types import TYPES
 from millrace.contracts.spec.nested_type import NestedType, column_type_of
 from millrace.control.landing.formats.avro_files import open_avro
 from millrace.control.landing.formats.avro_schema import column_type
@@ -27,24 +28,7 @@ from millrace.inference.guess import Guess, absences, mixed_fields, names_in_run
 from millrace.inference.json_lines import may_be_deep, may_hide_fields, records_of
 from millrace.inference.wide_numbers import wide_numbers
 
-_TYPES = {
-    "BOOLEAN": "boolean",
-    "TINYINT": "tinyint",
-    "SMALLINT": "smallint",
-    "INTEGER": "int",
-    "BIGINT": "bigint",
-    "UTINYINT": "smallint",
-    "USMALLINT": "int",
-    "UINTEGER": "bigint",
-    "UBIGINT": "decimal(20,0)",
-    # DuckDB gives this type to JSON numbers if some are negative; `_wide_numbers` looks whether a bigint holds them.
-    "HUGEINT": "bigint",
-    "FLOAT": "float",
-    "DOUBLE": "double",
-    "DATE": "date",
-    "BLOB": "binary",
-    "GEOMETRY": "binary",
-}
+_TYPES = {of_duckdb: name for name, kind in TYPES.items() for of_duckdb in kind.duckdb} | {"UBIGINT": "decimal(20,0)"}
 _NESTED = {"struct": "struct", "list": "array"}
 _ISO_ONLY = ", dateformat = '%Y-%m-%d', timestampformat = '%Y-%m-%d %H:%M:%S'"
 """Bronze casts dates and times of ISO 8601 alone; DuckDB would also take 31.12.2025 for a date."""

@@ -9,12 +9,11 @@ from typing import Any
 
 import duckdb
 
+from millrace.contracts.spec.column_types import FLOATING, NUMBERS, base_of, types_of
 from millrace.inference.delivered_files import LocalCopy
 
 FILE = "_delivered_in_file"
 """The column of a relation with the file of each row."""
-
-_NUMBERS = ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal")
 
 
 @dataclass(frozen=True)
@@ -79,9 +78,9 @@ class DeliveredRows:
 
 def _measures(column: str, kind: str) -> str:
     """Return the SQL of the measures of `ColumnFacts`, in their order."""
-    name, is_number, is_text = identifier(column), kind.startswith(_NUMBERS), kind == "string"
+    name, is_number, is_text = identifier(column), base_of(kind) in NUMBERS, kind == "string"
     number = f"TRY_CAST({name} AS {kind})"
-    if kind in ("float", "double"):
+    if kind in types_of(FLOATING):
         number = f"CASE WHEN NOT isnan({number}) THEN {number} END"
     bounds = f"min({number})::VARCHAR, max({number})::VARCHAR" if is_number else "NULL, NULL"
     return (

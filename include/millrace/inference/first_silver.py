@@ -10,14 +10,14 @@ from itertools import combinations
 import yaml
 
 from millrace.contracts.counted import counted
+from millrace.contracts.spec.column_types import BYTES, FLOATING, TIMES, TRUTH, types_of
 from millrace.contracts.spec.nested_type import NESTED
 from millrace.contracts.spec.table_spec import parse_spec
 from millrace.inference.delivered_rows import ColumnFacts, DeliveredRows
 from millrace.inference.first_spec import flow
 from millrace.specs.files import SpecLoader
 
-_NO_KEYS = ("float", "double", "boolean", "binary", *NESTED)
-_TIMES = ("timestamp", "date")
+_NO_KEYS = (*types_of(FLOATING, TRUTH, BYTES), *NESTED)
 _LIKE_A_KEY = re.compile(r"(^|_)(id|key|code|no|nr|number|uuid|guid|tailnum|sku)$")
 _LAST_CHANGE = re.compile(r"updat|modif|chang|event|version|seq")
 _FIRST_TIME = re.compile(r"creat|open|birth|start|since")
@@ -59,7 +59,7 @@ def propose_keys(rows: DeliveredRows, columns: Mapping[str, ColumnFacts], *, by_
         (name for name in whole if columns[name].type == "timestamp"), key=lambda name: _rank(name, columns[name])
     )
     able = [name for name in whole if not columns[name].type.startswith(_NO_KEYS)]
-    singles = sorted((name for name in able if columns[name].type not in _TIMES), key=_is_unlike_a_key)
+    singles = sorted((name for name in able if columns[name].type not in TIMES), key=_is_unlike_a_key)
     unique = [name for name in singles if columns[name].distinct == total]
     others = f"; unique as well: {', '.join(unique[1:])}" if unique[1:] else ""
     by_itself = f"never null, and different in each of {counted(total, 'row')}{others}"
@@ -80,7 +80,7 @@ def propose_keys(rows: DeliveredRows, columns: Mapping[str, ColumnFacts], *, by_
         text = f"{per_file[0]}: never null, and different in each row of a file, but not of all files"
         return _keys((per_file[0],), next(iter(times), ""), by_day, text)
     for pair in combinations(able[:_MOST_PAIRS], 2):
-        if any(columns[name].type not in _TIMES for name in pair) and rows.distinct(*pair) == total:
+        if any(columns[name].type not in TIMES for name in pair) and rows.distinct(*pair) == total:
             text = f"{' and '.join(pair)}: never null, and together different in each of {counted(total, 'row')}"
             return _keys(pair, next((time for time in times if time not in pair), ""), by_day, text)
     return None

@@ -12,6 +12,7 @@ import duckdb
 from duckdb import ColumnExpression
 from duckdb.sqltypes import DuckDBPyType
 
+from millrace.contracts.spec.column_types import DECIMAL, FLOATING, TIMES, base_of, types_of
 from millrace.contracts.spec.nested_type import NestedType, is_nested, nested_type, scalar_types
 from millrace.inference.delivered_rows import identifier, quoted
 from millrace.inference.guess import DIGITS_OF_DOUBLE, decimal_of
@@ -138,8 +139,7 @@ def readings_of(
 _Path = tuple[str | None, ...]
 """The way to a part of a value: names of fields, and None for the elements of a list."""
 
-_OF_TIMES = frozenset({"date", "timestamp"})
-_OF_PARTS = {"epoch": _OF_TIMES, "format": _OF_TIMES, "decimal_comma": frozenset({"decimal", "float", "double"})}
+_OF_PARTS = {"epoch": TIMES, "format": TIMES, "decimal_comma": types_of(DECIMAL, FLOATING)}
 """Setting of a column -> the types of the parts that it is for, all of them."""
 
 
@@ -162,9 +162,9 @@ def _nested_reading(reader: duckdb.DuckDBPyConnection, steps: Sequence[str], col
     types, settings = dict[_Path, str](), dict[str, object]()
     for setting, fitting in _OF_PARTS.items():
         read = {path: reading for path, reading in found.items() if setting in reading.settings}
-        others = {each.partition("(")[0] for path in parts.keys() - read for each in scalar_types(parts[path][0])}
+        others = {base_of(each) for path in parts.keys() - read for each in scalar_types(parts[path][0])}
         ways = {reading.settings[setting] for reading in read.values()}
-        if len(ways) == 1 and not others & fitting and not (setting == "format" and "epoch" in settings):
+        if len(ways) == 1 and others.isdisjoint(fitting) and not (setting == "format" and "epoch" in settings):
             settings[setting] = ways.pop()
             types |= {path: reading.type for path, reading in read.items()}
     return FieldReading(_with_types(kind, types), identifier(column), settings)
@@ -255,7 +255,7 @@ def _condition(kind: str, text: str) -> str:
     if kind in _FORMATS:
         return _is_time(kind, text)
     is_spelled, of_day = f"regexp_full_match({text}, '{_SPELLINGS[kind]}')", f"try_strptime({text}[:10], '%Y-%m-%d')"
-    return f"{is_spelled} AND {of_day} IS NOT NULL" if kind in ("date", "timestamp") else is_spelled
+    return f"{is_spelled} AND {of_day} IS NOT NULL" if kind in TIMES else is_spelled
 
 
 def _measures(values: _Values) -> Iterator[str]:
@@ -304,7 +304,7 @@ def _number_or_time(text: str, settings: dict[str, object], values: _Values) -> 
         return FieldReading(kind, value, {**settings, "decimal_comma": True})
     if not settings:
         return None
-    for kind in ("date", "timestamp"):
+    for kind in TIMES:
         if kind in values.kinds:
             # DuckDB casts no time zone without an extension.
             return FieldReading(kind, f"TRY_CAST({text} AS DATE)" if kind == "date" else text, settings)

@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from millrace.contracts.spec.bronze_sources import SOURCE_KINDS
+from millrace.contracts.spec.column_types import DECIMAL_PATTERN, SIMPLE_TYPES
 from millrace.contracts.spec.common_settings import ColumnSpec
 from millrace.contracts.spec.expectation import Action, Expectation, Severity
 from millrace.contracts.spec.expectation_arguments import (
@@ -23,7 +24,6 @@ from millrace.contracts.spec.expectation_arguments import (
 )
 from millrace.contracts.spec.gold_query import NOT_OF_QUERIES, SilverOfQuery
 from millrace.contracts.spec.table_spec import SPEC_OF_LAYER, BronzeSpec, SilverQuerySpec, SilverSpec
-from millrace.contracts.spec.values import DECIMAL, SIMPLE_TYPES
 from millrace.contracts.strict_model import StrictModel
 
 _MODELS = (*SPEC_OF_LAYER.values(), SilverQuerySpec)
@@ -41,7 +41,7 @@ def table_spec_schema() -> dict[str, Any]:
     definitions.pop(Severity.__name__)
     definitions[Expectation.__name__] = _expectation_schema()
     column_type = definitions[ColumnSpec.__name__]["properties"]["type"]
-    patterns = (f"^{DECIMAL}$", "^(struct|array|map)<.+>$")
+    patterns = (f"^{DECIMAL_PATTERN}$", "^(struct|array|map)<.+>$")
     column_type["anyOf"] = [
         {"enum": sorted(SIMPLE_TYPES)}, *({"type": "string", "pattern": pattern} for pattern in patterns)
     ]  # fmt: skip

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from millrace.contracts.spec.nested_type import nested_type
+from millrace.contracts.spec.column_types import BYTES, TRUTH, types_of
+from millrace.contracts.spec.nested_type import NESTED, nested_type
 
 MAX_COLUMNS = 32
 """Delta's own default."""
 
-_WITHOUT_STATISTICS = ("binary", "boolean", "array", "map", "struct")
+_WITHOUT_STATISTICS = (*types_of(BYTES, TRUTH), *NESTED)
 """Types without a least and greatest value in Delta, which refuses a column of such a type here."""
 
 

@@ -11,6 +11,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from millrace.contracts.job.findings import PARTS
+from millrace.contracts.spec.column_types import TIMES
 from millrace.contracts.spec.nested_type import type_at
 from millrace.contracts.spec.record_fields import (
     FieldPath,
@@ -165,7 +166,7 @@ class RecordColumns:
 
 def _fitting(kind: str, reading: ValueReading) -> str:
     """Return what fits a type, for a person."""
-    if kind in ("date", "timestamp") and reading.epoch:
+    if kind in TIMES and reading.epoch:
         return f"{kind} as a number of {reading.epoch} since 1970"
     return "date or midnight in UTC" if kind == "date" and not reading.format else kind
 

@@ -9,6 +9,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from millrace.contracts.spec.column_types import TIMES
 from millrace.contracts.spec.nested_type import is_nested
 from millrace.contracts.spec.record_fields import field_text
 from millrace_spark.transforms.record_parts import LOST, RecordColumns, with_parts
@@ -177,7 +178,7 @@ def _read_column(
     typed = exact_but_for_year(value, received, kind, columns.reading(name))
     if kind == "string":
         typed = F.when(can_be_stored(typed, kind), typed)
-    stored = in_range(read, kind) if kind in ("date", "timestamp") else read
+    stored = in_range(read, kind) if kind in TIMES else read
     sent = as_sent(value.cast("string"), columns.reading(name))
     return _ReadColumn(stored, typed, value.isNotNull() & stored.isNull(), sent if is_sound else shown_text(sent))
 

@@ -7,7 +7,6 @@ are added to the condition.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
@@ -16,8 +15,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, DateType, TimestampType
 
+from millrace.contracts.spec.column_types import TIMES_READ, TYPES, WHOLE_NUMBERS
 from millrace_spark.transforms.sql_texts import sql_text
-from millrace_spark.transforms.touched_spans import INTEGERS, TouchedSpans
+from millrace_spark.transforms.touched_spans import TouchedSpans
 
 MAX_RANGES = 50
 """If more values are touched, those that are next to each other share a range."""
@@ -26,11 +26,7 @@ _GAP = 0.01
 """Values share a range, too, if the gap between them is a smaller part of the span of all: Spark evaluates each range
 for each row."""
 
-_GREATEST = {"tinyint": 2**7 - 1, "smallint": 2**15 - 1}
-"""The types of whole numbers whose literals have an end -> the greatest number that one of them may be."""
-
 _PLAIN_COLUMN = re.compile(r"\s*(?:(\w+)|`([^`]+)`)\s*", re.ASCII)
-_TIMES = ("date", "timestamp", "timestamp_ntz")
 _INTEGER, _TIME = re.compile(r"-?\d+"), re.compile(r"\d{4}-\d\d-\d\d[\d:. ]*")
 _COMMON_YEAR = re.compile(r"\d{4}-")
 """The texts of times with such a year have the order of the times."""
@@ -100,9 +96,10 @@ def _literal(text: str, kind: str) -> str:
     >>> _literal("70000", "smallint")  # of a joined column of a wider type
     '70000'
     """
-    if kind in INTEGERS and _INTEGER.fullmatch(text):
-        return text + (INTEGERS[kind] if abs(int(text)) <= _GREATEST.get(kind, math.inf) else "")
-    return f"{kind.upper()}{sql_text(text)}" if kind in _TIMES and _TIME.fullmatch(text) else sql_text(text)
+    if kind in WHOLE_NUMBERS and _INTEGER.fullmatch(text):
+        of_type = TYPES[kind]
+        return text + (of_type.literal if abs(int(text)) < 2 ** (of_type.bits - 1) else "")
+    return f"{TYPES[kind].literal}{sql_text(text)}" if kind in TIMES_READ and _TIME.fullmatch(text) else sql_text(text)
 
 
 def _within(value: str, first: str, last: str, kind: str) -> str:
@@ -176,9 +173,9 @@ def _ranges(texts: Sequence[str], kind: str) -> list[tuple[str, str]]:
     places: dict[str, int]
     if not texts:
         return []
-    if kind in INTEGERS:
+    if kind in WHOLE_NUMBERS:
         places = {text: int(text) for text in texts}
-    elif kind in _TIMES and all(map(_COMMON_YEAR.match, texts)):
+    elif kind in TIMES_READ and all(map(_COMMON_YEAR.match, texts)):
         # For the widths of gaps a number of the day is enough; the texts have the order of the times.
         places = {text: 372 * int(text[:4]) + 31 * int(text[5:7]) + int(text[8:10]) for text in texts}
     elif kind == "string":

@@ -6,16 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from millrace.contracts.spec.column_types import TIMES_READ, TYPES, WHOLE_NUMBERS
 from millrace.contracts.spec.duration import UNBOUNDED
 
 MAX_SPANS = 50
 """If there are more, one span from the least to the greatest value takes their place."""
-
-TIMES = {"date": "DATE", "timestamp": "TIMESTAMP", "timestamp_ntz": "TIMESTAMP_NTZ"}
-"""The types of dates and times -> how their literals begin."""
-
-INTEGERS = {"tinyint": "Y", "smallint": "S", "int": "", "bigint": "L"}
-"""The types of whole numbers -> how their literals end."""
 
 Span = tuple[str, str | None]
 """The first and the last value, as literals of Spark SQL; no last value means all later ones."""
@@ -73,10 +68,11 @@ def spans_of(touched: Sequence[str | None] | Ranges, kind: str, reach: timedelta
         # Rows without a value may come before all others, or after them.
         first = _least([first for first, _ in ends], kind)
         return None if first is None or has_null else TouchedSpans(((first, None),), None, has_null=True)
-    if kind in INTEGERS and not reach:
-        whole = tuple((f"{first}{INTEGERS[kind]}", f"{last}{INTEGERS[kind]}") for first, last in ends)
+    if kind in WHOLE_NUMBERS and not reach:
+        suffix = TYPES[kind].literal
+        whole = tuple((f"{first}{suffix}", f"{last}{suffix}") for first, last in ends)
         return TouchedSpans(whole, whole, has_null)
-    if kind not in TIMES:
+    if kind not in TIMES_READ:
         return None
     try:
         times = sorted({(datetime.fromisoformat(first), datetime.fromisoformat(last)) for first, last in ends})
@@ -92,9 +88,9 @@ def _least(texts: Sequence[str], kind: str) -> str | None:
     try:
         if not texts:
             return None
-        if kind in INTEGERS:
+        if kind in WHOLE_NUMBERS:
             return str(min(map(int, texts)))
-        if kind in TIMES:
+        if kind in TIMES_READ:
             return _literal(min(map(datetime.fromisoformat, texts)), kind)
         return _text(min(texts, key=str.encode)) if kind == "string" else None
     except ValueError:
@@ -123,7 +119,7 @@ def _text(value: str) -> str:
 
 def _literal(time: datetime, kind: str) -> str:
     """Return a time as a literal; as a date it is the day on which it is."""
-    return f"{TIMES[kind]}'{time.date() if kind == 'date' else time}'"
+    return f"{TYPES[kind].literal}'{time.date() if kind == 'date' else time}'"
 
 
 def _is_within(value: str, spans: Sequence[Span], *, has_null: bool) -> str:

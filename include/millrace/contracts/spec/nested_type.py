@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from millrace.contracts.spec.column_types import TYPES
+
 if TYPE_CHECKING:
     from sqlglot.expressions import DataType
 
@@ -17,10 +19,7 @@ NESTED = ("struct<", "array<", "map<")
 MAX_DEPTH = 5
 """How many types deep a type may be: Spark Connect takes no deeper expression than that which reads one."""
 
-_SCALARS = {
-    *("BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL", "DATE", "TIMESTAMPTZ"),
-    *("TEXT", "BINARY"),
-}
+_SCALARS = {kind.sqlglot or name.upper() for name, kind in TYPES.items() if kind.is_stored}
 """The names that sqlglot has for the types without parts."""
 
 _FIELD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

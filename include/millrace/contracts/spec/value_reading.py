@@ -9,19 +9,29 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, WithJsonSchema
 
+from millrace.contracts.spec.column_types import (
+    BYTES,
+    DECIMAL,
+    NUMBERS,
+    TEXT,
+    TIMES,
+    TRUTH,
+    WHOLE_NUMBER,
+    base_of,
+    types_of,
+)
 from millrace.contracts.spec.nested_type import scalar_types
 from millrace.contracts.strict_model import StrictModel
 
 EPOCHS = {"s": 6, "ms": 3, "us": 0, "ns": -3}
 """Unit of a number since 1970 -> the power of ten that makes microseconds of it; days have none."""
 
-_TIMES = {"date", "timestamp"}
-_EXACT_NUMBERS = {"tinyint", "smallint", "int", "bigint", "decimal"}
+_EXACT_NUMBERS = frozenset(types_of(WHOLE_NUMBER, DECIMAL))
 _FITTING = {
-    "format": _TIMES,
-    "epoch": _TIMES,
-    "round": {*_EXACT_NUMBERS, "timestamp"},
-    "decimal_comma": {*_EXACT_NUMBERS, "float", "double"},
+    "format": frozenset(TIMES),
+    "epoch": frozenset(TIMES),
+    "round": _EXACT_NUMBERS | {"timestamp"},
+    "decimal_comma": frozenset(NUMBERS),
 }
 """Setting -> the types whose values it reads."""
 
@@ -29,9 +39,9 @@ VALUE_RULE = "exact"
 """The rule by which values are read, as specs are recorded with it; those of an earlier Millrace have none."""
 
 _NEVER_CONVERTED = {
-    "csv": {"string", "boolean", "binary", "tinyint", "smallint", "int", "bigint"},
-    "json": {"boolean", "binary", "tinyint", "smallint", "int", "bigint"},
-    "avro": {"binary"},
+    "csv": frozenset(types_of(TEXT, TRUTH, BYTES, WHOLE_NUMBER)),
+    "json": frozenset(types_of(TRUTH, BYTES, WHOLE_NUMBER)),
+    "avro": frozenset(types_of(BYTES)),
 }
 """Format -> the types of which Millrace has always stored exactly what was sent, or nothing."""
 
@@ -107,7 +117,7 @@ def may_be_converted(kind: str, source_format: str = "") -> bool:
         kind: the type.
         source_format: the format of the source of a bronze table; empty for values of a table.
     """
-    return not scalar_types(kind) <= _NEVER_CONVERTED.get(source_format, {"string", "binary"})
+    return not scalar_types(kind) <= _NEVER_CONVERTED.get(source_format, frozenset(types_of(TEXT, BYTES)))
 
 
 def _unset(value: object) -> bool:
@@ -154,7 +164,7 @@ class ValueReading(StrictModel):
         Raises:
             ValueError: no part of the type is of the kind that a setting is for.
         """
-        kinds = {part.partition("(")[0] for part in scalar_types(kind)}
+        kinds = set(map(base_of, scalar_types(kind)))
         for name, fitting in _FITTING.items():
             if getattr(self, name) and not kinds & fitting:
                 raise ValueError(f"{name} is for {', '.join(sorted(fitting))}, and this is {kind}")

@@ -19,6 +19,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
+from millrace.contracts.spec.column_types import DECIMAL_PATTERN, SIMPLE_TYPES, TYPES
 from millrace.contracts.spec.duration import LOOKBACK, RETENTION, WAIT
 from millrace.contracts.spec.nested_type import is_nested, nested_type
 
@@ -39,22 +40,10 @@ def layer_order(layer: str) -> int:
     return LAYERS.index(layer) if layer in LAYERS else len(LAYERS)
 
 
-SIMPLE_TYPES = frozenset(
-    {"string", "boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "date", "timestamp", "binary"}
-)
-DECIMAL = r"decimal\(\d{1,2},\d{1,2}\)"
-_COMMON_MISNOMERS = {
-    "integer": "int",
-    "long": "bigint",
-    "short": "smallint",
-    "byte": "tinyint",
-    "real": "float",
-    "text": "string",
-    "varchar": "string",
-    "bool": "boolean",
-    "datetime": "timestamp",
-    "numeric": "decimal(p,s)",
-    "number": "decimal(p,s)",
+_MISNOMERS = {
+    misnomer: name if name in SIMPLE_TYPES else f"{name}(p,s)"
+    for name, kind in TYPES.items()
+    for misnomer in kind.misnomers
 }
 
 
@@ -67,13 +56,13 @@ def _check_column_type(name: str) -> str:
         return str(nested)
     if name in SIMPLE_TYPES:
         return name
-    if re.fullmatch(DECIMAL, name):
+    if re.fullmatch(DECIMAL_PATTERN, name):
         digits, after_point = map(int, re.findall(r"\d+", name))
         if not after_point <= digits <= 38 or not digits:
             raise ValueError("a decimal has 1 to 38 digits, and no more after the point than in all: decimal(18,2)")
         return name
     vocabulary = [*sorted(SIMPLE_TYPES), "decimal(p,s)", "struct<name: type>", "array<type>", "map<string, type>"]
-    word = _COMMON_MISNOMERS.get(name.lower(), name.lower())
+    word = _MISNOMERS.get(name.lower(), name.lower())
     raise PydanticCustomError("unknown_word", "unknown column type", {"word": word, "vocabulary": vocabulary})
 
 

@@ -7,7 +7,9 @@ import re
 
 from deltalake import DeltaTable
 
-_DELTA_TYPES = {"tinyint": "byte", "smallint": "short", "int": "integer", "bigint": "long"}
+from millrace.contracts.spec.column_types import TYPES
+
+_DELTA_TYPES = {name: kind.delta for name, kind in TYPES.items() if kind.delta}
 
 
 def columns_of(delta: DeltaTable) -> dict[str, str]:
@@ -30,7 +32,7 @@ def delta_type(kind: str) -> str:
     >>> delta_type("map<string,struct<int:bigint>>")
     'map<string,struct<int:long>>'
     """
-    return re.sub(r"\b(tinyint|smallint|int|bigint)\b(?!:)", lambda word: _DELTA_TYPES[word[0]], kind)
+    return re.sub(rf"\b({'|'.join(_DELTA_TYPES)})\b(?!:)", lambda word: _DELTA_TYPES[word[0]], kind)
 
 
 def _type_name(kind: object) -> str:

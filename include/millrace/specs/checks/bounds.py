@@ -11,13 +11,13 @@ from contextlib import suppress
 from datetime import date, datetime
 from typing import Any
 
+from millrace.contracts.spec.column_types import BYTES, TEXT, TIME, TRUTH, TYPES, base_of
 from millrace.contracts.spec.duration import AGE
 from millrace.contracts.spec.expectation_arguments import ARGUMENTS, BAND_ARGUMENTS
 from millrace.specs.checks.columns import type_of_column
 from millrace.specs.document import Document
 from millrace.specs.problem import Defect, KeyPath, did_you_mean
 
-_NUMBER_TYPES = ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal")
 _VALUE_ARGUMENTS = ("min_value", "max_value", "value_set")
 _OF_VALUES = frozenset(
     {
@@ -123,11 +123,8 @@ def check_column_kinds(path: KeyPath, arguments: Mapping[str, Any], document: Do
 
 def _kind_of_column(name: object, document: Document) -> str:
     """Return the kind of a column's values; empty if the document does not say, and for nested types."""
-    type_name = type_of_column(document, name) or ""
-    if type_name.startswith(_NUMBER_TYPES):
-        return _NUMBERS
-    of_others = {"date": _TIMES, "timestamp": _TIMES, "string": "text", "boolean": "booleans", "binary": "bytes"}
-    return of_others.get(type_name, "")
+    kind = TYPES.get(base_of(type_of_column(document, name) or ""))
+    return {TIME: _TIMES, TEXT: "text", TRUTH: "booleans", BYTES: "bytes"}.get(kind.values, _NUMBERS) if kind else ""
 
 
 def _compared_kind(name: str, arguments: Mapping[str, Any], document: Document) -> str:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from millrace.contracts.spec.column_types import TYPES, WHOLE_NUMBERS
 from millrace.specs.checks.columns import declared_columns, type_of_column, unknown_column
 from millrace.specs.checks.landing import BY_INTERVAL
 from millrace.specs.document import Document, list_at, mapping_at, stated_references, stated_rules
 from millrace.specs.problem import Defect, KeyPath
 
 _WITHOUT = "leave concurrent_by out"
-_BITS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
 
 
 def check_concurrency(document: Document) -> Iterator[Defect]:
@@ -61,9 +61,9 @@ def _check_column(document: Document, column: str) -> Iterator[Defect]:
         message = "its value must say to which source a key belongs, and which files a merge can touch"
         yield Defect(path, message, column, f"add it to {' and '.join(missing)}")
     kind = type_of_column(document, column)
-    if kind not in (None, "string", *_BITS):
+    if kind not in (None, "string", *WHOLE_NUMBERS):
         message = f"only texts and whole numbers can be shared out, and this column is {kind}"
-        yield Defect(path, message, column, f"name a column of another type: string, {', '.join(_BITS)}")
+        yield Defect(path, message, column, f"name a column of another type: string, {', '.join(WHOLE_NUMBERS)}")
 
 
 def _check_settings(document: Document) -> Iterator[Defect]:
@@ -109,9 +109,9 @@ def _check_value(path: KeyPath, value: Any, kind: str | None) -> Iterator[Defect
         yield Defect(path, message, value, "leave it out")
     elif kind == "string" and isinstance(value, int):
         yield Defect(path, "this is compared with texts", value, f'write it in quotes: "{value}"')
-    elif kind in _BITS and isinstance(value, str):
+    elif kind in WHOLE_NUMBERS and isinstance(value, str):
         yield Defect(path, "this is compared with whole numbers", value, "write a whole number, without quotes")
-    elif kind in _BITS and isinstance(value, int) and not -(2 ** (_BITS[kind] - 1)) <= value < 2 ** (_BITS[kind] - 1):
+    elif kind in WHOLE_NUMBERS and isinstance(value, int) and not -(end := 2 ** (TYPES[kind].bits - 1)) <= value < end:
         yield Defect(path, f"no {kind} has this value", value, "correct it, or give the column the type bigint")
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from millrace.contracts.spec.column_types import TIMES
 from millrace.contracts.spec.table_spec import AnySpec, BronzeSpec, GoldSpec, SilverSpec
 from millrace.sql.clock_words import is_time
 from millrace.sql.expression import expression_of
@@ -32,11 +33,6 @@ def table_columns(spec: AnySpec | None) -> tuple[str, ...] | None:
             return (*spec.group_by, *spec.measures, *spec.query_columns)
         case None:
             return None
-
-
-def is_time_type(kind: str) -> bool:
-    """Whether a type of a spec is that of a date or a timestamp."""
-    return kind in ("date", "timestamp")
 
 
 @dataclass(frozen=True)
@@ -72,7 +68,7 @@ class TimeColumns:
                 first, *_ = spec.sequence_by or _OF_ROWS
                 # A wrong spec may name a column that it lacks; another check says so.
                 types |= dict.fromkeys(spec.period_columns, types.get(first, ""))
-            return frozenset({*fields, *(name for name, kind in types.items() if is_time_type(kind))})
+            return frozenset({*fields, *(name for name, kind in types.items() if kind in TIMES)})
         if not isinstance(spec, GoldSpec):
             return frozenset()
         times = self.of_sources(spec)

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from millrace.contracts.spec.column_types import TIMES
 from millrace.contracts.spec.expectation import OWN_TABLE, tables_in_braces
 from millrace.contracts.spec.table_spec import SPEC_OF_LAYER
 from millrace.specs.checks.columns import stored_columns_in, type_of_column, unknown_column
 from millrace.specs.document import Document, list_at, mapping_at, stated_references, stated_rules, stated_sources
 from millrace.specs.problem import Defect, KeyPath, did_you_mean
-
-_TIMES = ("timestamp", "date")
 
 
 def check_compared(document: Document) -> Iterator[Defect]:
@@ -20,8 +19,8 @@ def check_compared(document: Document) -> Iterator[Defect]:
         if name == "expect_table_to_be_fresh":
             column, columns = arguments.get("column"), mapping_at(document, "columns")
             declaration = columns.get(str(column))
-            if isinstance(declaration, dict) and (kind := declaration.get("type", "string")) not in _TIMES:
-                times = [name for name in columns if mapping_at(columns, name).get("type") in _TIMES]
+            if isinstance(declaration, dict) and (kind := declaration.get("type", "string")) not in TIMES:
+                times = [name for name in columns if mapping_at(columns, name).get("type") in TIMES]
                 fix = f"name one of {', '.join(times)}" if times else "no column of this table is a timestamp or a date"
                 message = f"only a timestamp or a date has an age, and this column is {kind}"
                 yield Defect((*path, "column"), message, column, fix)

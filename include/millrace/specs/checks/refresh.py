@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 
 from sqlglot import exp
 
+from millrace.contracts.spec.column_types import TEXTUAL, TIMES
 from millrace.contracts.spec.duration import UNBOUNDED
 from millrace.contracts.spec.nested_type import is_nested
 from millrace.contracts.spec.table_spec import AnySpec, GoldSpec, SilverSpec
@@ -22,10 +23,6 @@ from millrace.sql.query.reach import in_words
 from millrace.sql.query.refresh import has_other_value, lookback_of, reach_of_measures, refresh_of, value_of_column
 from millrace.sql.query.trace import Trace
 
-_TIMES = frozenset(("date", "timestamp"))
-_ORDERED = _TIMES | {"tinyint", "smallint", "int", "bigint", "string"}
-"""The types by whose values a run can select all later ones."""
-
 
 def refresh_defects(spec: GoldSpec, specs: Mapping[str, AnySpec]) -> Iterator[Defect]:
     """Yield what makes a run leave stale groups, whatever the data are."""
@@ -35,8 +32,8 @@ def refresh_defects(spec: GoldSpec, specs: Mapping[str, AnySpec]) -> Iterator[De
     group, text = spec.refreshed_group, spec.group_by[spec.refreshed_group]
     value = value_of_column(spec.select, group, columns)
     kind = _type_of(value, spec, specs)
-    if spec.lookback and kind and kind not in (_ORDERED if spec.reach == UNBOUNDED else _TIMES):
-        fix = "group by a date or a timestamp" + (", or write `unbounded`" if kind in _ORDERED else "")
+    if spec.lookback and kind and kind not in (TEXTUAL if spec.reach == UNBOUNDED else TIMES):
+        fix = "group by a date or a timestamp" + (", or write `unbounded`" if kind in TEXTUAL else "")
         yield Defect(("lookback",), f"{group} is {kind}, which does not go back in time", spec.lookback, fix)
     read = {column.table for column in value.find_all(exp.Column)} if value else set()
     if alias := next((alias for alias, source in spec.sources.items() if source.lookup and alias in read), ""):

@@ -12,11 +12,12 @@ from pathlib import Path
 
 from millrace.catalog import Catalog, load_catalog
 from millrace.contracts.spec.change_data import SOURCE_TABLE
+from millrace.contracts.spec.column_types import TIMES
 from millrace.contracts.spec.duration import UNBOUNDED
 from millrace.contracts.spec.expectation_arguments import CUSTOM_ERRORS, QUERY, SQL
 from millrace.contracts.spec.table_spec import AnySpec, BronzeSpec, GoldSpec, SilverSpec
 from millrace.specs.checks.gold_query import query_defects, type_defects
-from millrace.specs.checks.known_columns import TimeColumns, is_time_type, row_columns, table_columns
+from millrace.specs.checks.known_columns import TimeColumns, row_columns, table_columns
 from millrace.specs.checks.refresh import columns_of_sources, refresh_defects
 from millrace.specs.files import read_spec_file
 from millrace.specs.problem import Defect, KeyPath, SpecProblem, SpecsRefusedError, closest_word, did_you_mean
@@ -171,7 +172,7 @@ def _expressions(spec: AnySpec, specs: Mapping[str, AnySpec]) -> Iterator[SpecEx
     if isinstance(spec, BronzeSpec) and spec.reads_kafka:
         for name, text in spec.kafka_source.transforms.items():
             # A wrong spec may make a column that it lacks; another check says so.
-            gives_time = name in spec.columns and is_time_type(spec.columns[name].type)
+            gives_time = name in spec.columns and spec.columns[name].type in TIMES
             yield SpecExpression(("source", "transforms", name), text, _OF_MESSAGES, gives_time=gives_time)
     elif isinstance(spec, SilverSpec):
         yield from _of_silver(spec, specs)
@@ -192,7 +193,7 @@ def _of_silver(spec: SilverSpec, specs: Mapping[str, AnySpec]) -> Iterator[SpecE
             if column.expression is not None:
                 yield SpecExpression(
                     *(path, column.expression, columns),
-                    gives_time=is_time_type(column.type),
+                    gives_time=column.type in TIMES,
                     has_source_table=of_list,
                     place=place,
                 )

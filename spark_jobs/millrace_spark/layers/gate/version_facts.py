@@ -8,6 +8,7 @@ from datetime import datetime
 from pyspark.sql import DataFrame, SparkSession
 
 from millrace.contracts.lake_path import LakePath
+from millrace.contracts.spec.column_types import TYPES
 from millrace.contracts.spec.expectation_arguments import COMPARISONS, REFERENCES
 from millrace.control.ledger.states.measures import table_rows
 from millrace.control.log.batch import BatchSources
@@ -121,4 +122,4 @@ def _type_name(delta_type: object) -> str:
     """
     name = getattr(delta_type, "type", "")
     name = name if isinstance(name, str) else str(delta_type)
-    return {"integer": "int", "long": "bigint", "short": "smallint", "byte": "tinyint"}.get(name, name)
+    return next((kind for kind, facts in TYPES.items() if facts.delta == name), name)

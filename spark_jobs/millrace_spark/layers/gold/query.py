@@ -13,6 +13,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from millrace.contracts.spec.column_types import TEXTUAL, TIMES, TIMES_READ, WHOLE_NUMBERS
 from millrace.contracts.spec.table_spec import GoldSpec
 from millrace.sql.checked_expression import require_no_queries
 from millrace.sql.expression import expression_of
@@ -23,15 +24,11 @@ from millrace.sql.query.refresh import has_other_value, refresh_of
 from millrace.sql.query.select_query import query_of, require_read_only
 from millrace.sql.query.trace import Trace
 from millrace_spark.transforms.touched_rows import Touched, gives_touched, is_touched
-from millrace_spark.transforms.touched_spans import INTEGERS, TIMES, TouchedSpans
+from millrace_spark.transforms.touched_spans import TouchedSpans
 
-_BY_TEXT = {"boolean": "", "string": "", **dict.fromkeys(INTEGERS, "number"), **dict.fromkeys(TIMES, "time")}
+_BY_TEXT = {"boolean": "", "string": "", **dict.fromkeys(WHOLE_NUMBERS, "number"), **dict.fromkeys(TIMES_READ, "time")}
 """The types besides decimals whose values Spark finds by their texts -> of which other types it finds them, too. As a
 number, the text of a float is another one, and 0.0 = -0.0 have two texts. The text 1.00 is no whole number."""
-_INTEGERS = frozenset(("tinyint", "smallint", "int", "bigint"))
-_TIMES = frozenset(("date", "timestamp"))
-_AS_TEXT = _INTEGERS | _TIMES | {"string"}
-"""The types whose equal values have equal texts."""
 _ALIKE_FOR_ZEROS = frozenset(("abs", "bround", "cast", "ceil", "ceiling", "coalesce", "floor", "if", "round"))
 """Functions that give, as a whole number, the same for 0.0 and -0.0."""
 _OF_TEXTS = re.compile(r"string|char|like|\|\||/", re.IGNORECASE)
@@ -142,7 +139,7 @@ def refresh_of_query(
         return QueryRefresh(found.columns, {}, {}, str(error))
     for group in found.alike:
         owns = [_type_of(sources[alias], text) for alias, text in group]
-        if len({*owns} & _AS_TEXT) != 1 or len({*owns}) != 1:
+        if len({*owns} & TEXTUAL) != 1 or len({*owns}) != 1:
             return QueryRefresh(found.columns, {}, {}, _compared(group, owns))
     whole, lookups = dict(found.whole), {}
     for alias, of_alias in found.lookups.items():
@@ -293,7 +290,7 @@ def _typed(texts: Sequence[str], types: Mapping[str, str], alias: str, rows: Dat
     parts = []
     for (column, kind), text in zip(types.items(), texts, strict=True):
         own = _type_of(rows, text)
-        if kind not in _AS_TEXT or not _are_alike({own, kind}):
+        if kind not in TEXTUAL or not _are_alike({own, kind}):
             raise _OtherTypesError(f"{column} is {kind}, and {_plain(text)} of {alias} is {own}")
         if inexact := _inexact_column(rows, text, kind):
             raise _OtherTypesError(f"{column} is computed from {inexact}, and may be another one for 0.0 than for -0.0")
@@ -318,7 +315,7 @@ def _touched_by(session: SparkSession, lookup: Lookup, types: Mapping[str, str])
 
 
 def _are_alike(types: set[str]) -> bool:
-    return len(types) == 1 or types <= _INTEGERS or types <= _TIMES
+    return len(types) == 1 or types <= {*WHOLE_NUMBERS} or types <= {*TIMES}
 
 
 def _compared(values: Sequence[tuple[str, str]], types: Sequence[str]) -> str:
@@ -333,7 +330,7 @@ def _type_of(rows: DataFrame, expression: str) -> str:
 def _inexact_column(rows: DataFrame, expression: str, kind: str) -> str:
     """Return a column for whose equal values 0.0 and -0.0 an expression may differ; empty if there is none."""
     is_alike = _ALIKE_FOR_ZEROS.issuperset(map(str.lower, expression_of(expression).functions))
-    if kind in _INTEGERS and is_alike and not _OF_TEXTS.search(expression):
+    if kind in WHOLE_NUMBERS and is_alike and not _OF_TEXTS.search(expression):
         return ""
     types = {field.name.lower(): field.dataType.simpleString() for field in rows.schema.fields}
     names = (name.lower() for name, *_ in expression_of(expression).columns)

@@ -8,15 +8,15 @@ from math import ceil
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from millrace.contracts.spec.column_types import TIMES_READ, WHOLE_NUMBERS
 from millrace.contracts.spec.table_spec import GoldSpec
 from millrace.control.log.batch import BatchSources
 from millrace.control.maintenance.verification_due import Verified
 from millrace_spark.delta_io.reads import read_changed_rows, read_version
 from millrace_spark.layers.gold.query import rows_of_query
 from millrace_spark.runtime.context import JobContext
-from millrace_spark.transforms.touched_spans import INTEGERS, TIMES
 
-_AS_THEY_ARE = frozenset(("string", *INTEGERS, *TIMES))
+_AS_THEY_ARE = frozenset(("string", *WHOLE_NUMBERS, *TIMES_READ))
 """The types whose values equal their texts, for Spark."""
 
 

@@ -8,7 +8,8 @@ from datetime import UTC, datetime, timedelta
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
-from millrace_spark.transforms.touched_spans import INTEGERS, MAX_SPANS, TIMES, Ranges
+from millrace.contracts.spec.column_types import TIMES_READ, WHOLE_NUMBERS
+from millrace_spark.transforms.touched_spans import MAX_SPANS, Ranges
 
 MOST_WITHOUT_RANGES = 1_000
 """More values are computed by ranges, if they have any: to collect and to list them costs more than most refreshes."""
@@ -23,7 +24,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 def have_ranges(kind: str, kinds: Iterable[str]) -> bool:
     """Whether values of these types have ranges of another type: all are whole numbers, or the same type of times."""
     types = {kind, *kinds}
-    return types <= INTEGERS.keys() or (len(types) == 1 and kind in TIMES)
+    return types <= {*WHOLE_NUMBERS} or (len(types) == 1 and kind in TIMES_READ)
 
 
 def ranges_of(values: DataFrame, kind: str, sample: Sequence[str | None]) -> Ranges | None:
@@ -83,7 +84,7 @@ def _place_of(text: str, kind: str) -> int:
     Raises:
         ValueError: Python has no such date.
     """
-    if kind in INTEGERS:
+    if kind in WHOLE_NUMBERS:
         return int(text)
     unit = timedelta(days=1) if kind == "date" else timedelta(microseconds=1)
     return (datetime.fromisoformat(text).replace(tzinfo=UTC) - _EPOCH) // unit
@@ -91,6 +92,6 @@ def _place_of(text: str, kind: str) -> int:
 
 def _place(value: Column, kind: str) -> Column:
     """Return where a value is among all of its type: the number, or the days or microseconds since 1970."""
-    if kind in INTEGERS:
+    if kind in WHOLE_NUMBERS:
         return value.cast("bigint")
     return F.unix_date(value) if kind == "date" else F.unix_micros(value.cast("timestamp"))

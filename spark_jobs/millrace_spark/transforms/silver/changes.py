@@ -14,6 +14,7 @@ from operator import and_
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from millrace.contracts.spec.column_types import TEXTUAL, TYPES, WHOLE_NUMBERS
 from millrace_spark.transforms.silver.ties import DELETED, TIED, is_fixed, newest_states_differ, state_hash
 from millrace_spark.transforms.values.nested_values import EXACT_TIMES
 
@@ -132,7 +133,7 @@ def key_bounds(keys: Mapping[str, str], where: Column) -> list[Column]:
 
 def is_orderable(kind: str) -> bool:
     """Whether Delta can prune files by bounds of this type, written as literals."""
-    return kind in {"string", "tinyint", "smallint", "int", "bigint", "date", "timestamp"}
+    return kind in TEXTUAL
 
 
 def within(keys: Mapping[str, str], bounds: Mapping[str, str | None]) -> Column:
@@ -156,8 +157,7 @@ def bounds_sql(keys: Mapping[str, str], bounds: Mapping[str, str | None], alias:
 
 def _literal(text: str, kind: str) -> str:
     quoted = "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
-    prefix = {"date": "DATE", "timestamp": "TIMESTAMP"}.get(kind, "")
-    return f"{prefix}{quoted}" if kind in {"string", "date", "timestamp"} else text
+    return text if kind in WHOLE_NUMBERS else f"{TYPES[kind].literal}{quoted}"
 
 
 def order_of(state: str) -> Column:

@@ -9,6 +9,7 @@ from pyspark.sql import functions as F
 
 from millrace.contracts.job.findings import INVALID_VALUE
 from millrace.contracts.spec.change_data import SOURCE_TABLE
+from millrace.contracts.spec.column_types import TIMES
 from millrace.contracts.spec.common_settings import ColumnSpec
 from millrace.contracts.spec.expectation import Action, Expectation
 from millrace.contracts.spec.nested_type import is_nested, scalar_types
@@ -157,7 +158,7 @@ def _exact(name: str, column: ColumnSpec, received: str) -> Column:
 
 def _may_not_fit(column: ColumnSpec, received: str) -> bool:
     """Whether a column can have values that do not fit: converted ones, old dates, and such as SQL makes."""
-    if received != column.type or scalar_types(column.type) & {"date", "timestamp"}:
+    if received != column.type or not scalar_types(column.type).isdisjoint(TIMES):
         return True
     return bool(column.expression) and may_not_be_stored(column.type)
 

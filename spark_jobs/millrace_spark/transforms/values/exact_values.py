@@ -8,16 +8,22 @@ from operator import and_
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from millrace.contracts.spec.column_types import (
+    FLOATING,
+    NUMBERS,
+    TEXT,
+    TIME,
+    TIMES_READ,
+    TYPES,
+    WHOLE_NUMBERS,
+    base_of,
+    types_of,
+)
 from millrace.contracts.spec.nested_type import is_nested, nested_type
 from millrace.contracts.spec.value_reading import AS_WRITTEN, EPOCHS, ValueReading
 from millrace_spark.transforms.values.java_functions import java_function
 
-_WHOLE_NUMBERS = {"tinyint", "smallint", "int", "bigint"}
-_NUMBERS = {*_WHOLE_NUMBERS, "decimal", "float", "double"}
-_TIMES = {"date", "timestamp", "timestamp_ntz"}
-
-_SURE_DIGITS = {"float": 6, "double": 15}
-"""The number of decimal digits that a floating type has of any number."""
+_FLOATING = types_of(FLOATING)
 _USUAL_LENGTH = 60
 """Spark's cast to a decimal takes a minute for a million digits."""
 
@@ -47,21 +53,21 @@ def exact(value: Column, received: str, kind: str, reading: ValueReading = AS_WR
         reading: how the spec says that values are read.
     """
     read = exact_but_for_year(value, received, kind, reading)
-    return in_range(read, kind) if kind in _TIMES else read
+    return in_range(read, kind) if kind in TIMES_READ else read
 
 
 def exact_but_for_year(value: Column, received: str, kind: str, reading: ValueReading = AS_WRITTEN) -> Column:
     """Return what `exact` returns, but also dates and times of years that not every reader can show."""
-    base, base_received = kind.partition("(")[0], received.partition("(")[0]
+    base, base_received = base_of(kind), base_of(received)
     sent = as_sent(value, reading) if received == "string" else value
-    if base in _TIMES:
+    if base in TIMES_READ:
         return _time(sent, base_received, kind, reading)
     if kind in ("string", received):
         return sent.cast(kind)
-    if {base, base_received} <= _NUMBERS and not reading.round:
+    if {base, base_received} <= {*NUMBERS} and not reading.round:
         return _number(value, received, kind)
     text = sent.cast("string")
-    if reading.decimal_comma and received == "string" and base in _NUMBERS:
+    if reading.decimal_comma and received == "string" and base in NUMBERS:
         text = F.when(value.startswith(_MARK), sent).when(text.rlike(_WITH_COMMA), F.translate(text, ",.", "."))
     return _of_text(text, kind, reading.round or "unnecessary")
 
@@ -99,7 +105,7 @@ def can_be_stored(value: Column, kind: str) -> Column:
     """
     if kind == "string":
         return F.coalesce(F.is_valid_utf8(value), F.lit(True))
-    if kind in _TIMES:
+    if kind in TIMES_READ:
         return F.coalesce(_is_in_range(value, kind), F.lit(True))
     if not is_nested(kind):
         return F.lit(True)
@@ -116,7 +122,7 @@ def can_be_stored(value: Column, kind: str) -> Column:
 
 def may_not_be_stored(kind: str) -> bool:
     """Whether a type has values that `can_be_stored` refuses."""
-    return any(name in kind for name in ("string", "date", "timestamp"))
+    return any(name in kind for name in types_of(TEXT, TIME))
 
 
 def _is_in_range(value: Column, kind: str) -> Column:
@@ -124,7 +130,7 @@ def _is_in_range(value: Column, kind: str) -> Column:
 
 
 def _time(value: Column, received: str, kind: str, reading: ValueReading) -> Column:
-    if received in _TIMES:
+    if received in TIMES_READ:
         read = value.cast(kind)
         return read if kind != "date" or received == "date" else F.when(read.cast(received) == value, read)
     text = value.cast("string")
@@ -180,7 +186,7 @@ def _of_instant(instant: Column, kind: str) -> Column:
 def _number(value: Column, received: str, kind: str) -> Column:
     read = value.try_cast(kind)
     fits = read.try_cast(received) == value
-    if {kind, received} & _SURE_DIGITS.keys() and "bigint" in (kind, received):
+    if {kind, received} & {*_FLOATING} and "bigint" in (kind, received):
         fits &= read.cast("double") < F.lit(2.0**63)  # which Spark casts to 2^63 - 1, and that to 2^63 again
     fitting = F.when(fits, read)
     if kind == "float":  # also 0.1, of which a double has more digits
@@ -194,7 +200,7 @@ def _of_text(text: Column, kind: str, rounding: str) -> Column:
     The usual spellings need only what Spark compiles. Others are read by Java, which knows all their digits.
     """
     read, is_scientific = text.try_cast(kind), text.contains("e") | text.contains("E")
-    if kind in _WHOLE_NUMBERS:
+    if kind in WHOLE_NUMBERS:
         return F.coalesce(read, F.when(text.isNotNull(), _rounded(text, 0, rounding).try_cast(kind)))
     if kind.startswith("decimal"):
         scale = int(kind.rstrip(")").partition(",")[2])
@@ -202,8 +208,8 @@ def _of_text(text: Column, kind: str, rounding: str) -> Column:
         is_ascii = F.octet_length(text) == length  # Java takes the digits of any script
         is_usual = (length <= _USUAL_LENGTH) & ((point == 0) | (length - point <= scale)) & ~is_scientific & is_ascii
         return F.when(is_usual, read).otherwise(_rounded(text, scale, rounding).try_cast(kind))
-    if kind in _SURE_DIGITS:
-        is_short = (F.length(text) <= _SURE_DIGITS[kind]) & _is_digit(text, -1) & ~text.contains("x")
+    if kind in _FLOATING:
+        is_short = (F.length(text) <= TYPES[kind].digits) & _is_digit(text, -1) & ~text.contains("x")
         is_usual = is_short & ~is_scientific & ~text.contains("X")
         return F.when(is_usual, read).otherwise(java_function("ExactDouble", text, F.lit(kind == "float")).cast(kind))
     return read

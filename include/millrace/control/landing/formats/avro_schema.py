@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, cast
 import fastavro
 from fastavro.schema import SchemaParseException, UnknownType
 
+from millrace.contracts.spec.column_types import TYPES
 from millrace.contracts.spec.nested_type import NestedType, column_type_of
 
 Schema = dict[str, Any]
@@ -63,15 +64,7 @@ def fields_of(schema: Any) -> tuple[AvroField, ...]:
     return fields
 
 
-_TYPES = {
-    "boolean": "boolean",
-    "int": "int",
-    "long": "bigint",
-    "float": "float",
-    "double": "double",
-    "bytes": "binary",
-    "fixed": "binary",
-}
+_TYPES = {of_avro: name for name, kind in TYPES.items() for of_avro in kind.avro}
 _LOGICAL_TYPES = {
     "date": "date",
     "timestamp-millis": "timestamp",
