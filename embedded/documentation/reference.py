@@ -100,7 +100,8 @@ def written(page: str) -> str:
         KeyError: the page asks for what there is not.
         ValueError: no spec has an example of a key.
     """
-    return _BLOCK.sub(lambda block: f"{block[1]}\n{_content(block['what'], block['name'])}\n{block[4]}", page)
+    shown = [EXAMPLES / block["name"] for block in _BLOCK.finditer(page) if block["what"] == "example"]
+    return _BLOCK.sub(lambda block: f"{block[1]}\n{_content(block['what'], block['name'], shown)}\n{block[4]}", page)
 
 
 def blocks(page: str) -> list[str]:
@@ -108,12 +109,12 @@ def blocks(page: str) -> list[str]:
     return [block["name"] for block in _BLOCK.finditer(page)]
 
 
-def _content(what: str, name: str) -> str:
+def _content(what: str, name: str, shown: list[Path]) -> str:
     if what == "example":
         return f"```yaml\n{(EXAMPLES / name).read_text(encoding='utf-8')}```\n"
     if what == "keys":
         keys = _common_keys() if name == "of every table" else KEY_LISTS[name].keys
-        items = [_key_item(KEY_LISTS[name], key, about) for key, about in keys.items()]
+        items = [_key_item(KEY_LISTS[name], key, about, shown) for key, about in keys.items()]
     elif what == "rules":
         items = [f"`{rule}`: {_arguments(takes)}" for rule, takes in RULE_LISTS[name].items()]
     else:
@@ -141,8 +142,8 @@ def _common_keys() -> dict[str, dict[str, Any]]:
     return keys
 
 
-def _key_item(table: KeyList, key: str, about: dict[str, Any]) -> str:
-    """Return what a key takes and means, with an example where neither its values nor its default is one."""
+def _key_item(table: KeyList, key: str, about: dict[str, Any], shown: list[Path]) -> str:
+    """Return what a key takes and means, with an example where no value, default or spec of the page is one."""
     default, text, example = about.get("default"), about["description"], _example(table, key)
     has_default = default not in (None, "", [])
     kind = _unsaid(_type(about), text)
@@ -152,8 +153,9 @@ def _key_item(table: KeyList, key: str, about: dict[str, Any]) -> str:
         "needed" if about["is_needed"] else "",
     ]
     takes = ", ".join(filter(None, brackets))
-    shown = f" Example: `{example}`" if kind and not has_default else ""
-    return f"**`{key}`**{f' ({takes})' if takes else ''}: {text[0].upper()}{text[1:]}{shown}"
+    is_shown = any(True for path in shown for _ in _values(table, path, key))
+    example = "" if not kind or has_default or is_shown else f" Example: `{example}`"
+    return f"**`{key}`**{f' ({takes})' if takes else ''}: {text[0].upper()}{text[1:]}{example}"
 
 
 def _argument_item(name: str, text: str) -> str:
