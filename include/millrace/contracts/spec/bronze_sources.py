@@ -116,8 +116,7 @@ class LandingSource(StrictModel):
         multi_line: CSV files: whether a quoted value may contain line ends; if not, Spark can read one very large file
             in parallel, but cuts such values.
         encoding: CSV files: the encoding; other formats are UTF-8. A file that is not valid text of it is broken.
-        field_names: `exact`, or `any_case`: whether a column also reads a field whose name differs in upper and lower
-            case only.
+        field_names: whether a column also reads a field whose name differs in case only (`any_case`), or not (`exact`).
         on_changed_file: what happens when a loaded file is delivered again with other content: `reject` fails the run
             and names both, `append_new_version` loads it too and keeps the old rows, `replace` replaces the old rows,
             also in silver and gold.
@@ -125,7 +124,7 @@ class LandingSource(StrictModel):
         wait: how long a sensor or a deferrable task in Airflow waits for files that are not there yet.
         max_attempts_per_file: the number of runs that a file fails if it cannot be loaded, or kills whatever loads it;
             later runs continue without it, until it is delivered again or replayed.
-        max_files_per_batch: the most files that a batch loads; the run makes further batches until all are loaded.
+        max_files_per_batch: the most files that a batch loads; the run makes further batches.
         max_bytes_per_batch: the most bytes that a batch loads; it loads at least one file.
         limits: the most that one file may ask of those who read it; a file that asks for more is broken.
     """
@@ -190,14 +189,13 @@ class KafkaSource(StrictModel):
         delimiter: CSV values: the character between two values.
         avro_schema: the Avro schema of the values, as JSON: plain Avro, one record. A value with the five bytes of a
             schema registry, or with anything after the record, goes to the quarantine.
-        field_names: `exact`, or `any_case`: whether a column also reads a field whose name differs in upper and lower
-            case only.
+        field_names: whether a column also reads a field whose name differs in case only (`any_case`), or not (`exact`).
         transforms: column -> Spark SQL over the message's `key`, `value`, `headers`, `topic`, `partition`, `offset` and
-            `timestamp`, with the names and types of Spark's Kafka source: `key` and `value` are bytes. The same message
-            gives the same value again: no clock, no chance.
+            `timestamp`, with the names and types of Spark's Kafka source: `key` and `value` are bytes. No clock, no
+            chance.
         headers: whether the messages' headers are kept, in `_headers`.
-        max_messages_per_batch: the most messages that a batch reads, spread over the partitions; the run continues with
-            further batches until it has read all that were there when it began.
+        max_messages_per_batch: the most messages that a batch reads, spread over the partitions; the run makes further
+            batches until it has read all that were there when it began.
         min_bytes_per_file: messages that would make a smaller file wait for more, but no longer than `allowed_latency`.
         allowed_latency: how long after the last batch messages may wait for `min_bytes_per_file`.
         accepted_losses: messages that the brokers deleted before they were read, without which runs go on, as the

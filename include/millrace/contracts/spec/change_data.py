@@ -55,7 +55,7 @@ class ChangeData(StrictModel):
             hash counts, every time.
         stored_as_scd_type: 1 keeps the last state of a key, 2 every state, each from `__START_AT` to `__END_AT`.
         apply_as_deletes: Spark SQL over the source's columns; a row for which it is true deletes its key. Rules check
-            only its key and sequence. The delete is remembered, so that an older event cannot insert the key again.
+            only its key and sequence. The delete is remembered: an older event cannot insert the key again.
         apply_as_truncates: Spark SQL over the source's columns; a row for which it is true deletes every key whose last
             event is not later; it needs a sequence but no key, and is remembered like a delete. Not with history or
             `ignore_null_updates`.

@@ -38,10 +38,9 @@ class BronzeSpec(TableSpec):
             field a text column, and keeps a value of another type in `_rescued`.
         evolve: whether a new field becomes a column at once (`auto`), or after somebody has approved it (`ask`); until
             then its values are kept in `_rescued`.
-        columns: the fields of a record, each with the type that its values should have; a value that does not fit is
-            kept in `_rescued`.
-        concurrent_by: `interval` lets runs of different intervals load the table at the same time, such as the days of
-            a backfill; without it the table takes one batch at a time.
+        columns: the fields of a record, each with the type that its values should have.
+        concurrent_by: `interval` lets runs of different intervals load the table at the same time; without it the table
+            takes one batch at a time.
         quarantine: how long quarantined rows may wait.
     """
 
@@ -115,15 +114,14 @@ class SilverSpec(TableSpec, ChangeData):
     Attributes:
         snapshot: `full` means that each interval delivers the whole table: keys that are missing are deleted. The
             newest interval counts, in whatever order intervals arrive. Not with `sequence_by` or deletes.
-        max_rows_per_batch: the most rows that a batch reads from each source, but at least one commit of the source;
-            the run makes further batches until all rows are read. Without it one batch reads everything that is new,
-            as `reprocess` always does.
+        max_rows_per_batch: the most rows that a batch reads from each source, but at least one commit; the run makes
+            further batches. Without it one batch reads everything that is new, as `reprocess` always does.
         max_files_per_batch: the same, in data files of the source.
-        max_deleted_percent: the largest share of the table's keys that a batch may delete without an event for each:
-            because a full snapshot lacks them, or by a truncate or a replaced file. Above it the batch stops before its
-            commit and asks for approval. 0 asks about every such delete, 100 about none.
+        max_deleted_percent: the largest share of the table's keys that a batch may delete without an event for each: by
+            a full snapshot, a truncate or a replaced file. Above it the batch stops before its commit and asks for
+            approval; 0 asks about every such delete, 100 about none.
         concurrent_by: a key and partition column whose values the sources share out (`partitions`): runs then merge
-            several sources at the same time; without it the table takes one batch at a time.
+            several sources at the same time.
         maintenance: what table maintenance does, and how long tombstones are kept.
         quarantine: how long quarantined rows may wait.
     """
