@@ -136,11 +136,20 @@ def as_markdown(found: dict[str, dict[str, Differences]], counts: str) -> str:
             if each.wrong:
                 alike[f"{each.wrong} of {each.asked}"].append(kind)
                 examples = each.examples | examples
-        differences = "; ".join(f"{', '.join(each)} ({share})" for share, each in alike.items())
+        differences = "; ".join(f"{together(each)} ({share})" for share, each in alike.items())
         shown = ", ".join(f"{what}: {example}".rstrip(": ") for what, example in examples.items())
         name = reader.replace(",", f" {version_of(package)},", 1)
         lines.append(f"- {name}: {f'{differences}. For example {shown}' if differences else 'none'}")
     return "\n".join([*lines, ""])
+
+
+def together(kinds: Sequence[str]) -> str:
+    """Name kinds with what they have in common once: `int, long and partition int, long`."""
+    places: dict[str, list[str]] = defaultdict(list)
+    for kind in kinds:
+        place, _, type_ = kind.rpartition(" ")
+        places[place].append(type_)
+    return " and ".join(f"{place} {', '.join(places[place])}".lstrip() for place in sorted(places))
 
 
 def main(*, write: bool = False, count: int = FILTERS_OF_A_COLUMN) -> None:
