@@ -12,6 +12,17 @@ need() {
     advice="${advice:+$advice; }$2"
 }
 
+# how WHAT PACKAGES BREW: how to install something on this machine; BREW is the command on a Mac.
+how() {
+    if command -v apt-get >/dev/null; then
+        echo "apt install $2"
+    elif [ "$(uname -s 2>/dev/null)" = Darwin ]; then
+        echo "$3"
+    else
+        echo "install $1 (on Debian and Ubuntu: apt install $2)"
+    fi
+}
+
 python_version() {
     "$1" -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null
 }
@@ -37,9 +48,9 @@ check_python() {
     if [ -z "$python" ]; then
         found=$(python_version python3)
         need "Python 3.11 (found: ${found:-none})" \
-            "install Python 3.11 (Debian/Ubuntu: apt install python3.11 python3.11-venv; macOS: brew install python@3.11)"
+            "$(how "Python 3.11" "python3.11 python3.11-venv" "brew install python@3.11")"
     elif ! "$python" -c 'import venv, ensurepip' 2>/dev/null; then
-        need "the venv module of Python 3.11" "install it (Debian/Ubuntu: apt install python3.11-venv)"
+        need "the venv module of Python 3.11" "$(how it python3.11-venv "brew reinstall python@3.11")"
     fi
 }
 
@@ -50,13 +61,13 @@ check_jdk() {
     compiler=$(java_version "${bin}javac")
     if [ "$runtime" != 17 ] || [ "$compiler" != 17 ]; then
         need "a JDK 17 (found: java ${runtime:-none}, javac ${compiler:-none}${JAVA_HOME:+, by JAVA_HOME=$JAVA_HOME})" \
-            "install a JDK 17 (Debian/Ubuntu: apt install openjdk-17-jdk-headless; macOS: brew install openjdk@17) and let JAVA_HOME or PATH point to it"
+            "$(how "a JDK 17" openjdk-17-jdk-headless "brew install openjdk@17") and let JAVA_HOME or PATH point to it"
     fi
 }
 
 check_make() {
     if ! make --version 2>/dev/null | grep -q 'GNU Make'; then
-        need "GNU make" "install it (Debian/Ubuntu: apt install make; macOS: xcode-select --install)"
+        need "GNU make" "$(how it make "xcode-select --install")"
     fi
 }
 

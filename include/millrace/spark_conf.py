@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from millrace.errors import SparkUnavailableError
 from millrace.new_files import HADOOP_UMASK, umask_of_process
 
 LOG_STORES = {
@@ -112,11 +113,11 @@ def launch_conf(jars: Path, master: str, *, large_load: bool = False) -> dict[st
         large_load: whether it will process so many rows that the JVM's second compiler pays off.
 
     Raises:
-        FileNotFoundError: `jars` holds no jar; `lakehouse jars` fetches them.
+        SparkUnavailableError: `jars` holds no jar.
     """
     files = sorted(jars.glob("*.jar"))
     if not files:
-        raise FileNotFoundError(f"no Spark jars in {jars}: run `lakehouse jars`")
+        raise SparkUnavailableError(f"no Spark jars in {jars}", "`lakehouse jars` fetches them.")
     conf = {**LAUNCH, **LOG_STORES, **SESSION, HADOOP_UMASK: f"{umask_of_process():03o}"}
     if not master.startswith("local"):
         return {**conf, "spark.jars": ",".join(map(str, files))}

@@ -121,18 +121,22 @@ def parse_intervals(text: str, to: str | None = None) -> tuple[Interval, ...]:
     Raises:
         typer.BadParameter: with what to type instead.
     """
+    if "/" in text and to is not None:
+        raise typer.BadParameter(f"--interval {text} has an end already\nLeave --to out, or write one day in each.")
     try:
-        if to is None and "/" in text:
+        if "/" in text:
             start, end = text.split("/", 1)
             return (Interval(start=_instant(start), end=_instant(end)),)
-        first, last = date.fromisoformat(text), date.fromisoformat(text if to is None else to)
+        first, last = _day(text), _day(text if to is None else to)
         if last < first:
-            raise ValueError(f"--to {last} is before --interval {first}")
+            raise typer.BadParameter(
+                f"--to {last} is before --interval {first}\nSwap them: --interval {last} --to {first}"
+            )
         return utc_days(first, last)
     except ValidationError as error:
         raise typer.BadParameter(error.errors()[0]["msg"].removeprefix("Value error, ")) from error
     except (ValueError, OverflowError) as error:
-        msg = f"{error}; write a day as 2013-01-01, or two instants as 2013-01-01T00:00Z/2013-01-01T06:00Z"
+        msg = f"{error}\nWrite a day as 2013-01-01, or two instants as 2013-01-01T00:00Z/2013-01-01T06:00Z"
         raise typer.BadParameter(msg) from error
 
 
@@ -145,10 +149,21 @@ def parse_instant(text: str) -> datetime:
     try:
         return _instant(text)
     except ValueError as error:
-        raise typer.BadParameter(f"{error}; write a day as 2013-01-01, or an instant as 2013-01-01T06:00Z") from error
+        raise typer.BadParameter(f"{error}\nWrite a day as 2013-01-01, or an instant as 2013-01-01T06:00Z") from error
 
 
 def _instant(text: str) -> datetime:
     """Parse an ISO instant; a bare date means its UTC midnight."""
-    is_date = len(text.strip()) == len("2013-01-01")
-    return datetime.combine(date.fromisoformat(text), time(), UTC) if is_date else datetime.fromisoformat(text)
+    if len(text.strip()) == len("2013-01-01"):
+        return datetime.combine(_day(text), time(), UTC)
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError as error:
+        raise ValueError(f"{text!r} is no instant") from error
+
+
+def _day(text: str) -> date:
+    try:
+        return date.fromisoformat(text)
+    except ValueError as error:
+        raise ValueError(f"{text!r} is no day") from error

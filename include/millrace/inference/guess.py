@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from millrace.contracts.spec.bronze_sources import LandingSource
 from millrace.contracts.spec.nested_type import is_nested, nested_type
+from millrace.control.landing.formats.csv_files import ends_within_quotes
 from millrace.control.landing.inspection import columns_of
 from millrace.control.landing.landing import LandingFile
 from millrace.control.landing.on_disk import LocalLanding
@@ -117,5 +118,8 @@ def names_in_run(file: LocalCopy, kind: str, settings: Mapping[str, object]) -> 
         ValueError: a run cannot read the file.
     """
     source = LandingSource.model_validate({"landing": ".", "format": kind, **settings})
-    names = columns_of(LandingFile(LocalLanding(str(file.path.parent)), file.path.name), source)
+    path = LandingFile(LocalLanding(str(file.path.parent)), file.path.name)
+    names = columns_of(path, source)
+    if kind == "csv" and source.multi_line and ends_within_quotes(path, source):
+        raise ValueError(f"a value that begins with {source.quote} does not end, so that a run reads the rest as one")
     return names if source.header else ()

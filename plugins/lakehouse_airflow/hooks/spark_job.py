@@ -17,6 +17,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException, Airfl
 from lakehouse_airflow.hooks.driver_log import DriverLog
 from lakehouse_airflow.hooks.forked_driver import ForkedDriver, JobFile
 from millrace.driver_environment import TOKEN, driver_environment, with_scratch_folder
+from millrace.errors import SparkUnavailableError
 from millrace.processes import end_tree
 from millrace.spark_conf import STARTED_BY, launch_conf
 from millrace.spark_location import CONNECT, require_server
@@ -176,7 +177,7 @@ class SparkJobHook(SparkSubmitHook):
             return command
         try:
             conf = launch_conf(self.jars_folder, self.master, large_load=self.large_load)
-        except FileNotFoundError as missing:
+        except SparkUnavailableError as missing:
             raise AirflowFailException(str(missing)) from None
         for start, prefix in _VARIABLE_OF_DRIVER.items():
             if self.master.startswith(start):

@@ -232,7 +232,8 @@ def _require_fit(path: LakePath, delta: DeltaTable, shape: TableShape) -> None:
     if problems:
         raise MisfitError(
             f"The table at {path} does not fit its spec: {'; '.join(problems)}\n"
-            "Nothing was written. Put the spec back, or rebuild the table: lakehouse rebuild."
+            "Nothing was written. Put the spec back, or rebuild the table: "
+            f"lakehouse rebuild {path.parent.name}.{path.name}"
         )
     version = delta.protocol().min_reader_version
     if version != 1:

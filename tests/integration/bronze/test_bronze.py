@@ -73,6 +73,7 @@ def test_the_ledger_counts_every_record_of_every_file_whatever_its_name(lakehous
         "refused.json": FileRows(read=2, dropped=2),
     }
     assert (report.rows.read, report.rows.applied, report.rows.dropped) == (3 * count + 2, 2 * count, count + 2)
+    assert f"1 file has 0 bytes, and brought no row: {folder}empty.json" in report.notes
     assert dict(lakehouse.rows(ORDERS, "order_id", "_source_file")) == {
         f"o{number}": folder + name for number, name in enumerate(ODD_NAMES)
     }

@@ -169,6 +169,21 @@ def test_what_is_missing_or_wrong_is_told_in_one_line_with_its_cure(
     assert [part for part in told if part not in done.stderr] == []
 
 
+@pytest.mark.parametrize(
+    ("manager", "told", "other"),
+    [
+        ({"apt-get": "", "uname": "echo Linux"}, "apt install", "brew"),
+        ({"uname": "echo Darwin"}, "brew install", "apt"),
+    ],
+)
+def test_the_way_to_install_is_that_of_this_machine(
+    check: Check, manager: Mapping[str, str], told: str, other: str
+) -> None:
+    done = check(manager)
+    assert told in done.stderr
+    assert other not in done.stderr
+
+
 def test_all_that_is_missing_is_told_at_once(check: Check) -> None:
     done = check({})
     assert done.returncode == 1

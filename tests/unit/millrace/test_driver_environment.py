@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from millrace.driver_environment import TOKEN, driver_environment, own_spark, with_scratch_folder
+from millrace.errors import SparkUnavailableError
 from millrace.spark_conf import (
     LATE_COMPILER,
     LAUNCH,
@@ -157,5 +158,5 @@ def test_a_cluster_is_sent_the_jars_and_keeps_its_own_partitions_and_compilers(j
 def test_without_jars_the_error_says_what_to_run(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     for folder in (tmp_path / "empty", tmp_path / "nowhere"):
-        with pytest.raises(FileNotFoundError, match=f"no Spark jars in {folder}: run `lakehouse jars`"):
+        with pytest.raises(SparkUnavailableError, match=rf"no Spark jars in {folder}\n`lakehouse jars`"):
             launch_conf(folder, "local[2]")

@@ -14,14 +14,15 @@ from millrace.catalog import load_catalog
 from millrace.contracts.spec.table_spec import AnySpec, GoldSpec, SilverSpec
 from millrace.control.gates.gates import Gates
 from millrace.control.gates.result import GateResult
-from millrace.control.log.stored_tables import logged_files, open_table
-from millrace.errors import SpecError, TornLogError
+from millrace.control.log.stored_tables import logged_files, open_table, tables_in
+from millrace.errors import SpecError, TornLogError, UnknownNameError
 from millrace.inference.first_spec import flow
 from millrace.inference.suggested_rules import Past, Suggestion, suggest_rules
 from millrace.overview.lineage.restricted import Restrictions
 from millrace.reading.certified import CertifiedTable, certified
 from millrace.reading.duckdb_in_utc import duckdb_in_utc
 from millrace.settings import Settings
+from millrace.specs.problem import did_you_mean
 
 _MOST_VERSIONS = 12
 _MEMORY = "1GB"
@@ -38,6 +39,9 @@ def suggestions(table: str, settings: Settings) -> tuple[CertifiedTable, list[Su
         UnknownNameError: there is no such table.
         NotReadyError: no version of it is certified.
     """
+    specs = _specs(settings)
+    if (known := {*specs, *tables_in(settings.root)}) and table not in known:
+        raise UnknownNameError(f"there is no table {table!r}", did_you_mean(table, sorted(known)))
     version = certified(table, settings.root)
     results = list(islice(Gates(settings.paths).certificates_below(table, version.version + 1), 3 * _MOST_VERSIONS))
     past = Past([result.facts for result in results], list(_nulls_of(version, results[1:_MOST_VERSIONS])))
@@ -48,7 +52,6 @@ def suggestions(table: str, settings: Settings) -> tuple[CertifiedTable, list[Su
         connection.execute("SET temp_directory = ?", [scratch])
         version.duckdb(connection).create_view("version")
         found = suggest_rules(connection, "version", columns, past)
-    specs = _specs(settings)
     if spec := specs.get(table):
         restricted = Restrictions(specs).of(table)
         found = [

@@ -20,7 +20,6 @@ from millrace.contracts.job.args import CommandLine, Job, JobArgs
 from millrace.contracts.job.interval_args import DomainArgs
 from millrace.contracts.job.report import JobReport
 from millrace.driver_environment import driver_environment, own_spark, with_scratch_folder
-from millrace.errors import SparkUnavailableError
 from millrace.processes import end_tree
 from millrace.settings import Settings
 from millrace.spark_conf import STARTED_BY, launch_conf
@@ -183,10 +182,7 @@ def driver_command(
     if remote := environment.get("SPARK_REMOTE"):
         require_server(remote)
         return [sys.executable, file, *arguments.to_argv()]
-    try:
-        conf = launch_conf(settings.jars, MASTER, large_load=large_load)
-    except FileNotFoundError as error:
-        raise SparkUnavailableError(str(error)) from error
+    conf = launch_conf(settings.jars, MASTER, large_load=large_load)
     options = [part for key, value in conf.items() for part in ("--conf", f"{key}={value}")]
     return [str(spark_home() / "bin" / "spark-submit"), "--master", MASTER, *options, file, *arguments.to_argv()]
 

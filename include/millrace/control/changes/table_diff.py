@@ -43,6 +43,7 @@ class TableDiff:
         rows: the number of rows to compute again.
         unknown: whether the spec of the last batch was not recorded.
         from_topics: whether its rows come from Kafka topics, which no rebuild reads again.
+        newest: the interval of its last batch.
     """
 
     table: str
@@ -51,6 +52,7 @@ class TableDiff:
     rows: int = 0
     unknown: bool = False
     from_topics: bool = False
+    newest: datetime | None = None
 
     def with_effect(self, effect: Effect) -> list[SpecChange]:
         """Return the changes with this effect."""
@@ -81,7 +83,7 @@ class TableDiff:
         """Why no run writes the table: only a rebuild makes it fit its spec. Empty if it fits."""
         changes = self.with_effect(Effect.REBUILD)
         way_out = (
-            f"Nothing was written. Put the spec back, or rebuild the table: lakehouse rebuild {self.table}; "
+            f"Nothing was written. Put the spec back, or rebuild the table: {self._rebuild}; "
             "in Airflow, the link Table rebuild of this task opens the form."
         )
         return f"{self.table}: does not fit its spec: {'; '.join(map(str, changes))}\n{way_out}" if changes else ""
@@ -119,12 +121,19 @@ class TableDiff:
     def _unknown_line(self) -> str:
         return f"{self.table}: its last batch followed another spec, and which one was not recorded"
 
+    @property
+    def _rebuild(self) -> str:
+        """The command that rebuilds the table; tables downstream have values of the rows that are computed again."""
+        is_read_again = self.table.startswith("bronze.") and self.with_effect(Effect.RECOMPUTE) and not self.from_topics
+        return f"lakehouse rebuild {self.table}{' --downstream' if is_read_again else ''}"
+
     def _advice(self, effect: Effect) -> str:
         if effect is Effect.REBUILD:
-            return f". The way: lakehouse rebuild {self.table}"
+            return f". The way: {self._rebuild}"
         if effect is not Effect.RECOMPUTE:
             return ""
-        days, text = "...", counted(self.rows, "row follows", "rows follow")
+        # The groups of gold belong to no interval: any one computes them all again.
+        days, text = f"{self.newest:%Y-%m-%d}", counted(self.rows, "row follows", "rows follow")
         if self.outdated:
             days = f"{self.outdated[0]:%Y-%m-%d} --to {self.outdated[-1]:%Y-%m-%d}"
             rows = f"with {counted(self.rows, 'row')}"
@@ -132,9 +141,11 @@ class TableDiff:
         if self.from_topics:
             return f". {text} the old spec, for good: topics delete their messages"
         if any(change.by_rebuild for change in self.with_effect(effect)):
-            return f". Only a rebuild computes all rows again: lakehouse rebuild {self.table}"
+            return f". Only a rebuild computes all rows again: {self._rebuild}"
+        if self.with_effect(Effect.REBUILD):
+            return f". {text} the old spec, until the rebuild"
         if self.table.startswith("bronze."):
-            return f". {text} the old spec: lakehouse rebuild {self.table} --downstream"
+            return f". {text} the old spec: {self._rebuild}"
         return f". {text} the old spec: lakehouse run --table {self.table} --reprocess --interval {days}"
 
 
@@ -164,7 +175,8 @@ def table_diff(spec: AnySpec, last: Winner | None, ops: OpsTables) -> TableDiff:
         rows = table_rows(path, latest_version(path))
     unknown = _is_unknown(spec, last, specs)
     from_topics = isinstance(spec, BronzeSpec) and spec.reads_kafka
-    return TableDiff(spec.table, tuple(sort_by_effect(changes)), outdated, rows, unknown, from_topics)
+    newest = last.intent.interval_start
+    return TableDiff(spec.table, tuple(sort_by_effect(changes)), outdated, rows, unknown, from_topics, newest)
 
 
 def diff_for_run(spec: AnySpec, last: Winner | None, ops: OpsTables) -> TableDiff:
@@ -185,7 +197,8 @@ def changes_since(spec: AnySpec, last: Winner | None, ops: OpsTables) -> TableDi
         return TableDiff(spec.table)
     specs = ops.specs.of(spec.table, last.intent.table_id)
     changes = tuple(_changes(spec, last, specs, ops, _converted(spec, document_of(spec), specs, ops)))
-    return TableDiff(spec.table, changes, unknown=_is_unknown(spec, last, specs))
+    unknown, newest = _is_unknown(spec, last, specs), last.intent.interval_start
+    return TableDiff(spec.table, changes, unknown=unknown, newest=newest)
 
 
 def _replaced_sources(spec: AnySpec, last: Winner, ops: OpsTables) -> Iterator[SpecChange]:

@@ -11,7 +11,7 @@ from millrace.contracts.spec.bronze_sources import LandingSource
 from millrace.contracts.spec.table_spec import BronzeSpec
 from millrace.control.landing.earlier_runs import EarlierRuns
 from millrace.control.landing.landing import Landing, interval_files, is_as_listed, is_unchanged
-from millrace.control.landing.matching import ReadFile, match_files, split_by_age
+from millrace.control.landing.matching import CHANGED_WAY_OUT, ReadFile, match_files, split_by_age
 from millrace.control.ledger.events import Failure
 from millrace.control.ledger.loaded_files import LoadedFiles
 from millrace.control.log.batch import FileFact
@@ -204,8 +204,7 @@ def _changed_file_error(spec: BronzeSpec, changed: list[FileFact], loaded: Loade
     return BadInputError(
         f"{spec.table}: {file.path}{more} was loaded before with other content: {before.size} bytes, "
         f"{_digest(before)}; now {file.size} bytes, {_digest(file)}",
-        "Nothing was loaded. Have the source deliver corrections under a new name, put the old content back, or set "
-        "source.on_changed_file to append_new_version (the old rows stay) or replace (they go).",
+        f"Nothing was loaded. {CHANGED_WAY_OUT}",
     )
 
 

@@ -28,6 +28,12 @@ _CHUNK = 5_000
 
 _MAX_NAMES = 3
 
+CHANGED_WAY_OUT = (
+    "Have the source deliver corrections under a new name, put the old content back, or set source.on_changed_file to "
+    "append_new_version (the old rows stay) or replace (they go)."
+)
+"""What helps if a file was loaded before with other content, and the spec rejects that."""
+
 
 @dataclass(frozen=True)
 class MatchedFiles:
@@ -164,9 +170,20 @@ def given_up_notes(files: Sequence[FileFact]) -> tuple[str, ...]:
         return ()
     if len(files) == 1:
         return (f"{files[0].path} was given up {files[0].defect}; `lakehouse replay` tries it again",)
-    names = ", ".join(f"{file.path} {file.defect}" for file in files[:_MAX_NAMES])
+    names = _names([f"{file.path} {file.defect}" for file in files])
+    return (f"{len(files)} files were given up: {names}; `lakehouse replay` tries them again",)
+
+
+def empty_notes(files: Sequence[FileFact]) -> tuple[str, ...]:
+    """Return a note about loaded files without a byte: a source that failed may have left them."""
+    empty = [file.path for file in files if not file.size]
+    has = "1 file has" if len(empty) == 1 else f"{len(empty)} files have"
+    return (f"{has} 0 bytes, and brought no row: {_names(empty)}",) if empty else ()
+
+
+def _names(files: Sequence[str]) -> str:
     more = f" and {len(files) - _MAX_NAMES} more, which `lakehouse files` lists" if len(files) > _MAX_NAMES else ""
-    return (f"{len(files)} files were given up: {names}{more}; `lakehouse replay` tries them again",)
+    return ", ".join(files[:_MAX_NAMES]) + more
 
 
 def split_by_age(files: Sequence[FileFact], source: LandingSource) -> tuple[list[FileFact], list[FileFact]]:

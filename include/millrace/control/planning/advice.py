@@ -36,6 +36,7 @@ class Advice:
         young_files: the number of landing files that wait because they are younger than `min_age`.
         failing_files: landing files that make a run fail, each with the reason: they failed before and are unchanged,
             or they were loaded with other content and the spec rejects that.
+        has_changed_files: whether the latter is the reason.
         files: bronze: the landing files to load, relative to the landing root.
         bytes: bronze: their size in bytes.
         is_partial: bronze: the folder has more files than were compared: there may be more new ones than `files`.
@@ -56,6 +57,7 @@ class Advice:
     misfit: str = ""
     young_files: int = 0
     failing_files: tuple[str, ...] = ()
+    has_changed_files: bool = False
     files: tuple[str, ...] = ()
     bytes: int = 0
     is_partial: bool = False
@@ -82,6 +84,7 @@ def with_files(base: Advice, source: LandingSource, matches: MatchedFiles) -> Ad
         has_new_data=base.has_new_data or len(settled) > len(failing or rejected),
         young_files=len(young),
         failing_files=failing or tuple(f"{file.path}: it was loaded before with other content" for file in rejected),
+        has_changed_files=bool(rejected) and not failing,
         message=f"{len(new)} new of {compared}" + waiting + repeated + base.message,
         files=tuple(file.path for file in settled),
         notes=(*base.notes, *given_up_notes(matches.given_up)),

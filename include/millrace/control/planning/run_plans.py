@@ -9,6 +9,7 @@ from enum import StrEnum
 from millrace.contracts.interval import Interval
 from millrace.contracts.job.blocked import blocked_message
 from millrace.contracts.spec.table_spec import BronzeSpec
+from millrace.control.landing.matching import CHANGED_WAY_OUT
 from millrace.control.log.batch import Stream
 from millrace.control.log.streams import stream_of
 from millrace.control.planning.advice import Advice
@@ -214,7 +215,8 @@ class RunPlanner:
 def _ending(advice: Advice, after: tuple[str, ...]) -> tuple[str, ExitCode]:
     """Return why the run of a table would fail (empty if it would not), and its exit code."""
     if advice.failing_files:
-        return f"{advice.table}: files cannot be loaded: {'; '.join(advice.failing_files)}", ExitCode.BAD_INPUT
+        cause = f"{advice.table}: files cannot be loaded: {'; '.join(advice.failing_files)}"
+        return f"{cause}\n{CHANGED_WAY_OUT}" if advice.has_changed_files else cause, ExitCode.BAD_INPUT
     if advice.young_files:
         return f"{advice.table}: files are younger than min_age and wait", ExitCode.NOT_READY
     if advice.approval_needed and not after:

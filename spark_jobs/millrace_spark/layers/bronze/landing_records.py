@@ -21,7 +21,7 @@ from millrace.control.landing.formats.plain_copies import copy_apart
 from millrace.control.landing.ingest import FilePlan, not_as_loaded, plan_files
 from millrace.control.landing.inspection import inspect, parquet_rows
 from millrace.control.landing.landing import LandingFile, interval_files, landing_of
-from millrace.control.landing.matching import given_up_notes
+from millrace.control.landing.matching import empty_notes, given_up_notes
 from millrace.control.ledger.events import FileEvent
 from millrace.control.log.batch import COPIED, BatchSources, FileFact, StreamPosition, Winner, files_digest
 from millrace.control.storage.stored_files import delete_files, files_in
@@ -266,7 +266,7 @@ class LandingRecords:
             **{file.path: f"failed: {file.defect}" for file in self.files.broken},
             **{file.path: f"given up {file.defect}" for file in self.files.given_up},
         }
-        notes = (*report.notes, *given_up_notes(self.files.given_up))
+        notes = (*report.notes, *given_up_notes(self.files.given_up), *empty_notes(self.files.new))
         report = report.model_copy(update={"files": statuses, "notes": notes})
         again = "Have them delivered again, then run this again (in Airflow, clear the task)."
         others = ", the others are loaded" if self.files.loaded + len(self.files.new) else ""

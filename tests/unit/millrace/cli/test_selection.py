@@ -30,9 +30,10 @@ def test_days_and_instants_are_understood(text: str, to: str | None, expected: l
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--interval", "2013-02-30"], "write a day as 2013-01-01"),
-        (["--interval", "2013-01-02", "--to", "2013-01-01"], "is before"),
-        (["--interval", "2013-01-01T00:00Z/2013-01-02T00:00Z", "--to", "2013-01-03"], "write a day"),
+        (["--interval", "2013-02-30"], "'2013-02-30' is no day Write a day as 2013-01-01"),
+        (["--interval", "2013-01-02", "--to", "2013-01-01"], "Swap them: --interval 2013-01-01 --to 2013-01-02"),
+        (["--interval", "2013-01-01T00:00Z/2013-01-02T00:00Z", "--to", "2013-01-03"], "Leave --to out"),
+        (["--interval", "2013-01-01/noon"], "'noon' is no instant"),
         (["--interval", "2013-01-01T00:00/2013-01-02T00:00"], "has no time zone"),
         (["--interval", "2013-01-02/2013-01-01"], "must end after it starts"),
     ],

@@ -69,6 +69,14 @@ def test_the_quotes_of_csv_files_are_those_of_the_newest_file_with_some(
         assert guessed.rows.values("name")[0][0] in ('a "b", c', "a 'b', c", "it's")
 
 
+def test_a_csv_file_whose_quote_does_not_end_is_not_counted_by_its_lines(tmp_path: Path) -> None:
+    put(tmp_path / "orders/a.csv", "id,name\n1,a\n")
+    put(tmp_path / "orders/b.csv", 'id,name\n2,"b"x\n3,"c\n4,d\n')
+    with guessed_source(LocalLanding(str(tmp_path)), "orders") as guessed:
+        assert guessed.rows.count() == 1
+        assert ["does not end" in line for line in guessed.guess.unread] == [True]
+
+
 def test_avro_and_parquet_files_give_the_types_of_their_schemas(tmp_path: Path) -> None:
     of_parquet = pa.schema([("n", pa.int32()), ("price", pa.decimal128(9, 2)), ("seen", pa.timestamp("us", tz="UTC"))])
     pq.write_table(of_parquet.empty_table(), put(tmp_path / "bills/a.parquet", b""))

@@ -39,6 +39,21 @@ def read_csv(path: LandingFile, source: LandingSource) -> tuple[tuple[str, ...],
     return tuple(names), _record_end(path, source, line_ends, _end_of(last[0]))
 
 
+def ends_within_quotes(path: LandingFile, source: LandingSource) -> bool:
+    """Return whether a quoted value of a CSV file does not end: Spark then reads all after its quote as one value."""
+    with unpacked(path) as stream:
+        lines = _clean_lines(_text(stream, source, newline=""), [""])
+        records = csv.reader(lines, **_csv_dialect(source), strict=True)
+        while True:
+            try:
+                next(records)
+            except StopIteration:
+                return False
+            except csv.Error as error:  # also of text after a quoted value, which Spark reads
+                if "unexpected end of data" in str(error):
+                    return True
+
+
 def _record_end(path: LandingFile, source: LandingSource, line_ends: set[str], header_end: str) -> str:
     """Return the layout of a CSV file: the end of its records.
 

@@ -44,6 +44,15 @@ def rows(count: int, *, nulls: int = 0) -> pa.Table:
     )
 
 
+def test_a_misspelt_table_is_told_from_the_specs_before_any_is_written(settings: Settings) -> None:
+    write_specs(settings.tables, bronze_document())
+    for name in ("bronze.order", "orders"):
+        with pytest.raises(UnknownNameError, match=r"there is no table .*\ndid you mean 'bronze\.orders'\?"):
+            suggestions(name, settings)
+    with pytest.raises(UnknownNameError, match=r"there is no table bronze\.orders in "):
+        suggestions("bronze.orders", settings)
+
+
 def test_each_rule_has_its_evidence(settings: Settings) -> None:
     for _ in range(3):
         write_version(settings.paths, rows(2880))

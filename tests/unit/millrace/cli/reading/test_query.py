@@ -130,7 +130,7 @@ def test_an_earlier_time_is_read(lakehouse: Lakehouse, paths: LakehousePaths) ->
     early = lakehouse("query", sql, "--at", "2013-01-01T00:00Z")
     assert (early.exit_code, "no version was certified at 2013-01-01" in early.stderr) == (ExitCode.NOT_READY, True)
     assert "has no offset from UTC" in lakehouse("query", sql, "--at", "2013-01-01T00:00").stderr
-    assert "write a day as" in lakehouse("query", sql, "--at", "yesterday").stderr
+    assert "Write a day as" in lakehouse("query", sql, "--at", "yesterday").stderr
 
 
 ODD = pa.table(

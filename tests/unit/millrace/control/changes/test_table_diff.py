@@ -11,7 +11,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from millrace.contracts.spec.table_spec import AnySpec
-from millrace.control.changes.spec_changes import Effect
+from millrace.control.changes.spec_changes import Effect, SpecChange
 from millrace.control.changes.table_diff import TableDiff, diff_for_run, table_diff
 from millrace.control.ledger import spec_history
 from millrace.control.ledger.ledger import Ledger
@@ -72,7 +72,7 @@ def test_groups_that_an_older_spec_has_computed_are_counted_whatever_the_last_ba
     store_rows_of(ops, GOLD, batches[0], batches[0], batches[1])
     assert table_diff(MORE, batches[1], ops).lines() == (
         "gold.revenue_daily: recompute: rows: an earlier spec has computed them. 2 rows follow the old spec: "
-        "lakehouse run --table gold.revenue_daily --reprocess --interval ...",
+        "lakehouse run --table gold.revenue_daily --reprocess --interval 2013-01-02",
     )
 
 
@@ -138,6 +138,18 @@ def test_rows_that_an_earlier_version_read_are_told_until_the_table_is_rebuilt(
     assert table_diff(bronze, last, ops).lines() == (told,)
     store_rows_of(ops, bronze, last)
     assert table_diff(bronze, last, ops).lines() == (), "all files with old rows were delivered again"
+
+
+def test_a_table_that_must_be_rebuilt_has_one_command_for_that() -> None:
+    changes = (SpecChange("keys", Effect.REBUILD, "others"), SpecChange("rows", Effect.RECOMPUTE, "an earlier spec"))
+    for table, command in (
+        (BRONZE.table, f"rebuild {BRONZE.table} --downstream"),
+        (SILVER.table, f"rebuild {SILVER.table}"),
+    ):
+        found = TableDiff(table, changes, rows=2, newest=day(1).start)
+        lines = "\n".join((*found.lines(), found.misfit))
+        assert lines.count("lakehouse") == lines.count(f"lakehouse {command}") == 2, lines
+        assert "2 rows follow the old spec, until the rebuild" in lines
 
 
 def test_a_key_that_an_earlier_version_read_needs_a_rebuild_and_runs_go_on(

@@ -130,6 +130,7 @@ def test_a_run_fails_by_a_file_with_other_content_unless_the_spec_says_what_that
         [plan] = RunPlanner(Planner(catalog_of(spec), settings)).interval([spec], day())
         assert (plan.kind, plan.exit_code) == (kind, code), on_changed_file
         assert (f"{ONE_DAY}/a.json: it was loaded before with other content" in plan.message) == (code != ExitCode.OK)
+        assert ("\nHave the source deliver corrections under a new name" in plan.obstacle) == (code != ExitCode.OK)
 
 
 def test_a_batch_is_complete_once_it_is_closed_and_judged_by_the_present_rules(
