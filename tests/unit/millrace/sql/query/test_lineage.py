@@ -45,6 +45,14 @@ def test_columns_of_a_star_are_followed_if_spark_gives_the_same() -> None:
     assert places_of_results("SELECT * FROM f", SOURCES, ["id", "name"]) is None
 
 
+def test_a_query_whose_star_sqlglot_cannot_expand_has_no_places() -> None:
+    """Spark counts the columns of a star in GROUP BY, even if two have one name; sqlglot fails an assertion."""
+    twice = "SELECT f.id, g.id FROM f JOIN g ON f.id = g.id"
+    query = f"WITH x AS ({twice}), y AS (SELECT *, count(*) AS n FROM x GROUP BY 1, 2) SELECT n FROM y"
+    assert places_of_columns(query, SOURCES) == {}
+    assert places_of_results(query, SOURCES, ["n"]) is None
+
+
 @pytest.mark.parametrize("source", ["f", "(SELECT name, city FROM f)", "d"])
 def test_what_unpivot_makes_is_not_followed(source: str) -> None:
     query = f"WITH d AS (SELECT name, city FROM f) SELECT x FROM {source} UNPIVOT (x FOR c IN (name, city))"
