@@ -151,8 +151,7 @@ def joins_of(select: exp.Select, names: Names) -> list[Join]:
         name = join.this.alias_or_name
         conditions = conditions_of(join.args.get("on"), select, names, at)
         for column in join.args.get("using") or ():
-            before = [join.name for join in joins]
-            left = names.joined_by_using(select, column.name, at - 1) or names.only(select, column.name, before)
+            left = names.joined_by_using(select, column.name, at - 1) or names.only(select, column.name, at - 1)
             conditions.append(exp.EQ(this=left, expression=exp.column(column.name, table=name, quoted=True)))
         joins.append(Join(join.this, name, join, kind, (*conditions, *(filters if kind == "inner" else ()))))
     if len({join.name for join in joins}) < len(joins):

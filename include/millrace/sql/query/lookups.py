@@ -107,15 +107,14 @@ def looked_up_by(reads: Reads, like: str, hops: tuple[Hop, ...]) -> Reads:
 
 def changed_rows(names: Names, item: exp.Expr) -> tuple[str, str] | None:
     """Return (source, SELECT of the rows that its changed rows make) of a table of FROM; None if others count, too."""
-    alias, parts = item.args.get("alias"), (key for key, value in item.args.items() if value)
-    if not {"this", "alias"}.issuperset(parts) or (isinstance(alias, exp.TableAlias) and alias.columns):
+    if not {"this", "alias"}.issuperset(key for key, value in item.args.items() if value) or item.alias_column_names:
         return None
     query = item.this if isinstance(item, exp.Subquery) else None
     if isinstance(item, exp.Table):
         if item.name not in names.ctes:
             is_source = not isinstance(item.this, exp.Func)
             return (item.name, f"SELECT * FROM `{CHANGED}{item.name}`") if is_source else None
-        if names.ctes[item.name].args["alias"].columns:
+        if names.ctes[item.name].alias_column_names:
             return None
         query = names.ctes[item.name].this
     if not isinstance(query, exp.Select) or any(value and key not in _OF_FILTER for key, value in query.args.items()):

@@ -11,10 +11,12 @@ from millrace.sql.expression import is_aggregate
 from millrace.sql.query.fields import field_of
 from millrace.sql.query_functions import ROW_GENERATORS, SESSIONS, WINDOWS_OF_TIME
 
-_HIDDEN = ("SEMI", "ANTI")
 _POSITION = "#"
 _TUMBLING = 2
 """The arguments of a `window` that slides by its own length, so that each row is in one of them."""
+
+_Columns = dict[str, tuple[str, ...] | None]
+"""Table of FROM -> its columns; None if they are not known."""
 
 
 class UntraceableError(Exception):
@@ -44,12 +46,13 @@ class Names:
             raise UntraceableError("WITH RECURSIVE is not traced")
         return {cte.alias: cte for cte in self.tree.find_all(exp.CTE)}
 
-    def sources_in(self, part: exp.Expr) -> set[str]:
-        """Return the aliases of all sources that a part of the query reads."""
-        names = {table.name for table in part.find_all(exp.Table) if not isinstance(table.this, exp.Func)}
-        found = names & self._columns.keys()
-        for name in names & self.ctes.keys():
-            found |= self.sources_in(self.ctes[name].this)
+    def sources_in(self, part: exp.Expr) -> list[str]:
+        """Return the aliases of all sources that a part of the query reads, in its order."""
+        tables = (table for table in part.find_all(exp.Table, bfs=False) if not isinstance(table.this, exp.Func))
+        names = dict.fromkeys(table.name for table in tables)
+        found = [name for name in names if name in self._columns]
+        for name in names:
+            found += self.sources_in(self.ctes[name].this) if name in self.ctes else ()
         return found
 
     def by_position(self, query: exp.Expr, value: exp.Expr) -> exp.Expr:
@@ -91,7 +94,7 @@ class Names:
             if any(node.args.get(key) for node in star.find_all(exp.Star) for key in ("except_", "replace", "rename")):
                 raise UntraceableError(f"{short(star)} is not traced: name its columns")
             table = star.table if isinstance(star, exp.Column) else ""
-            if not table or name in (self.columns_of(self._items(select).get(table)) or (name,)):
+            if not table or name in (self._columns_in(select).get(table) or (name,)):
                 return exp.column(name, table=table or None, quoted=True)
         raise UntraceableError(f"there is no column {name} in {short(select)}")
 
@@ -120,8 +123,7 @@ class Names:
 
     def before_renaming(self, part: exp.Expr, value: exp.Expr) -> exp.Expr:
         """Return a value over the columns of `t (a, b)`, in FROM or WITH, as one over what it renames."""
-        alias = part.args.get("alias")
-        renamed = [each.name for each in alias.columns] if isinstance(alias, exp.TableAlias) else []
+        renamed = part.alias_column_names
         if not renamed:
             return value
         if isinstance(part, exp.Table) and part.name not in self.ctes:
@@ -130,39 +132,70 @@ class Names:
             raise UntraceableError(f"{short(value)} is no column of {short(part)}")
         return value_of(value, lambda column: at_position(renamed.index(column.name)))
 
-    def joined_by_using(self, select: exp.Select, name: str, upto: int) -> exp.Expr | None:
+    def joined_by_using(self, select: exp.Select, name: str, upto: int | None) -> exp.Expr | None:
         """Return the value of a column that the first joins have in USING; None if they do not."""
         value: exp.Expr | None = None
-        items = list(self._items(select, all_items=True))
-        for at, join in enumerate(select.args.get("joins", [])[:upto], 1):
+        for at, join in enumerate(select.args.get("joins", [])[:upto]):
             if name not in [each.name for each in join.args.get("using") or ()]:
                 continue
-            value = value or self.only(select, name, items[:at])
-            right = exp.column(name, table=items[at], quoted=True)
+            value = value or self.only(select, name, at)
+            right = exp.column(name, table=join.alias_or_name, quoted=True)
             if join.side == "FULL":
                 value = exp.Coalesce(this=value, expressions=[right])
             elif join.side == "RIGHT":
                 value = right
         return value
 
+    def only(self, select: exp.Select, name: str, upto: int | None) -> exp.Expr:
+        """Return the column of the one table of FROM that has it."""
+        have = [table for table, own in self._columns_in(select, upto).items() if name in (own or (name,))]
+        if len(have) != 1:
+            raise UntraceableError(f"{name} is not the name of one column: write <alias>.{name}")
+        return exp.column(name, table=have[0], quoted=True)
+
+    def columns_of(self, item: exp.Expr) -> tuple[str, ...] | None:
+        """Return the columns of a table of FROM, or of a query; None if they are not known."""
+        if item.alias_column_names:
+            return tuple(item.alias_column_names)
+        if item.args.get("pivots"):
+            return None
+        if isinstance(item, exp.Table):
+            cte = self.ctes.get(item.name)
+            return self.columns_of(cte) if cte else self._columns.get(item.name)
+        if isinstance(item, exp.CTE | exp.Subquery | exp.SetOperation):
+            return self.columns_of(item.this)
+        if not isinstance(item, exp.Select):
+            return None
+        names: list[str] = []
+        for each in item.expressions:
+            if isinstance(each, exp.Aliases):
+                names += (alias.name for alias in each.aliases)
+            elif not each.is_star:
+                names.append(output_name(each))
+            else:
+                tables, table = self._columns_in(item), each.table if isinstance(each, exp.Column) else ""
+                for columns in [tables.get(table)] if table else tables.values():
+                    if columns is None:
+                        return None
+                    names += columns
+        return tuple(names)
+
     def _place(self, select: exp.Select, column: exp.Column, upto: int | None, seen: frozenset[str]) -> exp.Expr:
         """Return a column by Spark's rule: `a.b.c` is column b of a table a, if there is one, or else column a."""
-        items = list(self._items(select, all_items=upto is not None))[: None if upto is None else upto + 1]
-        first, *others = column.parts
-        if others and first.name in items:
-            columns = {item: self.columns_of(self._items(select, all_items=True)[item]) for item in items}
-            own, name = columns[first.name], others[0].name
-            if own is None or name in own or not any(first.name in (each or ()) for each in columns.values()):
+        tables, (first, *others) = self._columns_in(select, upto), column.parts
+        if others and first.name in tables:
+            own, name = tables[first.name], others[0].name
+            if own is None or name in own or not any(first.name in (each or ()) for each in tables.values()):
                 return field_of(exp.column(name, table=first.name, quoted=True), others[1:])
-        return field_of(self._unqualified(select, first.name, items, upto, seen), others)
+        return field_of(self._unqualified(select, first.name, tables, upto, seen), others)
 
     def _unqualified(
-        self, select: exp.Select, name: str, items: list[str], upto: int | None, seen: frozenset[str]
+        self, select: exp.Select, name: str, tables: _Columns, upto: int | None, seen: frozenset[str]
     ) -> exp.Expr:
-        if value := self.joined_by_using(select, name, len(select.args.get("joins", [])) if upto is None else upto):
+        if value := self.joined_by_using(select, name, upto):
             return value
-        if any(name in (self.columns_of(self._items(select, all_items=True)[item]) or (name,)) for item in items):
-            return self.only(select, name, items)
+        if any(name in (own or (name,)) for own in tables.values()):
+            return self.only(select, name, upto)
         for each in select.expressions if upto is None else ():
             if isinstance(each, exp.Alias) and each.alias == name and name not in seen:
                 return self.resolve(select, each.this, seen=seen | {name})
@@ -171,63 +204,19 @@ class Names:
         }
         if len(calls) == 1:  # Spark computes a window below the SELECT, as a column of this name
             return self.resolve(select, calls.pop(), upto, seen)
-        made = {column.name for view in select.args.get("laterals") or () for column in view.args["alias"].columns}
-        if len(items) == 1 and name.startswith("_") and name not in made:  # a column of Millrace, which no spec names
-            return exp.column(name, table=items[0], quoted=True)
+        made = {column for view in select.args.get("laterals") or () for column in view.alias_column_names}
+        if len(tables) == 1 and name.startswith("_") and name not in made:  # Millrace's own, which no spec names
+            return exp.column(name, table=next(iter(tables)), quoted=True)
         raise UntraceableError(f"{name} is no column of a table in FROM")
 
-    def only(self, select: exp.Select, name: str, items: Iterable[str]) -> exp.Expr:
-        """Return the column of the one table of FROM that has it."""
-        every = self._items(select, all_items=True)
-        have = [item for item in items if name in (self.columns_of(every[item]) or (name,))]
-        if len(have) != 1:
-            raise UntraceableError(f"{name} is not the name of one column: write <alias>.{name}")
-        return exp.column(name, table=have[0], quoted=True)
-
-    def columns_of(self, item: exp.Expr | None) -> tuple[str, ...] | None:
-        """Return the columns of a table of FROM; None if they are not known."""
-        alias = item.args.get("alias") if item is not None else None
-        if isinstance(alias, exp.TableAlias) and alias.columns:
-            return tuple(each.name for each in alias.columns)
-        if item is None or item.args.get("pivots"):
-            return None
-        return self._of_table(item) if isinstance(item, exp.Table) else self._of_query(item)
-
-    def _items(self, select: exp.Select, *, all_items: bool = False) -> dict[str, exp.Expr]:
-        """Return name -> table of FROM; without those that only filter, except for `all_items`."""
+    def _columns_in(self, select: exp.Select, upto: int | None = None) -> _Columns:
+        """Return table of FROM -> its columns: of those that a SELECT sees, or its join of a number, from 1."""
         start = select.args.get("from_")
-        joins = select.args.get("joins", [])
-        tables = [*([start.this] if start else []), *(j.this for j in joins if all_items or j.kind not in _HIDDEN)]
-        return {table.alias_or_name: table for table in tables}
-
-    def _of_table(self, table: exp.Expr) -> tuple[str, ...] | None:
-        if cte := self.ctes.get(table.name):
-            renamed = tuple(each.name for each in cte.args["alias"].columns)
-            return renamed or self._of_query(cte.this)
-        return self._columns.get(table.name)
-
-    def _of_query(self, query: exp.Expr) -> tuple[str, ...] | None:
-        """Return the columns of a query's result; None if they are not known."""
-        if isinstance(query, exp.Subquery):
-            return self._of_query(query.this)
-        if isinstance(query, exp.SetOperation):
-            return self._of_query(query.this)
-        if not isinstance(query, exp.Select):
-            return None
-        names: list[str] = []
-        for each in query.expressions:
-            if not each.is_star:
-                names += (
-                    [alias.name for alias in each.aliases] if isinstance(each, exp.Aliases) else [output_name(each)]
-                )
-                continue
-            items = self._items(query)
-            table = each.table if isinstance(each, exp.Column) else ""
-            for columns in map(self.columns_of, [items.get(table)] if table else items.values()):
-                if columns is None:
-                    return None
-                names += columns
-        return tuple(names)
+        joins = [
+            join for join in select.args.get("joins", [])[:upto] if upto is not None or not join.is_semi_or_anti_join
+        ]
+        tables = [*([start.this] if start else []), *(join.this for join in joins)]
+        return {table.alias_or_name: self.columns_of(table) for table in tables}
 
 
 def at_position(position: int) -> exp.Column:
@@ -244,7 +233,7 @@ def nodes_of(select: exp.Expr) -> Iterator[exp.Expr]:
 
 def value_of(node: exp.Expr, definition: Callable[[exp.Column], exp.Expr]) -> exp.Expr:
     """Return a copy of an expression with the definition of each column in its place."""
-    return node.copy().transform(lambda part: definition(part).copy() if isinstance(part, exp.Column) else part)
+    return node.transform(lambda part: definition(part).copy() if isinstance(part, exp.Column) else part)
 
 
 def function_name(node: exp.Expr) -> str:

@@ -32,8 +32,14 @@ TRACED = [
     ("SELECT w.day, f.id FROM f JOIN w ON w.day <=> f.day", {"f": "day", "w": "day"}),
     ("SELECT coalesce(f.day, w.day) AS day FROM f FULL JOIN w ON w.day = f.day", {"f": "day", "w": "day"}),
     ("SELECT day, amount, temp FROM f FULL JOIN w USING (day)", {"f": "day", "w": "day"}),
+    ("SELECT day FROM f RIGHT JOIN w USING (day) LEFT JOIN t USING (day)", {"f": "day", "w": "day", "t": "day"}),
+    (
+        "SELECT day FROM f FULL JOIN w USING (day) LEFT JOIN t USING (day)",
+        {"f": "day", "w": "day", "t": "COALESCE(f.day, w.day) = t.day"},
+    ),
     ("SELECT f.day FROM f, w WHERE f.day = w.day AND w.temp > 3", {"f": "day", "w": "day"}),
     ("SELECT f.day FROM f LEFT ANTI JOIN w ON f.day = w.day AND f.id = w.id", {"f": "day", "w": "day"}),
+    ("SELECT w.day FROM w LEFT SEMI JOIN o ON w.day = o.p", {"w": "day", "o": "p"}),
     ("SELECT day FROM f UNION ALL SELECT origin FROM w", {"f": "day", "w": "origin"}),
     ("SELECT id, day FROM f UNION SELECT 1, 2 FROM f", {"f": "day and 2"}),
     ("SELECT 1, day FROM f UNION (SELECT 2, id FROM w EXCEPT SELECT 3, id FROM d)", {"f": "day", "w": "id", "d": "id"}),
@@ -57,6 +63,11 @@ TRACED = [
     ("SELECT t.day FROM (SELECT id, origin FROM f) AS t (i, day)", {"f": "origin"}),
     ("WITH x AS (SELECT day AS _d FROM f GROUP BY _d) SELECT _d AS day FROM x", {"f": "day"}),
     ("SELECT _batch_seq AS day, count(*) AS n FROM f GROUP BY 1", {"f": "_batch_seq"}),
+    ("SELECT f.day FROM f JOIN d ON d._batch_seq = f.id", {"f": "day", "d": "d._batch_seq = f.id"}),
+    (
+        "WITH x AS (SELECT * FROM f JOIN w USING (day)), y AS (SELECT * FROM x) SELECT day FROM y",
+        {"f": "day", "w": "day"},
+    ),
     ("SELECT F.DAY AS day FROM f AS F WHERE f.amount > 1", {"f": "day"}),
     ("SELECT a.day FROM f a JOIN f b ON a.day = date_add(b.day, 1)", {"f": "day and DATE_ADD(day, 1)"}),
     ("WITH t AS (SELECT day, avg(id) AS a FROM f GROUP BY ALL) SELECT day, a FROM f JOIN t USING (day)", {"f": "day"}),
@@ -208,6 +219,13 @@ def test_sources_that_are_read_whole_are_named_with_the_reason() -> None:
         "d": "no value of d is joined to f.day",
         "w": "the subquery (SELECT id FROM w) reads all rows",
     }
+
+
+def test_the_reasons_are_the_same_in_each_process() -> None:
+    sources = [f"s{number}" for number in range(9)]
+    whole = " UNION ALL ".join(f"SELECT max(day) AS day FROM {source}" for source in sources)
+    query = f"SELECT f.day FROM f JOIN ({whole}) AS x ON x.day < f.id"
+    assert list(trace(query, "day", {**COLUMNS, **dict.fromkeys(sources, ("day",))}).whole) == sources
 
 
 def test_several_columns_are_traced_together_and_need_less_than_each_of_them() -> None:
