@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -14,8 +15,7 @@ import psutil
 from filelock import FileLock, Timeout
 
 from embedded.address import Address
-from embedded.airflow.api import AirflowApi
-from embedded.airflow.drain import drain
+from embedded.airflow.api import AirflowApi, Task
 from embedded.airflow.http import AirflowApiError
 from embedded.airflow.standalone import (
     POOL,
@@ -36,6 +36,34 @@ from embedded.spark.watch import SparkWatch
 from embedded.stack_processes import of_stack, recorded, stop
 from millrace.new_files import umask_for_rows
 from millrace.settings import Settings
+
+KILL_S = 20
+"""Seconds to wait for a task that was marked failed: Airflow kills it at its next heartbeat."""
+
+
+def drain(api: AirflowApi, patience_s: float) -> list[Task]:
+    """Start no more Spark tasks, wait `patience_s` seconds for the running ones, then mark the others failed.
+
+    The pool of Spark tasks stays without slots until the next start of the stack.
+
+    Returns:
+        The tasks that were marked failed.
+    """
+    api.set_pool(POOL, 0, "closed: the local stack is stopping")
+    running = _wait(api, patience_s)
+    for task in running:
+        log.warning("marking %s of %s failed: it still runs", task.task_id, task.dag_run_id)
+        api.mark_failed(task)
+    _wait(api, KILL_S)
+    return running
+
+
+def _wait(api: AirflowApi, patience_s: float) -> list[Task]:
+    deadline = time.monotonic() + patience_s
+    while (running := api.tasks(state="running")) and time.monotonic() < deadline:
+        time.sleep(0.5)
+    return running
+
 
 log = logging.getLogger(__name__)
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from embedded.airflow.api import AirflowApi, Run
-from embedded.airflow.drain import drain
 from embedded.airflow.standalone import POOL
-from embedded.stack import Stack
+from embedded.stack import Stack, drain
 from millrace.settings import Settings
 from tests.e2e import trials
 from tests.e2e.days import THIRD, StartDay

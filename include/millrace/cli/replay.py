@@ -18,8 +18,7 @@ from millrace.cli.selection import Selection, relative_to_landing, with_downstre
 from millrace.contracts.file_status import FileStatus
 from millrace.contracts.interval import Interval
 from millrace.contracts.spec.table_spec import BronzeSpec
-from millrace.control.landing.file_states import FileState
-from millrace.control.landing.giving_up import give_up
+from millrace.control.landing.file_states import FileState, give_up
 from millrace.control.ledger.events import FileEvent
 from millrace.control.ledger.ledger import Ledger
 from millrace.control.ledger.resolution import table_id

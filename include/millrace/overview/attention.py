@@ -19,8 +19,7 @@ from millrace.control.log.batch import Winner
 from millrace.control.ops_tables import OpsTables
 from millrace.overview.failures import failure_cause, failure_message, failure_way_out
 from millrace.overview.observations import failure_without_values
-from millrace.overview.tables.condition import Condition
-from millrace.overview.tables.table_overview import TableOverview
+from millrace.overview.tables.table_overview import Condition, TableOverview
 from millrace.specs.invalid_spec import InvalidSpec
 
 

@@ -1,29 +1,36 @@
-"""Read the tables of a lakehouse, for a process that shows them again and again."""
+"""Read the tables of a lakehouse, for a process that shows them again and again.
+
+Only those overviews are made anew about whose tables something changed.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from queue import Empty, LifoQueue
 from threading import Lock
+from typing import NamedTuple
 
 from millrace.catalog import Catalog, load_catalog
+from millrace.contracts.spec.table_spec import AnySpec
 from millrace.control.ledger.new_columns import OPEN
 from millrace.control.ledger.ops_table import OpsSize
 from millrace.control.ledger.states.all_states import AllStates
+from millrace.control.ledger.states.recent_batches import MOST_BATCHES
 from millrace.control.ledger.states.table_state import TableState
+from millrace.control.maintenance.retention import CERTIFIED_READERS, Reader
 from millrace.control.ops_tables import OpsTables
 from millrace.control.storage.read_cache import cached_reads
-from millrace.overview.readers import with_readers
 from millrace.overview.tables.failed_task import FailedTask
-from millrace.overview.tables.known_overviews import KnownOverviews, OverviewInput
-from millrace.overview.tables.overview_from_state import overview_of
-from millrace.overview.tables.questions import Questions
-from millrace.overview.tables.table_overview import TableOverview
+from millrace.overview.tables.overview_from_state import holds_at, overview_of
+from millrace.overview.tables.table_overview import Questions, TableOverview
 from millrace.paths import LakehousePaths
+from millrace.specs.invalid_spec import InvalidSpec
+from millrace.specs.table_graph import TableGraph
 
 FailedTasks = Callable[[Collection[str]], Mapping[str, Sequence[FailedTask]]]
 """Returns table -> the tasks that have failed lately, the newest first, for some tables."""
@@ -163,3 +170,76 @@ def _stamps(folder: Path) -> dict[str, tuple[int, int]]:
                 stat = os.stat(path)
                 stamps[path] = (stat.st_mtime_ns, stat.st_size)
     return stamps
+
+
+class OverviewInput(NamedTuple):
+    """What an overview is made from; its attributes are those of `overview_of`."""
+
+    spec: AnySpec | InvalidSpec
+    state: TableState
+    questions: Questions
+    failed: Sequence[FailedTask]
+
+
+class _Known(NamedTuple):
+    """What was read last: table -> the facts, table -> its overview, and the overviews with the readers of each."""
+
+    facts: Mapping[str, OverviewInput] = {}
+    overviews: Mapping[str, TableOverview] = {}
+    with_readers: Sequence[TableOverview] = ()
+
+
+class KnownOverviews:
+    """Keeps the overviews of the last reading. Several threads may use it."""
+
+    def __init__(self) -> None:
+        self._known = _Known()
+
+    def read(self, facts: Mapping[str, OverviewInput], now: datetime) -> list[TableOverview]:
+        """Return the overview of each table at a time, in the order of the facts, each with its readers."""
+        known = self._known
+        overviews = {table: _overview(known, table, of_table, now) for table, of_table in facts.items()}
+        if [*map(id, overviews.values())] != [*map(id, known.overviews.values())]:
+            known = self._known = _Known(facts, overviews, with_all_readers(overviews.values()))
+        return list(known.with_readers)
+
+
+def _overview(known: _Known, table: str, facts: OverviewInput, now: datetime) -> TableOverview:
+    overview = known.overviews.get(table)
+    if overview and known.facts[table] == facts and holds_at(overview, now):
+        return overview
+    return overview_of(*facts, now)
+
+
+def with_all_readers(tables: Iterable[TableOverview]) -> list[TableOverview]:
+    """Return the tables of a whole lakehouse, each with its readers."""
+    every = {table.table: table for table in tables}
+    readers = TableGraph.of(table.spec for table in every.values()).readers
+    return [with_readers(table, map(every.__getitem__, readers.get(name, ()))) for name, table in every.items()]
+
+
+def with_readers(table: TableOverview, downstream: Iterable[TableOverview]) -> TableOverview:
+    """Return a table with the readers of its certified version, and the tables that read it."""
+    readers = []
+    if table.certified is not None:
+        readers.append(Reader(CERTIFIED_READERS, table.certified, _since(table, table.certified)))
+    for other in downstream:
+        end = other.streams.newest if other.streams else None
+        if other.streams is None or end is None:
+            continue
+        needed = other.streams.sources.needed_version(table.table, table.table_id, is_closed=end.rows is not None)
+        if needed is not None:
+            readers.append(Reader(other.table, needed, _since(table, needed, other.last.at if other.last else None)))
+    return replace(table, readers=tuple(readers))
+
+
+def _since(table: TableOverview, version: int, read_at: datetime | None = None) -> datetime | None:
+    """Return when a batch made a version an old one; None if no batch did.
+
+    The state has only the newest batches. If all of them are newer than the version, the time of the first one is too
+    late, and `read_at`, when the reader read the version, is nearer.
+    """
+    newer = [batch.at for batch in table.batches if batch.version > version]
+    if len(newer) == MOST_BATCHES and read_at:
+        newer.append(read_at)
+    return min(newer, default=None)

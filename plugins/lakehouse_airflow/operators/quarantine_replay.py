@@ -14,8 +14,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from lakehouse_airflow.assets import REPLAYED_TABLE, table_asset
 from lakehouse_airflow.hooks.store_access import prepare_process
 from lakehouse_airflow.left_failure import leave_failure
-from lakehouse_airflow.operators.quarantine.decision import decide_rows, give_up_file
-from lakehouse_airflow.operators.quarantine.form import action_of, read_request
+from lakehouse_airflow.operators.quarantine_form import action_of, decide_rows, give_up_file, read_request
 from lakehouse_airflow.operators.question import Question, quoted
 from lakehouse_airflow.operators.second_person import SecondPersonApprovalOperator, approved_by
 from lakehouse_airflow.operators.spark_job import SparkJobOperator

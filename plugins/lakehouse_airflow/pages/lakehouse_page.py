@@ -21,8 +21,7 @@ from millrace.alerts.down_servers import DownServers
 from millrace.clock import utc_now
 from millrace.contracts.spec.values import layer_order
 from millrace.overview.attention import attention_needed
-from millrace.overview.tables.condition import SEVERITY
-from millrace.overview.tables.table_overview import TableOverview
+from millrace.overview.tables.table_overview import SEVERITY, TableOverview
 from millrace.settings import Settings
 
 _ROWS, _ITEMS = 100, 10

@@ -30,7 +30,7 @@ from lakehouse_airflow.pages.reader import lakehouse
 from lakehouse_airflow.ui.links import CHECKED_KEY
 from lakehouse_airflow.ui.rights import MAY_SEE_ROWS
 from millrace.contracts.job.args import CheckedVersion, DataDocsArgs
-from millrace.control.gates.run_results import folder_name, results_of
+from millrace.control.gates.gates import folder_name, results_of
 from millrace.paths import RunPaths
 from millrace.settings import Settings
 

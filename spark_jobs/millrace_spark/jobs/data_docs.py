@@ -17,8 +17,7 @@ from filelock import FileLock
 
 from millrace.contracts.interval import Interval
 from millrace.contracts.job.args import DataDocsArgs
-from millrace.control.gates.gates import Gates, RecordedResult
-from millrace.control.gates.run_results import folder_name, results_of
+from millrace.control.gates.gates import Gates, RecordedResult, folder_name, results_of
 from millrace.control.ledger.states.measures import table_rows
 from millrace.control.log.delta_log import read_commit
 from millrace.errors import NotReadyError

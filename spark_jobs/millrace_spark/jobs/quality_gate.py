@@ -5,10 +5,10 @@ from __future__ import annotations
 from millrace.contracts.job.args import Job
 from millrace.contracts.job.report import JobReport, reported_run
 from millrace.control.gates.overrides import override_note
-from millrace.control.gates.unclosed import unclosed_batches
 from millrace.control.gates.verification import verification_note
 from millrace.control.log.delta_log import newest_change
 from millrace.control.log.streams import NONE, concurrency_of
+from millrace.control.planning.complete_batches import unclosed_batches
 from millrace.control.planning.stream_positions import stream_position
 from millrace.errors import GateFailedError, NotReadyError, Outcome
 from millrace_spark.layers.gate.gate import run_gate

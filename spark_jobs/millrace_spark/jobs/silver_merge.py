@@ -12,7 +12,7 @@ from millrace.control.planning.full_snapshots import delay_notes
 from millrace.control.planning.source_ranges import certified_sources
 from millrace_spark.jobs import gold_aggregate
 from millrace_spark.layers.own_table import ensure_own_table
-from millrace_spark.layers.silver.streams import merges_of
+from millrace_spark.layers.silver.silver import merges_of
 from millrace_spark.layers.silver.tables import silver_shape
 from millrace_spark.layers.stream_batches import commit_streams
 from millrace_spark.runtime.context import JobContext

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
 from millrace.contracts.job.report import JobReport
-from millrace.control.gates.unclosed import unclosed_batches
 from millrace.control.log.batch import Stream, Winner
 from millrace.control.log.streams import NONE, concurrency_of
+from millrace.control.planning.complete_batches import unclosed_batches
 from millrace.control.planning.stream_positions import stream_position
 from millrace.errors import HOPELESS, MillraceError
 from millrace_spark.layers.gate.gate import run_gate

@@ -13,11 +13,11 @@ import pytest
 
 from embedded.spark.server import SparkServer
 from millrace.control.gates.gates import Gates
-from millrace.control.gates.unclosed import unclosed_batches
 from millrace.control.ledger.ledger import Ledger
 from millrace.control.log.delta_log import latest_version, remaining_commits
 from millrace.control.log.stored_tables import open_table
 from millrace.control.ops_tables import OpsTables
+from millrace.control.planning.complete_batches import unclosed_batches
 from tests.support.given import given
 from tests.support.killed_drivers.drivers import DriverEnd, Drivers
 from tests.support.killed_drivers.places import BEFORE_REPORT, IN_THE_WRITE

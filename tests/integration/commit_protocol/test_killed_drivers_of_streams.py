@@ -12,9 +12,9 @@ import pytest
 
 from embedded.spark.server import SparkServer
 from millrace.control.gates.gates import Gates
-from millrace.control.gates.unclosed import unclosed_batches
 from millrace.control.ledger.ledger import Ledger
 from millrace.control.log.delta_log import latest_version, remaining_commits
+from millrace.control.planning.complete_batches import unclosed_batches
 from millrace.errors import Outcome
 from tests.support.documents.specs import bronze_document
 from tests.support.killed_drivers.batches import assert_killed

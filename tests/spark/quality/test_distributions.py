@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from millrace.contracts.spec.expectation import Expectation
-from millrace_spark.quality.fused.comparisons import compare_version
-from millrace_spark.quality.fused.distributions import LEAST_SHARE
+from millrace_spark.quality.fused.comparisons import LEAST_SHARE, compare_version
 from millrace_spark.quality.verdicts.restricted_rules import NO_RESTRICTED_RULES
 from millrace_spark.quality.verdicts.rule_result import RuleResult
 from tests.support.examples import settings_for

@@ -16,8 +16,7 @@ from millrace.contracts.spec.expectation import Expectation
 from millrace.contracts.spec.expectation_arguments import OWN_EXPECTATIONS
 from millrace_spark.quality import suites
 from millrace_spark.quality.fused.rules import COMPILERS, compile_rule
-from millrace_spark.quality.suites import check_rules
-from millrace_spark.quality.verdicts.json_safe import json_safe
+from millrace_spark.quality.suites import check_rules, json_safe
 from millrace_spark.runtime.session import own_session
 from tests.support.quality.odd_frames import BOUNDS, EDGES, NUMBERS, PAIRS, edge_frame, frame, rows, rule
 from tests.support.quality.table_rules import table_rules

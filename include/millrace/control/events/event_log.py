@@ -23,6 +23,7 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
+from millrace.clock import steady_now_s
 from millrace.contracts.lake_path import LakePath
 from millrace.control.events.event_files import EventFile, now_ms, recorded_in, write_events
 from millrace.control.log.checkpoints import checkpoint_bytes, read_actions
@@ -30,7 +31,6 @@ from millrace.control.log.delta_log import CHECKPOINT, COMMIT, Action, parsed_ac
 from millrace.control.log.log_state import LogState
 from millrace.control.storage.objects_on_s3 import object_store
 from millrace.control.storage.read_cache import clear_read_cache, note_last_file
-from millrace.control.storage.steady_clock import steady_now_s
 from millrace.control.storage.stored_files import (
     delete_files,
     files_in,

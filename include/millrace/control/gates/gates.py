@@ -8,6 +8,7 @@ commit that changes no data (OPTIMIZE) keeps the certificate of the version befo
 
 from __future__ import annotations
 
+import hashlib
 import logging
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from typing import Any
 import pyarrow as pa
 from deltalake.exceptions import TableNotFoundError
 
+from millrace.contracts.job.args import CheckedVersion
 from millrace.control.events.conditions import Span
 from millrace.control.events.event_files import RECORDED_IN
 from millrace.control.gates.judged_figures import JudgedFigures, newer_figures
@@ -294,3 +296,19 @@ def gate_event(result: GateResult) -> dict[str, Any]:
         "overridden_by": override.by if override else None,
         "override_reason": override.reason if override else None,
     }
+
+
+def results_of(gates: Gates, versions: Iterable[CheckedVersion]) -> list[RecordedResult]:
+    """Return the newest result of each version that the gates of a run have checked, if there is one."""
+    results = list[RecordedResult]()
+    for checked in versions:
+        result = gates.result(checked.table, checked.version, checked.suite_hash)
+        newest = gates.newest_results(checked.table)
+        results += islice((recorded for recorded in newest if recorded.result == result), 1)
+    return results
+
+
+def folder_name(results: Sequence[RecordedResult]) -> str:
+    """Return the name of the folder with the pages of these results: other results have another name."""
+    texts = sorted(recorded.result.model_dump_json() for recorded in results)
+    return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16]

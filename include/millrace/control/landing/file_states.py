@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -13,6 +13,7 @@ from millrace.contracts.interval import Interval
 from millrace.contracts.job.report import FileRows
 from millrace.control.ledger.events import NO_TOKEN, FileEvent
 from millrace.control.ledger.ledger import Ledger
+from millrace.errors import BadInputError
 
 _STATUS_WITHOUT_BATCH = {
     FileEvent.FAILED.value: FileStatus.FAILED,
@@ -109,3 +110,18 @@ def _state(events: list[dict[str, Any]], versions: Mapping[str, int]) -> FileSta
         reason=last["reason"] or "",
         **batch,
     )
+
+
+def give_up(table: str, table_id: str, file: FileState, by: str, reason: str, ledger: Ledger) -> None:
+    """Record that a person gives a file up, and why.
+
+    Raises:
+        BadInputError: no reason is given, or the last attempt to load the file has not failed.
+    """
+    if not reason.strip():
+        raise BadInputError(f"why should runs go on without {file.path}?", "State the reason.")
+    failure = ledger.failed_files(table, table_id).get(file.path)
+    if failure is None:
+        raise BadInputError(f"{file.path} is {file.status}: only a file that could not be loaded can be given up")
+    fact = replace(failure.file, defect=f"by {by}: {reason} ({failure.file.defect})")
+    ledger.record_files(FileEvent.GIVEN_UP, table, table_id, file.interval, [fact])

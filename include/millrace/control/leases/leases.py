@@ -20,11 +20,11 @@ from uuid import uuid4
 from pydantic import TypeAdapter, ValidationError
 from tenacity import RetryCallState, RetryError, Retrying, retry_if_result, stop_after_delay
 
+from millrace.clock import steady_now_s
 from millrace.contracts.job.contention import LeaseWait
 from millrace.control.storage.objects import StoredObject
 from millrace.control.storage.objects_on_s3 import ObjectStore
 from millrace.control.storage.read_cache import clear_read_cache
-from millrace.control.storage.steady_clock import steady_now_s
 from millrace.errors import LeaseLostError, MillraceError
 
 LASTS_S = 30.0

@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 
 from millrace.control.events.conditions import Among
 from millrace.control.events.event_files import RECORDED_IN
-from millrace.control.ledger.event_queries import EventQuery
 from millrace.control.ledger.events import BATCHES, FILES, NO_TOKEN, BatchEvent, FileEvent
+from millrace.control.ledger.ops_table import EventQuery
 from millrace.control.log.batch import FileFact
 
 _CONTENT = ("size", "mtime_ns", "checksum")

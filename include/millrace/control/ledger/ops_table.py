@@ -1,4 +1,7 @@
-"""An append-only table of the ledger."""
+"""An append-only table of the ledger.
+
+A query of its events reads a data file only once, since data files never change.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,6 @@ from millrace.contracts.lake_path import LakePath
 from millrace.control.events.conditions import Among, Condition, Span, may_meet
 from millrace.control.events.event_files import RECORDED_IN, EventFile, read_events
 from millrace.control.events.event_log import EventLog
-from millrace.control.ledger.event_queries import EventQuery
 from millrace.control.log.stored_tables import options_of
 from millrace.control.storage.read_cache import clear_read_cache
 from millrace.errors import first_line
@@ -284,3 +286,20 @@ def _with_conditions(files: Iterable[EventFile], conditions: Mapping[str, Condit
 
 def _conditions(where: Mapping[str, Collection[Any] | Span]) -> dict[str, Condition]:
     return {name: each if isinstance(each, Span) else Among(frozenset(each)) for name, each in where.items()}
+
+
+@dataclass(frozen=True)
+class EventQuery:
+    """The query for the events that meet conditions, each a column with its condition; the result has `schema`."""
+
+    schema: pa.Schema
+    conditions: tuple[tuple[str, Condition], ...] = ()
+
+    def evaluate(self, events: Iterator[pa.RecordBatch]) -> pa.Table:
+        """Return the events of one data file that meet the conditions."""
+        rows = []
+        for batch in events:
+            for column, condition in self.conditions:
+                batch = batch.filter(condition.matches(batch[column]))
+            rows.append(batch.select(self.schema.names))
+        return pa.Table.from_batches(rows).cast(self.schema).combine_chunks() if rows else self.schema.empty_table()

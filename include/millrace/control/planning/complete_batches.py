@@ -1,4 +1,7 @@
-"""Whether everything that belongs to a batch was done, and what a replay has to do if it was not."""
+"""Whether everything that belongs to a batch was done, and what a replay has to do if it was not.
+
+A gate certifies no batch whose secondary writes or row counts are missing.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,11 @@ from datetime import timedelta
 
 from millrace.contracts.interval import Interval
 from millrace.contracts.spec.table_spec import AnySpec
+from millrace.control.gates.gates import Gates
 from millrace.control.gates.restore import restore_obstacle
-from millrace.control.log.batch import Winner
+from millrace.control.ledger.ledger import Ledger
+from millrace.control.log.batch import Winner, winner_of
+from millrace.control.log.delta_log import remaining_commits
 from millrace.control.ops_tables import OpsTables
 from millrace.control.planning.stream_positions import stream_positions
 from millrace.control.quarantine.stored_rows import QuarantinedRow
@@ -45,3 +51,14 @@ def replay_interval(spec: AnySpec, rows: Sequence[QuarantinedRow], paths: Lakeho
         if not is_complete(spec, last, ops):
             return Interval(start=last.intent.interval_start, end=last.intent.interval_end)
     return None
+
+
+def unclosed_batches(table: str, version: int, paths: LakehousePaths, ledger: Ledger, gates: Gates) -> list[Winner]:
+    """Return the batches of all streams after the last passed version, up to `version`, that nobody has closed yet.
+
+    The certified version may be a later one with the same rows: of a batch all of whose rows were refused.
+    """
+    verdicts = gates.verdicts(table)
+    commits = remaining_commits(paths.table(table), verdicts.same[0] if verdicts and verdicts.same else None)
+    batches = (winner_of(commit, app_id) for commit in commits if commit.version <= version for app_id in commit.txns)
+    return [batch for batch in batches if batch and ledger.closed_rows(batch) is None]

@@ -1,7 +1,7 @@
 """`ops.quarantine`: the append-only events of quarantined rows.
 
 Spark writes the refused rows into the quarantine table. What people and replays do about a row is recorded here, by the
-id of the row. The state of a row follows from its events (`millrace.control.quarantine.row_states`).
+id of the row. The state of a row follows from its events (`millrace.control.quarantine.stored_rows`).
 """
 
 from __future__ import annotations

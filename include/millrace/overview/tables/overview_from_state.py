@@ -16,11 +16,9 @@ from millrace.control.ledger.states.streams import Streams
 from millrace.control.ledger.states.table_state import Part, TableState
 from millrace.control.ledger.states.totals import Totals
 from millrace.control.ledger.states.waiting_rows import WaitingRows
-from millrace.overview.tables.condition import Condition
 from millrace.overview.tables.failed_task import FailedTask
 from millrace.overview.tables.freshness import freshness_of
-from millrace.overview.tables.questions import Questions, still_open
-from millrace.overview.tables.table_overview import TableOverview
+from millrace.overview.tables.table_overview import Condition, Questions, TableOverview, still_open
 from millrace.specs.invalid_spec import InvalidSpec
 
 

@@ -6,11 +6,14 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from enum import StrEnum
 
 from millrace.contracts.spec.bronze_sources import LandingSource
 from millrace.contracts.spec.table_spec import AnySpec, BronzeSpec
 from millrace.control.gates.result import GateResult, Override
 from millrace.control.gates.verdicts import Verdicts
+from millrace.control.ledger.deletes import Deletes
+from millrace.control.ledger.new_columns import NewColumn
 from millrace.control.ledger.states.contention import Contention
 from millrace.control.ledger.states.failed_files import FailedFiles
 from millrace.control.ledger.states.measures import Measures
@@ -20,11 +23,52 @@ from millrace.control.ledger.states.totals import Totals
 from millrace.control.ledger.states.waiting_rows import WaitingRows
 from millrace.control.maintenance.health import FILES_PER_TABLE, LEAST_SMALL_FILES, target_file_bytes
 from millrace.control.maintenance.retention import Reader, readers_in_danger, retention_of
-from millrace.overview.tables.condition import Condition
 from millrace.overview.tables.failed_task import FailedTask
 from millrace.overview.tables.freshness import Freshness
-from millrace.overview.tables.questions import Questions
 from millrace.specs.invalid_spec import InvalidSpec
+
+
+@dataclass(frozen=True)
+class Questions:
+    """What runs have asked about a table and nobody has answered.
+
+    Attributes:
+        deletes: deletes that need an approval.
+        columns: fields of records without a declared column.
+    """
+
+    deletes: Sequence[Deletes] = ()
+    columns: Sequence[NewColumn] = ()
+
+
+def still_open(questions: Questions, spec: AnySpec, streams: Streams | None) -> Questions:
+    """Return the questions that still stop a run: later batches, or another spec, may have settled them."""
+    read = [end.intent.sources for end in streams.ends.values()] if streams else []
+    deletes = [
+        deletes
+        for deletes in questions.deletes
+        if not any((sources.ranges.get(deletes.source) or (None, -1))[1] >= deletes.source_version for sources in read)
+    ]
+    asks = isinstance(spec, BronzeSpec) and spec.needs_column_approval
+    return Questions(deletes, questions.columns if asks else ())
+
+
+class Condition(StrEnum):
+    """The condition of a table, the worst first."""
+
+    WRONG_SPEC = "wrong spec"
+    REFUSED = "refused"
+    FAILED = "run failed"
+    APPROVAL = "waits for approval"
+    STALE = "stale"
+    UNCHECKED = "not checked"
+    CERTIFIED_BY_HAND = "certified by hand"
+    CERTIFIED = "certified"
+    NEVER_RUN = "never run"
+
+
+SEVERITY = list(Condition)
+"""The conditions in their order."""
 
 
 @dataclass(frozen=True)

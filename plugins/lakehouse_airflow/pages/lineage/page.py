@@ -23,8 +23,7 @@ from millrace.contracts.spec.table_spec import BronzeSpec
 from millrace.contracts.spec.values import LAYERS
 from millrace.overview.described_columns import column_names
 from millrace.overview.lineage.tables import downstream, upstream
-from millrace.overview.tables.condition import SEVERITY
-from millrace.overview.tables.table_overview import TableOverview
+from millrace.overview.tables.table_overview import SEVERITY, TableOverview
 from millrace.specs.invalid_spec import InvalidSpec
 
 if TYPE_CHECKING:

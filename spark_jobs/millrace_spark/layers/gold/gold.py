@@ -1,9 +1,28 @@
-"""Gold: compute the changed groups again, from pinned versions of its sources."""
+"""Gold: compute the changed groups again, from pinned versions of its sources.
+
+Not all of Spark's types can be stored, or read by every reader.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import (
+    ArrayType,
+    AtomicType,
+    CalendarIntervalType,
+    DataType,
+    DayTimeIntervalType,
+    MapType,
+    NullType,
+    StringType,
+    StructType,
+    TimestampNTZType,
+    VariantType,
+    YearMonthIntervalType,
+)
 
 from millrace.contracts.job.report import RowCounts
 from millrace.contracts.spec.table_spec import GoldSpec
@@ -16,12 +35,13 @@ from millrace.control.log.delta_log import latest_version
 from millrace.control.log.stored_tables import is_table
 from millrace.control.maintenance.health import rows_per_file
 from millrace.control.planning.source_ranges import certified_sources, changed_ranges, pin_sources
+from millrace.errors import SpecError
+from millrace.sql.query.reader_types import TIMESTAMP_NTZ, VARIANT, WAY_OUT
 from millrace_spark.delta_io.reads import read_version
 from millrace_spark.delta_io.row_writes import read_observation, replace_where, replaced_rows, replaced_where
 from millrace_spark.delta_io.tables import TableShape, shape_properties
 from millrace_spark.layers.gold.choice import PinnedTable, frames_at
 from millrace_spark.layers.gold.query import rows_of_query
-from millrace_spark.layers.gold.stored_types import has_order, require_stored_types
 from millrace_spark.layers.own_table import ensure_own_table, require_fitting_table
 from millrace_spark.protocol.batches import BatchPlan, Closing
 from millrace_spark.runtime.context import JobContext
@@ -134,3 +154,62 @@ class GoldAggregate:
             properties=shape_properties(self._spec),
             comment=self._spec.description,
         )
+
+
+_NOT_STORED = "which Delta does not store"
+_NEW_READER = "which needs a newer reader"
+_WHY: dict[type[DataType], tuple[str, str]] = {
+    DayTimeIntervalType: (_NOT_STORED, "write a number, such as timestampdiff(SECOND, <start>, <end>)"),
+    CalendarIntervalType: (_NOT_STORED, "write the numbers that it is made of"),
+    YearMonthIntervalType: (_NOT_STORED, "write a number, such as timestampdiff(MONTH, <start>, <end>)"),
+    NullType: (_NOT_STORED, "it is always NULL: give it a type, such as cast(NULL AS string)"),
+    StringType: (_NOT_STORED, "write collate(<text>, 'UTF8_BINARY')"),
+    TimestampNTZType: (_NEW_READER, WAY_OUT[TIMESTAMP_NTZ]),
+    VariantType: (_NEW_READER, WAY_OUT[VARIANT]),
+}
+"""Type that Delta 4.4 does not store for any reader -> why not, and the way out; text only if it has a collation."""
+
+
+def require_stored_types(table: str, schema: StructType) -> None:
+    """Check that Delta can store the columns of a table, so that every reader can read them.
+
+    Args:
+        table: the table.
+        schema: its columns.
+
+    Raises:
+        SpecError: it cannot; the message names a column and the way out.
+
+    >>> require_stored_types("gold.stays", StructType().add("guest", "string").add("nights", ArrayType(StringType())))
+    >>> require_stored_types("gold.stay", StructType().add("at", ArrayType(TimestampNTZType())))
+    Traceback (most recent call last):
+        ...
+    millrace.errors.SpecError: gold.stay: column at is of the type array<timestamp_ntz>, which needs a newer reader
+    Write cast(<value> AS timestamp).
+    """
+    for column in schema.fields:
+        for part in _parts(column.dataType):
+            why = _WHY.get(type(part))
+            if why and not (isinstance(part, StringType) and part.isUTF8BinaryCollation()):
+                cause = f"{table}: column {column.name} is of the type {column.dataType.simpleString()}, {why[0]}"
+                raise SpecError(cause, f"{why[1][0].upper()}{why[1][1:]}.")
+
+
+def _parts(kind: DataType) -> Iterator[DataType]:
+    """Yield the types of the values that a type holds, or the type itself."""
+    match kind:
+        case StructType():
+            for field in kind.fields:
+                yield from _parts(field.dataType)
+        case ArrayType():
+            yield from _parts(kind.elementType)
+        case MapType():
+            yield from _parts(kind.keyType)
+            yield from _parts(kind.valueType)
+        case _:
+            yield kind
+
+
+def has_order(kind: DataType) -> bool:
+    """Whether Spark can sort by a type, and Delta has its least and greatest value for each file."""
+    return isinstance(kind, AtomicType) and not isinstance(kind, VariantType)

@@ -23,7 +23,7 @@ from millrace_spark.layers.quarantine.fixes import CheckedRow, RowChecker, check
 from millrace_spark.layers.quarantine.replays import pending_rows
 from millrace_spark.layers.received_rows import MAX_ROWS
 from millrace_spark.layers.silver.replays import SilverReplays
-from millrace_spark.layers.silver.streams import merges_of
+from millrace_spark.layers.silver.silver import merges_of
 from millrace_spark.layers.silver.tables import silver_shape
 from millrace_spark.layers.stream_batches import finish_table
 from millrace_spark.runtime.context import JobContext

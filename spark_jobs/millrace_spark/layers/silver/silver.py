@@ -1,8 +1,11 @@
-"""Silver: merge bronze rows by key and sequence, into the last state of each key (SCD 1) or all its states (SCD 2)."""
+"""Silver: merge bronze rows by key and sequence, into the last state of each key (SCD 1) or all its states (SCD 2).
+
+A batch stops before its commit if it would delete more absent keys than its spec allows.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -15,7 +18,7 @@ from millrace.contracts.job.report import RowCounts
 from millrace.contracts.spec.table_spec import SilverSpec
 from millrace.control.gates.conservation import rows_of_rebuild
 from millrace.control.gates.restore import close_restore
-from millrace.control.ledger.deletes import next_allowed_version
+from millrace.control.ledger.deletes import Deletes, are_allowed, are_too_many, next_allowed_version, refusal_message
 from millrace.control.log.batch import ONE_STREAM, BatchSources, Intent, Stream, StreamPosition, Winner
 from millrace.control.log.delta_log import latest_version, read_commit
 from millrace.control.log.stored_tables import is_table
@@ -23,17 +26,18 @@ from millrace.control.maintenance.retention import retention_of
 from millrace.control.planning.full_snapshots import FullSnapshots, SnapshotDelay, SnapshotPlan, require_whole
 from millrace.control.planning.source_ranges import changed_ranges, limit_batch, pin_sources
 from millrace.control.storage.read_cache import cached_reads
-from millrace.errors import ConservationError
+from millrace.errors import ConservationError, DeletesRefusedError
 from millrace_spark.delta_io.merges import commit_no_change, merge_changes, merge_tombstones
 from millrace_spark.delta_io.reads import read_version
 from millrace_spark.delta_io.row_writes import append
+from millrace_spark.layers.own_table import require_fitting_table
 from millrace_spark.layers.quarantined import quarantined_by_reason
-from millrace_spark.layers.silver.delete_guard import deletes_of, require_allowed
 from millrace_spark.layers.silver.merge_counts import MergeCounts, committed_changes
 from millrace_spark.layers.silver.replays import WaitingReplays
 from millrace_spark.layers.silver.row_actions import RowActions
 from millrace_spark.layers.silver.source import SilverSource
 from millrace_spark.layers.silver.tables import silver_shape, tombstones_of
+from millrace_spark.layers.streams import follow_concurrency
 from millrace_spark.protocol.batches import BatchPlan, Closing
 from millrace_spark.protocol.quarantine import QuarantineWrite, quarantine_rows
 from millrace_spark.protocol.secondary import write_once
@@ -274,3 +278,76 @@ class SilverMerge:
                 "version is not certified. Has something else than this job written to the table? Restore the version "
                 "before it, then run the interval again with reprocess."
             )
+
+
+def require_allowed(
+    context: JobContext, spec: SilverSpec, source: str, intent: Intent, absent: Sequence[AbsentKeys]
+) -> None:
+    """Check that the batch may delete its absent keys, which are absent because of `source`.
+
+    Raises:
+        DeletesRefusedError: there are too many, and no person has allowed it; the question is in `ops.deletes`.
+    """
+    if not absent:
+        return
+    records = context.ops.deletes
+    upto, start = intent.sources.ranges[source][1], intent.interval_start
+    all_deletes = [deletes_of(spec, source, intent.table_id, intent.sources, keys, start, upto) for keys in absent]
+    allowed = records.allowed_deletes(spec.table, intent.table_id, intent.sources.source_ids[source])
+    for deletes, keys in zip(all_deletes, absent, strict=True):
+        allowed_now = context.allows_deletes(keys.interval_start if spec.snapshot else None)
+        if allowed_now and not _is_allowed(deletes, allowed, context, spec):
+            approval = {"said_by": context.args.allow_deletes, "reason": "--allow-deletes", "run_id": intent.run_id}
+            records.record_allowed(deletes, **approval)
+            allowed.append(deletes)
+    for deletes in all_deletes:
+        too_many = are_too_many(deletes.keys, deletes.of_keys, spec.max_deleted_percent)
+        if too_many and not _is_allowed(deletes, allowed, context, spec):
+            records.record_asked(deletes, intent.run_id)
+            raise DeletesRefusedError(refusal_message(deletes, spec.max_deleted_percent))
+
+
+def deletes_of(
+    spec: SilverSpec,
+    source: str,
+    table_id: str,
+    sources: BatchSources,
+    absent: AbsentKeys,
+    interval_start: datetime,
+    version: int,
+) -> Deletes:
+    """Return the deletes of absent keys; `version` is the version of the source up to which the batch reads."""
+    return Deletes(
+        table=spec.table,
+        table_id=table_id,
+        interval_start=absent.interval_start or interval_start,
+        source=source,
+        source_id=sources.source_ids[source],
+        source_version=version,
+        keys=absent.keys,
+        of_keys=absent.of_keys,
+        samples=absent.samples,
+        why=absent.why,
+    )
+
+
+def _is_allowed(deletes: Deletes, allowed: Sequence[Deletes], context: JobContext, spec: SilverSpec) -> bool:
+    upto = deletes.source_version
+    if not allowed or not spec.snapshot:
+        return are_allowed(allowed, deletes.keys, upto, upto)
+    batches = context.ops.ledger.batches_of(deletes.source, deletes.source_id, [deletes.interval_start])
+    since = max((batch.version for batch in batches if batch.version <= upto), default=upto)
+    return are_allowed(allowed, deletes.keys, since, upto, deletes.interval_start)
+
+
+def merges_of(context: JobContext) -> Callable[[Stream], SilverMerge]:
+    """Return what merges each stream of the job's table, after its streams were made those of the spec.
+
+    Raises:
+        MisfitError: the table does not fit its spec. This comes first: a batch of the change would name the new spec.
+        BadInputError, ConflictError: as `follow_concurrency`.
+    """
+    require_fitting_table(context, context.spec)
+    merge_of = partial(SilverMerge, context)
+    follow_concurrency(context, merge_of)
+    return merge_of

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from millrace_spark.layers.gold.value_ranges import have_ranges, ranges_of
+from millrace_spark.layers.gold.choice import have_ranges, ranges_of
 from millrace_spark.transforms.touched_rows import gives_touched, is_touched
 from millrace_spark.transforms.touched_spans import MAX_SPANS, TouchedSpans, spans_of
 from tests.support.examples import few_or_many, settings_for

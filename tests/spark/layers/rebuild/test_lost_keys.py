@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from millrace_spark.layers.rebuild.lost_keys import LostKeys, lost_keys
+from millrace_spark.layers.rebuild.staged_builds import LostKeys, lost_keys
 
 HISTORY = "id INT, __START_AT INT, __END_AT INT"
 CASES = {

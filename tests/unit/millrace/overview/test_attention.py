@@ -14,8 +14,7 @@ from millrace.control.log.batch import FileFact
 from millrace.control.maintenance.health import FILES_PER_TABLE
 from millrace.overview.attention import Attention, Remedy, Trouble, attention_needed
 from millrace.overview.lakehouse import LakehouseReader, no_failed_tasks
-from millrace.overview.tables.condition import Condition
-from millrace.overview.tables.table_overview import TableOverview
+from millrace.overview.tables.table_overview import Condition, TableOverview
 from millrace.paths import LakehousePaths
 from tests.support.airflow.shown_lakehouse import EVIL
 from tests.support.documents.specs import bronze_document, bronze_spec, write_specs

@@ -9,7 +9,7 @@ import pytest
 
 from millrace.control.ledger.states import recent_batches
 from millrace.control.maintenance.retention import CERTIFIED_READERS, readers_of
-from millrace.overview import readers
+from millrace.overview import lakehouse
 from millrace.overview.attention import Remedy, Trouble, attention_needed
 from millrace.overview.lakehouse import LakehouseReader, no_failed_tasks
 from millrace.overview.tables.table_overview import TableOverview
@@ -74,7 +74,7 @@ def test_a_reader_in_danger_needs_a_person(root: Path) -> None:
 
 
 def test_a_reader_behind_all_known_batches_is_so_since_it_has_read(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (recent_batches, readers):
+    for module in (recent_batches, lakehouse):
         monkeypatch.setattr(module, "MOST_BATCHES", 4)
     for _ in range(4):
         version = load_batch(root, BRONZE).version

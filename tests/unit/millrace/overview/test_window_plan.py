@@ -15,8 +15,7 @@ from millrace.control.planning.planner import Planner
 from millrace.control.planning.run_plans import PlanKind, RunPlanner
 from millrace.errors import NotReadyError
 from millrace.overview.tables.overview_from_state import overview_of
-from millrace.overview.tables.questions import Questions
-from millrace.overview.tables.table_overview import TableOverview
+from millrace.overview.tables.table_overview import Questions, TableOverview
 from millrace.overview.window_plan import WindowPlan, past_batches, plan_window, tables_behind
 from millrace.paths import LakehousePaths
 from millrace.settings import Settings

@@ -9,9 +9,9 @@ import pytest
 from rich.console import RenderableType
 from rich.text import Text
 
-from millrace.cli.listings.fitting_table import FittingTable
 from millrace.cli.listings.plain_console import PlainConsole
 from millrace.cli.reading.rows import result_table
+from millrace.cli.views import FittingTable
 
 HOSTILE = "a\x1b[2Jb\x1b]0;title\u202ee"
 LISTED = FittingTable("value")

@@ -14,12 +14,12 @@ import pytest
 from deltalake import DeltaTable
 
 from demo.reading import delta_reader
+from millrace.clock import steady_now_s
 from millrace.control.events import event_files, event_log
 from millrace.control.events.event_log import EventLog
 from millrace.control.ledger import ops_table
 from millrace.control.ledger.ops_table import OpsTable
 from millrace.control.storage.objects import LocalObjectStore
-from millrace.control.storage.steady_clock import steady_now_s
 from millrace.errors import TornLogError
 from tests.support.ledger.event_race import EVENTS, FEW, event, word_counts
 

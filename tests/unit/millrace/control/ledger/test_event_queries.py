@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 from millrace.control.events import event_files
 from millrace.control.events.conditions import Span
 from millrace.control.ledger import ops_table
-from millrace.control.ledger.event_queries import EventQuery
-from millrace.control.ledger.ops_table import FILES_WORTH_COMPACTING, OpsTable
+from millrace.control.ledger.ops_table import FILES_WORTH_COMPACTING, EventQuery, OpsTable
 from millrace.errors import TornLogError
 
 EVENTS = pa.schema(

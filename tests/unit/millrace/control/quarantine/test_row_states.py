@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from millrace.contracts.row_status import RowStatus
 from millrace.control.log.batch import BatchSources, Winner
 from millrace.control.quarantine.events import Decision, QuarantineEvents, ReceivedRow, RowEvent
-from millrace.control.quarantine.row_states import row_states
+from millrace.control.quarantine.stored_rows import row_states
 from millrace.paths import LakehousePaths
 from tests.support.ledger.delta_tables import intent_of
 

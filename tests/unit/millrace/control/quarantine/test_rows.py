@@ -14,7 +14,6 @@ from millrace.contracts.job.requests import RowFilter
 from millrace.contracts.row_status import PENDING, RowStatus
 from millrace.control.log.batch import BatchSources, Stream, Winner
 from millrace.control.quarantine.events import Decision, QuarantineEvents, ReceivedRow, RowEvent
-from millrace.control.quarantine.row_states import RowState, row_states
 from millrace.control.quarantine.rows import (
     count_by_status,
     count_old_rows,
@@ -23,7 +22,7 @@ from millrace.control.quarantine.rows import (
     quarantined_rows,
     refusals,
 )
-from millrace.control.quarantine.stored_rows import QuarantinedRow, StoredRows
+from millrace.control.quarantine.stored_rows import QuarantinedRow, RowState, StoredRows, row_states
 from millrace.paths import LakehousePaths
 from tests.support.ledger.delta_tables import day, intent_of
 from tests.support.ledger.quarantine_rows import quarantine, refused

@@ -10,10 +10,9 @@ from millrace.control.ledger.deletes import Deletes
 from millrace.control.ledger.states.measures import Measures
 from millrace.control.ledger.states.table_state import StatePart, TableState
 from millrace.control.maintenance.retention import CERTIFIED_READERS
-from millrace.overview.tables.condition import Condition
+from millrace.overview.lakehouse import KnownOverviews, OverviewInput
 from millrace.overview.tables.freshness import freshness_of
-from millrace.overview.tables.known_overviews import KnownOverviews, OverviewInput
-from millrace.overview.tables.questions import Questions
+from millrace.overview.tables.table_overview import Condition, Questions
 from tests.support.documents.specs import bronze_spec, silver_spec
 from tests.support.ledger.delta_tables import day
 from tests.support.ledger.gate_results import verdict

@@ -18,11 +18,9 @@ from millrace.control.ledger.states.waiting_rows import WaitingRows
 from millrace.control.log.batch import BatchSources, Winner
 from millrace.errors import Outcome
 from millrace.overview.attention import Remedy, attention_needed
-from millrace.overview.tables.condition import Condition
 from millrace.overview.tables.failed_task import FailedTask
 from millrace.overview.tables.overview_from_state import overview_of
-from millrace.overview.tables.questions import Questions
-from millrace.overview.tables.table_overview import TableOverview
+from millrace.overview.tables.table_overview import Condition, Questions, TableOverview
 from tests.support.documents.specs import bronze_spec, silver_spec
 from tests.support.ledger.delta_tables import FLIGHTS, day, intent_of
 from tests.support.ledger.gate_results import verdict

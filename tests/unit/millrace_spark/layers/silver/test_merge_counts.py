@@ -18,8 +18,8 @@ from millrace.control.log.delta_log import Commit
 from millrace.control.ops_tables import OpsTables
 from millrace.errors import DeletesRefusedError
 from millrace.paths import LakehousePaths
-from millrace_spark.layers.silver.delete_guard import require_allowed
 from millrace_spark.layers.silver.merge_counts import MergeCounts, committed_changes
+from millrace_spark.layers.silver.silver import require_allowed
 from millrace_spark.transforms.silver import changes as C
 from tests.support.documents.specs import silver_spec
 from tests.support.ledger.delta_tables import day, intent_of

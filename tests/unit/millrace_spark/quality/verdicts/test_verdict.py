@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from millrace.contracts.interval import Interval
 from millrace.contracts.job.report import CheckResult
-from millrace_spark.quality.verdicts.json_safe import json_safe
+from millrace_spark.quality.suites import json_safe
 from millrace_spark.quality.verdicts.verdict import refusal_text, warnings_of
 
 DAY = Interval(start=datetime(2013, 1, 5, tzinfo=UTC), end=datetime(2013, 1, 6, tzinfo=UTC))

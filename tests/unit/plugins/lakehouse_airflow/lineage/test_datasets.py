@@ -12,8 +12,7 @@ from deltalake import DeltaTable, write_deltalake
 from deltalake.schema import Field, PrimitiveType
 
 from lakehouse_airflow.lineage.datasets import name_of, names_of_source, schema_fields, stored_types, table_facets
-from lakehouse_airflow.lineage.quality import quality_facets
-from lakehouse_airflow.lineage.task_lineage import lineage_of_write
+from lakehouse_airflow.lineage.task_lineage import lineage_of_write, quality_facets
 from millrace.catalog import load_catalog
 from millrace.contracts.job.args import Job
 from millrace.contracts.job.report import CheckResult, JobReport, RowCounts

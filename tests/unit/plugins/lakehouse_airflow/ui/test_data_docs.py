@@ -14,9 +14,8 @@ from filelock import FileLock
 from lakehouse_airflow.ui import data_docs
 from lakehouse_airflow.ui.data_docs import open_page, read_page, run_folder
 from millrace.contracts.job.args import CheckedVersion
-from millrace.control.gates.gates import Gates
+from millrace.control.gates.gates import Gates, folder_name
 from millrace.control.gates.result import GateResult
-from millrace.control.gates.run_results import folder_name
 from millrace.control.ledger.resolution import table_id
 from millrace.paths import LakehousePaths, RunPaths
 from millrace.settings import Settings
