@@ -20,6 +20,8 @@ from tests.support.model_database import model_database
 
 COLUMNS = ("a", "b", "c")
 SOURCES = ("f", "w")
+BY_USING = ""
+"""In place of a table: the column that joins have in USING."""
 QUERIES = 80
 OUTER_JOINS = (
     "SELECT z.b AS a, z.c AS b, x.c AS c FROM f p JOIN w x ON x.a = p.a RIGHT JOIN f z ON z.b = p.b "
@@ -46,7 +48,7 @@ class Writer:
             return f"{self.query(depth - 1)} {operation} {self._select(depth - 1)}"
         if depth and kind < 0.25 and self._aliases == 0:
             name = self._alias()
-            return f"WITH {name} AS ({self.query(depth - 1)}) {self._select(1, [name, *SOURCES])}"
+            return f"WITH {self._renamed(name)} AS ({self.query(depth - 1)}) {self._select(1, [name, *SOURCES])}"
         return self._select(depth)
 
     def _select(self, depth: int, names: list[str] | None = None) -> str:
@@ -84,10 +86,14 @@ class Writer:
 
     def _tables(self, depth: int, names: list[str] | None) -> tuple[list[str], str]:
         alias, text = self._table(depth, names)
-        tables = [alias]
+        tables, using = [alias], self._random.random() < 0.2
         for _ in range(self._random.choice(self._joins)):
             alias, table = self._table(depth, names)
             kind = self._random.choice(["", "", "LEFT", "LEFT", "RIGHT", "FULL", "LEFT SEMI", "LEFT ANTI"])
+            if using:
+                text += f" {kind} JOIN {table} USING (a)"
+                tables += [] if "LEFT " in kind else [BY_USING, alias]
+                continue
             pairs = [self._equation(tables, alias) for _ in range(self._random.choice([1, 1, 2]))]
             if self._random.random() < 0.25:
                 pairs[-self._random.randrange(2) :] = [self._range(tables, alias)]
@@ -112,8 +118,11 @@ class Writer:
     def _table(self, depth: int, names: list[str] | None) -> tuple[str, str]:
         alias = self._alias()
         if depth and self._random.random() < 0.5:
-            return alias, f"({self.query(depth - 1)}) AS {alias}"
-        return alias, f"{self._random.choice(names or list(SOURCES))} AS {alias}"
+            return alias, f"({self.query(depth - 1)}) AS {self._renamed(alias)}"
+        name = self._random.choice(names or list(SOURCES))
+        if self._random.random() < 0.2:
+            return alias, f"(SELECT * FROM {name}) AS {self._renamed(alias)}"
+        return alias, f"{name} AS {alias}"
 
     def _condition(self, tables: list[str]) -> str:
         kind, value = self._random.random(), self._value(tables)
@@ -128,10 +137,18 @@ class Writer:
         return f"{value} {self._random.choice(['> 0', 'IS NOT NULL', '= 1'])}"
 
     def _value(self, tables: list[str]) -> str:
-        column = f"{self._random.choice(tables)}.{self._random.choice(COLUMNS)}"
-        other = f"{self._random.choice(tables)}.{self._random.choice(COLUMNS)}"
+        column, other = self._column(tables), self._column(tables)
         forms = [*[column] * 6, f"{column} + 1", f"coalesce({column}, {other})", f"{column} + {other} * 2"]
         return self._random.choice([*forms, f"CASE WHEN {column} > 0 THEN {other} END"])
+
+    def _column(self, tables: list[str]) -> str:
+        table, column = self._random.choice(tables), self._random.choice(COLUMNS)
+        if table == BY_USING:
+            return "a"
+        return column if len(tables) == 1 and self._random.random() < 0.5 else f"{table}.{column}"
+
+    def _renamed(self, name: str) -> str:
+        return f"{name} ({', '.join(self._random.sample(COLUMNS, 3))})" if self._random.random() < 0.4 else name
 
     def _alias(self) -> str:
         self._aliases += 1
